@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.study import Study
+from mha_viz.corpus.query.study import Study
 from tests.corpus.plain_study import plain_study
 
 

@@ -14,7 +14,7 @@ import torch
 
 from mha_viz.core.measure import head_similarity, measure, text_baselines
 from mha_viz.core.metrics import METRICS, Baseline
-from mha_viz.core.record import AttentionRecord
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import TextError
 

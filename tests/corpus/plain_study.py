@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.corpus.identity import model_identity
-from mha_viz.corpus.storage import begin, claim, write_manifest, write_shard
-from mha_viz.corpus.study import Study
-from mha_viz.corpus.summary import summarise
-from mha_viz.corpus.totals import Totals
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.run.summary import summarise
+from mha_viz.corpus.statistics.totals import Totals
+from mha_viz.corpus.store.manifest import model_identity
+from mha_viz.corpus.store.storage import begin_manifest, claim_folder, write_manifest, write_shard
 from mha_viz.engine.model import AttentionModel
 from tests.corpus.plain_shard import measure_shard, plain_items
 
@@ -29,10 +29,10 @@ TEXTS = [
 def plain_study(
     model: AttentionModel, folder: Path, texts: Sequence[str] = TEXTS, per_shard: int = 3
 ) -> Study:
-    claim(folder)
+    claim_folder(folder)
     source: dict[str, Any] = {"texts": list(texts)}
     about = {"model": model_identity(model), "source": source, "settings": {}}
-    manifest = begin(folder, about)
+    manifest = begin_manifest(folder, about)
     items, random = plain_items(texts), untrained_copy(model)
     shards = [items[i : i + per_shard] for i in range(0, len(items), per_shard)]
     measured = [measure_shard(model, part, untrained=random) for part in shards]

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 import mha_viz as mv
-from mha_viz.corpus import source
+from mha_viz.corpus.sources import source
 
 MOMENTS = 60  # that a study of three parts has at least
 PER_SHARD = 4

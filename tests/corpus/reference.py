@@ -5,10 +5,10 @@ import torch
 
 import mha_viz as mv
 from mha_viz.core.measure import measure, text_baselines
-from mha_viz.corpus.batches import Batch
-from mha_viz.corpus.measuring import CHANCE, WAYS
-from mha_viz.corpus.scores import SCORES
-from mha_viz.corpus.source import Item
+from mha_viz.corpus.measure.batches import Batch
+from mha_viz.corpus.measure.measuring import WAYS, BatchOptions
+from mha_viz.corpus.measure.scores import SCORES
+from mha_viz.corpus.sources.source import Item
 from mha_viz.text.encoding import encode_texts
 from tests.engine.test_families import PAIRED, SINGLE, build
 
@@ -48,18 +48,18 @@ def one_batch(model: mv.AttentionModel, texts=TEXTS) -> Batch:
     return Batch(tuple(whole[at] for at in order), tuple(encoded[at] for at in order))
 
 
-def scores_alone(record: mv.AttentionRecord) -> np.ndarray:
+def scores_alone(record: mv.AttentionRecord, names=SCORES) -> np.ndarray:
     """(layer, head, score)."""
     found = measure(record)
     nothing = torch.full_like(found["entropy"], torch.nan)
-    return torch.stack([found.get(key, nothing) for key in SCORES], -1).numpy()
+    return torch.stack([found.get(key, nothing) for key in names], -1).numpy()
 
 
-def chance_alone(record: mv.AttentionRecord) -> np.ndarray:
+def chance_alone(record: mv.AttentionRecord, options: BatchOptions | None = None) -> np.ndarray:
     """(layer, way, score)."""
-    found = text_baselines(record)
-    table = np.full((record.n_layers, len(WAYS), len(CHANCE)), np.nan)
-    for at, key in enumerate(CHANCE):
+    options, found = options or BatchOptions(), text_baselines(record)
+    table = np.full((record.n_layers, len(WAYS), len(options.baselines)), np.nan)
+    for at, key in enumerate(options.baselines):
         for layer in range(record.n_layers):
             for row, way in enumerate(WAYS):
                 value = getattr(found[key].at(layer), way) if key in found else None

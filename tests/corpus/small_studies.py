@@ -4,7 +4,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from mha_viz.corpus.integrity import HASHES, UNHASHED_FORMAT, with_hashes
+from mha_viz.corpus.store.integrity import HASHES, UNHASHED_FORMAT, with_hashes
 from tests.corpus.plain_study import TEXTS
 
 LINES = [f"{text} Number {i}." for i in range(3) for text in TEXTS]  # 21 texts, 6 shards of 4

@@ -9,8 +9,8 @@ import fsspec
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.address import Address
-from mha_viz.corpus.study import Study
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.store.address import Address
 from mha_viz.errors import StudyError, WriteError
 from tests.corpus.test_run import files_of
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.core.token import Token
-from mha_viz.corpus.alignment import align_words
-from mha_viz.corpus.trees import Sentence, Word
+from mha_viz.core.record.token import Token
+from mha_viz.corpus.treebank.alignment import align_words
+from mha_viz.corpus.treebank.trees import Sentence, Word
 from tests.making.comparing import close
 from tests.making.trees import sample, tree, word_tokens
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.batches import PASS_TOKENS, Batch, _cuts, batches, prepared
-from mha_viz.corpus.source import Item, open_source, shards
+from mha_viz.corpus.measure.batches import PASS_TOKENS, Batch, _cuts, batches, prepared
+from mha_viz.corpus.sources.source import Item, open_source, shards
 from mha_viz.errors import ArgumentError, SourceError
 from mha_viz.text.encoding import Reader, encode_texts
 

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.corpus import source as sources
-from mha_viz.corpus import storage
-from mha_viz.corpus.run import Progress
+from mha_viz.corpus.run.run import Progress
+from mha_viz.corpus.sources import source as sources
+from mha_viz.corpus.store import storage
 from mha_viz.errors import StudyError
 from tests.corpus.plain_study import TEXTS
 from tests.corpus.test_run import Stopped, files_of
@@ -167,7 +167,7 @@ def test_a_cluster_without_room_for_an_actor_says_so(
 
 def test_threads_that_still_call_ray_are_waited_for() -> None:
     """Ray would end this whole process if one called it after the shutdown."""
-    from mha_viz.corpus import cluster
+    from mha_viz.corpus.run import cluster
 
     done: list[str] = []
 

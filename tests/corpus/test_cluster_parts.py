@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from ray.exceptions import RayActorError, RayTaskError
 
-from mha_viz.corpus import cluster as clusters
-from mha_viz.corpus.cluster import _Pool, _room, _windows
-from mha_viz.corpus.source import Item
-from mha_viz.corpus.worker import Task
+from mha_viz.corpus.run import cluster as clusters
+from mha_viz.corpus.run.cluster import _Pool, _room, _windows
+from mha_viz.corpus.run.worker import Task
+from mha_viz.corpus.sources.source import Item
 from mha_viz.errors import StudyError, WriteError
 
 TASKS = [Task(number, [Item(number, "x" * 800, f"a:{number}")]) for number in range(7)]

@@ -6,9 +6,9 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.corpus.compare import beyond_by_chance, compare, compare_with_random
+from mha_viz.corpus.query.comparison import beyond_by_chance, compare, compare_with_random
 from mha_viz.errors import StudyError
-from tests.corpus.test_standing import TEXTS
+from tests.corpus.test_percentile import TEXTS
 
 KEYS = ["layer", "head", "metric"]
 
@@ -46,7 +46,7 @@ def test_random_weights_are_those_of_a_study_of_an_untrained_copy(trained, untra
 
 
 def test_a_study_without_random_weights_has_nothing_to_be_compared_with(tmp_path, monkeypatch):
-    monkeypatch.setattr("mha_viz.corpus.run._untrained", lambda model: None)
+    monkeypatch.setattr("mha_viz.corpus.run.run._untrained", lambda model: None)
     study = mv.study(mv.load("tiny-bert"), TEXTS, tmp_path / "study")
     with pytest.raises(StudyError, match="no random weights"):
         compare_with_random(study)

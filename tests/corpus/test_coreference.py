@@ -3,7 +3,7 @@
 import pandas as pd
 import torch
 
-from mha_viz.corpus.coreference import (
+from mha_viz.corpus.treebank.coreference import (
     Reference,
     as_tensors,
     coreference_scores,

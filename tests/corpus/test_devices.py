@@ -10,15 +10,15 @@ import pytest
 import torch
 
 from mha_viz.core.metrics.outputs import output_root
-from mha_viz.corpus.batch_trees import BatchTrees
-from mha_viz.corpus.batches import Batch
-from mha_viz.corpus.edges import Heaviest, layer_edges
-from mha_viz.corpus.gold import TreeCounts
-from mha_viz.corpus.likeness import MEASURES, PairSums
-from mha_viz.corpus.measuring import CHANCE, LayerSums, Wanted
-from mha_viz.corpus.padded import PaddedTexts, Sight
-from mha_viz.corpus.profiles import AT, Profile
-from mha_viz.corpus.scores import SCORES, PatternSums
+from mha_viz.corpus.measure.batches import Batch
+from mha_viz.corpus.measure.edges import HeaviestKeys, layer_edges
+from mha_viz.corpus.measure.measuring import BatchOptions, LayerSums
+from mha_viz.corpus.measure.padded import PaddedTexts, VisibleKeys
+from mha_viz.corpus.measure.pair_similarity import MEASURES, PairSums
+from mha_viz.corpus.measure.profiles import AT, Profile
+from mha_viz.corpus.measure.scores import SCORES, PatternSums
+from mha_viz.corpus.treebank.batch_trees import BatchTrees
+from mha_viz.corpus.treebank.gold import TreeCounts
 from mha_viz.engine.attention_function import LayerTensors
 from mha_viz.engine.recording import reduce_texts
 from mha_viz.engine.run import Run
@@ -29,7 +29,7 @@ from tests.making.comparing import close
 from tests.making.trees import sample, word_tokens
 
 N_LAYERS, N_HEADS, N_VALUE_HEADS, D_HEAD = 3, 4, 2, 6
-WANTED = Wanted(0.3, Profile(N_LAYERS, N_HEADS), chance=True)
+WANTED = BatchOptions(0.3, Profile(N_LAYERS, N_HEADS), chance=True)
 
 
 @functools.cache
@@ -46,7 +46,7 @@ def layers(device: str) -> list[LayerTensors]:
     found = []
     for layer in range(N_LAYERS):
         allowed = window if layer == N_LAYERS - 1 else None
-        seen = Sight.of(texts, allowed).seen[:, None]
+        seen = VisibleKeys.of(texts, allowed).seen[:, None]
         scores = 3 * torch.randn(n_texts, N_HEADS, n, n, generator=dice)
         pattern = scores.masked_fill(~seen, -1e9).softmax(-1) * seen
         z, value = (
@@ -71,7 +71,7 @@ def test_no_layer_is_fetched_from_its_device(causal: bool) -> None:
     n_texts, n = texts.real.shape
     shapes = {
         "scores": (n_texts, N_HEADS, len(SCORES)),
-        "chance": (n_texts, 2, len(CHANCE)),
+        "chance": (n_texts, 2, len(BatchOptions().baselines)),
         "chance_outputs": (n_texts, N_HEADS, 2, 4),
         "repeating": (n_texts,),
     }
@@ -84,7 +84,7 @@ def test_no_layer_is_fetched_from_its_device(causal: bool) -> None:
             assert (weight[axis].shape, rows[axis].shape) == ((N_HEADS, len(bins)), (len(bins),))
             assert weight[axis].device.type == rows[axis].device.type == "meta"
     for edges in sums.edges:
-        assert isinstance(edges, Heaviest) and edges.weight.shape == (n_texts, N_HEADS, n, 3)
+        assert isinstance(edges, HeaviestKeys) and edges.weight.shape == (n_texts, N_HEADS, n, 3)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "gemma2", "llama"])
@@ -95,7 +95,9 @@ def test_no_layer_of_a_whole_run_is_fetched(name: str) -> None:
     model.network.to("meta")
     roots = torch.empty(model.n_layers, model.n_heads, model.d_head, model.d_head, device="meta")
     texts = PaddedTexts.of(encoded, causal=True, device="meta")
-    sums = LayerSums(texts, roots, Wanted(0.3, Profile(model.n_layers, model.n_heads), chance=True))
+    sums = LayerSums(
+        texts, roots, BatchOptions(0.3, Profile(model.n_layers, model.n_heads), chance=True)
+    )
     reduce_texts(model, encoded, sums.add)
     assert [one.device.type for one in sums.scores] == ["meta"] * model.n_layers
 
@@ -215,12 +217,12 @@ def test_the_heaviest_keys_hold_the_edges(
     one = layers("cpu")[1]
     one.pattern[:, :, 1] = 0.0
     one.pattern[:, :, 1, :2] = torch.tensor([0.7, 0.3])  # the second of just some least weight
-    sums = PatternSums(one.pattern, texts, Sight.of(texts, None))
+    sums = PatternSums(one.pattern, texts, VisibleKeys.of(texts, None))
     expected = layer_edges(1, sums, min_weight)
 
-    elsewhere = PatternSums(There("cuda").bring(one.pattern), texts, sums.sight)
+    elsewhere = PatternSums(There("cuda").bring(one.pattern), texts, sums.visible)
     heaviest = layer_edges(1, elsewhere, min_weight)
-    assert isinstance(heaviest, Heaviest)
+    assert isinstance(heaviest, HeaviestKeys)
     found = heaviest.fetched()
 
     def rows(edges: object) -> np.ndarray:

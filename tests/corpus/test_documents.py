@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 import torch
 
-from mha_viz.corpus import documents
-from mha_viz.corpus.batch_trees import tree_tables
-from mha_viz.corpus.documents import join_documents, join_sentences
-from mha_viz.corpus.followed import followed
-from mha_viz.corpus.reading import Passage
-from mha_viz.corpus.relations import ALL
-from mha_viz.corpus.trees import Sentence, read_conllu, sample_lines
+from mha_viz.corpus.sources import documents
+from mha_viz.corpus.sources.documents import join_documents, join_sentences
+from mha_viz.corpus.sources.reading import Passage
+from mha_viz.corpus.treebank.head_vs_tree import head_vs_tree
+from mha_viz.corpus.treebank.relations import ALL
+from mha_viz.corpus.treebank.trees import Sentence, read_conllu, sample_lines
 from mha_viz.errors import SourceError
 from mha_viz.text.encoding import encode_texts
+from tests.corpus.tree_tables import tree_tables
 from tests.making.trees import document, looking_at, plain_relations, sample, tree, word_tokens
 
 MET = "Ann/PROPN/2/nsubj/Entity=(e1) met/VERB/0/root Eve/PROPN/2/obj/Entity=(e2)"
@@ -233,7 +233,7 @@ def test_a_document_that_never_ends_is_read_as_it_comes(
 
     found = list(islice(join_documents(endless(), bert.reader), 5))
     assert sum(len(one.sentence.parts) for one in found if one.sentence) == taken - 1
-    names = documents._Names()
+    names = documents._SeenEntities()
     for number in range(9):
         names.add(tree(f"a/X/0/root/Entity=(e{number})").mentions)
     assert len(names._names) == 3
@@ -256,7 +256,7 @@ def test_arcs_of_all_joined_trees_are_followed_within_their_sentences(bert: Any)
     sentences = sample()[:4]
     text = join_sentences(sentences, "")
     record = bert.trace(text.text, keep=("pattern",))
-    found = followed(record, text, 1, 0)
+    found = head_vs_tree(record, text, 1, 0)
     assert [(arc.dependent, arc.head) for arc in found.arcs] == [
         (number, word.head) for number, word in enumerate(text.words) if word.head >= 0
     ]

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus import duplicates
-from mha_viz.corpus import source as sources
-from mha_viz.corpus.compare import compare
-from mha_viz.corpus.duplicates import SeenTexts
-from mha_viz.corpus.source import open_source
-from mha_viz.corpus.trees import sample_lines
+from mha_viz.corpus.query.comparison import compare
+from mha_viz.corpus.sources import sampling
+from mha_viz.corpus.sources import source as sources
+from mha_viz.corpus.sources.sampling import SeenTexts
+from mha_viz.corpus.sources.source import open_source
+from mha_viz.corpus.treebank.trees import sample_lines
 from tests.corpus.small_studies import LINES, files_of
 
 TIMES = 5
@@ -22,7 +22,7 @@ TEXTS, OTHERS = LINES[:11], LINES[11:18]
 
 def test_seen_texts_are_those_of_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when most of them have been merged into sorted runs."""
-    monkeypatch.setattr(duplicates, "_RECENT", 7)
+    monkeypatch.setattr(sampling, "_RECENT", 7)
     drawn = [f"{random.Random(i).randrange(400)} cats" for i in range(1_009)]
     seen, known = SeenTexts(), set[str]()
     for text in drawn:
@@ -33,9 +33,9 @@ def test_seen_texts_are_those_of_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_seen_texts_take_eight_bytes_each() -> None:
     seen = SeenTexts()
-    for number in range(3 * duplicates._RECENT):
+    for number in range(3 * sampling._RECENT):
         seen.add(str(number))
-    assert sum(run.nbytes for run in seen._runs) == 8 * 3 * duplicates._RECENT
+    assert sum(run.nbytes for run in seen._runs) == 8 * 3 * sampling._RECENT
     assert not seen._recent
 
 

@@ -12,14 +12,13 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus import run
-from mha_viz.corpus import source as sources
-from mha_viz.corpus.compare import compare
-from mha_viz.corpus.folding import fold
-from mha_viz.corpus.histograms import edges
-from mha_viz.corpus.run import Progress
-from mha_viz.corpus.storage import shard_folder, totals_folder
-from mha_viz.corpus.totals import Totals
+from mha_viz.corpus.measure.histograms import edges
+from mha_viz.corpus.query.comparison import compare
+from mha_viz.corpus.run import run
+from mha_viz.corpus.run.run import Progress
+from mha_viz.corpus.sources import source as sources
+from mha_viz.corpus.statistics.totals import Totals, fold
+from mha_viz.corpus.store.storage import shard_folder, totals_folder
 from mha_viz.errors import ArgumentError, StudyError
 from tests.corpus.test_run import Stopped, files_of
 from tests.work import system_calls

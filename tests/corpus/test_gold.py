@@ -6,10 +6,10 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.corpus.batch_trees import tree_tables
-from mha_viz.corpus.gold import SCHEMAS, TreeCounts
-from mha_viz.corpus.relations import ALL, TO_HEAD, relation_scores
-from mha_viz.corpus.trees import ROOT
+from mha_viz.corpus.treebank.gold import SCHEMAS, TreeCounts
+from mha_viz.corpus.treebank.relations import ALL, TO_HEAD, relation_scores
+from mha_viz.corpus.treebank.trees import ROOT
+from tests.corpus.tree_tables import tree_tables
 from tests.making.comparing import near
 from tests.making.trees import looking_at, plain_relations, plain_words, sample, word_tokens
 

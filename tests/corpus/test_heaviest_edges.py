@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus import heaviest_edges, search
-from mha_viz.corpus import source as sources
-from mha_viz.corpus.database import Database
-from mha_viz.corpus.edges_index import sort_edges
-from mha_viz.corpus.heaviest_edges import BY_PARTS, BY_RELATION, keep_heaviest
-from mha_viz.corpus.trees import sample_lines
+from mha_viz.corpus.query import search
+from mha_viz.corpus.sources import source as sources
+from mha_viz.corpus.store import edges_index
+from mha_viz.corpus.store.database import Database
+from mha_viz.corpus.store.edges_index import BY_PARTS, BY_RELATION, keep_heaviest, sort_edges
+from mha_viz.corpus.treebank.trees import sample_lines
 from tests.corpus.small_studies import resealed
 
 TABLES = (BY_RELATION, BY_PARTS)
@@ -79,12 +79,12 @@ def slow(study: mv.Study, tmp_path: Path) -> mv.Study:
 def test_it_finds_the_same_in_the_same_order(
     study: mv.Study, slow: mv.Study, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
-    monkeypatch.setattr(heaviest_edges, "KEPT", kept)
+    monkeypatch.setattr(edges_index, "KEPT", kept)
     keep_heaviest(study.folder)
     fast, answers = opened(study.folder), []
 
-    def watched(database: Database, wanted: search.Wanted) -> pd.DataFrame | None:
-        found = among_heaviest(database, wanted)
+    def watched(database: Database, terms: search.EdgeQuery) -> pd.DataFrame | None:
+        found = among_heaviest(database, terms)
         if BY_PARTS in database.tables:
             answers.append(found is not None)
         return found
@@ -118,10 +118,10 @@ def test_it_finds_the_same_in_the_same_order(
 def test_batches_and_how_often_the_lighter_are_dropped_do_not_show(
     study: mv.Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heaviest_edges, "KEPT", 7)
+    monkeypatch.setattr(edges_index, "KEPT", 7)
     found = []
     for batch in (500_000, 50):
-        monkeypatch.setattr(heaviest_edges, "_BATCH", batch)
+        monkeypatch.setattr(edges_index, "_BATCH", batch)
         keep_heaviest(study.folder)
         found.append([(study.folder / f"{name}.parquet").read_bytes() for name in TABLES])
     assert found[0] == found[1]
@@ -130,7 +130,7 @@ def test_batches_and_how_often_the_lighter_are_dropped_do_not_show(
 def test_the_tables_tell_the_heaviest_of_each_group_and_what_is_complete(
     study: mv.Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heaviest_edges, "KEPT", 20)
+    monkeypatch.setattr(edges_index, "KEPT", 20)
     keep_heaviest(study.folder)
     made = opened(study.folder)
     for name, group in zip(

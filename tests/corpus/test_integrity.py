@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus import run
-from mha_viz.corpus import source as sources
-from mha_viz.corpus.compare import compare, compare_with_random
-from mha_viz.corpus.integrity import file_hash, is_unchanged
-from mha_viz.corpus.trees import sample_lines
-from mha_viz.corpus.verification import verify_study
+from mha_viz.corpus.query.comparison import compare, compare_with_random
+from mha_viz.corpus.query.verification import verify_study
+from mha_viz.corpus.run import run
+from mha_viz.corpus.sources import source as sources
+from mha_viz.corpus.store.integrity import file_hash, is_unchanged
+from mha_viz.corpus.treebank.trees import sample_lines
 from mha_viz.errors import StudyError
 from tests.corpus.small_studies import files_of, resealed, without_hashes
 
@@ -49,7 +49,7 @@ def flip(path: Path, seed: int = 0) -> None:
 def ways_to_read(table: str) -> list[Callable[[mv.Study], Any]]:
     return [
         lambda study: study.sql(f'SELECT * FROM "{table}"'),
-        lambda study: study._database.ask(f"FROM {table.upper()}"),
+        lambda study: study._database.query(f"FROM {table.upper()}"),
         lambda study: study._database.relation(f"SELECT count(*) FROM {table}").df(),
     ]
 

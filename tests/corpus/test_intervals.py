@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from mha_viz.corpus.intervals import (
+from mha_viz.corpus.statistics.intervals import (
     N_RESAMPLES,
     Resamples,
+    bootstrap_weights,
     sorted_quantiles,
-    text_weights,
 )
 
 
 def _interval(values: np.ndarray, cuts: tuple[int, ...] = ()) -> tuple[np.ndarray, np.ndarray]:
-    weights = text_weights([f"text {i}" for i in range(len(values))])
+    weights = bootstrap_weights([f"text {i}" for i in range(len(values))])
     resamples = Resamples(values.shape[1])
     for rows in np.split(np.arange(len(values)), cuts):
         resamples.add(weights[:, rows], values[rows])
@@ -20,13 +20,13 @@ def _interval(values: np.ndarray, cuts: tuple[int, ...] = ()) -> tuple[np.ndarra
 
 
 def test_a_text_comes_as_often_as_poisson_says() -> None:
-    weights = text_weights([str(i) for i in range(300)])
+    weights = bootstrap_weights([str(i) for i in range(300)])
     share = np.bincount(weights.ravel(), minlength=4)[:4] / weights.size
     assert share == pytest.approx([0.3679, 0.3679, 0.1839, 0.0613], abs=0.003)
 
 
 def test_equal_texts_come_together_and_no_others() -> None:
-    a, b, again = text_weights(["a", "b", "a"]).T
+    a, b, again = bootstrap_weights(["a", "b", "a"]).T
     assert (a == again).all() and abs(np.corrcoef(a, b)[0, 1]) < 0.15
 
 
@@ -68,8 +68,8 @@ def test_copies_of_one_text_have_no_interval_either() -> None:
     values = np.array([[0.25], [0.75], [0.75], [0.75]])
     for texts, known in (("aaaa", False), ("abbb", True)):
         resamples = Resamples(1)
-        resamples.add(text_weights(texts[:3]), values[:3])
-        resamples.add(text_weights(texts[3:]), values[3:])
+        resamples.add(bootstrap_weights(texts[:3]), values[:3])
+        resamples.add(bootstrap_weights(texts[3:]), values[3:])
         low, high = resamples.interval(np.array([4.0]))
         assert np.isfinite(low[0]) == np.isfinite(high[0]) == known
 
@@ -79,4 +79,4 @@ def test_quantiles_are_those_of_numpy_without_nan() -> None:
     values[::3, 2] = np.nan
     shares = (0.05, 0.5, 0.975)
     assert np.allclose(sorted_quantiles(values, shares), np.nanquantile(values, shares, axis=0))
-    assert len(text_weights(["one"])) == N_RESAMPLES
+    assert len(bootstrap_weights(["one"])) == N_RESAMPLES

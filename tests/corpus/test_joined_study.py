@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus import source as sources
-from mha_viz.corpus.compare import compare
-from mha_viz.corpus.followed import followed
-from mha_viz.corpus.run import Progress
+from mha_viz.corpus.query.comparison import compare
+from mha_viz.corpus.run.run import Progress
+from mha_viz.corpus.sources import source as sources
+from mha_viz.corpus.treebank.head_vs_tree import head_vs_tree
 from mha_viz.errors import ArgumentError, SourceError, StudyError
 from tests.corpus.small_studies import files_of
 from tests.making.trees import conllu, document
@@ -114,7 +114,7 @@ def test_a_joined_text_comes_back_with_its_trees(joined: mv.Study, bert: Any) ->
     text = joined.sentence(1)
     assert [word.form for word in text.words] == "Ann met Eve She fell asleep Eve saw her".split()
     assert [words.stop for words, _ in text.parts] == [3, 6, 9]
-    tree = followed(bert.trace(text.text), text, 1, 0)
+    tree = head_vs_tree(bert.trace(text.text), text, 1, 0)
     assert [(arc.dependent, arc.head) for arc in tree.arcs] == [
         *[(0, 1), (2, 1), (3, 4), (5, 4), (6, 7), (8, 7)]
     ]

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from mha_viz.corpus.parsing import (
+from mha_viz.corpus.treebank.parsing import (
     arc_hits,
     as_tensors,
     branching_hits,
@@ -13,7 +13,7 @@ from mha_viz.corpus.parsing import (
     spanning_trees,
     tree_words,
 )
-from mha_viz.corpus.trees import ROOT
+from mha_viz.corpus.treebank.trees import ROOT
 from tests.making.trees import sample, tree
 
 CAT = tree("The/DET/3/det old/ADJ/3/amod cat/NOUN/4/nsubj slept/VERB/0/root ././4/punct")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus import source as sources
+from mha_viz.corpus.sources import source as sources
 from mha_viz.errors import StudyError
 from tests.corpus.random_moments import PER_SHARD, acting
 from tests.corpus.small_studies import FEW, files_of

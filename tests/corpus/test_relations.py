@@ -6,18 +6,18 @@ import pandas as pd
 import pytest
 import torch
 
-from mha_viz.corpus.relations import (
+from mha_viz.corpus.treebank.relations import (
     ALL,
     OFFSETS,
     TO_DEPENDENT,
     TO_HEAD,
-    Question,
-    answers,
+    RelationTarget,
     as_tensors,
-    followed_arcs,
-    questions,
+    match_arcs,
+    offset_hits,
+    relation_hits,
     relation_scores,
-    step_answers,
+    relation_targets,
 )
 from tests.making.trees import sample, tree
 
@@ -27,7 +27,7 @@ COVERED = torch.ones(5, dtype=torch.bool)
 
 def asked(sentence, covered=None, *, causal=False):
     covered = torch.ones(len(sentence.words), dtype=torch.bool) if covered is None else covered
-    return questions(sentence, covered, causal=causal)
+    return relation_targets(sentence, covered, causal=causal)
 
 
 def following(keys):
@@ -39,27 +39,27 @@ def following(keys):
     return words[None, None]
 
 
-def answered(questions, words):
+def answered(relation_targets, words):
     """Whether each is right: (layer, head, question)."""
-    sheet = as_tensors([(0, question) for question in questions], words.shape[-1])
-    return torch.stack([answers(sheet, layer[None]).T for layer in words])
+    sheet = as_tensors([(0, question) for question in relation_targets], words.shape[-1])
+    return torch.stack([relation_hits(sheet, layer[None]).T for layer in words])
 
 
 def test_questions_go_both_ways():
     assert asked(CAT) == [
-        Question("det", TO_HEAD, 0, (2,)),
-        Question("det", TO_DEPENDENT, 2, (0,)),
-        Question(ALL, TO_HEAD, 0, (2,)),
-        Question(ALL, TO_DEPENDENT, 2, (0, 1)),
-        Question("amod", TO_HEAD, 1, (2,)),
-        Question("amod", TO_DEPENDENT, 2, (1,)),
-        Question(ALL, TO_HEAD, 1, (2,)),
-        Question("nsubj", TO_HEAD, 2, (3,)),
-        Question("nsubj", TO_DEPENDENT, 3, (2,)),
-        Question(ALL, TO_HEAD, 2, (3,)),
-        Question(ALL, TO_DEPENDENT, 3, (2,)),
-        Question("punct", TO_HEAD, 4, (3,)),
-        Question("punct", TO_DEPENDENT, 3, (4,)),
+        RelationTarget("det", TO_HEAD, 0, (2,)),
+        RelationTarget("det", TO_DEPENDENT, 2, (0,)),
+        RelationTarget(ALL, TO_HEAD, 0, (2,)),
+        RelationTarget(ALL, TO_DEPENDENT, 2, (0, 1)),
+        RelationTarget("amod", TO_HEAD, 1, (2,)),
+        RelationTarget("amod", TO_DEPENDENT, 2, (1,)),
+        RelationTarget(ALL, TO_HEAD, 1, (2,)),
+        RelationTarget("nsubj", TO_HEAD, 2, (3,)),
+        RelationTarget("nsubj", TO_DEPENDENT, 3, (2,)),
+        RelationTarget(ALL, TO_HEAD, 2, (3,)),
+        RelationTarget(ALL, TO_DEPENDENT, 3, (2,)),
+        RelationTarget("punct", TO_HEAD, 4, (3,)),
+        RelationTarget("punct", TO_DEPENDENT, 3, (4,)),
     ]
 
 
@@ -92,18 +92,18 @@ def test_a_head_that_follows_the_tree_is_always_right(sentence):
 
 
 def test_any_of_several_dependents_is_right():
-    twice = Question("amod", TO_DEPENDENT, 2, (0, 1))
+    twice = RelationTarget("amod", TO_DEPENDENT, 2, (0, 1))
     assert answered([twice], following([2, 2, 1])).all()
     assert answered([twice], following([2, 2, 0])).all()
 
 
 def test_the_word_itself_does_not_compete_and_a_tie_is_no_answer():
-    question = [Question("x", TO_HEAD, 0, (2,))]
+    question = [RelationTarget("x", TO_HEAD, 0, (2,))]
     words = torch.zeros(3, 1, 3, 3)
     words[0, 0, 0] = torch.tensor([0.8, 0.0, 0.1])
     words[1, 0, 0] = torch.tensor([0.0, 0.1, 0.1])  # the third looks nowhere
     assert answered(question, words)[:, 0, 0].tolist() == [True, False, False]
-    question = [Question("x", TO_HEAD, 0, (1,))]  # of the two that share it the first
+    question = [RelationTarget("x", TO_HEAD, 0, (1,))]  # of the two that share it the first
     assert answered(question, words)[:, 0, 0].tolist() == [False, False, False]
 
 
@@ -132,18 +132,18 @@ def test_trees_are_asked_together_and_the_longer_ones_fill_up_the_others():
         for own, sentence in zip(words, sentences, strict=True)
     ]
     all_asked = [(i, one) for i, sentence in enumerate(sentences) for one in asked(sentence)]
-    together = answers(as_tensors(all_asked, longest), words)
+    together = relation_hits(as_tensors(all_asked, longest), words)
     assert torch.equal(together, torch.cat(alone)) and together.any()
-    assert answers(as_tensors([], longest), words).shape == (0, 3)
+    assert relation_hits(as_tensors([], longest), words).shape == (0, 3)
 
 
 def test_steps():
-    row = step_answers([Question("amod", TO_DEPENDENT, 2, (0, 1))])[0]
+    row = offset_hits([RelationTarget("amod", TO_DEPENDENT, 2, (0, 1))])[0]
     assert [step for step, right in zip(OFFSETS, row, strict=True) if right] == [-2, -1]
 
 
 def test_followed_arcs():
-    arcs = followed_arcs(CAT, following([2, 2, 3, 2, 3])[0, 0])
+    arcs = match_arcs(CAT, following([2, 2, 3, 2, 3])[0, 0])
     assert [(arc.dependent, arc.relation) for arc in arcs if arc.to_head] == [
         *[(0, "det"), (1, "amod"), (2, "nsubj"), (4, "punct")]
     ]

@@ -16,9 +16,9 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.corpus import source as sources
-from mha_viz.corpus.lock import LOCK, locked
-from mha_viz.corpus.run import Progress
+from mha_viz.corpus.run.run import Progress
+from mha_viz.corpus.sources import source as sources
+from mha_viz.corpus.store.lock import LOCK, locked
 from mha_viz.errors import ArgumentError, MhaVizError, StudyError, WriteError
 from mha_viz.text.encoding import encode_texts
 from tests.corpus.plain_study import TEXTS
@@ -105,7 +105,7 @@ import signal, sys
 # A shell that runs the tests in the background has made its children deaf to Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import mha_viz as mv
-from mha_viz.corpus import source
+from mha_viz.corpus.sources import source
 source.SHARD_TEXTS = 4
 lines = open(sys.argv[1]).read().splitlines()
 def tell(now):
@@ -179,7 +179,7 @@ def test_a_full_disk_at_the_summaries(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("mha_viz.corpus.summary.write_table", full)
+        patch.setattr("mha_viz.corpus.run.summary.write_table", full)
         with pytest.raises(WriteError, match="the disk is full"):
             mv.study(bert, LINES, tmp_path / "study")
     mv.study(bert, LINES, tmp_path / "study")
@@ -296,7 +296,7 @@ def test_what_reads_ahead_ends_with_the_study_and_skips_what_is_done(
     assert any(running)
     assert not any(thread.name.startswith("texts") for thread in threading.enumerate())
     encoded: list[str] = []
-    monkeypatch.setattr("mha_viz.corpus.batches.encode_texts", encode)
+    monkeypatch.setattr("mha_viz.corpus.measure.batches.encode_texts", encode)
     done = len(list((tmp_path / "study/shards").glob("*[0-9]")))
     mv.study(bert, FEW, tmp_path / "study")
     assert done and sorted(encoded) == sorted(FEW[done * PER_SHARD :])
@@ -337,19 +337,3 @@ def test_its_description_says_what_it_is_of(whole: mv.Study) -> None:
     assert manifest["settings"]["batch_tokens"] == 8192
     assert {"torch", "duckdb", "mha_viz"} <= manifest["versions"].keys()
     assert manifest["counts"]["n_padded"] >= manifest["counts"]["n_tokens"] > 0
-
-
-@pytest.mark.slow
-def test_the_package_does_not_wait_for_what_only_studies_need() -> None:
-    code = (
-        "import sys, mha_viz, mha_viz.cli.main; "
-        "print([m for m in ('duckdb', 'pyarrow.parquet', 'torch') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
-    )
-    assert done.stdout.strip() == "[]"

@@ -2,10 +2,11 @@
 
 import re
 from collections import Counter
-from importlib.resources import files
 from itertools import combinations
 
 import pytest
+
+from mha_viz.corpus.treebank.trees import SAMPLE
 
 UPOS = set("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
 RELATIONS = set(
@@ -39,7 +40,7 @@ BELOW |= {"case": {"fixed"}, "fixed": set(), "flat": set(), "expl": set()}
 
 
 def blocks():
-    text = (files("mha_viz.corpus") / "sample.conllu").read_text("utf-8")
+    text = SAMPLE.read_text("utf-8")
     for block in text.strip().split("\n\n"):
         lines = block.splitlines()
         comments = [line[2:].split(" = ", 1) for line in lines if line.startswith("#")]

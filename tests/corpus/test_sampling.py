@@ -7,7 +7,7 @@ from itertools import combinations
 
 from scipy import stats
 
-from mha_viz.corpus.sampling import fair_sample
+from mha_viz.corpus.sources.sampling import fair_sample
 
 
 def drawn(n: int, size: int, seed: int) -> tuple[int, ...]:

@@ -8,9 +8,9 @@ import torch
 
 import mha_viz as mv
 from mha_viz.core.metrics.focus import keys_for_mass, row_keys_for_mass
-from mha_viz.corpus.measuring import CHANCE, BatchMeasure, Wanted
-from mha_viz.corpus.padded import KINDS, PaddedTexts, Sight, is_punctuation
-from mha_viz.corpus.scores import SCORES
+from mha_viz.corpus.measure.measuring import BatchMeasure, BatchOptions
+from mha_viz.corpus.measure.padded import KINDS, PaddedTexts, VisibleKeys, is_punctuation
+from mha_viz.corpus.measure.scores import SCORES
 from tests.corpus.reference import (
     TEXTS,
     chance_alone,
@@ -41,12 +41,12 @@ def differing(found: np.ndarray, expected: np.ndarray, names) -> dict[str, float
 
 def check(subject: mv.AttentionModel, texts) -> None:
     batch = one_batch(subject, texts)
-    measured = BatchMeasure(subject, batch.encoded, Wanted(chance=True))
+    measured = BatchMeasure(subject, batch.encoded, BatchOptions(chance=True))
     scores, chance = measured.scores(), measured.chance()
     for row, item in enumerate(batch.items):
         record = traced(subject, item.text)
         assert not differing(scores[row], scores_alone(record), SCORES), item.text
-        assert not differing(chance[row], chance_alone(record), CHANCE), item.text
+        assert not differing(chance[row], chance_alone(record), BatchOptions().baselines), item.text
 
 
 @pytest.mark.parametrize("name", sorted(SINGLE))
@@ -64,7 +64,7 @@ def test_trained_models_in_their_own_precision(name: str) -> None:
     """On weights of the same padded run, since two runs in float32 differ by their rounding."""
     subject = mv.load(name)
     batch = one_batch(subject, WORDY)
-    scores = BatchMeasure(subject, batch.encoded, Wanted()).scores()
+    scores = BatchMeasure(subject, batch.encoded, BatchOptions()).scores()
     records = subject.trace_batch([item.text for item in batch.items])
     for row, record in enumerate(records):
         assert not differing(scores[row], scores_alone(record), SCORES), record.text
@@ -72,7 +72,7 @@ def test_trained_models_in_their_own_precision(name: str) -> None:
 
 def test_scores_are_the_columns_of_head_report(masked: mv.AttentionModel) -> None:
     batch = one_batch(masked, WORDY)
-    scores = BatchMeasure(masked, batch.encoded, Wanted()).scores()
+    scores = BatchMeasure(masked, batch.encoded, BatchOptions()).scores()
     for row, item in enumerate(batch.items):
         report = mv.head_report(traced(masked, item.text))
         for at, key in enumerate(SCORES):
@@ -83,21 +83,21 @@ def test_scores_are_the_columns_of_head_report(masked: mv.AttentionModel) -> Non
 
 def test_a_layer_that_sees_less_has_chance_of_its_own() -> None:
     subject = model("mistral")
-    chance = BatchMeasure(subject, one_batch(subject).encoded, Wanted(chance=True)).chance()
-    entropy = chance[..., 0, CHANCE.index("entropy")]
+    chance = BatchMeasure(subject, one_batch(subject).encoded, BatchOptions(chance=True)).chance()
+    entropy = chance[..., 0, BatchOptions().baselines.index("entropy")]
     mixed = model("gemma2")
-    of_layers = BatchMeasure(mixed, one_batch(mixed).encoded, Wanted(chance=True)).chance()
+    of_layers = BatchMeasure(mixed, one_batch(mixed).encoded, BatchOptions(chance=True)).chance()
     assert np.allclose(entropy, entropy[:, :1])  # one window in all layers
-    longest = of_layers[-1, :, 0, CHANCE.index("entropy")]
+    longest = of_layers[-1, :, 0, BatchOptions().baselines.index("entropy")]
     assert longest[1] > longest[0] + 0.1
 
 
 def test_kinds_share_out_every_key_once() -> None:
     subject = model("bert")
     texts = PaddedTexts.of(one_batch(subject).encoded, causal=False)
-    sight = Sight.of(texts, None)
-    assert tuple(sight.kinds) == KINDS
-    assert torch.equal(torch.stack(list(sight.kinds.values())).sum(0) == 1, sight.seen)
+    visible = VisibleKeys.of(texts, None)
+    assert tuple(visible.kinds) == KINDS
+    assert torch.equal(torch.stack(list(visible.kinds.values())).sum(0) == 1, visible.seen)
 
 
 def test_punctuation_is_known_by_the_characters_of_the_text(masked: mv.AttentionModel) -> None:

@@ -9,14 +9,14 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.core.visible import visible_keys
-from mha_viz.corpus import likeness
-from mha_viz.corpus.histograms import N_BINS, edges, histogram
-from mha_viz.corpus.measuring import CHANCE, WAYS
-from mha_viz.corpus.padded import KINDS, is_punctuation
-from mha_viz.corpus.profiles import FAR, LATE
-from mha_viz.corpus.scores import SCORES
-from mha_viz.corpus.shard import Settings, Shard, measure_shard
+from mha_viz.core.record.visible import visible_keys
+from mha_viz.corpus.measure import pair_similarity
+from mha_viz.corpus.measure.histograms import N_BINS, edges, histogram
+from mha_viz.corpus.measure.measuring import WAYS, BatchOptions
+from mha_viz.corpus.measure.padded import KINDS, is_punctuation
+from mha_viz.corpus.measure.profiles import FAR, LATE
+from mha_viz.corpus.measure.scores import SCORES
+from mha_viz.corpus.measure.shard import Settings, Shard, measure_shard
 from mha_viz.errors import ArgumentError, MhaVizError
 from tests.corpus.reference import TEXTS, chance_alone, items, scores_alone, small, traced
 from tests.making.comparing import close, near
@@ -67,7 +67,7 @@ def test_counts_of_texts_and_tokens(shard: Shard, records) -> None:
 
 def test_chance_is_each_text_s_own(shard: Shard, records) -> None:
     table = frame(shard, "chance")
-    columns = [f"{key}_{way}" for way in WAYS for key in CHANCE]
+    columns = [f"{key}_{way}" for way in WAYS for key in BatchOptions().baselines]
     expected = np.concatenate([chance_alone(r).reshape(r.n_layers, -1) for r in records])
     close(table[columns], expected)
 
@@ -157,7 +157,7 @@ def test_profiles_add_up_the_weight_of_every_bin(shard: Shard, records, axis: st
 def test_pairs_are_sums_over_texts(subject, shard: Shard, records) -> None:
     table = frame(shard, "pairs")
     own = subject.backend == "eager"
-    assert set(table.measure) == ({"hellinger"} if own else set(likeness.MEASURES))
+    assert set(table.measure) == ({"hellinger"} if own else set(pair_similarity.MEASURES))
     for measure, rows in table.groupby("measure"):
         found = np.stack([mv.head_similarity(r, measure).double().numpy() for r in records])
         values = found[:, rows.i, rows.j]
@@ -198,7 +198,7 @@ def test_the_same_texts_give_the_same_bytes_however_they_are_cut_for_pairs(monke
     assert first.tables.keys() == second.tables.keys()
     for name in first.tables:
         assert frame(first, name).equals(frame(second, name)), name
-    monkeypatch.setattr(likeness, "MOST_KEPT", 1)
+    monkeypatch.setattr(pair_similarity, "MOST_KEPT", 1)
     alone = measure_shard(subject, items(), SETTINGS)
     for name in ("texts", "pairs"):
         a, b = (one.tables[name].to_pandas().select_dtypes("number") for one in (first, alone))

@@ -16,8 +16,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mha_viz.corpus import copies
-from mha_viz.corpus.source import MOST_KEPT, SHARD_TEXTS, Source, open_source, shards
+from mha_viz.corpus.sources import one_pass_source
+from mha_viz.corpus.sources.source import MOST_KEPT, SHARD_TEXTS, Source, open_source, shards
 from mha_viz.errors import ArgumentError, SourceError
 
 
@@ -145,7 +145,7 @@ def test_standard_input_and_pipes_are_read_once_and_kept_until_the_end(
 
 def test_a_copy_is_read_from_any_place() -> None:
     content = bytes(range(256)) * 1000
-    copy = copies.Copy("bytes", lambda file: file.write(content))
+    copy = one_pass_source.TemporaryCopy("bytes", lambda file: file.write(content))
     reading = copy.open()
     for offset, whence in ((-5, 2), (1000, 0), (70_000, 1), (-9, 1), (0, 0)):
         expected = io.BytesIO(content)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mha_viz.corpus.speech import PARTS, expected_by_kind, kinds, weight_by_kind
+from mha_viz.corpus.treebank.parts_of_speech import PARTS, expected_by_kind, kinds, weight_by_kind
 from tests.making.trees import tree
 
 SENTENCE = tree("The/DET/2/det cat/NOUN/3/nsubj saw/VERB/0/root the/DET/5/det fog/NOUN/3/obj")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mha_viz.corpus.storage import read_part, write_part
+from mha_viz.corpus.store.storage import read_part, write_part
 
 
 def test_write_part_shows_all_of_its_files_or_none_at_every_moment(tmp_path: Path) -> None:

@@ -1,7 +1,10 @@
 """Questions to a study, and what it refuses."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -10,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mha_viz.corpus.compare import compare
-from mha_viz.corpus.integrity import FORMAT
-from mha_viz.corpus.storage import read_manifest, write_manifest
-from mha_viz.corpus.study import Study
+from mha_viz.corpus.query.comparison import compare
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.store.integrity import FORMAT
+from mha_viz.corpus.store.storage import read_manifest, write_manifest
 from mha_viz.errors import ArgumentError, StudyError
 from tests.corpus.plain_study import TEXTS, plain_study
 from tests.corpus.small_studies import resealed
@@ -236,3 +239,19 @@ def test_a_file_that_is_damaged_inside(copy: Path) -> None:
         assert Study.load(copy).heads is None
     with pytest.raises(StudyError, match="cannot be read"):
         assert Study.load(resealed(copy)).heads is None
+
+
+@pytest.mark.slow
+def test_the_package_does_not_wait_for_what_only_studies_need() -> None:
+    code = (
+        "import sys, mha_viz, mha_viz.cli.main; "
+        "print([m for m in ('duckdb', 'pyarrow.parquet', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )
+    assert done.stdout.strip() == "[]"

@@ -8,12 +8,12 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.core.asking import asking
+from mha_viz.core.cancellation import cancellation
 from mha_viz.core.measure import text_baselines
 from mha_viz.core.metrics import LABELS, Baseline
-from mha_viz.corpus.labels import corpus_labels
-from mha_viz.corpus.measuring import BatchMeasure, Wanted
-from mha_viz.corpus.study import Study
+from mha_viz.corpus.measure.measuring import BatchMeasure, BatchOptions
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.statistics.labels import corpus_labels
 from mha_viz.reports.induction import induction_scores
 from mha_viz.reports.report import KEEP, report
 from tests.corpus.plain_study import TEXTS
@@ -136,10 +136,11 @@ def test_the_share_of_texts_is_that_of_single_reports(shipped, bert) -> None:
             random=random,
             induction=probed,
             random_induction=random_probed,
-        ).labels
+        )
         for layer, head in np.ndindex(4, 8):
-            for earned in found[layer][head]:
-                given[earned.label.key][layer, head] += 1
+            earned = [one.label for one in found.labels[layer][head]]
+            for label in (*earned, *found.withheld[layer][head]):
+                given[label.key][layer, head] += 1
     table = study.sql("select * from labels")
     assert set(table.label) == set(LABELS) - {"induction"}
     for key in set(table.label):
@@ -150,7 +151,7 @@ def test_the_share_of_texts_is_that_of_single_reports(shipped, bert) -> None:
 def test_how_many_tokens_occur_again_is_what_the_report_counts(shipped, bert) -> None:
     texts, _ = shipped
     for model in (bert, mv.load("tiny-gpt2")):  # the latter sees what stands before alone
-        found = BatchMeasure(model, one_batch(model, texts).encoded, Wanted(chance=True))
+        found = BatchMeasure(model, one_batch(model, texts).encoded, BatchOptions(chance=True))
         for item, counts in zip(
             one_batch(model, texts).items, found.repeating_tokens(), strict=True
         ):
@@ -175,7 +176,7 @@ def test_the_end_of_a_study_asks_whether_to_go_on(bert: mv.AttentionModel, tmp_p
             if done.exists():
                 raise Left
 
-        with pytest.raises(Left), asking(look):
+        with pytest.raises(Left), cancellation(look):
             mv.study(bert, TEXTS, folder)
         assert not list(folder.glob(".*.part"))
     mv.study(bert, TEXTS, folder)

@@ -12,11 +12,11 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.corpus import source as sources
-from mha_viz.corpus.relations import ALL, TO_DEPENDENT
-from mha_viz.corpus.run import Progress
-from mha_viz.corpus.source import open_source
-from mha_viz.corpus.trees import REPORT, Sentence, read_conllu, sample_lines
+from mha_viz.corpus.run.run import Progress
+from mha_viz.corpus.sources import source as sources
+from mha_viz.corpus.sources.source import open_source
+from mha_viz.corpus.treebank.relations import ALL, TO_DEPENDENT
+from mha_viz.corpus.treebank.trees import REPORT, Sentence, read_conllu, sample_lines
 from mha_viz.errors import ArgumentError, StudyError
 from tests.making.trees import plain_relations, sample
 

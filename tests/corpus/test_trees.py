@@ -2,9 +2,9 @@
 
 import pytest
 
-from mha_viz.corpus import trees
-from mha_viz.corpus.mentions import Mention, read_mentions
-from mha_viz.corpus.trees import read_conllu, sample_lines
+from mha_viz.corpus.treebank import trees
+from mha_viz.corpus.treebank.mentions import Mention, read_mentions
+from mha_viz.corpus.treebank.trees import read_conllu, sample_lines
 from mha_viz.errors import TextError
 
 

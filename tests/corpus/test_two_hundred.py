@@ -6,7 +6,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.names import PAIR_MEASURES
-from mha_viz.corpus.trees import read_conllu, sample_lines
+from mha_viz.corpus.treebank.trees import read_conllu, sample_lines
 from tests.making.comparing import close
 
 N_TEXTS = 200

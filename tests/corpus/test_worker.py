@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
-from mha_viz.checkpoints.travelling import taken_apart
-from mha_viz.corpus import worker as workers
-from mha_viz.corpus.identity import versions
-from mha_viz.corpus.shard import Settings
-from mha_viz.corpus.source import open_source, shards
-from mha_viz.corpus.storage import read_manifest, read_shard
-from mha_viz.corpus.worker import Plan, Task, Worker
+from mha_viz.checkpoints.transfer import disassemble
+from mha_viz.corpus.measure.shard import Settings
+from mha_viz.corpus.run import worker as workers
+from mha_viz.corpus.run.worker import Plan, Task, Worker
+from mha_viz.corpus.sources.source import open_source, shards
+from mha_viz.corpus.store.manifest import versions
+from mha_viz.corpus.store.storage import read_manifest, read_shard
 from tests.corpus.plain_study import TEXTS
 from tests.corpus.test_run import files_of
 
@@ -37,11 +37,11 @@ def plan(bert: Any, tmp_path: Path) -> Plan:
     folder = mv.study(bert, TEXTS, tmp_path / "study").folder
     shutil.rmtree(folder / "shards")
     weights = read_manifest(folder)["model"]["weights_sha256"]
-    return Plan(folder, None, taken_apart(bert), None, weights, "cpu", Settings(), versions())
+    return Plan(folder, None, disassemble(bert), None, weights, "cpu", Settings(), versions())
 
 
 def told(plan: Plan, task: Task) -> Any:
-    (one,) = Worker([plan])({"task": [task]})["told"]
+    (one,) = Worker([plan])({"task": [task]})["results"]
     return json.loads(one)
 
 
@@ -84,7 +84,7 @@ def test_a_full_disk_is_told(plan: Plan, task: Task, monkeypatch: pytest.MonkeyP
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mha_viz.corpus.storage.write_table", full)
+    monkeypatch.setattr("mha_viz.corpus.store.storage.write_table", full)
     kind, message = told(plan, task)["error"]
     assert kind == "WriteError" and f"{plan.folder} cannot be written: the disk is full" in message
     assert not list(plan.folder.glob(".*.part"))

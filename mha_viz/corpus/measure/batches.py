@@ -1,0 +1,123 @@
+"""Batches of texts: encoded, sorted by length, and cut so that little of a batch is padding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from mha_viz.core.cancellation import check_cancelled
+from mha_viz.corpus.sources.source import Item
+from mha_viz.errors import ArgumentError, TextError
+from mha_viz.text.encoding import Reader, encode_texts
+from mha_viz.text.tokens import Encoded
+
+# What one more pass through a model costs, in tokens of padding: 16 for tiny-bert on a CPU's core
+# before anything is measured, and more then.
+PASS_TOKENS = 32
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts that go through the model together, from the shortest to the longest."""
+
+    items: tuple[Item, ...]  # the texts
+    encoded: tuple[Encoded, ...]  # each as the model wants it
+
+    @property
+    def n_real(self) -> int:
+        """The number of tokens that the texts have."""
+        return sum(len(encoded.input_ids) for encoded in self.encoded)
+
+    @property
+    def n_padded(self) -> int:
+        """The number of tokens when all texts are padded to the longest."""
+        return len(self.encoded) * max(len(encoded.input_ids) for encoded in self.encoded)
+
+
+class Prepared(NamedTuple):
+    """A shard that is ready to be measured."""
+
+    number: int  # of the shard
+    batches: list[Batch]  # of its texts
+    # place and reason of each text that the model's tokenizer could not read.
+    skipped: list[tuple[str, str]]
+
+
+def batches(
+    reader: Reader, items: Iterable[Item], batch_tokens: int
+) -> tuple[list[Batch], list[tuple[str, str]]]:
+    """Encode and pack the texts of a shard; batches depend on the texts and the budget alone.
+
+    A batch has at most `batch_tokens` tokens, padding included; a longer text goes alone. The
+    second value has the place and reason of each text that cannot be encoded.
+    """
+    if batch_tokens < 1:
+        raise ArgumentError(f"batch_tokens={batch_tokens}: expected 1 or more.")
+    pairs: list[tuple[Item, Encoded]] = []
+    skipped: list[tuple[str, str]] = []
+    for item in items:
+        check_cancelled()
+        try:
+            pairs.append((item, encode_texts(reader, item.text)[0]))
+        except TextError as error:
+            skipped.append((item.place, str(error)))
+    pairs.sort(key=lambda pair: (_length(*pair), pair[0].number))
+    ends = _cuts([_length(*pair) for pair in pairs], batch_tokens)
+    packed = [pairs[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+    return [Batch(*map(tuple, zip(*pairs, strict=True))) for pairs in packed], skipped
+
+
+def prepared(
+    shards: Iterable[tuple[int, Sequence[Item]]],
+    reader: Reader,
+    batch_tokens: int,
+    is_done: Callable[[int], bool] = lambda number: False,
+) -> Generator[Prepared, None, None]:
+    """Yield shards in their order; while one is measured, a thread reads and encodes the next.
+
+    What goes wrong in the thread is raised here. A consumer that stops closes the iterator, which
+    waits for the one shard that is being read. Shards that are done come without batches.
+    """
+    coming = iter(shards)
+
+    def prepare() -> Prepared | None:
+        for number, items in coming:
+            found = ([], []) if is_done(number) else batches(reader, items, batch_tokens)
+            return Prepared(number, *found)
+        return None
+
+    with ThreadPoolExecutor(1, thread_name_prefix="texts") as thread:
+        ahead = thread.submit(prepare)
+        while (shard := ahead.result()) is not None:
+            ahead = thread.submit(prepare)
+            yield shard
+
+
+def _length(item: Item, encoded: Encoded) -> int:
+    """Count the tokens of a text; or its words, where a text that was cut has more of them."""
+    n_words = 0 if item.sentence is None else len(item.sentence.words)
+    return max(len(encoded.input_ids), n_words)
+
+
+def _cuts(lengths: list[int], batch_tokens: int) -> list[int]:
+    """Find the ends of batches of texts sorted by length that cost least in padding and passes.
+
+    The cheapest cut of the first n texts is the cheapest cut of fewer and one batch more.
+    """
+    cost = np.zeros(len(lengths) + 1, dtype=np.int64)
+    begins = np.zeros(len(lengths) + 1, dtype=np.int64)
+    for end, longest in enumerate(lengths, 1):
+        most = max(1, batch_tokens // longest)
+        begin = np.arange(max(0, end - most), end)
+        costs = cost[begin] + (end - begin) * longest + PASS_TOKENS
+        begins[end], cost[end] = begin[costs.argmin()], costs.min()
+    ends: list[int] = []
+    end = len(lengths)
+    while end:
+        ends.append(end)
+        end = int(begins[end])
+    return ends[::-1]

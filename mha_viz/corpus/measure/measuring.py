@@ -1,0 +1,209 @@
+"""One batch through a model: each layer is reduced to sums as soon as it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mha_viz.core.metrics import METRICS
+from mha_viz.core.metrics.outputs import output_root
+from mha_viz.corpus.measure.edges import HeaviestKeys, LayerEdges, layer_edges
+from mha_viz.corpus.measure.padded import PaddedTexts, VisibleKeys
+from mha_viz.corpus.measure.profiles import Profile, rows_of, weight_of
+from mha_viz.corpus.measure.scores import (
+    NO_BASELINE,
+    SCORES,
+    PatternSums,
+    by_text,
+    chance_patterns,
+    chance_z,
+    output_scores,
+    pattern_scores,
+)
+from mha_viz.corpus.treebank.batch_trees import BatchTrees
+from mha_viz.engine.attention_function import LayerTensors
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.recording import reduce_texts
+from mha_viz.engine.run import Run
+from mha_viz.text.tokens import Encoded
+
+WAYS = ("uniform", "offset")
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """The measurements of a batch beside the scores."""
+
+    min_weight: float | None = None  # see `layer_edges`; None: no edges
+    profile: Profile | None = None  # to add to, or None
+    chance: bool = False  # whether to score what heads that learned nothing look at
+    keep: tuple[str, ...] = ()  # what the run is to hold of all layers
+    more: tuple[str, ...] = ()  # metrics to compute text by text, see `scores_by_text`
+
+    @cached_property
+    def scores(self) -> tuple[str, ...]:
+        """All metrics that are computed."""
+        return SCORES + self.more
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """The metrics of what heads write."""
+        return tuple(key for key in self.scores if "outputs" in METRICS[key].needs)
+
+    @cached_property
+    def baselines(self) -> tuple[str, ...]:
+        """The metrics that have baselines."""
+        return tuple(key for key in self.scores if key not in NO_BASELINE)
+
+
+@dataclass(eq=False)
+class _Shared:
+    """Values that all layers with one mask share."""
+
+    allowed: Tensor | None  # held, so that no other mask gets its id
+    visible: VisibleKeys
+    rows: dict[str, Tensor] = field(default_factory=dict)
+    chance: Tensor | None = None  # patterns, (batch, 2, query, key)
+    chance_scores: Tensor | None = None  # (batch, 2, score)
+
+
+class BatchMeasure:
+    """The scores of every head on every text of a batch, and what else is measured.
+
+    `left` is what the run keeps of all layers, and `edges` has those of each layer.
+    """
+
+    def __init__(
+        self,
+        model: AttentionModel,
+        encoded: Sequence[Encoded],
+        options: BatchOptions,
+        trees: BatchTrees | None = None,
+    ) -> None:
+        texts = PaddedTexts.of(encoded, model.causal, model.device)
+        weights = model.output_weights(model.parts[0]) if model.backend == "mha_viz" else ()
+        roots = output_root(weights, torch.float32).to(model.device) if weights else None
+        self._layers = LayerSums(texts, roots, options, weights)
+
+        def reduce(one: LayerTensors) -> None:
+            sums = self._layers.add(one)
+            if trees is not None:
+                trees.add(one.layer, sums.pattern)
+
+        self.left: Run = reduce_texts(model, encoded, reduce, options.keep)
+        if trees is not None:
+            trees.finish()
+        self.edges = [
+            found.fetched() if isinstance(found, HeaviestKeys) else found
+            for found in self._layers.edges
+        ]
+        if options.profile is not None:
+            for layer, (weight, rows) in enumerate(self._layers.profiles):
+                options.profile.add(layer, weight, rows)
+
+    def scores(self) -> np.ndarray:
+        """Fetch float32 (text, layer, head, score), in order of `BatchOptions.scores`, or NaN."""
+        return torch.stack(self._layers.scores, 1).cpu().numpy()
+
+    def chance(self) -> np.ndarray:
+        """Fetch float32 (text, layer, way, score), in order of `WAYS` and `BatchOptions.baselines`.
+
+        Of scores of what heads write it is the mean over all heads of all layers, as in
+        `core.metrics.baselines`.
+        """
+        found = torch.stack(self._layers.chance, 1)
+        if self._layers.chance_outputs:
+            means = torch.cat(self._layers.chance_outputs, 1).nanmean(1)  # (text, way, score)
+            options = self._layers.options
+            places = [options.baselines.index(key) for key in options.outputs]
+            found[..., places] = means[:, None].expand(-1, found.shape[1], -1, -1)
+        return found.cpu().numpy()
+
+    def repeating_tokens(self) -> np.ndarray:
+        """Fetch float32 (text, layer): the different tokens a duplicate-token score rests on."""
+        return torch.stack(self._layers.repeating, 1).cpu().numpy()
+
+
+class LayerSums:
+    """The sums of each layer as it comes, which stay on the device that it is on.
+
+    Nothing here waits for the device or reads from it, but for metrics that are computed text by
+    text; that is for when the run is done.
+    """
+
+    def __init__(
+        self,
+        texts: PaddedTexts,
+        roots: Tensor | None,
+        options: BatchOptions,
+        weights: Sequence[Tensor] = (),
+    ) -> None:
+        self.texts, self.options, self._roots, self._weights = texts, options, roots, weights
+        # of each layer, in the order of the options' scores, baselines and outputs
+        self.scores: list[Tensor] = []  # (batch, head, score)
+        self.chance: list[Tensor] = []  # (batch, way, score)
+        self.chance_outputs: list[Tensor] = []  # (batch, head, way, score)
+        self.repeating: list[Tensor] = []  # (batch,), see `VisibleKeys.repeating_tokens`
+        self.edges: list[LayerEdges | HeaviestKeys] = []
+        self.profiles: list[tuple[dict[str, Tensor], dict[str, Tensor]]] = []
+        self._shared: dict[int, _Shared] = {}
+
+    def add(self, one: LayerTensors) -> PatternSums:
+        """Reduce the next layer; return the sums of its pattern, which hold it until then."""
+        shared = self._shared_by_mask(one.allowed)
+        sums = PatternSums(self.texts.cleared(one.pattern), self.texts, shared.visible)
+        scores = self._of_patterns(sums, one.has_sinks)
+        if one.z is not None:
+            scores |= self._of_outputs(sums, one.layer, one.z)
+        self.scores.append(_stacked(scores, self.options.scores))
+        if self.options.profile is not None:
+            self.profiles.append((weight_of(sums), shared.rows))
+        if self.options.min_weight is not None:
+            self.edges.append(layer_edges(one.layer, sums, self.options.min_weight))
+        if shared.chance is not None and shared.chance_scores is not None:
+            self.chance.append(shared.chance_scores)
+            self.repeating.append(shared.visible.repeating_tokens)
+            if self._roots is not None and one.value is not None:
+                n_heads = sums.pattern.shape[1]
+                ways = [
+                    _stacked(self._of_outputs(sums, one.layer, z), self.options.outputs)
+                    for z in chance_z(shared.chance, one.value, n_heads, self.texts)
+                ]
+                self.chance_outputs.append(torch.stack(ways, 2))
+        return sums
+
+    def _of_patterns(self, sums: PatternSums, has_sinks: bool = False) -> dict[str, Tensor]:
+        """Compute all scores that are made of weights."""
+        more = [key for key in self.options.more if key not in self.options.outputs]
+        return pattern_scores(sums, has_sinks) | (by_text(more, sums, has_sinks) if more else {})
+
+    def _of_outputs(self, sums: PatternSums, layer: int, z: Tensor) -> dict[str, Tensor]:
+        """Compute all scores that are made of what heads write, where their weights are known."""
+        if self._roots is None:
+            return {}
+        more = [key for key in self.options.more if key in self.options.outputs]
+        found = output_scores(z, self._roots[layer], self.texts)
+        return found | (by_text(more, sums, z=z, W_O=self._weights[layer]) if more else {})
+
+    def _shared_by_mask(self, allowed: Tensor | None) -> _Shared:
+        if id(allowed) not in self._shared:
+            shared = _Shared(allowed, VisibleKeys.of(self.texts, allowed))
+            if self.options.profile is not None:
+                shared.rows = rows_of(shared.visible)
+            if self.options.chance:
+                shared.chance = chance_patterns(shared.visible)
+                sums = PatternSums(shared.chance, self.texts, shared.visible)
+                shared.chance_scores = _stacked(self._of_patterns(sums), self.options.baselines)
+            self._shared[id(allowed)] = shared
+        return self._shared[id(allowed)]
+
+
+def _stacked(scores: dict[str, Tensor], names: Sequence[str]) -> Tensor:
+    """Stack scores to (batch, head, score); NaN for what is not there."""
+    missing = torch.full_like(next(iter(scores.values())), torch.nan)
+    return torch.stack([scores.get(name, missing) for name in names], -1)

@@ -1,0 +1,140 @@
+"""The texts of a padded batch as tensors, and the keys that the queries of a layer see in them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from mha_viz.core.record.record import Token
+from mha_viz.text.tokens import Encoded
+
+# Of a key, as a query sees it: it is of the first kind that fits.
+KINDS = ("itself", "same token", "special", "punctuation", "first", "other")
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedTexts:
+    """A batch before it runs; positions of padding are False throughout."""
+
+    lengths: Tensor  # int (batch,), tokens of each text
+    ids: Tensor  # int (batch, position), token ids; -1 in padding
+    real: Tensor  # bool (batch, position), what is no padding
+    special: Tensor  # bool (batch, position), special tokens
+    punctuation: Tensor  # bool (batch, position), tokens of punctuation alone
+    same: Tensor  # bool (batch, position, position), another position that holds the same token
+    same_pairs: tuple[Tensor, ...]  # where `same` is true: row, query and key of each
+    padding: tuple[Tensor, ...]  # row and position of what is padding
+    causal: bool  # whether a query sees no later key
+
+    @classmethod
+    def of(
+        cls, encoded: Sequence[Encoded], causal: bool, device: torch.device | str = "cpu"
+    ) -> PaddedTexts:
+        """Pad the texts of a batch to the longest."""
+        lengths = torch.tensor([len(text.tokens) for text in encoded])
+        longest = int(lengths.max())
+        ids = torch.full((len(encoded), longest), -1)
+        special, punctuation = (torch.zeros_like(ids, dtype=torch.bool) for _ in range(2))
+        for row, text in enumerate(encoded):
+            n = len(text.tokens)
+            ids[row, :n] = torch.tensor([token.id for token in text.tokens])
+            special[row, :n] = torch.tensor([token.is_special for token in text.tokens])
+            punctuation[row, :n] = torch.tensor(
+                [is_punctuation(token, text.text) for token in text.tokens]
+            )
+        real = torch.arange(longest) < lengths[:, None]
+        same = (ids[:, :, None] == ids[:, None]) & real[:, :, None] & real[:, None]
+        same &= ~torch.eye(longest, dtype=torch.bool)
+        # Found here and not on the device, which would have to be waited for.
+        places = (found.nonzero(as_tuple=True) for found in (same, ~real))
+        same_pairs, padding = (tuple(axis.to(device) for axis in found) for found in places)
+        tensors = (lengths, ids, real, special, punctuation, same)
+        lengths, ids, real, special, punctuation, same = (one.to(device) for one in tensors)
+        return cls(lengths, ids, real, special, punctuation, same, same_pairs, padding, causal)
+
+    @cached_property
+    def kinds_of_keys(self) -> dict[str, Tensor]:
+        """The kind of each key, of `KINDS`, where it is another token: bool (batch, key)."""
+        by_name = {
+            "special": self.special,
+            "punctuation": self.punctuation,
+            "first": torch.arange(self.real.shape[1], device=self.real.device) == 0,
+            "other": self.real,
+        }
+        left, found = self.real, {}
+        for name, keys in by_name.items():
+            found[name] = left & keys
+            left = left & ~keys
+        return found
+
+    def cleared(self, pattern: Tensor) -> Tensor:
+        """Convert a pattern to float32, with zeros in the rows of padding; in place where it can.
+
+        The keys of padding have weight 0 already: the mask hides them.
+        """
+        wide = pattern.float()
+        batch, query = self.padding
+        wide[batch, :, query] = 0.0
+        return wide
+
+
+@dataclass(frozen=True, eq=False)
+class VisibleKeys:
+    """The keys that the queries of a layer see; layers with the same mask share one."""
+
+    texts: PaddedTexts  # of the batch
+    seen: Tensor  # bool (batch, query, key), no padding on either side
+
+    @classmethod
+    def of(cls, texts: PaddedTexts, allowed: Tensor | None) -> VisibleKeys:
+        """Restrict a layer's mask to real queries and keys; without one it is full, or causal."""
+        seen = texts.real[:, :, None] & texts.real[:, None]
+        if allowed is not None:
+            return cls(texts, seen & allowed)
+        return cls(texts, seen.tril() if texts.causal else seen)
+
+    @cached_property
+    def per_most_entropy(self) -> Tensor:
+        """The inverse of ln(keys that a row sees), (batch, query); 0 for one key or none."""
+        most = self.seen.sum(-1).float().log()
+        return torch.where(most > 0, 1 / most, 0.0)
+
+    @cached_property
+    def repeats(self) -> Tensor:
+        """True where a query sees its own token elsewhere, (batch, query, key); no special ones."""
+        return self.texts.same & ~self.texts.special[:, :, None] & self.seen
+
+    @cached_property
+    def repeating_rows(self) -> Tensor:
+        """The number of such queries, (batch,)."""
+        return self.repeats.any(-1).sum(-1).float()
+
+    @cached_property
+    def repeating_tokens(self) -> Tensor:
+        """The number of different tokens that those queries hold, (batch,)."""
+        queries = self.repeats.any(-1)
+        held_before = (self.texts.same & queries[:, None]).tril(-1).any(-1)
+        return (queries & ~held_before).sum(-1).float()
+
+    @cached_property
+    def kinds(self) -> dict[str, Tensor]:
+        """The keys of each of `KINDS` that a query sees: bool (batch, query, key)."""
+        texts = self.texts
+        itself = torch.eye(self.seen.shape[-1], dtype=torch.bool, device=self.seen.device)
+        others = self.seen & ~texts.same & ~itself
+        of_keys = {kind: others & keys[:, None] for kind, keys in texts.kinds_of_keys.items()}
+        own = {"itself": self.seen & itself, "same token": self.seen & texts.same}
+        return {kind: (own | of_keys)[kind] for kind in KINDS}
+
+
+def is_punctuation(token: Token, text: str) -> bool:
+    """Tell whether a token is made of punctuation and symbols alone; special ones are not."""
+    if token.is_special or token.start is None:
+        return False
+    piece = text[token.start : token.end].strip()
+    return bool(piece) and all(unicodedata.category(sign)[0] in "PS" for sign in piece)

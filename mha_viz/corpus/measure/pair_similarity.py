@@ -1,0 +1,85 @@
+"""Similarity of any two heads over many texts: sums of their similarity on each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from mha_viz.core.metrics import METRICS
+from mha_viz.core.names import PAIR_MEASURES
+from mha_viz.corpus.measure.batches import Batch
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.projections import float32
+from mha_viz.engine.run import Run
+from mha_viz.text.tokens import Encoded
+
+MEASURES = ("hellinger", "redundancy", "cka", "correlation")
+MOST_KEPT = 256 * 2**20  # bytes of all layers at once, where a single text does not take more
+
+
+class PairSums:
+    """Count, sum and sum of squares over texts of each pair of heads; NaN does not count.
+
+    Head h of layer l has the number l * n_heads + h. A family that computes its attention itself
+    has no outputs to compare.
+    """
+
+    def __init__(self, n_all: int, measures: Sequence[str] = MEASURES) -> None:
+        self._pairs = np.triu_indices(n_all, 1)
+        self._sums = {measure: np.zeros((3, len(self._pairs[0]))) for measure in measures}
+
+    def add(self, left: Run, encoded: Sequence[Encoded]) -> None:
+        """Add the texts of a batch, one after another.
+
+        They are compared where the model ran; of each text one matrix for each measure is fetched.
+        `left` holds the pattern of all layers and, for all but "hellinger", z.
+        """
+        device = left.pattern[0].device
+        for row, text in enumerate(encoded):
+            n = slice(len(text.tokens))
+            made_of = {"pattern": float32(left.pattern, row, n, n, device=device)}
+            if "z" in left.kept:
+                made_of["z"] = float32(left.kept["z"], row, n, device=device)
+            matrices = [METRICS[key].function(made_of[PAIR_MEASURES[key]]) for key in self._sums]
+            found = torch.stack(matrices).cpu().double().numpy()
+            for sums, matrix in zip(self._sums.values(), found, strict=True):
+                values = matrix[self._pairs]
+                known = np.isfinite(values)
+                values = np.where(known, values, 0.0)
+                sums += np.stack([known, values, values**2])
+
+    def table(self) -> pa.Table:
+        """Make a row for each measure and pair i < j: measure, i, j, n, sum, sum_sq."""
+        first, second = (heads.astype(np.int32) for heads in self._pairs)
+        parts = [
+            pa.table(
+                {
+                    "measure": pa.array([measure] * len(first), pa.string()),
+                    "i": first,
+                    "j": second,
+                    "n": sums[0].astype(np.int64),
+                    "sum": sums[1],
+                    "sum_sq": sums[2],
+                }
+            )
+            for measure, sums in self._sums.items()
+        ]
+        return pa.concat_tables(parts)
+
+
+def parts_to_keep(model: AttentionModel, batch: Batch) -> Iterator[Batch]:
+    """Split a batch into parts of which all layers fit into `MOST_KEPT` bytes, or into texts.
+
+    Pairs of heads of different layers are compared, so that no layer can be forgotten before the
+    last. Where a batch is cut depends on its texts and the model's sizes alone.
+    """
+    longest = max(len(text.input_ids) for text in batch.encoded)
+    heads = model.n_layers * model.n_heads
+    of_text = 4 * heads * longest * (longest + model.d_head)
+    step = max(1, MOST_KEPT // of_text)
+    for begin in range(0, len(batch.items), step):
+        part = slice(begin, begin + step)
+        yield Batch(batch.items[part], batch.encoded[part])

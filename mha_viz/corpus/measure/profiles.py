@@ -1,0 +1,106 @@
+"""Profiles of each head's weight over all texts: by offset, by position, by kind of key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from mha_viz.core.metrics.checks import exact
+from mha_viz.corpus.measure.padded import KINDS, VisibleKeys
+from mha_viz.corpus.measure.scores import PatternSums
+
+FAR = 32  # offsets beyond are counted together
+LATE = 128  # positions from here on, too
+AT = {
+    "offset": (f"<-{FAR}", *map(str, range(-FAR, FAR + 1)), f">{FAR}"),
+    "position": (*map(str, range(LATE)), f">={LATE}"),
+    "kind": KINDS,
+}
+
+
+@dataclass
+class Profile:
+    """Sums over the queries of all texts; they add up over batches and shards."""
+
+    n_layers: int
+    n_heads: int
+    weight: dict[str, Tensor] = field(init=False)  # by axis: float64 (layer, head, bin)
+    rows: dict[str, Tensor] = field(init=False)  # queries that see a key: int64 (layer, bin)
+
+    def __post_init__(self) -> None:
+        sizes = {axis: len(names) for axis, names in AT.items()}
+        shape = self.n_layers, self.n_heads
+        self.weight = {a: torch.zeros(*shape, n, dtype=torch.float64) for a, n in sizes.items()}
+        self.rows = {a: torch.zeros(shape[0], n, dtype=torch.int64) for a, n in sizes.items()}
+
+    def add(self, layer: int, weight: dict[str, Tensor], rows: dict[str, Tensor]) -> None:
+        """Add one layer of one batch: what `weight_of` and `rows_of` give for it."""
+        for axis in AT:
+            self.weight[axis][layer] += weight[axis].cpu()
+            self.rows[axis][layer] += rows[axis].cpu()
+
+    def table(self) -> pa.Table:
+        """Make a row for each layer, head, axis and bin: layer, head, axis, at, weight, rows."""
+        columns: dict[str, list[np.ndarray]] = {}
+        for axis, names in AT.items():
+            shape = self.weight[axis].shape
+            layer, head, place = np.indices(shape, dtype=np.int16)
+            rows = self.rows[axis][:, None].expand(shape).numpy()
+            found = {
+                "layer": layer,
+                "head": head,
+                "axis": np.full(shape, axis),
+                "at": np.array(names)[place],
+                "weight": self.weight[axis].numpy(),
+                "rows": rows,
+            }
+            for name, values in found.items():
+                columns.setdefault(name, []).append(values.ravel())
+        whole = {name: np.concatenate(parts) for name, parts in columns.items()}
+        order = np.lexsort((whole["head"], whole["layer"]))  # stable: axes and bins as they stand
+        return pa.table({name: values[order] for name, values in whole.items()})
+
+
+def weight_of(sums: PatternSums) -> dict[str, Tensor]:
+    """Sum the weight of a batch in each bin: axis -> (head, bin), on the layer's device."""
+    n, device = sums.pattern.shape[-1], sums.pattern.device
+    late = torch.arange(n, device=device).clamp(max=LATE)
+    places = _offset_bins(n, device).flatten()
+    return {
+        "offset": _by_bin(sums.pattern.sum(0).flatten(1), places, len(AT["offset"])),
+        "position": _by_bin(sums.by_key.sum(0), late, len(AT["position"])),
+        "kind": sums.kinds.sum(0),
+    }
+
+
+def rows_of(visible: VisibleKeys) -> dict[str, Tensor]:
+    """Count the queries of a batch that see a key of each bin: axis -> int64 (bin,)."""
+    seen = visible.seen
+    n = seen.shape[-1]
+    places = _offset_bins(n, seen.device)
+    first, last = 0, len(AT["offset"]) - 1
+    offset = _by_bin(seen.sum(0).flatten()[None], places.flatten(), last + 1)[0]
+    for end in (first, last):  # of several keys in one bin, a query needs to see any
+        offset[end] = (seen & (places == end)).any(-1).sum()
+    position = torch.zeros(len(AT["position"]), dtype=torch.int64, device=seen.device)
+    position[: min(n, LATE)] = seen[..., :LATE].sum((0, 1))
+    position[LATE] = seen[..., LATE:].any(-1).sum()
+    kind = torch.stack([keys.any(-1).sum() for keys in visible.kinds.values()])
+    found = {"offset": offset, "position": position, "kind": kind}
+    return {axis: counts.long() for axis, counts in found.items()}
+
+
+def _offset_bins(n: int, device: torch.device) -> Tensor:
+    """Return the bin of each query and key, (n, n)."""
+    at = torch.arange(n, device=device)
+    return (at - at[:, None]).clamp(-FAR - 1, FAR + 1) + FAR + 1
+
+
+def _by_bin(values: Tensor, bins: Tensor, n_bins: int) -> Tensor:
+    """Add up the columns of (row, column) by bin: (row, bin)."""
+    found = exact(torch.zeros(len(values), n_bins, device=values.device))
+    return found.index_add_(1, bins, exact(values))

@@ -1,0 +1,1 @@
+"""A finished study, and the questions that it answers."""

@@ -1,0 +1,157 @@
+"""Comparison of two studies, or of one with its random weights: heads by standard errors."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from mha_viz.core.attention.checks import Number
+from mha_viz.corpus.store.blocks import columns_of, read_block
+from mha_viz.corpus.store.storage import shards_with_texts
+from mha_viz.errors import ArgumentError, StudyError
+
+if TYPE_CHECKING:
+    from mha_viz.corpus.query.study import Study
+
+_KEYS = ["layer", "head", "metric"]
+_MEANS = "SELECT layer, head, metric, n_texts, mean, std FROM "
+
+
+class _Side(NamedTuple):
+    """One side of a comparison: a study, its table of rows by text, and their means."""
+
+    study: Study
+    rows: str
+    means: pd.DataFrame
+
+
+def compare(a: Study, b: Study) -> pd.DataFrame:
+    """Compare two studies head by head and metric by metric.
+
+    Where both are of the same source (another model, or the same one with random weights) and hold
+    rows by text, each text is compared with itself and the standard error is that of the
+    differences; else it is sqrt(s_a^2 / n_a + s_b^2 / n_b).
+
+    Args:
+        a: a study.
+        b: another one, of a model with as many layers and heads.
+
+    Returns:
+        DataFrame with the columns layer, head, metric, mean_a, mean_b, difference (b - a),
+        standard_error, standard_errors (difference / standard_error; NaN where a single text or no
+        spread leaves it undefined) and n_texts (pairs, or the smaller number), the largest
+        standard_errors first. With hundreds of heads and a dozen metrics some differ by 3 or 4
+        standard errors by chance alone.
+
+    Raises:
+        ArgumentError: models of other sizes.
+    """
+    if (a.n_layers, a.n_heads) != (b.n_layers, b.n_heads):
+        raise ArgumentError(
+            f"Two studies are compared head by head: expected as many layers and heads, got "
+            f"{a.n_layers} x {a.n_heads} and {b.n_layers} x {b.n_heads}."
+        )
+    same = _plan(a) == _plan(b)
+    sides = [_Side(one, "texts", one.sql(f"{_MEANS} heads")) for one in (a, b)]
+    return _compared(*sides, same_texts=same and a.has_texts and b.has_texts)
+
+
+def _plan(study: Study) -> list[object]:
+    """Return what decides the numbers of texts; joined ones are as long as the model takes."""
+    join = study.manifest["settings"].get("join")
+    names = ("n_ctx", "tokens_sha256") if join else ()
+    return [study.manifest["source"], join, *(study.manifest["model"][name] for name in names)]
+
+
+def compare_with_random(study: Study) -> pd.DataFrame:
+    """Compare a study with random weights on the same texts: what every head has learned.
+
+    Args:
+        study: any but one of a family that the architecture cannot be built anew of.
+
+    Returns:
+        As `compare`; a are the random weights and b is the trained model.
+
+    Raises:
+        StudyError: the study was made without random weights.
+    """
+    if not (study.folder / "untrained_heads.parquet").exists():
+        raise StudyError(
+            "This study has no random weights beside it: the config of its model does not say how "
+            "to build the model anew."
+        )
+    untrained = _Side(study, "untrained", study.sql(f"{_MEANS} untrained_heads"))
+    trained = _Side(study, "texts", study.sql(f"{_MEANS} heads"))
+    return _compared(untrained, trained, same_texts=study.has_texts)
+
+
+def beyond_by_chance(n: int, standard_errors: Number) -> float:
+    """Estimate how many of n numbers come so far from 0, on either side, where nothing differs.
+
+    By the normal distribution, which means over some thirty texts or more follow.
+
+    >>> round(beyond_by_chance(144, 3), 1), round(beyond_by_chance(144, 2))
+    (0.4, 7)
+    """
+    return n * math.erfc(standard_errors / math.sqrt(2))
+
+
+def _compared(a: _Side, b: _Side, *, same_texts: bool) -> pd.DataFrame:
+    both = a.means.merge(b.means, on=_KEYS, suffixes=("_a", "_b"))
+    found = both[[*_KEYS, "mean_a", "mean_b"]].copy()
+    found["difference"] = both.mean_b - both.mean_a
+    found["standard_error"] = np.sqrt(
+        both.std_a**2 / both.n_texts_a + both.std_b**2 / both.n_texts_b
+    )
+    found["n_texts"] = both[["n_texts_a", "n_texts_b"]].min(axis=1)
+    if same_texts:
+        paired = _paired(a, b)
+        found = found.drop(columns=list(paired.columns.difference(_KEYS))).merge(paired, on=_KEYS)
+    error = found["standard_error"].where(found["standard_error"] > 0)
+    found["standard_errors"] = found["difference"] / error
+    last = ["difference", "standard_error", "standard_errors", "n_texts"]
+    order = found["standard_errors"].abs().sort_values(ascending=False, kind="stable").index
+    return found.loc[order, [*_KEYS, "mean_a", "mean_b", *last]].reset_index(drop=True)
+
+
+def _paired(a: _Side, b: _Side) -> pd.DataFrame:
+    """Compute mean and standard error of the differences, text by text, of the common texts."""
+    for side in (a, b):
+        side.study.verify(side.rows)
+    known_b = columns_of(b.study.folder, b.rows)
+    columns = tuple(c for c in columns_of(a.study.folder, a.rows) if c in known_b)
+    n_places = a.study.n_layers * a.study.n_heads
+    n, total, squares = (np.zeros((n_places, len(columns))) for _ in range(3))
+    # the same source has the same shards
+    shards = ({*shards_with_texts(side.study.folder)} for side in (a, b))
+    for number in sorted(set.intersection(*shards)):
+        ours, theirs = (
+            read_block(side.study.folder, number, side.rows, columns, n_places) for side in (a, b)
+        )
+        _, here, there = np.intersect1d(ours.text_ids, theirs.text_ids, return_indices=True)
+        apart = theirs.values[there].astype(float) - ours.values[here]
+        known = ~np.isnan(apart)
+        n += known.sum(0)
+        total += np.where(known, apart, 0).sum(0)
+        squares += (np.where(known, apart, 0) ** 2).sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = total / n
+        error = np.sqrt(np.maximum(squares / n - mean**2, 0) / (n - 1))
+    layer, head = np.divmod(np.arange(n_places), a.study.n_heads)
+    parts = [
+        pd.DataFrame(
+            {
+                "layer": layer,
+                "head": head,
+                "metric": column,
+                "difference": mean[:, at],
+                "standard_error": np.where(n[:, at] > 1, error[:, at], np.nan),
+                "n_texts": n[:, at].astype(int),
+            }
+        )
+        for at, column in enumerate(columns)
+    ]
+    return pd.concat(parts, ignore_index=True)

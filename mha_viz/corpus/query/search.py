@@ -1,0 +1,218 @@
+"""Search of a study's edges by their words, their tree and their weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from mha_viz.core.attention.checks import Number
+from mha_viz.corpus.store.database import Database
+from mha_viz.corpus.store.edges_index import (
+    BY_KEY,
+    BY_PARTS,
+    BY_QUERY,
+    BY_RELATION,
+    HEAVIEST_FIRST,
+    TOKEN_ARCS,
+)
+from mha_viz.corpus.treebank.parts_of_speech import PARTS
+from mha_viz.corpus.treebank.relations import TO_DEPENDENT, TO_HEAD
+from mha_viz.errors import ArgumentError, StudyError
+
+_COLUMNS = "text_id, layer, head, query, key, query_token, key_token, weight, strongest"
+DIRECTIONS = (TO_HEAD, TO_DEPENDENT)
+# "nsubj" stands for "nsubj:pass" as well.
+_RELATION = "(relation = ? OR starts_with(relation, ? || ':'))"
+_OF_PART = "SELECT text_id, unnest(tokens) FROM words WHERE upos = ?"
+_BETWEEN = "tokens[key + 2 : query]"  # of a text, between the two; SQL counts from 1
+_HEAVY = (0.99, 0.9, 0.6)
+_ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\%_"})
+
+
+@dataclass(frozen=True)
+class EdgeQuery:
+    """The terms of a search, as `Study.search` has them; layer and head exist."""
+
+    query: str | None
+    key: str | None
+    layer: int | None
+    head: int | None
+    relation: str | None
+    direction: str | None
+    query_upos: str | None
+    key_upos: str | None
+    previous: bool
+    min_weight: Number
+    limit: int
+
+    @property
+    def has_words(self) -> bool:
+        """True if a word is given, by which tables are in order."""
+        return (self.query, self.key) != (None, None)
+
+    @property
+    def has_grammar(self) -> bool:
+        """True if a relation or a part of speech is given."""
+        return (self.relation, self.query_upos, self.key_upos) != (None, None, None)
+
+    @property
+    def parts(self) -> list[tuple[str, str]]:
+        """The given parts of speech, as the treebanks write them, and of which token."""
+        given = (("query", self.query_upos), ("key", self.key_upos))
+        return [(token, _part(upos)) for token, upos in given if upos is not None]
+
+    def sql(self, table: str, conditions: _Conditions) -> str:
+        """Write SQL for a table's heaviest edges with their texts; the limit is the last value."""
+        of_arc = "" if self.relation is None else ", relation, direction"
+        order = HEAVIEST_FIRST + of_arc
+        return f"""SELECT found.*, place, text FROM (
+                SELECT {_COLUMNS}{of_arc} FROM {table} WHERE {conditions.conditions}
+                ORDER BY {order} LIMIT ?
+            ) AS found JOIN sentences USING (text_id) ORDER BY {order}"""
+
+
+class _Conditions:
+    """The conditions of a search and their values, in one order."""
+
+    def __init__(self) -> None:
+        self._conditions: list[str] = []
+        self.values: list[object] = []
+
+    def add(self, condition: str, *values: object) -> None:
+        self._conditions.append(condition)
+        self.values += values
+
+    @property
+    def conditions(self) -> str:
+        return " AND ".join(self._conditions)
+
+    def add_place(self, terms: EdgeQuery) -> None:
+        """Add layer, head and direction."""
+        for column in ("layer", "head", "direction"):
+            if (value := getattr(terms, column)) is not None:
+                self.add(f"{column} = ?", value)
+
+
+def edges(database: Database, terms: EdgeQuery) -> pd.DataFrame:
+    """Search as `Study.search` does."""
+    if BY_QUERY not in database.tables:
+        raise StudyError(
+            "This study has no edges to search: it was made with keep_texts=False (--no-texts). "
+            "Make it again without that to search it."
+        )
+    _check(terms)
+    found = None
+    if terms.has_grammar and not terms.has_words:
+        found = _among_heaviest(database, terms)
+    return _among_all(database, terms) if found is None else found
+
+
+def _among_heaviest(database: Database, terms: EdgeQuery) -> pd.DataFrame | None:
+    """Search without all edges; None where some may be missed, or none are kept.
+
+    Of each group, all edges that weigh more than `complete_above` are there.
+    """
+    table = BY_PARTS if terms.relation is None else BY_RELATION
+    if table not in database.tables:  # an older study
+        return None
+    conditions = _Conditions()
+    if terms.relation is not None:
+        conditions.add(_RELATION, terms.relation, terms.relation)
+        least = _least(database, table, conditions)
+    for token, part in terms.parts:
+        conditions.add(f"list_contains(string_split({token}_upos, '+'), ?)", part)
+    if terms.relation is None:
+        least = _least(database, table, conditions)
+    conditions.add_place(terms)
+    if terms.previous:
+        conditions.add("key = query - 1")
+    conditions.add("weight >= ? AND weight > ?", terms.min_weight, least)
+    found = database.query(terms.sql(table, conditions), (*conditions.values, terms.limit))
+    # weights are compared in single precision
+    is_whole = least == 0 or np.float32(terms.min_weight) > np.float32(least)
+    return found if is_whole or len(found) == terms.limit else None
+
+
+def _least(database: Database, table: str, groups: _Conditions) -> float:
+    """Return the weight above which all edges of these groups are in the table."""
+    rows = f"SELECT coalesce(max(complete_above), 0) AS least FROM {table}"
+    return float(database.query(f"{rows} WHERE {groups.conditions}", groups.values)["least"][0])
+
+
+def _among_all(database: Database, terms: EdgeQuery) -> pd.DataFrame:
+    # Each table is in order of one word, so that most of it need not be read.
+    table = BY_KEY if terms.query is None and terms.key is not None else BY_QUERY
+    conditions, of_arcs = _Conditions(), []
+    conditions.add_place(terms)
+    for column, word in (("query_word", terms.query), ("key_word", terms.key)):
+        if word is not None:
+            conditions.add(*_like(column, word))
+    for token, part in terms.parts:
+        conditions.add(f"(text_id, {token}) IN ({_OF_PART})", part)
+    if terms.relation is not None:
+        of_arcs = [terms.relation, terms.relation]
+        arcs = f"SELECT * FROM ({TOKEN_ARCS}) WHERE {_RELATION}"
+        table = f"{table} JOIN ({arcs}) AS asked USING (text_id, query, key)"
+    if terms.previous and terms.key is None:
+        conditions.add("key = query - 1")
+    elif terms.previous and terms.key is not None:
+        condition, *values = _like("lower(trim(one))", terms.key)
+        between = f"list_filter({_BETWEEN}, lambda one: {condition})"
+        conditions.add(f"key < query AND len({between}) = 0", *values)
+        table = f"{table} JOIN (SELECT text_id, tokens FROM sentences) AS of_text USING (text_id)"
+    conditions.add("weight >= ?")
+    sql = terms.sql(table, conditions)
+
+    def heavier(least: Number) -> pd.DataFrame:
+        return database.query(sql, (*of_arcs, *conditions.values, least, terms.limit))
+
+    if terms.has_grammar or terms.previous:
+        return _heaviest(heavier, terms.min_weight, terms.limit)
+    return heavier(terms.min_weight)
+
+
+def _heaviest(
+    heavier: Callable[[Number], pd.DataFrame], min_weight: Number, limit: int
+) -> pd.DataFrame:
+    """Search for the heaviest edges first.
+
+    No table is in order of weight. Where enough heavy edges are found, most others need not be
+    looked at.
+    """
+    for least in _HEAVY:
+        if least > min_weight and len(found := heavier(least)) == limit:
+            return found
+    return heavier(min_weight)
+
+
+def _check(terms: EdgeQuery) -> None:
+    if not 0 <= terms.min_weight <= 1:
+        raise ArgumentError(f"min_weight must be a share from 0 to 1, got {terms.min_weight}.")
+    if terms.limit < 1:
+        raise ArgumentError(f"limit must be at least 1, got {terms.limit}.")
+    direction = terms.direction
+    if direction is not None and (terms.relation is None or direction not in DIRECTIONS):
+        raise ArgumentError(
+            f"direction must be {' or '.join(DIRECTIONS)}, beside a relation, got {direction!r}."
+        )
+
+
+def _like(column: str, word: str) -> tuple[str, str]:
+    """Write a condition on a word and its value; * stands for any letters, all else for itself."""
+    given = word.strip().lower()
+    if not given:
+        raise ArgumentError("What to search for must not be empty; leave it out to find any.")
+    if "*" not in given:
+        return f"{column} = ?", given
+    return f"{column} LIKE ? ESCAPE '\\'", given.translate(_ESCAPED).replace("*", "%")
+
+
+def _part(upos: str) -> str:
+    """Check a part of speech, as the treebanks write it."""
+    given = upos.strip().upper()
+    if given not in PARTS:
+        raise ArgumentError(f"A part of speech must be one of {', '.join(PARTS)}, got {upos!r}.")
+    return given

@@ -1,0 +1,346 @@
+"""A finished study: its tables, and the questions that it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from mha_viz.core.attention.checks import Number
+from mha_viz.corpus.query import search as searching
+from mha_viz.corpus.query import tree_scores
+from mha_viz.corpus.query.study_tables import pair_matrix, profile_rows, strongest
+from mha_viz.corpus.query.verification import refusing_damage, whole_manifest
+from mha_viz.corpus.store.database import Database
+from mha_viz.corpus.store.edges_index import BY_KEY, BY_QUERY
+from mha_viz.corpus.store.integrity import HASHES
+from mha_viz.corpus.store.manifest import Sizes, study_notes, truncation_note
+from mha_viz.corpus.treebank.trees import Sentence
+from mha_viz.errors import ArgumentError, StudyError
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+class Study:
+    """A study of every head of a model over many texts. It only reads its folder.
+
+    Args:
+        folder: where it lies.
+        manifest: what its study.json says.
+
+    Attributes:
+        n_layers, n_heads: of the model.
+        n_texts, n_tokens: of the source, as far as they could be read; duplicates count once.
+
+    >>> import tempfile, mha_viz as mv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mv.Study.load(folder)
+    Traceback (most recent call last):
+        ...
+    mha_viz.errors.StudyError: ... is no study: expected a folder with study.json in it.
+    """
+
+    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
+        self.folder, self.manifest = folder, manifest
+        self._sizes = Sizes.of(manifest)
+        self.n_layers, self.n_heads, _, self.n_texts, self.n_tokens = self._sizes
+        self._database = Database(folder, manifest.get(HASHES, {}))
+        self._database.check_rows(self._sizes.of_summaries)
+        # Summaries are small; edges and the tables of shards are compared when they are first read.
+        summaries = {Path(name).stem for name in manifest.get("files", ())}
+        self._database.verify(summaries - {BY_QUERY, BY_KEY})
+        self._chosen_on: Database | None = None
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Study:
+        """Open a finished study.
+
+        Args:
+            folder: where it lies.
+
+        Raises:
+            StudyError: no study, or one that is unfinished, cut, changed, or of a newer version.
+        """
+        with refusing_damage(folder):
+            return cls(Path(folder), whole_manifest(folder))
+
+    @property
+    def cut(self) -> str:
+        """The number of texts or documents longer than the model takes, in words; "" if none."""
+        return truncation_note(self.manifest)
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on the texts, in sentences: duplicates that were left out, texts that were cut."""
+        return study_notes(self.manifest)
+
+    def __repr__(self) -> str:
+        name, model = str(self.folder), self.manifest["model"]["name"]
+        return f"Study({name!r}: {model}, {self.n_texts:,} texts, {self.n_tokens:,} tokens)"
+
+    # -- tables ----------------------------------------------------------------------------------
+
+    @property
+    def heads(self) -> pd.DataFrame:
+        """The means by head and metric: n_texts, mean, std, low, high, quantiles.
+
+        low and high hold the mean with 95 % confidence, by drawing texts again; NaN where fewer
+        than two different texts define it. q05 to q95 are quantiles of the single texts.
+        """
+        return self._database.query("SELECT * FROM heads")
+
+    @property
+    def texts(self) -> duckdb.DuckDBPyRelation:
+        """The single scores: text_id, n_tokens, layer, head, a column per metric, by text and head.
+
+        Read when its rows are asked for: `study.texts.filter("layer = 3").df()`.
+
+        Raises:
+            StudyError: none were kept.
+        """
+        self._check_texts()
+        return self._database.relation("SELECT * FROM texts")
+
+    @property
+    def labels(self) -> pd.DataFrame:
+        """The labels that heads have earned over all texts, a row each.
+
+        Columns layer, head, label; mean, low, high of its metric; the baseline that low had to
+        beat (of "local": high) and the threshold it had to reach; share_of_texts, on which share of
+        single texts the head would have got the label.
+        """
+        found = self._database.query("SELECT * EXCLUDE earned FROM labels WHERE earned")
+        with self._database.reading():
+            return found.sort_values(["layer", "head"], kind="stable")
+
+    @property
+    def profile(self) -> pd.DataFrame:
+        """The weight by offset: layer, head, offset ("<-32", "-32" to "32", ">32"), weight."""
+        return self.profile_by("offset")
+
+    def profile_by(self, axis: str) -> pd.DataFrame:
+        """Compute the weight that each head gives to each offset, position or kind of key.
+
+        Args:
+            axis: "offset", "position" or "kind".
+
+        Returns:
+            DataFrame with the columns layer, head, one of the axis' name, and weight: the mean over
+            all queries that have such a key, a share of 1.
+        """
+        return profile_rows(self._database, axis)
+
+    def pairs(
+        self, measure: str = "hellinger", statistic: str = "mean"
+    ) -> Float[np.ndarray, "h h"]:
+        """Lay out the similarity of any two heads over texts, heads in order of layer.
+
+        Args:
+            measure: "hellinger", "redundancy", "cka" or "correlation".
+            statistic: "mean" over texts, or "std", their standard deviation.
+
+        Returns:
+            (layer * head, layer * head); NaN where no text defines it.
+        """
+        return pair_matrix(self._database, self.n_layers * self.n_heads, measure, statistic)
+
+    # -- gold trees, of a study of CoNLL-U files ---------------------------------------------------
+
+    def chosen_on(self, other: Study) -> Study:
+        """Choose heads by another study: a dev set chooses, a test set reports.
+
+        Args:
+            other: of the same model, over other sentences. All of them choose, and all of this
+                study's report, in `relations`, `trees` and `coreference`.
+
+        Raises:
+            StudyError: one of them has no trees, is of another model, or both have one source.
+        """
+        tree_scores.check_choosing(
+            (self._database, other._database), (self.manifest, other.manifest)
+        )
+        found = Study(self.folder, self.manifest)
+        found._chosen_on = other._database
+        return found
+
+    @property
+    def has_trees(self) -> bool:
+        """True if any text came with a gold tree."""
+        return tree_scores.has_trees(self._database)
+
+    @property
+    def relations(self) -> pd.DataFrame:
+        """The accuracy of every head at every relation: a row per head, relation and direction.
+
+        Columns as `corpus.treebank.relations.relation_scores` has them: n, accuracy, low, high,
+        offset_baseline and random_baseline on the half of the sentences that reports; chosen_on,
+        the accuracy on the other half; offset, the best fixed step; and whether the head was
+        chosen, as the best one there.
+        """
+        return tree_scores.relations(self._database, self._chosen_on)
+
+    @property
+    def parts_of_speech(self) -> pd.DataFrame:
+        """The weight from words of one part of speech to those of another, of every head.
+
+        Columns layer, head, from_upos, to_upos, n_words (that look), weight (mean over them),
+        expected (if each had spread it evenly over all words that it sees), difference.
+        """
+        return tree_scores.parts_of_speech(self._database)
+
+    @property
+    def trees(self) -> pd.DataFrame:
+        """The share of the gold trees in every head: see `corpus.treebank.parsing.tree_scores`."""
+        return tree_scores.trees(self._database, self._chosen_on)
+
+    @property
+    def coreference(self) -> pd.DataFrame:
+        """The accuracy of every head at antecedents: `corpus.treebank.coreference`."""
+        return tree_scores.coreference(self._database, self._chosen_on)
+
+    def sentence(self, text_id: int) -> Sentence:
+        """Read a text with its gold tree, for `corpus.treebank.head_vs_tree`.
+
+        Of sentences that were joined, each has its own tree.
+
+        Args:
+            text_id: of a text that came with a tree.
+
+        Raises:
+            StudyError: no trees at all. ArgumentError: none of that text.
+        """
+        self._database.check_rows(self._sizes.of_texts)
+        return tree_scores.sentence(self._database, text_id)
+
+    # -- questions -------------------------------------------------------------------------------
+
+    def examples(
+        self, layer: int, head: int, by: str = "previous_token", k: int = 10
+    ) -> pd.DataFrame:
+        """Find the texts on which a head scores highest, without copies of one text.
+
+        Args:
+            layer: from 0.
+            head: from 0.
+            by: key of a metric, or of a label: then the texts that show it best ("local": the
+                smallest distance).
+            k: how many.
+
+        Returns:
+            DataFrame with the columns text_id, value, n_tokens, place, text, the strongest first.
+            Texts that differ in capitals and spaces only are one.
+
+        Raises:
+            ArgumentError: no such head or metric.
+            StudyError: no rows by text were kept.
+        """
+        self._check(layer, head)
+        self._check_texts()
+        return strongest(self._database, layer, head, by, k)
+
+    def search(
+        self,
+        query: str | None = None,
+        key: str | None = None,
+        layer: int | None = None,
+        head: int | None = None,
+        relation: str | None = None,
+        min_weight: Number = 0.3,
+        limit: int = 100,
+        direction: str | None = None,
+        query_upos: str | None = None,
+        key_upos: str | None = None,
+        previous: bool = False,
+    ) -> pd.DataFrame:
+        """Find where a token looks at another: the heaviest first.
+
+        Args:
+            query: the token that looks, in any capitals; * stands for any letters.
+            key: the token that is looked at, likewise.
+            layer: of that layer only.
+            head: of heads with that number only.
+            relation: of studies of treebanks: tokens whose words the gold tree joins by it, such
+                as "nsubj", which stands for "nsubj:pass" as well.
+            min_weight: the least weight. Below 0.3 a study holds the strongest key of each query
+                only.
+            limit: the most rows.
+            direction: with a relation, "to_head" (from a dependent to its head) or "to_dependent";
+                both if not given.
+            query_upos: of studies of treebanks: the part of speech of the word that looks ("VERB").
+            key_upos: of the one that is looked at, likewise.
+            previous: only at the nearest such key before the query, as at the previous comma.
+
+        Returns:
+            DataFrame with the columns text_id, layer, head, query and key (positions), query_token,
+            key_token, weight, strongest (whether no key of that query has more), with a relation
+            also relation and direction; place, text.
+
+        Raises:
+            ArgumentError: no such head, an empty word, a weight that is no share.
+            StudyError: the study has no edges, or no trees for a relation or part of speech.
+        """
+        self._check(layer, head)
+        self._database.check_rows(self._sizes.of_texts)
+        if (relation, query_upos, key_upos) != (None, None, None):
+            tree_scores.check_trees(self._database)
+        terms = searching.EdgeQuery(
+            query=query,
+            key=key,
+            layer=layer,
+            head=head,
+            relation=relation,
+            direction=direction,
+            query_upos=query_upos,
+            key_upos=key_upos,
+            previous=previous,
+            min_weight=min_weight,
+            limit=limit,
+        )
+        return searching.edges(self._database, terms)
+
+    def sql(self, query: str) -> pd.DataFrame:
+        """Run your own query in DuckDB's SQL: it can read the study and nothing else.
+
+        Args:
+            query: one SELECT; `select table_name from information_schema.tables` lists the tables.
+
+        Raises:
+            ArgumentError: it is no single SELECT, or cannot be run.
+        """
+        return self._database.query_freely(query)
+
+    def verify(self, *tables: str) -> None:
+        """Compare the files of tables with their hashes, as is done before a table is first read.
+
+        Args:
+            tables: names, as in SQL; what the study does not have is left out. For all files see
+                `corpus.query.verification.verify_study`.
+
+        Raises:
+            StudyError: a file was changed after it was written.
+        """
+        self._database.verify(tables)
+
+    @property
+    def has_texts(self) -> bool:
+        """True if there is a row for each text and head."""
+        return "texts" in self._database.tables
+
+    def _check_texts(self) -> None:
+        self._database.check_rows(self._sizes.of_texts)
+        if not self.has_texts:
+            raise StudyError(
+                "This study keeps no single texts: it was made with keep_texts=False (--no-texts). "
+                "Make it again without that to see them."
+            )
+
+    def _check(self, layer: int | None, head: int | None) -> None:
+        """Check that there are such a layer and such a head, where they are given."""
+        for name, given, n in (("layer", layer, self.n_layers), ("head", head, self.n_heads)):
+            if given is not None and not 0 <= given < n:
+                raise ArgumentError(f"{name} must be from 0 to {n - 1}, got {given}.")

@@ -1,0 +1,111 @@
+"""Tables of a finished study: examples of a head, similarities of pairs, profiles by an axis."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from mha_viz.core.metrics import LABELS
+from mha_viz.core.names import LIKENESS, PAIR_MEASURES
+from mha_viz.corpus.measure.padded import KINDS
+from mha_viz.corpus.store.blocks import INDEX
+from mha_viz.corpus.store.database import Database
+from mha_viz.errors import ArgumentError
+
+
+def strongest(database: Database, layer: int, head: int, by: str, k: int) -> pd.DataFrame:
+    """Find the examples of `Study.examples`; layer and head exist."""
+    label = LABELS.get(by)
+    metric = label.metric if label is not None else by
+    # a name becomes part of the query only once it is known to be a column
+    columns = database.query("SELECT column_name FROM (DESCRIBE texts)")["column_name"]
+    known = [name for name in columns if name not in INDEX]
+    if metric not in known:
+        raise ArgumentError(
+            f"There is no metric {by!r} in this study; there are: {', '.join(known)}."
+        )
+    if k < 1:
+        raise ArgumentError(f"k must be at least 1, got {k}.")
+    order = "ASC" if label is not None and not label.at_least else "DESC"
+    return database.query(
+        f"""SELECT text_id, value, n_tokens, place, text FROM (
+            SELECT text_id, "{metric}" AS value, n_tokens, place, text, row_number() OVER (
+                PARTITION BY lower(regexp_replace(trim(text), '\\s+', ' ', 'g'))
+                ORDER BY "{metric}" {order}, text_id
+            ) AS copy
+            FROM texts JOIN sentences USING (text_id)
+            WHERE layer = ? AND head = ? AND NOT isnan("{metric}")
+        ) WHERE copy = 1 ORDER BY value {order}, text_id LIMIT ?""",
+        (layer, head, k),
+    )
+
+
+def pair_matrix(
+    database: Database, n_all: int, measure: str, statistic: str
+) -> Float[np.ndarray, "h h"]:
+    """Lay out a study's sums over pairs, as `Study.pairs` returns them."""
+    known = [] if "pairs" not in database.tables else _measures(database)
+    if measure not in known:
+        raise ArgumentError(
+            f"measure must be one of {', '.join(known)}, got {measure!r}."
+            if known
+            else "This study has no pairs of heads: it was made without them."
+        )
+    if statistic not in ("mean", "std"):
+        raise ArgumentError(f'statistic must be "mean" or "std", got {statistic!r}.')
+    rows = database.query("SELECT * FROM pairs WHERE measure = ?", (measure,))
+    with database.reading():
+        return _matrix(rows, n_all, measure, statistic)
+
+
+def _matrix(
+    rows: pd.DataFrame, n_all: int, measure: str, statistic: str
+) -> Float[np.ndarray, "h h"]:
+    n = rows["n"].where(rows["n"] > 0).astype(float)
+    mean = rows["sum"] / n
+    if statistic == "std":
+        variance = (rows["sum_sq"] - n * mean**2) / (n - 1).where(n > 1)
+        values, itself = np.sqrt(variance.clip(lower=0)), 0.0
+    else:
+        values, itself = mean, float(measure in LIKENESS)
+    matrix = np.full((n_all, n_all), np.nan)
+    matrix[rows["i"], rows["j"]] = matrix[rows["j"], rows["i"]] = values
+    np.fill_diagonal(matrix, itself)
+    return matrix
+
+
+def _measures(database: Database) -> list[str]:
+    """List our measures that the table has; what else a file may hold is no measure."""
+    ours = ", ".join(f"'{measure}'" for measure in PAIR_MEASURES)
+    found = database.query(
+        f"SELECT DISTINCT measure FROM pairs WHERE measure IN ({ours}) ORDER BY 1"
+    )
+    return list(found["measure"])
+
+
+AXES = ("offset", "position", "kind")  # that the weight of a head is laid out by
+
+
+def profile_rows(database: Database, axis: str) -> pd.DataFrame:
+    """Lay out the profiles of `Study.profile_by`."""
+    if axis not in AXES:
+        raise ArgumentError(f"axis must be one of {', '.join(AXES)}, got {axis!r}.")
+    found = database.query(
+        f"""SELECT layer, head, "at" AS {axis}, weight / rows AS weight FROM profile
+        WHERE axis = ? AND rows > 0""",
+        (axis,),
+    )
+    place = KINDS.index if axis == "kind" else _place
+    with database.reading():
+        order = [found["layer"], found["head"], found[axis].map(place)]
+        ranked = np.lexsort([np.asarray(one) for one in reversed(order)])
+        return found.iloc[ranked].reset_index(drop=True)
+
+
+def _place(at: str) -> float:
+    """Return where a key of the profile stands in order: "<-32" before "-32", ">32" after "32"."""
+    if at[0] in "<>≥":
+        beyond = float(at.lstrip("<>=≥"))
+        return beyond - 0.5 if at[0] == "<" else beyond + 0.5
+    return float(at)

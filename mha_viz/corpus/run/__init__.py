@@ -1,0 +1,1 @@
+"""A study made, on this machine or on a cluster."""

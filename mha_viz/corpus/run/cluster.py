@@ -1,0 +1,320 @@
+"""A study on several machines: actors of a Ray cluster, each with the model, measure its shards."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mha_viz import errors
+from mha_viz.checkpoints.transfer import disassemble
+from mha_viz.core.amounts import of_bytes
+from mha_viz.corpus.measure.shard import Settings
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.sources.source import Item
+from mha_viz.corpus.store.address import Address, is_address
+from mha_viz.corpus.store.manifest import versions
+from mha_viz.corpus.store.storage import MANIFEST, read_manifest, read_shard
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import MhaVizError, StudyError
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would tell its makers
+os.environ.setdefault("RAY_DATA_USAGE_DISABLED", "1")
+try:
+    import ray
+    from ray.data import ActorPoolStrategy, DataContext
+    from ray.exceptions import RayError, RayTaskError
+    from ray.util.annotations import RayDeprecationWarning
+
+    from mha_viz.corpus.run.worker import Plan, Task, Worker
+except ImportError as error:
+    raise StudyError(
+        'A study on a cluster needs Ray: pip install "mha-viz[cluster]" on every machine of it. '
+        "Without cluster, the study runs on this machine."
+    ) from error
+
+_WINDOW = 256 * 2**20  # bytes of text that wait in Ray's store, at most, besides one shard
+_ITEM_BYTES = 200  # of a text's number and place
+_BASE_MEMORY = 2 * 10**9  # that an actor takes for its libraries and for a batch
+_ATTEMPTS = 3  # in a row that finish no shard
+_RESTARTS = 4  # of one actor: a shard that kills whoever measures it must come to an end
+_LISTENS_WITHIN = 10.0  # seconds
+_THREADS_WITHIN = 60.0  # seconds; Ray itself waits for them for two, too few on a busy machine
+_DATA_THREADS = ("StreamingExecutor-", "ray-data-metadata-prefetch")  # as their names begin
+_SEEN_WITHIN = 60.0  # seconds after which network file systems show what others have written
+
+
+class Cluster:
+    """A Ray cluster at work on one study.
+
+    The address is "auto" for the cluster that this machine belongs to, or "HOST:PORT" of its head;
+    `out` is the study's folder, which all machines share, or its address. Of a study with an
+    address, `folder` is a copy that this machine keeps meanwhile.
+    """
+
+    def __init__(self, address: str, out: str | Path) -> None:
+        self._cluster = address
+        self._address = Address(str(out)) if is_address(out) else None
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self.folder = Path(out).absolute()
+        if self._address is not None:
+            self._copy = tempfile.TemporaryDirectory(prefix="mha_viz-")
+            self.folder = Path(self._copy.name)
+            self._address.fetch(self.folder)
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Connect Ray, and let errors name the study as the user does."""
+        try:
+            with _connection(self._cluster):
+                yield
+        except MhaVizError as error:
+            if self._address is None:
+                raise
+            message = str(error).replace(str(self.folder), self._address.url)
+            raise type(error)(message) from error
+
+    def fill(
+        self,
+        model: AttentionModel,
+        untrained: Callable[[], AttentionModel | None],
+        missing: Iterable[tuple[int, list[Item]]],
+        settings: Settings,
+    ) -> Iterator[dict[str, Any]]:
+        """Measure and write shards, and yield each summary as its shard is finished.
+
+        `untrained` makes the model with random weights, or None; `missing` holds numbers and texts,
+        read as the cluster gets on with them. Raises StudyError where no machine has room for an
+        actor, the folder is not shared, or actors die again and again.
+        """
+        if self._address is not None:
+            self._address.put(self.folder, [MANIFEST])  # from now on it holds this study
+        pool: _Pool | None = None
+        for window in _windows(Task(number, items) for number, items in missing):
+            if pool is None:
+                pool = _Pool(self._plan(model, untrained(), settings))
+            yield from pool.measured(window, self._arrived)
+        for draft in self.folder.glob(".*.part"):  # of actors that were killed
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def publish(self) -> None:
+        """Put the study's summaries, and then its manifest, where the study lies."""
+        if self._address is not None:
+            self._address.put(self.folder, [*read_manifest(self.folder)["files"], MANIFEST])
+
+    def keep_for(self, study: Study) -> None:
+        """Keep the copy of a study with an address as long as it is used."""
+        if self._copy is not None:
+            weakref.finalize(study, self._copy.cleanup)
+
+    def _plan(
+        self, model: AttentionModel, untrained: AttentionModel | None, settings: Settings
+    ) -> Plan:
+        return Plan(
+            self.folder,
+            None if self._address is None else self._address.url,
+            disassemble(model),
+            None if untrained is None else disassemble(untrained),
+            read_manifest(self.folder)["model"]["weights_sha256"],
+            "cuda" if model.device.type == "cuda" else "cpu",
+            settings,
+            versions(),
+        )
+
+    def _arrived(self, number: int) -> bool:
+        """Tell whether a shard that an actor has written is complete on this machine."""
+        if self._address is not None:
+            self._address.fetch_shard(number, self.folder)
+        return read_shard(self.folder, number) is not None
+
+
+class _Pool:
+    """Actors for a study, as many as the cluster has room for.
+
+    Each asks for as many CPUs as the study's settings have threads, for the memory that the model
+    needs and, where the model is on a GPU, for one GPU. Reading asks for none: this process reads,
+    so that actors may take all the CPUs of a cluster and nothing waits for one that is not left.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        models = [one for one in (plan.model, plan.untrained) if one is not None]
+        self._needs: dict[str, Any] = {
+            "num_cpus": plan.settings.threads,
+            "memory": _BASE_MEMORY + 3 * sum(one.n_bytes for one in models),
+            "num_gpus": int(plan.device == "cuda"),
+        }
+        self._size = _room(self._needs)
+        self._plan = ray.put(plan)
+
+    def measured(
+        self, tasks: Sequence[Task], arrived: Callable[[int], bool]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield each shard's summary as actors finish it; those of dead actors begin anew.
+
+        Ray gives the shards of an actor or a machine that dies to another one by itself; what it
+        gives up is tried once more.
+        """
+        left = {task.number: task for task in tasks}
+        attempts = 0
+        while left:
+            before = len(left)
+            try:
+                for result in self._run(list(left.values())):
+                    if "error" in result:
+                        kind, message = result["error"]
+                        raise getattr(errors, kind, StudyError)(message)
+                    _wait_for(result["number"], arrived)
+                    del left[result["number"]]
+                    yield result["summary"]
+            except RayTaskError:  # what is no error of ours, as on one machine
+                raise
+            except RayError as error:
+                attempts = 0 if len(left) < before else attempts + 1
+                if attempts == _ATTEMPTS:
+                    reason = str(error).strip().partition("\n")[0].rstrip(".")
+                    raise StudyError(
+                        f"The cluster gave up {_ATTEMPTS} times ({reason}). What is complete of "
+                        "the study stays; the same command goes on from there."
+                    ) from error
+
+    def _run(self, tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
+        context = DataContext.get_current()
+        context.enable_progress_bars = False
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RayDeprecationWarning)  # of ray_remote_args_fn
+            dataset = ray.data.from_items(
+                [{"task": task} for task in tasks], override_num_blocks=len(tasks)
+            ).map_batches(
+                Worker,
+                fn_constructor_args=([self._plan],),
+                batch_size=None,
+                compute=ActorPoolStrategy(
+                    min_size=1,  # who has nothing left to do makes room for who begins anew
+                    max_size=self._size,
+                    initial_size=min(self._size, len(tasks)),
+                    max_tasks_in_flight_per_actor=2,
+                ),
+                ray_remote_args_fn=lambda: {"max_restarts": _RESTARTS},
+                **self._needs,
+            )
+        # Not iter_batches: its threads would go on asking Ray after a study that was stopped.
+        for bundle in dataset.iter_internal_ref_bundles():
+            for block in ray.get(list(bundle.block_refs)):
+                yield from map(json.loads, block["results"].to_pylist())
+
+
+def _windows(tasks: Iterator[Task]) -> Iterator[list[Task]]:
+    """Split shards into lists that fit into Ray's store, which never holds the whole source."""
+    window: list[Task] = []
+    size = 0
+    for task in tasks:
+        window.append(task)
+        size += sum(_ITEM_BYTES + len(item.text) for item in task.items)
+        if size >= _WINDOW:
+            yield window
+            window, size = [], 0
+    if window:
+        yield window
+
+
+def _room(needs: Mapping[str, Any]) -> int:
+    """Count the actors that the machines of the cluster can hold; StudyError where it is none."""
+    names = {"num_cpus": "CPU", "memory": "memory", "num_gpus": "GPU"}
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    room = sum(
+        min(int(has.get(names[key], 0) // need) for key, need in needs.items() if need)
+        for has in machines
+    )
+    if not room:
+        threads, gpu = needs["num_cpus"], " and a GPU" if needs["num_gpus"] else ""
+        raise StudyError(
+            f"No machine of the cluster has {threads} CPUs{gpu} and "
+            f"{of_bytes(needs['memory'])} of memory for this model and the {threads} threads "
+            "of this machine: add such a machine, or begin a study with fewer threads "
+            "(OMP_NUM_THREADS=1)."
+        )
+    return room
+
+
+def _wait_for(number: int, arrived: Callable[[int], bool]) -> None:
+    """Wait for a shard: a network file system may show late what another machine has written."""
+    until = time.monotonic() + _SEEN_WITHIN
+    while not arrived(number):
+        if time.monotonic() > until:
+            raise StudyError(
+                f"Part {number:05d} of the study was written, but this machine does not see it: "
+                "give a folder that all machines of the cluster share under one name."
+            )
+        time.sleep(0.5)
+
+
+@contextmanager
+def _connection(address: str) -> Iterator[None]:
+    """Connect Ray to a cluster; a connection of the caller's own is used, and stays."""
+    if ray.is_initialized():
+        yield
+        return
+    connect(address)
+    try:
+        yield
+    finally:
+        _await_threads()
+        ray.shutdown()
+
+
+def connect(address: str) -> None:
+    """Connect Ray to a cluster, until it is shut down; where it is connected, leave it so.
+
+    Args:
+        address: "auto" for the cluster that this machine belongs to, or "HOST:PORT" of its head.
+
+    Raises:
+        StudyError: there is no cluster.
+    """
+    if ray.is_initialized():
+        return
+    stop = signal.getsignal(signal.SIGTERM)  # Ray sets its own
+    try:
+        _check_listens(address)
+        ray.init(address, log_to_driver=False, logging_level="ERROR")
+    except Exception as error:  # of many kinds, by what is at the address
+        raise StudyError(
+            f"There is no Ray cluster at {address}: start its head with `ray start --head`, its "
+            "other machines with `ray start --address HOST:PORT`, and give auto on a machine of "
+            "it, or the address."
+        ) from error
+    _restore(stop)
+
+
+def _await_threads() -> None:
+    """Wait for Ray Data's threads: Ray ends the process where one calls it after the shutdown."""
+    until = time.monotonic() + _THREADS_WITHIN
+    for thread in threading.enumerate():
+        if thread.name.startswith(_DATA_THREADS):
+            thread.join(max(0.0, until - time.monotonic()))
+
+
+def _check_listens(address: str) -> None:
+    """Raise OSError or ValueError if nothing listens at HOST:PORT; Ray would wait for minutes."""
+    if address != "auto":
+        host, _, port = address.rpartition(":")
+        socket.create_connection((host, int(port)), timeout=_LISTENS_WITHIN).close()
+
+
+def _restore(stop: Any) -> None:
+    """Set SIGTERM's handler again; signals can be set in the main thread alone."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, stop)

@@ -1,0 +1,317 @@
+"""A study made, or continued: shard after shard into its folder, then the summaries."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing, nullcontext
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.corpus.measure.batches import prepared
+from mha_viz.corpus.measure.shard import Settings, measure_batches
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.run.summary import summarise
+from mha_viz.corpus.sources.source import Source, open_source, shards
+from mha_viz.corpus.statistics.totals import SHARDS_AT_ONCE, Totals, fold, totals_so_far
+from mha_viz.corpus.store import storage
+from mha_viz.corpus.store.address import is_address
+from mha_viz.corpus.store.lock import locked
+from mha_viz.corpus.store.manifest import model_identity, versions
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, StudyError
+
+if TYPE_CHECKING:
+    from mha_viz.corpus.run.cluster import Cluster
+
+_COUNTED_BYTES = 64 * 2**20  # of a source that is read once more, to know how many texts there are
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The progress of a study.
+
+    Args:
+        n_texts: done, those of earlier runs among them.
+        n_total: in the source; None where counting them would take long.
+        n_tokens: done.
+        texts_per_second: in this run; 0 before its first batch.
+        seconds_left: None where it cannot be told.
+    """
+
+    n_texts: int
+    n_total: int | None
+    n_tokens: int
+    texts_per_second: float
+    seconds_left: float | None
+
+
+class _Counter:
+    """A counter of what is done, which reports progress."""
+
+    def __init__(self, n_total: int | None, on_progress: Callable[[Progress], None] | None) -> None:
+        self._n_total, self._on_progress = n_total, on_progress
+        self._n_texts = self._n_tokens = self._n_old = 0  # of complete shards
+        self._begun = time.monotonic()
+
+    def complete(self, shard: Mapping[str, int], *, old: bool = False) -> None:
+        """Count a shard that is done, skipped texts and all; `old`: by an earlier run."""
+        n_texts = shard["n_texts"] + shard["n_skipped"]
+        self._n_texts, self._n_tokens = self._n_texts + n_texts, self._n_tokens + shard["n_tokens"]
+        self._n_old += n_texts * old
+        self.within(0, 0)
+
+    def within(self, n_texts: int, n_tokens: int) -> None:
+        """Report how far the shard is that is being measured."""
+        if self._on_progress is None:
+            return
+        done = self._n_texts + n_texts
+        speed = (done - self._n_old) / max(time.monotonic() - self._begun, 1e-6)
+        left = None
+        if self._n_total is not None and speed > 0:
+            left = max(0, self._n_total - done) / speed
+        self._on_progress(Progress(done, self._n_total, self._n_tokens + n_tokens, speed, left))
+
+
+def study(
+    model: AttentionModel,
+    source: str | Path | Iterable[str],
+    out: str | Path,
+    *,
+    column: str | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    batch_tokens: int = 8192,
+    on_progress: Callable[[Progress], None] | None = None,
+    keep_texts: bool = True,
+    cluster: str | None = None,
+    join: str | None = None,
+) -> Study:
+    """Run many texts through a model, measure every head on each, and store it as a study.
+
+    The work is cut into parts of 256 texts, each written whole. Stopped at any moment, by Ctrl-C or
+    by force, the same call goes on after the last complete part, and the study is the same to the
+    last bit as without the interruption. A finished study is opened.
+
+    Args:
+        model: any model; of an encoder-decoder, its encoder.
+        source: a file of texts (text, JSON, JSON lines, CSV, Parquet, CoNLL-U, each also gzipped),
+            a folder of them, "-" for standard input, "sample" for the treebank that comes with
+            mha-viz, or strings.
+        out: the study's folder: new, empty, or that of this study.
+        column: of a table that holds the texts, if it is not found by itself.
+        sample: how many texts to draw from the source; all of them if not given.
+        seed: of the draw.
+        batch_tokens: how many tokens, padding included, run at once.
+        on_progress: called after each batch; raise in it to stop.
+        keep_texts: whether to keep the texts, a row for each text and head, and who looks at what.
+            Without, a study of any length takes the same space: it has all means, intervals and
+            labels, quantiles from its histograms, and no examples, search or single texts.
+        cluster: None for this machine; "auto" or "HOST:PORT" of a Ray cluster's head for several
+            ones (extra `cluster`). `out` is then a folder that all of them share, or an address
+            such as "s3://bucket/study". The study is the same to the last bit.
+        join: "document" joins the sentences of each document of a treebank (`# newdoc` in CoNLL-U)
+            to texts as long as the model takes, of 1,024 tokens at the most: antecedents may then
+            stand in earlier sentences. None: each sentence is a text.
+
+    Returns:
+        The study, to be asked.
+
+    Raises:
+        StudyError: the folder holds something else, a study of something else, or a damaged one;
+            another process is writing there.
+        SourceError: no such source, or no text in it.
+        WriteError: the folder cannot be written, or the disk is full.
+
+    >>> import tempfile, mha_viz as mv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = mv.study(mv.load("tiny-bert"), ["The cat sat.", "It slept."], out=folder)
+    ...     found.n_texts, len(found.heads.query("metric == 'entropy'"))
+    (2, 32)
+    """
+    if batch_tokens < 1:
+        raise ArgumentError(f"batch_tokens must be 1 or more, got {batch_tokens}.")
+    machines = _machines(cluster, out, keep_texts)
+    folder = Path(out) if machines is None else machines.folder
+    settings = Settings(
+        batch_tokens=batch_tokens,
+        edges=keep_texts,
+        keep_texts=keep_texts,
+        threads=_threads(folder),
+        join=join,
+    )
+    joins = model.reader if join else None
+    opened = open_source(source, column=column, sample=sample, seed=seed, join=joins)
+    if join:
+        opened.check_documents()
+    about = {
+        "model": model_identity(model),
+        "source": opened.identity(),
+        # older studies say nothing of further metrics, and have none
+        "settings": {key: of for key, of in asdict(settings).items() if key != "more" or of},
+        "versions": versions(),
+    }
+    n_total = _count(opened, about["source"], sample)
+    with nullcontext() if machines is None else machines.connected():
+        storage.claim_folder(folder)
+        with locked(folder):
+            manifest = storage.begin_manifest(folder, {**about, "source_name": opened.name})
+            found = _finished(folder, manifest)
+            if found is None:
+                counter = _Counter(n_total, on_progress)
+                totals = totals_so_far(folder, model.n_layers, model.n_heads)
+                if totals.n_shards:
+                    counter.complete(totals.counts, old=True)
+                run = _Run(folder, model, opened, settings, totals, counter)
+                run.fill() if machines is None else run.fill_on(machines)
+                _finish(folder, manifest, opened, totals)
+                if machines is not None:
+                    machines.publish()
+    found = found or Study.load(folder)
+    if machines is not None:
+        machines.keep_for(found)
+    return found
+
+
+def _machines(cluster: str | None, out: str | Path, keep_texts: bool) -> Cluster | None:
+    """Make the cluster, where one is given."""
+    if cluster is None:
+        if is_address(out):
+            raise StudyError(
+                f"{out} is an address, which takes a cluster (cluster=...): give a folder of this "
+                "machine."
+            )
+        return None
+    if is_address(out) and not keep_texts:
+        raise StudyError(
+            f"A study without its texts is added up where it lies, and {out} is an address: give a "
+            "folder that all machines share, or keep the texts."
+        )
+    from mha_viz.corpus.run.cluster import Cluster  # Ray comes with the extra `cluster`
+
+    return Cluster(cluster, out)
+
+
+def _threads(folder: Path) -> int:
+    """Return the threads in which a study's sums are made: those that it was begun with."""
+    if (folder / storage.MANIFEST).is_file():
+        begun = storage.read_manifest(folder)["settings"]
+        if isinstance(begun, dict) and isinstance(begun.get("threads"), int):
+            return int(begun["threads"])
+    return torch.get_num_threads()
+
+
+def _count(opened: Source, identity: dict[str, Any], sample: int | None) -> int | None:
+    """Count the texts, where that is quickly known; raises where there is none."""
+    if sum(file["size"] for file in identity["files"]) <= _COUNTED_BYTES:
+        return sum(1 for _ in opened)
+    if sample is None:
+        next(iter(opened))
+    return sample
+
+
+def _finished(folder: Path, manifest: dict[str, Any]) -> Study | None:
+    """Open the study, if nothing of it is left to be made."""
+    if not manifest["finished"]:
+        return None
+    n_shards = manifest["counts"]["n_shards"]
+    return Study.load(folder) if storage.missing_shard(folder, n_shards) is None else None
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A study in the making."""
+
+    folder: Path
+    model: AttentionModel
+    source: Source
+    settings: Settings
+    totals: Totals
+    counter: _Counter
+
+    def fill(self) -> None:
+        """Measure and write every shard that is not there yet."""
+        untrained: AttentionModel | None = None
+        coming = prepared(
+            shards(self.source), self.model.reader, self.settings.batch_tokens, self._is_done
+        )
+        # the thread that reads ahead ends with this, however it ends
+        with self.settings.in_threads(), closing(coming):
+            for number, packed, skipped in coming:
+                if number < self.totals.n_shards:
+                    continue
+                if not self.settings.keep_texts and number % SHARDS_AT_ONCE == 0:
+                    fold(self.folder, self.totals, number)
+                if self._counted(number):
+                    continue
+                if untrained is None and self.settings.baselines:
+                    untrained = _untrained(self.model)
+                shard = measure_batches(
+                    self.model,
+                    packed,
+                    skipped,
+                    self.settings,
+                    untrained=untrained,
+                    on_batch=self.counter.within,
+                )
+                self.counter.complete(storage.write_shard(self.folder, number, shard))
+
+    def fill_on(self, cluster: Cluster) -> None:
+        """Measure and write the missing shards on the machines of a cluster."""
+        missing = (
+            (number, items)
+            for number, items in shards(self.source)
+            if number >= self.totals.n_shards and not self._counted(number)
+        )
+        make = partial(_untrained, self.model) if self.settings.baselines else lambda: None
+        for shard in cluster.fill(self.model, make, missing, self.settings):
+            self.counter.complete(shard)
+
+    def _is_done(self, number: int) -> bool:
+        return number < self.totals.n_shards or storage.shard_folder(self.folder, number).exists()
+
+    def _counted(self, number: int) -> bool:
+        """Count a shard that is there already."""
+        done = storage.read_shard(self.folder, number)
+        if done is not None:
+            self.counter.complete(done, old=True)
+        return done is not None
+
+
+def _untrained(model: AttentionModel) -> AttentionModel | None:
+    """Copy the architecture with random weights, where its config builds it."""
+    if model.backend != "mha_viz":
+        return None
+    try:
+        return untrained_copy(model)
+    except ArgumentError:
+        return None  # a network that was changed in memory: the study has no such baseline
+
+
+def _finish(folder: Path, manifest: dict[str, Any], opened: Source, totals: Totals) -> None:
+    """Write the summaries, and mark the study as finished."""
+    if manifest["settings"]["keep_texts"]:
+        totals.add_shards(folder)
+    else:
+        fold(folder, totals)
+    counts = {"n_shards": totals.n_shards, **totals.counts}
+    counts["n_skipped"] += opened.n_skipped
+    counts["n_duplicates"] = opened.n_duplicates
+    if manifest["settings"].get("join"):
+        counts |= {"n_going_on": opened.n_going_on, "n_lost": opened.n_lost}
+    skipped = [*map(list, opened.skipped), *totals.skipped]
+    if counts["n_texts"] == 0:
+        place, reason = skipped[0]
+        raise StudyError(
+            f"The model could read none of the texts of {opened.name}; the first was {place}: "
+            f"{reason} Give other texts or another model."
+        )
+    with storage.writing(folder):
+        files = summarise(folder, totals)
+    about = {"finished": True, "counts": counts, "skipped": skipped[: storage.KEPT_SKIPPED]}
+    storage.write_manifest(folder, {**manifest, **about, "files": files})

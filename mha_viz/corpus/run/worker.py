@@ -1,0 +1,125 @@
+"""An actor of a cluster: it holds the model, measures shards and writes them to their place."""
+
+from __future__ import annotations
+
+import json
+import platform
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from mha_viz.checkpoints.transfer import ModelParts, assemble
+from mha_viz.corpus.measure.shard import Settings, measure_shard
+from mha_viz.corpus.sources.source import Item
+from mha_viz.corpus.store.address import Address
+from mha_viz.corpus.store.manifest import versions, weights_hash
+from mha_viz.corpus.store.storage import MANIFEST, shard_folder, write_shard, writing
+from mha_viz.errors import MhaVizError, StudyError
+
+
+@dataclass(frozen=True)
+class Task:
+    """A shard to be measured."""
+
+    number: int
+    items: list[Item]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The instructions for every actor."""
+
+    folder: Path  # of the study, absolute
+    address: str | None  # of the study instead, if it has one
+    model: ModelParts  # whose heads are measured
+    untrained: ModelParts | None  # the same with random weights, if there is one
+    weights_sha256: str  # of the model
+    device: str  # where it runs
+    settings: Settings  # of the study
+    versions: dict[str, str]  # of the libraries of the machine that asks
+
+
+class Worker:
+    """An actor: it holds the model, measures shards and writes them to the study's place."""
+
+    def __init__(self, shipped: Sequence[Any]) -> None:
+        self._failed: MhaVizError | None = None
+        try:
+            self._prepare(ray.get(shipped[0]))
+        except MhaVizError as error:  # sent with the first shard: an actor that fails begins anew
+            self._failed = error
+
+    def _prepare(self, plan: Plan) -> None:
+        self._plan = plan
+        self._address = None if plan.address is None else Address(plan.address)
+        _check_versions(plan.versions)
+        if plan.address is None and not (plan.folder / MANIFEST).is_file():
+            raise StudyError(
+                f"The machine {platform.node()} does not see the study "
+                f"{plan.folder}: give a folder that all machines of the cluster share under one "
+                "name, or an address as s3://bucket/study."
+            )
+        self._model = assemble(plan.model, plan.device)
+        if weights_hash(self._model.network) != plan.weights_sha256:
+            raise StudyError(f"The weights of {plan.model.name} did not arrive whole: try again.")
+        self._untrained = None
+        if plan.untrained is not None:
+            self._untrained = assemble(plan.untrained, plan.device)
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[str]]:
+        """Measure and write some shards; return each summary, or the error, as JSON."""
+        found = [self._result(task) for task in batch["task"]]
+        return {"results": [json.dumps(one) for one in found]}
+
+    def _result(self, task: Task) -> dict[str, Any]:
+        try:
+            if self._failed is not None:
+                raise self._failed
+            return {"number": task.number, "summary": self._measure(task)}
+        except MhaVizError as error:
+            return {"number": task.number, "error": [type(error).__name__, str(error)]}
+
+    def _measure(self, task: Task) -> dict[str, Any]:
+        plan = self._plan
+        with plan.settings.in_threads():
+            shard = measure_shard(self._model, task.items, plan.settings, untrained=self._untrained)
+        # Whoever comes too late writes the same: another actor may have been given the shard when
+        # this one was taken for dead.
+        above = plan.folder if plan.address is None else None
+        with (
+            writing(plan.folder),
+            tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=above) as draft,
+        ):
+            summary = write_shard(Path(draft), task.number, shard)
+            if self._address is not None:
+                self._address.put_shard(Path(draft), task.number)
+            else:
+                _move(
+                    shard_folder(Path(draft), task.number), shard_folder(plan.folder, task.number)
+                )
+        return summary
+
+
+def _check_versions(asked: Mapping[str, str]) -> None:
+    """Check that libraries are those of the machine that asked: others may round otherwise."""
+    for name, here in versions().items():
+        if here != asked[name]:
+            raise StudyError(
+                f"The machine {platform.node()} has {name} {here}, and this one "
+                f"{asked[name]}: install the same version on all machines of the cluster."
+            )
+
+
+def _move(made: Path, final: Path) -> None:
+    """Give a shard its place, unless it has come there meanwhile."""
+    final.parent.mkdir(exist_ok=True)
+    try:
+        if not final.exists():
+            made.replace(final)
+    except OSError:
+        if not final.exists():
+            raise

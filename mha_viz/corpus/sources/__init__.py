@@ -1,0 +1,1 @@
+"""Texts out of files of several kinds, samples of them, and streams that can be read only once."""

@@ -1,0 +1,224 @@
+"""Labels over a corpus, by a head's interval, its threshold and its baselines; and on texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float
+
+from mha_viz.core.cancellation import check_cancelled
+from mha_viz.core.metrics import LABELS, Baseline, Label
+from mha_viz.core.metrics.labels import baseline_and_threshold
+from mha_viz.corpus.store.blocks import Block, read_block
+
+# Whoever always looks at the token before has these labels by definition: nothing to beat there.
+_MEANT_BY_OFFSET = ("previous_token", "local")
+_SHORT = 3.0  # tokens; where uniform attention looks no further, near and far mean nothing
+_ROUNDING = 1e-6
+_COLUMNS = "layer head label mean low high baseline threshold share_of_texts earned".split()
+
+
+@dataclass(frozen=True)
+class Hurdle:
+    """The baseline and threshold that every head of a layer must clear; NaN where there is none."""
+
+    baseline: Float[np.ndarray, "*text layer"]
+    threshold: Float[np.ndarray, "*text layer"]
+
+
+def corpus_labels(
+    n_layers: int,
+    n_heads: int,
+    tables: Mapping[str, pd.DataFrame],
+    shares: Mapping[str, Float[np.ndarray, "layer head"]],
+) -> pd.DataFrame:
+    """Compare every head with every label: a row each, `earned` or not.
+
+    A label of "at least" is earned where the lower end of the head's interval reaches the threshold
+    and lies above the upper ends of its baselines: uniform attention, a fixed offset of -1, and the
+    best head with random weights, over the same texts. "Local" asks the reverse of the upper end.
+    Relative labels take their threshold from that baseline, as `head_labels` does. Induction has a
+    text of its own and is not measured on a corpus. Without an interval, of fewer than two
+    different texts, nothing is earned.
+
+    Args:
+        n_layers: of the model.
+        n_heads: of a layer.
+        tables: "texts", and "untrained" and "chance" where the study has them: means and intervals.
+        shares: label -> on which share of single texts each head would have got it.
+    """
+    heads = tables["texts"]
+    rows: list[pd.DataFrame] = []
+    held: dict[str, Bool[np.ndarray, "layer head"]] = {}
+    for label in LABELS.values():
+        own = heads[heads.metric == label.metric]
+        if own.empty:
+            continue
+        mean, low, high = (
+            own[name].to_numpy().reshape(n_layers, n_heads) for name in ("mean", "low", "high")
+        )
+        hurdle = _hurdle(label, tables, n_layers)
+        worst = low if label.at_least else high
+        held[label.key] = earned = _clears(label, worst, hurdle, held)
+        layers, places = np.indices(mean.shape)
+        values = (layers, places, label.key, mean, low, high)
+        limits = (hurdle.baseline[:, None], hurdle.threshold[:, None], shares[label.key], earned)
+        flat = [np.broadcast_to(one, mean.shape).ravel() for one in (*values, *limits)]
+        rows.append(pd.DataFrame(dict(zip(_COLUMNS, flat, strict=True))))
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=_COLUMNS)
+
+
+def _clears(
+    label: Label,
+    score: Float[np.ndarray, "*text layer head"],
+    hurdle: Hurdle,
+    held: Mapping[str, Bool[np.ndarray, "*text layer head"]],
+) -> Bool[np.ndarray, "*text layer head"]:
+    """Tell whether a score clears the hurdle, and no held label rules this one out."""
+    sign = 1 if label.at_least else -1
+    found = sign * score >= sign * hurdle.threshold[..., None]
+    found &= sign * score > sign * hurdle.baseline[..., None]
+    for other in label.unless:
+        found &= ~held.get(other, np.zeros_like(found))
+    return found
+
+
+def _hurdle(label: Label, tables: Mapping[str, pd.DataFrame], n_layers: int) -> Hurdle:
+    """Compute a label's hurdle from the baselines' intervals, for each layer."""
+
+    def chance(way: str, column: str) -> Float[np.ndarray, "layer"]:
+        return _of_layers(tables.get("chance"), f"{label.metric}_{way}", column, n_layers)
+
+    end, hardest = ("high", np.fmax) if label.at_least else ("low", np.fmin)
+    uniform = chance("uniform", "mean")
+    best = _best_random(tables.get("untrained"), label, end, uniform)
+    if label.key == "broad":  # what nearly all heads are untrained: given where none of those is
+        threshold = label.threshold * uniform
+        return Hurdle(best, np.where(best < threshold, threshold, np.nan))
+    baseline = hardest(chance("uniform", end), best)
+    if label.key not in _MEANT_BY_OFFSET:
+        baseline = hardest(baseline, chance("offset", end))
+    if not label.relative:
+        return Hurdle(baseline, np.full(n_layers, label.threshold))
+    return Hurdle(baseline, np.where(uniform < _SHORT, np.nan, label.threshold * baseline))
+
+
+def _of_layers(
+    table: pd.DataFrame | None, metric: str, column: str, n_layers: int
+) -> Float[np.ndarray, "layer"]:
+    found = None if table is None else _ends(table[table.metric == metric], column)
+    if found is None or len(found) != n_layers:
+        return np.full(n_layers, np.nan)
+    return found
+
+
+def _best_random(
+    table: pd.DataFrame | None, label: Label, end: str, uniform: Float[np.ndarray, "layer"]
+) -> Float[np.ndarray, "layer"]:
+    """Return the interval's end of the random head that comes nearest to the label."""
+    found = None if table is None else _ends(table[table.metric == label.metric], end)
+    if found is None or not len(found):
+        return np.full(len(uniform), np.nan)
+    return nearest_random(label, found.reshape(1, len(uniform), -1), uniform[None])[0]
+
+
+def _ends(rows: pd.DataFrame, column: str) -> Float[np.ndarray, "row"]:
+    """Return the ends of intervals; a baseline of a single text has none, and its mean counts."""
+    return rows[column].fillna(rows["mean"]).to_numpy(float)
+
+
+def nearest_random(
+    label: Label,
+    random: Float[np.ndarray, "text layer head"],
+    uniform: Float[np.ndarray, "text layer"],
+) -> Float[np.ndarray, "text layer"]:
+    """Find the random head that comes nearest to a label, of all layers that see alike.
+
+    Uniform attention scores alike where layers see alike.
+    """
+    alike = np.abs(uniform[:, :, None] - uniform[:, None]) <= _ROUNDING
+    alike |= np.isnan(uniform).all(1)[:, None, None]
+    hardest, worst = (np.fmax, -np.inf) if label.at_least else (np.fmin, np.inf)
+    of_layers = hardest.reduce(random, axis=-1)
+    found = hardest.reduce(np.where(alike, of_layers[:, None], worst), axis=-1)
+    return np.where(np.isinf(found), np.nan, found)
+
+
+def labels_of_texts(
+    folder: Path, number: int, known: Mapping[str, Block], n_layers: int
+) -> dict[str, Bool[np.ndarray, "text layer head"]]:
+    """Find the labels that each head reaches on each text by itself, by the rule of `head_labels`.
+
+    Rotated keys, which take all heads and weights of a text, are left out. `known` has the blocks
+    "texts", and "untrained" and "chance" where the study has them.
+    """
+    lengths = read_block(folder, number, "texts", ("n_tokens",), known["texts"].values.shape[1])
+    n_tokens = lengths.values[:, 0, 0].astype(float)
+    found: dict[str, Bool[np.ndarray, "text layer head"]] = {}
+    for label in LABELS.values():
+        check_cancelled()
+        score = _heads(known, "texts", label.metric, n_layers)
+        if score is None:
+            continue
+        hurdle = _hurdles_of_texts(label, known, n_tokens, n_layers)
+        found[label.key] = _clears(label, score, hurdle, found)
+    return found
+
+
+def _column(
+    known: Mapping[str, Block], table: str, column: str
+) -> Float[np.ndarray, "text place"] | None:
+    return known[table].column(column) if table in known else None
+
+
+def _heads(
+    known: Mapping[str, Block], table: str, metric: str, n_layers: int
+) -> Float[np.ndarray, "text layer head"] | None:
+    values = _column(known, table, metric)
+    return None if values is None else values.reshape(len(values), n_layers, -1)
+
+
+def _hurdles_of_texts(
+    label: Label,
+    known: Mapping[str, Block],
+    n_tokens: Float[np.ndarray, "text"],
+    n_layers: int,
+) -> Hurdle:
+    """Compute a label's hurdle on each text, for each layer."""
+    none = np.full((len(n_tokens), n_layers), np.nan)
+    uniform = _column(known, "chance", f"{label.metric}_uniform")
+    uniform = none if uniform is None else uniform
+    random = _heads(known, "untrained", label.metric, n_layers)
+    best = none if random is None else nearest_random(label, random, uniform)
+    rows = _column(known, "chance", f"{label.metric}_rows")
+    rows = _n_rows(label, n_tokens, none) if rows is None else rows
+    baseline, threshold = none.copy(), none.copy()
+    hurdles: dict[tuple[float, ...], tuple[float, float]] = {}  # those of layers are mostly equal
+    for at in np.ndindex(none.shape):
+        key = (float(uniform[at]), float(best[at]), float(rows[at]))
+        if key not in hurdles:
+            hurdles[key] = _to_beat(label, *key)
+        baseline[at], threshold[at] = hurdles[key]
+    return Hurdle(baseline, threshold)
+
+
+def _to_beat(label: Label, uniform: float, best: float, rows: float) -> tuple[float, float]:
+    """Return (baseline, threshold) of one text and layer; NaN where that text is too short."""
+    known = [None if np.isnan(value) else value for value in (uniform, best, rows)]
+    given = Baseline(uniform=known[0], random_high=known[1], random_low=known[1], n_rows=known[2])
+    found = baseline_and_threshold(label, given)
+    return (np.nan, np.nan) if found is None else found[1:]
+
+
+def _n_rows(
+    label: Label, n_tokens: Float[np.ndarray, "text"], none: Float[np.ndarray, "text layer"]
+) -> Float[np.ndarray, "text layer"]:
+    """Count the rows that a score is a mean of; of repeated tokens the study has the count."""
+    if label.metric == "duplicate_token":
+        return none
+    fewer = label.metric in ("previous_token", "next_token")  # a row has no such neighbour
+    return np.broadcast_to((n_tokens - fewer)[:, None], none.shape)

@@ -1,0 +1,1 @@
+"""The folder of a study: atomic files, locks, identity, checks, and tables to ask in SQL."""

@@ -1,0 +1,99 @@
+"""Checks of a study's files: sizes and hashes are kept in JSON files, with their own hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mha_viz.errors import StudyError
+
+HASHES = "sha256"  # the key in a JSON file: name of a file -> hash
+FORMAT, UNHASHED_FORMAT = 2, 1  # of the folder; the first one had no hashes
+_MOST_JSON = 8_000_000  # bytes: real ones have some thousand
+_MAGIC = b"PAR1"  # how a Parquet file begins and ends
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, as 64 hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def has_hash(path: Path, digest: object) -> bool:
+    """Return whether a file is there and has this hash, which JSON from strangers may hold."""
+    return path.is_file() and file_hash(path) == digest
+
+
+def with_hashes(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Add to the content of a JSON file the hashes of the files that it lists, and its own."""
+    hashes = {name: file_hash(path.with_name(name)) for name in content.get("files", ())}
+    return sealed({**content, HASHES: hashes}, path.name)
+
+
+def sealed(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Add to the content of a JSON file its own hash beside those of its tables."""
+    others = {key: value for key, value in content[HASHES].items() if key != name}
+    whole = json.dumps({**content, HASHES: others}, sort_keys=True)
+    own = hashlib.sha256(whole.encode()).hexdigest()
+    rest = {key: value for key, value in content.items() if key != HASHES}
+    return {**rest, HASHES: {**others, name: own}}  # last, also in a file that had hashes before
+
+
+def is_unchanged(content: Mapping[str, Any], name: str) -> bool:
+    """Compare the content of a JSON file with its own hash; one from before hashes passes."""
+    hashes = content.get(HASHES)
+    if hashes is None:
+        return bool(content.get("format", UNHASHED_FORMAT) == UNHASHED_FORMAT)
+    return isinstance(hashes, dict) and bool(hashes == sealed(content, name)[HASHES])
+
+
+def read_json(path: Path) -> Any:
+    """Return what a JSON file of a study says.
+
+    Raises:
+        OSError, ValueError, RecursionError: no regular file, none of JSON, or one that is far
+            larger than ours.
+    """
+    if not path.is_file():  # a pipe would stop whoever opens it
+        raise ValueError(f"{path.name} is no regular file")
+    if path.stat().st_size > _MOST_JSON:
+        raise ValueError(f"{path.name} is larger than {_MOST_JSON:,} bytes")
+    return json.loads(path.read_text("utf-8"))
+
+
+def check_files(folder: Path, place: Path, sizes: Mapping[str, int]) -> None:
+    """Raise StudyError unless each file is there, as long as it was, and framed as Parquet."""
+    for name, size in sizes.items():
+        path = place / name
+        if Path(name).name != name or not path.is_file():
+            raise damaged(folder, place, name, "is missing")
+        with path.open("rb") as file:
+            head = file.read(len(_MAGIC))
+            file.seek(max(0, path.stat().st_size - len(_MAGIC)))
+            tail = file.read()
+        if path.stat().st_size != size or head != _MAGIC or tail != _MAGIC:
+            raise damaged(folder, place, name, "was cut or changed")
+
+
+def check_hashes(
+    folder: Path, place: Path, hashes: Mapping[str, object], names: Iterable[str]
+) -> None:
+    """Raise StudyError for the first file that differs from its hash; one without a hash passes."""
+    for name in names:
+        if name in hashes and not has_hash(place / name, hashes[name]):
+            raise damaged(folder, place, name, "was changed")
+
+
+def damaged(folder: Path, place: Path, name: str, what: str) -> StudyError:
+    """Make the error for a file in a place of a study, which says how to mend it."""
+    part, file = (path.relative_to(folder).as_posix() for path in (place, place / name))
+    mend = "make it anew."
+    if place != folder:
+        mend = (
+            f"delete {part} and give the command that made the study again, which makes that part "
+            "anew."
+        )
+    return StudyError(f"The study {folder} is damaged: {file} {what}. Restore it, or {mend}")

@@ -1,0 +1,69 @@
+"""The lock of a study's folder: one process at a time writes, and its end releases the lock."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from mha_viz.errors import StudyError
+
+LOCK = "lock"
+_FAR = 2**20  # bytes: Windows locks a place of the file, which then cannot be read; not the number
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock on an existing folder, so that no other process and thread writes in it.
+
+    The system itself holds the lock and releases it when the process ends, even by kill -9: a lock
+    file that is left over locks nothing. The number in it is that of the process at work.
+    """
+    path = folder / LOCK
+    file = _own(path)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # Windows keeps a file that is open; it locks nothing from then on
+            path.unlink()
+        file.close()
+
+
+def _own(path: Path) -> IO[str]:
+    """Return the lock file, held, with our number in it."""
+    while True:
+        file = path.open("a+", encoding="ascii")
+        try:
+            _seize(file)
+        except OSError as error:
+            with file:
+                file.seek(0)
+                owner = file.read(20).strip() or "unknown"
+            raise StudyError(
+                f"Another process (number {owner}) is writing the study {path.parent}: wait until "
+                "it has ended, or give another folder."
+            ) from error
+        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            return file
+        file.close()  # whoever held it has just removed it: what we hold has no name any more
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _seize(file: IO[str]) -> None:
+        file.seek(_FAR)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        file.seek(0)
+
+else:
+    import fcntl
+
+    def _seize(file: IO[str]) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,159 @@
+"""Contents of a study's manifest: its model's identity, its sizes and notes on its texts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import torch
+
+from mha_viz.core.reprs import count
+from mha_viz.corpus.sources.documents import MOST_TOKENS
+from mha_viz.corpus.sources.source import SHARD_TEXTS
+from mha_viz.corpus.store.integrity import HASHES
+from mha_viz.engine.model import AttentionModel
+
+_MOST_HEADS = 100_000
+_ROWS_OF_A_HEAD = 10_000  # of tables that are read whole: ours have some hundred, as a rule
+_MOST_ROWS = 10_000_000  # of such a table
+_MEASURES = 10  # of pairs of heads
+_SUMMED_UP = (
+    "heads untrained_heads chance_layers labels profile parts_of_speech relations "
+    "untrained_relations relation_offsets trees untrained_trees coreference untrained_coreference"
+).split()
+_OF_TOKENS = ("edges", "edges_by_key", "heaviest_by_parts", "heaviest_by_relation", "arcs", "words")
+
+
+class Sizes(NamedTuple):
+    """The sizes of a study in its study.json."""
+
+    n_layers: int  # of its model
+    n_heads: int
+    n_ctx: int  # how many tokens the model takes
+    n_texts: int  # of the source, as far as they could be read
+    n_tokens: int
+
+    @classmethod
+    def of(cls, manifest: Mapping[str, Any]) -> Sizes:
+        """Read study.json; KeyError, TypeError, ValueError or OverflowError if it was changed."""
+        counts, model = manifest["counts"], manifest["model"]
+        found = cls(
+            n_layers=int(model["n_layers"]),
+            n_heads=int(model["n_heads"]),
+            n_ctx=int(model["n_ctx"]),
+            n_texts=int(counts["n_texts"]),
+            n_tokens=int(counts["n_tokens"]),
+        )
+        if not (
+            min(found) >= 1
+            and found.n_layers * found.n_heads <= _MOST_HEADS
+            and found.n_texts <= SHARD_TEXTS * counts["n_shards"]
+            and found.n_tokens <= found.n_texts * found.n_ctx
+        ):
+            raise ValueError(f"no study has these sizes: {found}")
+        for told in ("n_truncated", "n_left_out", "n_skipped"):
+            int(counts[told])
+        int(counts.get("n_duplicates", 0))  # earlier versions counted none
+        model["name"].encode()
+        study_notes(manifest)
+        return found
+
+    @property
+    def of_summaries(self) -> dict[str, int]:
+        """The most rows that the tables can have which are read whole, by name."""
+        n_all = self.n_layers * self.n_heads
+        # a treebank may name as many relations as it has words
+        most = min((_ROWS_OF_A_HEAD + 8 * self.n_tokens) * (n_all + 10), _MOST_ROWS)
+        return dict.fromkeys(_SUMMED_UP, most) | {"pairs": _MEASURES * n_all**2}
+
+    @property
+    def of_texts(self) -> dict[str, int]:
+        """The most rows that the tables of single texts can have."""
+        n_all = self.n_layers * self.n_heads
+        most = dict.fromkeys(_OF_TOKENS, self.n_tokens * self.n_ctx * n_all)
+        return most | {"sentences": self.n_texts, "texts": self.n_texts * n_all}
+
+
+def study_notes(manifest: Mapping[str, Any]) -> list[str]:
+    """Return what a reader of a study's numbers should know, in sentences.
+
+    >>> counts = {"n_truncated": 0, "n_duplicates": 228}
+    >>> study_notes({"counts": counts, "model": {}, "sha256": {}})
+    ['228 duplicate texts were left out: a text that occurs again counts once.']
+    """
+    notes = []
+    if HASHES not in manifest:
+        notes.append(
+            "An earlier version of mha-viz made this study: its files have no hashes and cannot be "
+            "verified, and copies of a text count as texts of their own."
+        )
+    if n := manifest["counts"].get("n_duplicates", 0):
+        were = "was" if n == 1 else "were"
+        notes.append(
+            f"{count(n, 'duplicate text')} {were} left out: a text that occurs again counts once."
+        )
+    cut = truncation_note(manifest)
+    return [*notes, cut] if cut else notes
+
+
+def truncation_note(manifest: Mapping[str, Any]) -> str:
+    """Return how many texts and documents were cut, in sentences; "" where none was."""
+    counts, model = manifest["counts"], manifest["model"]
+    said = []
+    if counts["n_truncated"]:
+        said.append(
+            f"Cut to the {model['n_ctx']:,} tokens that {model['name']} takes: "
+            f"{counts['n_truncated']:,} of {counts['n_texts']:,} texts; about "
+            f"{counts['n_left_out']:,} tokens were left out."
+        )
+    if counts.get("n_going_on"):
+        most = min(model["n_ctx"], MOST_TOKENS)
+        said.append(
+            f"{counts['n_going_on']:,} of {counts['n_texts']:,} texts go on with a document that "
+            f"is longer than {most:,} tokens: {count(counts['n_lost'], 'mention')} in them had "
+            "antecedents in earlier texts alone, and were not asked for them."
+        )
+    return " ".join(said)
+
+
+_LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb")
+
+
+def model_identity(model: AttentionModel) -> dict[str, Any]:
+    """Return a model's name, sizes, and a hash of its weights and of its tokens."""
+    tokens = json.dumps(sorted(model.tokenizer.get_vocab().items()))
+    return {
+        "name": model.name,
+        "family": model.family,
+        "backend": model.backend,
+        "n_layers": model.n_layers,
+        "n_heads": model.n_heads,
+        "d_model": model.d_model,
+        "d_head": model.d_head,
+        "n_ctx": model.n_ctx,
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "weights_sha256": weights_hash(model.network),
+        "tokens_sha256": hashlib.sha256(tokens.encode()).hexdigest(),
+    }
+
+
+def weights_hash(network: torch.nn.Module) -> str:
+    """Hash the name, kind, shape and bytes of every parameter and buffer, by name (SHA-256)."""
+    found = hashlib.sha256()
+    for name, tensor in sorted(network.state_dict().items()):
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        found.update(flat.view(torch.uint8).numpy())
+    return found.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of this package and of the libraries that a study depends on."""
+    ours = sys.modules[
+        "mha_viz"
+    ].__version__  # its modules know the package, and import nothing of it
+    return {"mha_viz": ours, **{name: version(name) for name in _LIBRARIES}}

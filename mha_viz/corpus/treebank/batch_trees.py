@@ -1,0 +1,180 @@
+"""The gold trees of a batch, compared with each layer as it comes.
+
+All that is made of weights is made where the model runs, and nothing waits for it: weights between
+words, each word's strongest key, spanning trees, sums by parts of speech. What is fetched, when the
+run is done, are counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from mha_viz.core.metrics.checks import exact, widest
+from mha_viz.core.record.token import Token
+from mha_viz.corpus.treebank import coreference, parsing, parts_of_speech, relations
+from mha_viz.corpus.treebank.alignment import between_words
+from mha_viz.corpus.treebank.gold import LayerHits, TreeCounts
+from mha_viz.corpus.treebank.tree_text import OneTree, TreeText
+from mha_viz.corpus.treebank.trees import Sentence
+
+
+class BatchTrees:
+    """The texts of a batch that have a tree, compared with every layer as it comes.
+
+    Each text comes with its number, tokens and tree; None where it has none.
+    """
+
+    def __init__(
+        self,
+        counts: TreeCounts,
+        texts: Iterable[tuple[int, Sequence[Token], Sentence | None]],
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self._counts, self._texts = counts, dict[int, TreeText]()
+        lengths = []
+        for row, (text_id, tokens, sentence) in enumerate(texts):
+            lengths.append(len(tokens))
+            if sentence is not None:
+                self._texts[row] = counts.begin(text_id, tokens, sentence)
+        self._layers: list[tuple[int, _Sums]] = []
+        if self._texts:
+            self._targets = _BatchTargets(self._texts, (len(lengths), max(lengths)), device)
+
+    def add(self, layer: int, pattern: Float[Tensor, "batch head query key"]) -> None:
+        """Count what the heads of one layer do; the counts stay on the device."""
+        if self._texts:
+            self._layers.append((layer, self._targets.sums(pattern, causal=self._counts.causal)))
+
+    def finish(self) -> None:
+        """Fetch the counts; the run is done."""
+        for layer, sums in self._layers:
+            answered, references, arcs, weights = (one.cpu().numpy() for one in sums)
+            hits = LayerHits(
+                dict(zip(self._targets.relation_groups, answered.astype(np.int64), strict=True)),
+                dict(zip(self._targets.reference_halves, references.astype(np.int64), strict=True)),
+                arcs,
+                weights,
+            )
+            self._counts.add(list(self._texts.values()), layer, hits)
+
+
+class _Sums(NamedTuple):
+    """The counts of the heads of one layer."""
+
+    relations: Float[Tensor, "group head"]
+    references: Float[Tensor, "half head"]
+    arcs: Int[Tensor, "tree head"]
+    weights: Float[Tensor, "2 head from_upos to_upos"]
+
+
+class _BatchTargets:
+    """The targets of all trees of a batch, as tensors on the model's device.
+
+    Words that the model has not read are left out: a text that was cut may have many of them, and
+    weights between words take the square of their number.
+    """
+
+    def __init__(
+        self, texts: dict[int, TreeText], shape: tuple[int, int], device: torch.device | str
+    ) -> None:
+        self._device = device
+        n_words = max(int(text.alignment.covered.sum()) for text in texts.values())
+        # one word more than there is, without a token: it fills up texts and trees that have fewer
+        shares = torch.zeros(shape[0], n_words + 1, shape[1])
+        for row, text in texts.items():
+            read = text.alignment.shares[text.alignment.covered]
+            shares[row, : len(read), : read.shape[1]] = read
+        self._shares = shares.to(device)
+        trees = [(row, text.half, tree) for row, text in texts.items() for tree in text.trees]
+        self._row = torch.tensor([row for row, *_ in trees]).to(device)
+        self._place_trees([(texts[row], tree) for row, _, tree in trees], n_words)
+
+        asked = [
+            (number, half, question._replace(query=at[question.query], keys=keys))
+            for number, (_, half, tree) in enumerate(trees)
+            for at in [_among_read(tree.covered)]
+            for question in tree.targets
+            for keys in [tuple(at[key] for key in question.keys)]
+        ]
+        names = [(half, question.relation, question.direction) for _, half, question in asked]
+        self.relation_groups, self._group = _grouped(names, device)
+        found = relations.as_tensors([(tree, one) for tree, _, one in asked], self._own.shape[1])
+        self._relations = relations.RelationTensors(*(one.to(device) for one in found))
+
+        referring = [
+            (row, text.half, one._replace(query=at[one.query], earlier=earlier))
+            for row, text in texts.items()
+            for at in [_among_read(text.alignment.covered)]
+            for one in text.references
+            for earlier in [tuple(at[head] for head in one.earlier)]
+        ]
+        self.reference_halves, self._half = _grouped([half for _, half, _ in referring], device)
+        mentions = coreference.as_tensors([(row, one) for row, _, one in referring], n_words + 1)
+        self._references = coreference.ReferenceTensors(*(one.to(device) for one in mentions))
+
+    def _place_trees(self, trees: Sequence[tuple[TreeText, OneTree]], n_words: int) -> None:
+        """Find each tree's words in its text, all of them and those of its arcs."""
+        gold = parsing.as_tensors([(tree.sentence, tree.covered) for _, tree in trees])
+        longest = max(int(tree.covered.sum()) for _, tree in trees)
+        kind = torch.zeros(len(trees), longest, len(parts_of_speech.PARTS))
+        own = torch.full((len(trees), longest), n_words)
+        kept = torch.full_like(gold.words, n_words)
+        for number, (text, tree) in enumerate(trees):
+            read = torch.from_numpy(tree.kind)[tree.covered]
+            first = text.alignment.covered[: tree.words.start].sum()
+            kind[number, : len(read)] = read
+            own[number, : len(read)] = torch.arange(len(read)) + first
+            arcs = gold.words[number][gold.words[number] >= 0]
+            kept[number, : len(arcs)] = (tree.covered.cumsum(0) - 1)[arcs] + first
+        self._gold = parsing.Gold(*(one.to(self._device) for one in gold))
+        self._kind, self._own, self._kept = (one.to(self._device) for one in (kind, own, kept))
+
+    def sums(self, pattern: Float[Tensor, "batch head query key"], *, causal: bool) -> _Sums:
+        """Count what the heads of a layer do, on its device."""
+        words = between_words(self._shares[:, None], pattern)
+        own = self._among(self._own, words)
+        right = relations.relation_hits(self._relations, own)
+        met = coreference.reference_hits(self._references, words)
+        weight = parts_of_speech.weight_by_kind(own, self._kind)
+        expected = parts_of_speech.expected_by_kind(own, self._kind, causal=causal)
+        return _Sums(
+            _counted(right, self._group, len(self.relation_groups)),
+            _counted(met, self._half, len(self.reference_halves)),
+            parsing.arc_hits(self._among(self._kept, words), self._gold),
+            torch.stack([weight.sum(0), expected.sum(0)]),
+        )
+
+    def _among(
+        self, at: Int[Tensor, "tree own"], words: Float[Tensor, "batch head word word"]
+    ) -> Float[Tensor, "tree head own own"]:
+        """Select the weights among some words of each tree."""
+        head = torch.arange(words.shape[1], device=words.device)[:, None, None]
+        query, key = at[:, None, :, None], at[:, None, None, :]
+        return words[self._row[:, None, None, None], head, query, key]
+
+
+def _among_read(covered: Bool[Tensor, " word"]) -> list[int]:
+    """Count the words that the model has read before each word."""
+    numbers: list[int] = (covered.cumsum(0) - 1).tolist()
+    return numbers
+
+
+def _grouped(names: Sequence[Any], device: torch.device | str) -> tuple[list[Any], Tensor]:
+    """List each name once, and number them all."""
+    known = list(dict.fromkeys(names))
+    places = {name: place for place, name in enumerate(known)}
+    return known, torch.tensor([places[name] for name in names], dtype=torch.long).to(device)
+
+
+def _counted(
+    hits: Bool[Tensor, "question head"], group: Int[Tensor, " question"], n_groups: int
+) -> Float[Tensor, "group head"]:
+    """Count the hits in each group."""
+    found = hits.new_zeros(n_groups, hits.shape[1], dtype=widest(hits.device))
+    return found.index_add_(0, group, exact(hits))

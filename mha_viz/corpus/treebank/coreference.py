@@ -1,0 +1,102 @@
+"""Coreference: how often a head attends from a mention to an earlier one of the same entity.
+
+A mention stands for itself by its head word. Antecedents are sought in the whole text: in the
+sentence, or in all of a document's that were joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from mha_viz.corpus.treebank.mentions import entities_by_head
+from mha_viz.corpus.treebank.split_half import head_scores
+from mha_viz.corpus.treebank.trees import Sentence
+
+
+class Reference(NamedTuple):
+    """A mention with an antecedent."""
+
+    query: int  # number of its head word
+    earlier: tuple[int, ...]  # the head words of all mentions before it, in order
+    right: tuple[bool, ...]  # whether each of them means the same thing
+
+
+class ReferenceTensors(NamedTuple):
+    """The references of all texts of a batch, as tensors."""
+
+    text: Int[Tensor, " reference"]  # (reference,), the place of its text in the batch
+    query: Int[Tensor, " reference"]  # (reference,), number of the mention's head word
+    among: Bool[Tensor, "reference word"]  # (reference, word), the head words of earlier mentions
+    right: Bool[Tensor, "reference word"]  # (reference, word), those that mean the same
+
+
+def references(sentence: Sentence, covered: Bool[Tensor, " word"]) -> list[Reference]:
+    """List the mentions that have an antecedent, by their head words."""
+    entities = entities_by_head(mention for mention in sentence.mentions if covered[mention.head])
+    found = []
+    for query, means in entities.items():
+        earlier = tuple(sorted(head for head in entities if head < query))
+        right = tuple(bool(means & entities[head]) for head in earlier)
+        if any(right):
+            found.append(Reference(query, earlier, right))
+    return found
+
+
+def as_tensors(asked: Sequence[tuple[int, Reference]], n_words: int) -> ReferenceTensors:
+    """Lay out references, each with the place of its text in the batch, as tensors."""
+    among, right = torch.zeros(2, len(asked), n_words, dtype=torch.bool)
+    for row, (_, one) in enumerate(asked):
+        among[row, list(one.earlier)] = True
+        right[row, list(one.earlier)] = torch.tensor(one.right)
+    places = [(text, one.query) for text, one in asked]
+    text, query = torch.tensor(places, dtype=torch.long).reshape(-1, 2).T
+    return ReferenceTensors(text, query, among, right)
+
+
+def reference_hits(
+    asked: ReferenceTensors, words: Float[Tensor, "text head word word"]
+) -> Bool[Tensor, "reference head"]:
+    """Tell whether the earlier mention with the most weight is an antecedent; a tie is none."""
+    weights = words[asked.text, :, asked.query].masked_fill(~asked.among[:, None], -1.0)
+    most, place = weights.max(-1)
+    alone = ((weights == most[..., None]).sum(-1) == 1) & (most > 0)
+    return asked.right.gather(1, place) & alone
+
+
+def nearest_hit(asked: Reference) -> bool:
+    """Tell whether the nearest earlier mention is an antecedent."""
+    return asked.right[-1]
+
+
+def same_word_hit(asked: Reference, sentence: Sentence) -> bool:
+    """Tell whether the nearest earlier mention with the same head word is an antecedent."""
+    own = sentence.words[asked.query].form.casefold()
+    alike = [
+        right
+        for head, right in zip(asked.earlier, asked.right, strict=True)
+        if sentence.words[head].form.casefold() == own
+    ]
+    return bool(alike) and alike[-1]
+
+
+def coreference_scores(counts: pd.DataFrame, untrained: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Compute how well every head finds antecedents, on the half where none was chosen.
+
+    Args:
+        counts: half, layer, head, n, hits, nearest_hits, same_word_hits.
+        untrained: as `counts`, of the same model with random weights.
+
+    Returns:
+        A row per layer and head: n, accuracy, low and high (Wilson's 95 % interval) on the half
+        that reports, beside `nearest_baseline`, `same_word_baseline` and `random_baseline` (the
+        same head of the untrained model) there; `chosen_on`, the accuracy on the half that chooses;
+        and `chosen`, whether that is the highest of all heads.
+    """
+    hits = {f"{name}_baseline": f"{name}_hits" for name in ("nearest", "same_word")}
+    return head_scores(counts, untrained, hits)

@@ -1,0 +1,203 @@
+"""Counts of every head against the gold trees of many sentences, as tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+
+from mha_viz.core.record.token import Token
+from mha_viz.corpus.treebank import coreference, parts_of_speech, relations
+from mha_viz.corpus.treebank.tree_text import (
+    WORDS_SCHEMA,
+    TreeText,
+    make_tree_text,
+    schema,
+    tokens_of_words,
+    word_rows,
+)
+from mha_viz.corpus.treebank.trees import ROOT, Sentence
+
+_HEAD = "layer:int16 head:int16"
+_TARGET = "half:string relation:string direction:string"
+_COUNTS = "n:int64 hits:int64"
+# Tables with `text_id` have rows of single texts; of the others, rows of several shards add up.
+SCHEMAS = {
+    "arcs": schema(
+        "text_id:int64 dependent_token:int32 head_token:int32 relation:string "
+        "dependent_upos:string head_upos:string"
+    ),
+    "words": WORDS_SCHEMA,
+    "relations": schema(f"{_TARGET} {_HEAD} {_COUNTS}"),
+    "relation_offsets": schema(f"{_TARGET} offset:int16 {_COUNTS}"),
+    "parts_of_speech": schema(
+        f"{_HEAD} from_upos:string to_upos:string weight:double expected:double rows:int64"
+    ),
+    "parses": schema(
+        f"text_id:int64 half:string {_HEAD} n_arcs:int32 hits:int32 branching_hits:int32"
+    ),
+    "coreference": schema(f"half:string {_HEAD} {_COUNTS} nearest_hits:int64 same_word_hits:int64"),
+}
+
+
+@dataclass(frozen=True)
+class LayerHits:
+    """The counts of the heads of one layer on the texts of a batch."""
+
+    # half, relation and direction -> of each head, how many questions it answers.
+    relations: Mapping[tuple[str, str, str], Int[np.ndarray, " head"]]
+    references: Mapping[str, Int[np.ndarray, " head"]]  # half -> how many antecedents it finds
+    # (tree, head), how many arcs of each text's trees, one after another, it has.
+    arcs: Int[np.ndarray, "tree head"]
+    # weight by parts of speech and what is expected of it, summed over the texts.
+    weights: Float[np.ndarray, "2 head from_upos to_upos"]
+
+
+class TreeCounts:
+    """Counts of all heads on the sentences so far; as small for a million of them as for ten.
+
+    But for `parses`, which has a row for each text and head, and for the trees themselves, to be
+    drawn and searched by: `words`, and `arcs`, a row for each token of a word and each of its
+    head's.
+    """
+
+    def __init__(self, *, causal: bool) -> None:
+        self.causal = causal
+        self._arcs: list[dict[str, Any]] = []
+        self._words: list[dict[str, Any]] = []
+        self._targets: dict[tuple[str, str, str], int] = defaultdict(int)
+        self._hits: dict[tuple[Any, ...], Any] = defaultdict(int)  # a number for each head
+        self._steps: dict[tuple[str, str, str], Any] = defaultdict(int)  # one for each offset
+        self._rows: Any = np.zeros(len(parts_of_speech.PARTS), dtype=np.int64)
+        self._weights: dict[int, Any] = defaultdict(int)  # (weight or expected, head, from, to)
+        self._parses: list[tuple[TreeText, int, NDArray[np.int64]]] = []
+        self._references: dict[str, Any] = defaultdict(int)  # n, nearest, same word
+        self._reference_hits: dict[tuple[str, int], Any] = defaultdict(int)
+
+    def begin(self, text_id: int, tokens: Sequence[Token], sentence: Sentence) -> TreeText:
+        """Prepare a text, once; its layers follow by `add`."""
+        text = make_tree_text(text_id, tokens, sentence, causal=self.causal)
+        tokens_of = tokens_of_words(text.alignment)
+        self._arcs += token_arcs(text_id, tokens_of, sentence)
+        self._words += word_rows(text_id, tokens_of, sentence)
+        for tree in text.trees:
+            for question, steps in zip(
+                tree.targets, relations.offset_hits(tree.targets), strict=True
+            ):
+                key = (text.half, question.relation, question.direction)
+                self._targets[key] += 1
+                self._steps[key] += steps.astype(np.int64)
+            self._rows += tree.kind.sum(0).astype(np.int64)
+        for one in text.references:
+            same = coreference.same_word_hit(one, sentence)
+            self._references[text.half] += np.array([1, coreference.nearest_hit(one), same])
+        return text
+
+    def add(self, texts: Sequence[TreeText], layer: int, hits: LayerHits) -> None:
+        """Count the hits of one layer's heads on the texts of a batch."""
+        for question, by_head in hits.relations.items():
+            self._hits[*question, layer] += by_head
+        for half, by_head in hits.references.items():
+            self._reference_hits[half, layer] += by_head
+        of_trees = iter(hits.arcs)
+        for text in texts:
+            arcs = sum(next(of_trees) for _ in text.trees)
+            if text.n_arcs:
+                self._parses.append((text, layer, arcs))
+        self._weights[layer] += hits.weights
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Make the tables of `SCHEMAS`, sorted, so that the order of texts does not show."""
+        rows = {
+            "arcs": self._arcs,
+            "words": self._words,
+            "relations": self._relations(),
+            "relation_offsets": self._offsets(),
+            "parses": self._trees(),
+            "coreference": self._coreference(),
+        }
+        return {
+            name: pa.Table.from_pylist(sorted(found, key=_first_columns), SCHEMAS[name])
+            for name, found in rows.items()
+        } | {"parts_of_speech": self._parts_of_speech()}
+
+    def _relations(self) -> list[dict[str, Any]]:
+        return [
+            dict(half=half, relation=relation, direction=way, layer=layer, head=head)
+            | dict(n=self._targets[half, relation, way], hits=int(hits))
+            for (half, relation, way, layer), by_head in self._hits.items()
+            for head, hits in enumerate(by_head)
+        ]
+
+    def _offsets(self) -> list[dict[str, Any]]:
+        return [
+            dict(half=half, relation=relation, direction=way, offset=offset)
+            | dict(n=self._targets[half, relation, way], hits=int(hits))
+            for (half, relation, way), by_step in self._steps.items()
+            for offset, hits in zip(relations.OFFSETS, by_step, strict=True)
+        ]
+
+    def _parts_of_speech(self) -> pa.Table:
+        """Make the table in columns at once: every head has a few hundred rows.
+
+        A part of speech that these texts lack is looked at with a weight of 0, so that `rows` of
+        several shards add up.
+        """
+        there = self._rows.nonzero()[0]
+        layers = sorted(self._weights)
+        if not layers or not len(there):
+            return SCHEMAS["parts_of_speech"].empty_table()
+        sums = np.stack([self._weights[layer] for layer in layers], axis=1)
+        sums = sums[..., there, :]  # (weight or expected, layer, head, from, to)
+        layer, head, i, j = (axis.ravel() for axis in np.indices(sums.shape[1:]))
+        names = np.array(parts_of_speech.PARTS)
+        columns = [np.array(layers)[layer], head, names[there][i], names[j], *sums.reshape(2, -1)]
+        columns.append(self._rows[there][i])
+        schema = SCHEMAS["parts_of_speech"]
+        return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema)
+
+    def _trees(self) -> list[dict[str, Any]]:
+        return [
+            dict(text_id=text.text_id, half=text.half, layer=layer, head=head)
+            | dict(n_arcs=text.n_arcs, hits=int(hits), branching_hits=text.branching_hits)
+            for text, layer, by_head in self._parses
+            for head, hits in enumerate(by_head)
+        ]
+
+    def _coreference(self) -> list[dict[str, Any]]:
+        return [
+            dict(half=half, layer=layer, head=head, n=n, hits=int(hits))
+            | dict(nearest_hits=nearest, same_word_hits=same)
+            for (half, layer), by_head in self._reference_hits.items()
+            for n, nearest, same in [self._references[half].tolist()]
+            for head, hits in enumerate(by_head)
+        ]
+
+
+def token_arcs(
+    text_id: int, tokens: Sequence[Sequence[int]], sentence: Sentence
+) -> list[dict[str, Any]]:
+    """List the arcs between tokens: from each token of a word to each token of its head."""
+    return [
+        dict(text_id=text_id, dependent_token=mine, head_token=theirs, relation=word.deprel)
+        | dict(dependent_upos=word.upos, head_upos=sentence.words[word.head].upos)
+        for number, word in enumerate(sentence.words)
+        if word.head != ROOT
+        for mine in tokens[number]
+        for theirs in tokens[word.head]
+        if mine != theirs
+    ]
+
+
+_SUMS = {"n", "hits", "weight", "expected", "rows", "nearest_hits", "same_word_hits"}
+
+
+def _first_columns(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what a table is sorted by: the columns that say what its row is about."""
+    return tuple(value for name, value in row.items() if name not in _SUMS)

@@ -1,0 +1,161 @@
+"""Relations: how often a head attends to the word that a relation asks for, and fair choices.
+
+A head is chosen for a relation on one half of the sentences and reported on the other, so that the
+best of hundreds of heads is not mistaken for a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.core.metrics.focus import strongest_other
+from mha_viz.corpus.treebank.split_half import on_both_halves, untrained_accuracy
+from mha_viz.corpus.treebank.trees import PUNCTUATION, ROOT, Sentence
+
+TO_HEAD, TO_DEPENDENT = "to_head", "to_dependent"
+ALL = "all"  # relations but punctuation, as one
+LEAST_ASKED = 20  # words, for an accuracy to say anything
+FARTHEST = 10  # words, of a fixed offset
+OFFSETS = tuple(step for step in range(-FARTHEST, FARTHEST + 1) if step)
+KEYS = ["relation", "direction"]
+
+
+class RelationTarget(NamedTuple):
+    """A word whose head, or dependent, is looked for."""
+
+    # with its subtype ("nsubj:pass"), or `ALL`
+    relation: str  # with its subtype ("nsubj:pass"), or `ALL`
+    direction: str  # `TO_HEAD` or `TO_DEPENDENT`  # `TO_HEAD` or `TO_DEPENDENT`
+    query: int  # number of the word that looks  # number of the word that looks
+    # numbers of the words that are right; a head may have several such dependents.
+    # numbers of the words that are right; a head may have several such dependents
+    keys: tuple[int, ...]
+
+
+class RelationTensors(NamedTuple):
+    """The targets in all trees of a batch, as tensors."""
+
+    tree: Int[Tensor, " question"]  # (question,), which tree it is about
+    query: Int[Tensor, " question"]  # (question,), number of the word that looks
+    # (question, 1 + word), whether no word is right, which is never, and which words are.
+    right: Bool[Tensor, "question _"]
+
+
+class ArcMatch(NamedTuple):
+    """An arc of the gold tree, and whether one head's strongest weights run along it."""
+
+    dependent: int  # numbers of its two words
+    head: int
+    relation: str  # its name
+    to_head: bool  # the dependent looks at its head the most
+    to_dependent: bool  # the head looks at this dependent the most
+
+
+def relation_targets(
+    sentence: Sentence, covered: Bool[Tensor, " word"], *, causal: bool
+) -> list[RelationTarget]:
+    """List the targets of a tree, in both directions of each relation.
+
+    A question counts where the word that looks can see one that is right and could be wrong: two
+    other words at least. A causal model's word sees only what stands before it.
+    """
+    asked: dict[tuple[str, str, int], list[int]] = {}
+    there = covered.tolist()
+    for number, word in enumerate(sentence.words):
+        if word.head == ROOT or not (there[number] and there[word.head]):
+            continue
+        names = [word.deprel] if word.deprel == PUNCTUATION else [word.deprel, ALL]
+        for name in names:
+            asked.setdefault((name, TO_HEAD, number), []).append(word.head)
+            asked.setdefault((name, TO_DEPENDENT, word.head), []).append(number)
+    n_there = sum(there)
+    found = []
+    for (name, direction, query), keys in asked.items():
+        seen = [key for key in keys if not causal or key < query]
+        n_others = sum(there[:query]) if causal else n_there - 1
+        if seen and n_others > 1:
+            found.append(RelationTarget(name, direction, query, tuple(seen)))
+    return found
+
+
+def as_tensors(asked: Sequence[tuple[int, RelationTarget]], n_words: int) -> RelationTensors:
+    """Lay out targets, each with the number of its tree, as tensors."""
+    right = torch.zeros(len(asked), 1 + n_words, dtype=torch.bool)
+    marked = [(row, 1 + key) for row, (_, question) in enumerate(asked) for key in question.keys]
+    right[tuple(torch.tensor(marked, dtype=torch.long).reshape(-1, 2).T)] = True
+    places = [(tree, question.query) for tree, question in asked]
+    tree, query = torch.tensor(places, dtype=torch.long).reshape(-1, 2).T
+    return RelationTensors(tree, query, right)
+
+
+def relation_hits(
+    asked: RelationTensors, words: Float[Tensor, "tree head word word"]
+) -> Bool[Tensor, "question head"]:
+    """Tell whether the word attended to most is right; a tie is not."""
+    looked = strongest_other(words)[asked.tree, :, asked.query]
+    return asked.right.gather(1, looked + 1)
+
+
+def offset_hits(asked: Sequence[RelationTarget]) -> NDArray[np.bool_]:
+    """Tell whether each of `OFFSETS` leads from the word that looks to one that is right.
+
+    >>> offset_hits([RelationTarget("det", TO_HEAD, 0, (2,))])[0].nonzero()[0], OFFSETS[11]
+    (array([11]), 2)
+    """
+    steps = np.zeros((len(asked), len(OFFSETS)), dtype=bool)
+    for row, question in enumerate(asked):
+        steps[row] = [question.query + step in question.keys for step in OFFSETS]
+    return steps
+
+
+def match_arcs(sentence: Sentence, words: Float[Tensor, "word word"]) -> list[ArcMatch]:
+    """List every arc of a gold tree, and whether one head follows it."""
+    looked = strongest_other(words[None])[0].tolist()
+    return [
+        ArcMatch(i, w.head, w.deprel, looked[i] == w.head, looked[w.head] == i)
+        for i, w in enumerate(sentence.words)
+        if w.head != ROOT
+    ]
+
+
+def relation_scores(
+    counts: pd.DataFrame, offsets: pd.DataFrame, untrained: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Compute how well every head finds every relation's word, on the half not chosen on.
+
+    Args:
+        counts: half, relation, direction, layer, head, n, hits.
+        offsets: half, relation, direction, offset, n, hits.
+        untrained: as `counts`, of the same model with random weights.
+
+    Returns:
+        A row per relation, direction, layer and head that both halves ask for, by relation: n,
+        accuracy, low and high (Wilson's 95 % interval) on the half that reports; `offset`, the step
+        that finds the most on the half that chooses, and `offset_baseline`, the share that it finds
+        on the other; `random_baseline`, the share that the head at the same place of the untrained
+        model finds there (NaN without one); `chosen_on`, the accuracy on the half that chooses; and
+        `chosen`, whether that is the highest of all heads, the first one's of several.
+    """
+    where = [*KEYS, "layer", "head"]
+    heads = on_both_halves(counts, where).reset_index()
+    steps = on_both_halves(offsets, [*KEYS, "offset"])
+    best = (
+        steps.groupby(level=KEYS)["chosen_on"].idxmax() if len(steps) else pd.Series(dtype=object)
+    )
+    of_best = steps.loc[best].reset_index()[[*KEYS, "offset", "accuracy"]]
+    found = heads.merge(
+        of_best.rename(columns={"accuracy": "offset_baseline"}), how="left", on=KEYS
+    )
+    found["random_baseline"] = untrained_accuracy(found, untrained, where)
+    winners = found.groupby(KEYS)["chosen_on"].idxmax()
+    found["chosen"] = found.index.isin(winners)
+    order = [*where, "n", "accuracy", "low", "high", "offset", "offset_baseline"]
+    return found[[*order, "random_baseline", "chosen_on", "chosen"]]

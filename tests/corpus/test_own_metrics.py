@@ -1,0 +1,76 @@
+"""A metric that was added to the table: a study computes it text by text, as a report does."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mha_viz as mv
+from mha_viz.core.metrics.metric import Metric
+from mha_viz.corpus.measure.measuring import BatchMeasure, BatchOptions
+from mha_viz.corpus.measure.scores import scores_by_text
+from mha_viz.errors import StudyError
+from tests.corpus.reference import TEXTS, chance_alone, one_batch, scores_alone, small, traced
+from tests.making.comparing import close
+
+MORE = ("heaviest", "above_the_mean", "on_special", "size_of_z")
+KEEP = ("pattern", "z", "value")
+
+
+@pytest.fixture(autouse=True)
+def _added():
+    """One added to the table as the book says, and three as a reader of the docs does."""
+    before = dict(mv.METRICS)
+    mv.METRICS["heaviest"] = Metric(
+        key="heaviest",
+        title="HeaviestKeys",
+        limits=(0.0, 1.0),
+        direction="",
+        meaning="The heaviest weight.",
+        formula="",
+        source="here",
+        function=lambda pattern: pattern.amax((-2, -1)),
+    )
+
+    @mv.register_metric
+    def above_the_mean(pattern):
+        return (pattern > 1 / pattern.shape[-1]).float().mean((-2, -1))
+
+    def on_special(pattern, *, is_special):
+        return pattern[..., is_special].sum((-2, -1))
+
+    mv.register_metric(on_special, needs=["special"])
+    mv.register_metric(lambda z, W_O: z.abs().mean((-2, -1)), key="size_of_z", needs=["outputs"])
+    yield
+    mv.METRICS.clear()
+    mv.METRICS.update(before)
+
+
+@pytest.mark.parametrize("name", ["bert", "llama", "gpt_oss"])
+def test_a_batch_has_the_metric_of_every_report(name):
+    model, options = small(name), BatchOptions(more=scores_by_text(), chance=True)
+    assert options.more == MORE
+    batch = one_batch(model)
+    found = BatchMeasure(model, batch.encoded, options)
+    records = [traced(model, item.text) for item in batch.items]
+    alone = np.stack([scores_alone(record, options.scores) for record in records])
+    close(found.scores(), alone)
+    assert np.isfinite(alone[..., -4:]).any((0, 1, 2)).sum() >= 3
+    close(found.chance(), np.stack([chance_alone(record, options) for record in records]))
+
+
+def test_a_study_has_it_in_every_table(tmp_path):
+    model = mv.load("tiny-bert")
+    study = mv.study(model, TEXTS, tmp_path / "study")
+    chance = pd.read_parquet(tmp_path / "study" / "chance_layers.parquet")
+    reports = [mv.head_report(model.trace(text, keep=KEEP)) for text in TEXTS]
+    for key in MORE:
+        heads = study.heads.query("metric == @key").sort_values(["layer", "head"])
+        close(heads["mean"], np.mean([report[key] for report in reports], 0))
+        layers = chance.query("metric == @key + '_uniform'").sort_values("layer")["mean"]
+        by_report = np.mean([report[f"{key}_uniform"] for report in reports], 0)
+        close(layers, by_report.reshape(len(layers), -1).mean(1))
+    assert mv.study(model, TEXTS, tmp_path / "study").n_texts == study.n_texts
+    del mv.METRICS["heaviest"]
+    assert set(MORE) <= set(mv.Study.load(tmp_path / "study").heads["metric"])
+    with pytest.raises(StudyError, match=r"more.*heaviest"):
+        mv.study(model, TEXTS, tmp_path / "study")
