@@ -1,1 +1,1 @@
-"""How heads work together across layers: decompositions whose parts sum to the whole."""
+"""Heads working together across layers: decompositions whose parts sum to the whole."""

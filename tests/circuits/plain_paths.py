@@ -60,7 +60,7 @@ class PlainPaths:
         return self.run(ids, self._reading(ids, z_of_sender, sender, receiver, direct))
 
     def estimate(self, ids, z_of_sender, sender, receiver, direct, number):
-        """The slope of number(logits) as to the receiver's z, times the exact change of that z."""
+        """The gradient of number(logits) by the receiver's z, times the exact change of that z."""
         at, reader, _ = receiver
         columns = slice(reader * self.d_head, (reader + 1) * self.d_head)
         module, heard = self.outputs[at], [None]
@@ -69,10 +69,10 @@ class PlainPaths:
         self.run(ids, reading, note(module, heard, 0, inputs=True))
         leaf = clean.clone().requires_grad_()
         with torch.enable_grad(), self._hooked([put(module, leaf, inputs=True)]):
-            (slope,) = torch.autograd.grad(
+            (gradient,) = torch.autograd.grad(
                 number(self.network(torch.tensor([ids])).logits[0]), leaf
             )
-        return float(((heard[0] - clean) * slope)[..., columns].sum())
+        return float(((heard[0] - clean) * gradient)[..., columns].sum())
 
     def _sending(self, ids, z_of_sender, sender, direct):
         """Hooks that give the sender another z; all else is put back for a direct path."""

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from mha_viz.circuits.faithfulness import faithfulness, find_heads
-from mha_viz.circuits.tasks import make_task
-from mha_viz.circuits.tested_heads import Faithfulness, Outcome
+from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
+from mha_viz.circuits.tasks.tasks import make_task
+from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
 from mha_viz.core.metrics.labels import LABELS
 from mha_viz.errors import ArgumentError, RecordError, WriteError
 from mha_viz.prediction import replay

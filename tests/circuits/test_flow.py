@@ -8,11 +8,10 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.circuits import flow
-from mha_viz.circuits.flow import flow_graph
-from mha_viz.circuits.residual import ResidualStream
-from mha_viz.circuits.shares import shares
-from mha_viz.circuits.sums import Sum, sums_of
+from mha_viz.circuits.decompose.residual import ResidualStream
+from mha_viz.circuits.decompose.residual_sums import ResidualSum, part_shares, residual_sums
+from mha_viz.circuits.flow import graph as flow
+from mha_viz.circuits.flow.graph import flow_graph
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError
 from tests.circuits.flow_reference import FAMILIES, share_by_loops, sums
 from tests.engine.test_families import LONG, SHORT
@@ -58,7 +57,7 @@ def test_the_parts_of_every_sum_sum_to_the_stream(name, dtype):
     model = build(name, dtype)
     stream = ResidualStream(model, encoded(model))
     for layer in range(model.n_layers):
-        places = sums_of(stream, layer)
+        places = residual_sums(stream, layer)
         assert len(places) == (1 if name in ("cohere", "gpt_neox") else 2)
         assert miss(places[-1].whole, stream.whole(layer + 1)) <= TOLERANCE[dtype]
         for one in places:
@@ -66,7 +65,7 @@ def test_the_parts_of_every_sum_sum_to_the_stream(name, dtype):
             if one.mlp is not None:
                 parts = parts + one.mlp
             if one.norms is not None:
-                pattern = stream.run.left.kept["pattern"][layer][0]
+                pattern = stream.run.probe.kept["pattern"][layer][0]
                 sources = torch.einsum("hqk,hkm->hkqm", pattern, stream.carried(layer)).flatten(
                     0, 1
                 )
@@ -157,8 +156,8 @@ def test_parts_that_cancel_are_shared_by_norm():
     model = build("gpt2", torch.float32)
     stream = ResidualStream(model, encoded(model))
     ones = torch.ones_like(stream.whole(0))
-    one = Sum(1, ones, 100 * ones, 0 * ones, -99 * ones)
-    found = shares(stream, one, [2, 3], "proximity")
+    one = ResidualSum(1, ones, 100 * ones, 0 * ones, -99 * ones)
+    found = part_shares(stream, one, [2, 3], "proximity")
     assert found.by_norm.tolist() == [True, True]
     assert found.residual.tolist() == pytest.approx([100 / 199] * 2)
     assert found.mlp.tolist() == pytest.approx([99 / 199] * 2)
@@ -180,7 +179,9 @@ def test_by_hand():
     zero = torch.zeros_like(stream.whole(0))
     residual, mlp = zero.clone(), zero.clone()
     residual[:, 0], mlp[:, 1] = 3.0, 1.0  # proximities 4 - 1 and 4 - 3
-    found = shares(stream, Sum(1, residual + mlp, residual, zero, mlp), [5], "proximity")
+    found = part_shares(
+        stream, ResidualSum(1, residual + mlp, residual, zero, mlp), [5], "proximity"
+    )
     assert found.residual.item() == 0.75 and found.mlp.item() == 0.25 and found.bias.item() == 0
 
 

@@ -7,7 +7,7 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.circuits.logit_attribution import logit_attribution
+from mha_viz.circuits.decompose.logit_attribution import logit_attribution
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError, TextError
 from mha_viz.prediction.logits import logits

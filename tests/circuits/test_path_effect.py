@@ -8,8 +8,8 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.circuits.path_effect import path_effect
-from mha_viz.circuits.question import ask_about
+from mha_viz.circuits.patching.experiment import patching_experiment
+from mha_viz.circuits.patching.path_effect import path_effect
 from mha_viz.engine.head_changes import reference_means
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction import replay
@@ -171,7 +171,7 @@ def test_nothing_is_patched_by_the_same_text(name, monkeypatch):
         found = path_effect(model, CLEAN, CLEAN, (0, 1), receiver, **asked(model))
         assert (found.direct, found.total) == (0, 0)
         assert (found.direct_estimate, found.total_estimate) == (0, 0)
-    monkeypatch.setattr("mha_viz.circuits.patching.PathRuns.says_otherwise", lambda *_: True)
+    monkeypatch.setattr("mha_viz.circuits.patching.patching.PathRuns.differs", lambda *_: True)
     for receiver in ("logits", (2, 1, "query")):
         found = path_effect(model, CLEAN, CLEAN, (0, 1), receiver, **asked(model))
         assert max(map(abs, (found.direct, found.total))) <= 1e-4  # nothing but rounding
@@ -204,10 +204,12 @@ def test_means_take_the_place_of_a_text():
 def test_the_copy_of_a_shared_key_changes_for_one_head_alone():
     """Heads that share a key head: what all of them read together is what the shared one gives."""
     model = predicting("llama", double=True)
-    runs = ask_about(model, CLEAN, CORRUPT, "logit", target="mat", against=None, position=None).runs
+    runs = patching_experiment(
+        model, CLEAN, CORRUPT, "logit", target="mat", against=None, position=None
+    ).runs
     group = model.n_heads // model.n_kv_heads
     for name in ("key", "value"):
-        heads = runs.received(0, [1], direct=False).of(2, name)[0].unflatten(0, (-1, group))
+        heads = runs.receiver_inputs(0, [1], direct=False).of(2, name)[0].unflatten(0, (-1, group))
         assert torch.equal(heads[:, 0], heads[:, 1])
         one, other = (
             path_effect(model, CLEAN, CORRUPT, (0, 1), (2, head, name), **asked(model))
@@ -235,10 +237,10 @@ def test_half_precision():
 def test_slopes_are_those_of_finite_differences(name, metric):
     model = predicting(name, double=True)
     options = asked(model) | (dict(against=None) if metric == "loss" else {})
-    question = ask_about(model, CLEAN, CORRUPT, metric, **options)
-    runs, step = question.runs, 1e-5
-    slopes = {way: runs.slopes(question.behaviour, direct=way) for way in (True, False)}
-    received = runs.received(0, [1], direct=True)
+    experiment = patching_experiment(model, CLEAN, CORRUPT, metric, **options)
+    runs, step = experiment.runs, 1e-5
+    gradients = {way: runs.gradients(experiment.behaviour, direct=way) for way in (True, False)}
+    received = runs.receiver_inputs(0, [1], direct=True)
     inputs = {  # so near the clean run that softmax is straight there
         reader: [
             one if i != 2 else runs.inputs[reader][2] + step * (one - runs.inputs[reader][2])
@@ -247,20 +249,22 @@ def test_slopes_are_those_of_finite_differences(name, metric):
         for reader, layers in received.inputs.items()
     }
     near = replace(received, inputs=inputs)
-    expected = runs.expected(slopes[False], near, 2)[0] / step
+    expected = runs.estimated_effects(gradients[False], near, 2)[0] / step
     for head, (place, reader) in ((0, (0, "query")), (1, (1, "key")), (4, (2, "value"))):
         clean, read = runs.inputs[reader][2][0, head], received.of(2, reader)[0, head]
         ends = [clean + sign * step * (read - clean) for sign in (1, -1)]
-        above, below = question.behaviour(runs.answered(2, [(head, reader)] * 2, ends)).tolist()
+        above, below = experiment.behaviour(
+            runs.patch_receiver(2, [(head, reader)] * 2, ends)
+        ).tolist()
         assert abs((above - below) / (2 * step) - float(expected[head, place])) <= 1e-7
         assert abs(expected[head, place]) > 1e-7
-    for direct, slope in slopes.items():
-        at_logits = float(runs.expected_at_logits(slope, 1)[2])
+    for direct, gradient in gradients.items():
+        at_logits = float(runs.estimated_logit_effects(gradient, 1)[2])
         exact = []
         for sign in (1, -1):
             near = copy.copy(runs)
             near.other = runs.z + sign * step * (runs.other - runs.z)
-            exact.append(float(question.behaviour(near.received(1, [2], direct).logits)))
+            exact.append(float(experiment.behaviour(near.receiver_inputs(1, [2], direct).logits)))
         assert abs((exact[0] - exact[1]) / (2 * step) - at_logits) <= 1e-7
         assert abs(at_logits) > 1e-7
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mha_viz.circuits.patching import INPUTS
-from mha_viz.circuits.path_effect import path_effect
-from mha_viz.circuits.path_effects import path_effects
-from mha_viz.core.asking import asking
+from mha_viz.circuits.patching.patching import INPUTS
+from mha_viz.circuits.patching.path_effect import path_effect
+from mha_viz.circuits.patching.path_effects import path_effects
+from mha_viz.core.cancellation import cancellation
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction import replay
 from tests.circuits import induction_network
@@ -122,7 +122,9 @@ def test_what_is_stopped_goes_on_where_it_was(gpt, monkeypatch):
 
 
 def test_whoever_asks_may_stop_it_between_layers(models, monkeypatch):
-    monkeypatch.setattr("mha_viz.circuits.patching.MAX_RECEIVED_BYTES", 1)  # a sender at a time
+    monkeypatch.setattr(
+        "mha_viz.circuits.patching.patching.MAX_INPUT_BYTES", 1
+    )  # a sender at a time
     model = models["gpt2"]
     found, left = path_effects(model, CLEAN, CORRUPT), iter(range(100))
 
@@ -130,7 +132,7 @@ def test_whoever_asks_may_stop_it_between_layers(models, monkeypatch):
         if next(left, None) is None:
             raise Stopped
 
-    with pytest.raises(Stopped), asking(ask):
+    with pytest.raises(Stopped), cancellation(ask):
         found.measure()
     assert 0 < found.n_measured < found.n_paths
     found.measure()
@@ -160,6 +162,6 @@ def test_what_cannot_be_asked(models, monkeypatch):
         path_effects(models["gpt2"], CLEAN, CORRUPT, way="around")
     with pytest.raises(ArgumentError, match="n_measured must be 0 or more, got -1"):
         path_effects(models["gpt2"], CLEAN, CORRUPT, n_measured=-1)
-    monkeypatch.setattr("mha_viz.circuits.path_effects.MAX_PATHS", 600)
+    monkeypatch.setattr("mha_viz.circuits.patching.path_effects.MAX_PATHS", 600)
     with pytest.raises(ArgumentError, match="more paths than fit into memory"):
         path_effects(models["gpt2"], CLEAN, CORRUPT)

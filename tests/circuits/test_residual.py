@@ -5,7 +5,7 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.circuits.residual import ResidualStream
+from mha_viz.circuits.decompose.residual import ResidualStream
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from tests.engine.test_families import BERT_LIKE, LONG, SINGLE, small_tokenizer
@@ -31,8 +31,8 @@ def test_components_sum_to_what_enters_every_layer(name, dtype):
         assert miss(parts.sum(0), stream.whole(layer)) <= tolerance
     rotated = 1e-6 if name in ROTATED_IN_FLOAT32 else 0
     query, key = stream.queries_and_keys(1)
-    assert miss(query.sum(0), stream.run.left.kept["query"][1][0]) <= max(tolerance, rotated)
-    assert miss(key.sum(0), stream.run.left.kept["key"][1][0][:, [2, 5, 7]]) <= max(
+    assert miss(query.sum(0), stream.run.probe.kept["query"][1][0]) <= max(tolerance, rotated)
+    assert miss(key.sum(0), stream.run.probe.kept["key"][1][0][:, [2, 5, 7]]) <= max(
         tolerance, rotated
     )
 
@@ -112,13 +112,13 @@ def test_queries_with_norms_and_as_many_tokens_as_heads():
     assert len(text.tokens) == model.n_heads
     stream = ResidualStream(model, text, (1, 4))
     query, _ = stream.queries_and_keys(2)
-    assert miss(query.sum(0), stream.run.left.kept["query"][2][0]) <= 1e-4
+    assert miss(query.sum(0), stream.run.probe.kept["query"][2][0]) <= 1e-4
 
 
 def test_too_many_positions_are_refused():
     model = mv.load("tiny-gpt2")
     stream_of = "many words " * 60
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mha_viz.circuits.residual.MAX_BYTES", 2**20)
+        patch.setattr("mha_viz.circuits.decompose.residual.MAX_BYTES", 2**20)
         with pytest.raises(ArgumentError, match="ask for fewer"):
             ResidualStream(model, encoded(model, stream_of))

@@ -5,8 +5,8 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.circuits.score_attribution import score_attribution
-from mha_viz.core.attention import scores
+from mha_viz.circuits.decompose.score_attribution import score_attribution
+from mha_viz.core.attention.attention import scores
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mha_viz.circuits.tasks import TASKS, make_task
+from mha_viz.circuits.tasks.tasks import TASKS, make_task
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from tests.circuits.test_path_effect import predicting
 from tests.making.families import build

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import mha_viz as mv
-from mha_viz.circuits.ov_circuit import copying_scores, favoured_pairs
+from mha_viz.circuits.weights.ov_circuit import copying_scores, favoured_pairs
 from mha_viz.engine.model import AttentionModel
 from tests.circuits.networks import causal
 from tests.circuits.test_path_effect import CLEAN, CORRUPT, asked, predicting

@@ -1,0 +1,171 @@
+"""Stand-ins that make a network linear: norms keep one run's scale, writers give its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from mha_viz.engine.module_proxies import ModuleProxy
+from mha_viz.engine.own_weights import rounding
+
+
+class Recorder(ModuleProxy):
+    """A stand-in that records the first argument and output of every call at some positions."""
+
+    def __init__(self, original: nn.Module, positions: Sequence[int], n_tokens: int) -> None:
+        super().__init__(original)
+        self.__dict__.update(calls=[], positions=list(positions), n_tokens=n_tokens)
+        self.__dict__["gives_more"] = False
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the original, and record."""
+        output = self.original(*args, **kwargs)
+        given = args[0] if args else next(iter(kwargs.values()))
+        self.__dict__["gives_more"] = isinstance(output, tuple)
+        self.calls.append(
+            (self._at(given), self._at(output[0] if isinstance(output, tuple) else output))
+        )
+        return output
+
+    def _at(self, tensor: Any) -> Tensor | None:
+        """Select the positions on the tokens' axis; None for a tensor without one."""
+        if not isinstance(tensor, Tensor):
+            return None
+        if tensor.ndim > 2 and len(tensor) == 1:
+            tensor = tensor[0]
+        axes = [axis for axis in range(tensor.ndim - 1) if tensor.shape[axis] == self.n_tokens]
+        if not axes:
+            return None
+        # With as many heads as tokens both axes fit. Projections lay out token after token.
+        axis = max(axes, key=tensor.stride)
+        return tensor.index_select(axis, torch.tensor(self.positions, device=tensor.device))
+
+
+@dataclass(frozen=True)
+class FrozenNorm:
+    """A norm as a linear map with one run's scale: y = factor * (x - its mean, if centred) + b."""
+
+    factor: Float[Tensor, "*shape d"]  # gain over the scale of this run, in the shape of its input
+    bias: Float[Tensor, " d"] | None  # or None
+    centred: bool  # whether the mean over the last axis is taken off first (LayerNorm)
+
+    def linear(self, x: Float[Tensor, "row *shape d"]) -> Float[Tensor, "row *shape d"]:
+        """Apply the norm to parts of its input; the bias is a part of its own."""
+        return self.factor * (x - x.mean(-1, keepdim=True) if self.centred else x)
+
+
+def frozen(
+    module: nn.Module, x: Float[Tensor, "*shape d"], y: Float[Tensor, "*shape d"]
+) -> FrozenNorm | None:
+    """Return the linear map that a norm was between x and y; None where it is of no known kind.
+
+    Known are LayerNorm, with or without gain and bias, and RMSNorm, whose gain is its weight or 1
+    more than that (Gemma). Which of them it was is read off x and y. Some families compute RMSNorm
+    in float32 whatever they run in: the factor is then the quotient y / x, number by number.
+    """
+    given = (getattr(module, name, None) for name in ("weight", "bias"))
+    gain, bias = (None if one is None else one.detach() for one in given)
+    shifted = y if bias is None else y - bias
+    gains = [1.0] if gain is None else [gain, 1 + gain]
+    allowed = rounding(y.dtype) * float(y.abs().max())
+    for centred in (True, False):
+        base = x - x.mean(-1, keepdim=True) if centred else x
+        for one in gains:
+            shape = base * one
+            square = (shape * shape).sum(-1, keepdim=True)
+            tiny = torch.finfo(y.dtype).tiny
+            scale = (shifted * shape).sum(-1, keepdim=True) / square.clamp_min(tiny)
+            if not float((scale * shape - shifted).abs().max()) <= allowed:
+                continue
+            factor = scale * one * torch.ones_like(x)
+            if not centred and bias is None:
+                factor = torch.where(x != 0, shifted / x, factor)
+            return FrozenNorm(factor, bias, centred)
+    return None
+
+
+class ComponentRows(ModuleProxy):
+    """A stand-in that gives each component's recorded output in its own row, if it has one.
+
+    `calls` has for each call what it writes by the components' names, (position, d). With
+    `gives_more` the original returns a tuple, whose first member this is.
+    """
+
+    def __init__(
+        self,
+        original: nn.Module,
+        calls: Sequence[Mapping[str, Tensor]],
+        row: Mapping[str, int],
+        n_rows: int,
+        gives_more: bool = False,
+    ) -> None:
+        super().__init__(original)
+        self.__dict__.update(calls=iter(calls), row=row, n_rows=n_rows, gives_more=gives_more)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what was recorded; the input is ignored."""
+        written = next(self.calls)
+        like = next(iter(written.values()))
+        found = like.new_zeros(self.n_rows, *like.shape)
+        for name, value in written.items():
+            if name in self.row:
+                found[self.row[name]] += value
+        if not isinstance(self.original, nn.Embedding) and args[0].ndim == 2:
+            found = found.flatten(0, 1)  # OPT takes the tokens of all rows together
+        return (found, None) if self.gives_more else found
+
+
+class ConstantOutput(ModuleProxy):
+    """A stand-in that gives the same output at every call."""
+
+    def __init__(self, original: nn.Module, value: Tensor, gives_more: bool) -> None:
+        super().__init__(original)
+        self.__dict__["value"] = (value, None) if gives_more else value
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return that output."""
+        return self.value
+
+
+class NormRows(ModuleProxy):
+    """A norm as it was at each call of a run, on every row; its bias has a row of its own."""
+
+    def __init__(
+        self,
+        original: nn.Module,
+        calls: Sequence[FrozenNorm],
+        writes: Sequence[str],
+        row: Mapping[str, int],
+    ) -> None:
+        super().__init__(original)
+        self.__dict__.update(calls=zip(calls, writes, strict=False), row=row)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the frozen norm to the rows, in the shape that they came in."""
+        norm, name = next(self.calls)
+        rows = norm.linear(x.reshape(-1, *norm.factor.shape))
+        if norm.bias is not None and name in self.row:
+            rows[self.row[name]] += norm.bias
+        return rows.reshape(x.shape)
+
+
+class ProjectionRows(ModuleProxy):
+    """A projection on every row; its bias, called `name`, has a row of its own."""
+
+    def __init__(self, original: nn.Module, name: str, row: Mapping[str, int], n_rows: int) -> None:
+        super().__init__(original)
+        self.__dict__.update(name=name, row=row, n_rows=n_rows)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Multiply the rows by the weights."""
+        weight = self.original.weight
+        y = x @ (weight if isinstance(self.original, Conv1D) else weight.T)
+        if self.original.bias is not None and self.name in self.row:
+            y.view(self.n_rows, -1, y.shape[-1])[self.row[self.name]] += self.original.bias
+        return y

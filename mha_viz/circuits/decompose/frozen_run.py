@@ -1,0 +1,182 @@
+"""One run of a model, recorded at some positions, and the same run again as a linear map."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mha_viz.circuits.decompose.frozen import (
+    ComponentRows,
+    FrozenNorm,
+    NormRows,
+    ProjectionRows,
+    Recorder,
+    frozen,
+)
+from mha_viz.circuits.decompose.layout import Layout, layout_of, stack_of, unknown_layout
+from mha_viz.engine.attention_function import EverythingKept, Probe
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.module_proxies import CallRecorder, replace_modules
+from mha_viz.engine.run import padded, within_memory
+from mha_viz.errors import MhaVizError
+from mha_viz.text.cleaning import visible
+from mha_viz.text.tokens import Encoded
+
+
+@dataclass
+class AtPositions(Probe):
+    """A probe that keeps some queries of every layer, and the values and keys of all tokens."""
+
+    positions: Sequence[int] = ()  # of the queries
+    # what each layer adds to its scores by distance (T5), for these queries.
+    position_bias: list[Tensor | None] = field(default_factory=list)
+
+    def note_mask(self, bias: Tensor | None, *made_of: Tensor | None) -> None:
+        """Record the position bias, too."""
+        super().note_mask(bias, *made_of)
+        by_distance = made_of[1]
+        at = None if by_distance is None else by_distance[..., list(self.positions), :]
+        self.position_bias.append(at)
+
+    def take(self, module: nn.Module, scale: float, **tensors: Tensor | None) -> None:
+        """Keep the chosen queries alone."""
+        for name in ("pattern", "z", "query"):
+            whole = tensors[name]
+            assert whole is not None  # all is kept
+            tensors[name] = whole[..., list(self.positions), :]
+        super().take(module, scale, **tensors)
+
+
+class FrozenRun:
+    """One recorded run, in which norms keep their scale and components their output.
+
+    `probe` keeps every layer's pattern, z and query at the positions, and all keys and values;
+    `calls` the inputs and outputs of every module that writes; `entering` what enters each layer,
+    and at the end what leaves the last one.
+    """
+
+    def __init__(
+        self,
+        model: AttentionModel,
+        encoded: Encoded,
+        positions: Sequence[int],
+        beyond: Sequence[nn.Module] = (),
+    ) -> None:
+        """Run the model once, as `ResidualStream` does."""
+        n = len(encoded.input_ids)
+        self.model, self.encoded, self.positions = model, encoded, tuple(positions)
+        self.layout: Layout = layout_of(model)
+        modules = [site.module for site in self.layout.sites] + list(beyond)
+        self._recorders = {module: Recorder(module, self.positions, n) for module in modules}
+        recording = with_replaced(model.network, self._recorders)
+        layers = {
+            path: Recorder(recording.get_submodule(path), self.positions, n)
+            for path in self.layout.layers
+        }
+        self.probe = AtPositions(
+            ("pattern", "z", "query", "key", "value"), positions=self.positions
+        )
+        with torch.no_grad(), within_memory(model.network):
+            network = replace_modules(recording, layers)
+            inputs = padded(model.network, [encoded], 0)
+            self.output = _call(network if beyond else stack_of(network), inputs, self.probe)
+        self.calls = {module: recorder.calls for module, recorder in self._recorders.items()}
+        self._check_calls()
+        self.entering = self.layout.entering({path: one.calls for path, one in layers.items()})
+        self.last_gives_more: bool = layers[self.layout.layers[-1]].gives_more
+
+    def rows(
+        self, values: Mapping[str, Tensor], row: Mapping[str, int], probe: Probe | None = None
+    ) -> tuple[list[Tensor], Tensor]:
+        """Run the stack with a row for each component; return each layer's input and the output."""
+        n_rows = 1 + max(row.values())
+        made = with_replaced(self.model.network, self._replacements(values, row, n_rows))
+        heard: dict[str, list[Any]] = {path: [] for path in self.layout.layers}
+        layers = {
+            path: CallRecorder(made.get_submodule(path), calls) for path, calls in heard.items()
+        }
+        ids = torch.tensor([[self.encoded.input_ids[i] for i in self.positions]])
+        inputs = {"input_ids": ids.repeat(n_rows, 1).to(self.model.device)}
+        stack = stack_of(replace_modules(made, layers))
+        if "position_ids" in inspect.signature(stack.forward).parameters:
+            places = torch.tensor([self.positions]).repeat(n_rows, 1)
+            inputs["position_ids"] = places.to(self.model.device)
+        try:
+            with within_memory(self.model.network):
+                output = _call(stack, inputs, probe)
+        except (EverythingKept, MhaVizError):
+            raise
+        except Exception as error:  # whatever a family's own code makes of rows that are no text
+            why = f"a pass with a row for each component ends in {visible(str(error))[:200]!r}"
+            raise unknown_layout(self.model, why) from error
+        return self.layout.entering(heard), output.last_hidden_state
+
+    def _replacements(
+        self, values: Mapping[str, Tensor], row: Mapping[str, int], n_rows: int
+    ) -> dict[nn.Module, nn.Module]:
+        made: dict[nn.Module, nn.Module] = {}
+        heads = range(self.model.n_heads)
+        for site in (*self.layout.embeddings, *self.layout.mlps):
+            calls = [{name: values[name]} for name in site.writes if name in values]
+            more = self._recorders[site.module].gives_more
+            made[site.module] = ComponentRows(site.module, calls, row, n_rows, more)
+        for site in self.layout.outputs:
+            of = [name.split(" ")[0] for name in site.writes]
+            written = [
+                [f"{layer} attention bias", *(f"{layer} H{head}" for head in heads)] for layer in of
+            ]
+            calls = [{name: values[name] for name in one if name in values} for one in written]
+            made[site.module] = ComponentRows(site.module, calls, row, n_rows)
+        for site in self.layout.norms:
+            made[site.module] = NormRows(site.module, self._norms[site.module], site.writes, row)
+        for site in self.layout.projections:
+            made[site.module] = ProjectionRows(site.module, site.writes[0], row, n_rows)
+        return made
+
+    def _check_calls(self) -> None:
+        """Refuse a network in which a module is called more or less often than known."""
+        layout = self.layout
+        for site in (*layout.embeddings, *layout.outputs, *layout.mlps, *layout.norms):
+            calls = len(self.calls[site.module])
+            if calls not in (0, len(site.writes)):
+                why = f"{site.path} is called {calls} times in a pass, not {len(site.writes)}"
+                raise unknown_layout(self.model, why)
+
+    @cached_property
+    def _norms(self) -> dict[nn.Module, list[FrozenNorm]]:
+        """The frozen norms, call by call."""
+        found: dict[nn.Module, list[FrozenNorm]] = {}
+        for site in self.layout.norms:
+            found[site.module] = []
+            for x, y in self.calls[site.module]:
+                norm = None if x is None or y is None else frozen(site.module, x, y)
+                if norm is None:
+                    raise unknown_layout(self.model, f"{site.path} is no LayerNorm and no RMSNorm")
+                found[site.module].append(norm)
+        return found
+
+
+def with_replaced(network: Any, replacements: Mapping[nn.Module, nn.Module]) -> Any:
+    """Replace some modules of a network wherever they stand; the network itself is not touched."""
+    return replace_modules(
+        network,
+        {
+            path: replacements[module]
+            for path, module in network.named_modules(remove_duplicate=False)
+            if module in replacements
+        },
+    )
+
+
+def _call(network: Any, inputs: dict[str, Any], probe: Probe | None) -> Any:
+    if "use_cache" in inspect.signature(network.forward).parameters:
+        inputs = inputs | {"use_cache": False}
+    if network.config.is_encoder_decoder or probe is None:
+        inputs.pop("token_type_ids", None)
+    return network(**inputs, **({} if probe is None else {"mha_probe": probe}))

@@ -1,0 +1,246 @@
+"""Direct logit attribution: a token's logit as a sum over what each component wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.circuits.decompose.layout import Component
+from mha_viz.circuits.decompose.readout import Readout, check_index, read_at, token_number
+from mha_viz.circuits.decompose.residual import on_cpu
+from mha_viz.core.record.record import Token
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError
+from mha_viz.text.cleaning import visible
+from mha_viz.text.encoding import text_notes
+from mha_viz.text.vocabulary import label_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Of = Literal["logit", "log_probability"]
+
+
+@dataclass(frozen=True, eq=False)
+class LogitAttribution:
+    """A logit, a difference of two or a log-probability, as a sum over components.
+
+    Args:
+        components: what the number is a sum of, in order; see `ResidualStream`. After those of the
+            stream come "prediction head bias" (BERT's transform), "unembedding bias", "soft cap"
+            and "entropy", as far as there are such.
+        shares: of each component; logits, or nats.
+        sources: each head's share split by the token that it comes from; over the keys they sum to
+            the head's share.
+        value: the number that the model itself gave.
+        of: "logit" or "log_probability".
+        token, token_id: the label and number of the token.
+        versus, versus_id: of the one whose logit is taken off; None without one.
+        position: which token the prediction is read at.
+        tokens: of the text; a masked one is "[MASK]".
+        model, text, notes: as in a record.
+    """
+
+    components: tuple[Component, ...]
+    shares: Float[Tensor, " component"]
+    sources: Float[Tensor, "layer head key"]
+    value: float
+    of: Of
+    token: str
+    token_id: int
+    versus: str | None
+    versus_id: int | None
+    position: int
+    tokens: tuple[Token, ...]
+    model: str = ""
+    text: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+    def sum(self) -> float:
+        """Sum all shares: the value but for rounding."""
+        return float(self.shares.double().sum())
+
+    @property
+    def remainder(self) -> float:
+        """The value minus the sum of shares, which is rounding."""
+        return self.value - self.sum()
+
+    @property
+    def heads(self) -> Float[Tensor, "layer head"]:
+        """The shares of the heads."""
+        return self.sources.sum(-1)
+
+    def table(self) -> pd.DataFrame:
+        """Make a row for each component: component, kind, layer, head, share."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "component": [one.name for one in self.components],
+                "kind": [one.kind for one in self.components],
+                "layer": pd.array([one.layer for one in self.components], dtype="Int64"),
+                "head": pd.array([one.head for one in self.components], dtype="Int64"),
+                "share": self.shares.numpy(),
+            }
+        )
+
+    def sources_table(self, layer: int, head: int) -> pd.DataFrame:
+        """Make a row for each token that a head reads: position, token, share.
+
+        Args:
+            layer: from 0.
+            head: from 0.
+
+        Raises:
+            ArgumentError: no such head.
+        """
+        import pandas as pd
+
+        n_layers, n_heads, _ = self.sources.shape
+        check_index("layer", layer, n_layers)
+        check_index("head", head, n_heads)
+        return pd.DataFrame(
+            {
+                "position": range(len(self.tokens)),
+                "token": [token.text for token in self.tokens],
+                "share": self.sources[layer, head].numpy(),
+            }
+        )
+
+    def __repr__(self) -> str:
+        against = "" if self.versus is None else f" less that of {self.versus!r}"
+        return (
+            f"LogitAttribution({self.of.replace('_', '-')} of {self.token!r}{against} at position "
+            f"{self.position}: {self.value:.4g} = the sum of {len(self.components)} shares)"
+        )
+
+
+def logit_attribution(
+    model: AttentionModel,
+    text: str,
+    token: str | int | None = None,
+    versus: str | int | None = None,
+    position: int | None = None,
+    *,
+    of: Of | str = "logit",
+) -> LogitAttribution:
+    """Compute what each component of the residual stream adds to the logit of a token.
+
+    logit(t) = sum over components c of W_U[t] . N(c) + biases, where N is all that lies between the
+    component and the unembedding: the norms, linear with the scale of this run, and BERT's
+    transform, linear with the gates of its activation as they were in this run (gelu(x) is x times
+    a gate). The log-probability's first-order part is the same sum for W_U[t] - sum_v p(v) W_U[v];
+    what is left of it is minus the entropy of the prediction, a share of its own. A soft cap on the
+    logits is one, too.
+
+    It is the direct effect: what later layers make of what a head writes counts as theirs, and a
+    component that shrinks the norm's scale is not charged for it.
+
+    Args:
+        model: a causal or masked language model.
+        text: for a masked model with [MASK] in it, or with `position`.
+        token: a word or a number in the vocabulary; the model's own first choice if not given.
+        versus: another token, whose logit is taken off.
+        position: as for `predict`: the last token of a causal model, the first [MASK] of a masked
+            one if not given; a masked model's other tokens are masked first.
+        of: "logit" or "log_probability".
+
+    Returns:
+        LogitAttribution; `.sum()` is the logit (the difference, the log-probability) but for
+        rounding, and `.remainder` says by how much it is not.
+
+    Raises:
+        AttentionUnavailableError: no head that predicts tokens, or a family that cannot be taken
+            apart.
+        ArgumentError: no such position; no such token, or several; `versus` is the token.
+        TextError: a masked model and no [MASK]; text that cannot be used.
+
+    Source: Elhage et al. 2021; direct logit attribution as in Wang et al. 2022 (with the scale of
+    the norm frozen), sections 3 and 4.
+
+    >>> import mha_viz as mv
+    >>> found = mv.logit_attribution(mv.load("tiny-gpt2"), "Once upon a", token="time")
+    >>> round(found.sum() - found.value, 3)
+    0.0
+    >>> found.table().columns.tolist()
+    ['component', 'kind', 'layer', 'head', 'share']
+    """
+    if of not in get_args(Of):
+        raise ArgumentError(f'of must be "logit" or "log_probability", got {of!r}.')
+    if versus is not None and of == "log_probability":
+        raise ArgumentError(
+            "The difference of two log-probabilities is that of the logits: leave out of=, or "
+            "versus=."
+        )
+    made, place = read_at(model, text, position)
+    encoded = made.stream.encoded
+    chosen = token_number(model, made, place, token)
+    against = None if versus is None else token_number(model, made, place, versus)
+    if chosen == against:
+        raise ArgumentError(
+            f"versus is the token itself, “{visible(label_of(model.tokenizer, chosen))}”: choose "
+            "another one."
+        )
+    weights = _weights(made.logits, chosen, against, of)
+    components, shares = _shares(made, weights, of)
+    value = made.logits if of == "logit" else made.logits.log_softmax(-1)
+    return LogitAttribution(
+        components=components,
+        shares=shares,
+        sources=_sources(made, made.W_U @ weights),
+        value=float(value[chosen]) - (0.0 if against is None else float(value[against])),
+        of="logit" if of == "logit" else "log_probability",
+        token=label_of(model.tokenizer, chosen),
+        token_id=chosen,
+        versus=None if against is None else label_of(model.tokenizer, against),
+        versus_id=against,
+        position=place,
+        tokens=encoded.tokens,
+        model=model.name,
+        text=encoded.text,
+        notes=model.notes + text_notes(model.name, encoded),
+    )
+
+
+def _weights(
+    logits: Float[Tensor, " d_vocab"], token: int, versus: int | None, of: str
+) -> Float[Tensor, " d_vocab"]:
+    """Return the weight of each logit in the number's first-order part."""
+    found = torch.zeros_like(logits)
+    found[token] = 1
+    if versus is not None:
+        found[versus] = -1
+    return found if of == "logit" else found - logits.softmax(-1)
+
+
+@torch.no_grad()
+def _shares(
+    made: Readout, weights: Float[Tensor, " d_vocab"], of: str
+) -> tuple[tuple[Component, ...], Tensor]:
+    """Compute every component's share, those behind the stream included."""
+    direction = made.W_U @ weights
+    shares = [made.linear(made.stream.final[:, 0]) @ direction]
+    beyond: dict[str, Tensor] = {}
+    if made.bias is not None:
+        beyond["prediction head bias"] = made.bias @ direction
+    if made.b_U is not None:
+        beyond["unembedding bias"] = made.b_U @ weights
+    if getattr(made.stream.model.config, "final_logit_softcapping", None) is not None:
+        beyond["soft cap"] = made.bend @ weights
+    if of == "log_probability":
+        beyond["entropy"] = -torch.special.entr(made.logits.softmax(-1)).sum()
+    components = made.stream.components + tuple(Component(name, name) for name in beyond)
+    return components, on_cpu(torch.cat([*shares, *(one[None] for one in beyond.values())]))
+
+
+def _sources(made: Readout, direction: Float[Tensor, " d"]) -> Float[Tensor, "layer head key"]:
+    """Compute each head's share by the token that it comes from."""
+    stream = made.stream
+    directions = stream.directions(lambda given: made.linear(given)[0] @ direction)
+    with torch.no_grad():
+        layers = [stream.source_shares(i, one)[:, 0] for i, one in enumerate(directions)]
+    return on_cpu(torch.stack(layers))

@@ -1,0 +1,199 @@
+"""The readout of one run, from the stack's output to the logits: linear, part by part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from mha_viz.circuits.decompose.frozen import FrozenNorm, frozen
+from mha_viz.circuits.decompose.layout import is_norm, stack_of, unknown_layout
+from mha_viz.circuits.decompose.residual import ResidualStream
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.own_weights import rounding
+from mha_viz.errors import ArgumentError, AttentionUnavailableError
+from mha_viz.prediction.logits import check_predicts
+from mha_viz.prediction.masking import replace_mask
+from mha_viz.prediction.prediction import places_to_predict, spaced_at
+from mha_viz.text.encoding import encode_texts
+from mha_viz.text.tokens import Encoded
+from mha_viz.text.vocabulary import id_of
+
+
+@dataclass(frozen=True)
+class Readout:
+    """The way from the stack's output to the logits at one position, as one run had it.
+
+    GPT-2, Llama and their relatives have the unembedding alone. BERT and its relatives have a
+    transform before it, dense, activation and norm. The activations that they use (gelu, relu,
+    silu) are x times a gate g(x), and the gate keeps the value of this run, as the scale of a norm
+    does: then the transform is linear, and what components make of it sums to what the run made.
+    """
+
+    stream: ResidualStream  # the run, at this position alone
+    dense: Any  # of the transform, or None
+    # what its activation multiplied each number with; None without one.
+    gate: Float[Tensor, " d"] | None
+    norm: FrozenNorm | None  # of the transform, or None
+    unembedding: Any  # from d_model to the vocabulary
+    raw: Float[Tensor, " d_vocab"]  # what the unembedding gave
+    logits: Float[Tensor, " d_vocab"]  # what the model gave
+    scale: float  # logits / raw where that is one number (some families scale them), else 1
+
+    def linear(self, rows: Float[Tensor, "row d_model"]) -> Float[Tensor, "row d"]:
+        """Map parts of the stack's output to parts of the unembedding's input, without biases."""
+        if self.dense is not None:
+            rows = rows @ _in_out(self.dense)
+        if self.gate is not None:
+            rows = rows * self.gate
+        return rows if self.norm is None else self.norm.linear(rows[:, None])[:, 0]
+
+    @property
+    def bias(self) -> Float[Tensor, " d"] | None:
+        """The transform's own biases as a part of the unembedding's input; None without one."""
+        if self.dense is None:
+            return None
+        found: Tensor = self.raw.new_zeros(1, self.dense.weight.shape[0])
+        if self.dense.bias is not None:
+            found = found + self.dense.bias.detach()
+        if self.gate is not None:
+            found = found * self.gate
+        if self.norm is None:
+            return found[0]
+        found = self.norm.linear(found[:, None])[:, 0]
+        return (found if self.norm.bias is None else found + self.norm.bias.detach())[0]
+
+    @property
+    def W_U(self) -> Float[Tensor, "d d_vocab"]:
+        """The unembedding, with the scale on the logits."""
+        return _in_out(self.unembedding) * self.scale
+
+    @property
+    def b_U(self) -> Float[Tensor, " d_vocab"] | None:
+        """The unembedding's bias, with the scale on the logits."""
+        bias: Tensor | None = self.unembedding.bias
+        return None if bias is None else bias.detach() * self.scale
+
+    @property
+    def bend(self) -> Float[Tensor, " d_vocab"]:
+        """The amount that a soft cap adds to each logit; 0 in families without one."""
+        return self.logits - self.raw * self.scale
+
+
+def readout(model: AttentionModel, encoded: Encoded, position: int) -> Readout:
+    """Run a model that predicts tokens, and decompose it at one position."""
+    check_predicts(model.network)
+    unembedding = model.network.get_output_embeddings()
+    if not isinstance(unembedding, nn.Linear | Conv1D):
+        raise AttentionUnavailableError(
+            f"{type(model.network).__name__} does not say which of its modules is the unembedding: "
+            "its logits cannot be taken apart."
+        )
+    beyond = _beyond(model, unembedding)
+    stream = ResidualStream(model, encoded, (position,), beyond=[*beyond, unembedding])
+    calls = stream.run.calls
+    read, raw = calls[unembedding][-1] if calls[unembedding] else (None, None)
+    if read is None or raw is None:
+        raise unknown_layout(model, "its unembedding is not called token by token")
+    made = stream.final.sum(0)
+    called = [module for module in beyond if calls[module]]
+    dense = next((m for m in called if _near(calls[m][-1][0], made)), None)
+    made = made if dense is None else calls[dense][-1][1]
+    last = next(
+        (m for m in beyond if m is not dense and calls[m] and _near(calls[m][-1][1], read)), None
+    )
+    norm = None if last is None else frozen(last, *calls[last][-1])
+    if last is not None and norm is None:
+        raise unknown_layout(model, f"its {type(last).__name__} is no norm that is known here")
+    gate = _gate(model, made, read if last is None else calls[last][-1][0])
+    found = getattr(stream.run.output, "prediction_logits", None)
+    logits = (stream.run.output.logits if found is None else found)[0, position]
+    made_of = (stream, dense, gate, norm, unembedding, raw[0], logits)
+    return _checked(Readout(*made_of, _scale(model, raw[0], logits)))
+
+
+def read_at(model: AttentionModel, text: str, position: int | None) -> tuple[Readout, int]:
+    """Decompose a run of a text where the model predicts, and return that position, too."""
+    kind = check_predicts(model.network)
+    typed = text if kind == "causal" else replace_mask(model, text)
+    whole, _ = encode_texts(model.reader, typed)
+    encoded, places = places_to_predict(model, kind, whole, position)
+    return readout(model, encoded, places[0]), places[0]
+
+
+def token_number(model: AttentionModel, made: Readout, place: int, token: str | int | None) -> int:
+    """Return a token's number in the vocabulary; the model's first choice where none is given."""
+    if token is None:
+        return int(made.logits.argmax())
+    encoded = made.stream.encoded
+    at = encoded.tokens[place]
+    text = (encoded.text_pair if at.segment else encoded.text) or ""
+    number = id_of(model.tokenizer, token, spaced_at(check_predicts(model.network), at, text))
+    if number >= len(made.logits):
+        raise ArgumentError(f"{model.name} gives no logit to token {number}.")
+    return number
+
+
+def check_index(name: str, given: object, n: int) -> int:
+    """Check that a whole number lies in 0..n - 1; else raise ArgumentError."""
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < n:
+        raise ArgumentError(f"{name} must lie in 0..{n - 1}, got {given!r}.")
+    return given
+
+
+def _beyond(model: AttentionModel, unembedding: nn.Module) -> list[nn.Module]:
+    """List the projections and norms behind the stack, without the unembedding."""
+    inside = set(stack_of(model.network).modules())
+    return [
+        module
+        for module in model.network.modules()
+        if module not in inside
+        and module is not unembedding
+        and (isinstance(module, nn.Linear | Conv1D) or is_norm(module))
+    ]
+
+
+def _checked(made: Readout) -> Readout:
+    """Raise AttentionUnavailableError unless the parts sum to what the unembedding gave."""
+    with torch.no_grad():
+        total = made.linear(made.stream.final[:, 0].sum(0, keepdim=True))[0]
+        total = total if made.bias is None else total + made.bias
+        raw = total @ _in_out(made.unembedding)
+        raw = raw if made.unembedding.bias is None else raw + made.unembedding.bias
+    made.stream.check_sum(raw, made.raw)
+    return made
+
+
+def _scale(model: AttentionModel, raw: Tensor, logits: Tensor) -> float:
+    """Find the number that the logits were multiplied by; 1 under a soft cap."""
+    if getattr(model.config, "final_logit_softcapping", None) is not None:
+        return 1.0
+    if torch.equal(raw, logits):
+        return 1.0
+    scale = float(raw @ logits / (raw @ raw))
+    if not _near(raw * scale, logits):
+        raise unknown_layout(model, "its logits are not what its unembedding gives")
+    return scale
+
+
+def _gate(model: AttentionModel, x: Tensor, y: Tensor) -> Tensor | None:
+    """Find the gate of the activation between x and y; None where there is no activation."""
+    if x.shape != y.shape:
+        raise unknown_layout(model, "its prediction head is neither an unembedding nor BERT's")
+    return None if _near(x, y) else torch.where(x != 0, y / x, torch.zeros_like(x))[0]
+
+
+def _near(a: Tensor | None, b: Tensor) -> bool:
+    """Compare two tensors but for rounding."""
+    if a is None or a.shape != b.shape:
+        return False
+    return float((a - b).abs().max()) <= rounding(b.dtype) * float(b.abs().max())
+
+
+def _in_out(projection: Any) -> Tensor:
+    weight: Tensor = projection.weight.detach()
+    return weight if isinstance(projection, Conv1D) else weight.T

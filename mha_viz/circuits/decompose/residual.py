@@ -1,0 +1,232 @@
+"""The residual stream of one run as a sum of named components, at any place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from mha_viz.circuits.decompose.frozen_run import FrozenRun
+from mha_viz.circuits.decompose.layout import (
+    PROJECTION_BIAS,
+    Component,
+    components_of,
+    unknown_layout,
+)
+from mha_viz.core.amounts import of_bytes
+from mha_viz.engine.attention_function import EverythingKept, Probe
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.own_weights import rounding
+from mha_viz.engine.projections import repeat_heads
+from mha_viz.errors import ArgumentError
+from mha_viz.text.tokens import Encoded
+
+MAX_BYTES = 2 * 10**9  # of the components at all places
+
+
+class ResidualStream:
+    """The residual stream of one run at some positions, as a sum of components.
+
+    Embeddings, each head, each MLP and each bias are components. A head is its z times its slice of
+    W_O, less what W_V's bias adds to it: rows of a pattern sum to 1, so that this is the same on
+    every text, and it is counted in the layer's attention bias with b_O. (Where heads have a sink,
+    rows sum to less, and the attention bias depends on the text.) Norms on the way keep the scale
+    of this run: with it they are linear, centring included. What the network adds up of the
+    components is not described here but done by the network itself, with a row for each component
+    in place of a text; so pre- and post-norm families, parallel blocks, factors on the stream and
+    rotary positions are exact. That the rows sum to what the run had is checked at every place.
+
+    Source: the decomposition is Elhage et al. 2021; frozen scales are common practice, in post-norm
+    models since Kobayashi et al. 2021.
+
+    Attributes:
+        model, encoded: what was run.
+        positions: the tokens that the stream is taken apart at.
+        components: in their order: embeddings, then for each layer its heads, attention bias, MLP
+            and norm biases, then the final norm's bias.
+        run: the run itself; `run.probe` has every layer's pattern, z and query at these positions,
+            and all keys and values.
+    """
+
+    def __init__(
+        self,
+        model: AttentionModel,
+        encoded: Encoded,
+        positions: Sequence[int] | None = None,
+        beyond: Sequence[nn.Module] = (),
+    ) -> None:
+        """Run the model once, at all positions if none are given.
+
+        The modules of `beyond`, behind the stack, are recorded, too, and the whole network is then
+        run. ArgumentError: too many positions for the memory.
+        """
+        at = range(len(encoded.input_ids)) if positions is None else positions
+        self.run = FrozenRun(model, encoded, at, beyond)
+        self.model, self.encoded, self.positions = model, encoded, self.run.positions
+        self.components: tuple[Component, ...] = components_of(self.run.layout, model.n_heads)
+        self._check_size()
+
+    # -- the stream ------------------------------------------------------------------------------
+
+    def whole(self, layer: int) -> Float[Tensor, "position d_model"]:
+        """Return the stream that enters a layer; for n_layers the one that leaves the last."""
+        return self.run.entering[layer]
+
+    def at(self, layer: int) -> Float[Tensor, "component position d_model"]:
+        """Return the components of what enters a layer; for n_layers of what leaves the last."""
+        return self._at_all_layers[layer]
+
+    @property
+    def final(self) -> Float[Tensor, "component position d_model"]:
+        """The components of the stack's output, after its final norm where it has one."""
+        return self._rows[1]
+
+    @cached_property
+    def _at_all_layers(self) -> list[Tensor]:
+        for rows, whole in zip(self._rows[0], self.run.entering, strict=True):
+            self.check_sum(rows.sum(0), whole)
+        return self._rows[0]
+
+    @cached_property
+    def _rows(self) -> tuple[list[Tensor], Tensor]:
+        rows = {component.name: i for i, component in enumerate(self.components)}
+        with torch.no_grad():
+            return self.run.rows(self.values, rows)
+
+    # -- what heads read -------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def queries_and_keys(
+        self, layer: int
+    ) -> tuple[
+        Float[Tensor, "component head position d_head"],
+        Float[Tensor, "component n_kv_heads position d_head"],
+    ]:
+        """Split each head's queries and keys at these positions; the last part is the bias.
+
+        After rotation by position, where a family has that; norms of queries and keys are frozen.
+        """
+        names = [*(component.name for component in self.components), PROJECTION_BIAS]
+        probe = Probe(("query", "key"), n_layers=layer + 1, stop=True)
+        with suppress(EverythingKept):
+            self.run.rows(self.values, {name: i for i, name in enumerate(names)}, probe)
+        query, key = probe.kept["query"][layer], probe.kept["key"][layer]
+        self.check_sum(query.sum(0), self.run.probe.kept["query"][layer][0])
+        self.check_sum(key.sum(0), self.run.probe.kept["key"][layer][0][:, list(self.positions)])
+        return query, key
+
+    # -- what heads write ------------------------------------------------------------------------
+
+    @cached_property
+    def values(self) -> dict[str, Tensor]:
+        """The output of each component where it enters the stream, (position, d), by its name.
+
+        Biases of norms are not among them: they stand in the norms.
+        """
+        written = self._recorded_outputs()
+        for layer in range(len(self.run.layout.layers)):
+            heads, bias = self._attention(layer)
+            written |= {f"L{layer} H{head}": value for head, value in enumerate(heads)}
+            written[f"L{layer} attention bias"] = bias
+        return written
+
+    def source_shares(
+        self, layer: int, direction: Float[Tensor, "position d_model"]
+    ) -> Float[Tensor, "head position key"]:
+        """Split each head's share in a number by the token that it reads it from.
+
+        pattern * (v - b_V) . (W_O direction); over the keys they sum to the head's share.
+        """
+        pattern, value = (self.run.probe.kept[name][layer][0] for name in ("pattern", "value"))
+        moved = repeat_heads((value - self._b_V[layer][:, None])[None], len(pattern))[0]
+        through = torch.einsum("hkd,hdm,qm->hqk", moved, self._W_O(layer), direction)
+        return pattern * through
+
+    def carried(self, layer: int) -> Float[Tensor, "head key d_model"]:
+        """Compute what each head would write if it looked at one token alone, without biases."""
+        value = self.run.probe.kept["value"][layer][0]
+        moved = value - self._b_V[layer][:, None]
+        moved = repeat_heads(moved[None], self.model.n_heads)[0]
+        return torch.einsum("hkd,hdm->hkm", moved, self._W_O(layer))
+
+    def directions(
+        self, read: Callable[[Float[Tensor, "position d_model"]], Float[Tensor, ""]]
+    ) -> list[Float[Tensor, "position d_model"]]:
+        """Differentiate an affine function of the stack's output by each layer's attention.
+
+        For a vector that a head of that layer writes, its product with this is its share.
+        """
+        zero = torch.zeros_like(self.run.entering[0])
+        written = [zero.clone().requires_grad_() for _ in self.run.layout.layers]
+        values = {f"L{i} attention bias": value for i, value in enumerate(written)}
+        with torch.enable_grad():
+            _, rows = self.run.rows(self.values | values, dict.fromkeys(values, 0))
+            return list(torch.autograd.grad(read(rows[0]), written))
+
+    def _recorded_outputs(self) -> dict[str, Tensor]:
+        """Return the outputs of embeddings and MLPs, by the components' names."""
+        written: dict[str, Tensor] = {}
+        for site in (*self.run.layout.embeddings, *self.run.layout.mlps):
+            for name, (_, output) in zip(site.writes, self.run.calls[site.module], strict=False):
+                if output is None:
+                    raise unknown_layout(self.model, f"{site.path} gives no vector a token")
+                written[name] = output
+        return written
+
+    def _attention(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Return a layer's heads (head, position, d_model), and its bias (position, d_model)."""
+        z, pattern = (self.run.probe.kept[name][layer][0] for name in ("z", "pattern"))
+        W_O = self._W_O(layer)
+        b_V = repeat_heads(self._b_V[layer][None], len(z))[0]
+        constant = pattern.sum(-1)[..., None] * b_V[:, None]
+        heads = torch.einsum("hqd,hdm->hqm", z - constant, W_O)
+        bias = torch.einsum("hqd,hdm->qm", constant, W_O)
+        projection: Any = self.model.layers()[layer].modules()[2]
+        return heads, bias if projection.bias is None else bias + projection.bias.detach()
+
+    def _W_O(self, layer: int) -> Tensor:
+        found = self.model.layers()[layer].output()
+        if found is None:
+            raise unknown_layout(self.model, f"layer {layer} has no W_O that splits by heads")
+        return found
+
+    @cached_property
+    def _b_V(self) -> list[Float[Tensor, "n_kv_heads d_head"]]:
+        """The values of each layer where the stream is zero."""
+        probe = Probe(("value",))
+        written = {n: torch.zeros_like(output) for n, output in self._recorded_outputs().items()}
+        zero = torch.zeros_like(self.run.entering[0])
+        written |= {f"L{i} attention bias": zero for i in range(len(self.run.layout.layers))}
+        with torch.no_grad():
+            self.run.rows(written, {PROJECTION_BIAS: 0}, probe)
+        return [value[0, :, 0] for value in probe.kept["value"]]
+
+    # -- checks ----------------------------------------------------------------------------------
+
+    def check_sum(self, parts: Tensor, whole: Tensor) -> None:
+        """Raise AttentionUnavailableError unless the parts' sum is the whole but for rounding."""
+        worst = float((parts - whole).abs().max() / whole.abs().max().clamp_min(1e-30))
+        if not worst <= rounding(whole.dtype):
+            raise unknown_layout(
+                self.model, f"its parts miss what the run had by {worst:.2g} of the largest number"
+            )
+
+    def _check_size(self) -> None:
+        places = len(self.run.layout.layers) + 2
+        numbers = places * (len(self.components) + 1) * len(self.positions) * self.model.d_model
+        if numbers * self.model.dtype.itemsize > MAX_BYTES:
+            raise ArgumentError(
+                f"The components at {len(self.positions)} positions would take "
+                f"{of_bytes(numbers * self.model.dtype.itemsize)}: ask for fewer at once."
+            )
+
+
+def on_cpu(tensor: Tensor) -> Tensor:
+    """Move a result to the CPU, in float32 or wider: half precision is not for sums and tables."""
+    wide = torch.float64 if tensor.dtype == torch.float64 else torch.float32
+    return tensor.detach().to("cpu", wide)

@@ -1,0 +1,217 @@
+"""The residual stream and a head's part of it, read as tokens: logit lens, tokens of a head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mha_viz.circuits.decompose.frozen import ConstantOutput
+from mha_viz.circuits.decompose.frozen_run import with_replaced
+from mha_viz.circuits.decompose.readout import check_index, read_at, token_number
+from mha_viz.core.record.record import Token
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError
+from mha_viz.text.vocabulary import label_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class HeadTokens:
+    """The tokens whose logits a head raises and lowers most at one place.
+
+    Args:
+        layer, head, position: which head, and at which token the prediction is read.
+        promoted, suppressed: labels, the largest effect first.
+        promoted_ids, suppressed_ids: their numbers in the vocabulary.
+        raised, lowered: what the head adds to their logits, less its mean over the vocabulary.
+    """
+
+    layer: int
+    head: int
+    position: int
+    promoted: tuple[str, ...]
+    suppressed: tuple[str, ...]
+    promoted_ids: tuple[int, ...]
+    suppressed_ids: tuple[int, ...]
+    raised: Float[Tensor, " token"]
+    lowered: Float[Tensor, " token"]
+
+    def table(self) -> pd.DataFrame:
+        """Make a row for each rank: promoted, raised, suppressed, lowered."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "promoted": self.promoted,
+                "raised": self.raised.numpy(),
+                "suppressed": self.suppressed,
+                "lowered": self.lowered.numpy(),
+            }
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LogitLens:
+    """The predictions of a model that ends after each layer.
+
+    Args:
+        ids: after the embeddings and after each layer, the likeliest tokens.
+        labels: of these tokens.
+        probabilities: of these tokens, in [0, 1].
+        token, token_id: the label and number of the chosen token.
+        chosen: its probability after the embeddings and after each layer.
+        position: where the prediction is read.
+        tokens: of the text.
+    """
+
+    ids: Int[Tensor, "depth token"]
+    labels: tuple[tuple[str, ...], ...]
+    probabilities: Float[Tensor, "depth token"]
+    token: str
+    token_id: int
+    chosen: Float[Tensor, " depth"]
+    position: int
+    tokens: tuple[Token, ...]
+
+    def table(self) -> pd.DataFrame:
+        """Make a row for each depth: after, the token's probability, first guess, its own."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "after": ["embedding", *(f"L{i}" for i in range(len(self.labels) - 1))],
+                self.token: self.chosen.numpy(),
+                "guess": [labels[0] for labels in self.labels],
+                "probability": self.probabilities[:, 0].numpy(),
+            }
+        )
+
+
+@torch.no_grad()
+def head_tokens(
+    model: AttentionModel,
+    text: str,
+    layer: int,
+    head: int,
+    position: int | None = None,
+    *,
+    top_k: int = 10,
+) -> HeadTokens:
+    """Find the tokens that a head promotes and suppresses where the model predicts.
+
+    Its share in every logit, as `logit_attribution` has it, less the mean over the vocabulary: what
+    is added to all logits alike changes no probability.
+
+    Args:
+        model: a causal or masked language model.
+        text: for a masked model with [MASK] in it, or with `position`.
+        layer: from 0.
+        head: from 0.
+        position: as for `logit_attribution`.
+        top_k: how many of each, 1 or more.
+
+    Raises:
+        ArgumentError: no such head or position, or no such number of tokens.
+        AttentionUnavailableError, TextError: as `logit_attribution`.
+
+    Source: Elhage et al. 2021 (the OV circuit read through the unembedding), here on one text.
+
+    >>> import mha_viz as mv
+    >>> found = head_tokens(mv.load("tiny-gpt2"), "Once upon a time", 3, 0, top_k=3)
+    >>> len(found.promoted), bool(found.raised[0] > 0 > found.lowered[0])
+    (3, True)
+    """
+    check_index("layer", layer, model.n_layers)
+    check_index("head", head, model.n_heads)
+    made, place = read_at(model, text, position)
+    _check_top_k(top_k, len(made.logits))
+    names = [component.name for component in made.stream.components]
+    row = made.stream.final[names.index(f"L{layer} H{head}"), :1]
+    effect = (made.linear(row)[0] @ made.W_U).float().cpu()
+    effect = effect - effect.mean()
+    most, least = effect.topk(top_k), (-effect).topk(top_k)
+
+    def labels(ids: Tensor) -> tuple[str, ...]:
+        return tuple(label_of(model.tokenizer, number) for number in ids.tolist())
+
+    return HeadTokens(
+        layer=layer,
+        head=head,
+        position=place,
+        promoted=labels(most.indices),
+        suppressed=labels(least.indices),
+        promoted_ids=tuple(most.indices.tolist()),
+        suppressed_ids=tuple(least.indices.tolist()),
+        raised=most.values,
+        lowered=-least.values,
+    )
+
+
+@torch.no_grad()
+def logit_lens(
+    model: AttentionModel,
+    text: str,
+    token: str | int | None = None,
+    position: int | None = None,
+    *,
+    top_k: int = 5,
+) -> LogitLens:
+    """Read the stream after each layer through the final norm and the unembedding.
+
+    The last row is the model's own prediction. The others are what it would say if it ended there,
+    which nobody has trained it for: middle layers may write in directions that only later layers
+    turn into tokens, and a guess that appears late need not have been computed late. Masked models
+    fare worse than causal ones, for their last layers turn the stream most.
+
+    Args:
+        model: a causal or masked language model.
+        text: for a masked model with [MASK] in it, or with `position`.
+        token: whose probability to follow; the model's own first choice if not given.
+        position: as for `logit_attribution`.
+        top_k: how many guesses after each layer, 1 or more.
+
+    Raises:
+        ArgumentError: no such position or token, or no such number of tokens.
+        AttentionUnavailableError, TextError: as `logit_attribution`.
+
+    Source: nostalgebraist 2020; Belrose et al. 2023 show where it misleads.
+
+    >>> import mha_viz as mv
+    >>> logit_lens(mv.load("tiny-gpt2"), "Once upon a", "time").chosen.shape
+    torch.Size([5])
+    """
+    made, place = read_at(model, text, position)
+    _check_top_k(top_k, len(made.logits))
+    chosen = token_number(model, made, place, token)
+    run = made.stream.run
+    depths = torch.stack(run.entering)
+    last = model.network.get_submodule(run.layout.layers[-1])
+    ended = with_replaced(model.network, {last: ConstantOutput(last, depths, run.last_gives_more)})
+    ids = torch.zeros(len(depths), 1, dtype=torch.long, device=model.device)
+    output = ended(input_ids=ids)
+    found = getattr(output, "prediction_logits", None)
+    p = (output.logits if found is None else found)[:, 0].float().softmax(-1).cpu()
+    best = p.topk(top_k)
+    return LogitLens(
+        ids=best.indices,
+        labels=tuple(
+            tuple(label_of(model.tokenizer, i) for i in row) for row in best.indices.tolist()
+        ),
+        probabilities=best.values,
+        token=label_of(model.tokenizer, chosen),
+        token_id=chosen,
+        chosen=p[:, chosen],
+        position=place,
+        tokens=made.stream.encoded.tokens,
+    )
+
+
+def _check_top_k(top_k: object, d_vocab: int) -> None:
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= d_vocab:
+        raise ArgumentError(f"top_k must lie in 1..{d_vocab}, got {top_k!r}.")

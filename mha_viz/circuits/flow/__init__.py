@@ -1,0 +1,1 @@
+"""The graph of what flows into a token, layer by layer."""

@@ -1,0 +1,157 @@
+"""The experiment of path patching: a clean run, another one, and the behaviour measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.circuits.decompose.behaviour import METRICS, Behaviour, Metric
+from mha_viz.circuits.patching.patching import PathRuns
+from mha_viz.engine.attention_function import Probe
+from mha_viz.engine.head_changes import part_size, reference_means
+from mha_viz.engine.intervention import ReferenceMeans
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, TextError
+from mha_viz.prediction.logits import check_predicts, logits
+from mha_viz.prediction.masking import mask_token_at, replace_mask
+from mha_viz.prediction.prediction import Prediction, predict
+from mha_viz.prediction.targets import PredictionTargets
+from mha_viz.text.cleaning import in_a_row
+from mha_viz.text.encoding import encode_texts, text_notes
+from mha_viz.text.tokens import Encoded
+from mha_viz.text.vocabulary import id_of, label_of
+
+Other = str | Sequence[str] | ReferenceMeans  # where the sender's other output comes from
+Word = str | int | None
+
+
+@dataclass(frozen=True, eq=False)
+class PatchingExperiment:
+    """A clean run, another one, and the behaviour that paths between heads are judged by."""
+
+    runs: PathRuns
+    behaviour: Behaviour
+    target: str
+    against: str
+    notes: tuple[str, ...]
+
+    def effect(self, logits: Float[Tensor, "setting target d_vocab"]) -> Float[Tensor, " setting"]:
+        """Subtract the clean behaviour; exactly 0 at the clean logits."""
+        return self.behaviour(logits) - self.behaviour(self.runs.logits[None])
+
+
+@torch.inference_mode(False)
+def patching_experiment(
+    model: AttentionModel,
+    clean: str,
+    corrupt: Other,
+    metric: str,
+    target: Word,
+    against: Word,
+    position: int | None,
+) -> PatchingExperiment:
+    """Make both runs and the behaviour; arguments and errors as for `path_effect`."""
+    known = _checked(metric, target, against)
+    part_size(model, model.parts[0])
+    kind = check_predicts(model.network)
+    before = predict(model, clean, position=position, top_k=2)
+    text = _as_run(model, clean, before.position)
+    z, after = _other_run(model, text, corrupt, before.position)
+    right, wrong = _tokens(model, before, after, target, against)
+    whole = metric == "loss" and kind == "causal" and target is None and position is None
+    places, answers = _whole(text) if whole else ((before.position,), (right,))
+    runs = PathRuns(model, PredictionTargets((text,), (0,), (places,), (answers,), 1), z)
+    two = metric == "logit_difference"
+    return PatchingExperiment(
+        runs,
+        Behaviour(
+            known,
+            torch.tensor(answers),
+            torch.tensor([wrong]) if two else None,
+            runs.logits if metric == "kl" else None,
+        ),
+        "" if whole or metric == "kl" else label_of(model.tokenizer, right),
+        label_of(model.tokenizer, wrong) if two else "",
+        text_notes(model.name, text),
+    )
+
+
+def _whole(text: Encoded) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """List where each token but the first is predicted, and which it is."""
+    if len(text.input_ids) < 2:
+        raise TextError("The loss of a text takes two tokens at least: write a longer one.")
+    return tuple(range(len(text.input_ids) - 1)), tuple(text.input_ids[1:])
+
+
+def _checked(metric: str, target: Word, against: Word) -> Metric:
+    known: Metric | None = next((one for one in METRICS if one == metric), None)
+    if known is None:
+        raise ArgumentError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
+    if against is not None and metric != "logit_difference":
+        raise ArgumentError(f'against is for metric="logit_difference"; got metric={metric!r}.')
+    if target is not None and metric == "kl":
+        raise ArgumentError('metric="kl" compares whole distributions: it takes no target.')
+    return known
+
+
+def _as_run(model: AttentionModel, text: str, position: int) -> Encoded:
+    """Encode the text; for a masked model with [MASK] at the position."""
+    if check_predicts(model.network) == "causal":
+        return encode_texts(model.reader, text)[0]
+    encoded = encode_texts(model.reader, replace_mask(model, text))[0]
+    masked = encoded.input_ids[position] == model.tokenizer.mask_token_id
+    return encoded if masked else mask_token_at(model, encoded, position)
+
+
+def _other_run(
+    model: AttentionModel, text: Encoded, corrupt: Other, position: int
+) -> tuple[torch.Tensor, Prediction | None]:
+    """Return each head's z in the other run, and the prediction there; means have none."""
+    if not isinstance(corrupt, str):
+        means = corrupt if isinstance(corrupt, ReferenceMeans) else reference_means(model, corrupt)
+        if tuple(means.means.shape) != (model.n_layers, model.n_heads, model.d_head):
+            raise ArgumentError(
+                f"The means are of another model: (layer, head, d_head) is "
+                f"{tuple(means.means.shape)}, and {model.name} has "
+                f"{(model.n_layers, model.n_heads, model.d_head)}."
+            )
+        return means.means[:, :, None], None
+    plain = corrupt if check_predicts(model.network) == "causal" else replace_mask(model, corrupt)
+    other = encode_texts(model.reader, plain)[0]
+    if len(other.tokens) != len(text.tokens):
+        labels = [in_a_row(token.text for token in one.tokens) for one in (text, other)]
+        raise TextError(
+            f"Path patching needs texts of as many tokens: the clean one has {len(text.tokens)} "
+            f"({labels[0]}), the corrupted one {len(other.tokens)} ({labels[1]}). Change a word in "
+            "one of them."
+        )
+    probe = Probe(("z",))
+    with torch.inference_mode(False), torch.no_grad():
+        logits(model.network, [_as_run(model, corrupt, position)], probe)
+    after = predict(model, corrupt, position=position, top_k=2)
+    return torch.stack([layer[0] for layer in probe.kept["z"]]), after
+
+
+def _tokens(
+    model: AttentionModel,
+    before: Prediction,
+    after: Prediction | None,
+    target: Word,
+    against: Word,
+) -> tuple[int, int]:
+    """Return the numbers of the tokens that are tracked."""
+
+    def number(word: str | int) -> int:
+        found = id_of(model.tokenizer, word, before.spaced)
+        if found >= len(before.log_probs):
+            raise ArgumentError(f"{model.name} gives no probability to token {found}.")
+        return found
+
+    right = before.ids[0] if target is None else number(target)
+    others = [i for i in (*(after.ids if after else ()), *before.ids) if i != right]
+    wrong = others[0] if against is None else number(against)
+    return right, wrong

@@ -1,0 +1,235 @@
+"""Path patching: the effect of one head's output through what another head reads of it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mha_viz.circuits.decompose.behaviour import Metric
+from mha_viz.circuits.patching.experiment import (
+    Other,
+    PatchingExperiment,
+    Word,
+    patching_experiment,
+)
+from mha_viz.circuits.patching.patching import INPUTS, Head, Input, check_head
+from mha_viz.core.reprs import table_html
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LOGITS = "logits"
+Receiver = tuple[int, int, Input] | str
+
+
+@dataclass(frozen=True, eq=False)
+class PathEffect:
+    """The effect of one path on a behaviour: the change that patching it makes.
+
+    Args:
+        sender: (layer, head).
+        receiver: (layer, head, input), or "logits".
+        metric: of the behaviour; its unit is nats for "loss" and "kl".
+        clean: the behaviour with nothing patched.
+        direct, total: its change: by the path alone, and with all between answering to the sender.
+        direct_estimate, total_estimate: the same, estimated by a gradient; NaN for "kl", whose
+            gradient at the clean run is 0 whatever a head does.
+        target, against: labels of the tokens that were followed; "" where there is none.
+        notes: what was cut off.
+    """
+
+    sender: Head
+    receiver: Receiver
+    metric: Metric
+    clean: float
+    direct: float
+    total: float
+    direct_estimate: float
+    total_estimate: float
+    target: str = ""
+    against: str = ""
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> pd.DataFrame:
+        """Make a row for "direct" and one for "total": exact, and estimated."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "path": ["direct", "total"],
+                "exact": [self.direct, self.total],
+                "estimate": [self.direct_estimate, self.total_estimate],
+            }
+        )
+
+    def __repr__(self) -> str:
+        sender = f"L{self.sender[0]} H{self.sender[1]}"
+        return (
+            f"PathEffect({sender} -> {receiver_name(self.receiver)}, {self.metric} "
+            f"{self.clean:.4g}, direct {self.direct:+.3g}, total {self.total:+.3g})"
+        )
+
+    def _repr_html_(self) -> str:
+        return table_html(repr(self), self.table(), " ".join(self.notes))
+
+
+def path_effect(
+    model: AttentionModel,
+    clean: str,
+    corrupt: Other,
+    sender: Sequence[int],
+    receiver: Sequence[Any] | str = LOGITS,
+    metric: str = "logit_difference",
+    *,
+    target: Word = None,
+    against: Word = None,
+    position: int | None = None,
+) -> PathEffect:
+    """Measure what changes when one head reads another's output from a corrupted text.
+
+    This is path patching.
+
+    The sender's z becomes that of the corrupted run; what then arrives at the receiver's query,
+    key or value takes its clean value's place in a run that is clean otherwise. Direct: all other
+    heads and all MLPs between the two give what they gave in the clean run, so that the sender is
+    heard through the residual stream and its norms alone. Total: what is between answers to the
+    sender, too. At the logits, total is plain activation patching. Norms are computed anew
+    everywhere, never frozen. The effect is the behaviour then less the clean one: a head that
+    makes the answer likelier has a negative one under "logit_difference".
+
+    The estimate computes the receiver's attention again with what it then reads, and multiplies the
+    change of its z with the gradient of the behaviour by that z. So a path into attention that is
+    all on one token, whose softmax has no gradient, is not missed. What follows the receiver is
+    taken as linear: the estimate is wrong where later heads, MLPs and norms bend over that change.
+
+    Args:
+        model: a causal or masked language model of one stack, through our attention function.
+        clean: the text; for a masked model with [MASK], or with `position`.
+        corrupt: a text of as many tokens in which the behaviour is another one; or several texts,
+            over whose positions the sender's mean z is taken; or such means (`reference_means`).
+        sender: (layer, head).
+        receiver: (layer, head, "query" or "key" or "value") of a later layer, or "logits". Of a
+            key that several query heads share, this head's copy alone changes.
+        metric: "logit_difference" (target less against), "logit" (of the target), "loss" or "kl";
+            see `Behaviour`. The loss of a causal model is the mean over the whole text, unless a
+            target or a position is given.
+        target: a word or its number; the clean run's likeliest if not given.
+        against: likewise; the corrupted run's likeliest, or the clean run's second, if not given.
+        position: as for `predict`: where the model is asked.
+
+    Raises:
+        ArgumentError: no such head, input, metric, word or position; a receiver that is not later.
+        TextError: texts of different length, or that cannot be used.
+        AttentionUnavailableError: no prediction head, an encoder-decoder, or a family whose heads
+            cannot be changed or whose MLPs are not known.
+
+    Source: Wang et al. 2023 (section 3.1; they let MLPs run on, here they are held) and
+    Goldowsky-Dill et al. 2023 (direct paths); the estimate is attribution patching (Nanda 2023;
+    Syed et al. 2023) for paths, with the attention computed again as in AtP* (Kramar et al. 2024,
+    arXiv:2403.00745, the fix for queries and keys; not its GradDrop).
+
+    >>> import mha_viz as mv
+    >>> texts = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
+    >>> found = path_effect(mv.load("tiny-gpt2"), *texts, (0, 3), (2, 1, "key"), target="cat")
+    >>> found.receiver, found.target, abs(found.direct - found.direct_estimate) < 0.01
+    ((2, 1, 'key'), 'cat', True)
+    """
+    experiment = patching_experiment(model, clean, corrupt, metric, target, against, position)
+    head, reader = check_path(model, sender, receiver)
+    runs = experiment.runs
+    at = float(experiment.behaviour(runs.logits[None]))
+    effects = Effects(0.0, 0.0, 0.0, 0.0)
+    if runs.differs(head):
+        if isinstance(reader, str):
+            effects = _at_logits(experiment, head)
+        else:
+            effects = _at_reader(experiment, head, reader)
+    return PathEffect(
+        sender=head,
+        receiver=reader,
+        metric=experiment.behaviour.metric,
+        clean=at,
+        **effects._asdict(),
+        target=experiment.target,
+        against=experiment.against,
+        notes=experiment.notes,
+    )
+
+
+def check_path(
+    model: AttentionModel, sender: Sequence[int], receiver: Sequence[Any] | str
+) -> tuple[Head, Receiver]:
+    """Check and return the two ends of a path, as numbers; else raise ArgumentError."""
+    head = _head(model, "sender", sender)
+    if isinstance(receiver, str) and receiver == LOGITS:
+        return head, LOGITS
+    if isinstance(receiver, str) or len(receiver) != 3 or receiver[2] not in INPUTS:
+        raise ArgumentError(
+            'receiver must be "logits" or (layer, head, "query", "key" or "value"), such as '
+            f'(1, 2, "key"); got {receiver!r}.'
+        )
+    given: Sequence[Any] = receiver
+    layer, number = _head(model, "receiver", given[:2])
+    if layer <= head[0]:
+        raise ArgumentError(
+            f"L{layer} H{number} cannot read what L{head[0]} H{head[1]} writes: choose a receiver "
+            "of a later layer."
+        )
+    return head, (layer, number, receiver[2])
+
+
+def receiver_name(receiver: Receiver) -> str:
+    """Name a receiver: "L1 H2 key", or "logits"."""
+    return receiver if isinstance(receiver, str) else "L{} H{} {}".format(*receiver)
+
+
+class Effects(NamedTuple):
+    """The four numbers of a path."""
+
+    direct: float
+    total: float
+    direct_estimate: float
+    total_estimate: float
+
+
+def _at_logits(experiment: PatchingExperiment, sender: Head) -> Effects:
+    runs, (layer, head) = experiment.runs, sender
+    direct, total = (
+        float(experiment.effect(runs.receiver_inputs(layer, [head], way).logits))
+        for way in (True, False)
+    )
+    if experiment.behaviour.metric == "kl":
+        return Effects(direct, total, float("nan"), float("nan"))
+    gradients = (runs.gradients(experiment.behaviour, direct=way) for way in (True, False))
+    both = (runs.estimated_logit_effects(gradient, layer)[head] for gradient in gradients)
+    return Effects(direct, total, *map(float, both))
+
+
+def _at_reader(
+    experiment: PatchingExperiment, sender: Head, reader: tuple[int, int, Input]
+) -> Effects:
+    runs, (layer, head, name) = experiment.runs, reader
+    received = [runs.receiver_inputs(sender[0], [sender[1]], way) for way in (True, False)]
+    read = [one.of(layer, name)[0, head] for one in received]
+    direct, total = experiment.effect(runs.patch_receiver(layer, [(head, name)] * 2, read)).tolist()
+    if experiment.behaviour.metric == "kl":
+        return Effects(direct, total, float("nan"), float("nan"))
+    gradient = runs.gradients(experiment.behaviour, direct=False)
+    which = INPUTS.index(name)
+    both = (runs.estimated_effects(gradient, one, layer)[0, head, which] for one in received)
+    return Effects(direct, total, *map(float, both))
+
+
+def _head(model: AttentionModel, name: str, given: Sequence[int]) -> Head:
+    try:
+        layer, head = map(operator.index, given)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"{name} must begin with a layer and a head, such as (0, 3); got {given!r}."
+        ) from error
+    check_head(model, layer, head)
+    return layer, head

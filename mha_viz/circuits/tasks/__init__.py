@@ -1,0 +1,1 @@
+"""Tasks from templates, and circuits of heads tested on them."""

@@ -1,0 +1,230 @@
+"""Faithfulness of a circuit: heads tested alone and missing, and searched for."""
+
+from __future__ import annotations
+
+import operator
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from mha_viz.circuits.patching.patching import Head, check_head
+from mha_viz.circuits.tasks.task_runs import TaskRuns
+from mha_viz.circuits.tasks.tasks import Task, make_task
+from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
+from mha_viz.core.attention.checks import Number
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError
+from mha_viz.prediction.loss import OnProgress, Progress
+
+N_RANDOM = 20
+ENOUGH = 0.9  # of the behaviour, for a search to stop
+
+
+def faithfulness(
+    model: AttentionModel,
+    task: Task | str,
+    heads: Sequence[Sequence[int]],
+    on_progress: OnProgress | None = None,
+    *,
+    n_random: int = N_RANDOM,
+) -> Faithfulness:
+    """Measure how much of a behaviour remains when only some heads act, and when only they do not.
+
+    A head that does not act gives its mean over other texts of the task, position by position: it
+    still says what all such texts have in common, and nothing of the one at hand. MLPs always act.
+
+    The task's texts are in two halves: `find_heads` chooses on the first, and never sees the
+    second. Both are measured, each by itself: a choice fits the texts that it was made on, so that
+    the share that counts is the one on held-out texts. Random sets are measured there.
+
+    Args:
+        model: a causal or masked model of one stack, through our attention function.
+        task: of `make_task`, or its name.
+        heads: the choice, (layer, head) pairs; at least one, and not all.
+        on_progress: called with how much is done, and of how much; an exception stops the work.
+        n_random: random sets of as many heads, 2 or more.
+
+    Returns:
+        Faithfulness. It has no shares where all heads together add too little to take one of:
+        0.1 logits or less, or less than two standard errors over the texts.
+
+    Raises:
+        ArgumentError: no such head or task, a task of another model, and what `make_task` raises.
+        AttentionUnavailableError: as `make_task`.
+
+    Source: Wang et al. 2023 (section 4: mean ablation, faithfulness), as the normalised share of
+    Marks et al. 2024.
+
+    >>> import mha_viz as mv
+    >>> model = mv.load("tiny-gpt2")
+    >>> task = mv.make_task(model, "closing", n_examples=6)
+    >>> found = faithfulness(model, task, [(0, 1), (3, 6)], n_random=5)
+    >>> found.held_out.whole > found.held_out.alone, len(found.random_alone)
+    (True, 5)
+    """
+    task = _task_of(model, task)
+    chosen = _checked(model, heads)
+    if not 2 <= n_random <= 1000:
+        raise ArgumentError(f"n_random must lie in 2..1000, got {n_random}.")
+    generator = random.Random(task.seed)
+    every = _every(model)
+    choices = [chosen, *(generator.sample(every, len(chosen)) for _ in range(n_random))]
+    alone = torch.stack([_only(model, choice) for choice in choices])
+    all_on = torch.ones_like(alone[:1])
+    four = torch.cat([all_on, ~all_on, alone[:1], ~alone[:1]])
+    by_chance = torch.cat([alone[1:], ~alone[1:]])
+    n_runs = 4 * len(task.examples) + len(by_chance) * len(task.held_out)
+    runs, progress = TaskRuns(model, task), Progress(on_progress, n_runs)
+    held_out, chosen_on = (
+        _outcome(runs.values(four, examples, progress))
+        for examples in (task.held_out, task.to_choose_on)
+    )
+    found = runs.values(by_chance, task.held_out, progress).mean(1).tolist()
+    return Faithfulness(
+        model=model.name,
+        task=task.name,
+        seed=task.seed,
+        n_examples=len(task.examples),
+        n_layers=model.n_layers,
+        n_heads=model.n_heads,
+        heads=tuple(chosen),
+        held_out=held_out,
+        chosen_on=chosen_on,
+        random_alone=tuple(found[:n_random]),
+        random_missing=tuple(found[n_random:]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FoundHeads:
+    """Heads by how much a behaviour loses without each, and what the first ones carry together.
+
+    Args:
+        order: all heads, the one with the largest effect first.
+        effect: (layer, head), the behaviour less what is left of it without that head.
+        share: share[n] is that of the behaviour with only the first n of `order` acting, on the
+            texts that they were chosen on.
+        heads: the fewest first heads that carry the share that was asked for.
+        held_out: the share that `heads` carry on the other half of the task's texts; NaN where all
+            heads together add too little there.
+    """
+
+    order: tuple[Head, ...]
+    effect: Float[Tensor, "layer head"]
+    share: tuple[float, ...]
+    heads: tuple[Head, ...]
+    held_out: float
+
+    def __repr__(self) -> str:
+        n = len(self.heads)
+        first = ", ".join(f"L{layer} H{head}" for layer, head in self.heads[:3])
+        return (
+            f"FoundHeads({n} of {len(self.order)} carry {self.share[n]:.0%} on the texts they were "
+            f"chosen on, {self.held_out:.0%} on held-out ones: {first}, ...)"
+        )
+
+
+def find_heads(
+    model: AttentionModel,
+    task: Task | str,
+    enough: Number = ENOUGH,
+    on_progress: OnProgress | None = None,
+) -> FoundHeads:
+    """Choose heads that carry a behaviour: greedily, by the effect of each.
+
+    Heads are ranked by what the behaviour loses when each alone gives its mean; from the top, they
+    are taken until they carry enough. The first half of the task's texts is all that this sees;
+    what the choice carries is measured on the other half, too. It proposes and proves nothing:
+    heads that stand in for each other have little effect alone. `faithfulness` tests what it finds.
+
+    Args:
+        model: as for `faithfulness`.
+        task: as for `faithfulness`.
+        enough: the share of the behaviour to carry, in (0, 1].
+        on_progress: as for `faithfulness`.
+
+    Raises:
+        ArgumentError: `enough` out of range; heads that add too little to the behaviour for a share
+            of it; and what `make_task` raises.
+
+    >>> import mha_viz as mv
+    >>> model = mv.load("tiny-gpt2")
+    >>> found = find_heads(model, mv.make_task(model, "closing", n_examples=6), enough=0.5)
+    >>> len(found.heads) < len(found.order) == 32
+    True
+    """
+    if not 0 < enough <= 1:
+        raise ArgumentError(f"enough must lie in (0, 1], got {enough}.")
+    task, every = _task_of(model, task), _every(model)
+    n, seen, unseen = len(every), task.to_choose_on, task.held_out
+    runs = TaskRuns(model, task)
+    progress = Progress(on_progress, (2 * n + 2) * len(seen) + 4 * len(unseen))
+    all_on = torch.ones(1, model.n_layers, model.n_heads, dtype=torch.bool)
+    without = torch.stack([~_only(model, [head]) for head in every])
+    values = runs.values(torch.cat([all_on, without]), seen, progress).mean(1)
+    effect = (values[0] - values[1:]).reshape(model.n_layers, model.n_heads)
+    order = [every[i] for i in torch.argsort(effect.flatten(), descending=True, stable=True)]
+    first = torch.stack([_only(model, order[:count]) for count in range(n + 1)])
+    carried = runs.values(first, seen, progress)
+    chosen_on = _outcome(carried[[-1, 0, 0, -1]])
+    if chosen_on.refusal:
+        raise ArgumentError(
+            f"There is no circuit of {model.name} to find for “{task.name}”. {chosen_on.refusal} "
+            "Choose another task."
+        )
+    share = [chosen_on.share(value) for value in carried.mean(1).tolist()]
+    n_needed = next(i for i, value in enumerate(share) if value >= enough)
+    four = torch.cat([first[[-1, 0]], first[[n_needed]], ~first[[n_needed]]])
+    held_out = _outcome(runs.values(four, unseen, progress))
+    heads = tuple(order[:n_needed])
+    return FoundHeads(tuple(order), effect, tuple(share), heads, held_out.share(held_out.alone))
+
+
+def _outcome(values: Float[Tensor, "4 example"]) -> Outcome:
+    """Summarise whole, nothing, alone and missing over their texts."""
+    size = values[0] - values[1]
+    error = float(size.std()) / len(size) ** 0.5
+    return Outcome._make([*values.mean(1).tolist(), error])
+
+
+def _task_of(model: AttentionModel, task: Task | str) -> Task:
+    if isinstance(task, str):
+        return make_task(model, task)
+    if task.model != model.name:
+        raise ArgumentError(
+            f"The task was made for {task.model}, whose tokens it has: make one for {model.name}."
+        )
+    return task
+
+
+def _every(model: AttentionModel) -> list[Head]:
+    return [(layer, head) for layer in range(model.n_layers) for head in range(model.n_heads)]
+
+
+def _only(model: AttentionModel, heads: Sequence[Head]) -> Bool[Tensor, "layer head"]:
+    kept = torch.zeros(model.n_layers, model.n_heads, dtype=torch.bool)
+    for layer, head in heads:
+        kept[layer, head] = True
+    return kept
+
+
+def _checked(model: AttentionModel, heads: Sequence[Sequence[int]]) -> list[Head]:
+    """Check heads: each once, at least one and not all."""
+    try:
+        pairs = [(operator.index(layer), operator.index(head)) for layer, head in heads]
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"heads must be (layer, head) pairs such as [(3, 7)], got {heads!r}."
+        ) from error
+    for layer, head in sorted(pairs):
+        check_head(model, layer, head)
+    if len(set(pairs)) < len(pairs) or not 0 < len(pairs) < model.n_layers * model.n_heads:
+        raise ArgumentError(
+            "heads must name at least one head, each once, and not all of them: of all or none "
+            f"there is nothing to compare; got {len(pairs)}."
+        )
+    return pairs

@@ -1,0 +1,164 @@
+"""A tested circuit: the part of a behaviour that some heads carry, as a record and a file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from mha_viz.circuits.patching.patching import Head
+from mha_viz.circuits.tasks import circuit_file
+from mha_viz.core.output_file import write_file
+from mha_viz.core.reprs import table_html
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEAST = 0.1  # logits that all heads must add for a share of them: a factor of 1.1 in the odds
+
+
+class Outcome(NamedTuple):
+    """A task's behaviour under four settings of the heads, as means over some texts, in logits.
+
+    Args:
+        whole, nothing: with every head as it is, and with every head at its mean.
+        alone: with every head outside of a choice at its mean.
+        missing: with the choice at its means, and every other head as it is.
+        error: the standard error of whole - nothing over the texts.
+    """
+
+    whole: float
+    nothing: float
+    alone: float
+    missing: float
+    error: float
+
+    @property
+    def refusal(self) -> str:
+        """The reason why no share of this behaviour is given; "" where it is."""
+        size = self.whole - self.nothing
+        if size > max(LEAST, 2 * self.error):
+            return ""
+        return (
+            f"The behaviour is {self.whole:.3g} logits with all heads and {self.nothing:.3g} with "
+            f"none. So they add {size:.3g}, with a standard error of {self.error:.2g}: a share of "
+            f"less than {LEAST}, or of less than twice that error, would be noise."
+        )
+
+    def share(self, value: float) -> float:
+        """Compute (value - nothing) / (whole - nothing): 1 is the whole behaviour, 0 none of it.
+
+        NaN where there is a `refusal`.
+        """
+        size = self.whole - self.nothing
+        return float("nan") if self.refusal else (value - self.nothing) / size
+
+
+@dataclass(frozen=True)
+class Faithfulness:
+    """The part of a task's behaviour that some heads carry.
+
+    The behaviour is the mean of logit(right) - logit(wrong) over the texts.
+
+    Args:
+        model, task, seed, n_examples: what was tested; `make_task` draws the texts again.
+        n_layers, n_heads: how many heads there are.
+        heads: the choice, (layer, head), in the order given.
+        held_out: the behaviour on the half of the texts that `find_heads` does not see.
+        chosen_on: the behaviour on the other half, which it chooses on.
+        random_alone, random_missing: `alone` and `missing` of random sets of as many heads, on the
+            held-out texts.
+    """
+
+    model: str
+    task: str
+    seed: int
+    n_examples: int
+    n_layers: int
+    n_heads: int
+    heads: tuple[Head, ...]
+    held_out: Outcome
+    chosen_on: Outcome
+    random_alone: tuple[float, ...]
+    random_missing: tuple[float, ...]
+
+    @property
+    def beside_random(self) -> str:
+        """A sentence on how many random sets of as many heads do what the choice does."""
+        n = len(self.random_alone)
+        carry = sum(value >= self.held_out.alone for value in self.random_alone)
+        needed = sum(value <= self.held_out.missing for value in self.random_missing)
+        return (
+            f"{carry} of {n} random sets of this size carry as much alone; without {needed} of {n} "
+            "as little is left."
+        )
+
+    def table(self) -> pd.DataFrame:
+        """Make a row per setting: behaviour and share held out, and the share on the other half.
+
+        Columns: heads, behaviour, share, share_chosen_on. The rows of random sets are their means.
+        """
+        import pandas as pd
+
+        held_out, chosen_on = self.held_out, self.chosen_on
+        names = ("all", "none", "the choice alone", "all but the choice")
+        rows = [
+            (name, value, held_out.share(value), chosen_on.share(other))
+            for name, value, other in zip(names, held_out[:4], chosen_on[:4], strict=True)
+        ]
+        for name, values in (
+            ("as many at random, alone", self.random_alone),
+            ("all but as many at random", self.random_missing),
+        ):
+            mean = sum(values) / len(values)
+            rows.append((name, mean, held_out.share(mean), float("nan")))
+        return pd.DataFrame(rows, columns=["heads", "behaviour", "share", "share_chosen_on"])
+
+    def save(self, path: str | Path) -> None:
+        """Write it as JSON, which `load` opens again.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            WriteError: it cannot be written.
+        """
+        write_file(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Make the file that `save` writes, in memory."""
+        return circuit_file.to_bytes(asdict(self))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Faithfulness:
+        """Open what `save` wrote; a file of anybody's is checked, number by number.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            RecordError: it is none, of another version, or contradicts itself.
+        """
+        return cls.from_bytes(circuit_file.read(Path(path)), str(path))
+
+    @classmethod
+    def from_bytes(cls, raw: bytes, file: str) -> Faithfulness:
+        """Open a file that is in memory, as `load` does; `file` is what an error calls it."""
+        found = circuit_file.from_bytes({field.name for field in fields(cls)}, raw, file)
+        outcomes = {name: Outcome(*found[name]) for name in circuit_file.OUTCOMES}
+        return cls(**found | outcomes)
+
+    def __repr__(self) -> str:
+        n_all = self.n_layers * self.n_heads
+        line = f"Faithfulness({self.task}, {len(self.heads)} of {n_all} heads: "
+        if self.held_out.refusal:
+            return line + "no share, all heads add too little)"
+        shares = [
+            f"{one.share(one.alone):.0%} alone, {one.share(one.missing):.0%} without them"
+            for one in (self.held_out, self.chosen_on)
+        ]
+        return f"{line}{shares[0]} on held-out texts; {shares[1]} on those to choose on)"
+
+    def _repr_html_(self) -> str:
+        note = self.held_out.refusal or "Share of the behaviour; 1 is all of it."
+        return table_html(repr(self), self.table(), f"{note} {self.beside_random}")

@@ -1,0 +1,1 @@
+"""Circuits by the weights alone: composition of heads, and what each does token to token."""

@@ -1,0 +1,70 @@
+"""The linear part of a norm: centring and gain, without the scale that each token has.
+
+A norm is x -> C x * gain / scale + bias. Of these the scale differs from token to token and is but
+a factor, which turns no direction; centring C and gain are the same for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from mha_viz.errors import NotKeptError
+
+_LIKE = 1e-3  # by how much a norm may differ from its fold, of its own output's size
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """The linear part of a norm."""
+
+    gain: Float[Tensor, " d_model"]  # (d_model,)
+    centred: bool  # whether the mean over d_model is taken away first (LayerNorm; RMSNorm does not)
+
+    @classmethod
+    def of(cls, norm: nn.Module, dtype: torch.dtype) -> Fold:
+        """Read the linear part off a norm, and check on a vector that the norm does just that.
+
+        Families differ in what their weights mean (the gain, or what is added to 1) and whether
+        they centre: of these four the norm's own output selects one.
+        """
+        weight = getattr(norm, "weight", None)
+        if isinstance(weight, Tensor) and weight.ndim == 1:
+            gain = weight.detach().to(dtype)
+            # cos, not a random draw: the same everywhere, far from centred, and no two alike
+            probe = 1 + torch.arange(1.0, len(gain) + 1, dtype=dtype, device=gain.device).cos()
+            made = _without_bias(norm, probe.to(weight.dtype)).to(dtype)
+            tolerance = max(_LIKE, 4 * torch.finfo(weight.dtype).eps)
+            for fold in (cls(g, c) for g in (gain, 1 + gain) for c in (True, False)):
+                expected = fold.carry(probe)
+                expected = expected * (made.norm() / expected.norm())
+                if (made - expected).norm() <= tolerance * made.norm():
+                    return fold
+        raise NotKeptError(
+            f"{type(norm).__name__} is neither a LayerNorm nor an RMSNorm with a gain, as expected "
+            "between two heads: what one reads of the other cannot be told by weights here."
+        )
+
+    def carry(self, written: Float[Tensor, "*rest d_model"]) -> Float[Tensor, "*rest d_model"]:
+        """Map vectors before the norm to vectors behind it."""
+        return (centre(written) if self.centred else written) * self.gain
+
+    def pull_back(self, read: Float[Tensor, "*rest d_model k"]) -> Float[Tensor, "*rest d_model k"]:
+        """Map weights that read behind the norm to weights before it: `carry`, transposed."""
+        read = read * self.gain[:, None]
+        return read - read.mean(-2, keepdim=True) if self.centred else read
+
+
+def centre(vectors: Float[Tensor, "*rest d_model"]) -> Float[Tensor, "*rest d_model"]:
+    """Subtract the mean over d_model."""
+    return vectors - vectors.mean(-1, keepdim=True)
+
+
+@torch.inference_mode()
+def _without_bias(norm: nn.Module, probe: Tensor) -> Tensor:
+    made: Tensor = norm(probe)
+    bias = getattr(norm, "bias", None)
+    return made if bias is None else made - bias

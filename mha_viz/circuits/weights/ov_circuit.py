@@ -1,0 +1,309 @@
+"""The OV circuit of a head: its effect from token to token by its weights alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.circuits.weights.composition import folded
+from mha_viz.circuits.weights.factored_matrix import FactoredMatrix
+from mha_viz.circuits.weights.norm_placement import NormPlacement, norm_placement
+from mha_viz.core.reprs import table_html
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, AttentionUnavailableError
+from mha_viz.prediction.logits import check_predicts
+from mha_viz.text.vocabulary import label_of
+
+CELLS = 2**26  # pairs of tokens that are looked at: all of 8,192 x 8,192
+TURNS = 16  # random rotations that the spread by chance is taken from
+OWN_AMONG = 10  # a token is copied if it is among so many that its head raises most
+_BLOCK = 2**23  # pairs at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Copying:
+    """Copying scores: how far each head raises the very token that it reads.
+
+    Args:
+        score: (layer, head), in [-1, 1]: the sum of the eigenvalues of the head's OV circuit over
+            the sum of their absolute values (Elhage et al. 2021). 1: all positive, it copies.
+        positive_share: (layer, head), the share of eigenvalues whose real part is positive.
+        zscore: (layer, head), the score in standard deviations of what the same weights give
+            when what the head writes is turned at random; the mean is 0.
+        eigenvalues: (layer, head, d_head), complex, the largest first.
+    """
+
+    score: Float[Tensor, "layer head"]
+    positive_share: Float[Tensor, "layer head"]
+    zscore: Float[Tensor, "layer head"]
+    eigenvalues: Tensor
+
+    def table(self) -> pd.DataFrame:
+        """Make a row per head, highest first: layer, head, score, positive_share, zscore."""
+        n_layers, n_heads = self.score.shape
+        found = pd.DataFrame(
+            {
+                "layer": torch.arange(n_layers).repeat_interleave(n_heads).numpy(),
+                "head": torch.arange(n_heads).repeat(n_layers).numpy(),
+                "score": self.score.flatten().numpy(),
+                "positive_share": self.positive_share.flatten().numpy(),
+                "zscore": self.zscore.flatten().numpy(),
+            }
+        )
+        return found.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+
+    def __repr__(self) -> str:
+        layer, head = divmod(int(self.score.nan_to_num(-1).argmax()), self.score.shape[1])
+        return f"Copying(most: L{layer} H{head}, score {self.score[layer, head]:.3g})"
+
+    def _repr_html_(self) -> str:
+        return table_html(repr(self), self.table().head(10), "All heads are in .table().")
+
+
+@dataclass(frozen=True, eq=False)
+class FavouredPairs:
+    """The pairs of tokens (looked at, raised) that a head favours.
+
+    Args:
+        pairs: a row for each of the strongest: source and destination with their ids; strength, in
+            standard deviations of all of this head's pairs; n_as_strong, how many pairs of the
+            whole vocabulary are at least as strong, with its standard error, 0 where exact.
+        copied: the share of sources that are themselves among the 10 tokens that they raise most.
+        copied_error: its standard error, 0 where all sources were looked at.
+        copied_by_chance: 10 / d_vocab.
+        n_sources, d_vocab: how many tokens were looked at as sources, and how many there are.
+    """
+
+    pairs: pd.DataFrame
+    copied: float
+    copied_error: float
+    copied_by_chance: float
+    n_sources: int
+    d_vocab: int
+
+    @property
+    def exact(self) -> bool:
+        """True if all pairs were looked at."""
+        return self.n_sources == self.d_vocab
+
+    def __repr__(self) -> str:
+        looked = "all" if self.exact else f"{self.n_sources:,} of {self.d_vocab:,}"
+        return (
+            f"FavouredPairs({looked} sources, {self.copied:.1%} ± {self.copied_error:.1%} of them "
+            f"copied, {self.copied_by_chance:.1%} by chance)"
+        )
+
+    def _repr_html_(self) -> str:
+        return table_html(repr(self), self.pairs)
+
+
+def copying_scores(model: AttentionModel) -> Copying:
+    """Compute how far each head raises the token that it looks at, from its OV circuit.
+
+    A head that looks from anywhere at token s adds E_s W_V W_O U_t to the logit of token t, with
+    the rows of embedding E and unembedding U. The mean of U over the vocabulary is taken off first:
+    a vector added to every row of U changes no probability, and so it must change no score. Of
+    this d_vocab x d_vocab matrix at most d_head eigenvalues are not zero: those of W_O U^T E W_V,
+    d_head x d_head. Centring and gain of the layer's own norm and of the last one are folded in.
+    Their scale, which differs from token to token, positions, biases and the layers between are
+    left out.
+
+    Args:
+        model: a causal model that norms before its layers.
+
+    Returns:
+        Copying, on the CPU.
+
+    Raises:
+        AttentionUnavailableError: no head that predicts tokens, or one that is no matrix; norms in
+            the stream; embeddings that do not enter it as they are.
+        NotKeptError: as `composition`.
+
+    Source: Elhage et al. 2021, "Summarizing OV/QK matrices", whose score is the sum of eigenvalues
+    over the sum of absolute values; they do not centre U. The share of positive eigenvalues and the
+    comparison with chance are ours: random rotations turn what the head writes and keep its
+    singular values.
+
+    >>> import mha_viz as mv
+    >>> copying_scores(mv.load("tiny-gpt2")).score.shape
+    torch.Size([4, 8])
+    """
+    placement, E, U = _ends(model)
+    with torch.inference_mode():
+        through = U.T @ E  # (d_model, d_model), for all heads: smaller than either of its factors
+        turns = _random_bases(model, E)
+        found = [
+            _copying(model, placement, layer, through, turns) for layer in range(model.n_layers)
+        ]
+    eigenvalues, by_chance = (
+        torch.stack(parts).cpu().clone() for parts in zip(*found, strict=True)
+    )
+    score = _share(eigenvalues)
+    by_chance = _share(by_chance)  # (layer, turn, head); its mean is 0: -rotation is a rotation
+    order = eigenvalues.abs().argsort(dim=-1, descending=True)
+    return Copying(
+        score=score,
+        positive_share=(eigenvalues.real > 0).to(score.dtype).mean(-1),
+        zscore=score / by_chance.square().mean(1).sqrt(),
+        eigenvalues=eigenvalues.gather(-1, order),
+    )
+
+
+def favoured_pairs(
+    model: AttentionModel, layer: int, head: int, top: int = 20, seed: int = 0
+) -> FavouredPairs:
+    """Find the pairs (token looked at, token raised) that a head favours, by its weights alone.
+
+    The strength of (source s, destination t) is E_s W_V W_O U_t as in `copying_scores`, U centred
+    over the vocabulary, in units of its root mean square over all pairs of the vocabulary. All
+    pairs are looked at up to 8,192 tokens. Sources are drawn at random from a larger vocabulary,
+    each with all destinations.
+
+    Args:
+        model: as for `copying_scores`.
+        layer: from 0.
+        head: from 0.
+        top: how many pairs.
+        seed: of the sources that are drawn.
+
+    Raises:
+        ArgumentError: no such layer or head, or no pairs asked for.
+        AttentionUnavailableError, NotKeptError: as `copying_scores`.
+
+    >>> import mha_viz as mv
+    >>> favoured_pairs(mv.load("tiny-gpt2"), 1, 2, top=3).pairs.shape
+    (3, 7)
+    """
+    for name, given, end in (("layer", layer, model.n_layers), ("head", head, model.n_heads)):
+        if not 0 <= given < end:
+            raise ArgumentError(f"{name} must lie in 0..{end - 1}, got {given}.")
+    if top < 1:
+        raise ArgumentError(f"top must be 1 or more, got {top}.")
+    placement, E, U = _ends(model)
+    d_vocab = len(E)
+    n = min(d_vocab, max(1, CELLS // d_vocab))
+    drawn = torch.randperm(d_vocab, generator=torch.Generator().manual_seed(seed))[:n]
+    sources = drawn.sort().values.to(E.device)
+    with torch.inference_mode():
+        _, OV = folded(model, placement, layer)
+        read, written = E @ OV.A[head], U @ OV.B[head].T  # (d_vocab, d_head)
+        mean_square = ((read.T @ read) * (written.T @ written)).sum() / d_vocab**2
+        strongest, places, own = _strongest(read[sources], written, sources, min(top, n * d_vocab))
+    source, destination = sources[places // d_vocab].tolist(), (places % d_vocab).tolist()
+    copied = own / n
+    pairs = pd.DataFrame(
+        {
+            "source": [label_of(model.tokenizer, token) for token in source],
+            "destination": [label_of(model.tokenizer, token) for token in destination],
+            "strength": (strongest / mean_square.sqrt()).cpu().numpy(),
+            "source_id": source,
+            "destination_id": destination,
+            "n_as_strong": [rank * d_vocab / n for rank in range(1, len(source) + 1)],
+            "n_as_strong_error": _errors(source, n, d_vocab),
+        }
+    )
+    unseen = (d_vocab - n) / max(1, d_vocab - 1)  # drawn without putting back
+    return FavouredPairs(
+        pairs,
+        copied=copied,
+        copied_error=(copied * (1 - copied) / n * unseen) ** 0.5,
+        copied_by_chance=min(OWN_AMONG, d_vocab) / d_vocab,
+        n_sources=n,
+        d_vocab=d_vocab,
+    )
+
+
+def _ends(model: AttentionModel) -> tuple[NormPlacement, Tensor, Tensor]:
+    """Return the placement, the embedding and the centred unembedding, (d_vocab, d_model) each.
+
+    Rows that no token has are left out. The mean over the vocabulary is taken off the unembedding:
+    one vector added to all its rows raises all logits alike, and changes no probability.
+    """
+    dtype = torch.promote_types(model.dtype, torch.float32)
+    if check_predicts(model.network) == "masked":
+        raise AttentionUnavailableError(
+            f"{model.name} ({model.family}) predicts tokens through a transform that is not "
+            "linear, so that its heads have no weights from token to token: choose a causal model."
+        )
+    placement = norm_placement(model, dtype)
+    E, U = model.network.get_input_embeddings(), model.network.get_output_embeddings()
+    bare = placement.final and placement.embeds and U is not None and not any(placement.passing)
+    if not bare or not E.weight.shape == U.weight.shape == (len(E.weight), model.d_model):
+        raise AttentionUnavailableError(
+            f"{model.name} ({model.family}) has more than a last norm between its stream and its "
+            "tokens, so that its heads have no weights from token to token: choose a GPT-2, a "
+            "Llama or a close relative."
+        )
+    n = min(len(E.weight), len(model.tokenizer))
+    embedding, unembedding = (end.weight.detach()[:n].to(dtype) for end in (E, U))
+    (final,) = placement.final
+    if final is not None:
+        unembedding = final.pull_back(unembedding.T).T
+    return placement, embedding, unembedding - unembedding.mean(0)
+
+
+def _copying(
+    model: AttentionModel, placement: NormPlacement, layer: int, through: Tensor, turns: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Compute a layer's eigenvalues (head, d_head), and those by chance (turn, head, d_head)."""
+    _, OV = folded(model, placement, layer)
+    seen = through @ OV.A  # (head, d_model, d_head)
+    triangle = torch.linalg.qr(OV.B.mT, mode="r").R
+    turned = turns.mT @ seen.transpose(0, 1).flatten(1)  # (turn, k, head * d_head)
+    turned = triangle.mT @ turned.unflatten(-1, (len(seen), -1)).transpose(1, 2)
+    return FactoredMatrix(seen, OV.B).eigenvalues, torch.linalg.eigvals(turned)
+
+
+def _random_bases(model: AttentionModel, like: Tensor) -> Float[Tensor, "turn d_model k"]:
+    """Draw orthonormal columns in random directions, as many as a head writes to."""
+    width = min(model.d_model, model.attention_weights(0).W_O.shape[1])
+    drawn = torch.randn(
+        TURNS, model.d_model, width, generator=torch.Generator().manual_seed(0), dtype=like.dtype
+    )
+    return torch.linalg.qr(drawn.to(like.device)).Q
+
+
+def _share(eigenvalues: Tensor) -> Tensor:
+    """Divide the sum of eigenvalues, real as they are conjugate pairs, by that of their sizes."""
+    return eigenvalues.real.sum(-1) / eigenvalues.abs().sum(-1)
+
+
+def _errors(sources: Sequence[int], n: int, d_vocab: int) -> list[float]:
+    """Estimate the standard error of how many pairs of all sources are as strong as each found.
+
+    Sources are drawn, not pairs: those of one source come together, so that what varies is how
+    many of them each of the n sources has.
+    """
+    each: Counter[int] = Counter()
+    errors, squares = [], 0
+    for rank, source in enumerate(sources, 1):
+        squares += 2 * each[source] + 1  # (c + 1)^2 - c^2
+        each[source] += 1
+        variance = (squares - rank**2 / n) / max(1, n - 1)
+        errors.append(d_vocab * max(0.0, variance * (1 - n / d_vocab) / n) ** 0.5)
+    return errors
+
+
+def _strongest(
+    read: Tensor, written: Tensor, sources: Tensor, top: int
+) -> tuple[Tensor, Tensor, int]:
+    """Find the strongest pairs, their places in (source, d_vocab), and the copied sources."""
+    d_vocab, own = len(written), 0
+    values, places = read.new_zeros(0), sources.new_zeros(0)
+    step = max(1, _BLOCK // d_vocab)
+    for first in range(0, len(read), step):
+        block = read[first : first + step] @ written.T
+        itself = block.gather(1, sources[first : first + step, None])
+        own += int(((block > itself).sum(1) < OWN_AMONG).sum())
+        best = block.flatten().topk(min(top, block.numel()))
+        values = torch.cat([values, best.values])
+        places = torch.cat([places, best.indices + first * d_vocab])
+        order = values.argsort(descending=True, stable=True)[:top]
+        values, places = values[order], places[order]
+    return values, places, own
