@@ -3,7 +3,7 @@
 import torch
 
 from mha_viz.engine.layer_activations import layer_activations
-from mha_viz.labs.activations import MATRICES, record_activations, spread
+from mha_viz.learn.activations import MATRICES, record_activations, spread
 from tests.making.families import build
 
 TEXT, OTHER = "the cat sat on a mat and the cat ran on", "a mat sat on the cat"

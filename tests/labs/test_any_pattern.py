@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.labs import any_pattern, any_pattern_digits, any_pattern_inputs
-from mha_viz.labs.any_pattern_digits import pattern_of, preset
+from mha_viz.learn.labs.any_pattern import numbers as any_pattern
+from mha_viz.learn.labs.any_pattern import patterns
+from mha_viz.learn.labs.any_pattern.patterns import pattern_of, preset
 from tests.making.comparing import close, near
 
 
@@ -33,9 +34,16 @@ def diagonal_fit():
     return any_pattern.fit(pattern_of(preset("diagonal", 12)))
 
 
+def _circle(n: int, sharpness: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """W_Q and W_K (token, 2) of tokens on a circle: each lies furthest in its own direction."""
+    angle = torch.arange(n) * (2 * math.pi / n)
+    place = torch.stack([angle.cos(), angle.sin()], -1)
+    return place * sharpness, place
+
+
 def test_presets_are_patterns_of_every_size():
-    for name in any_pattern_digits.PRESETS:
-        for n in any_pattern_digits.SIZES:
+    for name in patterns.PRESETS:
+        for n in patterns.SIZES:
             pattern = pattern_of(preset(name, n))
             close(pattern.sum(-1), torch.ones(n))
             zeros = bool((pattern == 0).any())
@@ -70,7 +78,7 @@ def test_numbers_of_a_fit_are_those_of_its_heads(random_fit):
 def test_heads_on_real_tokens_are_made_of_them():
     """Queries are X W_Q and keys X W_K, so that scores have no higher rank than X."""
     target = pattern_of(preset("random", 8, seed=5))
-    X = any_pattern_inputs.real_tokens(8, 3, seed=2)
+    X = patterns.real_tokens(8, 3, seed=2)
     found = any_pattern.fit(target, steps=200, tokens=X)
     free = any_pattern.fit(target, steps=200)
     for part in (found.query, found.key):
@@ -87,12 +95,12 @@ def test_heads_on_real_tokens_are_made_of_them():
 @pytest.mark.parametrize("name", ["diagonal", "random", "previous"])
 def test_equal_tokens_look_and_are_looked_at_alike_and_no_head_passes_the_bound(name):
     target = pattern_of(preset(name, 6, seed=1))
-    X = any_pattern_inputs.real_tokens(6, 12, repeat=True)  # wide enough for all but that
+    X = patterns.real_tokens(6, 12, repeat=True)  # wide enough for all but that
     found = any_pattern.fit(target, steps=400, tokens=X)
     torch.testing.assert_close(found.pattern[:, 0], found.pattern[:, 5], atol=1e-5, rtol=1e-3)
     torch.testing.assert_close(found.pattern[:, :, 0], found.pattern[:, :, 5], atol=1e-5, rtol=1e-3)
-    nearest = any_pattern_inputs.tied(target, 0, 5)
-    bound = float(any_pattern_inputs.divergence(target, nearest))
+    nearest = patterns.tied(target, 0, 5)
+    bound = float(patterns.divergence(target, nearest))
     assert bound == near(kl(target.double().numpy(), nearest.double().numpy()))
     assert (found.kl >= bound - 1e-5).all()
     assert float(found.kl[-1]) == pytest.approx(bound, abs=0.02)  # and it is reached
@@ -105,7 +113,7 @@ def test_tokens_that_do_not_fit():
     with pytest.raises(ShapeError, match="4 tokens"):
         any_pattern.fit(torch.eye(4), tokens=torch.ones(3, 2))
     with pytest.raises(ArgumentError, match="2 tokens"):
-        any_pattern_inputs.real_tokens(1, 2)
+        patterns.real_tokens(1, 2)
 
 
 def test_a_pattern_without_zeros_needs_n_minus_1_and_no_more(random_fit):
@@ -149,7 +157,7 @@ def test_training_is_never_worse_than_where_it_began(random_fit, diagonal_fit):
 
 def test_two_dimensions_are_enough_for_the_diagonal_and_one_is_not(diagonal_fit):
     for n in (4, 12):
-        query, key = any_pattern.circle(n, sharpness=100)
+        query, key = _circle(n, sharpness=100)
         assert softmax((query @ key.T).double().numpy()).diagonal().min() > 0.999
     assert diagonal_fit.kl[0] > 1.0
     # in one dimension only the smallest and the largest key can have the largest score

@@ -12,7 +12,8 @@ from PIL import Image
 from torch.utils.flop_counter import FlopCounterMode
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.labs import convolution, convolution_inputs, convolution_measures
+from mha_viz.learn.labs.convolution import inputs, measures
+from mha_viz.learn.labs.convolution import numbers as convolution
 from tests.making.comparing import close, near
 
 BORDERS = ("zeros", "nearest")
@@ -92,27 +93,27 @@ def test_the_parts_of_a_pixel_sum_to_the_output():
 
 def test_the_border_is_what_the_answer_says():
     picture, kernel = random_case()
-    gaps = convolution_measures.border_gaps(picture, kernel)
+    gaps = measures.border_gaps(picture, kernel)
     assert gaps["zeros", "zeros"] < 1e-5 and gaps["nearest", "nearest"] < 1e-5
     assert gaps["zeros", "nearest"] > 0.1 and gaps["nearest", "zeros"] > 0.1
 
 
 def test_what_misses_is_what_the_answer_says():
-    assert 0.065 < convolution_measures.leak(4.0) < 0.0745  # "about 7 %"
-    assert convolution_measures.leak(4.0) == pytest.approx(4 * math.exp(-4), rel=0.06)
-    assert convolution_measures.leak(20.0) < np.finfo(np.float32).eps / 2
+    assert 0.065 < measures.leak(4.0) < 0.0745  # "about 7 %"
+    assert measures.leak(4.0) == pytest.approx(4 * math.exp(-4), rel=0.06)
+    assert measures.leak(20.0) < np.finfo(np.float32).eps / 2
     picture, kernel = random_case(rows=31, columns=31, n_in=1, n_out=1)
     for alpha in (0.3, 1.0, 4.0):
         found = convolution.at_pixel(picture, kernel, alpha, "zeros", 15, 15)
         missed = 1 - float(found.pattern[4, 15, 15])
-        assert missed == near(convolution_measures.leak(alpha))
+        assert missed == near(measures.leak(alpha))
 
 
 @pytest.mark.parametrize("border", BORDERS)
 def test_no_error_is_above_its_bound(border):
     for seed, size in enumerate((1, 3, 5)):
         picture, kernel = random_case(size=size, seed=seed)
-        found = convolution_measures.sharpness(picture, kernel, border)
+        found = measures.sharpness(picture, kernel, border)
         for error, bound in zip(found.error, found.bound, strict=True):
             assert error <= bound * 1.001 + 1e-5
         assert found.error[0] > 100 * found.error[-1]
@@ -120,13 +121,13 @@ def test_no_error_is_above_its_bound(border):
     step = torch.zeros(15, 15, 1)
     step[7, 7] = 1
     kernel = torch.ones(1, 1, 1, 1)
-    found = convolution_measures.sharpness(step, kernel, border, [2.0])
+    found = measures.sharpness(step, kernel, border, [2.0])
     assert found.error[0] == pytest.approx(found.bound[0], rel=1e-3)
 
 
 def test_each_step_of_alpha_divides_the_error_by_e():
     picture, kernel = random_case()
-    found = convolution_measures.sharpness(picture, kernel, "zeros", [5.0, 6.0, 7.0])
+    found = measures.sharpness(picture, kernel, "zeros", [5.0, 6.0, 7.0])
     for before, after in zip(found.error, found.error[1:], strict=False):
         assert before / after == pytest.approx(math.e, rel=0.05)
 
@@ -135,14 +136,14 @@ def test_one_head_knows_no_neighbours_and_nine_do():
     picture, kernel = random_case(size=1)
     alone = torch.einsum("rci,oi->rco", picture, kernel[:, :, 0, 0])
     close(convolution.attended(picture, kernel), alone)
-    one, nine = convolution_measures.shuffle_gaps(picture)
+    one, nine = measures.shuffle_gaps(picture)
     assert one < 1e-5 and nine > 0.05
 
 
 @pytest.mark.parametrize(("size", "n_in", "n_out"), [(1, 3, 3), (3, 1, 1), (5, 3, 2)])
 def test_costs_are_those_that_torch_counts(size, n_in, n_out):
     picture, kernel = random_case(n_in=n_in, n_out=n_out, size=size)
-    bill = convolution_measures.cost(9, 7, kernel)
+    bill = measures.cost(9, 7, kernel)
     layer, x = convolution.heads(kernel, 20.0), convolution.tokens(picture, max(n_in, n_out))
     with FlopCounterMode(display=False) as counted, torch.no_grad():
         found = layer(x)
@@ -187,41 +188,38 @@ def test_what_the_lab_does_not_take():
 
 
 def test_drawings_are_numbers_between_0_and_1():
-    for name in convolution_inputs.PICTURES:
+    for name in inputs.PICTURES:
         for side in convolution.SIDES:
             for colour in (False, True):
-                made = convolution_inputs.picture(name, side, colour)
+                made = inputs.picture(name, side, colour)
                 assert made.shape == (side, side, 3 if colour else 1)
                 assert made.min() >= 0 and made.max() <= 1 and made.std() > 0
     for bad in (("cat", 16), ("house", 3), ("house", 65)):
         with pytest.raises(ArgumentError):
-            convolution_inputs.picture(*bad)
+            inputs.picture(*bad)
 
 
 def test_a_dot_shows_the_kernel_turned_round():
     numbers = torch.arange(9.0).reshape(3, 3)
-    out = convolution.attended(convolution_inputs.picture("dot", 16), numbers[None, None])
+    out = convolution.attended(inputs.picture("dot", 16), numbers[None, None])
     close(out[7:10, 7:10, 0], numbers.flip(0, 1))
 
 
 def test_kernels_do_what_they_are_called():
     for size in (3, 5):
-        total = {
-            name: sum(map(sum, convolution_inputs.kernel_numbers(name, size)))
-            for name in convolution_inputs.PRESETS
-        }
+        total = {name: sum(map(sum, inputs.kernel_numbers(name, size))) for name in inputs.PRESETS}
         expected = dict(identity=1, blur=1, sharpen=1, edge=0, emboss=1)
         assert total == pytest.approx(expected)
-    assert convolution_inputs.kernel_numbers("emboss", 3) == ((-2, -1, 0), (-1, 1, 1), (0, 1, 2))
-    picture = convolution_inputs.picture("house", 16, colour=True)
-    grey = convolution_inputs.full_kernel(convolution_inputs.tint_numbers("grey", True), 1, 3)
-    same = convolution_inputs.picture("house", 16)
+    assert inputs.kernel_numbers("emboss", 3) == ((-2, -1, 0), (-1, 1, 1), (0, 1, 2))
+    picture = inputs.picture("house", 16, colour=True)
+    grey = inputs.full_kernel(inputs.tint_numbers("grey", True), 1, 3)
+    same = inputs.picture("house", 16)
     close(convolution.attended(picture, grey)[:, :, :1], same)
     for bad in (("cat", 3), ("blur", 1)):
         with pytest.raises(ArgumentError):
-            convolution_inputs.kernel_numbers(*bad)
+            inputs.kernel_numbers(*bad)
     with pytest.raises(ArgumentError):
-        convolution_inputs.tint_numbers("swap", False)
+        inputs.tint_numbers("swap", False)
 
 
 def a_file(image, kind="PNG", **options):
@@ -234,28 +232,28 @@ def test_a_file_is_made_small_and_keeps_its_shape():
     image = Image.new("RGB", (640, 320), (255, 0, 0))
     image.paste((0, 0, 255), (320, 0, 640, 320))
     for kind in ("PNG", "JPEG"):
-        found, size = convolution_inputs.read_picture(a_file(image, kind), 16, colour=True)
+        found, size = inputs.read_picture(a_file(image, kind), 16, colour=True)
         assert found.shape == (8, 16, 3) and size == (320, 640)
         torch.testing.assert_close(found[4, 2], torch.tensor([1.0, 0, 0]), atol=0.02, rtol=0)
         torch.testing.assert_close(found[4, -3], torch.tensor([0.0, 0, 1]), atol=0.02, rtol=0)
-    small, _ = convolution_inputs.read_picture(a_file(Image.new("L", (3, 2), 51)), 16)
+    small, _ = inputs.read_picture(a_file(Image.new("L", (3, 2), 51)), 16)
     close(small, torch.full((2, 3, 1), 0.2))
-    thin, _ = convolution_inputs.read_picture(a_file(Image.new("L", (4000, 1))), 16)
+    thin, _ = inputs.read_picture(a_file(Image.new("L", (4000, 1))), 16)
     assert thin.shape == (1, 16, 1)
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
 def test_every_kind_of_pixel(mode):
-    found, _ = convolution_inputs.read_picture(a_file(Image.new(mode, (20, 20))), 16, colour=True)
+    found, _ = inputs.read_picture(a_file(Image.new(mode, (20, 20))), 16, colour=True)
     expected = 1.0 if mode in ("LA", "RGBA") else 0.0  # transparent: white
     assert found.shape == (16, 16, 3) and found.min() == found.max() == expected
     cmyk = a_file(Image.new("CMYK", (20, 20)), "JPEG")
-    assert convolution_inputs.read_picture(cmyk, 16)[0].mean() > 0.98
+    assert inputs.read_picture(cmyk, 16)[0].mean() > 0.98
 
 
 def test_sixteen_bits_are_not_cut_off():
     deep = Image.fromarray(np.full((4, 4), 32768, dtype=np.uint16))
-    found, _ = convolution_inputs.read_picture(a_file(deep), 16)
+    found, _ = inputs.read_picture(a_file(deep), 16)
     torch.testing.assert_close(found, torch.full((4, 4, 1), 0.5), atol=0.01, rtol=0)
 
 
@@ -263,7 +261,7 @@ def test_a_file_turned_by_a_camera_stands_upright():
     image = Image.new("RGB", (40, 20))
     exif = image.getexif()
     exif[0x0112] = 6  # lies on its side
-    found, _ = convolution_inputs.read_picture(a_file(image, "JPEG", exif=exif), 16)
+    found, _ = inputs.read_picture(a_file(image, "JPEG", exif=exif), 16)
     assert found.shape == (16, 8, 1)
 
 
@@ -276,7 +274,7 @@ def png_of(width, height):
 
 
 def test_files_that_are_refused():
-    read = convolution_inputs.read_picture
+    read = inputs.read_picture
     with pytest.raises(ArgumentError, match=r"4\.2 megapixels"):
         read(png_of(2100, 2000), 16)
     with pytest.raises(ArgumentError, match="megapixels"):
@@ -288,4 +286,4 @@ def test_files_that_are_refused():
     with pytest.raises(ArgumentError, match="PNG or JPEG"):
         read(a_file(noise)[:900], 16)
     with pytest.raises(ArgumentError, match="5 MB"):
-        read(b"x" * (convolution_inputs.MAX_FILE + 1), 16)
+        read(b"x" * (inputs.MAX_FILE + 1), 16)

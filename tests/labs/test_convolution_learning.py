@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from mha_viz.errors import ArgumentError
-from mha_viz.labs import convolution_learning as lab
+from mha_viz.learn.labs.convolution import learning as lab
 from tests.making.comparing import close
 
 

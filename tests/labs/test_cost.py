@@ -8,11 +8,11 @@ import transformers as tf
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 import mha_viz as mv
-from mha_viz.core.attention import attention
-from mha_viz.core.multi_head import MultiHeadAttention
+from mha_viz.core.attention.attention import attention
+from mha_viz.core.attention.multi_head import MultiHeadAttention
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.labs import cost as lab
-from mha_viz.labs import cost_measured as measured
+from mha_viz.learn.labs.cost import measured
+from mha_viz.learn.labs.cost import numbers as lab
 from tests.making.families import build
 
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from mha_viz.errors import ArgumentError
-from mha_viz.labs import cost_against_rnn as lab
+from mha_viz.learn.labs.cost import recurrence as lab
 
 
 @pytest.mark.parametrize("kind", lab.KINDS)
 @pytest.mark.parametrize(("n", "d"), [(2, 4), (7, 4), (16, 8), (33, 3)])
-def test_products_are_those_of_the_formula(kind, n, d):
+def test_factored_matrix_are_those_of_the_formula(kind, n, d):
     assert lab.reached(kind, n, d).products == lab.formula(kind, n, d)
 
 

@@ -10,9 +10,9 @@ import torch
 import mha_viz as mv
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.labs import find_the_head as game
-from mha_viz.labs.find_the_head import board_of_pairs, board_of_scores, points
-from mha_viz.labs.find_the_head_tasks import BY_KEY, TASKS
+from mha_viz.learn.labs.find_the_head import numbers as game
+from mha_viz.learn.labs.find_the_head.numbers import board_of_pairs, board_of_scores, points
+from mha_viz.learn.labs.find_the_head.tasks import BY_KEY, TASKS
 from mha_viz.reports.report import report
 
 TEXT = "The old dog slept while the young cat watched the old dog."

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from mha_viz.labs import gradient_descent as lab
-from mha_viz.labs import how_heads_learn as learning
+from mha_viz.learn.labs.how_heads_learn import gradient_descent as lab
+from mha_viz.learn.labs.how_heads_learn import numbers as learning
 
 STEPS = list(range(0, 400, 4))
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.circuits.path_effect import path_effect
+from mha_viz.circuits.patching.path_effect import path_effect
 from mha_viz.engine.head_changes import reference_means
-from mha_viz.labs import induction_circuit as lab
+from mha_viz.learn.labs.induction_circuit import numbers as lab
 from tests.circuits.plain_paths import PlainPaths, note, put
 from tests.making.comparing import near
 
@@ -93,12 +93,12 @@ def test_one_path_is_that_of_path_effect(model, found):
     others = [" " + " ".join(words[i:] + words[:i] + words[i:] + words[:i]) for i in (1, 2)]
     means = reference_means(model, others)
     other = lab.find_circuit(model, N, 3)
-    other.question.runs.other = means.means[:, :, None]
+    other.experiment.runs.other = means.means[:, :, None]
     sender, reader = found.writers[0], found.readers[0]
     for name in ("query", "key", "value"):
         effect = path_effect(model, found.text, means, sender, (*reader, name), "loss")
-        logits = other.question.runs.cut([sender], reader[0], [reader[1]], name)
-        assert float(other.question.effect(logits)) == near(effect.direct)
+        logits = other.experiment.runs.patch_paths([sender], reader[0], [reader[1]], name)
+        assert float(other.experiment.effect(logits)) == near(effect.direct)
         assert abs(effect.direct) > 1e-5
 
 
@@ -110,7 +110,7 @@ def test_many_paths_at_once_are_those_of_hooks_on_the_eager_model(model, found):
     hooks += [put(module, mlps[i]) for i, module in enumerate(plain.mlps)]
     other = z[0].clone()
     for (_, head), columns in zip(found.writers, heads, strict=True):
-        other[..., columns] = found.question.runs.other[0, head, 0]
+        other[..., columns] = found.experiment.runs.other[0, head, 0]
     hooks.append(put(plain.outputs[0], other, inputs=True))
     layer = found.readers[0][0]
     heard, module = [None], plain.readers[layer]["k"]

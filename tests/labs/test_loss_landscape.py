@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from mha_viz.errors import ArgumentError
-from mha_viz.labs import how_heads_learn as learning
-from mha_viz.labs import loss_landscape as lab
+from mha_viz.learn.labs.how_heads_learn import loss_landscape as lab
+from mha_viz.learn.labs.how_heads_learn import numbers as learning
 from tests.making.comparing import close, near
 
 

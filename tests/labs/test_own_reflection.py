@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.labs import own_reflection as lab
-from mha_viz.labs import own_reflection_learning as learning
+from mha_viz.learn.labs.own_reflection import learning
+from mha_viz.learn.labs.own_reflection import numbers as lab
 from tests.labs.training import trained_twice
 from tests.making.comparing import close, near
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.labs import soft_lookup
+from mha_viz.learn.labs.soft_lookup import numbers as soft_lookup
 from tests.making.comparing import close
 
 

@@ -11,12 +11,11 @@ import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.interventions.robustness import Robustness, robustness
-from mha_viz.labs import statements_measured as measured
-from mha_viz.labs.statements import (
+from mha_viz.learn.labs.statements import measured
+from mha_viz.learn.labs.statements.numbers import (
     BY_KEY,
     FAILS,
     HOLDS,
-    LEAST_NATS,
     LITTLE,
     OPEN,
     STATEMENTS,
@@ -47,16 +46,9 @@ def joint_information(A):
 
 
 def word(key, low, right, high=None, met=None, sampled=None, scale=None):
-    one = torch.ones(1)
-    sides = Sides(
-        low * one,
-        (low if high is None else high) * one,
-        right * one,
-        sampled,
-        None if scale is None else scale * one,
-        None if met is None else torch.tensor([met]),
-    )
-    return judge(BY_KEY[key], sides)[0]
+    given = (low, low if high is None else high, right, scale, met)
+    low, high, right, scale, met = (None if x is None else torch.tensor([x]) for x in given)
+    return judge(BY_KEY[key], Sides(low, high, right, sampled, scale, met))[0]
 
 
 # -- verdicts --------------------------------------------------------------------------------------
@@ -134,12 +126,6 @@ def test_the_same_head_twice_breaks_all_three():
     assert [judge(BY_KEY[key], sides[key])[0].word for key in sides] == [FAILS] * 3
 
 
-def test_more_dimensions_than_there_are_fill_the_space_but_not_directly():
-    sides = measured.of_weights([torch.randn(3, 4, 2)])["direct-sum"]
-    assert float(sides.left) == 4.0 and not bool(sides.met)
-    assert judge(BY_KEY["direct-sum"], sides)[0].word == FAILS
-
-
 def test_random_subspaces_share_d_head_of_d_model_and_have_the_random_diversity():
     sides = measured.of_weights([torch.randn(12, 96, 8)])
     overlap = sides["orthogonal"]
@@ -163,10 +149,11 @@ def test_diversity_of_random_matrices_misses_its_lower_end_once_in_forty_layers(
     assert [verdict.word for verdict in judge(BY_KEY["diversity"], sides)] == [FAILS] * 3
 
 
-def test_random_weights_fill_the_space_too():
-    sides = measured.of_weights([torch.randn(8, 64, 8), torch.randn(4, 64, 8)])["direct-sum"]
-    assert [v.word for v in judge(BY_KEY["direct-sum"], sides)] == [HOLDS, FAILS]
-    assert sides.left.tolist() == [64.0, 32.0]
+def test_random_weights_fill_the_space_too_but_not_directly_if_they_have_more_dimensions():
+    layers = [torch.randn(8, 64, 8), torch.randn(4, 64, 8), torch.randn(3, 4, 2)]
+    sides = measured.of_weights(layers)["direct-sum"]
+    assert [v.word for v in judge(BY_KEY["direct-sum"], sides)] == [HOLDS, FAILS, FAILS]
+    assert sides.left.tolist() == [64.0, 32.0, 4.0] and sides.met.tolist()[::2] == [True, False]
 
 
 def test_rank_agrees_with_numpy_on_the_shipped_weights():
@@ -188,8 +175,9 @@ def test_one_head_has_nothing_to_be_compared_with():
 # -- outputs ---------------------------------------------------------------------------------------
 
 
-def test_norm_and_variance_are_those_of_the_summed_outputs():
-    record = mv.load("tiny-gpt2").trace(TEXT)
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+def test_norm_and_variance_are_those_of_the_summed_outputs(name):
+    record = mv.load(name).trace(TEXT)
     sides = measured.of_outputs(record.z, record.W_O)
     outputs = record.head_output.double().numpy()
     total = outputs.sum(1)
@@ -197,16 +185,12 @@ def test_norm_and_variance_are_those_of_the_summed_outputs():
     np.testing.assert_allclose(sides["norm"].left, norm, rtol=1e-4)
     np.testing.assert_allclose(sides["variance"].left, total.var(1).sum(-1), rtol=1e-4)
     np.testing.assert_allclose(sides["variance"].right, outputs.var(2).sum((1, 2)), rtol=1e-4)
-
-
-def test_the_sides_of_the_variance_differ_by_all_covariances_twice():
-    """What the lab says of why the statement holds or fails."""
-    record = mv.load("tiny-bert").trace(TEXT)
-    sides = measured.of_outputs(record.z, record.W_O)["variance"]
-    centred = record.head_output.double() - record.head_output.double().mean(2, keepdim=True)
-    gram = torch.einsum("liqd,ljqd->lij", centred, centred) / centred.shape[2]
-    twice = gram.sum((1, 2)) - gram.diagonal(dim1=1, dim2=2).sum(-1)
-    torch.testing.assert_close((sides.left - sides.right).double(), twice, rtol=1e-3, atol=1e-4)
+    # Why the statement holds or fails: its sides differ by all covariances, each twice.
+    centred = outputs - outputs.mean(2, keepdims=True)
+    gram = np.einsum("liqd,ljqd->lij", centred, centred) / centred.shape[2]
+    twice = gram.sum((1, 2)) - gram.diagonal(axis1=1, axis2=2).sum(-1)
+    differ = (sides["variance"].left - sides["variance"].right).double()
+    np.testing.assert_allclose(differ, twice, rtol=1e-3, atol=1e-4)
 
 
 # -- information -----------------------------------------------------------------------------------
@@ -225,7 +209,7 @@ def test_bounds_and_draws_hold_the_joint_information(heads, sharp):
     assert abs(float(low + high) / 2 - joint) < 2 * half + 1e-5  # four standard errors
     if heads <= 2:  # the pair is known exactly
         assert float(sides["redundancy"].low) == near(joint)
-        expected = LITTLE if joint < LEAST_NATS else HOLDS
+        expected = LITTLE if joint < BY_KEY["capacity"].least else HOLDS
         assert judge(BY_KEY["redundancy"], sides["redundancy"])[0] == (expected, True)
 
 
@@ -291,13 +275,12 @@ def test_capacity_below_ln_n_is_no_sum_where_heads_share():
 
 def test_random_weights_tell_too_little_about_the_query():
     """Their rows are all nearly uniform: both sides are 0.02 nats."""
-    record = untrained_copy(mv.load("tiny-bert")).trace(TEXT)
-    sides = measured.of_pattern(record.pattern)
-    for key in INFORMATION:
-        assert [v.word for v in judge(BY_KEY[key], sides[key])] == [LITTLE] * record.n_layers
-    trained = measured.of_pattern(mv.load("tiny-bert").trace(TEXT).pattern)
-    for key in INFORMATION:
-        assert {v.word for v in judge(BY_KEY[key], trained[key])} == {FAILS}
+    trained = mv.load("tiny-bert")
+    for model, expected in ((untrained_copy(trained), LITTLE), (trained, FAILS)):
+        sides = measured.of_pattern(model.trace(TEXT).pattern)
+        for key in INFORMATION:
+            words = [verdict.word for verdict in judge(BY_KEY[key], sides[key])]
+            assert words == [expected] * model.n_layers
 
 
 def test_heads_that_tell_different_things_keep_both():

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.core.multi_head import MultiHeadAttention
+from mha_viz.core.attention.multi_head import MultiHeadAttention
 from mha_viz.errors import ArgumentError, ShapeError, TextError
-from mha_viz.labs import step_by_step as lab
-from mha_viz.labs import step_code
-from mha_viz.labs.activations import record_activations, spread
+from mha_viz.learn.activations import record_activations, spread
+from mha_viz.learn.labs.step_by_step import code as step_code
+from mha_viz.learn.labs.step_by_step import numbers as lab
 from tests.making.comparing import close
 from tests.making.families import build
 

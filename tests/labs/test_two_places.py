@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import linprog
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.labs import two_places as lab
+from mha_viz.learn.labs.two_places import numbers as lab
 from tests.labs.training import trained_twice
 
 
@@ -26,9 +26,10 @@ def test_a_text_has_each_name_once_and_the_answer_is_in_it():
 
 
 @pytest.mark.slow
-def test_one_head_gets_one_value_right_and_guesses_the_other():
+def test_one_head_gets_one_value_right_and_guesses_the_other(runs):
     for n_values in lab.VALUES:
-        run = lab.learn([1], n_seeds=1, n_values=n_values)[1]
+        usual = n_values == 8
+        run = (runs if usual else lab.learn([1], n_seeds=1, n_values=n_values))[1]
         accuracies = sorted((float(run.first[0, -1]), float(run.second[0, -1])))
         assert accuracies[1] > 0.95, n_values
         assert accuracies[0] == pytest.approx(1 / n_values, abs=0.07)

@@ -6,10 +6,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import mha_viz as mv
-from mha_viz.core.multi_head import AttentionWeights
+from mha_viz.core.attention.multi_head import AttentionWeights
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.labs import value_output as lab
-from mha_viz.labs.activations import record_activations, spread
+from mha_viz.learn.activations import record_activations, spread
+from mha_viz.learn.labs.value_output import numbers as lab
 from tests.making.comparing import close
 from tests.making.families import build
 

@@ -7,11 +7,10 @@ import torch
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.core.record import AttentionRecord
-from mha_viz.core.token import Token
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.token import Token
 from mha_viz.errors import ArgumentError
-from mha_viz.labs import what_heads_learn as lab
-from mha_viz.labs.annotated_sentences import (
+from mha_viz.learn.annotated_sentences import (
     KINDS,
     Annotated,
     Relation,
@@ -19,6 +18,7 @@ from mha_viz.labs.annotated_sentences import (
     relations,
     words_of,
 )
+from mha_viz.learn.labs.what_heads_learn import numbers as lab
 from tests.making.comparing import close, near
 from tests.making.families import build
 

@@ -1,0 +1,112 @@
+"""Lab 12: short sentences of our own, in which somebody has marked which words belong together.
+
+They are in `annotated_sentences.tsv` beside this file: a relation and a sentence a line, with its
+pairs as "word -> word". A word that is there more than once has its number: "king#2".
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from mha_viz.errors import ArgumentError
+
+FILE = Path(__file__).with_suffix(".tsv")
+KINDS = ("syntactic", "local", "long-range", "coreference", "semantic")
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A sentence and its pairs of words, each pair as the numbers of the two words, from 0."""
+
+    text: str
+    pairs: tuple[tuple[int, int], ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Its words, without punctuation."""
+        return words_of(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A pair of kinds of words, and the sentences where such pairs are marked.
+
+    Args:
+        kind: one of `KINDS`.
+        query: what the word is that looks.
+        key: what the one is that it should look at.
+        sentences: where that was marked.
+    """
+
+    kind: str
+    query: str
+    key: str
+    sentences: tuple[Annotated, ...]
+
+    @property
+    def title(self) -> str:
+        """Its name on screen."""
+        return f"{self.query} → {self.key}"
+
+    @property
+    def is_offset(self) -> bool:
+        """Asks for the same step each time: a fixed offset is no opponent, but the answer."""
+        return self.kind == "local"
+
+    def turned(self) -> Relation:
+        """Return the same pairs, looked at from the other word."""
+        back = tuple(replace(s, pairs=tuple((k, q) for q, k in s.pairs)) for s in self.sentences)
+        return replace(self, query=self.key, key=self.query, sentences=back)
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """Split a text into words, without punctuation.
+
+    >>> words_of("The queen, tired, slept.")
+    ('The', 'queen', 'tired', 'slept')
+    """
+    return tuple(_WORD.findall(text))
+
+
+@cache
+def relations() -> tuple[Relation, ...]:
+    """Read all relations in both directions, in the order of the file.
+
+    >>> relations()[1].title, relations()[1].sentences[0].words[:3]
+    ('noun → determiner', ('The', 'tall', 'woman'))
+    """
+    found: dict[tuple[str, str, str], list[Annotated]] = {}
+    with FILE.open(encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines, delimiter="\t"):
+            sentence = annotated(row["text"], row["pairs"])
+            found.setdefault((row["kind"], row["from"], row["to"]), []).append(sentence)
+    forward = [Relation(*names, tuple(sentences)) for names, sentences in found.items()]
+    return tuple(both for one in forward for both in (one, one.turned()))
+
+
+def annotated(text: str, pairs: str) -> Annotated:
+    """Read a sentence with its pairs as the file writes them.
+
+    Raises:
+        ArgumentError: a word that is not there, or more than once and without its number.
+
+    >>> annotated("The ship and the dog", "The -> ship; the -> dog").pairs
+    ((0, 1), (3, 4))
+    """
+    words = words_of(text)
+    marked = (pair.split(" -> ") for pair in pairs.split("; "))
+    return Annotated(text, tuple((_place(words, q), _place(words, k)) for q, k in marked))
+
+
+def _place(words: tuple[str, ...], marked: str) -> int:
+    name, _, number = marked.partition("#")
+    places = [i for i, word in enumerate(words) if word == name]
+    if not places or (len(places) > 1) != bool(number) or int(number or 1) > len(places):
+        there = f"{name!r} is {len(places)} times in {' '.join(words)!r}"
+        raise ArgumentError(f"{there}: mark a word that is there, by its number if several are.")
+    return places[int(number or 1) - 1]

@@ -1,0 +1,161 @@
+"""The charts that labs draw most: matrices with their numbers, and figures of lines.
+
+Knows streamlit; must not import torch or plotly: a lab's first lines are there first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack
+
+from mha_viz.ui.widgets import look
+
+if TYPE_CHECKING:
+    from mha_viz.core.record.record import AttentionRecord
+
+
+class Cells(TypedDict, total=False):
+    """The look of a matrix, in the words of `number_matrix`."""
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    shape: str
+    diverging: bool
+    limits: tuple[float, float] | None
+    marked: Sequence[tuple[int, int]]
+    note: str
+    cell: int
+    letters: int
+
+
+class Window(NamedTuple):
+    """The part of a large matrix that is written out.
+
+    Args:
+        size: rows and columns.
+        cell: width of one, in pixels.
+        letters: of a name beside the cells.
+    """
+
+    size: int
+    cell: int
+    letters: int
+
+
+def window() -> Window:
+    """Return a window so small that three matrices stand side by side where type is large."""
+    return Window(4, 36, 8) if look.large() else Window(8, 46, 14)
+
+
+def matrix(
+    key: str,
+    values: Any,
+    title: str,
+    on_click: Callable[[int, int], None] | None = None,
+    **cells: Unpack[Cells],
+) -> None:
+    """Draw a matrix with its numbers. Several wrap side by side in a horizontal container."""
+    from mha_viz.plots.numbers import number_matrix
+    from mha_viz.ui.widgets.components.number_table import number_tables
+
+    room = look.ROOM if look.phone() else None
+    made = number_matrix(values, title, room=room, **cells)
+    number_tables([made], dark=look.dark(), key=key, on_click=on_click)
+
+
+def weights(
+    key: str,
+    pattern: Any,
+    title: str,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    on_click: Callable[[int, int], None] | None = None,
+    **cells: Unpack[Cells],
+) -> None:
+    """Draw a matrix of shares from 0 to 1, as attention weights are; arguments as for `matrix`."""
+    of_weights = Cells(
+        rows=queries, columns=keys, shape="query × key", diverging=False, limits=(0.0, 1.0)
+    )
+    matrix(key, pattern, title, on_click, **of_weights | cells)
+
+
+def head_picture(key: str, record: AttentionRecord, head: tuple[int, int], title: str) -> None:
+    """Draw the weights of one head, query x key, small enough for two side by side."""
+    from mha_viz.core.record.visible import visible_keys
+    from mha_viz.plots.heatmap import head_heatmap
+    from mha_viz.ui.widgets.exports import figures
+
+    figure = head_heatmap(
+        record.head(*head).numpy(),
+        record.labels,
+        record.key_labels,
+        title=title,
+        dark=look.dark(),
+        **look.square(360),
+        visible=visible_keys(record, head[0]),
+    )
+    figures.chart(figure, key=key, alt=f"Attention weights of {title}.", tools=False)
+
+
+class Axes(TypedDict, total=False):
+    """The parts of a figure of lines besides the lines, in the words of `curves`."""
+
+    bands: Mapping[str, tuple[Any, Any]]
+    levels: Mapping[str, float]
+    moments: Mapping[str, float]
+    note: str
+    x_axis: Literal["linear", "log"]
+    y_axis: Literal["linear", "log"]
+    height: int
+    more: Mapping[str, Any]
+
+
+def lines(
+    key: str,
+    drawn: Mapping[str, tuple[Any, Any]],
+    *,
+    title: str,
+    x_title: str,
+    y_title: str,
+    table: Mapping[str, Any],
+    caption: str,
+    how_to_read: str,
+    name: str = "",
+    **axes: Unpack[Axes],
+) -> None:
+    """Draw a figure of lines, with its table and its files.
+
+    `table` has the columns by name, for "As a table" and CSV; the files are called `name`, or as
+    the title.
+    """
+    import pandas as pd
+
+    from mha_viz.plots.curves import curves
+    from mha_viz.ui.widgets.exports import figures
+
+    figures.show(
+        curves(drawn, title=title, x_title=x_title, y_title=y_title, dark=look.dark(), **axes),
+        key=key,
+        name=name or title,
+        table=pd.DataFrame(dict(table)),
+        caption=caption,
+        how_to_read=how_to_read,
+    )
+
+
+def matrix_formula(values: Any, title: str) -> str:
+    r"""Return LaTeX of a small matrix above a title; quicker on screen than `matrix`.
+
+    >>> matrix_formula([[0.5, -12345.0]], "x")
+    '\\underbrace{\\begin{bmatrix}0.5 & -1.23 \\cdot 10^{4}\\end{bmatrix}}_{\\text{x}}'
+    """
+    rows = [" & ".join(_short(float(value)) for value in row) for row in values]
+    size = "" if len(values[0]) <= 3 else r"\scriptsize "  # five columns fit a phone
+    inside = size + r"\begin{bmatrix}" + r" \\ ".join(rows) + r"\end{bmatrix}"
+    return rf"\underbrace{{{inside}}}_{{\text{{{title}}}}}"
+
+
+def _short(value: float) -> str:
+    """Write a number with three significant digits."""
+    mantissa, _, exponent = f"{value:.3g}".partition("e")
+    return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa

@@ -1,0 +1,270 @@
+"""The choices of a lab's controls, kept while other pages are open and carried by its link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypedDict, TypeVar, Unpack
+
+import streamlit as st
+
+from mha_viz.learn.frame.contents import Lab
+from mha_viz.ui.state import state, views
+
+MAX_RAW = 200  # letters of a link's choice that nothing has read
+T = TypeVar("T")
+N = TypeVar("N", int, float)
+Numbers = tuple[tuple[float, ...], ...]  # a small matrix
+Offered = Sequence[T] | Mapping[T, str]
+
+
+class Look(TypedDict, total=False):
+    """The look of a control, in Streamlit's words."""
+
+    width: int  # in pixels
+    help: str | None
+    disabled: bool
+
+
+@dataclass
+class _Held:
+    raw: dict[str, str]  # what the link said, as long as nothing was made of it
+    visit: int  # how often Back or Forward led here
+    values: dict[str, Any] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
+    fixed: dict[str, Any] = field(default_factory=dict)
+
+
+class Choices:
+    """One lab's choices in one session, each by its name in the link."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        key = f"choices-{lab.key}"
+        before: _Held | None = st.session_state.get(key)
+        held = {} if before is None else _params(before)
+        moved = state.sync_from_url(view=lab.uses_text, more=held)
+        if before is None or moved:
+            visit = 0 if before is None else before.visit + 1
+            st.session_state[key] = _Held(state.url_params(), visit)
+        self._held: _Held = st.session_state[key]
+        self.moving = False  # while a choice is played, value by value; see motion.py
+
+    def slide(
+        self, name: str, label: str, options: Offered[T], default: T, **look: Unpack[Look]
+    ) -> T:
+        """Draw a slider over a few values.
+
+        Args:
+            name: in the link, and in the widget's key; must be no name of a `View`'s field.
+            label: above the control.
+            options: the values; a mapping says what each is called on screen.
+            default: what it is where nothing was chosen; then the link does not name it.
+            **look: as for Streamlit.
+        """
+        return self._one_of(st.select_slider, name, label, options, default, **look)
+
+    def menu(
+        self, name: str, label: str, options: Offered[T], default: T, **look: Unpack[Look]
+    ) -> T:
+        """Draw a menu; arguments as for `slide`."""
+        return self._one_of(st.selectbox, name, label, options, default, **look)
+
+    def segments(self, name: str, label: str, options: Offered[T], default: T) -> T:
+        """Draw buttons side by side, of which one is pressed; arguments as for `slide`."""
+        return self._one_of(st.segmented_control, name, label, options, default, wrap=True)
+
+    def seed(self, name: str = "seed", label: str = "Seed", *, width: int) -> int:
+        """Let one of ten random draws be chosen; arguments as for `slide`."""
+        return self.slide(name, label, range(10), 0, width=width)
+
+    def toggle(self, name: str, label: str, *, default: bool = False) -> bool:
+        """Draw a switch; arguments as for `slide`."""
+        return self._bound(name, default, among((False, True)), st.toggle, label)
+
+    def number(
+        self, name: str, label: str, low: int, high: int, default: int, **look: Unpack[Look]
+    ) -> int:
+        """Let a whole number from `low` to `high` be typed; other arguments as for `slide`."""
+        read = views.whole(low, high)
+        return self._bound(name, default, read, st.number_input, label, low, high, **look)
+
+    def amount(
+        self,
+        name: str,
+        label: str,
+        low: N,
+        high: N,
+        default: N,
+        *,
+        step: N | None = None,
+        **look: Unpack[Look],
+    ) -> N:
+        """Draw a slider from `low` to `high`, in steps; other arguments as for `slide`."""
+        reads: Callable[..., Any] = views.whole if isinstance(low, int) else views.real
+        read = reads(low, high)
+        return self._bound(name, default, read, st.slider, label, low, high, step=step, **look)
+
+    def place(
+        self, name: str, label: str, low: int, high: int, default: int, *, most: int, width: int
+    ) -> int:
+        """Draw a slider over places of something whose size depends on other choices.
+
+        A choice beyond its end is kept for when there are as many places; until then it is the end.
+
+        `high` is the last place that there is now, `most` the last one that there can ever be.
+        """
+        value = min(self.get(name, default, views.whole(low, most)), high)
+        # With the end in its key: to Streamlit, a slider with another end is another slider.
+        key, take = self.key(f"{name}-{high}"), partial(self.set, name)
+        state.control(key, st.slider, label, low, high, value=value, take=take, width=width)
+        return value
+
+    def text(self, name: str, label: str, default: str, *, most: int, width: int) -> str:
+        """Draw a line of text of at most `most` letters; other arguments as for `slide`."""
+
+        def read(raw: str) -> str:
+            return raw[:most]
+
+        return self._bound(name, default, read, st.text_input, label, max_chars=most, width=width)
+
+    def _one_of(
+        self,
+        widget: Callable[..., object],
+        name: str,
+        label: str,
+        options: Offered[T],
+        default: T,
+        **look: object,
+    ) -> T:
+        known = list(options)
+        called = options.__getitem__ if isinstance(options, Mapping) else str
+        return self._bound(
+            name, default, among(known), widget, label, known, format_func=called, **look
+        )
+
+    def _bound(
+        self,
+        name: str,
+        default: T,
+        read: Callable[[str], T],
+        widget: Callable[..., object],
+        *args: object,
+        **options: object,
+    ) -> T:
+        """Draw a widget that shows the choice `name` and stores what the user chooses."""
+        value = self.get(name, default, read)
+        take = partial(self.set, name)
+        state.control(self.key(name), widget, *args, value=value, take=take, **options)
+        return value
+
+    def get(self, name: str, default: T, read: Callable[[str], T]) -> T:
+        """Return the choice `name`, for controls that are no plain widgets."""
+        held = self._held
+        held.defaults[name] = default
+        if name not in held.values:
+            held.values[name] = self._read(name, default, read)
+        value: T = held.values[name]
+        return value
+
+    def fixed(self, name: str, value: T) -> T:
+        """Return the value that `name` had at its first use: editors need it again and again.
+
+        Back and Forward begin anew.
+        """
+        found: T = self._held.fixed.setdefault(name, value)
+        return found
+
+    def editor_key(self, name: str) -> str:
+        """Return a key for an editor of `fixed` numbers, whose edits must not outlive those."""
+        return f"{self.key(name)}-{self._held.visit}"
+
+    def keep(self, name: str, value: Any) -> None:
+        """Take over an editor's value, while the page is drawn."""
+        self._held.values[name] = value
+
+    def set(self, name: str, value: Any) -> None:
+        """Choose something, in a callback."""
+        self.keep(name, value)
+        st.session_state.problems = []
+
+    def key(self, name: str) -> str:
+        """Return a key for a widget or figure of this lab."""
+        return f"{self.lab.key}-{name}"
+
+    def publish(self) -> None:
+        """Write all that was chosen into the address, once it rests; the end of a lab's run."""
+        if not self.moving:
+            state.push_url(_params(self._held), view=self.lab.uses_text)
+
+    def _read(self, name: str, default: T, read: Callable[[str], T]) -> T:
+        raw = self._held.raw.pop(name, None)
+        if raw is None:
+            return default
+        try:
+            return read(raw)
+        except ValueError:
+            shown = raw if len(raw) <= 40 else raw[:39] + "…"
+            state.add_problem(f"The link's {name}={shown!r} is not valid and was ignored.")
+            return default
+
+
+def _params(held: _Held) -> dict[str, str]:
+    """Return a lab's choices as its address writes them."""
+    # What no part of the lab has read yet, it may read further down.
+    unread = {name: raw[:MAX_RAW] for name, raw in held.raw.items() if name not in views.NAMES}
+    return unread | {
+        name: _written(value, held.defaults.get(name))
+        for name, value in held.values.items()
+        if value != held.defaults.get(name)
+    }
+
+
+def _written(value: Any, default: Any) -> str:
+    """Write a choice for a link; of a matrix only the numbers that are not the default's."""
+    if not isinstance(value, tuple):
+        return views.written(value)
+    rows = [
+        ",".join(
+            "" if number == usual else f"{number:g}" for number, usual in zip(*pair, strict=True)
+        )
+        for pair in zip(value, default, strict=True)
+    ]
+    return ";".join(row.rstrip(",") for row in rows)
+
+
+def among(options: Sequence[T]) -> Callable[[str], T]:
+    """Return a reader of one of these values."""
+    known: dict[Hashable, T] = {views.written(option): option for option in options}
+
+    def read(raw: str) -> T:
+        if raw not in known:
+            raise ValueError
+        return known[raw]
+
+    return read
+
+
+def numbers(default: Numbers, low: float, high: float) -> Callable[[str], Numbers]:
+    """Return a reader of a small matrix: rows split by ";", numbers by ",", as a tuple of tuples.
+
+    Args:
+        default: gives its size, and the numbers that are not written: "" between two commas, and
+            what is missing at the end of a row.
+        low: the least number.
+        high: the largest one.
+    """
+    number = views.real(low, high)
+
+    def row(raw: str, usual: tuple[float, ...]) -> tuple[float, ...]:
+        typed = raw.split(",")
+        if len(typed) > len(usual):
+            raise ValueError
+        given = [number(text) if text else usual[i] for i, text in enumerate(typed)]
+        return *given, *usual[len(given) :]
+
+    def read(raw: str) -> Numbers:
+        return tuple(row(*pair) for pair in zip(raw.split(";"), default, strict=True))
+
+    return read

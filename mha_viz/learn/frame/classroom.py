@@ -1,0 +1,128 @@
+"""A class on this server: pages join it by a link, vote on predictions, and see them as bars.
+
+Knows streamlit; must not import torch.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Hashable, Sequence
+from functools import cache
+
+import streamlit as st
+
+from mha_viz.ui.operating.refusals import refused
+from mha_viz.ui.operating.settings import settings
+from mha_viz.ui.state.class_answers import CODE, classes
+from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.web.browser import script
+
+PARAM = "class"  # in the address that is handed out
+COOKIE = "mha_viz_class"  # a random name, by which a page that is loaded again is known
+REFRESH_SECONDS = 3  # seconds between two looks at the votes
+# Strangers could push a teacher's class out, and vote in it as often as they like.
+NO_CLASSES = (
+    "This server is open to everybody and keeps no classes: a teacher starts mha_viz on a computer "
+    "in the classroom, and opens one there."
+)
+_BROWSER, _JOINED = "class-browser", "class-joined"
+
+
+def join_named_class() -> None:
+    """Join the class that the address names, and say in the sidebar which one it is.
+
+    A page without one is in the class that its browser has joined, or leads: most addresses do not
+    name it, and none could say who leads it, because addresses are handed on.
+    """
+    named = st.query_params.get(PARAM, "")[:CODE]
+    if settings().public:
+        if named:
+            st.sidebar.caption(NO_CLASSES)
+        return
+    if named:
+        st.session_state[_JOINED] = named
+        if named in classes():
+            classes().join(named, _browser())
+    elif _JOINED not in st.session_state and (known := classes().of(_browser())) is not None:
+        st.session_state[_JOINED] = known
+    code = st.session_state.get(_JOINED)
+    if code is None:
+        return
+    with st.sidebar:
+        if code in classes():
+            role = "you lead it" if leads() else "your predictions count, without your name"
+            st.caption(f"Class **{plain(code)}**: {role}.")
+            _cookie()(key="class-cookie", data={"name": COOKIE, "value": _browser()})
+        else:
+            st.caption("The class of this link is over: ask for a new link.")
+
+
+def _browser() -> str:
+    """Return the random name of the browser that shows this page."""
+    if _BROWSER not in st.session_state:
+        sent = str(st.context.cookies.get(COOKIE, ""))
+        known = re.fullmatch(r"[\w-]{22}", sent, re.ASCII)
+        st.session_state[_BROWSER] = sent if known else secrets.token_urlsafe(16)
+    found: str = st.session_state[_BROWSER]
+    return found
+
+
+@cache
+def _cookie() -> Callable[..., object]:
+    # Not at import, as elsewhere: the server imports this before it can take components.
+    return st.components.v2.component("mha_viz.class_cookie", js=script("class_cookie"))
+
+
+def code() -> str | None:
+    """Return the class that this page is in, if it is still on."""
+    found: str | None = st.session_state.get(_JOINED)
+    return found if found is not None and found in classes() else None
+
+
+def leads() -> bool:
+    """Tell whether this browser opened the class that its page is in."""
+    here = code()
+    return here is not None and classes().leads(here, _browser())
+
+
+def begin() -> None:
+    """Open a class that this browser leads."""
+    if settings().public:
+        raise refused("class", NO_CLASSES)
+    st.session_state[_JOINED] = classes().open(_browser())
+
+
+def end() -> None:
+    """Forget the class and all its votes."""
+    classes().close(st.session_state.pop(_JOINED))
+
+
+def prediction(
+    question: Hashable, options: Sequence[str], chosen: str | None, is_open: bool
+) -> None:
+    """Count a prediction made before the answer was seen, and show those of the class after it.
+
+    Before that a teacher, whose screen the class sees, is shown how many have answered.
+    """
+    here = code()
+    if here is None:
+        return
+    question = question, tuple(options)
+    if is_open:
+        classes().see(here, question, _browser())
+    elif chosen is not None and not leads():
+        classes().vote(here, question, _browser(), options.index(chosen))
+    if is_open or leads():
+        _votes(here, question, tuple(options), is_open)
+
+
+@st.fragment(run_every=REFRESH_SECONDS)
+def _votes(here: str, question: Hashable, options: tuple[str, ...], is_open: bool) -> None:
+    counts = classes().counts(here, question, len(options))
+    total = sum(counts)
+    st.markdown(f"**Your class:** {total} answer{'s' if total != 1 else ''} so far.")
+    if not is_open:
+        return
+    for option, count in zip(options, counts, strict=True):
+        st.progress(count / total if total else 0.0, f"{plain(option)}: {count}")

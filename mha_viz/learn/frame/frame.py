@@ -1,0 +1,179 @@
+"""The parts of every lab: its head, steps, controls, a question before the answer.
+
+Knows streamlit; must not import torch or plotly: a lab's first lines are there first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import ParamSpec
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from mha_viz.learn.frame import block_map, classroom
+from mha_viz.learn.frame.choices import Choices, Numbers, numbers
+from mha_viz.learn.frame.contents import BY_KEY, LABS, Lab
+from mha_viz.ui.state import state
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
+
+P = ParamSpec("P")
+
+
+def part(draw: Callable[P, None]) -> Callable[P, None]:
+    """Make a part of a lab that is drawn again by itself when a control in it changes.
+
+    A fragment, in which an error ends as a sentence: those of the page do not reach into one.
+    """
+
+    @st.fragment
+    @wraps(draw)
+    def fragment(*args: P.args, **named: P.kwargs) -> None:
+        with stop_on_error():
+            draw(*args, **named)
+
+    return fragment
+
+
+def sidebar(lab: Lab | None = None) -> None:
+    """Draw the map with a lab's own part lit, and the switch for projectors."""
+    classroom.join_named_class()
+    with st.sidebar:
+        if lab is not None:
+            block_map.draw(lab.parts)
+            st.caption(f"This lab: {plain(block_map.named(lab.parts))}.")
+        look.projector_switch()
+
+
+def begin(lab: Lab) -> None:
+    """Draw number and title of a lab, its question, its goal and its prerequisites."""
+    number = LABS.index(lab) + 1
+    st.title(f"{number}. {lab.title}", anchor=False)
+    st.markdown(lab.about)
+    st.caption(plan(lab))
+
+
+def plan(lab: Lab) -> str:
+    """Return goal, minutes and prerequisites, in a line of markdown."""
+    before = [str(LABS.index(BY_KEY[key]) + 1) for key in lab.needs]
+    labs = "lab" if len(before) == 1 else "labs"
+    after = f"builds on {labs} {' and '.join(before)}" if before else "needs no other lab"
+    return f"Afterwards you can {plain(lab.goal)}. About {lab.minutes} minutes; {after}."
+
+
+def onward(lab: Lab) -> None:
+    """Draw links to the lab before, all labs, and the next one."""
+    number, pages = LABS.index(lab), st.session_state.get("pages", {})
+    ways = (
+        (LABS[number - 1] if number else None, ":material/arrow_back:"),
+        (LABS[number + 1] if number + 1 < len(LABS) else None, ":material/arrow_forward:"),
+    )
+    st.divider()
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        for other, icon in ways:
+            if other is not None and other.address in pages:
+                st.page_link(pages[other.address], label=other.title, icon=icon)
+        if "learn" in pages:
+            st.page_link(pages["learn"], label="All labs", icon=":material/list:")
+
+
+def step(title: str, statement: str, formula: str = "") -> None:
+    """Draw the beginning of a step: its claim, and the formula for it (LaTeX)."""
+    st.header(title, anchor=False)
+    st.markdown(statement)
+    if formula:
+        st.latex(formula)
+
+
+def predict(
+    choices: Choices, name: str, question: str, options: Sequence[str], right: int, because: str
+) -> None:
+    """Ask a question before the lab is run; a button shows the answer and its reason."""
+    with st.container(border=True):
+        st.markdown(f":material/psychology_alt: **Predict before you run.** {question}")
+        key = choices.key(f"predict-{name}")
+        chosen = st.radio(
+            "Your prediction",
+            options,
+            index=None,
+            key=key,
+            persist_state="session",
+            label_visibility="collapsed",
+        )
+        open_key = f"{key}-open"
+
+        @guarded
+        def turn() -> None:
+            st.session_state[open_key] = not st.session_state.get(open_key, False)
+
+        is_open = st.session_state.get(open_key, False)
+        classroom.prediction(key, options, chosen, is_open)
+        st.button(
+            "Hide the answer" if is_open else "Show the answer", key=f"{key}-button", on_click=turn
+        )
+        if is_open:
+            verdict = "" if chosen is None else "Yes. " if chosen == options[right] else "No. "
+            st.info(f"**{verdict}{options[right]}.** {because}", icon=":material/lightbulb:")
+
+
+def row() -> DeltaGenerator:
+    """Begin a row for the controls of a part, on one line."""
+    return st.container(horizontal=True, vertical_alignment="bottom")
+
+
+def layer_and_head(n_layers: int, n_heads: int) -> None:
+    """Draw the two menus that choose a head of the model."""
+    with row():
+        for name, count, letter in (("layer", n_layers, "L"), ("head", n_heads, "H")):
+            state.bound(
+                name,
+                st.selectbox,
+                name.capitalize(),
+                list(range(count)),
+                width=85,
+                format_func=f"{letter}{{}}".format,
+            )
+
+
+def editor(
+    choices: Choices,
+    name: str,
+    begin: Numbers,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    title: str,
+    most: float,
+    step: float | None = 0.1,
+    cell: int = 74,
+) -> Numbers:
+    """Draw a small matrix that can be typed into; the link carries the typed numbers.
+
+    `name` is in the link, another one for another size. Numbers lie in [-most, most] and are
+    multiples of `step`, if there is one; `cell` is the width of a column in pixels.
+    """
+    import pandas as pd
+
+    held = choices.get(name, begin, numbers(begin, -most, most))
+    # The editor keeps its own edits: it must be handed the same numbers in every run.
+    base = choices.fixed(f"{name}-base", held)
+    number = st.column_config.NumberColumn(min_value=-most, max_value=most, step=step)
+    with st.container(width=state.for_type(90 + cell * len(columns))):
+        edited = st.data_editor(
+            pd.DataFrame(base, index=list(rows), columns=list(columns)),
+            num_rows="fixed",
+            key=choices.editor_key(f"{name}-editor"),
+            width="stretch",
+            row_height=state.for_type(35),
+            column_config={
+                "_index": st.column_config.TextColumn(title, disabled=True),
+                **dict.fromkeys(columns, number),
+            },
+        )
+    filled = edited.astype(float).fillna(0.0).clip(-most, most).to_numpy()
+    written = tuple(tuple(row) for row in filled.tolist())
+    choices.keep(name, written)
+    return written

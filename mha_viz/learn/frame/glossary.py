@@ -1,0 +1,219 @@
+"""The glossary page: every term, symbol, shape and quantity of the app, with a search box.
+
+glossary.toml lists the terms, misconceptions.toml the beliefs. Must not import torch, so that the
+first lines appear at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from mha_viz.learn.frame import frame
+from mha_viz.learn.frame.contents import BY_KEY, LABS
+from mha_viz.learn.frame.records import read_records
+from mha_viz.ui.run import memory
+from mha_viz.ui.state import state, views
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.messages.messages import plain
+
+SEARCH = "glossary-search"
+MAX_SEARCH = 60
+QUANTITIES = {
+    "head": "Quantities of a head",
+    "pair": "Quantities of two heads, from a text",
+    "parameters": "Quantities of two heads, from their weights",
+    "layer": "Quantities of a layer",
+    "flow": "Quantities of all layers together",
+}
+_ALL_HEADS = {"sort": "", "least": 0.0, "only": ""}  # none left out by an earlier choice
+
+
+@dataclass(frozen=True)
+class Place:
+    """A page that shows something: its title, its name in the app, and the choices on it."""
+
+    title: str
+    page: str
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Term:
+    """One entry.
+
+    Args:
+        name: as it is written in code and on screen. symbol: in LaTeX, or "".
+        shape: of a tensor, by the names of its axes, or "".
+        meaning: one or two plain sentences.
+        where: the places in this app that show it.
+    """
+
+    name: str
+    meaning: str
+    symbol: str = ""
+    shape: str = ""
+    where: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Terms under a heading."""
+
+    title: str
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class Misconception:
+    """A common belief, the truth, and the key of the lab that measures it."""
+
+    belief: str
+    truth: str
+    lab: str
+
+
+GROUPS = read_records(Group, Path(__file__).with_suffix(".toml"), "group")
+MISCONCEPTIONS = read_records(
+    Misconception, Path(__file__).with_name("misconceptions.toml"), "misconception"
+)
+_SEEN = {  # quantities that are not where others of their kind are
+    "sink": Place("Explore", "explore", _ALL_HEADS),  # not sorted by it: few models have one
+    "value_weighted": Place("Explore", "explore", {"show": "carried"}),
+    "cosine": Place("Compare", "compare", {"section": "alike", "space": "W_Q"}),
+    "product_cosine": Place("Compare", "compare", {"section": "alike", "space": "W_QK"}),
+    "product_overlap": Place("Compare", "compare", {"section": "alike", "space": "W_QK"}),
+    "subspace_overlap": Place(BY_KEY["statements"].title, BY_KEY["statements"].address),
+}
+_WITHOUT_VIEW = {lab.address for lab in LABS if not lab.uses_text}
+
+
+def draw() -> None:
+    """Draw the page: a search box, terms and quantities in groups, misconceptions."""
+    look.page_style()
+    frame.sidebar()
+    st.title("Glossary", anchor=False)
+    st.markdown(
+        "The names, symbols and shapes that are used everywhere in the app. Links open in a new "
+        "tab, with your model and sentence."
+    )
+    if not state.share_params():
+        st.caption("Your text is too long for a link: the new tab opens without it.")
+    wanted = _search().lower().split()
+    found = 0
+    for group in GROUPS:
+        found += _group(group.title, [_of_term(term) for term in group.terms], wanted)
+    metrics = memory.late("mha_viz.core.metrics")
+    for of, title in QUANTITIES.items():
+        rows = [_of_metric(metric) for metric in metrics.METRICS.values() if metric.of == of]
+        found += _group(title, rows, wanted)
+    found += _group("Names for heads", [_of_label(one) for one in metrics.LABELS.values()], wanted)
+    found += _group("Often believed", [_of_belief(one) for one in MISCONCEPTIONS], wanted)
+    if not found:
+        st.info("Nothing here is called that. Try a part of the word.")
+
+
+def _search() -> str:
+    if SEARCH not in st.session_state:
+        st.session_state[SEARCH] = st.query_params.get("find", "")[:MAX_SEARCH]
+    text = st.text_input(
+        "Search",
+        key=SEARCH,
+        max_chars=MAX_SEARCH,
+        placeholder="entropy, d_head, W_O …",
+        icon=":material/search:",
+        width=360,
+        persist_state="session",
+    )
+    if text.strip():
+        st.query_params["find"] = text.strip()
+    elif "find" in st.query_params:
+        del st.query_params["find"]
+    return text
+
+
+def _group(title: str, rows: Iterable[tuple[str, str]], wanted: list[str]) -> int:
+    """Draw a heading and its entries (searched text, markdown); return how many are shown."""
+    shown = [line for searched, line in rows if all(word in searched.lower() for word in wanted)]
+    if shown:
+        st.header(title, anchor=False)
+        st.markdown("\n".join(f"- {line}" for line in shown))
+    return len(shown)
+
+
+def _of_term(term: Term) -> tuple[str, str]:
+    parts = [f"**{plain(term.name)}**"]
+    if term.symbol:
+        parts.append(f"${term.symbol}$")
+    if term.shape:
+        parts.append(f"`({', '.join(term.shape.split())})`")
+    parts.append(f"– {plain(term.meaning)}")
+    parts += [_link(place) for place in term.where]
+    return f"{term.name} {term.shape} {term.meaning}", " ".join(parts)
+
+
+def _of_metric(metric: Any) -> tuple[str, str]:
+    low, high = metric.limits
+    span = f"{_number(low)} to {_number(high)}" if high is not None else f"from {_number(low)}"
+    unit = metric.unit or "a plain number"
+    lines = (
+        f"**{plain(metric.title)}** `{metric.key}` – {plain(metric.meaning)} "
+        f"*{plain(f'{unit}, {span}; {metric.direction}.')}* "
+        f"{plain(metric.source)}. {_where(metric)}",
+        _formula(metric.formula),
+    )
+    searched = f"{metric.key} {metric.title} {metric.meaning} {metric.unit} {metric.source}"
+    return searched, "  \n  ".join(lines)
+
+
+def _formula(latex: str) -> str:
+    """Split a formula into parts, so that a phone can break the line between them."""
+    return ", ".join(rf"$\displaystyle {part}$" for part in latex.split(r",\quad "))
+
+
+def _number(value: float) -> str:
+    return f"{value:g}".replace("-", "−")
+
+
+def _where(metric: Any) -> str:
+    """Link to the page that shows a quantity."""
+    return _link(_SEEN.get(metric.key) or _with_its_kind(metric))
+
+
+def _with_its_kind(metric: Any) -> Place:
+    if metric.of == "head":
+        return Place("Explore", "explore", _ALL_HEADS | {"sort": metric.key})
+    chosen = {
+        "pair": {"section": "twins", "measure": metric.key},
+        "layer": {"section": "diversity"},
+        "flow": {"section": "flow"},
+    }[metric.of]
+    return Place("Compare", "compare", chosen)
+
+
+def _of_label(label: Any) -> tuple[str, str]:
+    seen = _link(Place("Explore", "explore", _ALL_HEADS | {"only": label.key}))
+    searched = f"{label.key} {label.title} {label.meaning}"
+    return searched, f"**{plain(label.title)}** – {plain(label.meaning)} {seen}"
+
+
+def _of_belief(one: Misconception) -> tuple[str, str]:
+    seen = _link(Place(BY_KEY[one.lab].title, BY_KEY[one.lab].address))
+    return f"{one.belief} {one.truth}", f"*“{plain(one.belief)}”* {plain(one.truth)} {seen}"
+
+
+def _link(place: Place) -> str:
+    """Write a link in markdown. It opens a new tab, which knows no choice of this one: it says all.
+
+    Relative: the app may be served under a path. The first page is at that path itself.
+    """
+    address = "./" if place.page == "explore" else place.page
+    if place.page not in _WITHOUT_VIEW:
+        view = replace(state.current(), **place.chosen)
+        address += f"?{urlencode(views.to_params(view))}"
+    return f"[{plain(place.title)}]({address})"

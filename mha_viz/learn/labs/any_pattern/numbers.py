@@ -1,0 +1,262 @@
+"""Lab 7: which patterns a head of width d_k can make, found by fitting one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.attention.attention import attention, scores
+from mha_viz.core.metrics import METRICS
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.learn.labs.any_pattern.patterns import SIZES, onto_span
+
+STEPS = 1500
+RESTARTS = 3  # from random numbers; one more from the singular vectors
+FLOOR = 1e-4  # stands in for a weight of 0, which no finite score gives
+_RATE = 0.15  # of Adam, falling to a hundredth
+
+
+def centred_log(target: Float[Tensor, "query key"]) -> Float[Tensor, "query key"]:
+    """Return ln of the weights minus row means: the scores of least norm that give these weights.
+
+    Softmax forgets what is added to a whole row, so a head of width d_k gives a pattern without
+    zeros exactly if, and only if, this matrix has rank d_k or less. That is never above n - 1.
+
+    >>> centred_log(torch.full((4, 4), 0.25)).abs().max()
+    tensor(0.)
+    """
+    logs = target.clamp(min=FLOOR).log()
+    return logs - logs.mean(-1, keepdim=True)
+
+
+def exact_width(target: Float[Tensor, "query key"]) -> int | None:
+    """Return the least d_k that gives this pattern exactly; None for one with zeros.
+
+    >>> exact_width(torch.full((4, 4), 0.25)), exact_width(torch.eye(4))
+    (1, None)
+    """
+    if bool((target <= 0).any()):
+        return None
+    return max(1, int(torch.linalg.matrix_rank(centred_log(target.double()), rtol=1e-5)))
+
+
+@dataclass(frozen=True)
+class Singular:
+    """The best scores of each rank, measured in scores (Eckart and Young 1936).
+
+    Args:
+        left_over: (width,), root of the sum of squares that rank d_k must leave of the centred
+            logarithms: no head of that width comes nearer to them, in scores.
+        query, key: (width, query, n), heads that come that near; columns from d_k on are 0.
+    """
+
+    left_over: Tensor
+    query: Tensor
+    key: Tensor
+
+
+def singular(target: Float[Tensor, "query key"]) -> Singular:
+    """Cut the centred logarithms of a pattern to every rank 1..n.
+
+    The least squared error in scores is not the least error in weights: where softmax is nearly
+    0, even large errors in a score change nothing. So this is a head to begin with, and no bound
+    on what a trained one can do.
+
+    Source: Eckart and Young 1936.
+
+    >>> singular(torch.full((4, 4), 0.25)).left_over.max() < 1e-5
+    tensor(True)
+    """
+    U, sizes, V = torch.linalg.svd(centred_log(target))
+    tail = (sizes.square().flip(0).cumsum(0).flip(0) - sizes.square()).clamp(min=0)
+    root = sizes.clamp(min=0).sqrt()
+    cut = _columns(len(target))
+    return Singular(tail.sqrt(), U * root * cut, V.mT * root * cut)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Heads of every width 1..n, fitted to one pattern.
+
+    Args:
+        target: (query, key). pattern: (width, query, key), of the best head of each width.
+        query, key: (width, token, n): its W_Q and W_K; columns from d_k on are 0.
+        kl, jensen_shannon: (width,), mean over rows, nats. largest: largest |difference| of a
+            weight.
+        singular_kl: (width,), KL of the head made of singular vectors, not trained.
+        off: (width,), distance of the centred scores from the pattern's centred logarithms, never
+            below `singular(target).left_over`.
+        loss: (step, width), lowest KL so far over the starts.
+    """
+
+    target: Tensor
+    pattern: Tensor
+    query: Tensor
+    key: Tensor
+    kl: Tensor
+    jensen_shannon: Tensor
+    largest: Tensor
+    singular_kl: Tensor
+    off: Tensor
+    loss: Tensor
+
+
+def fit(
+    target: Float[Tensor, "query key"],
+    seed: int = 0,
+    steps: int = STEPS,
+    on_step: Callable[[int], None] | None = None,
+    tokens: Float[Tensor, "token d_model"] | None = None,
+) -> Fit:
+    """Train W_Q and W_K of heads of all widths at once, from several starts; keep the best of each.
+
+    One-hot tokens, so that W_Q and W_K hold a query and a key for each of them: nothing but d_k
+    limits the pattern. With tokens X, queries are X W_Q and keys X W_K: they are held where such
+    matrices can lie. What is made small is the mean of KL(target || pattern) over rows.
+
+    Args:
+        target: rows that sum to 1, 4 to 12 of them.
+        seed: of the random starts.
+        steps: of Adam, 1 to 5,000.
+        on_step: called with the number of steps done, now and then.
+        tokens: X, a row for each token; None for one-hot vectors.
+
+    Raises:
+        ShapeError: no square pattern, or X of another length. ArgumentError: rows that do not sum
+            to 1; steps or size.
+
+    Source: the question is that of Bhojanapalli et al. 2020 (low-rank bottleneck).
+
+    >>> found = fit(torch.eye(4), steps=50)
+    >>> found.pattern.shape, bool(found.kl[3] < 0.1)
+    (torch.Size([4, 4, 4]), True)
+    """
+    _check(target, steps, tokens)
+    query, key, cut = _starts(target, seed)
+    onto = None if tokens is None else onto_span(tokens)
+    best, kept = torch.full(query.shape[:2], math.inf), [query.clone(), key.clone()]
+    moving = [query.requires_grad_(), key.requires_grad_()]
+    means, squares = ([torch.zeros_like(part) for part in moving] for _ in range(2))
+    curve = []
+    for step in range(steps + 1):
+        losses = _divergence(target, *(_made(part, cut, onto) for part in moving))
+        _keep(best, kept, losses.detach(), moving)
+        curve.append(best.amin(0))
+        if step == steps:
+            break
+        gradients = torch.autograd.grad(losses.sum(), moving)
+        _adam(moving, gradients, means, squares, step, _falling(step, steps))
+        if on_step is not None and step % 20 == 0:
+            on_step(step)
+    winner = best.argmin(0)
+    widths = torch.arange(len(winner))
+    query, key = (_made(part, cut, onto)[winner, widths] for part in kept)
+    return _measured(target, query, key, torch.stack(curve))
+
+
+# -- the parts underneath --------------------------------------------------------------------------
+
+
+def _made(part: Tensor, cut: Tensor, onto: Tensor | None) -> Tensor:
+    """Return queries or keys cut to each width, and to what X times a matrix can be."""
+    return part * cut if onto is None else onto @ (part * cut)
+
+
+def _columns(n: int) -> Float[Tensor, "width 1 n"]:
+    """Return a mask of the columns that a head of width 1..n has."""
+    return torch.ones(n, n).tril()[:, None]
+
+
+def _starts(target: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return queries and keys (start, width, token, n), the last start from singular vectors."""
+    n = len(target)
+    random = torch.Generator().manual_seed(seed)
+    shape = RESTARTS, n, n, n
+    first = singular(target)
+    query, key = (
+        torch.cat([torch.randn(shape, generator=random), made[None]])
+        for made in (first.query, first.key)
+    )
+    return query, key, _columns(n)
+
+
+def _divergence(
+    target: Float[Tensor, "query key"],
+    query: Float[Tensor, "*head query width"],
+    key: Float[Tensor, "*head key width"],
+) -> Float[Tensor, "*head"]:
+    """Return the mean over rows of KL(target || softmax(scores)), nats; never infinite."""
+    raw = scores(query, key, scale=1.0)
+    logs = raw - raw.logsumexp(-1, keepdim=True)
+    return (torch.special.xlogy(target, target) - target * logs).sum(-1).mean(-1)
+
+
+def _falling(step: int, steps: int) -> float:
+    """Return the learning rate, which falls along a half cosine to a hundredth."""
+    return _RATE * (0.505 + 0.495 * math.cos(math.pi * step / steps))
+
+
+@torch.no_grad()
+def _adam(
+    parts: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    means: list[Tensor],
+    squares: list[Tensor],
+    step: int,
+    rate: float,
+) -> None:
+    """Take one step of Adam (Kingma and Ba 2015) in place.
+
+    Written out: the first step of torch's own loads its compiler, for seconds.
+    """
+    for part, gradient, mean, square in zip(parts, gradients, means, squares, strict=True):
+        mean.lerp_(gradient, 0.1)
+        square.lerp_(gradient.square(), 0.001)
+        size = (square / (1 - 0.999 ** (step + 1))).sqrt_().add_(1e-8)
+        part.addcdiv_(mean, size, value=-rate / (1 - 0.9 ** (step + 1)))
+
+
+def _keep(best: Tensor, kept: list[Tensor], losses: Tensor, now: list[Tensor]) -> None:
+    """Take over what is better than all before."""
+    better = losses < best
+    best[better] = losses[better]
+    for part, moved in zip(kept, now, strict=True):
+        part[better] = moved.detach()[better]
+
+
+def _measured(target: Tensor, query: Tensor, key: Tensor, curve: Tensor) -> Fit:
+    _, pattern = attention(query, key, key, scale=1.0)  # the scale is in W_Q already
+    assert pattern is not None
+    both = torch.cat([target[None], pattern])[None]  # heads of one layer, the target first
+    first, raw = singular(target), scores(query, key, scale=1.0)
+    off = raw - raw.mean(-1, keepdim=True) - centred_log(target)
+    return Fit(
+        target=target,
+        pattern=pattern,
+        query=query,
+        key=key,
+        kl=_divergence(target, query, key).clamp(min=0),
+        jensen_shannon=METRICS["jensen_shannon"].function(both)[0, 1:],
+        largest=(pattern - target).abs().amax((1, 2)),
+        singular_kl=_divergence(target, first.query, first.key).clamp(min=0),
+        off=off.flatten(1).norm(dim=1),
+        loss=curve.clamp(min=0),
+    )
+
+
+def _check(target: Tensor, steps: int, tokens: Tensor | None) -> None:
+    if tokens is not None and len(tokens) != len(target):
+        raise ShapeError(f"{len(target)} tokens must be as many rows of X, got {len(tokens)}.")
+    if target.ndim != 2 or target.shape[0] != target.shape[1]:
+        raise ShapeError(f"a pattern to fit must be square, got {tuple(target.shape)}.")
+    if len(target) not in SIZES or not 1 <= steps <= 5_000:
+        raise ArgumentError(
+            f"the lab takes 4 to 12 tokens and 1 to 5,000 steps, got {len(target)} and {steps}."
+        )
+    if not ((target >= 0).all() and (target.sum(-1) - 1).abs().max() < 1e-4):
+        raise ArgumentError("every row of a pattern must be weights that sum to 1.")

@@ -1,0 +1,206 @@
+"""The page of lab 7: paint a pattern, fit heads of every width, see what rank rules out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+
+import streamlit as st
+import torch
+from torch import Tensor
+
+from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame.choices import Choices
+from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.texts import read_texts
+from mha_viz.learn.labs.any_pattern import numbers as any_pattern
+from mha_viz.learn.labs.any_pattern import patterns
+from mha_viz.learn.labs.any_pattern.numbers import Fit
+from mha_viz.learn.labs.any_pattern.painting import Rows, painted
+from mha_viz.ui.widgets import look
+from mha_viz.web.theme import format_number
+
+TEXTS = read_texts(__package__)
+
+ERRORS = {
+    "kl": ("KL divergence", "nats, mean over rows"),
+    "jensen_shannon": ("Jensen-Shannon divergence", "nats, mean over rows"),
+    "largest": ("Largest difference of a weight", "probability"),
+}
+WIDTHS = (1, 2, 3, 4, 6, 8, 12)  # of real tokens
+MAX_FITS = 12
+LEAST = 1e-7  # of a logarithmic axis: smaller differences are rounding
+NEAR = 0.01  # nats: as good as made
+
+
+def draw(choices: Choices) -> None:
+    """Draw the pattern, the training, errors over d_k, and the bound by rank.
+
+    No fragment: a button in one does not end the run that it is drawn in, and Stop must.
+    """
+    TEXTS.step("price")
+    TEXTS.predict(choices, "diagonal")
+    rows, seed = painted(choices)
+    found = _trained(choices, rows, seed)
+    if found is not None:
+        _errors(choices, found)
+        _one_width(choices, found)
+    _rank(choices, rows, found)
+    _real_inputs(choices, rows, seed, found)
+    choices.publish()
+
+
+def _trained(choices: Choices, rows: Rows, seed: int) -> Fit | None:
+    """Draw the training button and return its result; None until it was run."""
+    n, target = len(rows), patterns.pattern_of(rows)
+    found = trained(
+        choices,
+        (rows, seed),
+        any_pattern.STEPS,
+        partial(any_pattern.fit, target, seed),
+        name="fit",
+        label=f"Fit heads of width 1 to {n}",
+        keep=MAX_FITS,
+    )
+    if found is None:
+        TEXTS.caption("fit.text", n=n, lab=any_pattern)
+    return found
+
+
+def _errors(choices: Choices, found: Fit) -> None:
+    good = [d_k for d_k, kl in enumerate(found.kl.tolist(), 1) if kl < NEAR]
+    TEXTS.markdown("errors.found" if good else "errors.none", near=NEAR, good=good)
+    called = {key: title for key, (title, _) in ERRORS.items()}
+    error = choices.segments("error", "Error", called, "kl")
+    title, unit = ERRORS[error]
+    shown = {"trained": getattr(found, error)}
+    if error == "kl":
+        shown["singular vectors, not trained"] = found.singular_kl
+    _over_widths(choices, "errors", shown, table=_table(found), title=title, unit=unit)
+
+
+def _over_widths(
+    choices: Choices,
+    name: str,
+    shown: Mapping[str, Tensor],
+    *,
+    least: float = LEAST,
+    levels: Mapping[str, float] = MappingProxyType({}),
+    table: Mapping[str, object] | None = None,
+    **texts: object,
+) -> None:
+    """Draw values of all widths d_k on a logarithmic axis that begins at `least`."""
+    values = {label: line.clamp(min=least).numpy() for label, line in shown.items()}
+    widths = list(range(1, len(next(iter(values.values()))) + 1))
+    charts.lines(
+        choices.key(name),
+        {label: (widths, line) for label, line in values.items()},
+        y_axis="log",
+        levels=levels,
+        more=dict(yaxis=dict(dtick=1)),
+        table={"d_k": widths, **values} if table is None else table,
+        **TEXTS.lines(f"{name}-figure", **texts),
+    )
+
+
+def _table(found: Fit) -> dict[str, object]:
+    return {
+        "d_k": range(1, len(found.kl) + 1),
+        "KL": found.kl.numpy(),
+        "Jensen-Shannon": found.jensen_shannon.numpy(),
+        "largest difference": found.largest.numpy(),
+        "KL, singular vectors": found.singular_kl.numpy(),
+        "scores off": found.off.numpy(),
+        "scores off, at least": any_pattern.singular(found.target).left_over.numpy(),
+    }
+
+
+def _one_width(choices: Choices, found: Fit) -> None:
+    """Draw the painted pattern, the fitted one, and their difference, for one width."""
+    n, most = len(found.kl), patterns.SIZES[-1]
+    d_k = choices.place("width", "Width d_k", 1, n, 2, most=most, width=260)
+    made = found.pattern[d_k - 1]
+    cell = 40 if n <= 7 else 32 if n <= 9 else 24
+    if look.large():
+        cell = min(cell, 215 // n)  # so that all three still stand beside each other
+    names = list(map(str, range(n)))
+    largest = float(torch.maximum(found.target, made).max())
+    apart = max(0.1, float(found.largest[d_k - 1]))  # rounding shall not look like a difference
+    with st.container(horizontal=True):
+        for title, values, diverging, limits in (
+            ("painted", found.target, False, (0.0, largest)),
+            (f"made with d_k = {d_k}", made, False, (0.0, largest)),
+            ("difference", made - found.target, True, (-apart, apart)),
+        ):
+            charts.matrix(
+                f"any-pattern-{title[:4]}",
+                values,
+                title,
+                rows=names,
+                columns=names,
+                cell=cell,
+                diverging=diverging,
+                limits=limits,
+            )
+    errors = {name: format_number(getattr(found, name)[d_k - 1]) for name in ERRORS}
+    score = format_number((found.query[d_k - 1] @ found.key[d_k - 1].T).abs().max())
+    text = TEXTS("one-width.errors", **errors, score=score)
+    if any_pattern.exact_width(found.target) is None:
+        text += TEXTS("one-width.zeros")
+    st.markdown(f"{text}.")
+
+
+def _rank(choices: Choices, rows: Rows, found: Fit | None) -> None:
+    TEXTS.step("rank")
+    TEXTS.predict(choices, "random")
+    target = patterns.pattern_of(rows)
+    exact = any_pattern.exact_width(target)
+    kind = "zeros" if exact is None else "exact"
+    TEXTS.markdown(f"rank.painted.{kind}", exact=exact, floor=any_pattern.FLOOR)
+    shown = {"least of any head (Eckart and Young)": any_pattern.singular(target).left_over}
+    if found is not None:
+        shown["trained head"] = found.off
+    _over_widths(choices, "rank", shown, least=1e-3, digits=" ".join(rows))
+
+
+def _real_inputs(choices: Choices, rows: Rows, seed: int, one_hot: Fit | None) -> None:
+    """Draw the section about patterns that tokens rule out at any width of the head."""
+    TEXTS.step("real-inputs")
+    TEXTS.predict(choices, "equal")
+    with frame.row():
+        d_model = choices.slide("d_model", "d_model", WIDTHS, 4, width=220)
+        repeat = choices.toggle("repeat", "The last token repeats the first")
+    n, target = len(rows), patterns.pattern_of(rows)
+    tokens = patterns.real_tokens(n, d_model, repeat, seed)
+    found = trained(
+        choices,
+        (rows, seed, d_model, repeat),
+        any_pattern.STEPS,
+        partial(any_pattern.fit, target, seed, tokens=tokens),
+        name="real",
+        label=f"Fit on {n} tokens of width {d_model}",
+    )
+    least = float(patterns.divergence(target, patterns.tied(target, 0, n - 1))) if repeat else 0.0
+    if repeat:
+        TEXTS.markdown("real-inputs.bound.text", least=format_number(least))
+    if found is not None:
+        _fitted(choices, found, one_hot, least, f"d_model = {d_model}", repeat)
+
+
+def _fitted(
+    choices: Choices, found: Fit, one_hot: Fit | None, least: float, width: str, repeat: bool
+) -> None:
+    """Draw the painted pattern, the nearest one, and the error over d_k."""
+    n = len(found.kl)
+    names = [*map(str, range(n - 1)), "0 again" if repeat else str(n - 1)]
+    with st.container(horizontal=True):
+        for title, pattern in (("painted", found.target), (f"made, d_k = {n}", found.pattern[-1])):
+            key = choices.key(f"real-{title[:4]}")
+            charts.weights(key, pattern, title, names, names, cell=40 if n <= 7 else 28)
+    shown = {f"tokens of {width}": found.kl}
+    if one_hot is not None:
+        shown["one-hot tokens"] = one_hot.kl
+    levels = {"equal tokens, at least": least} if least > LEAST else {}
+    repeats = ", the last repeats the first" * repeat
+    _over_widths(choices, "real-errors", shown, levels=levels, n=n, width=width, repeats=repeats)

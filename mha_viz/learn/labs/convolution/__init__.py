@@ -1,0 +1,1 @@
+"""Lab 6: heads with relative positions as a convolution."""

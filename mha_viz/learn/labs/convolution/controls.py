@@ -1,0 +1,138 @@
+"""Lab 6's controls: a picture, a kernel, how sharp the heads are, and one pixel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import streamlit as st
+import torch
+
+from mha_viz.learn.frame import frame
+from mha_viz.learn.frame.choices import Choices, Numbers
+from mha_viz.learn.frame.motion import play
+from mha_viz.learn.frame.texts import read_texts
+from mha_viz.learn.labs.convolution import inputs
+from mha_viz.learn.labs.convolution import numbers as convolution
+from mha_viz.learn.labs.convolution.measures import SHARP
+from mha_viz.learn.labs.convolution.numbers import Kernel, Picture
+from mha_viz.ui.state import allowed, views
+from mha_viz.ui.widgets.messages.messages import plain
+
+TEXTS = read_texts(__package__)
+YOURS = "yours"
+PICTURES = TEXTS.labels("pictures")
+KERNELS, BORDERS = TEXTS.labels("kernels"), TEXTS.labels("borders")
+SHARPENING = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, SHARP)
+MOST = 99.0  # a kernel's largest number
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The choices: a picture, a kernel, and the heads' borders and sharpness."""
+
+    picture: Picture
+    numbers: Numbers
+    size: int
+    kernel: Kernel
+    border: str
+    about: str
+    alpha: float = SHARP
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """All of it, to be cached by."""
+        return self.picture.numpy(), self.numbers, self.size, self.border
+
+
+def chosen(choices: Choices) -> Chosen:
+    """Draw the controls and return their choices."""
+    with frame.row():
+        name = choices.menu("picture", "Picture", PICTURES, "house", width=190)
+        side = choices.slide("side", "Pixels a side", convolution.SIDES, 24, width=140)
+        colour = choices.segments("colour", "Colours", {False: "Grey", True: "RGB"}, False)
+        sizes = {k: f"{k} × {k}" for k in convolution.SIZES}
+        size = choices.segments("size", "Kernel", sizes, 3)
+    picture, about = _picture(name, side, colour)
+    with frame.row():
+        written, preset = _kernel(choices, size, colour)
+        border = choices.segments("border", "Outside the picture", BORDERS, "zeros")
+    kernel = inputs.full_kernel(written, size, picture.shape[-1])
+    about += f"; {preset}, {size} x {size}; outside: {border}"
+    return Chosen(picture, written, size, kernel, border, about)
+
+
+def sharpened(choices: Choices, chosen: Chosen) -> Chosen:
+    """Draw the control of sharpness and return the choices with it."""
+    most = convolution.MAX_ALPHA
+    with frame.row():
+        alpha = choices.amount("alpha", "Sharpness α", 0.0, most, SHARP, step=0.5, width=260)
+        play(choices, "alpha", alpha, SHARPENING, "the sharpness, from none to full")
+    return replace(chosen, alpha=alpha, about=f"{chosen.about}; alpha {alpha:g}")
+
+
+def _picture(name: str, side: int, colour: bool) -> tuple[Picture, str]:
+    """Return the picture and a description of it."""
+    kind = "RGB" if colour else "grey"
+    if name != YOURS:
+        picture = inputs.picture(name, side, colour)
+        return picture, f"{PICTURES[name]}, {side} x {side}, {kind}"
+    file = st.file_uploader(
+        "PNG or JPEG, at most 4 megapixels",
+        type=["png", "jpg", "jpeg"],
+        key="convolution-file",
+        max_upload_size=allowed.upload_mb(),
+    )
+    if file is None:
+        st.info(TEXTS("picture.missing"))
+        return _picture("house", side, colour)
+    picture, (rows, columns) = inputs.read_picture(file.getvalue(), side, colour)
+    small = f"{picture.shape[0]} x {picture.shape[1]}"
+    TEXTS.caption("picture.reduced", columns=columns, rows=rows, small=plain(small))
+    return picture, f"a file, {small}, {kind}"
+
+
+def _kernel(choices: Choices, size: int, colour: bool) -> tuple[Numbers, str]:
+    """Return the kernel's numbers, preset or typed, and its name."""
+    tinted = size == 1 and colour  # from colours to colours
+    if size == 1:
+        options = [t for t in inputs.TINTS if colour or t not in ("grey", "swap")]
+        name = f"tint{'rgb' * colour}"
+        default = "grey" if colour else "brighten"
+    else:
+        options, name, default = list(inputs.PRESETS), "preset", "sharpen"
+    offered = {option: KERNELS[option] for option in options}
+    preset = choices.menu(name, "Start from", offered, default, width=190)
+    begin = (
+        inputs.tint_numbers(preset, colour) if size == 1 else inputs.kernel_numbers(preset, size)
+    )
+    n = len(begin)
+    names = ["red", "green", "blue"] if tinted else [str(i - n // 2) for i in range(n)]
+    written = frame.editor(
+        choices,
+        f"{preset}{size}{'rgb' * tinted}",
+        begin,
+        names,
+        names,
+        title="kernel",
+        most=MOST,
+        step=None,
+        cell=64,
+    )
+    return written, KERNELS[preset]
+
+
+def pixel(choices: Choices, picture: Picture) -> tuple[int, int]:
+    """Return the chosen pixel: a click, a slider or a link chooses it."""
+    rows, columns = picture.shape[:2]
+    read = views.whole(0, convolution.MAX_SIDE - 1)
+    row = min(choices.get("row", rows // 2, read), rows - 1)
+    column = min(choices.get("column", columns // 2, read), columns - 1)
+    return row, column
+
+
+def tensors(picture: np.ndarray, written: Numbers, size: int) -> tuple[Picture, Kernel]:
+    """Return picture and kernel of a `Chosen.key`."""
+    image = torch.from_numpy(picture)
+    return image, inputs.full_kernel(written, size, image.shape[-1])

@@ -1,0 +1,1 @@
+"""Lab 8: what attention costs, calculated and measured."""

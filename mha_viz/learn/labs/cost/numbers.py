@@ -1,0 +1,270 @@
+"""Lab 8: operations, memory and key-value caches of attention, calculated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError, ShapeError
+from mha_viz.learn.activations import MATRICES
+
+MOST = dict(n=10_000_000, d_model=1_000_000, n_heads=100_000, n_kv_heads=100_000)
+MOST |= dict(n_layers=10_000, bytes_each=8, n_read=10_000_000, batch=1_000_000)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes that the cost of attention depends on.
+
+    Args:
+        n: tokens. d_model: width of a token. n_heads: query heads, a divisor of d_model.
+        n_kv_heads: key and value heads, a divisor of n_heads; 1 is multi-query attention.
+        n_layers: layers. bytes_each: bytes of a number (4: float32, 2: float16, bfloat16).
+        n_read: tokens that keys and values come from, in cross attention another text's.
+        batch: texts of that length that run at once.
+
+    Raises:
+        ArgumentError: a size below 1 or absurdly large. ShapeError: heads that do not divide.
+
+    >>> Sizes(n=128, d_model=768, n_heads=12).d_head
+    64
+    """
+
+    n: int
+    d_model: int
+    n_heads: int
+    n_kv_heads: int = 0  # 0: as many as n_heads
+    n_layers: int = 1
+    bytes_each: int = 4
+    n_read: int = 0  # 0: as many as n
+    batch: int = 1
+
+    def __post_init__(self) -> None:
+        if self.n_kv_heads == 0:
+            object.__setattr__(self, "n_kv_heads", self.n_heads)
+        if self.n_read == 0:
+            object.__setattr__(self, "n_read", self.n)
+        for name, most in MOST.items():
+            if not 1 <= getattr(self, name) <= most:
+                raise ArgumentError(f"{name} must lie in 1..{most:,}, got {getattr(self, name):,}.")
+        if self.d_model % self.n_heads:
+            raise ShapeError(
+                f"{self.n_heads} heads do not divide d_model = {self.d_model}: each needs the same "
+                f"width. Take {_nearest(self.d_model, self.n_heads)} heads."
+            )
+        if self.n_heads % self.n_kv_heads:
+            raise ShapeError(
+                f"{self.n_kv_heads} key heads cannot be shared evenly by {self.n_heads} query "
+                f"heads. Take {_nearest(self.n_heads, self.n_kv_heads)} key heads."
+            )
+
+    @property
+    def d_head(self) -> int:
+        """Width of a head: d_model / n_heads."""
+        return self.d_model // self.n_heads
+
+
+def _nearest(whole: int, near: int) -> int:
+    """Return the divisor of `whole` that is nearest to `near`."""
+    divisors = {i for i in range(1, int(whole**0.5) + 1) if whole % i == 0}
+    divisors |= {whole // i for i in divisors}
+    return min(divisors, key=lambda i: (abs(i - near), i))
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs of `Sizes`. Operations are products of two numbers that are added (2 FLOP each).
+
+    Args:
+        projections: of one layer, W_Q, W_K, W_V and W_O on n tokens.
+        scores, mixing: of one layer, Q K^T and weights times V.
+        head: of one head, its share of what is above; layer: of all heads; total: of all layers.
+        parameters: of the four matrices in all layers, biases left out.
+        pattern: bytes of all attention weights where they are kept. row_sums: bytes of what a
+            fused kernel keeps instead, one float32 for each row of them. activations: bytes of Q,
+            K, V and z of all layers. cache: bytes of the keys and values in all layers.
+    """
+
+    projections: int
+    scores: int
+    mixing: int
+    head: float
+    layer: int
+    total: int
+    parameters: int
+    pattern: int
+    row_sums: int
+    activations: int
+    cache: int
+
+
+def costs(sizes: Sizes) -> Costs:
+    """Count operations, parameters and bytes; softmax, masks and biases are left out.
+
+    With m = d_model and d_k = m / h, and without shared key heads: C_head = 2 n^2 d_k + 4 n m d_k,
+    which is O(n^2 d_k + n m d_k), and C_layer = h C_head = 2 n^2 m + 4 n m^2, whatever h is. Where
+    keys come from r other tokens, n r pairs take the place of n^2; a batch multiplies all but the
+    parameters.
+
+    Source: Vaswani et al. 2017, section 3.2.2 and table 1; shared keys Shazeer 2019; what a fused
+    kernel keeps Dao et al. 2022.
+
+    >>> few, many = (costs(Sizes(n=128, d_model=768, n_heads=h)) for h in (1, 12))
+    >>> few.layer == many.layer == 2 * 128**2 * 768 + 4 * 128 * 768**2
+    True
+    """
+    m, width = sizes.d_model, sizes.d_head
+    n, read = sizes.batch * sizes.n, sizes.batch * sizes.n_read  # tokens of all texts
+    q_and_o, k_and_v = 2 * sizes.n_heads, 2 * sizes.n_kv_heads  # in heads
+    activations = width * (n * q_and_o + read * k_and_v)
+    projections, rows = m * activations, sizes.n_heads * n
+    products = rows * sizes.n_read * width
+    layer = projections + 2 * products
+    each = sizes.n_layers * sizes.bytes_each
+    return Costs(
+        projections=projections,
+        scores=products,
+        mixing=products,
+        head=layer / sizes.n_heads,
+        layer=layer,
+        total=sizes.n_layers * layer,
+        parameters=sizes.n_layers * m * width * (q_and_o + k_and_v),
+        pattern=each * rows * sizes.n_read,
+        row_sums=sizes.n_layers * 4 * rows,
+        activations=each * activations,
+        cache=each * read * k_and_v * width,
+    )
+
+
+# -- published models ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Published:
+    """A model's published sizes, from which everything else is computed.
+
+    Args:
+        kind: "bert" (token types, a norm behind the embeddings, a pooler) or "gpt2" (a norm at the
+            end). d_ff: width of the MLP. n_ctx: learned positions. source: who published them
+            (GPT-3: in table 2.1).
+    """
+
+    name: str
+    kind: str
+    n_layers: int
+    d_model: int
+    n_heads: int
+    d_ff: int
+    d_vocab: int
+    n_ctx: int
+    source: str
+
+    @property
+    def d_head(self) -> int:
+        """Width of a head: d_model / n_heads."""
+        return self.d_model // self.n_heads
+
+    @property
+    def attention(self) -> int:
+        """Parameters of all W_Q, W_K, W_V, W_O and their biases."""
+        return self.n_layers * 4 * (self.d_model**2 + self.d_model)
+
+    @property
+    def parameters(self) -> int:
+        """All parameters: embeddings, attention, MLPs, norms, and BERT's pooler.
+
+        The prediction head shares the token embedding and is not counted again.
+        """
+        d = self.d_model
+        embedding = (self.d_vocab + self.n_ctx) * d
+        mlp, norms = 2 * d * self.d_ff + self.d_ff + d, 4 * d
+        # BERT: two token types, the norm behind the embeddings, the pooler; GPT-2: the last norm
+        ends = 2 * d + 2 * d + d**2 + d if self.kind == "bert" else 2 * d
+        return embedding + self.attention + self.n_layers * (mlp + norms) + ends
+
+
+_BERT, _GPT2, _GPT3 = "Devlin et al. 2019", "Radford et al. 2019", "Brown et al. 2020"
+PUBLISHED = (
+    Published("BERT-Base", "bert", 12, 768, 12, 3072, 30_522, 512, _BERT),
+    Published("BERT-Large", "bert", 24, 1024, 16, 4096, 30_522, 512, _BERT),
+    Published("GPT-2 Small", "gpt2", 12, 768, 12, 3072, 50_257, 1024, _GPT2),
+    Published("GPT-2 Large", "gpt2", 36, 1280, 20, 5120, 50_257, 1024, _GPT2),
+    Published("GPT-3 175B", "gpt2", 96, 12_288, 96, 49_152, 50_257, 2048, _GPT3),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model in the table; sizes as in `Sizes`, bytes at the table's n.
+
+    Args:
+        attention, parameters: counted; attention None where the family's matrices are not known.
+        pattern, cache: bytes.
+    """
+
+    name: str
+    n_layers: int
+    d_model: int
+    n_heads: int
+    d_head: int
+    attention: int | None
+    parameters: int
+    pattern: int
+    cache: int
+    source: str
+
+
+def rows(n: int, bytes_each: int, model: AttentionModel | None = None) -> list[Row]:
+    """Return the rows of the table: published models, and the loaded one by its own weights.
+
+    Raises:
+        ArgumentError: n or bytes_each outside their range.
+
+    >>> [row.name for row in rows(512, 2)][0]
+    'BERT-Base'
+    """
+    Sizes(n, 1, 1, bytes_each=bytes_each)
+    counted = {given: (given.n_layers, given.attention, given.parameters) for given in PUBLISHED}
+    made = [_row(given, n, bytes_each, *counts) for given, counts in counted.items()]
+    return made if model is None else [*made, _row(model, n, bytes_each, *_counts(model))]
+
+
+def _row(
+    of: Published | AttentionModel,
+    n: int,
+    bytes_each: int,
+    n_layers: int,
+    attention: int | None,
+    parameters: int,
+) -> Row:
+    n_kv_heads = of.n_heads if isinstance(of, Published) else of.n_kv_heads
+    return Row(
+        of.name,
+        n_layers,
+        of.d_model,
+        of.n_heads,
+        of.d_head,
+        attention,
+        parameters,
+        pattern=n_layers * of.n_heads * n**2 * bytes_each,
+        cache=n_layers * 2 * n * n_kv_heads * of.d_head * bytes_each,
+        source=of.source if isinstance(of, Published) else "this checkpoint",
+    )
+
+
+def _counts(model: AttentionModel) -> tuple[int, int | None, int]:
+    """Count layers, parameters of attention, and all parameters of every stack of a model."""
+    try:
+        layers = [
+            model.attention_weights(layer, part)
+            for part in model.parts
+            for layer in range(len(model.layers(part)))
+        ]
+    except (AttentionUnavailableError, NotKeptError):
+        layers = []
+    # Where layers share their weights (ALBERT), those are counted once.
+    apart = {weights.W_O.data_ptr(): weights for weights in layers}.values()
+    given = [getattr(weights, name) for weights in apart for name in MATRICES]
+    attention = sum(part.numel() for part in given if part is not None) if layers else None
+    parameters = sum(part.numel() for part in model.network.parameters())
+    return len(layers) or model.n_layers, attention, parameters

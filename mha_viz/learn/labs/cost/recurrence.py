@@ -1,0 +1,163 @@
+"""Lab 8: attention beside recurrence and convolution: products, and how far two tokens are apart.
+
+Each layer is run on tokens that are tensors of their own, and the graph that autograd keeps for
+its gradients is walked: what depends on what is read off, not assumed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from mha_viz.core.attention.attention import attention
+from mha_viz.errors import ArgumentError
+
+LENGTHS = (2, 4, 8, 16, 32, 64)
+WIDTH, KERNEL = 16, 3
+KINDS = ("attention", "recurrent", "convolution")
+_PRODUCTS = ("MmBackward", "BmmBackward", "AddmmBackward", "BaddbmmBackward")
+Tokens = list[Tensor]  # (1, d) each
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Costs of carrying information from the first token to the last.
+
+    Args:
+        products: of two numbers that are added up, over all tokens and layers.
+        in_turn: matrix products of which each waits for the one before.
+        path: the fewest matrix products on a way from the first token to the last one's output.
+        layers: that were needed: 1, but for a convolution, which sees only its kernel.
+    """
+
+    products: int
+    in_turn: int
+    path: int
+    layers: int
+
+
+def reached(kind: str, n: int, d: int = WIDTH, kernel: int = KERNEL) -> Reached:
+    """Run one kind of layer on n random tokens, and walk from the last output to the first token.
+
+    Args:
+        kind: "attention" (one head, W_Q, W_K, W_V and W_O), "recurrent" (tanh of x W + h U) or
+            "convolution" (causal, dilated, as many layers as it takes to see all tokens).
+        n: tokens, 2 to 256.
+        d: width of a token, 1 to 256.
+        kernel: places of the convolution, 2 or more.
+
+    Raises:
+        ArgumentError: another kind, or sizes outside of that.
+
+    Source: Vaswani et al. 2017, table 1; it leaves out projections and all constants.
+
+    >>> [reached(kind, 27, d=4).path for kind in KINDS]
+    [3, 27, 3]
+    """
+    if kind not in KINDS or not 2 <= n <= 256 or not 1 <= d <= 256 or kernel < 2:
+        raise ArgumentError(
+            f"Take one of {', '.join(KINDS)}, 2 to 256 tokens of width 1 to 256 and a kernel of 2 "
+            f"or more; got {kind!r}, {n}, {d} and {kernel}."
+        )
+    random = torch.Generator().manual_seed(0)
+    tokens = [torch.randn(1, d, generator=random).requires_grad_() for _ in range(n)]
+    layers = _layers(n, kernel) if kind == "convolution" else 1
+    run: dict[str, Callable[[Tokens, Callable[[], Tensor]], Tensor]] = {
+        "attention": _attention,
+        "recurrent": _recurrent,
+        "convolution": partial(_convolution, kernel=kernel, layers=layers),
+    }
+    with torch.enable_grad(), FlopCounterMode(display=False) as counter:
+        last = run[kind](tokens, lambda: torch.randn(d, d, generator=random) / d**0.5)
+    path, in_turn = _walk(last, tokens[0])
+    return Reached(counter.get_total_flops() // 2, in_turn, path, layers)
+
+
+def formula(kind: str, n: int, d: int = WIDTH, kernel: int = KERNEL) -> int:
+    """Return the products that `reached` counts by formula, with projections and constants.
+
+    >>> formula("recurrent", 5, 4)
+    160
+    """
+    return {
+        "attention": 2 * n**2 * d + 4 * n * d**2,
+        "recurrent": 2 * n * d**2,
+        "convolution": _layers(n, kernel) * kernel * n * d**2,
+    }[kind]
+
+
+def _layers(n: int, kernel: int) -> int:
+    """Return the number of dilated layers whose kernel^layers places cover n tokens."""
+    layers = 1
+    while kernel**layers < n:
+        layers += 1
+    return layers
+
+
+def _attention(tokens: Tokens, weights: Callable[[], Tensor]) -> Tensor:
+    W_Q, W_K, W_V, W_O = (weights() for _ in range(4))
+    q, k, v = (torch.cat([x @ W for x in tokens])[None] for W in (W_Q, W_K, W_V))
+    z, _ = attention(q, k, v)
+    return torch.cat([row[None] @ W_O for row in z[0]])[-1]
+
+
+def _recurrent(tokens: Tokens, weights: Callable[[], Tensor]) -> Tensor:
+    W, U = weights(), weights()
+    state = torch.zeros_like(tokens[0])
+    for x in tokens:
+        state = (x @ W + state @ U).tanh()
+    return state
+
+
+def _convolution(tokens: Tokens, weights: Callable[[], Tensor], kernel: int, layers: int) -> Tensor:
+    """Run causal convolutions; zeros before the first token are multiplied like all others."""
+    nothing = torch.zeros_like(tokens[0])
+    for layer in range(layers):
+        W, away = [weights() for _ in range(kernel)], kernel**layer
+
+        def seen(at: int, place: int, row: Tokens = tokens, step: int = away) -> Tensor:
+            return row[at - place * step] if at >= place * step else nothing
+
+        tokens = [
+            torch.stack([seen(i, place) @ W[place] for place in range(kernel)]).sum(0).relu()
+            for i in range(len(tokens))
+        ]
+    return tokens[-1]
+
+
+def _walk(output: Tensor, leaf: Tensor) -> tuple[int, int]:
+    """Count matrix products on the shortest path to the leaf, and on the longest to any leaf."""
+    fewest: dict[Any, float] = {}
+    most: dict[Any, int] = {}
+    for node in _leaves_first(output.grad_fn):
+        inputs = list(_inputs(node))
+        own = int(node.name().startswith(_PRODUCTS))
+        here = 0.0 if getattr(node, "variable", None) is leaf else math.inf
+        fewest[node] = min([here, *(fewest[other] + own for other in inputs)])
+        most[node] = max([0, *(most[other] for other in inputs)]) + own
+    return int(fewest[output.grad_fn]), most[output.grad_fn]
+
+
+def _leaves_first(end: Any) -> Iterator[Any]:
+    """Yield every node of the graph after its inputs; without recursion, for long chains."""
+    seen: set[Any] = set()
+    waiting: list[tuple[Any, bool]] = [(end, False)]
+    while waiting:
+        node, ready = waiting.pop()
+        if ready:
+            yield node
+        elif node not in seen:
+            seen.add(node)
+            waiting.append((node, True))
+            waiting.extend((other, False) for other in _inputs(node))
+
+
+def _inputs(node: Any) -> Sequence[Any]:
+    return [other for other, _ in node.next_functions if other is not None]

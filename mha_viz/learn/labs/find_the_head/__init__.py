@@ -1,0 +1,1 @@
+"""Lab 11: a game of finding heads."""

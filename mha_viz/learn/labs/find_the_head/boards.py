@@ -1,0 +1,268 @@
+"""Lab 11: the tasks that a model and text allow, their boards, links and printed sheets.
+
+What needs the loss is measured on request, with progress and Stop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from urllib.parse import urlencode
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.core.record.visible import visible_everywhere, visible_keys
+from mha_viz.interventions.duration import importance_passes
+from mha_viz.interventions.importance import HeadImportance, head_importance
+from mha_viz.learn.frame.choices import Choices
+from mha_viz.learn.frame.texts import read_texts
+from mha_viz.learn.labs.find_the_head.numbers import (
+    Answer,
+    Board,
+    board_of_pairs,
+    board_of_scores,
+    in_order,
+    labelled,
+    names,
+)
+from mha_viz.learn.labs.find_the_head.tasks import BY_KEY, SPARE, TASKS, Task
+from mha_viz.plots.static import grid_image, head_image
+from mha_viz.plots.worksheet import SheetTask, worksheet
+from mha_viz.ui.explore import drawing
+from mha_viz.ui.intervene import measurements
+from mha_viz.ui.run import heavy, reporting
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import own_address, state, views
+from mha_viz.ui.widgets.exports.exports import safe_name
+from mha_viz.ui.widgets.exports.share_link import show_link
+from mha_viz.ui.widgets.messages import progress, words
+from mha_viz.ui.widgets.messages.messages import continue_on_error
+from mha_viz.web.theme import format_number
+
+TEXTS = read_texts(__package__)
+
+_LOSSES = "find-the-head-losses"
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """Keys of tasks in their order, and the seed of order and hints."""
+
+    tasks: tuple[str, ...]
+    seed: int
+    link: str
+    place: DeltaGenerator  # for what else a teacher needs
+
+
+def exercise(choices: Choices, scene: Scene) -> Exercise:
+    """Draw the tasks that a teacher may choose, and the link that carries them."""
+    missing = {task.key: why for task in TASKS if (why := _missing(scene, task))}
+    usual = [t.key for t in TASKS if t.key not in missing and t.needs != "loss"]
+    asked = choices.get("tasks", "", _read_tasks)
+    chosen = asked.split(",") if asked else usual
+    place = st.expander("For teachers: tasks, link and printed sheets", icon=":material/school:")
+    with place:
+
+        def take(named: list[str]) -> None:
+            picked = [task.key for task in TASKS if task.key in named]
+            choices.set("tasks", "" if picked in ([], usual) else ",".join(picked))
+
+        titles = {key: task.title for key, task in BY_KEY.items()}
+        key, options = choices.key("tasks"), dict(format_func=titles.__getitem__)
+        state.control(
+            key, st.multiselect, "Tasks", list(titles), value=chosen, take=take, **options
+        )
+        seed_help = TEXTS("exercise.seed")
+        seed = choices.number("seed", "Seed", 0, 9_999, 0, width=160, help=seed_help)
+        link = _link(choices.get("tasks", "", _read_tasks), seed)
+        TEXTS.markdown("exercise.link")
+        show_link(link, key=choices.key("link"))
+    for key in chosen:
+        if key in missing:
+            st.caption(f"Left out: {BY_KEY[key].title}. {missing[key]}")
+    tasks = in_order([key for key in chosen if key not in missing], seed)
+    return Exercise(tuple(tasks), seed, link, place)
+
+
+def _read_tasks(raw: str) -> str:
+    keys = raw.split(",") if raw else []
+    if len(set(keys)) != len(keys) or not set(keys) <= set(BY_KEY):
+        raise ValueError
+    return raw
+
+
+def _link(tasks: str, seed: int) -> str:
+    """Return the address of this exercise: model, text, tasks and seed, no chosen heads."""
+    view = replace(state.current(), layer=-1, head=-1, query=-1, key=-1, sort="", only="")
+    more = {"tasks": tasks} if tasks else {}
+    more |= {"seed": str(seed)} if seed else {}
+    return f"{own_address.reached().url}?{urlencode(views.to_params(view) | more)}"
+
+
+def _missing(scene: Scene, task: Task) -> str:
+    """Return why a task cannot be set here; "" where it can."""
+    record = scene.record
+    if task.needs != "pattern":
+        return ""
+    scores = reporting.report(scene, state.current()).scores
+    if task.metric in scores and bool(scores[task.metric].isfinite().any()):
+        return ""
+    if record.is_cross:
+        return TEXTS("missing.cross")
+    if task.key == "next" and record.causal:
+        return TEXTS("missing.next")
+    return TEXTS("missing.duplicate" if task.key == "duplicate" else "missing.other")
+
+
+def notes(scene: Scene, task: Task) -> list[str]:
+    """Return hints to show above a task."""
+    if task.key == "induction" and "duplicate_token" not in scene.facts:
+        return [TEXTS("induction.note")]
+    return []
+
+
+def board(scene: Scene, key: str) -> Board | None:
+    """Return the board of a task; None where nothing is known (yet)."""
+    task = BY_KEY[key]
+    if task.needs == "loss":
+        return _board_of_loss(scene, task)
+
+    def make() -> Board | None:
+        if task.needs == "pairs":
+            distance = reporting.likeness(scene, task.metric)
+            return board_of_pairs(task, distance, scene.record.n_heads)
+        report = reporting.report(scene, state.current())
+        return board_of_scores(task, report.scores[task.metric], labelled(task, report.labels))
+
+    view, n = state.current(), scene.head_count
+    asked = (view.model, view.device, view.dtype) in st.session_state.get("random_wanted", ())
+    size = 200 * (n * n // 2 if task.needs == "pairs" else n)
+    return reporting.cached(scene, "task", key, asked, make=make, size=size)
+
+
+def _board_of_loss(scene: Scene, task: Task) -> Board | None:
+    found = _known(scene)
+    if found is None:
+        return None
+    change = found.mean if task.highest else found.mean.abs()
+    passing = ((change > SPARE) == task.highest).nonzero().tolist()
+    return board_of_scores(task, change, [(layer, head) for layer, head in passing])
+
+
+def title(task: Task) -> str:
+    """Return the name of a task's numbers."""
+    if task.needs == "loss":
+        return "change of the loss (nats per token)" if not task.highest else "rise of the loss"
+    return METRICS[task.metric].title.lower()
+
+
+def verdict(board: Board, answer: Answer) -> str:
+    """Describe an answer: its rank, its value, and if it counts."""
+    if not answer:
+        return "No head does, indeed." if not board.passing else "Some head does."
+    rank, total = board.rank(answer), len(board.values)
+    of = f"rank {rank} of {total}, value {format_number(board.values[answer])}"
+    if answer in board.passing:
+        return f"{names(answer)}: {of}." + " It counts." * (len(answer) == 1)
+    return f"{names(answer)}: {of}." + " No head counts here." * (not board.passing)
+
+
+def measure_loss(scene: Scene, tasks: tuple[str, ...]) -> bool:
+    """Draw the button for tasks that need the loss; return True if the game can begin."""
+    if not any(BY_KEY[key].needs == "loss" for key in tasks) or _known(scene) is not None:
+        return True
+    with continue_on_error():
+        _measure(scene)
+    return any(BY_KEY[key].needs != "loss" for key in tasks)
+
+
+def _measure(scene: Scene) -> None:
+    st.caption(TEXTS("measure.text") + TEXTS("measure.pair") * bool(scene.record.text_pair))
+    icon, key = ":material/play_arrow:", "find-the-head-measure"
+    if not st.button("Switch every head off", icon=icon, key=key, type="primary"):
+        return
+    checkpoint, text = state.current().checkpoint, scene.record.text
+    model = drawing.load_model(state.current())
+    work = heavy.work(
+        partial(head_importance, heavy.model_of(checkpoint), text, "ablation"),
+        (checkpoint, text),
+        measurements.seconds(checkpoint, model, [text], importance_passes(model, "ablation")),
+    )
+    found = progress.done(work, "find-the-head-stop", "Measuring …", progress.of_total)
+    st.session_state.setdefault(_LOSSES, {})[scene.key] = found
+    st.rerun()
+
+
+def _known(scene: Scene) -> HeadImportance | None:
+    found = st.session_state.get(_LOSSES, {}).get(scene.key)
+    return found if isinstance(found, HeadImportance) else None
+
+
+def downloads(scene: Scene, asked: Exercise, found: dict[str, Board]) -> None:
+    """Draw the download buttons of the sheet for pupils and of the one with answers."""
+    unseen = [one.task.title for one in found.values() if not one.task.on_paper]
+    found = {key: one for key, one in found.items() if one.task.on_paper}
+    if unseen:
+        asked.place.caption(f"Not on the sheets, because no picture shows it: {', '.join(unseen)}.")
+    if not found:
+        return
+    file = safe_name(scene.record.model, "model")
+    with asked.place, st.container(horizontal=True):
+        for label, answers in (("Sheet for pupils", False), ("Answers for teachers", True)):
+            st.download_button(
+                label,
+                partial(sheet, scene, asked.link, found, answers),
+                f"find-the-head_{file}{'_answers' * answers}.html",
+                "text/html",
+                key=f"find-the-head-sheet-{answers:d}",
+                on_click="ignore",
+                icon=":material/print:",
+            )
+
+
+def sheet(scene: Scene, link: str, found: dict[str, Board], answers: bool) -> str:
+    """Return the printable exercise, HTML. Runs outside of the page: reads only its arguments."""
+    record = scene.record
+    about = [TEXTS("sheet.model", record=record)]
+    about.append(f"Text: {record.text}" + f" | {record.text_pair}" * bool(record.text_pair))
+    about.append(TEXTS("sheet.text"))
+    if answers:
+        about.append(f"Link: {link}")
+    tasks = []
+    for one in found.values():
+        shown = (_lines(one), _picture(scene, one)) if answers else ((), None)
+        tasks.append(SheetTask(one.task.title, one.task.ask, one.task.rule, *shown))
+    return worksheet(
+        "Find the head: answers" if answers else "Find the head",
+        about,
+        tasks,
+        tokens=record.key_labels,
+        grid=grid_image(record.pattern.numpy(), visible=visible_everywhere(record)),
+        answers=answers,
+    )
+
+
+def _lines(one: Board) -> tuple[str, ...]:
+    """Return the answer, and the next best."""
+    first = f"{names(one.best)}: {title(one.task)} {format_number(one.values[one.best])}"
+    lead = "Answer: " if one.passing else "No head does. The nearest: "
+    next_best = "; ".join(f"{names(a)} {format_number(one.values[a])}" for a in one.ranking[1:4])
+    lines = [f"{lead}{first}.", f"Next: {next_best}." if next_best else ""]
+    if one.task.label:
+        label = LABELS[one.task.label]
+        lines.append(f"{len(one.passing)} of {len(one.values)} heads count as “{label.title}”.")
+    return tuple(line for line in lines if line)
+
+
+def _picture(scene: Scene, one: Board) -> bytes:
+    record, head = scene.record, one.best[0]
+    return head_image(
+        record.head(*head).numpy(),
+        record.labels,
+        record.key_labels,
+        title=names((head,)),
+        caption=words.settings(scene),
+        visible=visible_keys(record, head[0]),
+    )

@@ -1,0 +1,262 @@
+"""The page of lab 11: the game, and links and sheets for teachers.
+
+The address says which tasks on which text; answers stay in the session, out of any link.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame.choices import Choices
+from mha_viz.learn.frame.texts import read_texts
+from mha_viz.learn.labs.find_the_head import boards
+from mha_viz.learn.labs.find_the_head.numbers import (
+    HINT_COST,
+    Answer,
+    Board,
+    Head,
+    hints,
+    names,
+    points,
+)
+from mha_viz.ui.run import memory, reporting
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets.components.head_grid import head_grid
+from mha_viz.ui.widgets.controls import picking
+from mha_viz.ui.widgets.messages import words
+from mha_viz.web.payload import grid_payload
+from mha_viz.web.theme import format_number
+
+TEXTS = read_texts(__package__)
+
+_GAMES = 8  # that a session remembers
+
+
+@dataclass
+class Game:
+    """Progress with the tasks of one model, text and seed."""
+
+    place: int = 0
+    answers: dict[str, Answer] = field(default_factory=dict)
+    hints: dict[str, int] = field(default_factory=dict)
+    chosen: dict[str, list[Head]] = field(default_factory=dict)  # the last one is the newest
+
+
+def draw(choices: Choices) -> None:
+    """Draw the exercise, then the game as a fragment of its own."""
+    scene = picking.picked()
+    if scene.head_count == 1:
+        st.info(TEXTS("nothing.one_head"))
+        choices.publish()
+        return
+    exercise = boards.exercise(choices, scene)
+    # Outside of the fragment: a button in one does not end its run, and Stop must.
+    ready = boards.measure_loss(scene, exercise.tasks)
+    found = {key: board for key in exercise.tasks if (board := boards.board(scene, key))}
+    boards.downloads(scene, exercise, found)
+    if ready:
+        TEXTS.step("rules", hint_cost=HINT_COST)
+        _predict(choices, scene)
+        _play(choices, scene, found, exercise.seed)
+    choices.publish()
+
+
+def _predict(choices: Choices, scene: Scene) -> None:
+    labels = reporting.report(scene, state.current()).labels
+    fixed = {"previous_token", "next_token", "self", "first_token"}
+    count = sum(any(f.label.key in fixed for f in held) for row in labels for held in row)
+    share = count / scene.head_count
+    right = 0 if share < 0.1 else 1 if share <= 0.5 else 2
+    TEXTS.predict(choices, "places", right=right, count=count, scene=scene)
+
+
+@frame.part
+def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) -> None:
+    if not found:
+        st.info(TEXTS("nothing.no_task"))
+        return
+    game, keys = _game(choices, scene, seed), list(found)
+    game.place = min(game.place, len(keys) - 1)
+    board = found[keys[game.place]]
+    chosen = game.chosen.setdefault(board.task.key, list(board.start))
+    _progress(game, found)
+    st.header(f"Task {game.place + 1} of {len(keys)}: {board.task.title}", anchor=False)
+    st.markdown(board.task.ask)
+    st.caption(board.task.rule)
+    for note in boards.notes(scene, board.task):
+        st.caption(f":material/info: {note}")
+    _grid(choices, scene, chosen)
+    if board.task.key in game.answers:
+        _result(choices, scene, game, board)
+    else:
+        _answer(choices, scene, game, board, seed)
+    _onward(choices, game, keys)
+    if all(key in game.answers for key in keys):
+        _total(game, found)
+
+
+def _game(choices: Choices, scene: Scene, seed: int) -> Game:
+    games: dict[Any, Game] = st.session_state.setdefault(choices.key("games"), {})
+    key = (scene.key, seed)
+    if key not in games:
+        games[key] = Game()
+        for old in list(games)[:-_GAMES]:
+            del games[old]
+    return games[key]
+
+
+def _scores(game: Game, found: dict[str, Board]) -> dict[str, int]:
+    """Return the points of the tasks that are answered."""
+    return {
+        key: points(board, game.answers[key], game.hints.get(key, 0))
+        for key, board in found.items()
+        if key in game.answers
+    }
+
+
+def _progress(game: Game, found: dict[str, Board]) -> None:
+    scores = _scores(game, found)
+    points = words.count(sum(scores.values()), "point") + f" of {100 * len(scores)}" * bool(scores)
+    answered = f"{len(scores)} of {len(found)} tasks answered"
+    st.progress(len(scores) / len(found), f"{answered} · {points}")
+
+
+def _grid(choices: Choices, scene: Scene, chosen: list[Head]) -> None:
+    """Draw all heads, without their scores; a click chooses one."""
+    record = scene.record
+    payload = memory.cache().get((scene.key, "game"), lambda: grid_payload(record), len)
+
+    def take(head: Head) -> None:
+        if head != chosen[-1]:
+            chosen[:] = [*chosen[1:], head]
+
+    head_grid(payload, selected=chosen[-1], key=choices.key("grid"), on_select=take)
+
+
+def _answer(choices: Choices, scene: Scene, game: Game, board: Board, seed: int) -> None:
+    task, chosen = board.task, game.chosen[board.task.key]
+    with frame.row():
+        for slot in range(task.n_heads):
+            _picker(choices, scene, chosen, slot, f" {slot + 1}" * (task.n_heads > 1))
+    answer: Answer = tuple(sorted(chosen))
+    allowed = answer in board.values
+    used, all_hints = game.hints.get(task.key, 0), hints(board, seed)
+
+    @guarded
+    def take(given: Answer) -> None:
+        game.answers[task.key] = given
+
+    @guarded
+    def hint() -> None:
+        game.hints[task.key] = min(game.hints.get(task.key, 0) + 1, len(all_hints))
+
+    with st.container(horizontal=True):
+        label, key = f"Answer: {names(answer)}", choices.key("answer")
+        given = (answer,)
+        st.button(label, key=key, type="primary", on_click=take, args=given, disabled=not allowed)
+        if task.may_be_nobody:
+            st.button("No head does", key=choices.key("nobody"), on_click=take, args=((),))
+        label, key, spent = f"Hint (−{HINT_COST})", choices.key("hint"), used == len(all_hints)
+        st.button(label, icon=":material/lightbulb:", key=key, on_click=hint, disabled=spent)
+    if not allowed:
+        TEXTS.caption("nothing.one_pair" if task.n_heads == 2 else "nothing.no_score")
+    for number, text in enumerate(all_hints[:used], 1):
+        st.info(f"**Hint {number}.** {text}", icon=":material/lightbulb:")
+    _pictures(choices, scene, [(names((head,)), head) for head in answer])
+
+
+def _picker(choices: Choices, scene: Scene, chosen: list[Head], slot: int, which: str) -> None:
+    """Draw menus of layer and head of one chosen head."""
+    sizes = (("Layer", "L", scene.record.n_layers), ("Head", "H", scene.record.n_heads))
+    for axis, (label, letter, size) in enumerate(sizes):
+        key = choices.key(f"{label.lower()}-{slot}")
+
+        def take(number: int, axis: int = axis) -> None:
+            layer, head = chosen[slot]
+            chosen[slot] = (layer, number) if axis else (number, head)
+
+        value, look = chosen[slot][axis], dict(width=95, format_func=f"{letter}{{}}".format)
+        numbers, title = list(range(size)), f"{label}{which}"
+        state.control(key, st.selectbox, title, numbers, value=value, take=take, **look)
+
+
+def _pictures(choices: Choices, scene: Scene, titled: list[tuple[str, Head]]) -> None:
+    """Draw heatmaps of one or two heads, side by side where there is room."""
+    columns = st.columns(2) if len(titled) > 1 else [st.container()]
+    for place, (column, (title, head)) in enumerate(zip(columns * 2, titled, strict=False)):
+        with column:
+            charts.head_picture(choices.key(f"picture-{place}"), scene.record, head, title)
+
+
+def _result(choices: Choices, scene: Scene, game: Game, board: Board) -> None:
+    """Draw points, both values, and both pictures."""
+    answer, used = game.answers[board.task.key], game.hints.get(board.task.key, 0)
+    got = points(board, answer, used)
+    kind = st.success if got >= 50 else st.warning
+    less = f" {words.count(used, 'hint')} cost {HINT_COST * used}." * bool(used)
+    earned = words.count(got, "point")
+    kind(f"**{earned}.** {boards.verdict(board, answer)}{less}", icon=":material/flag:")
+    st.markdown(_truth(scene, board))
+    best = board.best
+    if board.task.n_heads == 2:
+        titled = [(f"Best: {names((head,))}", head) for head in best]
+    elif not answer or answer == best:
+        titled = [(f"{'Nearest' if not board.passing else 'Best'}: {names(best)}", best[0])]
+    else:
+        titled = [(f"Yours: {names(answer)}", answer[0]), (f"Best: {names(best)}", best[0])]
+    _pictures(choices, scene, titled)
+
+
+def _truth(scene: Scene, board: Board) -> str:
+    """Describe the best answer and its value beside untrained baselines."""
+    metric, best = boards.title(board.task), board.best
+    lead = "The best is" if board.passing else "No head does. The nearest is"
+    text = f"{lead} **{names(best)}** with {metric} {format_number(board.values[best])}."
+    if board.task.may_be_nobody:
+        text += f" {len(board.passing)} of {len(board.values)} heads count."
+    if board.task.label:
+        baseline = reporting.report(scene, state.current()).baselines.get(board.task.metric)
+        known = words.baseline_values(baseline)
+        known.pop(words.BASELINE_NAMES["offset"], None)  # no label is measured against that
+        if known:
+            each = ", ".join(f"{name} {format_number(value)}" for name, value in known.items())
+            text += f" Heads that have learned nothing: {each}."
+    return text
+
+
+def _onward(choices: Choices, game: Game, keys: list[str]) -> None:
+    @guarded
+    def go(step: int) -> None:
+        game.place = (game.place + step) % len(keys)
+
+    @guarded
+    def restart() -> None:
+        game.place, game.answers, game.hints, game.chosen = 0, {}, {}, {}
+
+    ways = ("Previous task", "back", -1), ("Next task", "forward", 1)
+    with st.container(horizontal=True):
+        for label, way, step in ways if len(keys) > 1 else ():
+            icon, key = f":material/arrow_{way}:", choices.key("next" if step > 0 else "back")
+            st.button(label, icon=icon, key=key, on_click=go, args=(step,))
+        icon, begun = ":material/restart_alt:", bool(game.answers or game.hints)
+        key = choices.key("restart")
+        st.button("Start over", icon=icon, key=key, on_click=restart, disabled=not begun)
+
+
+def _total(game: Game, found: dict[str, Board]) -> None:
+    scores = _scores(game, found)
+    st.header(f"Total: {sum(scores.values())} of {100 * len(scores)} points", anchor=False)
+    rows = []
+    for key, board in found.items():
+        right = names(board.best if board.passing else ())
+        hints_used = game.hints.get(key, 0)
+        rows.append((board.task.title, names(game.answers[key]), right, hints_used, scores[key]))
+    table = pd.DataFrame(rows, columns=["Task", "Your answer", "Right", "Hints", "Points"])
+    st.dataframe(table, hide_index=True, width="stretch")

@@ -1,0 +1,183 @@
+"""Lab 9's gradients and loss: one step, the rate of decay, curvature, and a plane of the loss."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+from torch import Tensor
+
+from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame.choices import Choices
+from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.texts import read_texts
+from mha_viz.learn.labs.how_heads_learn import gradient_descent as lab
+from mha_viz.learn.labs.how_heads_learn import loss_landscape
+from mha_viz.learn.labs.how_heads_learn.numbers import HEADS, N_LAYERS, PERIODS, WARMUP, Film
+from mha_viz.plots.curves import landscape
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.web.labels import head_name
+from mha_viz.web.theme import format_number
+
+TEXTS = read_texts(__package__)
+
+PLANES = {"path": "Along the path of training", "random": "At random"}
+VERDICTS = TEXTS.labels("curvature.verdicts")
+ROUNDING = 1e-6  # of float32, in weights that are hardly larger than 1
+START = 0.0  # the moment at which a step is taken apart: gradients are large there
+
+
+@frame.part
+def one_step(choices: Choices, found: Film, optimizer: str) -> None:
+    """Draw one step of a weight, and the chain rule of its gradient."""
+    TEXTS.step("one-step")
+    with frame.row():
+        moment = choices.amount("at", "The step: 0 is the first, 1 the last", 0.0, 1.0, START)
+        head = 0
+        if found.n_heads > 1:
+            label, end = f"Head of layer {N_LAYERS - 1}", found.n_heads - 1
+            head = choices.place("which", label, 0, end, 0, most=max(HEADS) - 1, width=170)
+    number = round(moment * (len(found.snapshots) - 1))
+    row = found.steps.index(found.snapshots[number])
+    st.markdown(_arithmetic(found, row, head, optimizer))
+    _chain(choices, found, number, head)
+    choices.publish()
+
+
+def _arithmetic(found: Film, row: int, head: int, optimizer: str) -> str:
+    """Write the update of one weight with all its digits, and the deviation of all weights."""
+    before, gradient, after = found.entry[row][-1, head].double().tolist()
+    rate, off = found.rates[row], found.off_rule[row]
+    verdict = "rounding" if off <= ROUNDING else optimizer
+    return TEXTS(
+        "arithmetic.text",
+        step=found.steps[row],
+        head=head_name(N_LAYERS - 1, head),
+        weights=(before, before - rate * gradient, after),
+        rate=rate,
+        gradient=gradient,
+        count=found.weights[0].numel(),
+        off=format_number(off),
+        verdict=TEXTS(f"arithmetic.{verdict}", warmup=WARMUP),
+    )
+
+
+def _chain(choices: Choices, found: Film, number: int, head: int) -> None:
+    chain = lab.chain_rule(found.n_heads, found.weights[number], found.ids, PERIODS[1], head)
+    TEXTS.markdown("chain.text", step=found.snapshots[number])
+    st.markdown("\n".join(map(_link, chain.factors)))
+    row, column = place = _largest(chain.gradient)
+    factors = chain.tokens[:, row], chain.factors[-2].value[:, column]
+    terms = factors[0] * factors[1]
+    query = int(terms.abs().argmax())
+    numbers = [*(part[query] for part in (*factors, terms)), terms.sum()]
+    shown = [format_number(number) for number in numbers]
+    shown.append(format_number(chain.difference))
+    TEXTS.markdown("chain.largest", place=place, query=query, numbers=shown, count=len(terms))
+
+
+def _link(factor: lab.Factor) -> str:
+    """Write a factor with its shape and its numbers as an item of a list, for narrow screens."""
+    place = _largest(factor.value)
+    norm, largest = format_number(factor.value.norm()), format_number(factor.value[place])
+    return TEXTS("chain.link", factor=factor, norm=norm, largest=largest, place=place)
+
+
+def _largest(values: Tensor) -> tuple[int, int]:
+    """Return row and column of the entry that is the farthest from 0."""
+    return divmod(int(values.abs().argmax()), values.shape[1])
+
+
+@frame.part
+def rate(choices: Choices, found: Film, optimizer: str, settings: str) -> None:
+    """Draw the running mean of the squared gradient against C / sqrt(t)."""
+    TEXTS.step("rate")
+    bound = lab.bound(found.steps, found.squared)
+    if bound is None:
+        TEXTS.markdown("rate.verdict.unknown")
+        return
+    run = TEXTS(f"rate.verdict.{optimizer}", warmup=WARMUP)
+    verdict = TEXTS(f"rate.verdict.{'holds' if bound.holds else 'fails'}", bound=bound)
+    factor = format_number(bound.factor)
+    TEXTS.markdown("rate.verdict.text", run=run, factor=factor, verdict=verdict)
+    lines = {"running mean of ‖∇L‖²": bound.mean, "C/√t": bound.line}
+    single = [norm**2 for norm in found.gradient]
+    charts.lines(
+        choices.key("rate-figure"),
+        {name: (bound.steps, line) for name, line in lines.items()}
+        | {"‖gradient of 32 texts‖²": (bound.steps, single)},
+        x_axis="log",
+        y_axis="log",
+        moments={"formed": found.formed + 1.0} if found.formed else {},
+        table={"t": bound.steps, **lines, "of 32 texts": single},
+        **TEXTS.lines("rate-figure", settings=settings, first=lab.FIRST),
+    )
+
+
+def curvature(choices: Choices, found: Film, settings: tuple[object, ...]) -> None:
+    """Draw the ends of the Hessian's spectrum, behind a button: they take a while."""
+    TEXTS.step("curvature")
+    TEXTS.predict(choices, "saddle")
+    curved = trained(
+        choices,
+        settings,
+        loss_landscape.N_PRODUCTS,
+        partial(loss_landscape.curvature, found.n_heads, found.weights[-1]),
+        name="curvature",
+        label="Measure the curvature",
+    )
+    if curved is None:
+        return
+    lines = ["| | λ, by Lanczos | can be off by | by the loss itself |", "|---" * 4 + "|"]
+    rows = ("largest", curved.largest), ("smallest", curved.smallest)
+    for (name, value), off, seen in zip(rows, curved.unsure, curved.measured, strict=True):
+        numbers = " | ".join(format_number(number) for number in (value, off, seen))
+        lines.append(f"| {name} eigenvalue | {numbers} |")
+    st.markdown("\n".join(lines))
+    gradient, loss = format_number(curved.gradient), format_number(curved.loss)
+    verdict = VERDICTS[curved.verdict]
+    TEXTS.markdown("curvature.found.text", verdict=verdict, gradient=gradient, loss=loss)
+    TEXTS.caption("curvature.found.caption", lab=loss_landscape)
+
+
+def plane(choices: Choices, found: Film, settings: tuple[object, ...], about: str) -> None:
+    """Draw the loss on a plane, behind a button."""
+    TEXTS.step("plane", count=found.weights[0].numel())
+    kind = choices.segments("plane", "The plane", PLANES, "path")
+    choices.publish()
+    seen = trained(
+        choices,
+        (*settings, kind),
+        loss_landscape.SIDE**2,
+        partial(loss_landscape.plane, found.n_heads, found.weights, kind),
+        name="landscape",
+        label="Measure the plane",
+    )
+    if seen is None:
+        return
+    title = f"Loss, {PLANES[kind].lower()}"
+    figures.show(
+        landscape(
+            seen.x,
+            seen.y,
+            seen.loss,
+            seen.path,
+            found.snapshots,
+            title=title,
+            x_title="first direction",
+            y_title="second direction",
+            note=TEXTS("landscape.note"),
+            dark=look.dark(),
+        ),
+        key=choices.key("landscape-figure"),
+        table=pd.DataFrame(
+            {
+                "first direction": seen.x.repeat(len(seen.y)),
+                "second direction": seen.y.repeat_interleave(len(seen.x)),
+                "loss": seen.loss.flatten(),
+            }
+        ),
+        **TEXTS.figure("landscape-figure", title=title, about=about, share=seen.share),
+    )

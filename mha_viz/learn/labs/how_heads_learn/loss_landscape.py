@@ -1,0 +1,245 @@
+"""Lab 9's trained model: the ends of the Hessian's spectrum, and a plane of the loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.errors import ArgumentError
+from mha_viz.learn.labs.how_heads_learn.numbers import (
+    PERIODS,
+    Texts,
+    TinyTransformer,
+    by_name,
+    loss_of,
+    repeated,
+    restored,
+)
+
+N_TEXTS = 32  # on which the loss is taken: the same for all weights, none of them trained on
+N_PRODUCTS = 30  # Hessian-vector products: the ends of the spectrum are found soon
+SIDE = 17  # points of the plane along each axis
+KINDS = ("path", "random")
+FLAT = 1e-3  # curvature below this share of the largest is level
+_MARGIN = 0.2  # of the path's extent, that the plane shows around it
+_NUDGE = 1e-4  # length of the step by which the loss itself tells a curvature
+
+
+def texts(seed: int = 0) -> Texts:
+    """Return the texts on which the loss is taken."""
+    return repeated(N_TEXTS, PERIODS, torch.Generator().manual_seed(2**33 + seed))
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """The largest and the smallest eigenvalue of the Hessian of the loss.
+
+    Args:
+        largest: the largest eigenvalue. smallest: the smallest; below 0 the loss curves down there.
+        unsure: by how much each of the two can be off, in their order.
+        measured: the loss's own second difference along the two eigenvectors, in their order.
+        gradient: ||grad L||, 0 at a minimum and at a saddle point.
+        loss: nats.
+    """
+
+    largest: float
+    smallest: float
+    unsure: tuple[float, float]
+    measured: tuple[float, float]
+    gradient: float
+    loss: float
+
+    @property
+    def verdict(self) -> str:
+        """ "down": some direction curves down for sure; "up": none does; "level": too near to 0."""
+        level = FLAT * self.largest + self.unsure[1]
+        if self.smallest < -level:
+            return "down"
+        return "up" if self.smallest > level else "level"
+
+
+def curvature(
+    n_heads: int,
+    weights: Float[Tensor, " weight"],
+    on_step: Callable[[int], None] | None = None,
+    n_products: int = N_PRODUCTS,
+) -> Curvature:
+    """Compute both ends of the Hessian's spectrum by Lanczos, in double precision.
+
+    `weights` are those of a film; `on_step` gets the number of Hessian-vector products done.
+
+    Source: Pearlmutter 1994 for the products; Lanczos 1950, with every vector made orthogonal to
+    all before it; Ghorbani, Krishnan and Xiao 2019 for Hessians of networks.
+    """
+    if n_products < 2:
+        raise ArgumentError(f"2 Hessian-vector products are the least, got {n_products}.")
+    model = restored(n_heads, weights.double())
+    given, own = texts(), list(model.parameters())
+    loss = loss_of(model, given)[0]
+    gradient = _joined(torch.autograd.grad(loss, own, create_graph=True))
+
+    def product(vector: Tensor) -> Tensor:
+        return _joined(torch.autograd.grad(gradient @ vector, own, retain_graph=True))
+
+    random = torch.Generator().manual_seed(0)
+    start = torch.randn(len(weights), generator=random, dtype=torch.float64)
+    values, vectors, unsure = lanczos(product, start, n_products, on_step)
+
+    def nudged(step: Tensor) -> float:
+        with torch.no_grad():
+            return float(loss_of(restored(n_heads, weights.double() + step), given)[0])
+
+    here = float(loss.detach())
+    measured = [(nudged(_NUDGE * v) - 2 * here + nudged(-_NUDGE * v)) / _NUDGE**2 for v in vectors]
+    slope = float(gradient.detach().norm())
+    return Curvature(values[0], values[1], unsure, (measured[0], measured[1]), slope, here)
+
+
+def lanczos(
+    product: Callable[[Tensor], Tensor],
+    start: Float[Tensor, " weight"],
+    n_products: int,
+    on_step: Callable[[int], None] | None = None,
+) -> tuple[tuple[float, float], tuple[Tensor, Tensor], tuple[float, float]]:
+    """Compute the extreme eigenvalues of a symmetric matrix given by its product with a vector.
+
+    Returns:
+        The largest and the smallest value, their vectors of length 1, and ||H v - value v|| of
+        each: some eigenvalue lies within that distance.
+
+    >>> matrix = torch.diag(torch.tensor([5.0, 1.0, -2.0], dtype=torch.float64))
+    >>> values, *_ = lanczos(matrix.mv, torch.ones(3, dtype=torch.float64), 3)
+    >>> [round(value, 6) for value in values]
+    [5.0, -2.0]
+    """
+    basis = [start / start.norm()]
+    images: list[Tensor] = []
+    for done in range(1, min(n_products, len(start)) + 1):
+        images.append(product(basis[-1]))
+        if on_step is not None:
+            on_step(done)
+        rest, known = images[-1], torch.stack(basis)
+        for _ in range(2):  # once leaves rounding behind, which grows
+            rest = rest - known.T @ (known @ rest)
+        if float(rest.norm()) <= 1e-10 * float(images[-1].norm()) or done == n_products:
+            break  # all that the start has of the matrix has been seen
+        basis.append(rest / rest.norm())
+    known, seen = torch.stack(basis[: len(images)]), torch.stack(images)
+    small = known @ seen.T
+    values, inner = torch.linalg.eigh((small + small.T) / 2)
+    ends = [(float(values[i]), inner[:, i]) for i in (-1, 0)]
+    (high, u), (low, v) = ends
+    vectors = (u @ known, v @ known)
+    off = [float((part @ seen - value * (part @ known)).norm()) for value, part in ends]
+    return (high, low), vectors, (off[0], off[1])
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    return torch.cat([part.flatten() for part in parts])
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The loss on a plane through the weights at the end of training.
+
+    Args:
+        x, y: (point,), how far along the two directions; the end of training is 0, 0.
+        loss: (y, x), nats.
+        path: (snapshot, 2), where the weights of each snapshot come to lie in the plane.
+        share: how much of the path's extent lies in the plane, in [0, 1].
+    """
+
+    x: Tensor
+    y: Tensor
+    loss: Tensor
+    path: Tensor
+    share: float
+
+
+def plane(
+    n_heads: int,
+    weights: Sequence[Float[Tensor, " weight"]],
+    kind: str = "path",
+    on_step: Callable[[int], None] | None = None,
+    side: int = SIDE,
+    seed: int = 0,
+) -> Plane:
+    """Compute the loss on a plane through the last of these weights, and the path to it.
+
+    "path": the two directions in which the weights have moved most (principal components of their
+    distance from the end). "random": two random directions, each column as long as the column of
+    weights that it moves, so that planes of different networks can be compared.
+
+    Args:
+        n_heads: in each layer.
+        weights: along the training, 3 at least; the last are those of the trained model.
+        kind: "path" or "random".
+        on_step: called with the number of points done.
+        side: points along each axis at most; odd, and 3 at least.
+        seed: of the random directions.
+
+    Source: Li, Xu, Taylor, Studer and Goldstein 2018, "Visualizing the Loss Landscape of Neural
+    Nets", sections 4 (filter normalisation) and 7 (paths).
+    """
+    if kind not in KINDS or len(weights) < 3:
+        raise ArgumentError(f"a plane is one of {KINDS}, and needs 3 weights; got {kind!r}.")
+    end = weights[-1].double()
+    moved = torch.stack([w.double() - end for w in weights])
+    across = _principal(moved) if kind == "path" else _random(n_heads, end, seed)
+    path = torch.linalg.lstsq(across.T, moved.T).solution.T
+    x, y = (_axis(path[:, i], kind, side) for i in (0, 1))
+    given, values = texts(), torch.empty(len(y), len(x), dtype=torch.float64)
+    for row, down in enumerate(y):
+        for column, right in enumerate(x):
+            point = (end + right * across[0] + down * across[1]).float()
+            with torch.no_grad():
+                values[row, column] = loss_of(restored(n_heads, point), given)[0]
+            if on_step is not None:
+                on_step(row * len(x) + column + 1)
+    seen = float((path @ across).square().sum() / moved.square().sum().clamp(min=1e-300))
+    return Plane(x, y, values, path, min(seen, 1.0))
+
+
+def _principal(moved: Float[Tensor, "snapshot weight"]) -> Float[Tensor, "2 weight"]:
+    """Return the two directions of length 1 that hold most of the path."""
+    # the small Gram matrix has the same components, and far fewer rows than there are weights
+    values, inner = torch.linalg.eigh(moved @ moved.T)
+    return (inner[:, -2:].flip(-1).T @ moved) / values[-2:].flip(-1).sqrt()[:, None]
+
+
+def _random(n_heads: int, end: Tensor, seed: int) -> Float[Tensor, "2 weight"]:
+    """Draw two random directions, filter by filter as long as the weights."""
+    random = torch.Generator().manual_seed(seed)
+    model = TinyTransformer(n_heads, torch.Generator())
+    made = []
+    for _ in range(2):
+        drawn = torch.randn(len(end), generator=random, dtype=torch.float64)
+        parts = zip(by_name(model, drawn).items(), by_name(model, end).values(), strict=True)
+        made.append(_joined([_as_long(name, part, w) for (name, part), w in parts]))
+    return torch.stack(made)
+
+
+def _as_long(name: str, drawn: Tensor, weight: Tensor) -> Tensor:
+    """Scale each filter of `drawn` to the norm of that of `weight`.
+
+    A filter is what makes one number: a column of a matrix, and a row of an embedding.
+    """
+    axis = -1 if name in ("embed", "position") else -2
+    return drawn * weight.norm(dim=axis, keepdim=True) / drawn.norm(dim=axis, keepdim=True)
+
+
+def _axis(path: Tensor, kind: str, side: int) -> Float[Tensor, " point"]:
+    """Return places along a direction: around the whole path, or from -1 to 1; 0 is one."""
+    if kind == "random":
+        return torch.linspace(-1, 1, side, dtype=torch.float64)
+    low, high = min(0.0, float(path.min())), max(0.0, float(path.max()))
+    room = _MARGIN * (high - low) or 1.0
+    low, high = low - room, high + room
+    between = (high - low) / (side - 2)  # multiples of it, and no more than `side`
+    first, last = math.floor(low / between), math.ceil(high / between)
+    return torch.arange(first, last + 1, dtype=torch.float64) * between

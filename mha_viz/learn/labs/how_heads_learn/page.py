@@ -1,0 +1,188 @@
+"""The page of lab 9: pick, train, and scrub through the film."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from mha_viz.core.metrics import METRICS
+from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame.choices import Choices, among
+from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.motion import play
+from mha_viz.learn.frame.texts import read_texts
+from mha_viz.learn.labs.how_heads_learn import analysis_page
+from mha_viz.learn.labs.how_heads_learn import numbers as lab
+from mha_viz.plots.tiles import head_tiles
+from mha_viz.ui.state import views
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.web.labels import head_name
+from mha_viz.web.theme import format_number
+
+TEXTS = read_texts(__package__)
+
+STEPS = (100, 200, 400, 800, 1600)
+# For each optimiser its name, its learning rates, and the one to begin with.
+OPTIMIZERS = {
+    "adam": ("Adam, with warm-up", (0.001, 0.003, 0.01, 0.03), 0.003),
+    "sgd": ("Plain SGD", (0.01, 0.03, 0.1, 0.3, 1.0), 1.0),
+}
+FRAMES = tuple(round(0.025 * i, 3) for i in range(41))  # of the film when it is played
+KEPT = 2  # films that a session remembers: with the weights of each picture, one is 6 MB
+FULL = 1.0  # where the film is opened: at its end
+# What is drawn over the steps: title, unit, and where it is found in a film.
+CURVES: dict[str, tuple[str, str, Callable[[lab.Film], Any]]] = {
+    "induction": ("Induction score", "mean weight", lambda film: film.scores["induction"]),
+    "previous": ("Previous token", "mean weight", lambda film: film.scores["previous_token"]),
+    "entropy": ("Entropy", "nats", lambda film: film.scores["entropy"]),
+    "gradient": ("Gradient of W_Q", "‖dL/dW_Q‖", lambda film: film.head_gradient),
+    "update": ("Update of W_Q", "‖ΔW_Q‖ / ‖W_Q‖", lambda film: film.update),
+    "loss": ("Loss", "nats", lambda film: film.loss),
+}
+
+
+def draw(choices: Choices) -> None:
+    """Draw the task, the training, its film, and its gradients.
+
+    No fragment as a whole: a button in one does not end the run that it is drawn in.
+    """
+    choices.get("aspect", "induction", among(tuple(CURVES)))  # further down; the link keeps them
+    choices.get("moment", FULL, views.real(0.0, 1.0))
+    choices.get("at", analysis_page.START, views.real(0.0, 1.0))
+    n_heads, n_steps, lr, seed, optimizer = settings = _task(choices)
+    choices.publish()  # training may take a while, and the link is true before it
+    found = trained(
+        choices,
+        settings,
+        n_steps,
+        partial(lab.film, n_heads, n_steps, lr, seed, optimizer=optimizer),
+        keep=KEPT,
+    )
+    if found is None:
+        return
+    about = TEXTS("settings.text", values=settings, optimizer=OPTIMIZERS[optimizer][0])
+    st.markdown(_summary(found))
+    _film(choices, found, about)
+    analysis_page.one_step(choices, found, optimizer)
+    analysis_page.rate(choices, found, optimizer, about)
+    analysis_page.curvature(choices, found, settings)
+    analysis_page.plane(choices, found, settings, about)
+
+
+def _task(choices: Choices) -> tuple[int, int, float, int, str]:
+    TEXTS.step(
+        "task",
+        formula=rf"\begin{{gathered}} \text{{induction score}} = {METRICS['induction'].formula} \\ "
+        r"\text{over the second copy, period } p \end{gathered}",
+        lab=lab,
+    )
+    TEXTS.predict(choices, "layer")
+    TEXTS.predict(choices, "sudden")
+    with frame.row():
+        called = {key: name for key, (name, *_) in OPTIMIZERS.items()}
+        optimizer = choices.segments("optimizer", "Optimiser", called, "adam")
+        _, rates, begin = OPTIMIZERS[optimizer]
+        # What is a small step for one of them is a large one for the other.
+        name = "rate" if optimizer == "adam" else f"{optimizer}-rate"
+        lr = choices.slide(name, "Learning rate", rates, begin, width=170)
+    with frame.row():
+        n_heads = choices.slide("heads", "Heads in each layer", lab.HEADS, 4, width=170)
+        n_steps = choices.slide("steps", "Steps", STEPS, 400, width=170)
+        seed = choices.seed(width=150)
+    return n_heads, n_steps, lr, seed, optimizer
+
+
+def _summary(found: lab.Film) -> str:
+    """Summarize the run from its numbers."""
+    losses = format_number(found.loss[0]), format_number(found.loss[-1])
+    end = TEXTS("summary.end", accuracy=found.accuracy[-1], losses=losses)
+    if found.formed is None:
+        return TEXTS("summary.none", lab=lab, end=end)
+    previous = [float(found.scores["previous_token"][i][0].max()) for i in (0, -1)]
+    score = float(found.scores["induction"][-1].max())
+    best = head_name(*found.best_head)
+    return TEXTS(
+        "summary.formed", found=found, lab=lab, best=best, score=score, previous=previous, end=end
+    )
+
+
+@frame.part
+def _film(choices: Choices, found: lab.Film, settings: str) -> None:
+    st.header("The film", anchor=False)
+    with frame.row():
+        label = "Scrub through it: 0 is the start, 1 the end"
+        moment = choices.amount("moment", label, 0.0, 1.0, FULL, step=0.025)
+        play(choices, "moment", moment, FRAMES, "the film, from its start to its end")
+    number = round(moment * (len(found.snapshots) - 1))
+    _heads(choices, found, number, settings)
+    called = {key: title for key, (title, *_) in CURVES.items()}
+    aspect = choices.segments("aspect", "Over the steps", called, "induction")
+    _curves(choices, found, aspect, found.snapshots[number], settings)
+    choices.publish()
+
+
+def _heads(choices: Choices, found: lab.Film, number: int, settings: str) -> None:
+    patterns, step = found.patterns[number], found.snapshots[number]
+    layers, heads, n, _ = patterns.shape
+    most, keys = patterns.max(-1)
+    figures.show(
+        head_tiles(
+            patterns,
+            title=f"All heads at step {step}",
+            marked=[found.best_head],
+            note=TEXTS("heads-film.note"),
+            dark=look.dark(),
+            visible=np.tri(n, dtype=bool),
+        ),
+        key=choices.key("heads-film"),
+        table=pd.DataFrame(
+            [
+                (head_name(i, j), q, int(keys[i, j, q]), float(most[i, j, q]))
+                for i, j, q in product(range(layers), range(heads), range(n))
+            ],
+            columns=["head", "query", "key with the largest weight", "weight"],
+        ),
+        **TEXTS.figure("heads-figure", step=step, settings=settings, offset=lab.PERIODS[1] - 1),
+    )
+
+
+def _curves(choices: Choices, found: lab.Film, aspect: str, step: int, settings: str) -> None:
+    title, unit, values = CURVES[aspect]
+    series = _series(values(found))
+    moments, end = {}, found.steps[-1]
+    if found.formed is not None:
+        moments["formed"] = float(found.formed)
+    near = found.formed is not None and abs(step - found.formed) < 0.2 * end
+    moments["" if near else "now"] = float(step)  # two names would overlap
+    charts.lines(
+        choices.key("curves"),
+        {name: (found.steps, line) for name, line in series.items()},
+        moments=moments,
+        levels={f"{lab.FORMED:g}": lab.FORMED} if aspect == "induction" else {},
+        y_axis="log" if aspect in ("gradient", "update") else "linear",
+        height=300 + 12 * len(series),
+        more=dict(
+            xaxis=dict(range=[0, 1.08 * end]),  # room for a name beside the last step
+            margin=dict(b=56 + 24 * -(-len(series) // 3)),  # names are short: three in a row
+        ),
+        table={"step": found.steps, **series},
+        **TEXTS.lines("curves-figure", title=title, unit=unit, settings=settings, lab=lab),
+    )
+
+
+def _series(values: Any) -> dict[str, list[float]]:
+    """Return a line for each head, or the only one."""
+    if isinstance(values[0], float):
+        return {"loss": list(values)}
+    layers, heads = values[0].shape
+    return {
+        head_name(i, j): [float(now[i, j]) for now in values]
+        for i, j in product(range(layers), range(heads))
+    }

@@ -1,0 +1,1 @@
+"""Lab 13: an induction circuit, taken apart."""

@@ -1,0 +1,231 @@
+"""Lab 13: an induction circuit of a trained model, taken apart into what feeds it and what it does.
+
+All numbers are those of `circuits`; here they are asked of one kind of text: words repeated once.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import pandas as pd
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from mha_viz.circuits.decompose.score_attribution import ScoreAttribution, score_attribution
+from mha_viz.circuits.patching.experiment import PatchingExperiment, patching_experiment
+from mha_viz.circuits.weights.composition import Composition, composition
+from mha_viz.core.metrics.position import previous_token
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.engine.model import AttentionModel
+from mha_viz.reports.induction import induction_scores
+
+MODEL = "tiny-gpt2"
+# One token each for that model, with a space before them.
+WORDS = (
+    "cat", "dog", "bird", "house", "tree", "water", "boy", "girl", "king", "book", "door", "box",
+    "ball", "car", "hat", "sun", "rain", "bed",
+)  # fmt: skip
+N_WORDS = (6, 8, 10, 12)
+N_OTHERS = 8  # texts over which the mean is taken that stands in for a head
+FOUND = 0.5  # the score from which a head is called an induction head or a previous-token head
+Head = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Circuit:
+    """A text of words repeated once, its losses, and the heads that predict the second copy.
+
+    Args:
+        text: the words, twice.
+        record: of the text.
+        n_words: in one copy.
+        losses: nats, of each token but the first, given those before it.
+        previous: (layer, head), the weight on the token before, on this text.
+        induction: (layer, head), of random tokens repeated once, as the report has it.
+        writers: heads that look at the token before, in a layer before the reader's; best first.
+        readers: the induction heads of the layer that has the best; best first.
+        experiment: the run, and the mean over other orders of the same words.
+    """
+
+    text: str
+    record: AttentionRecord
+    n_words: int
+    losses: Float64[Tensor, " target"]
+    previous: Float[Tensor, "layer head"]
+    induction: Float[Tensor, "layer head"]
+    writers: tuple[Head, ...]
+    readers: tuple[Head, ...]
+    experiment: PatchingExperiment
+
+    @property
+    def start(self) -> int:
+        """The place of the first word: behind a token that the model puts before a text, if any."""
+        return len(self.record.tokens) - 2 * self.n_words
+
+    @property
+    def known(self) -> slice:
+        """The part of `losses` that can be known, since the word before occurred before."""
+        return slice(self.start + self.n_words, None)
+
+    @property
+    def first_loss(self) -> float:
+        """Mean loss of the first copy without its first word, nats."""
+        return float(self.losses[self.start : self.start + self.n_words - 1].mean())
+
+    @property
+    def second_loss(self) -> float:
+        """Mean loss of the second copy without its first word, nats."""
+        return float(self.losses[self.known].mean())
+
+
+def find_circuit(model: AttentionModel, n_words: int, seed: int) -> Circuit:
+    """Run repeated words, and find the heads that know what came after a word.
+
+    >>> import mha_viz as mv
+    >>> found = find_circuit(mv.load(MODEL), 8, 0)
+    >>> found.writers[0], found.second_loss < found.first_loss / 4
+    ((0, 7), True)
+    """
+    draw = random.Random(seed)
+    words = draw.sample(WORDS, n_words)
+    others = [_said_twice(draw.sample(words, n_words)) for _ in range(N_OTHERS)]
+    text = _said_twice(words)
+    experiment = patching_experiment(model, text, others, "loss", None, None, None)
+    record = model.trace(text)
+    previous = previous_token(record.pattern)
+    induction = induction_scores(model).mean
+    readers = _best(induction)
+    layer = readers[0][0]
+    return Circuit(
+        text,
+        record,
+        n_words,
+        experiment.behaviour.each(experiment.runs.logits[None])[0].cpu(),
+        previous,
+        induction,
+        tuple(head for head in _best(previous) if head[0] < layer),
+        tuple(head for head in readers if head[0] == layer),
+        experiment,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """The rank of a pair of heads among all pairs, by K-composition.
+
+    Args:
+        composition: of all pairs.
+        pairs: a row per pair, the highest z-score first, as `Composition.table`.
+        rank: of the pair among all, from 1.
+        rank_between: among the pairs of the same two layers, from 1.
+        n_between: how many those are.
+    """
+
+    composition: Composition
+    pairs: pd.DataFrame
+    rank: int
+    rank_between: int
+    n_between: int
+
+
+def ranked(model: AttentionModel, writer: Head, reader: Head) -> Ranked:
+    """Rank a writer and a reader by K-composition among all pairs of heads."""
+    found = composition(model, "K")
+    pairs = found.table()
+    same = pairs[(pairs.sender_layer == writer[0]) & (pairs.receiver_layer == reader[0])]
+    return Ranked(
+        found, pairs, _rank(pairs, writer, reader), _rank(same, writer, reader), len(same)
+    )
+
+
+def _rank(pairs: pd.DataFrame, writer: Head, reader: Head) -> int:
+    columns = ["sender_layer", "sender_head", "receiver_layer", "receiver_head"]
+    is_it = (pairs[columns] == [*writer, *reader]).all(axis=1)
+    return int(is_it.to_numpy().argmax()) + 1
+
+
+def why_there(model: AttentionModel, circuit: Circuit, reader: Head, word: int) -> ScoreAttribution:
+    """Decompose why a word (of one copy, from 0) attends behind its first occurrence, not to it."""
+    start = circuit.start
+    return score_attribution(
+        model,
+        circuit.text,
+        *reader,
+        query=start + circuit.n_words + word,
+        key=start + word + 1,
+        versus=start + word,
+    )
+
+
+def by_key_component(found: ScoreAttribution) -> pd.DataFrame:
+    """Sum what each part of the keys adds to the difference of two scores, largest first.
+
+    Columns: component, share (of the score, all parts of the query together).
+    """
+    names = [component.name for component in found.key_components]
+    table = pd.DataFrame({"component": names, "share": found.shares.double().sum(0).numpy()})
+    return table.sort_values("share", key=abs, ascending=False, ignore_index=True)
+
+
+def loss_with_cut(
+    circuit: Circuit, senders: list[Head], readers: list[Head], name: str = "key"
+) -> float:
+    """Compute the second copy's loss where readers get the senders' mean over other texts.
+
+    Everything else stays as it was, the senders' outputs to all others included. `name` is the
+    readers' input that is patched: "query", "key" or "value".
+    """
+    layer = readers[0][0]
+    runs = circuit.experiment.runs
+    logits = runs.patch_paths(senders, layer, [head for _, head in readers], name)  # type: ignore[arg-type]
+    return float(circuit.experiment.behaviour.each(logits)[0, circuit.known].mean())
+
+
+def cuts(circuit: Circuit) -> pd.DataFrame:
+    """Measure the loss with paths cut, beside paths that should not matter.
+
+    Columns: cut (what was cut, in words), loss (nats, second copy), more (than with nothing cut).
+    """
+    writers, readers = list(circuit.writers), list(circuit.readers)
+    best_writer, best_reader = writers[:1], readers[:1]
+    layer = best_writer[0][0]
+    others = [(layer, head) for head in range(circuit.previous.shape[1])]
+    others = [head for head in others if head not in writers]
+    asked = {
+        "Nothing": None,
+        "Best writer → best reader, keys": (best_writer, best_reader, "key"),
+        "Best writer → all readers, keys": (best_writer, readers, "key"),
+        "All writers → all readers, keys": (writers, readers, "key"),
+        "Best writer → all readers, queries": (best_writer, readers, "query"),
+        "All others of that layer → all readers, keys": (others, readers, "key"),
+    }
+    losses = [
+        circuit.second_loss if paths is None else loss_with_cut(circuit, *paths)
+        for paths in asked.values()
+    ]
+    table = pd.DataFrame({"cut": list(asked), "loss": losses})
+    return table.assign(more=table.loss - circuit.second_loss)
+
+
+def cut_by_sender(circuit: Circuit) -> pd.DataFrame:
+    """Measure the loss with one head at a time of the writers' layer cut from all readers.
+
+    Columns: layer, head, loss (nats, second copy), more (than with nothing cut).
+    """
+    layer = circuit.writers[0][0]
+    heads = range(circuit.previous.shape[1])
+    losses = [loss_with_cut(circuit, [(layer, head)], list(circuit.readers)) for head in heads]
+    table = pd.DataFrame({"layer": layer, "head": list(heads), "loss": losses})
+    return table.assign(more=table.loss - circuit.second_loss)
+
+
+def _said_twice(words: list[str]) -> str:
+    return " " + " ".join(words + words)
+
+
+def _best(scores: Float[Tensor, "layer head"]) -> list[Head]:
+    """Return heads with `FOUND` or more, and the best one in any case, highest first."""
+    order = scores.flatten().argsort(descending=True).tolist()
+    heads = [divmod(i, scores.shape[1]) for i in order]
+    return [head for i, head in enumerate(heads) if i == 0 or scores[head] >= FOUND]

@@ -1,0 +1,1 @@
+"""Lab 2: attention without weights looks at itself."""

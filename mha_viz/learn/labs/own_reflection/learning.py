@@ -1,0 +1,130 @@
+"""Lab 2, its training: W_Q and W_K that make every token look at its left neighbour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.attention.multi_head import MultiHeadAttention
+from mha_viz.core.metrics import METRICS
+from mha_viz.errors import ArgumentError
+
+D_MODEL = 64
+TOKEN_SIZE = 0.3  # of the tokens' entries, so that they do not drown positions out
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The training of W_Q and W_K to look at the left neighbour.
+
+    Args:
+        steps: after how many steps the numbers were taken; the first is 0.
+        losses: -mean ln of the weight on the left neighbour, nats, on texts never trained on.
+        previous: the metric `previous_token` on them, in [0, 1].
+        before, after: (token, token), the pattern of one such text.
+    """
+
+    steps: list[int]
+    losses: list[float]
+    previous: list[float]
+    before: Tensor
+    after: Tensor
+
+
+def sinusoids(n_tokens: int, d_model: int) -> Float[Tensor, "token d_model"]:
+    """Return positions as sines and cosines of many wavelengths.
+
+    A step to the left turns each pair of them by an angle: a linear map, the same for every place.
+
+    Source: Vaswani et al. 2017, section 3.5; here sines come first, and wavelengths grow up to
+    100 times, not 10,000: texts are short.
+
+    >>> sinusoids(2, 4)[0]
+    tensor([0., 0., 1., 1.])
+    """
+    rates = 100.0 ** (-torch.arange(0, d_model, 2) / d_model)
+    angles = torch.arange(n_tokens)[:, None] * rates
+    return torch.cat([angles.sin(), angles.cos()], dim=-1)
+
+
+def learn_left(
+    n_tokens: int = 8,
+    n_steps: int = 300,
+    seed: int = 0,
+    positions: bool = True,
+    on_step: Callable[[int], None] | None = None,
+) -> Learned:
+    """Train W_Q and W_K, from the identity, until tokens look at their left neighbour.
+
+    X = random tokens, new ones in every step, plus `sinusoids`; d_model 64, one head as wide. The
+    first token has no neighbour and does not count.
+
+    Args:
+        n_tokens: of a text, 3..16.
+        n_steps: of Adam, 1..10,000.
+        seed: of the random tokens.
+        positions: whether they are added.
+        on_step: called with the number of steps done, now and then.
+
+    Raises:
+        ArgumentError: sizes outside of that.
+
+    >>> learned = learn_left(n_steps=20)
+    >>> learned.losses[-1] < learned.losses[0]
+    True
+    """
+    if not (3 <= n_tokens <= 16 and 1 <= n_steps <= 10_000):
+        raise ArgumentError(f"3 to 16 tokens, 1 to 10,000 steps; got {n_tokens} and {n_steps}.")
+    random = torch.Generator().manual_seed(seed)
+    mha = MultiHeadAttention(D_MODEL, n_heads=1, bias=False)
+    with torch.no_grad():
+        for weight in (mha.W_Q, mha.W_K):  # Q = K = X: attention that sees itself
+            weight.copy_(torch.eye(D_MODEL)[None])
+    optimizer = torch.optim.Adam([mha.W_Q, mha.W_K], lr=0.02)
+    place = sinusoids(n_tokens, D_MODEL) if positions else torch.zeros(n_tokens, D_MODEL)
+
+    def texts() -> Tensor:
+        return TOKEN_SIZE * torch.randn(64, n_tokens, D_MODEL, generator=random) + place
+
+    unseen = texts()
+    found = Learned([], [], [], _look(mha, unseen[:1])[0, 0], torch.empty(0))
+    every = max(1, n_steps // 50)
+    for step in range(n_steps + 1):
+        if step % every == 0 or step == n_steps:
+            _measure(mha, unseen, step, found)
+            if on_step is not None:
+                on_step(step)
+        if step < n_steps:
+            optimizer.zero_grad()
+            _loss(mha, texts()).backward()
+            optimizer.step()
+    after = _look(mha, unseen[:1])[0, 0]
+    return Learned(found.steps, found.losses, found.previous, found.before, after)
+
+
+@torch.no_grad()
+def _measure(mha: MultiHeadAttention, unseen: Tensor, step: int, found: Learned) -> None:
+    found.steps.append(step)
+    found.losses.append(float(_loss(mha, unseen)))
+    # The metric takes any two axes before query and key: here texts take the place of layers.
+    found.previous.append(float(METRICS["previous_token"].function(_look(mha, unseen)).mean()))
+
+
+@torch.no_grad()
+def _look(mha: MultiHeadAttention, tokens: Tensor) -> Tensor:
+    pattern = mha(tokens).pattern
+    assert pattern is not None
+    return pattern
+
+
+def _loss(mha: MultiHeadAttention, tokens: Tensor) -> Tensor:
+    """Compute the cross-entropy between each row of the pattern and its left neighbour."""
+    raw = mha(tokens).scores
+    assert raw is not None
+    left = torch.arange(tokens.shape[1] - 1).expand(len(tokens), -1)
+    return F.cross_entropy(raw[:, 0, 1:].flatten(0, 1), left.flatten())

@@ -1,0 +1,1 @@
+"""Lab 1: attention as soft lookup."""

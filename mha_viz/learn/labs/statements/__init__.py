@@ -1,0 +1,1 @@
+"""Lab 10: textbook statements, measured on the model at hand."""

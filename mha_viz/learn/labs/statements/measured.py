@@ -1,0 +1,249 @@
+"""Lab 10: both sides of every statement, in every layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.metrics.checks import check_pattern
+from mha_viz.core.metrics.layers import capacity, norm_statement, variance_statement
+from mha_viz.core.metrics.outputs import rank_of_gram
+from mha_viz.core.metrics.parameters import diversity, subspace_overlap
+from mha_viz.core.metrics.spread import mutual_information
+from mha_viz.errors import ArgumentError
+from mha_viz.interventions.robustness import Robustness
+from mha_viz.learn.labs.statements.numbers import Layers, Sides
+
+N_DRAWS = 2_000
+MAX_PRODUCTS = 5e10  # of one multiplication each; longer texts are left to the bounds
+HARMED = "share of heads beyond it"
+MOST = "ln n, the most that there can be"
+# Of which shape they are is checked by the metrics, whose errors are for people.
+Pattern = Annotated[Tensor, "layer head query key"]
+Weights = Annotated[Tensor, "head d_model d_head"]
+_NOWHERE = 0.01  # a row whose weights lack more than this to 1 looks at nothing
+
+
+def of_weights(weights: Sequence[Weights]) -> dict[str, Sides]:
+    """Measure the statements about weights: "orthogonal", "direct-sum" and "diversity".
+
+    `weights` are per layer (head, d_model, d_head); W_O is transposed. With one head, overlap and
+    diversity are not defined (NaN).
+
+    Source: principal angles, Bjorck and Golub 1973; diversity after Li et al. 2018.
+
+    >>> sides = of_weights([torch.eye(4).reshape(4, 2, 2).transpose(0, 1)])
+    >>> float(sides["orthogonal"].left), float(sides["direct-sum"].left)
+    (0.0, 4.0)
+    """
+    overlap, largest = [], []
+    for layer in weights:
+        between = subspace_overlap([layer])
+        off = between[~torch.eye(len(between), dtype=torch.bool, device=between.device)]
+        overlap.append(off.mean())
+        largest.append(off.amax() if off.numel() else off.mean())
+    mean = torch.stack(overlap).cpu()
+    d_model, d_head = weights[0].shape[-2:]
+    chance = torch.full_like(mean, min(d_head / d_model, 1.0))
+    nearest = torch.stack(largest).to(mean)
+    more = {"nearest two": nearest, "random subspaces": chance}
+    return {
+        "orthogonal": Sides(mean, mean, torch.zeros_like(mean), scale=chance, more=more),
+        "direct-sum": _fill(weights),
+        "diversity": _differ(weights),
+    }
+
+
+def _differ(weights: Sequence[Tensor]) -> Sides:
+    """Compute each layer's diversity beside that of independent random matrices.
+
+    Their |cos| is |N(0, 1 / (d_model * d_head))|; D takes its mean over all pairs of heads.
+    """
+    found = torch.stack([diversity(layer) for layer in weights]).cpu()
+    n_heads, d_model, d_head = weights[0].shape
+    spread = 1 / math.sqrt(d_model * d_head)
+    mean = 1 - math.sqrt(2 / math.pi) * spread
+    error = math.sqrt(1 - 2 / math.pi) * spread / math.sqrt(max(math.comb(n_heads, 2), 1))
+    right = torch.full_like(found, mean - 1.96 * error)
+    return _known(found, right, **{"mean of random matrices": torch.full_like(found, mean)})
+
+
+def _fill(weights: Sequence[Tensor]) -> Sides:
+    together, apart, effective = [], [], []
+    for layer in weights:
+        rows = layer.detach().double().cpu().transpose(0, 1).flatten(1)  # (d_model, head * d_head)
+        together.append(_rank(rows))
+        apart.append(sum(_rank(head) for head in layer.detach().double().cpu()))
+        effective.append(float(rank_of_gram(rows @ rows.mT)))
+    dimension, total = (torch.tensor(counts, dtype=torch.float32) for counts in (together, apart))
+    width = torch.full_like(dimension, float(weights[0].shape[-2]))
+    more = {"sum of the heads’ dimensions": total, "effective rank": torch.tensor(effective)}
+    return Sides(dimension, dimension, width, met=dimension == total, more=more)
+
+
+def _rank(matrix: Tensor) -> int:
+    """Count directions above the rounding of the float32 that the weights were."""
+    short = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.mT
+    squares = torch.linalg.eigvalsh(short @ short.mT).clamp(min=0.0)
+    rounding = max(matrix.shape) * torch.finfo(torch.float32).eps
+    return int((squares > rounding**2 * squares.max()).sum())
+
+
+def of_outputs(
+    z: Annotated[Tensor, "layer head query d_head"],
+    W_O: Sequence[Annotated[Tensor, "head d_head d_model"]],
+) -> dict[str, Sides]:
+    """Measure the statements about outputs, without the bias b_O: "norm" and "variance".
+
+    The variance of one token is not defined (NaN).
+
+    >>> sides = of_outputs(torch.ones(1, 2, 1, 1), [torch.ones(2, 1, 3)])
+    >>> float(sides["norm"].left), float(sides["variance"].left)
+    (12.0, nan)
+    """
+    norm, variance = norm_statement(z, W_O), variance_statement(z, W_O)
+    of_sum, sum_of = variance.of_sum, variance.sum_of
+    if z.shape[-2] < 2:  # one token does not vary
+        of_sum, sum_of = torch.full_like(of_sum, torch.nan), torch.full_like(sum_of, torch.nan)
+    return {"norm": _known(norm.mean_square, norm.d_model), "variance": _known(of_sum, sum_of)}
+
+
+def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0) -> dict[str, Sides]:
+    """Measure statements on information: "best-head", "capacity", "given-query", "redundancy".
+
+    A query is drawn uniformly, and each head draws one key from that query's row. What all keys
+    together tell about the query takes key^H sums; certain are only bounds: no less than the best
+    pair of heads, no more than the sum of all heads or ln(query). Random draws give an interval.
+    Given the query the draws are independent: what heads share then, I(k_1; ...; k_H | q), is 0.
+
+    Returns:
+        Their sides, nats. A layer in which some query looks at nothing is not defined (NaN); pairs
+        are not defined for texts too long to go through them.
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern. ArgumentError: fewer than 2 draws.
+
+    Source: Cover and Thomas 2006, chapter 2. As the keys are independent given the query, the sum
+    of all parts less their total correlation is exactly the whole.
+
+    >>> sides = of_pattern(torch.eye(4).expand(1, 2, 4, 4))
+    >>> [(round(float(side.left), 2), round(float(side.right), 2)) for side in sides.values()]
+    [(1.39, 1.39), (1.39, 2.77), (1.39, 2.77), (1.39, 1.39)]
+    """
+    each, bounds = mutual_information(pattern), capacity(pattern)
+    shared = shared_information(pattern)
+    upper = torch.ones_like(shared[0]).triu(1).bool()
+    total, best = bounds.total, bounds.best
+    low, high = best, bounds.bound
+    if pattern.shape[1] > 1:
+        # two heads tell exactly the sum of what either tells, less what they share
+        pairs = (each[:, :, None] + each[:, None, :] - shared)[:, upper].amax(-1)
+        low = torch.where(pairs.isnan(), best, pairs).maximum(best).minimum(high)
+    if pattern.shape[1] <= 2 and not bool(shared.isnan().any()):
+        high = low
+    drawn = sampled_information(pattern, n_draws, seed)
+    sampled = drawn[0].clamp(low, high), drawn[1].clamp(low, high)  # to what is certain
+    lost = (pattern.sum(-1) < 1 - _NOWHERE).flatten(1).any(-1)
+    low, high, total = (torch.where(lost, torch.nan, side) for side in (low, high, total))
+    less = total - shared[:, upper].sum(-1)
+    parts = {"sum of all heads": total}
+    most = torch.full_like(total, math.log(pattern.shape[-2]))
+    return {
+        "best-head": Sides(low, high, best, sampled, more={"heads’ mean pattern": bounds.pooled}),
+        "capacity": Sides(low, high, total, sampled, more={MOST: most}),
+        "given-query": Sides(low, high, total, sampled),
+        "redundancy": Sides(low, high, less, sampled, more=parts),
+    }
+
+
+def shared_information(pattern: Pattern) -> Float[Tensor, "layer head head"]:
+    """Compute I(k_i; k_j): the information in the key of one head about that of another.
+
+    One query is drawn for both heads; a head beside itself: two draws from its own row.
+
+    Returns:
+        Nats, 0 or more; NaN where the text is too long to go through all pairs.
+
+    Source: the mutual information of the pair's joint distribution, mean_q A_i(q, k) A_j(q, l).
+
+    >>> shared_information(torch.eye(2).expand(1, 2, 2, 2))[0, 0, 1]
+    tensor(0.6931)
+    """
+    pattern, wide = check_pattern(pattern)
+    n_layers, n_heads, n_query, n_key = pattern.shape
+    if n_layers * n_heads**2 * n_query * n_key**2 > MAX_PRODUCTS:
+        return torch.full((n_layers, n_heads, n_heads), torch.nan, dtype=wide)
+    found = []
+    for layer in pattern.to(wide):
+        alone = torch.special.entr(layer.mean(1)).sum(-1)
+        together = torch.stack(
+            [torch.special.entr(head.mT @ layer / n_query).sum((-2, -1)) for head in layer]
+        )
+        found.append((alone[:, None] + alone - together).clamp(min=0.0))
+    return torch.stack(found)
+
+
+def sampled_information(
+    pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0
+) -> tuple[Layers, Layers]:
+    """Estimate a 95 % interval of I(q; k_1 ... k_H), all heads' information about the query.
+
+    For every draw of a query and its keys the probabilities of all queries given those keys are
+    exact, so that only their mean entropy is estimated: I = ln(query) - E H(q | keys).
+
+    Returns:
+        Lower and upper ends, nats; NaN where a row is zero.
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern. ArgumentError: fewer than 2 draws.
+
+    >>> low, high = sampled_information(torch.full((1, 3, 4, 4), 0.25))
+    >>> bool(low.abs() < 1e-6), bool(high.abs() < 1e-6)
+    (True, True)
+    """
+    pattern, wide = check_pattern(pattern)
+    if n_draws < 2:
+        raise ArgumentError(f"2 draws are the least, got {n_draws}.")
+    random = torch.Generator().manual_seed(seed)
+    n_query, ends = pattern.shape[-2], []
+    for layer in pattern.cpu().to(wide):
+        if bool((layer.sum(-1) < 1 - _NOWHERE).any()):
+            ends.append((math.nan, math.nan))
+            continue
+        query = torch.randint(n_query, (n_draws,), generator=random)
+        likelihood = torch.zeros(n_draws, n_query, dtype=wide)
+        for head in layer:
+            key = torch.multinomial(head[query], 1, generator=random)[:, 0]
+            likelihood += head.log()[:, key].mT
+        left = torch.special.entr(likelihood.softmax(-1)).sum(-1)
+        half = 1.96 * float(left.std()) / math.sqrt(n_draws)
+        middle = math.log(n_query) - float(left.mean())
+        ends.append((middle - half, middle + half))
+    low, high = torch.tensor(ends, dtype=wide).unbind(-1)
+    return low, high
+
+
+def of_loss(found: Robustness, n_layers: int) -> dict[str, Sides]:
+    """Measure the statement about failure: the loss when one head of a layer is off.
+
+    "failure" is the largest rise over the heads of a layer that were off, nats per token, beside
+    the tolerance; NaN for a layer of which none was.
+    """
+    rise = torch.full((n_layers,), torch.nan, dtype=found.change.dtype)
+    mean = found.change.mean(1)
+    harmed = torch.full_like(rise, torch.nan)
+    for layer in range(n_layers):
+        own = mean[found.heads[:, 0] == layer]
+        if len(own):
+            rise[layer] = own.max()
+            harmed[layer] = (own > found.tolerance).to(mean).mean()
+    return {"failure": _known(rise, torch.full_like(rise, found.tolerance), **{HARMED: harmed})}
+
+
+def _known(left: Tensor, right: Tensor, **more: Tensor) -> Sides:
+    return Sides(left, left, right, more=more)

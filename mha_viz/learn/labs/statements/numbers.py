@@ -1,0 +1,157 @@
+"""Lab 10: textbook statements about the heads of a layer, and their verdicts.
+
+`statements_measured` has the sides.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.metrics.layers import ROUNDING
+
+Layers = Float[Tensor, "layer"]
+HOLDS, FAILS, OPEN, UNDEFINED = "holds", "fails", "not decided", "not defined"
+LITTLE = "too little to tell"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One textbook statement: left side, relation, right side.
+
+    Args:
+        key, title, says, formula: its names, what it claims in words, and in LaTeX.
+        relation: "=", "<=" or ">=".
+        tolerance: how far the sides may lie apart and still hold, in units of the left side or,
+            where `share_of` names something, as a share of it.
+        needs: "weights", "outputs", "pattern" or "loss".
+        left, right: what the sides are called.
+        share_of: what a relative tolerance is a share of; it is the sides' `scale`.
+        unit: of both sides.
+        least: where both sides are below it, the layer says too little to decide.
+    """
+
+    key: str
+    title: str
+    says: str
+    formula: str
+    relation: str
+    tolerance: float
+    needs: str
+    left: str
+    right: str
+    share_of: str = ""
+    unit: str = ""
+    least: float = 0.0
+
+    @property
+    def allowed(self) -> str:
+        """The tolerance in words."""
+        if self.tolerance == 0:
+            return "exactly"
+        if self.tolerance <= ROUNDING:
+            return "up to rounding"
+        if self.share_of:
+            return f"to within {100 * self.tolerance:g} % of {self.share_of}"
+        return f"to within {self.tolerance:g} {self.unit}".strip()
+
+
+def _read_statements() -> tuple[Statement, ...]:
+    """Read `statements.toml`, a table for each statement."""
+    entries = tomllib.loads(Path(__file__).with_name("statements.toml").read_text("utf-8"))
+    folded = ("says", "formula")
+    return tuple(
+        Statement(key, **entry | {name: " ".join(entry[name].split()) for name in folded})
+        for key, entry in entries.items()
+    )
+
+
+STATEMENTS = _read_statements()
+BY_KEY = {statement.key: statement for statement in STATEMENTS}
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Both sides of a statement in every layer; NaN is "not defined".
+
+    Args:
+        low, high: what the left side lies between, for certain; the same where it is known.
+        right: the right side.
+        sampled: the left side's 95 % interval by random draws (low, high), where it was drawn.
+        scale: what a relative tolerance is a share of; the right side's size where None.
+        met: what must be true besides the relation.
+        more: other numbers of the layers, by name, for the picture and the explanation.
+    """
+
+    low: Layers
+    high: Layers
+    right: Layers
+    sampled: tuple[Layers, Layers] | None = None
+    scale: Layers | None = None
+    met: Tensor | None = None
+    more: dict[str, Layers] = field(default_factory=dict)
+
+    @property
+    def left(self) -> Layers:
+        """The left side, or the middle of what is known of it."""
+        low, high = (self.low, self.high) if self.sampled is None else self.sampled
+        return (low + high) / 2
+
+    @property
+    def exact(self) -> bool:
+        """The left side is a number, not an interval."""
+        return bool(((self.low == self.high) | self.low.isnan()).all())
+
+
+class Verdict(NamedTuple):
+    """A layer's verdict; not `certain` where random draws had to decide."""
+
+    word: str
+    certain: bool = True
+
+
+def judge(statement: Statement, sides: Sides) -> list[Verdict]:
+    """Judge a statement in each layer: one of the five words above.
+
+    Certain bounds decide first. Where they leave it open, the interval of random draws does.
+
+    >>> import torch
+    >>> one, two = torch.ones(1), 2 * torch.ones(1)
+    >>> judge(BY_KEY["variance"], Sides(one, one, two))[0].word
+    'holds'
+    >>> judge(BY_KEY["norm"], Sides(one, 3 * one, two))[0].word
+    'not decided'
+    """
+    scale = sides.right.abs() if sides.scale is None else sides.scale
+    verdicts = []
+    for layer in range(len(sides.right)):
+        right = float(sides.right[layer])
+        also = sides.met is None or bool(sides.met[layer])
+        room = statement.tolerance * (float(scale[layer]) if statement.share_of else 1.0)
+        low, high = float(sides.low[layer]), float(sides.high[layer])
+        word, certain = _judged(statement, low, high, right, room, also), True
+        if word == OPEN and sides.sampled is not None:
+            low, high = (float(end[layer]) for end in sides.sampled)
+            word, certain = _judged(statement, low, high, right, room, also), False
+        verdicts.append(Verdict(word, certain))
+    return verdicts
+
+
+def _judged(
+    statement: Statement, low: float, high: float, right: float, room: float, also: bool
+) -> str:
+    if any(math.isnan(number) for number in (low, high, right)):
+        return UNDEFINED
+    if max(abs(low), abs(right)) < statement.least:
+        return LITTLE if abs(high) < statement.least else OPEN
+    above, below = low > right + room, high < right - room
+    if not also or {"<=": above, ">=": below, "=": above or below}[statement.relation]:
+        return FAILS
+    most, least = high <= right + room, low >= right - room
+    return HOLDS if {"<=": most, ">=": least, "=": most and least}[statement.relation] else OPEN

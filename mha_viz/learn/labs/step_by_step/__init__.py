@@ -1,0 +1,1 @@
+"""Lab 4: one real head, step by step."""

@@ -1,0 +1,296 @@
+"""Lab 4: one real head step by step: project, compute, concatenate, project."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.attention.attention import scores, softmax, z
+from mha_viz.core.attention.multi_head import AttentionWeights, MultiHeadAttention
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, ShapeError, TextError
+from mha_viz.learn.activations import LayerActivations, spread
+
+MAX_WORDS = 8
+
+
+# -- the steps -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Every number from X to the attention output, for one head; where heads meet, for all.
+
+    Args:
+        seen: what the model's layer was given and gave.
+        weights: the layer's, float32, key heads repeated for the query heads that share them.
+        query, key: (token, d_head), value: (token, d_value); where the model turns or scales its
+            queries and keys after the matrices (rotary positions, norms), the model's own.
+        dots: Q K^T. scaled: dots times `scale`. masked: -inf where the mask forbids.
+        pattern: softmax of it, or the model's own where it adds more than a mask.
+        z: (head, query, d_value). joined: (query, head * d_value), all heads side by side.
+        output: (query, d_model), joined W_O + b_O.
+        causal: whether later tokens are hidden here.
+        switched: whether the mask is another one than the model's own.
+        n_kv_heads: how many key and value heads the query heads share.
+        differences: what was compared with the model's own -> (largest difference, largest size).
+        own: which of "query", "key", "value", "pattern" are the model's own, because the matrices
+            alone do not give them.
+    """
+
+    seen: LayerActivations
+    weights: AttentionWeights
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    dots: Tensor
+    scaled: Tensor
+    masked: Tensor
+    pattern: Tensor
+    z: Tensor
+    joined: Tensor
+    output: Tensor
+    scale: float
+    causal: bool
+    switched: bool
+    n_kv_heads: int
+    differences: dict[str, tuple[float, float]]
+    own: tuple[str, ...]
+
+    @property
+    def W_O(self) -> Tensor:
+        """(head * d_value, d_model), the heads' slices below each other."""
+        joined: Tensor = self.weights.W_O.flatten(0, 1)
+        return joined
+
+
+def step_by_step(
+    model: AttentionModel,
+    record: AttentionRecord,
+    layer: int,
+    head: int,
+    seen: LayerActivations,
+    causal: bool | None = None,
+) -> Steps:
+    """Compute one layer's attention from its input and its matrices, and compare on the way.
+
+    The record has query, key, value and z kept, `seen` is from `record_activations`. With `causal`
+    True or False later tokens are hidden or not, whatever the model does.
+
+    Raises:
+        ArgumentError: no such head; another mask where the model adds more to its scores than a
+            mask, or between two texts. NotKeptError: the record lacks query, key, value or z.
+
+    Source: Vaswani et al. 2017, section 3.2.2, with W_O cut into one slice per head.
+
+    >>> import mha_viz as mv
+    >>> from mha_viz.learn.activations import record_activations
+    >>> model = mv.load("tiny-gpt2")
+    >>> record = model.trace("The cat sat.", keep=("pattern", "z", "query", "key", "value"))
+    >>> found = step_by_step(model, record, 0, 0, record_activations(model, record, 0))
+    >>> found.differences["output"][0] < 1e-4
+    True
+    """
+    if not 0 <= head < record.n_heads:
+        raise ArgumentError(f"head must lie in 0..{record.n_heads - 1}, got {head}.")
+    given = model.attention_weights(layer, record.part)
+    weights = spread(given)
+    near = 1e-3 if model.dtype in (torch.float32, torch.float64) else 0.05
+    differences: dict[str, tuple[float, float]] = {}
+    own: list[str] = []
+
+    def model_or_computed(name: str, made: Tensor, theirs: Tensor) -> Tensor:
+        """Return what the matrices make, or the model's own where that is something else."""
+        differences[name] = gap(made, theirs)
+        if differences[name][0] <= near * max(differences[name][1], 1e-6):
+            return made
+        own.append(name)
+        return theirs
+
+    query, key, value = (
+        model_or_computed(name, project(tokens, W, b), record.kept(name)[layer])
+        for name, tokens, W, b in (
+            ("query", seen.X, weights.W_Q, weights.b_Q),
+            ("key", seen.Y, weights.W_K, weights.b_K),
+            ("value", seen.Y, weights.W_V, weights.b_V),
+        )
+    )
+    scale = query.shape[-1] ** -0.5 if weights.scale is None else float(weights.scale)
+    masked = scores(query, key, causal=record.causal, scale=scale)
+    pattern = model_or_computed("pattern", softmax(masked), record.pattern[layer])
+    switched = causal is not None and causal != record.causal
+    if switched:
+        if "pattern" in own or record.is_cross:
+            raise ArgumentError(
+                "The mask can be switched only where scores are all that softmax takes, and where "
+                "queries and keys are the same tokens: take the model’s own mask here."
+            )
+        masked = scores(query, key, causal=bool(causal), scale=scale)
+        pattern = softmax(masked)
+        differences["pattern"] = gap(pattern, record.pattern[layer])
+    mixed = z(pattern, value)
+    differences["z"] = gap(mixed, record.kept("z")[layer])
+    joined = mixed.transpose(0, 1).flatten(1)
+    output = joined @ weights.W_O.flatten(0, 1)
+    output = output if weights.b_O is None else output + weights.b_O
+    differences["output"] = gap(output, seen.output)
+    return Steps(
+        seen,
+        weights,
+        query[head],
+        key[head],
+        value[head],
+        dots=scores(query[[head]], key[[head]], scale=1.0)[0],
+        scaled=scores(query[[head]], key[[head]], scale=scale)[0],
+        masked=masked[head],
+        pattern=pattern[head],
+        z=mixed,
+        joined=joined,
+        output=output,
+        scale=scale,
+        causal=record.causal != switched,
+        switched=switched,
+        n_kv_heads=len(given.W_K),
+        differences=differences,
+        own=tuple(own),
+    )
+
+
+def project(
+    tokens: Float[Tensor, "token d_in"],
+    weight: Float[Tensor, "head d_in width"],
+    bias: Float[Tensor, "head width"] | None,
+) -> Float[Tensor, "head token width"]:
+    """Compute X W_i + b_i for every head i.
+
+    >>> project(torch.ones(1, 2), torch.ones(1, 2, 1), torch.ones(1, 1))
+    tensor([[[3.]]])
+    """
+    made = tokens @ weight
+    return made if bias is None else made + bias[:, None]
+
+
+def gap(made: Float[Tensor, "*made"], theirs: Float[Tensor, "*theirs"]) -> tuple[float, float]:
+    """Return the largest difference of any two numbers, and the largest size of the second ones.
+
+    >>> gap(torch.tensor([1.0, 2.0]), torch.tensor([1.0, -4.0]))
+    (6.0, 4.0)
+    """
+    if made.shape != theirs.shape:
+        raise ShapeError(f"{tuple(made.shape)} cannot be compared with {tuple(theirs.shape)}.")
+    return float((made - theirs).abs().max()), float(theirs.abs().max())
+
+
+# -- one cell, written out -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a matrix product as the sum that it is.
+
+    Args:
+        terms: (place, left, right) of the largest products, largest first.
+        rest, n_rest: sum and number of the products that are left out.
+        bias: what is added in the end; 0 if nothing. total: all of it.
+    """
+
+    terms: tuple[tuple[int, float, float], ...]
+    rest: float
+    n_rest: int
+    bias: float
+    total: float
+
+
+def cell(
+    left: Float[Tensor, "row inner"],
+    right: Float[Tensor, "inner column"],
+    row: int,
+    column: int,
+    bias: Float[Tensor, " column"] | None = None,
+    most: int = 6,
+) -> Cell:
+    """Compute (left right + bias)[row, column], product by product.
+
+    `most` products are listed one by one, the others as a sum.
+
+    Raises:
+        ArgumentError: there is no such cell.
+
+    >>> cell(torch.tensor([[2.0, 3.0]]), torch.tensor([[5.0], [7.0]]), 0, 0, most=1)
+    Cell(terms=((1, 3.0, 7.0),), rest=10.0, n_rest=1, bias=0.0, total=31.0)
+    """
+    if not (0 <= row < len(left) and 0 <= column < right.shape[1]):
+        raise ArgumentError(f"There is no cell {row}, {column}.")
+    products = left[row].double() * right[:, column].double()
+    # Zeros of a masked row say nothing, but are products all the same.
+    largest = products.abs().argsort(descending=True, stable=True)[:most].tolist()
+    added = 0.0 if bias is None else float(bias[column])
+    total = float(products.sum()) + added
+    terms = tuple((i, float(left[row, i]), float(right[i, column])) for i in largest)
+    rest = total - added - sum(a * b for _, a, b in terms)
+    return Cell(terms, rest, len(products) - len(terms), added, total)
+
+
+# -- cross-attention -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """Attention of one sentence to another: (head, query, key) weights, (query, d_model) output."""
+
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    pattern: Tensor
+    output: Tensor
+
+
+def cross(
+    queries: Sequence[str], keys: Sequence[str], n_heads: int = 2, d_model: int = 8, seed: int = 0
+) -> Crossed:
+    """Run a small random decoder on another sentence: Q from one text, K and V from the other.
+
+    A word has the same random vector wherever it stands: there are no positions.
+
+    Raises:
+        TextError: a sentence without a word, or with more than 8.
+
+    Source: Vaswani et al. 2017, section 3.2.3.
+
+    >>> cross(["le", "chat"], ["the", "cat", "sat"]).pattern.shape
+    torch.Size([2, 2, 3])
+    """
+    for words in (queries, keys):
+        if not 1 <= len(words) <= MAX_WORDS:
+            raise TextError(f"A sentence here has 1 to {MAX_WORDS} words, this one {len(words)}.")
+    random, d_head = torch.Generator().manual_seed(seed), d_model // n_heads
+    W_Q, W_K, W_V, W_O = (
+        torch.randn(n_heads, *shape, generator=random) * shape[0] ** -0.5
+        for shape in (*((d_model, d_head),) * 3, (d_head, d_model))
+    )
+    mha = MultiHeadAttention.from_weights(AttentionWeights(W_Q, W_K, W_V, W_O))
+    mha.eval().requires_grad_(False)
+    vectors = [torch.stack([_vector(word, d_model) for word in words]) for words in (queries, keys)]
+    found = mha(vectors[0], vectors[1])
+    assert found.pattern is not None
+    return Crossed(tuple(queries), tuple(keys), found.pattern, found.output)
+
+
+def _vector(word: str, width: int) -> Tensor:
+    """Draw a vector that depends on the word alone; larger than usual, so that weights differ."""
+    seed = zlib.crc32(word.encode("utf-8", "replace"))
+    return 2 * torch.randn(width, generator=torch.Generator().manual_seed(seed))
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """Split a typed sentence at spaces.
+
+    >>> words_of(" the  cat ")
+    ('the', 'cat')
+    """
+    return tuple(text.split())

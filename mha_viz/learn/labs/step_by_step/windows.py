@@ -1,0 +1,245 @@
+"""One step of lab 4 on screen: windows into its matrices, and one cell written out."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+import torch
+
+from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame.choices import Choices
+from mha_viz.learn.labs.step_by_step.numbers import Steps, cell
+from mha_viz.learn.labs.step_by_step.tables import TEXTS, Axis, Matrix, StepTable
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state, views
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.web.labels import clean, head_name
+from mha_viz.web.theme import format_number
+
+_WHOLE = 64  # rows and columns up to which all of a matrix is drawn as well
+STAGES = ("PROJECT", "COMPUTE", "CONCATENATE", "PROJECT")
+
+
+def one_step(choices: Choices, scene: Scene, step: StepTable, found: Steps) -> None:
+    """Draw a step: its stage and texts, its matrices around a chosen cell, and that cell."""
+    view = state.current()
+    names = [f"**{name}**" if i == step.stage else name for i, name in enumerate(STAGES)]
+    st.markdown(" → ".join(names))
+    head = head_name(view.layer, view.head)
+    TEXTS.step(f"steps.{step.text}", formula=step.formula, head=head, **step.values)
+    for note in step.notes:
+        st.info(note, icon=":material/info:")
+    st.markdown(f"Shapes: {step.shapes}")
+    row, column = _chosen_cell(choices, step.result)
+    terms = _terms_from(choices, step)
+    blocks = {
+        axis.name: _block(place, axis.size)
+        for axis, place in ((step.result.rows, row), (step.result.columns, column))
+    }
+    with st.container(horizontal=True):
+        if step.left is not None:
+            inner = step.left.columns if step.right is not None else None
+            marks = None if inner is not None else (row, column)
+            _window(choices, "left", step.left, blocks, terms, row=row, cell=marks)
+        if step.right is not None:
+            _window(choices, "right", step.right, blocks, terms, column=column)
+        _window(choices, "result", step.result, blocks, terms, cell=(row, column), step=step)
+    _explain_cell(step, row, column)
+    _left_out(step, blocks)
+    _whole(choices, step)
+    if step.text == "concat":
+        _all_heads(choices, found, step)
+    if step.text == "compare":
+        _compared(scene, found)
+
+
+def _chosen_cell(choices: Choices, result: Matrix) -> tuple[int, int]:
+    """Choose the cell that is written out: a row and a column, each by the name of its axis."""
+    with frame.row():
+        return (
+            _place(choices, result.rows, "Row"),
+            _place(choices, result.columns, "Column"),
+        )
+
+
+def _place(choices: Choices, axis: Axis, label: str) -> int:
+    # In self-attention rows and columns may be the same tokens, and still be chosen apart.
+    name = f"{label.lower()}_{axis.name}"
+    first = min(1, axis.size - 1)
+    chosen = choices.get(name, first, views.whole(0, 99_999))
+    if chosen >= axis.size:
+        last = axis.size - 1
+        state.add_problem(
+            f"There is no {label.lower()} {chosen} here: showing the last one, {last}."
+        )
+        choices.keep(name, last)
+    if axis.size == 1:
+        return 0
+    text = f"{label}: {axis.title}"
+    if axis.labels and axis.size <= 200:
+        called = {i: f"{i} · {clean(axis_name, 14)}" for i, axis_name in enumerate(axis.names)}
+        return choices.slide(name, text, called, first, width=260)
+    return choices.amount(name, text, 0, axis.size - 1, first, width=260)
+
+
+def _terms_from(choices: Choices, step: StepTable) -> int:
+    """Choose where the window into the summed-over axis begins."""
+    size = charts.window().size
+    if step.right is None or step.left is None or step.left.columns.size <= size:
+        return 0
+    axis = step.left.columns
+    name, last = f"from_{axis.name}", (axis.size - 1) // size * size
+    first = choices.get(name, 0, views.whole(0, 99_999))
+    choices.keep(name, min(first // size * size, last))
+    text = f"Summed over: {axis.title}, shown from"
+    return choices.amount(name, text, 0, last, 0, step=size, width=260)
+
+
+def _block(place: int, size: int) -> slice:
+    """Return the places that are written out with this one; at the end the last ones."""
+    shown = charts.window().size
+    start = max(0, min(place // shown * shown, size - shown))
+    return slice(start, min(start + shown, size))
+
+
+def _window(
+    choices: Choices,
+    key: str,
+    matrix: Matrix,
+    blocks: dict[str, slice],
+    terms: int,
+    *,
+    row: int | None = None,
+    column: int | None = None,
+    cell: tuple[int, int] | None = None,
+    step: StepTable | None = None,
+) -> None:
+    """Draw some rows and columns of a matrix, with the chosen row, column or cell framed."""
+    window = charts.window()
+    inner = slice(terms, terms + window.size)
+    rows = blocks.get(matrix.rows.name, inner)
+    columns = blocks.get(matrix.columns.name, inner)
+    part = matrix.values[rows, columns]
+    marked: list[tuple[int, int]] = []
+    if cell is not None:
+        marked = [(cell[0] - rows.start, cell[1] - columns.start)]
+    elif row is not None:
+        marked = [(row - rows.start, i) for i in range(part.shape[1])]
+    elif column is not None:
+        marked = [(i, column - columns.start) for i in range(part.shape[0])]
+    names = matrix.rows.names[rows], matrix.columns.names[columns]
+    charts.matrix(
+        choices.key(f"{key}-matrix"),
+        part,
+        matrix.title,
+        rows=names[0],
+        columns=names[1],
+        shape=f"{matrix.rows.size} × {matrix.columns.size}",
+        diverging=matrix.diverging,
+        limits=matrix.limits,
+        marked=marked,
+        note="" if step is None else _made_of(step),
+        cell=window.cell,
+        letters=window.letters,
+    )
+
+
+def _made_of(step: StepTable) -> str:
+    """Name the row and the column behind a cell of the result, as {row} and {column}."""
+    if step.left is None:
+        return ""
+    if step.right is None:
+        return f"from the same place of {step.left.title}"
+    return f"row {{row}} of {step.left.title} · column {{column}} of {step.right.title}"
+
+
+def _explain_cell(step: StepTable, row: int, column: int) -> None:
+    """Write out the chosen cell as the sum of its products, or its other origin."""
+    names = step.result.rows.names[row], step.result.columns.names[column]
+    value = format_number(step.result.values[row, column])
+    if not torch.isfinite(step.result.values[row, column]):
+        value = "−∞ (masked)"
+    head = f"**{plain(step.result.title)}** at {plain(clean(names[0]))}, {plain(clean(names[1]))}"
+    if step.left is None or step.right is None:
+        st.markdown(f"{head}: {step.cell(row, column)} **{value}**")
+        return
+    made = cell(step.left.values, step.right.values, row, column, step.bias)
+    parts = [f"{_signed(a)} × {_signed(b)}" for _, a, b in made.terms]
+    if made.n_rest:
+        parts.append(f"{_signed(made.rest)} (the other {made.n_rest} products)")
+    if step.bias is not None:
+        parts.append(f"{_signed(made.bias)} (bias)")
+    st.markdown(f"{head} = {' + '.join(parts)} = **{format_number(made.total)}**")
+
+
+def _signed(value: float) -> str:
+    """Write a number so that it may stand behind a plus."""
+    text = format_number(value).replace("-", "−")
+    return f"({text})" if value < 0 else text
+
+
+def _left_out(step: StepTable, blocks: dict[str, slice]) -> None:
+    cut = []
+    for axis in (step.result.rows, step.result.columns):
+        part = blocks[axis.name]
+        if part.stop - part.start < axis.size:
+            cut.append(f"{axis.title} {part.start}–{part.stop - 1} of {axis.size}")
+    if cut:
+        st.caption(f"Written out: {', '.join(cut)}. Choose another cell to see others.")
+
+
+def _whole(choices: Choices, step: StepTable) -> None:
+    """Draw all of a result that the window cuts, as coloured cells."""
+    rows, columns = step.result.values.shape
+    if not charts.window().size < max(rows, columns) <= _WHOLE:
+        return
+    size = max(4, min(14, 260 // columns))
+    charts.matrix(
+        choices.key("whole"),
+        step.result.values,
+        f"All of {step.result.title}",
+        rows=step.result.rows.names if size >= 12 and rows <= 24 else (),
+        shape=f"{rows} × {columns}",
+        diverging=step.result.diverging,
+        limits=step.result.limits,
+        cell=size,
+    )
+
+
+def _all_heads(choices: Choices, found: Steps, step: StepTable) -> None:
+    """Draw each head's z, side by side as the concatenation has them."""
+    n_heads, n, width = found.z.shape
+    if n > _WHOLE or width > 128 or n_heads > 20:
+        TEXTS.caption("all-heads.too-many", n_heads=n_heads, n=n, width=width)
+        return
+    top = float(found.z.abs().max())
+    with st.container(horizontal=True):
+        for i, values in enumerate(found.z):
+            charts.matrix(
+                choices.key(f"head-{i}"),
+                values,
+                f"H{i}",
+                shape=f"{n} × {width}",
+                limits=(-top, top),
+                cell=max(2, min(5, 160 // width)),
+            )
+    TEXTS.caption("all-heads.caption")
+
+
+def _compared(scene: Scene, found: Steps) -> None:
+    names = TEXTS.labels("compared")
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "What": list(names.values()),
+                "Largest difference": [f"{found.differences[name][0]:.2g}" for name in names],
+                "Largest number": [format_number(found.differences[name][1]) for name in names],
+                "From the matrices": ["no" if name in found.own else "yes" for name in names],
+            }
+        ),
+        hide_index=True,
+        width="content",
+        key="step-by-step-compared",
+    )
+    st.caption(words.settings(scene))

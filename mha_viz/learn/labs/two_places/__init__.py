@@ -1,0 +1,1 @@
+"""Lab 3: one head cannot look at two places."""

@@ -1,0 +1,228 @@
+"""Lab 3 on screen: pick, train, draw."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import streamlit as st
+import torch
+
+from mha_viz.core.reprs import count
+from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame.choices import Choices, among
+from mha_viz.learn.frame.long_work import trained
+from mha_viz.learn.frame.texts import read_texts
+from mha_viz.learn.labs.two_places import numbers as lab
+from mha_viz.plots.curves import ticks
+
+TEXTS = read_texts(__package__)
+STEPS = (100, 200, 400, 800, 1600)
+N_SEEDS = 3
+FEW, MANY = (1, 2), (4, 8, 16)  # heads that are trained together
+NAMES = tuple(first + second for first in "bdfgklmn" for second in "aeio")
+_POWERS = (1, 2, 4, 8, 16, 32, 64)
+EXAMPLES = tuple(range(1, lab.N_EXAMPLES + 1))
+Runs = dict[int, lab.Run]
+
+
+class _Settings(NamedTuple):
+    n_steps: int
+    seed: int
+    d_model: int
+    n_values: int
+
+    def __str__(self) -> str:
+        steps = f"{self.n_steps} steps, seed {self.seed}"
+        return f"{steps}, d_model {self.d_model}, {self.n_values} values"
+
+
+def draw(choices: Choices) -> None:
+    """Draw one head against two, then up to sixteen.
+
+    No fragment as a whole: a button in one does not end the run that it is drawn in.
+    """
+    choices.get("example", 1, among(EXAMPLES))  # stands further down; the link must not drop it
+    settings = _task(choices)
+    choices.publish()  # training may take a while, and the link is true before it
+    few = _train(choices, FEW, settings, "Train 1 head and 2 heads")
+    if few is not None:
+        _both_places(choices, few, settings)
+        _example(choices, few)
+    TEXTS.step("more-heads")
+    TEXTS.predict(choices, "many")
+    heads = tuple(n_heads for n_heads in MANY if n_heads <= settings.d_model)
+    if few is None:
+        TEXTS.caption("missing.caption")
+        return
+    many = _train(choices, heads, settings, f"Train {', '.join(map(str, heads))} heads as well")
+    if many is not None:
+        _all_heads(choices, few | many, settings)
+
+
+def _train(
+    choices: Choices, heads: tuple[int, ...], settings: _Settings, label: str
+) -> Runs | None:
+    n_steps, seed, d_model, n_values = settings
+    return trained(
+        choices,
+        settings,
+        n_steps * N_SEEDS * len(heads),
+        partial(lab.learn, heads, n_steps, seed, N_SEEDS, d_model, n_values),
+        name=f"train{heads[0]}",
+        label=label,
+    )
+
+
+# -- one against two -----------------------------------------------------------------------------
+
+
+def _task(choices: Choices) -> _Settings:
+    TEXTS.step("task", n_tokens=lab.N_TOKENS, n_names=lab.N_NAMES)
+    TEXTS.predict(choices, "one")
+    with frame.row():
+        n_steps = choices.slide("steps", "Steps", STEPS, 400, width=200)
+        n_values = choices.slide("values", "Possible values", lab.VALUES, 8, width=150)
+        d_model = choices.slide("width", "Width d_model", lab.WIDTHS, 16, width=150)
+        seed = choices.seed(width=150)
+    return _Settings(n_steps, seed, d_model, n_values)
+
+
+def _both_places(choices: Choices, runs: Runs, settings: _Settings) -> None:
+    n_values = settings.n_values
+    for n_heads, run in runs.items():
+        values = torch.stack([run.first[:, -1], run.second[:, -1]])
+        better, other = float(values.amax(0).mean()), float(values.amin(0).mean())
+        TEXTS.markdown(
+            "learned.accuracy",
+            heads=_heads(n_heads),
+            d_head=run.d_head,
+            n_parameters=run.n_parameters,
+            better=better,
+            other=other,
+            both=run.both[:, -1].mean(),
+            guess=100 / n_values,
+        )
+    charts.lines(
+        choices.key("few"),
+        {_heads(n): (run.steps, run.both.mean(0)) for n, run in runs.items()},
+        bands={_heads(n): (run.both.amin(0), run.both.amax(0)) for n, run in runs.items()},
+        levels={f"1/{n_values}": 1 / n_values},
+        table=_curve_table(runs),
+        **TEXTS.lines("learned.curves", settings=settings, n_seeds=N_SEEDS),
+    )
+    _shares(runs)
+
+
+def _heads(n_heads: int) -> str:
+    return count(n_heads, "head")
+
+
+def _curve_table(runs: Runs) -> dict[str, object]:
+    steps = next(iter(runs.values())).steps
+    columns: dict[str, object] = {"step": steps}
+    for n_heads, run in runs.items():
+        columns |= {
+            f"{_heads(n_heads)}, mean": run.both.mean(0),
+            f"{_heads(n_heads)}, least": run.both.amin(0),
+            f"{_heads(n_heads)}, most": run.both.amax(0),
+        }
+    return columns
+
+
+def _shares(runs: Runs) -> None:
+    TEXTS.markdown("shares.heading")
+    with st.container(horizontal=True):
+        for n_heads, run in runs.items():
+            charts.weights(
+                f"two-places-shares-{n_heads}",
+                run.shares,
+                _heads(n_heads),
+                [f"head {i}" for i in range(n_heads)],
+                ("first", "second", "others"),
+                shape="",
+                cell=62,
+            )
+    TEXTS.caption("shares.caption")
+
+
+@frame.part
+def _example(choices: Choices, runs: Runs) -> None:
+    number = choices.slide("example", "An unseen text", EXAMPLES, 1, width=240)
+    with st.container(horizontal=True):
+        for n_heads, run in runs.items():
+            one = run.examples[number - 1]
+            charts.weights(
+                f"two-places-example-{n_heads}",
+                one.pattern,
+                _heads(n_heads),
+                [f"head {i}" for i in range(n_heads)],
+                [f"{NAMES[n]}={v}" for n, v in zip(one.names, one.values, strict=True)],
+                shape="",
+                marked=[(i, place) for i in range(n_heads) for place in one.places],
+            )
+    first, second = (NAMES[one.names[place]] for place in one.places)
+    lines = [TEXTS("example.answer", first=first, second=second, answer=one.answer)]
+    for n_heads, run in runs.items():
+        given = run.examples[number - 1].given
+        verdict = "right" if given == one.answer else "wrong"
+        lines.append(TEXTS(f"example.answers.{verdict}", heads=_heads(n_heads), given=given))
+    st.markdown(" ".join(lines))
+    choices.publish()
+
+
+# -- more and more heads -------------------------------------------------------------------------
+
+
+def _all_heads(choices: Choices, runs: Runs, settings: _Settings) -> None:
+    heads = list(runs)
+    final = {n: run.both[:, -1] for n, run in runs.items()}
+    best = max(heads, key=lambda n: float(final[n].mean()))
+    TEXTS.markdown(
+        "best.accuracy",
+        best=_heads(best),
+        accuracy=final[best].mean(),
+        most=_heads(heads[-1]),
+        most_accuracy=final[heads[-1]].mean(),
+    )
+    correct = "both values right"
+    charts.lines(
+        choices.key("many"),
+        {correct: (heads, [float(final[n].mean()) for n in heads])},
+        bands={
+            correct: (
+                [float(final[n].min()) for n in heads],
+                [float(final[n].max()) for n in heads],
+            )
+        },
+        x_axis="log",
+        more=dict(xaxis=ticks(heads)),
+        table={
+            "heads": heads,
+            "d_head": [runs[n].d_head for n in heads],
+            "parameters": [runs[n].n_parameters for n in heads],
+            **{f"run {i + 1}": [float(final[n][i]) for n in heads] for i in range(N_SEEDS)},
+        },
+        **TEXTS.lines("accuracy", settings=settings, n_seeds=N_SEEDS),
+    )
+    of_scores = [max(runs[n].score_ranks) for n in heads]
+    of_weights = [max(runs[n].weight_ranks) for n in heads]
+    widths = [runs[n].d_head for n in heads]
+    charts.lines(
+        choices.key("rank"),
+        {
+            "scores Q Kᵀ": (heads, of_scores),
+            "weights, after softmax": (heads, of_weights),
+            "d_head": (heads, widths),
+        },
+        x_axis="log",
+        y_axis="log",
+        more=dict(xaxis=ticks(heads), yaxis=ticks(_POWERS)),
+        table={
+            "heads": heads,
+            "d_head": widths,
+            "largest rank of scores": of_scores,
+            "largest rank of weights": of_weights,
+        },
+        **TEXTS.lines("rank", settings=settings),
+    )

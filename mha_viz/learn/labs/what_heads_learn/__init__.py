@@ -1,0 +1,1 @@
+"""Lab 12: heads that find the word that belongs to another one."""

@@ -1,0 +1,278 @@
+"""Lab 12: heads that find the word that belongs to another one.
+
+A head's score is the share of marked pairs in which, of all other words, the right one has the most
+weight. It counts only beside two opponents that know nothing of language: one step that is always
+the same, and the best head of the same model with random weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.core.metrics.focus import strongest_other
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.engine.model import AttentionModel
+from mha_viz.learn.annotated_sentences import Relation, relations, words_of
+
+N_SEEDS = 5  # untrained copies
+N_DRAWS = 1_000  # of sentences, for the interval
+BATCH = 16  # sentences in one forward pass
+FOUND, UNSURE, NONE = "found", "not sure", "none here"
+_MORE = 1e-6  # than rounding
+Words = Float[Tensor, "layer head query key"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One marked pair of words."""
+
+    sentence: int  # its number in the relation
+    query: int  # the number of the word that looks
+    key: int  # the number of the word that is right
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The strongest word of every head, from the first word of each pair.
+
+    Args:
+        pairs: those that count: the key is visible, and not the only word that is.
+        strongest: (pair, layer, head), number of the word with the most weight; -1 where two share
+            it, or no word has any.
+        weight: (pair, layer, head), the weight on the word that is right, of all that the head
+            gives, special tokens and punctuation included.
+    """
+
+    pairs: tuple[Pair, ...]
+    strongest: Int[Tensor, "pair layer head"]
+    weight: Float[Tensor, "pair layer head"]
+
+    @property
+    def hits(self) -> Float[Tensor, "pair layer head"]:
+        """1 where the word that is right has the most weight, else 0."""
+        keys = torch.tensor([pair.key for pair in self.pairs])
+        return (self.strongest == keys[:, None, None]).float()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One relation in one model.
+
+    Args:
+        score, weight: share of pairs found, and mean weight on the right word.
+        offset, offset_score: the step, key minus query, that finds the most pairs, and their share.
+        random_score: the share that the best head of all untrained copies finds.
+        lead: the score minus the better opponent's. Where the relation is a step itself, random
+            weights alone are to beat.
+        low, high: the lead's 95 % interval over sentences.
+    """
+
+    relation: Relation
+    looked: Looked
+    score: Float[Tensor, "layer head"]
+    weight: Float[Tensor, "layer head"]
+    offset: int
+    offset_score: float
+    random_score: float
+    lead: Float[Tensor, "layer head"]
+    low: Float[Tensor, "layer head"]
+    high: Float[Tensor, "layer head"]
+
+    @property
+    def best(self) -> tuple[int, int]:
+        """The head with the highest score; of several, the one with the most weight."""
+        most = (self.score + 1e-3 * self.weight).flatten().argmax()
+        layer, head = divmod(int(most), self.score.shape[1])
+        return layer, head
+
+    @property
+    def winners(self) -> list[tuple[int, int]]:
+        """The heads whose whole interval lies above both opponents, best first."""
+        places = [(layer, head) for layer, head in (self.low > _MORE).nonzero().tolist()]
+        return sorted(places, key=lambda place: -float(self.score[place]))
+
+    @property
+    def verdict(self) -> str:
+        """FOUND; UNSURE where a head is ahead, but too few sentences say so; or NONE."""
+        if self.winners:
+            return FOUND
+        return UNSURE if float(self.lead.max()) > _MORE else NONE
+
+
+def measure(
+    model: AttentionModel,
+    asked: Sequence[Relation] | None = None,
+    *,
+    n_seeds: int = N_SEEDS,
+    on_step: Callable[[int], None] = lambda done: None,
+) -> list[Finding]:
+    """Score every head of a model on every relation.
+
+    A relation of which the model sees no pair is left out: a causal model sees none that points
+    ahead. Of an encoder-decoder the encoder is measured. `on_step` gets the number of forward
+    passes done, of `n_steps`.
+
+    Raises:
+        LoadError: no untrained copy can be made of this model.
+    """
+    asked = relations() if asked is None else asked
+    texts = _texts(asked)
+    done = 0
+
+    def answers(asking: AttentionModel) -> list[Looked | None]:
+        nonlocal done
+        found: dict[str, Words] = {}
+        for records in _records(asking, texts):
+            weights = {record.text: word_weights(record) for record in records}
+            found |= {text: words for text, words in weights.items() if words is not None}
+            done += 1
+            on_step(done)
+        return [looked(one, found, causal=asking.causal) for one in asked]
+
+    mine = answers(model)
+    random = [answers(untrained_copy(model, seed)) for seed in range(n_seeds)]
+    return [
+        finding(relation, own, [copy[i] for copy in random])
+        for i, (relation, own) in enumerate(zip(asked, mine, strict=True))
+        if own is not None
+    ]
+
+
+def n_steps(model: AttentionModel) -> int:
+    """Return the number of forward passes that `measure` makes for all relations."""
+    return (1 + N_SEEDS) * -(-len(_texts(relations())) // _batch(model))
+
+
+def _texts(asked: Sequence[Relation]) -> list[str]:
+    return list(dict.fromkeys(one.text for relation in asked for one in relation.sentences))
+
+
+def _batch(model: AttentionModel) -> int:
+    return BATCH if len(model.parts) == 1 else 1  # two stacks take their texts one by one
+
+
+def _records(model: AttentionModel, texts: Sequence[str]) -> Iterator[list[AttentionRecord]]:
+    size = _batch(model)
+    for i in range(0, len(texts), size):
+        if size == 1:
+            yield [model.trace(texts[i], keep=("pattern",))]
+        else:
+            yield model.trace_batch(texts[i : i + size], keep=("pattern",))
+
+
+def word_weights(record: AttentionRecord) -> Words | None:
+    """Return weights between words: parts merged, special tokens and punctuation left out.
+
+    Returns:
+        (layer, head, word, word), as they are, not scaled up; None where the tokens do not make
+        the words (a text that was cut off, a tokenizer with words of its own).
+    """
+    merged = record.merge_words()
+    places = word_places(merged)
+    if len(places) != len(words_of(record.text)):
+        return None
+    return merged.pattern[:, :, places][..., places]
+
+
+def word_places(merged: AttentionRecord) -> list[int]:
+    """Return the tokens of a record with merged words that are words."""
+    typed = [t.text if t.start is None else merged.text[t.start : t.end] for t in merged.tokens]
+    is_word = [any(map(str.isalpha, text)) for text in typed]
+    return [i for i, t in enumerate(merged.tokens) if is_word[i] and not t.is_special]
+
+
+def looked(relation: Relation, weights: Mapping[str, Words], *, causal: bool) -> Looked | None:
+    """Collect the strongest words of every head; None where no pair counts.
+
+    `weights` are text -> (layer, head, word, word); texts that are missing do not count.
+    """
+    pairs, strongest, weight = [], [], []
+    for number, sentence in enumerate(relation.sentences):
+        words = weights.get(sentence.text)
+        if words is None:
+            continue
+        most = strongest_other(words)
+        for query, key in sentence.pairs:
+            if causal and not key < query > 1:  # the second word sees one other: no choice
+                continue
+            pairs.append(Pair(number, query, key))
+            strongest.append(most[:, :, query])
+            weight.append(words[:, :, query, key])
+    if not pairs:
+        return None
+    return Looked(tuple(pairs), torch.stack(strongest), torch.stack(weight).float())
+
+
+def finding(
+    relation: Relation,
+    mine: Looked,
+    random: Sequence[Looked | None],
+    n_draws: int = N_DRAWS,
+    seed: int = 0,
+) -> Finding:
+    """Score all heads beside both opponents, with an interval over sentences.
+
+    Both opponents are fitted on the very pairs that they are judged by: the step that finds most
+    of them, and of all untrained copies the head that does. Where many heads are tried, one of
+    them does well by chance; of random heads no fewer are tried. Then as many sentences as there
+    are get drawn with replacement, again and again, and each draw gives every head a lead.
+
+    Source: the opponents, Clark et al. 2019, section 4 (a fixed offset), and Zhang and Bowman
+    2018 (random weights); the interval, Efron 1979 (percentiles of a bootstrap).
+    """
+    hits = mine.hits
+    by_step = _steps(mine)
+    offset = max(by_step, key=lambda step: float(by_step[step].mean()))
+    untrained = torch.cat([one.hits.flatten(1) for one in random if one is not None], dim=1)
+    by_chance = untrained[:, untrained.mean(0).argmax()]
+    opponents = [by_chance] if relation.is_offset else [by_chance, by_step[offset]]
+    sums = _by_sentence(mine, torch.stack([torch.ones_like(by_chance), *opponents], dim=1))
+    heads = _by_sentence(mine, hits.flatten(1))
+
+    def leads(taken: Float[Tensor, "draw sentence"]) -> Float[Tensor, "draw layer head"]:
+        total, *theirs = (taken @ sums).unbind(1)
+        best = torch.stack(theirs).amax(0)
+        return ((taken @ heads - best[:, None]) / total[:, None]).unflatten(1, hits.shape[1:])
+
+    ends = torch.tensor([0.025, 0.975])
+    low, high = leads(_draws(len(sums), n_draws, seed)).quantile(ends, dim=0)
+    return Finding(
+        relation,
+        mine,
+        score=hits.mean(0),
+        weight=mine.weight.mean(0),
+        offset=offset,
+        offset_score=float(by_step[offset].mean()),
+        random_score=float(by_chance.mean()),
+        lead=leads(torch.ones(1, len(sums)))[0],
+        low=low,
+        high=high,
+    )
+
+
+def _steps(mine: Looked) -> dict[int, Float[Tensor, " pair"]]:
+    """Return, for each step from query to key, 1 where it leads to the right word."""
+    steps = torch.tensor([pair.key - pair.query for pair in mine.pairs])
+    return {step: (steps == step).float() for step in sorted(set(steps.tolist()))}
+
+
+def _by_sentence(
+    mine: Looked, values: Float[Tensor, "pair column"]
+) -> Float[Tensor, "sentence column"]:
+    """Sum over the pairs of each sentence that has any."""
+    numbers = [pair.sentence for pair in mine.pairs]
+    rows = torch.tensor([sorted(set(numbers)).index(number) for number in numbers])
+    return torch.zeros(len(set(numbers)), values.shape[1]).index_add_(0, rows, values)
+
+
+def _draws(n: int, n_draws: int, seed: int) -> Float[Tensor, "draw sentence"]:
+    """Count how often each sentence is taken in each draw."""
+    random = torch.Generator().manual_seed(seed)
+    chosen = torch.randint(n, (n_draws, n), generator=random)
+    return torch.zeros(n_draws, n).scatter_add_(1, chosen, torch.ones(n_draws, n))

@@ -1,0 +1,141 @@
+"""The texts of labs: each call names a text that is there, with its values, and none is unused."""
+
+import ast
+import re
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+from mha_viz.learn.frame.texts import Texts, read_texts
+
+LABS = Path(__file__).parents[2] / "mha_viz" / "learn" / "labs"
+WITH_TEXTS = sorted(path.parent.name for path in LABS.glob("*/texts.toml"))
+QUESTION = {"question", "options", "because"}
+LINES = {"title", "x_title", "y_title", "caption", "how_to_read"}
+KINDS = {  # the required and the further texts that each method takes
+    "step": ({"title", "statement"}, {"formula"}),
+    "predict": (QUESTION, {"right"}),
+    "lines": (LINES, {"name", "note"}),
+    "figure": ({"name", "caption", "how_to_read"}, set()),
+}
+ARGUMENTS = {"formula", "right"}  # of methods, which are no values
+
+
+def _texts(lab: str) -> Texts:
+    return read_texts(f"mha_viz.learn.labs.{lab}")
+
+
+def _calls(lab: str) -> list[tuple[str, list[str], ast.Call]]:
+    """Method, possible names and call of each text of a lab; * is the computed part of a name."""
+    found = []
+    for path in (LABS / lab).glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and re.fullmatch(
+                r"TEXTS(\.\w+)?", ast.unparse(node.func)
+            ):
+                method = node.func.attr if isinstance(node.func, ast.Attribute) else "text"
+                found.append((method, _names(node.args[1 if method == "predict" else 0]), node))
+    return found
+
+
+def _names(name: ast.expr) -> list[str]:
+    if isinstance(name, ast.IfExp):
+        return _names(name.body) + _names(name.orelse)
+    if isinstance(name, ast.JoinedStr):
+        return ["".join(p.value if isinstance(p, ast.Constant) else "*" for p in name.values)]
+    return [name.value if isinstance(name, ast.Constant) else "*"]
+
+
+def _strings(table: dict, name: str = "") -> dict[str, list[str]]:
+    """All texts by their names; the options of a question are one."""
+    found: dict[str, list[str]] = {}
+    for key, value in table.items():
+        inner = f"{name}.{key}".lstrip(".")
+        if isinstance(value, dict):
+            found |= _strings(value, inner)
+        else:
+            found[inner] = value if isinstance(value, list) else [str(value)]
+    return found
+
+
+def _matching(lab: str, method: str, name: str) -> dict[str, list[str]]:
+    """The texts that a call takes."""
+    every = _strings(_texts(lab).tables)
+    taken = ".*" if name == "*" else re.escape(name).replace(r"\*", "[^.]+")
+    if method in ("step", "predict"):  # beside which their table may hold further texts
+        taken += rf"\.({'|'.join(KINDS[method][0] | KINDS[method][1])})"
+    elif method in (*KINDS, "labels"):
+        taken += r"\.[^.]+"
+    return {key: strings for key, strings in every.items() if re.fullmatch(taken, key)}
+
+
+def _fields(strings: Iterable[str]) -> set[str]:
+    fields = [field for s in strings for _, field, _, _ in Formatter().parse(s) if field]
+    return {re.split(r"[.\[]", field)[0] for field in fields}
+
+
+@pytest.mark.parametrize("lab", WITH_TEXTS)
+def test_texts_calls_name_them_and_give_their_values(lab):
+    for method, names, call in _calls(lab):
+        given = {one.arg for one in call.keywords} - ARGUMENTS
+        known: set[str] = set()
+        for name in names:
+            texts = _matching(lab, method, name)
+            assert texts, f"{lab}: no text {name}"
+            plain = [texts[key] for key in texts if not key.endswith(".formula")]
+            fields = _fields(chain.from_iterable(plain))
+            assert "*" in name or None in given or fields <= given, (
+                f"{lab}: {name} {fields - given}"
+            )
+            known |= fields
+            if method in KINDS and "*" not in name:
+                required, further = KINDS[method]
+                keys = {key.rpartition(".")[2] for key in texts}
+                assert required <= keys <= required | further, f"{lab}: {name}: {keys}"
+        assert given - {None} <= known, f"{lab}: {names}: {given - known}"
+
+
+@pytest.mark.parametrize("lab", WITH_TEXTS)
+def test_texts_are_all_used(lab):
+    used = {
+        key
+        for method, names, _ in _calls(lab)
+        for name in names
+        for key in _matching(lab, method, name)
+    }
+    assert _strings(_texts(lab).tables).keys() <= used
+
+
+@pytest.mark.parametrize("lab", WITH_TEXTS)
+def test_texts_questions_have_their_answer(lab):
+    for method, (name, *_), call in _calls(lab):
+        if method == "predict" and "*" not in name:
+            table = _texts(lab).tables[name]
+            computed = any(one.arg == "right" for one in call.keywords)
+            assert computed != ("right" in table), f"{lab}: {name}: one answer, in one place"
+            assert computed or table["right"] in range(len(table["options"]))
+
+
+def test_texts_fill_values_and_missing_text_or_value_are_named():
+    texts = Texts("some.toml", {"a": {"b": "{n} tokens, {x:number}", "formula": r"\frac{1}{n}"}})
+    assert texts("a.b", n=4, x=1 / 3) == "4 tokens, 0.3333"
+    assert texts("a.formula") == r"\frac{1}{n}"
+    with pytest.raises(ValueError, match=r"some.toml has no a\.c"):
+        texts("a.c")
+    with pytest.raises(ValueError, match=r"some.toml, a\.b: no value for 'n'"):
+        texts("a.b", x=4)
+
+
+@pytest.mark.parametrize("lab", WITH_TEXTS)
+def test_formulas_have_no_command_without_its_name(lab: str) -> None:
+    """Each backslash begins a command, and each command of several letters has its backslash."""
+    for name, texts in _strings(_texts(lab).tables).items():
+        for text in texts:
+            assert not re.search(r"(?<!\\)(\\\\)*\\\n", text), name
+            if name.endswith("formula"):
+                assert not re.search(r"(?<![\\A-Za-z])(c?dots?|text(style)?|[td]?frac)\b", text), (
+                    name
+                )
