@@ -1,1 +1,1 @@
-"""What runs in a browser: the components' sources, the bytes they take, standalone pages."""
+"""The browser's side: the components' sources, the bytes they take, standalone pages."""

@@ -6,13 +6,9 @@ from mha_viz.web.labels import html_text
 
 
 def document(title: str, style: str, body: str, *, policy: str) -> str:
-    """One HTML document that asks the network for nothing.
+    """Return an HTML document that asks the network for nothing.
 
-    Args:
-        title: any text, for the browser's tab; escaped here.
-        style: CSS.
-        body: HTML, safe already.
-        policy: its Content-Security-Policy, which holds the browser to asking for nothing.
+    `title` is escaped here, `body` is safe HTML already, `policy` is the Content-Security-Policy.
     """
     return f"""<!DOCTYPE html>
 <html lang="en">

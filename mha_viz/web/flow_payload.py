@@ -26,22 +26,13 @@ def flow_payload(
     start: float,
     title: str = "",
 ) -> bytes:
-    """All parts of a flow graph, from the chosen token downwards: a header and arrays.
+    """Pack all parts of a flow graph, from the chosen token downwards: a header and arrays.
 
     Levels number the residual positions of a token: 0 enters the first layer, an odd one lies
     between a layer's attention and its MLP. Arrays in the body, one after the other, a number for
     each part: share and weight (float32), level of the target, head, query and key (uint16), and
-    kind (uint8), the number of one of `KINDS`.
-
-    Args:
-        edges: of a `FlowGraph`.
-        labels: of the tokens; any text.
-        special: whether each belongs to the model, not to the text.
-        position: of the chosen token.
-        n_layers: of the model.
-        threshold: of the graph; the browser's slider begins there.
-        start: where the slider stands at first.
-        title: what the picture shows, for screen readers.
+    kind (uint8), the number of one of `KINDS`. The browser's slider begins at `threshold` and
+    stands at `start`; `title` is for screen readers.
     """
     parts = edges[edges.kind.isin(KINDS)]
     source, target = (edges[end].astype(str).str for end in ("source", "target"))

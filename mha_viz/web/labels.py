@@ -22,7 +22,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def drawable(text: str) -> str:
-    """A text with U+FFFD in place of every character that XML and HTML may not hold.
+    """Return a text with U+FFFD in place of every character that XML and HTML may not hold.
 
     >>> drawable("a\uffffb")
     'a\ufffdb'
@@ -31,7 +31,7 @@ def drawable(text: str) -> str:
 
 
 def html_text(text: str) -> str:
-    """Any text as a piece of HTML or an attribute's value, where it is shown as it is.
+    """Return any text as a piece of HTML or an attribute's value, where it is shown as it is.
 
     >>> html_text("<b>\\x00")
     '&lt;b&gt;\ufffd'
@@ -40,7 +40,7 @@ def html_text(text: str) -> str:
 
 
 def clean(label: str, limit: int = MAX_LABEL) -> str:
-    """A label without characters that draw nothing or turn the direction of what follows.
+    """Return a label without characters that draw nothing or turn the direction of what follows.
 
     Control characters become their Unicode pictures, invisible and direction-changing ones go,
     what XML may not hold (`drawable`) becomes U+FFFD, and what is longer than `limit` characters
@@ -68,7 +68,7 @@ def _visible(char: str) -> str:
 
 
 def clean_all(labels: Sequence[str], expected: int, axis: str) -> list[str]:
-    """All labels of an axis, cleaned; their number is checked.
+    """Return all labels of an axis, cleaned; their number is checked.
 
     Raises:
         ShapeError: not as many labels as the pattern has rows or columns.
@@ -79,7 +79,7 @@ def clean_all(labels: Sequence[str], expected: int, axis: str) -> list[str]:
 
 
 def wrapped(text: str, columns: int) -> list[str]:
-    """A caption in lines of at most so many letters; East Asian letters count twice."""
+    """Return a caption in lines of at most so many letters; East Asian letters count twice."""
     lines: list[str] = []
     for line in text.splitlines():
         if not line.strip():
@@ -91,7 +91,7 @@ def wrapped(text: str, columns: int) -> list[str]:
 
 
 def plotly_text(label: str) -> str:
-    """A label that plotly shows as it is, although plotly reads tags, entities and TeX.
+    """Return a label that plotly shows as it is, although plotly reads tags, entities and TeX.
 
     >>> plotly_text("<b>$x$</b>")
     '&lt;b&gt;&#36;x&#36;&lt;/b&gt;'
@@ -100,7 +100,7 @@ def plotly_text(label: str) -> str:
 
 
 def hover_text(label: str) -> str:
-    """A label fit to stand in a hovertemplate, which also reads %{...}.
+    """Return a label fit to stand in a hovertemplate, which also reads %{...}.
 
     >>> hover_text("%{x} <b>")
     '&#37;{x} &lt;b&gt;'
@@ -109,7 +109,7 @@ def hover_text(label: str) -> str:
 
 
 def head_name(layer: int, head: int) -> str:
-    """What a head is called everywhere.
+    """Return what a head is called everywhere.
 
     >>> head_name(3, 7)
     'L3 H7'

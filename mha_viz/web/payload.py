@@ -1,4 +1,4 @@
-"""What the browser components draw, packed into one `bytes`: a JSON header and the numbers."""
+"""Payloads of the browser components, one `bytes` each: a JSON header and the numbers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from jaxtyping import Num
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mha_viz.core.record import AttentionRecord
-from mha_viz.core.token import merge
-from mha_viz.core.visible import visible_everywhere
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.token import merge
+from mha_viz.core.record.visible import visible_everywhere
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web.labels import clean
 
@@ -26,7 +26,7 @@ MAX_HEADER = 16 * 2**20
 
 
 def encode(weights: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Square-root code of weights in [0, 1]: rint(255 sqrt(w)), one byte a weight.
+    """Return the square-root code of weights in [0, 1]: rint(255 sqrt(w)), one byte a weight.
 
     The step is finest where attention is small: the error is at most sqrt(w)/255 + 1/260100.
     """
@@ -37,12 +37,12 @@ def encode(weights: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 
 def decode(codes: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """The weights in the middle of each code: (c / 255)^2."""
+    """Return the weights in the middle of each code: (c / 255)^2."""
     return np.square(np.arange(256, dtype=np.float32) / 255)[codes]
 
 
 def pool_max(weights: NDArray[np.float32], size: int) -> NDArray[np.float32]:
-    """The largest weight of each size x size block; blocks at the right and bottom may be smaller.
+    """Return the largest weight of each size x size block, also of smaller ones at the edges.
 
     The maximum, not the mean: a diagonal one cell wide has to stay visible.
     """
@@ -72,18 +72,15 @@ def grid_payload(
     title: str = "",
     exact_url: str | None = None,
 ) -> bytes:
-    """All heads of a record for the head grid: a header and one byte per cell.
+    """Return all heads of a record for the head grid: a header and one byte per cell.
 
     A weight has a code of 1 to 255, a key that the query cannot see the code 0; the header's
     `masked` says whether there are any. Where a tile has more than `MAX_SIDE` rows or columns, it
     is pooled (see `pool_max`) with the same factor on both sides; the header's `pool` says so.
 
-    Args:
-        record: any record.
-        facts: quantities per head, by name, shown with the head's name.
-        title: what the grid shows, for screen readers; model and text where empty.
-        exact_url: where the page finds the same pattern as raw little-endian float32; its origin
-            must be that of the page. Ranges are asked for one head at a time where it is large.
+    `facts` are quantities per head, by name, shown with the head's name; `title` is for screen
+    readers. `exact_url` is where the page, of the same origin, finds the pattern as raw little-
+    endian float32; ranges are requested for one head at a time where it is large.
 
     Raises:
         ShapeError: facts that do not fit the record.
@@ -118,7 +115,7 @@ def grid_payload(
 
 
 def _masked(record: AttentionRecord, pool: int) -> NDArray[np.bool_]:
-    """(layer, row, column): where no key of a block can be seen by any of its queries."""
+    """Return (layer, row, column): where no key of a block can be seen by any of its queries."""
     seen = visible_everywhere(record).float().cpu().numpy()
     return pool_max(seen, pool) == 0
 
@@ -128,7 +125,7 @@ def _title(record: AttentionRecord) -> str:
 
 
 def _tokens(record: AttentionRecord) -> dict[str, list[Any]]:
-    """Label, flag and segment of each token of both axes."""
+    """Return label, flag and segment of each token of both axes."""
     axes = {"query": record.tokens, "key": record.key_tokens}
     return {
         **{f"{axis}_labels": [clean(t.text) for t in tokens] for axis, tokens in axes.items()},
@@ -138,7 +135,7 @@ def _tokens(record: AttentionRecord) -> dict[str, list[Any]]:
 
 
 def _words(record: AttentionRecord) -> dict[str, Any]:
-    """The word that each token is a part of, and the words' labels; nothing where each is one."""
+    """Return each token's word and the words' labels; nothing where every word is one token."""
     if record.merged:
         return {}
     axes = {"query": record.tokens, "key": record.key_tokens}  # mostly the same
@@ -153,24 +150,16 @@ def _words(record: AttentionRecord) -> dict[str, Any]:
     return {"words": places | labels}
 
 
-def notes_payload(payload: bytes, notes: Mapping[str, Any]) -> bytes:
-    """What is known of a grid's heads later than their weights: labels, nearest heads.
+def notes_payload(payload: bytes, kind: str, notes: Mapping[str, Any]) -> bytes:
+    """Pack what is computed after a grid's weights: "notes" (labels), or "twins" (nearest heads).
 
-    Args:
-        payload: what `grid_payload` made of the same record.
-        notes: what JSON can say, a value for each head in the order of the payload.
+    Notes are what JSON can hold, a value for each head in the order of `payload`, the grid's.
     """
-    return pack({"kind": "notes", "id": f"{unpack(payload)[0]['id']} notes", **notes}, b"")
+    return pack({"kind": kind, "id": f"{unpack(payload)[0]['id']} {kind}", **notes}, b"")
 
 
 def head_payload(payload: bytes, record: AttentionRecord, chosen: tuple[int, int]) -> bytes:
-    """The exact weights of one head, where a cell of the grid stands for several.
-
-    Args:
-        payload: what `grid_payload` made of the same record.
-        record: the record.
-        chosen: (layer, head).
-    """
+    """Return the exact weights of one head of the record that made the grid's `payload`."""
     name = unpack(payload)[0]["id"]
     number = chosen[0] * record.n_heads + chosen[1]
     weights = record.head(*chosen).cpu().numpy().astype("<f4", copy=False)
@@ -179,7 +168,7 @@ def head_payload(payload: bytes, record: AttentionRecord, chosen: tuple[int, int
 
 
 def finite(values: Num[np.ndarray | Tensor, "..."]) -> list[float | None]:
-    """Numbers as JSON can say them, in eight digits, which are more than a screen shows."""
+    """Return numbers as JSON can say them, in eight digits, which are more than a screen shows."""
     numbers = np.asarray(values, dtype=np.float64).ravel()
     return [float(f"{v:.8g}") if math.isfinite(v) else None for v in numbers]
 
@@ -191,7 +180,7 @@ def _fact(fact: Any, name: str, layers: int, heads: int) -> list[float | None]:
 
 
 def pack(header: Mapping[str, Any], body: bytes) -> bytes:
-    """Length of the header (four bytes, little-endian), header, padding to four, body.
+    """Pack the header's length (four bytes, little-endian), header, padding to four, and body.
 
     `id` in the header names the content: equal content, equal id.
     """
@@ -205,11 +194,7 @@ def pack(header: Mapping[str, Any], body: bytes) -> bytes:
 
 
 def unpack(payload: bytes) -> tuple[dict[str, Any], bytes]:
-    """Header and body of what `pack` made.
-
-    Raises:
-        ArgumentError: bytes that `pack` did not make.
-    """
+    """Return header and body of what `pack` made; ArgumentError for any other bytes."""
     if len(payload) < 4:
         raise ArgumentError("A payload has at least four bytes.")
     (length,) = struct.unpack_from("<I", payload)

@@ -31,19 +31,11 @@ def grid_html(
     caption: str = "",
     dark: bool | None = None,
 ) -> str:
-    """All heads and a chosen one as one HTML document, with the same script as in the app.
+    """Return all heads and a chosen one as one HTML document, with the same script as in the app.
 
-    Args:
-        payload: what `grid_payload` made. Without a server there are no exact weights: the tooltip
-            shows as many digits as the codes carry.
-        selected: (layer, head) of the head that is chosen at first.
-        scale: "sqrt", "linear" or "log"; changes the colours only.
-        title: plain text above the grid.
-        caption: plain text below it.
-        dark: the theme; None follows the reader's system.
-
-    Raises:
-        ArgumentError: bytes that are no payload, an unknown scale.
+    Without a server there are no exact weights: the tooltip shows as many digits as the codes of
+    `payload` carry. Title and caption are plain text. `dark` None follows the reader's system.
+    Bytes that are no payload and an unknown scale raise ArgumentError.
     """
     settings = bench_settings(payload, selected, scale)
     # Base64 has no "<", and the settings escape it: nothing can end the script element early.
@@ -61,14 +53,7 @@ workbench({{ parentElement, data: {_json(settings)}, setTriggerValue() {{}} }});
 def flow_html(
     payload: bytes, *, title: str = "", caption: str = "", dark: bool | None = None
 ) -> str:
-    """What flows into a token as one HTML document, with the same script as in the app.
-
-    Args:
-        payload: what `flow_payload` made.
-        title: plain text above the picture.
-        caption: plain text below it.
-        dark: the theme; None follows the reader's system.
-    """
+    """Return a flow graph as one HTML document, with the same script as in the app."""
     body = f"""<div id="flow"></div>
 <script type="module">
 {script("flow_graph").replace("export default ", "")}
@@ -81,16 +66,7 @@ flowGraph({{ parentElement: document.getElementById("flow"), data, setTriggerVal
 def bench_settings(
     payload: bytes, selected: tuple[int, int] = (0, 0), scale: str = "sqrt"
 ) -> dict[str, Any]:
-    """What a workbench without a server is told: what it draws, and what heads can be sorted by.
-
-    Args:
-        payload: what `grid_payload` made.
-        selected: (layer, head) of the head that is chosen at first.
-        scale: "sqrt", "linear" or "log".
-
-    Raises:
-        ArgumentError: bytes that are no payload, an unknown scale.
-    """
+    """Return the settings of a workbench without a server: what it draws and what sorts heads."""
     header = unpack(payload)[0]
     layer, head = (int(i) for i in selected)
     return {
@@ -105,7 +81,7 @@ def bench_settings(
 def figure_html(
     figure: go.Figure, *, title: str = "", caption: str = "", dark: bool = False
 ) -> str:
-    """Any figure of this package as one HTML document that needs no network."""
+    """Return any figure of this package as one HTML document that needs no network."""
     drawn = figure.to_html(
         full_html=False,
         include_plotlyjs=True,
@@ -118,14 +94,10 @@ def figure_html(
 def fragment(
     document: str, *, height: int = 480, title: str = "Attention heads", picture: bytes = b""
 ) -> str:
-    """A document inside an <iframe>, for notebooks: styles and ids cannot leak out of it.
+    """Return a document inside an <iframe>, for notebooks: styles and ids cannot leak out of it.
 
-    Args:
-        document: a whole HTML document.
-        height: of the frame, in pixels.
-        title: what it shows, for screen readers.
-        picture: the same as PNG. It lies under the frame, and is what remains on paper and where a
-            notebook that nobody has trusted loses its frames.
+    The PNG `picture` lies under the frame, and is what remains on paper and where a notebook that
+    nobody has trusted loses its frames. `title` is for screen readers.
     """
     frame = (
         f'<iframe srcdoc="{html.escape(document)}" title="{html_text(title)}" '
@@ -159,7 +131,7 @@ p {{ white-space: pre-wrap; opacity: 0.8; }}
 
 
 def variables(dark: bool) -> str:
-    """The theme that the components know from the app, as declarations of CSS."""
+    """Return the theme that the components know from the app, as declarations of CSS."""
     values = {
         "background-color": theme.paper(dark),
         "text-color": theme.ink(dark),
@@ -173,7 +145,7 @@ def variables(dark: bool) -> str:
 
 
 def _theme_rules(dark: bool | None) -> str:
-    """That theme for a whole document; None follows the reader's system."""
+    """Return that theme for a whole document; None follows the reader's system."""
     light, night = (variables(value) for value in (False, True))
     if dark is None:
         return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {night} }} }}"
@@ -181,5 +153,5 @@ def _theme_rules(dark: bool | None) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON that may stand inside a script element."""
+    """Return JSON that may stand inside a script element."""
     return json.dumps(value).replace("<", "\\u003c")

@@ -7,85 +7,71 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, SupportsFloat
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, SupportsFloat, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mha_viz.errors import ArgumentError
 
+C = TypeVar("C")
 Scale = Literal["linear", "sqrt", "log"]
 SCALES: tuple[Scale, ...] = ("sqrt", "linear", "log")
 
-# Eleven colours each, in even steps of OKLab lightness (light: 0.965 down to 0.25, dark: 0.225 up
-# to 0.965) while the hue turns by some 50 degrees: order stays visible for every kind of colour
-# vision and in print. In between, colours are mixed linearly, here, by plotly and in the browser.
-SEQUENTIAL_LIGHT = (
-    "#eef4f8",
-    "#c6e0f1",
-    "#a1caeb",
-    "#81b3e6",
-    "#679ae0",
-    "#557ed9",
-    "#4964c7",
-    "#3e4bb3",
-    "#343499",
-    "#291f7b",
-    "#1d0c5c",
-)
-SEQUENTIAL_DARK = (
-    "#191b25",
-    "#262754",
-    "#333482",
-    "#3c48a7",
-    "#3c62c2",
-    "#387fd5",
-    "#27a0dd",
-    "#3ebddf",
-    "#6fd5e1",
-    "#a4eaea",
-    "#d6fdf9",
+
+@dataclass(frozen=True)
+class Themed(Generic[C]):
+    """A colour or a scale of colours, for a light and for a dark page.
+
+    >>> Themed("white", "black")(dark=True)
+    'black'
+    """
+
+    light: C
+    dark: C
+
+    def __call__(self, dark: bool = False) -> C:
+        """Return the one for that page."""
+        return self.dark if dark else self.light
+
+
+def _scale(light: str, dark: str) -> Themed[tuple[str, ...]]:
+    return Themed(tuple(light.split()), tuple(dark.split()))
+
+
+# The scale of weights, from nothing to the most. Eleven colours, in even steps of OKLab lightness
+# (light: 0.965 down to 0.25, dark: 0.225 up to 0.965) while the hue turns by some 50 degrees: order
+# stays visible for every kind of colour vision and in print. In between, colours are mixed
+# linearly, here, by plotly and in the browser.
+sequential = _scale(
+    "#eef4f8 #c6e0f1 #a1caeb #81b3e6 #679ae0 #557ed9 #4964c7 #3e4bb3 #343499 #291f7b #1d0c5c",
+    "#191b25 #262754 #333482 #3c48a7 #3c62c2 #387fd5 #27a0dd #3ebddf #6fd5e1 #a4eaea #d6fdf9",
 )
 
 # For signed numbers: orange below zero, indigo above, the background's grey at zero.
-DIVERGING_LIGHT = ("#9c3a06", "#dd7a3c", "#f5c9a8", "#f3f4f8", "#b5c3f2", "#5f78d8", "#2f3796")
-DIVERGING_DARK = ("#ffc078", "#d9822b", "#7a4a1e", "#1d2029", "#3a4590", "#6f82e6", "#b8c4ff")
-
-# Found by a search: any two stay apart (0.06 in OKLab) for each kind of dichromacy, too, and every
-# one reaches a contrast of 3 on its background. A place has the same hue family in both themes.
-QUALITATIVE_LIGHT = (
-    "#2850c5",
-    "#c77c06",
-    "#c72b5c",
-    "#0498a1",
-    "#780180",
-    "#5f6000",
-    "#a968e2",
-    "#003a49",
+diverging = _scale(
+    "#9c3a06 #dd7a3c #f5c9a8 #f3f4f8 #b5c3f2 #5f78d8 #2f3796",
+    "#ffc078 #d9822b #7a4a1e #1d2029 #3a4590 #6f82e6 #b8c4ff",
 )
-QUALITATIVE_DARK = (
-    "#96acff",
-    "#f5ae00",
-    "#f55d49",
-    "#14e8f8",
-    "#d864c2",
-    "#b5f280",
-    "#ffb8c6",
-    "#09ac7d",
+
+# For things without an order. Found by a search: any two stay apart (0.06 in OKLab) for each kind
+# of dichromacy, too, and every one reaches a contrast of 3 on its background. A place has the same
+# hue family in both themes.
+qualitative = _scale(
+    "#2850c5 #c77c06 #c72b5c #0498a1 #780180 #5f6000 #a968e2 #003a49",
+    "#96acff #f5ae00 #f55d49 #14e8f8 #d864c2 #b5f280 #ffb8c6 #09ac7d",
 )
 
 # Where there is no number: a grey apart from every scale, and the hatch that is drawn on it.
-MISSING_LIGHT, MISSING_DARK = "#dcdddf", "#3b3c40"
-HATCH_LIGHT, HATCH_DARK = "#8d9096", "#85888f"
+missing = Themed("#dcdddf", "#3b3c40")
+hatch = Themed("#8d9096", "#85888f")
 
-# For what is selected: a hue that no scale has.
-ACCENT_LIGHT = "#c2410c"
-ACCENT_DARK = "#ffb454"
-
-INK_LIGHT, INK_DARK = "#1a1d29", "#e9ebf3"
-MUTED_LIGHT, MUTED_DARK = "#5a6072", "#a4abbe"
-GRID_LIGHT, GRID_DARK = "#d9dce7", "#343a4d"
-PAPER_LIGHT, PAPER_DARK = "#ffffff", "#12141c"
+accent = Themed("#c2410c", "#ffb454")  # for what is selected: a hue that no scale has
+ink = Themed("#1a1d29", "#e9ebf3")  # of text
+muted = Themed("#5a6072", "#a4abbe")  # of secondary text
+gridline = Themed("#d9dce7", "#343a4d")  # of grids and borders
+paper = Themed("#ffffff", "#12141c")  # of the page
 
 FONT = "system-ui, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
 
@@ -99,7 +85,7 @@ _TICKS: dict[str, tuple[float, ...]] = {
 
 
 def check_scale(scale: str) -> Scale:
-    """The name of a colour scale, or an ArgumentError that lists them."""
+    """Return the name of a colour scale, or an ArgumentError that lists them."""
     for known in SCALES:
         if scale == known:
             return known
@@ -107,7 +93,7 @@ def check_scale(scale: str) -> Scale:
 
 
 def scale_weights(weights: NDArray[np.float32], scale: str) -> NDArray[np.float32]:
-    """Where weights in [0, 1] lie on the colour scale, in [0, 1]. Monotone; 0 and 1 stay.
+    """Return where weights in [0, 1] lie on the colour scale, in [0, 1]. Monotone; 0 and 1 stay.
 
     >>> scale_weights(np.array([0.0, 0.25, 1.0], dtype=np.float32), "sqrt").tolist()
     [0.0, 0.5, 1.0]
@@ -121,7 +107,7 @@ def scale_weights(weights: NDArray[np.float32], scale: str) -> NDArray[np.float3
 
 
 def unscale_weights(positions: NDArray[np.float64], scale: str) -> NDArray[np.float64]:
-    """The weights at positions on the colour scale: the inverse of `scale_weights`."""
+    """Return the weights at positions on the colour scale: the inverse of `scale_weights`."""
     scale = check_scale(scale)
     if scale == "linear":
         return positions
@@ -131,37 +117,12 @@ def unscale_weights(positions: NDArray[np.float64], scale: str) -> NDArray[np.fl
 
 
 def ticks(scale: str) -> tuple[float, ...]:
-    """The weights that a colour bar names."""
+    """Return the weights that a colour bar names."""
     return _TICKS[check_scale(scale)]
 
 
-def sequential(dark: bool = False) -> tuple[str, ...]:
-    """The colour scale of weights, from nothing to the most."""
-    return SEQUENTIAL_DARK if dark else SEQUENTIAL_LIGHT
-
-
-def qualitative(dark: bool = False) -> tuple[str, ...]:
-    """Colours for things without an order."""
-    return QUALITATIVE_DARK if dark else QUALITATIVE_LIGHT
-
-
-def diverging(dark: bool = False) -> tuple[str, ...]:
-    """The colour scale of signed numbers, around the middle."""
-    return DIVERGING_DARK if dark else DIVERGING_LIGHT
-
-
-def missing(dark: bool = False) -> str:
-    """The grey for what has no number."""
-    return MISSING_DARK if dark else MISSING_LIGHT
-
-
-def hatch(dark: bool = False) -> str:
-    """The hatching over what has no number."""
-    return HATCH_DARK if dark else HATCH_LIGHT
-
-
 def stops(colours: Sequence[str]) -> list[list[float | str]]:
-    """Plotly stops of a scale in even steps.
+    """Return Plotly stops of a scale in even steps.
 
     >>> stops(("#000000", "#777777", "#ffffff"))
     [[0.0, '#000000'], [0.5, '#777777'], [1.0, '#ffffff']]
@@ -169,38 +130,13 @@ def stops(colours: Sequence[str]) -> list[list[float | str]]:
     return [[i / (len(colours) - 1), colour] for i, colour in enumerate(colours)]
 
 
-def accent(dark: bool = False) -> str:
-    """The colour of what is selected."""
-    return ACCENT_DARK if dark else ACCENT_LIGHT
-
-
-def ink(dark: bool = False) -> str:
-    """The colour of text."""
-    return INK_DARK if dark else INK_LIGHT
-
-
-def muted(dark: bool = False) -> str:
-    """The colour of secondary text."""
-    return MUTED_DARK if dark else MUTED_LIGHT
-
-
-def gridline(dark: bool = False) -> str:
-    """The colour of grids and borders."""
-    return GRID_DARK if dark else GRID_LIGHT
-
-
-def paper(dark: bool = False) -> str:
-    """The colour of the page."""
-    return PAPER_DARK if dark else PAPER_LIGHT
-
-
 def rgb(colour: str) -> tuple[int, int, int]:
-    """The three numbers of "#rrggbb"."""
+    """Return the three numbers of "#rrggbb"."""
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
 def mix(colours: Sequence[str], position: float) -> str:
-    """The colour at `position` in [0, 1] of a scale, mixed linearly between its stops.
+    """Return the colour at `position` in [0, 1] of a scale, mixed linearly between its stops.
 
     >>> mix(("#000000", "#0000ff"), 0.2)
     '#000033'
@@ -213,7 +149,7 @@ def mix(colours: Sequence[str], position: float) -> str:
 
 
 def colorscale(scale: str, dark: bool = False, stops: int = 101) -> list[list[float | str]]:
-    """Plotly stops that colour *true* weights in [0, 1] as `scale` would colour them.
+    """Return Plotly stops that colour *true* weights in [0, 1] as `scale` would colour them.
 
     The curve lies in the colours, not in the data, so that a chart holds the weights as they are.
     """
@@ -225,7 +161,7 @@ def colorscale(scale: str, dark: bool = False, stops: int = 101) -> list[list[fl
 
 
 def format_weight(weight: SupportsFloat) -> str:
-    """A weight with four significant digits.
+    """Return a weight with four significant digits.
 
     >>> [format_weight(w) for w in (0, 1, 0.12345, 0.0123, 0.00001234)]
     ['0', '1.000', '0.1235', '0.01230', '1.234e-05']
@@ -237,7 +173,7 @@ def format_weight(weight: SupportsFloat) -> str:
 
 
 def format_number(value: SupportsFloat) -> str:
-    """Any quantity, short: four significant digits without trailing zeros.
+    """Return any quantity, short: four significant digits without trailing zeros.
 
     >>> [format_number(v) for v in (0.5, 12345.0, float("nan"))]
     ['0.5', '1.234e+04', 'not defined']
@@ -247,7 +183,7 @@ def format_number(value: SupportsFloat) -> str:
 
 
 def layout(dark: bool = False) -> dict[str, Any]:
-    """Plotly layout of both themes: transparent, quiet, legible."""
+    """Return the Plotly layout of both themes: transparent, quiet, legible."""
     axis = dict(
         color=muted(dark),
         gridcolor=gridline(dark),
@@ -278,16 +214,12 @@ def layout(dark: bool = False) -> dict[str, Any]:
 
 
 def palette() -> dict[str, Any]:
-    """The tables above as plain JSON values, for the browser components."""
+    """Return the tables above as plain JSON values, for the browser components."""
+    scales = {"sequential": sequential, "diverging": diverging, "qualitative": qualitative}
+    colours = {"missing": missing, "accent": accent, "paper": paper, "ink": ink, "muted": muted}
     return {
-        "sequential": {"light": list(SEQUENTIAL_LIGHT), "dark": list(SEQUENTIAL_DARK)},
-        "diverging": {"light": list(DIVERGING_LIGHT), "dark": list(DIVERGING_DARK)},
-        "qualitative": {"light": list(QUALITATIVE_LIGHT), "dark": list(QUALITATIVE_DARK)},
-        "missing": {"light": MISSING_LIGHT, "dark": MISSING_DARK},
-        "accent": {"light": ACCENT_LIGHT, "dark": ACCENT_DARK},
-        "paper": {"light": PAPER_LIGHT, "dark": PAPER_DARK},
-        "ink": {"light": INK_LIGHT, "dark": INK_DARK},
-        "muted": {"light": MUTED_LIGHT, "dark": MUTED_DARK},
+        **{key: {"light": list(c.light), "dark": list(c.dark)} for key, c in scales.items()},
+        **{key: {"light": c.light, "dark": c.dark} for key, c in colours.items()},
         "ticks": {name: list(values) for name, values in _TICKS.items()},
         "logGain": _LOG_GAIN,
     }

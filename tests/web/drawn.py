@@ -5,11 +5,11 @@ import base64
 import numpy as np
 
 from mha_viz.core.metrics import LABELS
-from mha_viz.core.record import AttentionRecord
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.plots.numbers import number_matrix
-from mha_viz.ui.session.views import BENCH, DEFAULT, SCALES, SHOWS
-from mha_viz.ui.widgets import head_switches
-from mha_viz.ui.widgets.flow_graph import payload_of
+from mha_viz.ui.state.views import BENCH, DEFAULT, SCALES, SHOWS
+from mha_viz.ui.widgets.components import head_switches
+from mha_viz.ui.widgets.components.flow_graph import graph_payload
 from mha_viz.web import theme
 from mha_viz.web.browser import script
 from mha_viz.web.payload import grid_payload, head_payload, notes_payload
@@ -36,12 +36,13 @@ def written() -> dict[str, object]:
         "scripts": {name: script(name) for name in DRAWING},
         "heads": _heads(attention(3, 5, 11, 11)),
         "bench": _bench(attention(3, 5, 11, 11)),
+        "many": _heads(attention(4, 5, 3, 3)),
         "pooled": _heads(attention(2, 3, 131, 131)),
         "small": _heads(small) | {"colours": [_colours(small, dark) for dark in (False, True)]},
         "switches": _switches(5, 7),
         "numbers": _numbers(3, 5),
-        "graph": text_of(payload_of(flow())),
-        "hostile_graph": text_of(payload_of(flow(layers=3, n=29, hostile=True))),
+        "graph": text_of(graph_payload(flow())),
+        "hostile_graph": text_of(graph_payload(flow(layers=3, n=29, hostile=True))),
     }
 
 
@@ -66,8 +67,9 @@ def _bench(made: AttentionRecord) -> dict[str, object]:
         "labels": [[label.title for label in earned] for earned in labels],
         "kinds": [[label.key for label in earned] for earned in labels],
         "badges": [earned[0].badge if earned else "" for earned in labels],
-        "twins": [[(head + 4) % len(labels), 0.25] for head in range(len(labels))],
     }
+    twins = [[(head + 4) % len(labels), 0.25, head % 5 != 3] for head in range(len(labels))]
+    twins[0] = [-1, None, False]
     heads = np.ndindex(made.n_layers, made.n_heads)
     return {
         "settings": {
@@ -81,7 +83,8 @@ def _bench(made: AttentionRecord) -> dict[str, object]:
             "made": False,
         },
         "exact": [text_of(head_payload(payload, made, head)) for head in heads],
-        "notes": text_of(notes_payload(payload, notes)),
+        "notes": text_of(notes_payload(payload, "notes", notes)),
+        "twins": text_of(notes_payload(payload, "twins", {"twins": twins})),
     }
 
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 import mha_viz as mv
-from mha_viz.circuits.flow import flow_graph
-from mha_viz.core.from_weights import record
-from mha_viz.core.token import Token
-from mha_viz.core.views import between
-from mha_viz.ui.widgets.flow_graph import payload_of
+from mha_viz.circuits.flow.graph import flow_graph
+from mha_viz.core.record.from_weights import record
+from mha_viz.core.record.token import Token
+from mha_viz.core.record.views import between
+from mha_viz.ui.widgets.components.flow_graph import graph_payload
 from mha_viz.web.flow_payload import KINDS
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.theme import format_weight, palette
@@ -63,7 +63,7 @@ def _flow() -> dict[str, object]:
         inputs = kept.nodes[(kept.nodes.layer == 0) & (kept.nodes.stage == "in")]
         flow = dict(zip(inputs.position.tolist(), inputs.flow.tolist(), strict=True))
         cases.append({"threshold": threshold, "cut": kept.cut, "parts": parts, "inputs": flow})
-    return {"payload": text_of(payload_of(whole)), "cases": cases}
+    return {"payload": text_of(graph_payload(whole)), "cases": cases}
 
 
 def written() -> dict[str, object]:

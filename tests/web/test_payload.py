@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mha_viz.core.from_weights import record
-from mha_viz.core.token import Token
+from mha_viz.core.record.from_weights import record
+from mha_viz.core.record.token import Token
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web.payload import (
     decode,
@@ -178,12 +178,17 @@ def test_one_head_of_a_pooled_grid_travels_exactly_and_says_whose_it_is() -> Non
 
 def test_notes_say_to_which_grid_they_belong() -> None:
     grid = grid_payload(record(softmax_rows(1, 2, 3, 3), labels(3)))
-    notes = {"labels": [["Previous token"], []], "twins": [(1, 0.25), (0, None)]}
-    header, body = unpack(notes_payload(grid, notes))
+    said, twins = [["Previous token"], []], [(1, 0.25, True), (0, None, None)]
+    header, body = unpack(notes_payload(grid, "notes", {"labels": said}))
     assert header["id"] == f"{unpack(grid)[0]['id']} notes" and not body
-    assert header["labels"] == notes["labels"] and header["twins"] == [[1, 0.25], [0, None]]
+    assert header["kind"] == "notes" and header["labels"] == said
+    header, _ = unpack(notes_payload(grid, "twins", {"twins": twins}))
+    assert header["id"] == f"{unpack(grid)[0]['id']} twins"
+    assert header["twins"] == [[1, 0.25, True], [0, None, None]]
     with pytest.raises(ValueError):
-        notes_payload(grid, {"twins": [float("nan")]})  # no JSON: a browser could not read it
+        notes_payload(
+            grid, "twins", {"twins": [float("nan")]}
+        )  # no JSON: a browser could not read it
 
 
 def test_what_is_no_number_is_nothing_in_json() -> None:

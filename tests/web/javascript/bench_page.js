@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 
-import { putPayload, unpack } from "../../../mha_viz/web/components/shared.js";
-import workbench from "../../../mha_viz/web/components/workbench.js";
+import { putPayload, unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import workbench from "../../../mha_viz/web/components/workbench/workbench.js";
 import { paintedOn } from "./canvas.js";
 import { click, mounted } from "./dom.js";
 import { bytesIn, python } from "./python.js";

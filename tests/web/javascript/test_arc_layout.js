@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { arcPath, treeLevels, weightLevels } from "../../../mha_viz/web/components/arc_layout.js";
+import { arcPath, treeLevels, weightLevels } from "../../../mha_viz/web/components/sentence_arcs/arc_layout.js";
 
 test("an arc of a tree lies above those that it spans, beside those that it meets", () => {
   const arcs = [[0, 3], [1, 0], [3, 2], [3, 5], [1, 2]].map(([start, end]) => ({ start, end }));

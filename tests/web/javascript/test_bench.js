@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { Bench, benchOf } from "../../../mha_viz/web/components/bench.js";
-import { unpack } from "../../../mha_viz/web/components/shared.js";
+import { Bench, benchOf } from "../../../mha_viz/web/components/workbench/bench.js";
+import { unpack } from "../../../mha_viz/web/components/shared/shared.js";
 import { bytesIn, bytesOf, python } from "./python.js";
 
 // Time passes where a test says so.
@@ -22,7 +22,7 @@ const pause = () => {
 function made({ grid = bytesOf("grid"), said = {} } = {}) {
   const bench = new Bench();
   const asked = [];
-  bench.hear({ heard: null, part: "grid", view: { layer: 0, head: 0 }, ...said }, (message) => asked.push(message));
+  bench.receive({ heard: null, part: "grid", view: { layer: 0, head: 0 }, ...said }, (message) => asked.push(message));
   bench.adopt(unpack(grid));
   return { bench, asked };
 }
@@ -49,7 +49,7 @@ test("choices that follow each other are drawn at once and told together, in the
 
 test("what Python said before it heard the last choice is out of date", () => {
   const { bench, asked } = made();
-  const says = (heard, layer) => bench.hear({ heard, part: "grid", view: { layer } });
+  const says = (heard, layer) => bench.receive({ heard, part: "grid", view: { layer } });
   bench.choose({ layer: 1 });
   says(null, 0);
   assert.equal(bench.view.layer, 1); // before it was told
@@ -72,7 +72,7 @@ test("a message that pushes another one out says what that said", () => {
   bench.choose({ scale: "log" });
   pause(); // the server, which is busy, reads only this one
   assert.deepEqual(asked[1].view, { layer: "1", scale: "log" });
-  bench.hear({ heard: asked[1].id, part: "grid", view: { layer: 1, scale: "log" } });
+  bench.receive({ heard: asked[1].id, part: "grid", view: { layer: 1, scale: "log" } });
   bench.choose({ scale: "sqrt" });
   pause();
   assert.deepEqual(asked[2].view, { scale: "sqrt" }); // the rest was heard, and may have changed
@@ -80,7 +80,7 @@ test("a message that pushes another one out says what that said", () => {
 
 test("of two parts of a page always the same one tells, and a page that is left tells nothing", () => {
   const { bench, asked } = made();
-  bench.hear({ heard: null, part: "head", view: {} }, () => assert.fail("the other part told"));
+  bench.receive({ heard: null, part: "head", view: {} }, () => assert.fail("the other part told"));
   bench.choose({ layer: 1 });
   pause();
   assert.equal(asked.length, 1);
@@ -88,7 +88,7 @@ test("of two parts of a page always the same one tells, and a page that is left 
   bench.begin();
   pause();
   assert.equal(asked.length, 1);
-  bench.hear({ heard: null, part: "head", view: { layer: 1 } }, () => {});
+  bench.receive({ heard: null, part: "head", view: { layer: 1 } }, () => {});
   assert.equal(bench.view.layer, 1);
 });
 
@@ -119,7 +119,7 @@ test("a quantity that Python alone knows is waited for", () => {
   assert.equal(bench.order, null);
   pause();
   const fact = { title: "Induction", values: [0, 1, 2, 3, 4, 5] };
-  bench.hear({ heard: bench.sent, part: "grid", view: { sort: "induction" }, fact });
+  bench.receive({ heard: bench.sent, part: "grid", view: { sort: "induction" }, fact });
   assert.deepEqual(bench.order, [5, 4, 3, 2, 1, 0]);
 });
 
@@ -233,7 +233,7 @@ test("a pair chosen in one text is not one of the next, but stays while a text i
   };
   const { bench, asked } = made();
   bench.choosePair({ query: 2, key: 3 });
-  bench.hear({ heard: "another", part: "grid", view: { layer: 0, head: 0, query: -1, key: -1 } });
+  bench.receive({ heard: "another", part: "grid", view: { layer: 0, head: 0, query: -1, key: -1 } });
   bench.adopt(other({})); // written on: the same tokens, and more
   assert.deepEqual([bench.view.query, bench.view.key], [2, 3]);
   const { header } = bench.payload;

@@ -3,12 +3,12 @@ import test from "node:test";
 
 import { bytesIn, python } from "./python.js";
 
-const { FlowModel, SOURCE } = await import("../../../mha_viz/web/components/flow_model.js");
-const { flowItems, flowLayout, itemAt } = await import("../../../mha_viz/web/components/flow_layout.js");
-const { headRow, partsInto, walkFlow } = await import("../../../mha_viz/web/components/flow_walk.js");
-const { keptSays, nodeSays, partSays } = await import("../../../mha_viz/web/components/flow_says.js");
-const { svgText } = await import("../../../mha_viz/web/components/flow_paint.js");
-const { unpack } = await import("../../../mha_viz/web/components/shared.js");
+const { FlowModel, SOURCE } = await import("../../../mha_viz/web/components/flow_graph/flow_model.js");
+const { flowItems, flowLayout, itemAt } = await import("../../../mha_viz/web/components/flow_graph/flow_layout.js");
+const { headRow, partsInto, walkFlow } = await import("../../../mha_viz/web/components/flow_graph/flow_walk.js");
+const { keptText, nodeText, partText } = await import("../../../mha_viz/web/components/flow_graph/flow_text.js");
+const { svgText } = await import("../../../mha_viz/web/components/flow_graph/flow_paint.js");
+const { unpack } = await import("../../../mha_viz/web/components/shared/shared.js");
 
 const { header, body } = unpack(bytesIn(python.flow.payload));
 const model = new FlowModel(header, body);
@@ -55,13 +55,13 @@ test("keys lead down along the largest parts to an input token, and back up", ()
 
 test("parts and nodes say what they are", () => {
   const kept = model.keep(0.02);
-  assert.match(keptSays(model, kept), /^\d+ parts; [\d.]+ % of “cat” followed, [\d.]+ % cut$/);
+  assert.match(keptText(model, kept), /^\d+ parts; [\d.]+ % of “cat” followed, [\d.]+ % cut$/);
   const row = kept.rows.find((one) => model.kind[one] === SOURCE);
   assert.equal(headRow(model, { row }), row);
   assert.equal(headRow(model, { place: 0 }), -1);
-  assert.match(partSays(model, kept, row).join(", "), /^L\d H\d: “\S+” takes from “\S+”, .* of the chosen state, attention weight /);
+  assert.match(partText(model, kept, row).join(", "), /^L\d H\d: “\S+” takes from “\S+”, .* of the chosen state, attention weight /);
   const { nodes } = flowItems(model, kept, flowLayout(500, header));
-  for (const node of nodes) assert.ok(nodeSays(model, kept, node).every((line) => line && !line.includes("undefined")));
+  for (const node of nodes) assert.ok(nodeText(model, kept, node).every((line) => line && !line.includes("undefined")));
 });
 
 test("a file holds text as text", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { hitTile, keyTarget, layoutOf } from "../../../mha_viz/web/components/grid_layout.js";
+import { hitTile, keyTarget, layoutOf } from "../../../mha_viz/web/components/head_grid/grid_layout.js";
 
 const HEADER = { layers: 3, heads: 5, rows: 7, cols: 11 };
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { describeCell, ExactWeights } from "../../../mha_viz/web/components/grid_values.js";
+import { describeCell, ExactWeights } from "../../../mha_viz/web/components/head_grid/grid_values.js";
 import "./python.js";
 
 globalThis.location = { origin: "http://here.example" };

@@ -1,20 +1,39 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { loneRows, placeAmong, strongestOf, unusualOf } from "../../../mha_viz/web/components/head_facts.js";
+import { loneRows, placeAmong, strongestOf, twinInWords, unusualOf } from "../../../mha_viz/web/components/workbench/head_facts.js";
 
-test("the most unusual quantities come first, by their distance in median deviations", () => {
+const others = (count, of = (place) => place) => [...Array(count).keys()].map(of);
+
+test("only what no more than 5 % of heads have is unusual, by its distance in median deviations", () => {
   const facts = {
-    usual: [3, 1, 2, 3, 4, 5], // one deviation from the median of 3: 0 away
-    little: [4, 1, 2, 3, 4, 5],
-    far: [40, 1, 2, 3, 4, 5],
-    alone: [7, 1, 1, 1, 1, 1], // the others are all the same: nothing is farther off
+    middle: [20.5, ...others(40)],
+    second: [38.5, ...others(40)], // two of 41 are as high: 4.9 %
+    third: [37.5, ...others(40)], // three are: 7.3 %
+    low: [-1, ...others(40)],
+    far: [400, ...others(40)],
+    shared: [7, 7, 7, ...others(38, () => 1)], // three are at the end, however far it is
+    alone: [7, ...others(40, () => 1)], // the others are all the same: nothing is farther off
   };
   const found = unusualOf(facts, 0, 9);
-  assert.deepEqual(found.map(({ title }) => title), ["alone", "far", "little"]);
-  assert.deepEqual(found.map(({ place }) => place), ["highest of 6", "highest of 6", "2nd highest of 6"]);
+  assert.deepEqual(found.map(({ title, place }) => [title, place]), [
+    ["alone", "highest of 41"], ["far", "highest of 41"], ["low", "lowest of 41"], ["second", "2nd highest of 41"],
+  ]);
   assert.equal(found[0].far, Infinity);
   assert.deepEqual(unusualOf(facts, 0, 2).map(({ title }) => title), ["alone", "far"]);
+});
+
+test("of fewer than twenty heads none is rare", () => {
+  assert.deepEqual(unusualOf({ far: [400, ...others(18)] }, 0, 9), []);
+  assert.equal(unusualOf({ far: [400, ...others(19)] }, 0, 9).length, 1);
+});
+
+test("a nearest head that is no nearer than by chance is no twin", () => {
+  const said = (beyond) => Object.values(twinInWords("L1 H0", 0.43219, beyond));
+  const far = "Hellinger distance 0.4322, the smallest of all heads";
+  assert.deepEqual(said(true), ["Nearest: L1 H0", `${far} and smaller than by chance`]);
+  assert.deepEqual(said(false), ["No twin (nearest: L1 H0)", `${far}, but no smaller than by chance`]);
+  assert.deepEqual(said(null), ["Nearest: L1 H0", `${far}; the text is too short to tell whether by chance`]);
 });
 
 test("what is not known of a head, or of no other, is not unusual", () => {

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 
-import headGrid from "../../../mha_viz/web/components/head_grid_alone.js";
-import { formatNumber, formatWeight, putPayload, unpack } from "../../../mha_viz/web/components/shared.js";
+import headGrid from "../../../mha_viz/web/components/head_grid/head_grid_alone.js";
+import { formatNumber, formatWeight, putPayload, unpack } from "../../../mha_viz/web/components/shared/shared.js";
 import { paintedOn, pixelAt, pixelsOf } from "./canvas.js";
 import { click, dark, mounted, pass, point, press, serve, settled, test } from "./dom.js";
 import { bytesIn, python, weightsIn } from "./python.js";

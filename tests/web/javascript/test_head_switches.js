@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 
-import headSwitches from "../../../mha_viz/web/components/head_switches.js";
-import { putPayload, rgbOf } from "../../../mha_viz/web/components/shared.js";
-import { NAMES } from "../../../mha_viz/web/components/switch_parts.js";
+import headSwitches from "../../../mha_viz/web/components/head_switches/head_switches.js";
+import { putPayload, rgbOf } from "../../../mha_viz/web/components/shared/shared.js";
+import { NAMES } from "../../../mha_viz/web/components/head_switches/switch_parts.js";
 import { paintedOn, pixelAt } from "./canvas.js";
 import { click, dark, lay, mounted, pass, point, press, test } from "./dom.js";
 import { bytesIn, python } from "./python.js";

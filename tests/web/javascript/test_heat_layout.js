@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { cellAt, heatLayout, rankInRow, windowBetween, zoomed } from "../../../mha_viz/web/components/heat_layout.js";
+import { cellAt, heatLayout, rankInRow, windowBetween, zoomed } from "../../../mha_viz/web/components/workbench/heat_layout.js";
 
 const labels = (count, letters = 4) => Array.from({ length: count }, (_, i) => String(i).padStart(letters, "x"));
 const layouts = [[5, 7], [1, 1], [90, 60], [128, 2]].flatMap(([rows, cols]) =>

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { paintOver } from "../../../mha_viz/web/components/heat_paint.js";
-import { heatLayout } from "../../../mha_viz/web/components/heat_layout.js";
+import { paintOver } from "../../../mha_viz/web/components/workbench/heat_paint.js";
+import { heatLayout } from "../../../mha_viz/web/components/workbench/heat_layout.js";
 
 const LABELS = ["In", "spring", "Captain", "Z", "or"];
 const COLOURS = { ink: "#111111", muted: "#777777", accent: "#c83200", paper: "#fefefe" };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { LinesModel } from "../../../mha_viz/web/components/lines_model.js";
+import { LinesModel } from "../../../mha_viz/web/components/token_lines/lines_model.js";
 import { python } from "./python.js";
 
 const modelOf = (rows) =>

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { numberColour, paintPixels } from "../../../mha_viz/web/components/number_parts.js";
-import { rgbOf } from "../../../mha_viz/web/components/shared.js";
+import { numberColour, paintPixels } from "../../../mha_viz/web/components/number_table/number_parts.js";
+import { rgbOf } from "../../../mha_viz/web/components/shared/shared.js";
 import { python } from "./python.js";
 
 test("a scale begins at low and ends at high, and no number leaves it", () => {

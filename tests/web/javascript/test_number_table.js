@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 
-import numberTable from "../../../mha_viz/web/components/number_table.js";
-import { rgbOf } from "../../../mha_viz/web/components/shared.js";
+import numberTable from "../../../mha_viz/web/components/number_table/number_table.js";
+import { rgbOf } from "../../../mha_viz/web/components/shared/shared.js";
 import { pixelAt } from "./canvas.js";
 import { click, dark, lay, mounted, point, press, test } from "./dom.js";
 import { python } from "./python.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { labelOf, nextOf } from "../../../mha_viz/web/components/play_button.js";
+import { labelOf, nextOf } from "../../../mha_viz/web/components/written_text/play_button.js";
 
 test("each value is followed by the next one, the last by the first", () => {
   assert.deepEqual([0, 1, 2].map((at) => nextOf(at, 2)), [1, 2, 0]);

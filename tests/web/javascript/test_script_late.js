@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 globalThis.COMPONENT = "picture";
-const { default: late } = await import("../../../mha_viz/web/components/script_late.js");
-const { default: bring } = await import("../../../mha_viz/web/components/script_carrier.js");
-const { scriptStore } = await import("../../../mha_viz/web/components/script_store.js");
+const { default: late } = await import("../../../mha_viz/web/components/page/script_late.js");
+const { default: bring } = await import("../../../mha_viz/web/components/page/script_carrier.js");
+const { scriptStore } = await import("../../../mha_viz/web/components/page/script_store.js");
 
 function begin() {
   const { byName, waiting } = scriptStore();

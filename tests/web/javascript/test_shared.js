@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import * as shared from "../../../mha_viz/web/components/shared.js";
+import * as shared from "../../../mha_viz/web/components/shared/shared.js";
 import { bytesOf, python } from "./python.js";
 
 test("a payload that Python packed is unpacked", () => {

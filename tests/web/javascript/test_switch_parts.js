@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { badgeText, NAMES, passed, patternLayout, STRIP, tileColour, tileSizes } from "../../../mha_viz/web/components/switch_parts.js";
+import { badgeText, NAMES, passed, patternLayout, STRIP, tileColour, tileSizes } from "../../../mha_viz/web/components/head_switches/switch_parts.js";
 
 test("a pointer passes every tile on its line, the first left out", () => {
   assert.deepEqual(passed([1, 1], [1, 1]), []);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { unpack } from "../../../mha_viz/web/components/shared.js";
-import { codeOf, codesOnAxes, isChanged, onAxes, placeOf, tokenAt, tokenAxis } from "../../../mha_viz/web/components/token_axes.js";
+import { unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { codeOf, codesOnAxes, isChanged, onAxes, placeOf, tokenAt, tokenAxis } from "../../../mha_viz/web/components/workbench/token_axes.js";
 import { bytesIn, python } from "./python.js";
 
 const { pattern, cases } = python.reduced;

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 
-import { formatWeight, putPayload } from "../../../mha_viz/web/components/shared.js";
+import { formatWeight, putPayload } from "../../../mha_viz/web/components/shared/shared.js";
 import { openBench } from "./bench_page.js";
 import { paintedOn, pixelAt, pixelsOf } from "./canvas.js";
 import { enter, lay, pass, point, press, serve, settled, test } from "./dom.js";
@@ -81,15 +81,42 @@ test("keys choose a head, and walk through the cells of its picture", () => {
   assert.deepEqual([told()[1].query, told()[1].key], ["-1", "-1"]);
 });
 
-test("the nearest head is a click away", () => {
-  const { find, text, texts } = openBench();
+test("the nearest head comes after the labels and is a click away", () => {
+  const { find, text, texts, clickHead, say } = openBench();
   assert.deepEqual(texts(".head-view .labels .none"), ["labels are on their way …"]);
-  assert.ok(find(".twin").hidden);
   putPayload(bytesIn(python.bench.notes));
-  assert.equal(find(".twin").textContent, "Nearest: L2 H1"); // of L1 H2, as the notes say
-  assert.match(find(".twin").title, /^Hellinger distance 0\.25/);
+  assert.deepEqual(texts(".head-view .labels .label"), ["Previous token", "Local"]);
+  assert.ok(find(".twin").hidden);
+  putPayload(bytesIn(python.bench.twins));
+  assert.equal(find(".twin").textContent, "Nearest: L2 H1"); // of L1 H2, as Python says
+  assert.match(find(".twin").title, /^Hellinger distance 0\.25.* smaller than by chance$/);
   find(".twin").click();
   assert.equal(text("h2.name"), "L2 H1");
+  clickHead(3);
+  assert.equal(text(".twin"), "No twin (nearest: L1 H2)");
+  assert.match(find(".twin").title, /no smaller than by chance$/);
+  clickHead(0); // it has no distance from any other
+  assert.ok(find(".twin").hidden);
+  clickHead(7);
+  say({ payload: putPayload(bytesIn(python.pooled.grid)) }); // another text: its twins are not known
+  assert.ok(find(".twin").hidden);
+});
+
+test("numbers beside the picture are those in which a head is among the 5 % at either end", () => {
+  const { entropy, grid } = python.many; // of 20 heads: one at either end
+  const { texts, clickHead, say } = openBench();
+  const shown = () => texts(".head-view .numbers > *");
+  assert.deepEqual(shown(), ["Of fewer than 20 heads none counts as unusual."]);
+  say({ payload: putPayload(bytesIn(grid)) });
+  const ascending = [...entropy.keys()].sort((one, two) => entropy[one] - entropy[two]);
+  clickHead(ascending[1]);
+  assert.deepEqual(shown(), ["Nothing unusual: in no number is this head among the 5 % of heads at either end."]);
+  for (const [head, place] of [[ascending[0], "lowest of 20"], [ascending[19], "highest of 20"]]) {
+    clickHead(head);
+    assert.equal(shown().length, 2);
+    assert.equal(shown()[0], "Most unusual among all heads");
+    assert.ok(shown()[1].endsWith(place), shown()[1]);
+  }
 });
 
 test("labels stand on the tiles and beside the name, and choose which heads are shown", () => {
@@ -125,7 +152,7 @@ test("the picture is chosen, with the pointer and with keys", () => {
   press("ArrowLeft");
   assert.equal(document.activeElement, button("Token lines"));
   assert.deepEqual(shown(), [".token-lines"]);
-  button("Carried").click(); // which Python draws
+  button("Value-weighted").click(); // which Python draws
   assert.deepEqual(shown(), []);
   assert.equal(find(".head-view .wait").textContent, "Computing …");
 });

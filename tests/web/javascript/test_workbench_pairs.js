@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 
-import { inkOn, rgbOf } from "../../../mha_viz/web/components/shared.js";
+import { inkOn, rgbOf } from "../../../mha_viz/web/components/shared/shared.js";
 import { openBench } from "./bench_page.js";
 import { paintedOn, pixelsOf } from "./canvas.js";
 import { click, pass, point, test } from "./dom.js";
@@ -19,7 +19,7 @@ test("a pair of words is marked everywhere, survives a change of head, and can b
   const page = openBench();
   const { word, text, header, find, clickHead, told, button, say, last } = page;
   const [query, key] = [8, 3];
-  assert.ok(button("Let go").hidden);
+  assert.ok(button("Clear selection").hidden);
   word(query).click();
   assert.match(text(".hint"), new RegExp(`^Tinted by how much “${header.query_labels[query]}” looks at each`));
   const { light } = python.palette.sequential;
@@ -42,8 +42,8 @@ test("a pair of words is marked everywhere, survives a change of head, and can b
   pass(150);
   assert.deepEqual(told(), [{ query: "8", key: "3", layer: "2", head: "4" }]);
   say({ heard: last(), view: { ...python.bench.settings.view, query: 8, key: 3, layer: 2, head: 4 } });
-  assert.ok(!button("Let go").hidden);
-  button("Let go").click();
+  assert.ok(!button("Clear selection").hidden);
+  button("Clear selection").click();
   assert.deepEqual(marked(), [false, false]);
   assert.ok(find(".marks").hidden);
   pass(150);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { percent, placed, spoken } from "../../../mha_viz/web/components/written_parts.js";
+import { percent, placed, spoken } from "../../../mha_viz/web/components/written_text/written_parts.js";
 
 const token = (more) => ({ text: "cat", probability: 0.0731, drawn_with: 0.2, rank: 1, ...more });
 

@@ -1,0 +1,260 @@
+// @ts-check
+// What a workbench shows: the chosen head, pair of tokens, order and axes. Every choice is made
+// here, in the browser; Python hears of it afterwards. Draws nothing.
+
+import { BenchWeights } from "./bench_weights.js";
+import { formatNumber } from "../shared/shared.js";
+import { placeOf, tokenAt } from "./token_axes.js";
+
+const PAUSE = 150; // ms without a further choice until Python hears of them
+const MOST = 8; // heads drawn beside the chosen one
+const UNSEEN = { layer: 0, head: 0, show: "heatmap", scale: "sqrt", sort: "", only: "", query: -1, key: -1 };
+
+/** The workbench of that name: the same one for every element that shows a part of it. */
+export function benchOf(name) {
+  const symbol = Symbol.for("mha_viz.benches");
+  globalThis[symbol] ??= new Map();
+  const benches = globalThis[symbol];
+  if (!benches.has(name)) benches.set(name, new Bench());
+  return benches.get(name);
+}
+
+export class Bench {
+  constructor() {
+    /** Fields and values as the page's View has them. @type {any} */
+    this.view = { ...UNSEEN };
+    this.payload = null;
+    this.payloadId = ""; // under which Python knows it
+    /** Labels, which come after the weights. @type {any} */
+    this.known = null;
+    /** The head nearest to each, which comes last. @type {[number, number, boolean | null][] | null} */
+    this.twins = null;
+    this.settings = {}; // from Python, the last ones
+    this.listeners = new Set();
+    this.unsent = {}; // choices that Python does not know
+    this.unconfirmed = {}; // choices sent, and not confirmed yet
+    this.sent = null; // name of the last message to Python
+    this.send = null; // sends one to Python
+    this.sender = null; // the part of the page whose it is
+    this.touched = false; // a head was chosen by hand, and is not in view perhaps
+  }
+
+  /** Start anew: a page that was left has received none of the last choices. */
+  begin() {
+    this.sent = this.sender = null;
+    this.unsent = {};
+    this.unconfirmed = {};
+  }
+
+  // -- Python's side --------------------------------------------------------------------------------
+
+  /**
+   * Take the settings from Python. Those made before the last choice are out of date.
+   * @param {any} settings
+   * @param {(message: any) => void} [send]
+   */
+  receive(settings, send) {
+    this.settings = settings;
+    // Always the same part sends: of two that do, nobody knows whose message is read last.
+    this.sender ??= settings.part;
+    if (send && this.sender === settings.part) this.send = send;
+    const heard = this.sent === null || settings.heard === this.sent;
+    if (heard) this.unconfirmed = {};
+    if (heard && !Object.keys(this.unsent).length && settings.view) {
+      this.view = { ...this.view, ...settings.view };
+      this.sent = null;
+    }
+  }
+
+  /**
+   * Takes the weights of all heads.
+   * @param {{ header: any, body: Uint8Array }} payload
+   */
+  adopt(payload) {
+    const { header, body } = payload;
+    const size = header.layers * header.heads * header.rows * header.cols;
+    if (header.kind !== "grid" || body.length !== size) throw new Error("its data is cut short.");
+    const before = this.payload?.header;
+    if (before === header) return;
+    if (before && !goesOn(before, header)) this.forgetPair();
+    this.payload = payload;
+    this.weights = new BenchWeights(payload, () => this.wish, () => this.notify());
+  }
+
+  /** Tokens chosen in another text, of which Python has not heard yet, are none of this one's. */
+  forgetPair() {
+    for (const side of ["query", "key"]) {
+      delete this.unsent[side];
+      delete this.unconfirmed[side];
+      this.view[side] = this.settings.view?.[side] ?? -1;
+    }
+  }
+
+  // -- choices --------------------------------------------------------------------------------------
+
+  /**
+   * Choices, by the names of the page's View. Drawn at once; Python hears of them when none follows.
+   * @param {Record<string, any>} values
+   */
+  choose(values) {
+    const news = Object.entries(values).filter(([name, value]) => String(this.view[name]) !== String(value));
+    if (!news.length) return;
+    Object.assign(this.view, Object.fromEntries(news));
+    Object.assign(this.unsent, Object.fromEntries(news));
+    this.notify();
+    clearTimeout(this.pause);
+    this.pause = setTimeout(() => this.report(), PAUSE);
+  }
+
+  report() {
+    if (!Object.keys(this.unsent).length || !this.send) return;
+    this.sent = Math.random().toString(36).slice(2);
+    // While it is busy, a message pushes out the one before that waits: so it says that, too.
+    this.unconfirmed = { ...this.unconfirmed, ...this.unsent };
+    const words = Object.entries(this.unconfirmed).map(([name, value]) => [name, inWords(value)]);
+    this.unsent = {};
+    this.send({ id: this.sent, view: Object.fromEntries(words) });
+  }
+
+  notify() {
+    for (const listener of this.listeners) listener();
+  }
+
+  // -- heads ----------------------------------------------------------------------------------------
+
+  /** Number of the chosen head: layer * heads + head. */
+  get chosen() {
+    const { layers, heads } = this.payload.header;
+    const { layer, head } = this.view;
+    return Math.min(layer, layers - 1) * heads + Math.min(head, heads - 1);
+  }
+
+  /** @type {(head: number) => void} */
+  chooseHead(head) {
+    const { heads } = this.payload.header;
+    this.touched = true;
+    this.choose({ layer: Math.floor(head / heads), head: head % heads });
+  }
+
+  /**
+   * Draws another head's lines beside the chosen one's, or takes them away again.
+   * @param {number} head
+   */
+  drawBeside(head) {
+    const { heads } = this.payload.header;
+    const place = [Math.floor(head / heads), head % heads];
+    const before = (this.view.heads ?? []).filter((one) => String(one) !== String(place));
+    const there = before.length < (this.view.heads ?? []).length;
+    this.choose({ show: "lines", heads: there || head === this.chosen ? before : [...before, place].slice(-MOST) });
+  }
+
+  /** @type {(head: number) => string} */
+  name(head) {
+    const { heads } = this.payload.header;
+    return `L${Math.floor(head / heads)} H${head % heads}`;
+  }
+
+  /** Titles of the labels that a head has earned; null while they are not known. */
+  labels(head) {
+    return this.known?.labels[head] ?? null;
+  }
+
+  /** The quantity that heads are sorted by: its title and a value for each head; null for none. */
+  get fact() {
+    const { header } = this.payload;
+    const { sort, query, key } = this.view;
+    if (!sort) return null;
+    if (sort === "pair") {
+      if (query < 0 || key < 0) return null;
+      this.weights.exact.requestAll();
+      return { title: "Weight of the pair", values: this.weights.ofPair(query, key) };
+    }
+    const title = this.settings.titles?.[sort];
+    if (title && header.facts[title]) return { title, values: header.facts[title] };
+    const fact = this.settings.view?.sort === sort && this.settings.fact;
+    return fact ? { title: fact.title, values: fact.values } : null;
+  }
+
+  /** Numbers of the heads of the chosen kind; of all heads where none is chosen. */
+  get ofKind() {
+    const { only } = this.view;
+    const heads = [...Array(this.weights.count).keys()];
+    return only ? heads.filter((head) => this.known?.kinds[head]?.includes(only)) : heads;
+  }
+
+  /** Numbers of the heads to be drawn in the order of a ranking; null for all, by layer. */
+  get order() {
+    const { only, sort } = this.view;
+    if (!only && !sort) return null;
+    let heads = this.ofKind;
+    const { fact } = this;
+    if (fact) {
+      const least = sort === "pair" ? 0 : Number(this.view.least ?? 0);
+      const value = (head) => fact.values[head] ?? -Infinity;
+      heads = heads.filter((head) => !(least > 0) || value(head) >= least);
+      heads.sort((a, b) => value(b) - value(a) || a - b);
+    }
+    return only || fact ? heads : null;
+  }
+
+  /** Why no head is drawn: there is none of the chosen kind, or none reaches what is asked. */
+  get whyNone() {
+    const { only, least } = this.view;
+    const kind = only ? " of that kind" : "";
+    const { fact, ofKind } = this;
+    if (!fact || !ofKind.length) return `No head${kind} on this text.`;
+    const known = ofKind.map((head) => fact.values[head]).filter((value) => value !== null);
+    if (!known.length) return `${fact.title} is not defined for any head${kind} on this text.`;
+    return `No head${kind} reaches ${least} in ${fact.title}: the largest is ${formatNumber(Math.max(...known))}.`;
+  }
+
+  // -- tokens ---------------------------------------------------------------------------------------
+
+  /**
+   * What is asked of the axes; nothing where Python has made them.
+   * @returns {import("./token_axes.js").Wish}
+   */
+  get wish() {
+    if (this.settings.made) return {};
+    const { words, no_special, no_first, between } = this.view;
+    const { query_segments, key_segments } = this.payload.header;
+    const two = query_segments.includes(1) && key_segments.includes(1);
+    return {
+      words: Boolean(words), no_special: Boolean(no_special), no_first: Boolean(no_first),
+      between: two && between ? between : "",
+    };
+  }
+
+  /** The chosen query and key as places on the axes that are shown; -1 for none. */
+  get pair() {
+    const { queries, keys } = this.weights.axes;
+    const { query, key } = this.view;
+    return {
+      query: query < 0 ? -1 : placeOf(queries, query),
+      key: key < 0 ? -1 : placeOf(keys, key),
+    };
+  }
+
+  /**
+   * Chooses places on the axes that are shown; -1 lets go.
+   * @param {{ query?: number, key?: number }} pair
+   */
+  choosePair({ query, key }) {
+    const { queries, keys } = this.weights.axes;
+    const values = {};
+    if (query !== undefined) values.query = query < 0 ? -1 : tokenAt(queries, query);
+    if (key !== undefined) values.key = key < 0 ? -1 : tokenAt(keys, key);
+    this.choose(values);
+  }
+}
+
+/** Whether a text begins with all tokens of the one before it, as one that is being written does. */
+const goesOn = (before, now) =>
+  ["query_labels", "key_labels"].every((side) => before[side].every((label, i) => label === now[side][i]));
+
+/** A value as an address says it: Python reads both with the same functions. */
+function inWords(value) {
+  if (typeof value === "boolean") return value ? "1" : "0";
+  if (Array.isArray(value)) return value.map((head) => head.join(".")).join(",");
+  return String(value);
+}

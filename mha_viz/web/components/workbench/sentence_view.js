@@ -1,0 +1,116 @@
+// @ts-check
+// The tokens of the text, written out. Each is tinted by how much the chosen one looks at it.
+
+import { colourAt, inkOn, make, scaleWeight, tokenElement } from "../shared/shared.js";
+/* global PALETTE */
+
+export class SentenceView {
+  /** @param {{ choose: (pair: { query: number, key: number }) => void, all: (on: boolean) => void }} out */
+  constructor(out) {
+    this.out = out;
+    this.root = make("div", "sentence");
+    this.words = make("div", "words");
+    this.words.setAttribute("role", "group");
+    this.words.setAttribute("aria-label", "Tokens: the first one chosen looks, the second is looked at");
+    this.hint = make("span", "hint");
+    this.mean = make("button", "button", "Mean of all heads");
+    this.mean.type = "button";
+    this.mean.addEventListener("click", () => this.out.all(this.mean.getAttribute("aria-pressed") !== "true"));
+    this.clear = make("button", "button", "Clear selection");
+    this.clear.type = "button";
+    this.clear.addEventListener("click", () => this.out.choose({ query: -1, key: -1 }));
+    this.under = make("div", "under");
+    this.under.append(this.hint, this.mean, this.clear);
+    this.root.append(this.words, this.under);
+    this.hover = -1;
+    this.words.addEventListener("click", (event) => this.click(event));
+    this.words.addEventListener("pointerover", (event) => event.pointerType !== "touch" && this.point(event));
+    this.words.addEventListener("pointerleave", () => this.look(-1));
+  }
+
+  /**
+   * @param {any} scene header, pair, row(query) -> weights or null, scale, theme, mean
+   */
+  draw(scene) {
+    this.scene = scene;
+    const { header } = scene;
+    if (this.drawn !== header.id) this.build(header);
+    this.drawn = header.id;
+    this.mean.setAttribute("aria-pressed", String(scene.mean));
+    this.tint();
+  }
+
+  build(header) {
+    this.hover = -1; // of another text
+    const word = (side, label, place) => {
+      const button = make("button", "word");
+      button.type = "button";
+      Object.assign(button.dataset, { side, place });
+      button.append(tokenElement(label, header[`${side}_special`][place]));
+      return button;
+    };
+    const list = (side) => header[`${side}_labels`].map((label, place) => word(side, label, place));
+    this.crossed = String(header.query_labels) !== String(header.key_labels);
+    if (this.crossed) {
+      const lines = ["query", "key"].map((side) => {
+        const line = make("div", "line");
+        line.append(make("span", "which", side === "query" ? "looks:" : "looked at:"), ...list(side));
+        return line;
+      });
+      this.words.replaceChildren(...lines);
+    } else {
+      this.words.replaceChildren(...list("key"));
+    }
+  }
+
+  tint() {
+    const { pair, theme, scale, row, header } = this.scene;
+    const looking = this.hover >= 0 ? this.hover : pair.query;
+    const weights = looking >= 0 ? row(looking) : null;
+    const stops = PALETTE.sequential[theme];
+    for (const button of this.words.querySelectorAll(".word")) {
+      const place = Number(button.dataset.place);
+      const isKey = !this.crossed || button.dataset.side === "key";
+      const isQuery = !this.crossed || button.dataset.side === "query";
+      const chosen = isQuery && pair.query === place;
+      const looked = isKey && pair.key === place;
+      button.classList.toggle("looks", chosen);
+      button.classList.toggle("looked", looked);
+      button.setAttribute("aria-pressed", String(chosen || looked));
+      const tinted = weights && isKey;
+      const colour = tinted ? colourAt(scaleWeight(weights[place], scale), stops) : null;
+      button.style.background = colour ? `rgb(${colour.join(" ")})` : "";
+      button.style.color = colour ? inkOn(colour) : "";
+    }
+    const label = (side, place) => header[`${side}_labels`][place];
+    this.clear.hidden = pair.query < 0 && pair.key < 0;
+    this.mean.hidden = looking < 0;
+    const far = pair.query >= 0 && pair.key >= 0;
+    if (far) this.hint.textContent = `“${label("query", pair.query)}” looks at “${label("key", pair.key)}”`;
+    else if (pair.query >= 0) this.hint.textContent = `Tinted by how much “${label("query", pair.query)}” looks at each. Choose a second one.`;
+    else this.hint.textContent = "Choose a token, and see what it looks at.";
+  }
+
+  point(event) {
+    const word = event.target.closest?.(".word");
+    const isQuery = word && (!this.crossed || word.dataset.side === "query");
+    this.look(isQuery && this.scene.pair.query < 0 ? Number(word.dataset.place) : -1);
+  }
+
+  look(place) {
+    if (place === this.hover || !this.scene) return;
+    this.hover = place;
+    this.tint();
+  }
+
+  click(event) {
+    const word = event.target.closest?.(".word");
+    if (!word) return;
+    const { pair } = this.scene;
+    const place = Number(word.dataset.place);
+    const looks = this.crossed ? word.dataset.side === "query" : pair.query < 0 || pair.query === place;
+    this.hover = -1;
+    if (looks) this.out.choose(pair.query === place ? { query: -1, key: -1 } : { query: place, key: this.crossed ? pair.key : -1 });
+    else this.out.choose({ query: pair.query, key: pair.key === place ? -1 : place });
+  }
+}

@@ -1,0 +1,106 @@
+// @ts-check
+// The workbench: all heads, the chosen one, or both in one element. What a person does is drawn
+// here at once; Python hears of it afterwards.
+
+import { benchOf } from "./bench.js";
+import { GridView } from "./grid_view.js";
+import { HeadView } from "./head_view.js";
+import { endOf, make, payloadStore, viewOf } from "../shared/shared.js";
+
+const BELOW = 14; // pixels that stay free at the window's lower edge
+
+class Workbench {
+  constructor(parent, data) {
+    this.bench = benchOf(data.name);
+    this.bench.begin();
+    this.root = make("div", `workbench ${data.part}`);
+    this.message = make("div", "mha message");
+    this.message.setAttribute("role", "status");
+    const views = { grid: [GridView], head: [HeadView], both: [GridView, HeadView] }[data.part];
+    this.views = views.map((View) => new View(this.bench));
+    this.root.append(this.message, ...this.views.map(({ root }) => root));
+    parent.append(this.root);
+    this.listen();
+  }
+
+  update(data, emit) {
+    this.data = data;
+    this.emit = emit;
+    if (data.error) return this.say(data.error);
+    this.bench.receive(data, emit);
+    this.bench.notify(); // the other part draws the new settings, too
+  }
+
+  draw() {
+    const { byId } = payloadStore();
+    const { bench } = this;
+    const same = bench.payload && bench.payloadId === this.data?.payload;
+    const payload = byId.get(this.data?.payload) ?? (same ? bench.payload : null);
+    if (!payload) return bench.payload ? undefined : this.say("Drawing …");
+    try {
+      bench.adopt(payload);
+      bench.payloadId = this.data.payload;
+      bench.known = byId.get(`${this.data.payload} notes`)?.header ?? (same ? bench.known : null);
+      bench.twins = byId.get(`${this.data.payload} twins`)?.header.twins ?? (same ? bench.twins : null);
+      this.takeHead(byId);
+      this.message.hidden = true;
+      for (const view of this.views) {
+        view.root.hidden = false;
+        view.height = this.height();
+        view.draw();
+      }
+    } catch (error) {
+      this.say(`This picture cannot be drawn: ${error.message}`);
+    }
+    return undefined;
+  }
+
+  /** Exact weights of the chosen head that came by themselves, where the grid's are pooled. */
+  takeHead(byId) {
+    const { chosen, weights } = this.bench;
+    const came = byId.get(`${this.data.payload} head ${chosen}`);
+    if (came && !weights.isExact(chosen)) weights.exact.keep(chosen, 1, came.body.slice().buffer);
+  }
+
+  say(text) {
+    this.message.textContent = text;
+    this.message.hidden = false;
+    for (const { root } of this.views) root.hidden = true;
+  }
+
+  /** The height of the window below the upper edge of this element, as it lies before scrolling. */
+  height() {
+    if (this.data.height) return this.data.height;
+    if (innerWidth < 640) return undefined; // a phone: one below the other
+    let scroller = this.root.getRootNode().host ?? this.root;
+    while (scroller && getComputedStyle(scroller).overflowY !== "auto") scroller = scroller.parentElement;
+    const scrolled = scroller?.scrollTop ?? globalThis.scrollY;
+    const top = this.root.getBoundingClientRect().top + scrolled;
+    return Math.max(420, innerHeight - top - BELOW);
+  }
+
+  listen() {
+    this.redraw = () => this.data && this.draw();
+    this.bench.listeners.add(this.redraw);
+    this.arrived = (id) => id.startsWith(this.data?.payload) && this.draw();
+    payloadStore().listeners.add(this.arrived);
+    globalThis.addEventListener("resize", this.redraw);
+    this.schemes = matchMedia("(prefers-color-scheme: dark)");
+    this.schemes.addEventListener("change", this.redraw);
+  }
+
+  close() {
+    this.bench.listeners.delete(this.redraw);
+    payloadStore().listeners.delete(this.arrived);
+    globalThis.removeEventListener("resize", this.redraw);
+    this.schemes.removeEventListener("change", this.redraw);
+    for (const view of this.views) view.close();
+  }
+}
+
+export default function workbench(component) {
+  const { parentElement, data, setTriggerValue } = component;
+  const view = viewOf(parentElement, "workbench", () => new Workbench(parentElement, data));
+  view.update(data, (value) => setTriggerValue("view", value));
+  return endOf(parentElement, "workbench");
+}

@@ -1,0 +1,103 @@
+// @ts-check
+// A button that plays what the server draws: the next value is asked for when the one before has
+// been drawn, so that a slow machine shows all of them, more slowly.
+// Nothing moves before a click. Who has asked the system for less motion goes on by a click each.
+
+import { make } from "../shared/shared.js";
+
+const REST = 300; // ms for which each value is shown at least
+
+/**
+ * What a click leads to; the last value is followed by the first.
+ * @param {number} at
+ * @param {number} last
+ * @returns {number}
+ */
+export const nextOf = (at, last) => (at >= last ? 0 : at + 1);
+
+/**
+ * What the button says.
+ * @param {boolean} playing
+ * @param {boolean} less whether less motion was asked for
+ * @returns {string}
+ */
+export function labelOf(playing, less) {
+  if (less) return "Next";
+  return playing ? "Pause" : "Play";
+}
+
+export class Player {
+  constructor(parent) {
+    this.root = make("div", "mha player");
+    this.button = make("button", "press");
+    this.button.type = "button";
+    this.button.addEventListener("click", () => this.press());
+    this.root.append(this.button);
+    parent.append(this.root);
+    this.playing = false;
+    this.timer = 0;
+    this.at = 0;
+    this.last = 0;
+    this.what = "";
+    /** @type {any} hands a step to Python */
+    this.emit = null;
+    this.wish = matchMedia("(prefers-reduced-motion: reduce)");
+    this.wished = () => {
+      if (this.playing) this.pause();
+      this.draw();
+    };
+    this.wish.addEventListener("change", this.wished);
+  }
+
+  update({ at, last, what }, emit) {
+    this.at = at;
+    this.last = last;
+    this.what = what;
+    this.emit = emit;
+    clearTimeout(this.timer);
+    if (this.playing && at >= last) this.pause(); // the last value came sooner than was known
+    else if (this.playing) this.timer = setTimeout(() => this.go(), REST);
+    this.draw();
+  }
+
+  draw() {
+    const label = labelOf(this.playing, this.wish.matches);
+    this.button.textContent = label;
+    this.button.setAttribute("aria-label", `${label}: ${this.what}`);
+  }
+
+  press() {
+    if (this.playing) {
+      this.pause();
+    } else {
+      this.playing = !this.wish.matches;
+      this.go();
+    }
+  }
+
+  /** On to the next value; the last one ends it. */
+  go() {
+    const to = nextOf(this.at, this.last);
+    this.playing = this.playing && to < this.last;
+    this.emit({ to, playing: this.playing });
+    this.draw();
+  }
+
+  /** Stays where it is, and says so: now the address may be written. */
+  pause() {
+    this.rest();
+    this.emit({ to: this.at, playing: false });
+  }
+
+  /** Stays where it is, without a word. */
+  rest() {
+    clearTimeout(this.timer);
+    this.playing = false;
+    this.draw();
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    this.wish.removeEventListener("change", this.wished);
+  }
+}

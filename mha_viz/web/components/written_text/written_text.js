@@ -1,0 +1,112 @@
+// @ts-check
+// A text while a model writes it: back, play, step; each token with its probability and what else
+// might have stood there. What is written is decided on the server; a click asks for it.
+
+import { Player } from "./play_button.js";
+import { endOf, make, viewOf } from "../shared/shared.js";
+import { otherButton, placed, tokenButton } from "./written_parts.js";
+
+class WrittenText {
+  constructor(parent) {
+    this.root = make("div", "mha written-text");
+    this.controls = make("div", "controls");
+    this.controls.setAttribute("role", "group");
+    this.controls.setAttribute("aria-label", "Write");
+    this.back = this.control("Back", () => this.move(-1));
+    this.controls.append(this.back);
+    this.player = new Player(this.controls);
+    this.step = this.control("Step", () => this.move(1));
+    this.said = make("span", "said");
+    this.said.setAttribute("role", "status");
+    this.controls.append(this.step, this.said);
+    this.pieces = make("div", "pieces");
+    this.pieces.setAttribute("role", "group");
+    this.pieces.setAttribute("aria-label", "Written tokens");
+    this.others = make("div", "others");
+    this.root.append(this.controls, this.pieces, this.others);
+    parent.append(this.root);
+    /** @type {number | null} the token that is looked at; null is the one that comes next */
+    this.selected = null;
+    /** @type {any} */
+    this.data = null;
+    /** @type {any} */
+    this.emit = null;
+  }
+
+  control(label, act) {
+    const button = make("button", "press", label);
+    button.type = "button";
+    button.addEventListener("click", act);
+    return button;
+  }
+
+  /** @param {any} data see mha_viz/ui/widgets/components/written_text.py */
+  update(data, emit) {
+    this.data = data;
+    this.emit = emit;
+    const { tokens, last } = data;
+    if (this.selected !== null && this.selected >= tokens.length) this.selected = null;
+    this.back.disabled = tokens.length === 0;
+    this.step.disabled = tokens.length >= last;
+    this.said.textContent = data.said;
+    this.player.update({ at: tokens.length, last, what: "write on" }, (step) => emit("step", step));
+    this.draw();
+  }
+
+  draw() {
+    const { tokens, coming } = this.data;
+    const focused = this.pieces.contains(this.root.getRootNode().activeElement);
+    const places = [...tokens.keys(), ...(coming ? [null] : [])];
+    const buttons = places.map((place) => this.piece(place));
+    this.pieces.replaceChildren(...buttons);
+    if (focused) buttons[places.indexOf(this.selected)]?.focus();
+    this.drawOthers();
+  }
+
+  piece(place) {
+    const token = place === null ? this.data.coming : this.data.tokens[place];
+    const button = tokenButton(token, place === null, place === this.selected);
+    button.addEventListener("click", () => {
+      this.selected = place;
+      this.draw();
+    });
+    return button;
+  }
+
+  drawOthers() {
+    const { tokens, coming, drawing } = this.data;
+    const token = this.selected === null ? coming : tokens[this.selected];
+    this.others.hidden = !token;
+    if (!token) return;
+    const title = make("p", "title");
+    title.append(make("bdi", "token", token.text), placed(token, this.selected === null, drawing));
+    const choices = make("div", "choices");
+    choices.append(...token.others.map((other) => {
+      const button = otherButton(other, drawing);
+      button.addEventListener("click", () => this.branch(token.position, other.id));
+      return button;
+    }));
+    this.others.replaceChildren(title, choices);
+  }
+
+  move(by) {
+    this.player.rest();
+    this.emit("step", { to: this.data.tokens.length + by, playing: false });
+  }
+
+  branch(at, id) {
+    this.player.rest();
+    this.selected = null;
+    this.emit("branch", { at, id });
+  }
+
+  close() {
+    this.player.close();
+  }
+}
+
+export default function writtenText({ parentElement, data, setTriggerValue }) {
+  const view = viewOf(parentElement, "writtenText", () => new WrittenText(parentElement));
+  view.update(data, setTriggerValue);
+  return endOf(parentElement, "writtenText");
+}
