@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, SupportsFloat
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from mha_viz.plots.frame import Limits, over
-from mha_viz.plots.weights import MASKED
+from mha_viz.plots.frame import MASKED, Limits, headed_figure, merged
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, plotly_text
 
@@ -25,10 +24,10 @@ SQUARE: dict[str, Any] = dict(
 )
 
 
-def ends_of(
+def scale_limits(
     values: NDArray[np.float64], diverging: bool, limits: Limits | None
 ) -> tuple[float, float]:
-    """Lowest and highest value of a scale: signed numbers symmetric around 0, else their range."""
+    """Return a scale's ends: of signed numbers symmetric around 0, else their least and largest."""
     if limits is not None:
         low, high = (float(end) for end in limits)
     elif diverging:
@@ -40,19 +39,19 @@ def ends_of(
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
-def colours_of(
+def scale_colours(
     values: NDArray[np.float64], diverging: bool, limits: Limits | None, dark: bool
 ) -> dict[str, Any]:
-    """Plotly's zmin, zmax and colorscale, from one of `ends_of` the numbers to the other."""
-    low, high = ends_of(values, diverging, limits)
+    """Return plotly's zmin, zmax and colorscale, from one of `ends_of` the numbers to the other."""
+    low, high = scale_limits(values, diverging, limits)
     scale = theme.diverging(dark) if diverging else theme.sequential(dark)
     return dict(zmin=low, zmax=high, colorscale=theme.stops(scale))
 
 
-def coloured(
+def heatmap_cells(
     values: NDArray[np.floating], cell: float, colours: dict[str, Any], hover: dict[str, Any]
 ) -> dict[str, Any]:
-    """A heatmap of cells `cell` pixels high, with plotly's settings of colours and hover."""
+    """Return a heatmap of cells `cell` pixels high, with plotly's settings of colours and hover."""
     space = gap(cell)
     return dict(
         type="heatmap", z=values.astype(np.float32), xgap=space, ygap=space, **colours, **hover
@@ -62,14 +61,10 @@ def coloured(
 def colour_bar(
     dark: bool, marks: Mapping[SupportsFloat, str] | None = None, *, length: int = 210
 ) -> dict[str, Any]:
-    """A colour bar between the title and the picture.
+    """Return a colour bar between the title and the picture, `length` pixels long.
 
     Neither a y of 1 nor a title of its own: plotly would then shift the figure's title upwards.
-
-    Args:
-        dark: the theme.
-        marks: what stands at which value; numbers that plotly chooses where None.
-        length: in pixels.
+    `marks` stand at their values; None leaves the choice of numbers to plotly.
     """
     bar = dict(
         orientation="h",
@@ -97,25 +92,50 @@ def colour_bar(
     return bar
 
 
-def narrowing(
+def with_height_rule(
     figure: go.Figure, cell: float, row_names: dict[str, Any], shape: tuple[int, int]
 ) -> go.Figure:
-    """The same figure of square cells, with a note of how its height should follow its width.
+    """Note in a figure of square cells how its height should follow its width; return it.
 
-    Plotly keeps a figure's height where there is less width than the cells would fill: they
-    shrink, and leave blank what was below. A page does better with `height_by_width`.
-
-    Args:
-        figure: as high as it is where there is room for it.
-        cell: side of a cell there, in pixels.
-        row_names: the ticks at the left.
-        shape: rows and columns.
+    Plotly keeps a figure's height where there is less width than the cells would fill: they shrink,
+    and leave blank what was below. A page does better with `height_by_width`. `cell` is the side of
+    a cell where there is room, `row_names` the ticks at the left, `shape` rows and columns.
     """
     rows, columns = shape
-    share, beside = rows / columns, 6.3 * widest(row_names) + 24
+    share, beside = rows / columns, 6.3 * longest_label(row_names) + 24
     rest = figure.layout.height - cell * rows - share * beside
     figure.layout.meta = dict(height_by_width=[share, round(rest)])
     return figure
+
+
+def square_cells(
+    traces: Sequence[dict[str, Any]],
+    names: tuple[Sequence[str], Sequence[str]],
+    cell: float,
+    title: str,
+    notes: Sequence[str],
+    dark: bool,
+) -> go.Figure:
+    """Build a figure of square cells with names of rows and columns, empty cells being grey."""
+    (down, across), (rows, columns) = names, (len(names[0]), len(names[1]))
+    wide = min(cell, PHONE / columns)
+    layout = dict(
+        shapes=[missing_ground(rows, columns, dark)],
+        **merged(cell_axes(down, across, cell, wide), SQUARE),
+    )
+    inner = cell * rows + 6.3 * longest_label(fitting_ticks(across, wide)) + 22
+    figure = headed_figure(
+        [*traces, on_label_axes()],
+        dark,
+        title,
+        notes,
+        inner,
+        layout,
+        above=BAR,
+        below=12,
+        drag="zoom",
+    )
+    return with_height_rule(figure, cell, fitting_ticks(down, cell), (rows, columns))
 
 
 def height_by_width(figure: go.Figure) -> tuple[float, float] | None:
@@ -130,7 +150,7 @@ def height_by_width(figure: go.Figure) -> tuple[float, float] | None:
 
 
 def gap(cell: float) -> float:
-    """Hairlines between cells, only where cells are large enough to spare them."""
+    """Return hairlines between cells, only where cells are large enough to spare them."""
     return 1.0 if cell >= 12 else 0.0
 
 
@@ -143,21 +163,16 @@ def cell_axes(
     marks: dict[str, Any] | None = None,
     domain: tuple[float, float] = (0.0, 1.0),
 ) -> dict[str, Any]:
-    """Axes of cells `cell` pixels high and `wide` wide that stretch, names left and below.
+    """Return axes of cells `cell` pixels high and `wide` wide that stretch, names left and below.
 
-    Args:
-        row_names: of the rows from the top; any text.
-        column_names: of the columns from the left; any text.
-        cell: height of a cell in pixels.
-        wide: width of a cell in pixels, for thinning labels.
-        marks: ticks of both axes instead of the names that fit.
-        domain: where the cells lie in the height of the picture.
+    `marks` are ticks of both axes instead of the names that fit, `domain` says where the cells lie
+    in the height of the picture.
     """
-    across = fitting(column_names, wide) | (marks or {})
-    down = fitting(row_names, cell) | (marks or {})
-    level = marks is not None or widest(across) * 6.5 <= wide
+    across = fitting_ticks(column_names, wide) | (marks or {})
+    down = fitting_ticks(row_names, cell) | (marks or {})
+    level = marks is not None or longest_label(across) * 6.5 <= wide
     below = dict(anchor="y", side="bottom", tickangle=0 if level else -90)
-    return over(
+    return merged(
         named_axes(row_names, column_names, down, across),
         dict(yaxis=dict(domain=domain), xaxis2=below, yaxis2=dict(anchor="x")),
     )
@@ -169,11 +184,11 @@ def named_axes(
     down: dict[str, Any],
     across: dict[str, Any],
 ) -> dict[str, Any]:
-    """Two pairs of axes in the same place.
+    """Return two pairs of axes in the same place.
 
-    x and y belong to the cells and know the name of each, which is what hover reads. x2 and y2
-    draw the labels that fit: the ticks `across` and `down`. Numbers, not categories, lie on them:
-    plotly would merge two of the same name.
+    x and y belong to the cells and know the name of each, which is what hover reads. x2 and y2 draw
+    the labels that fit: the ticks `across` and `down`. Numbers, not categories, lie on them: plotly
+    would merge two of the same name.
     """
     quiet = dict(showgrid=False, zeroline=False, showline=False, ticks="", tickmode="array")
     every = dict(quiet, showticklabels=False)
@@ -195,57 +210,55 @@ def _ticks(names: Sequence[str], step: int = 1) -> dict[str, Any]:
 
 
 def on_label_axes() -> dict[str, Any]:
-    """An empty trace on x2 and y2: plotly draws no axes without one."""
+    """Return an empty trace on x2 and y2: plotly draws no axes without one."""
     return dict(x=[None], y=[None], xaxis="x2", yaxis="y2", hoverinfo="skip")
 
 
-def fitting(
+def fitting_ticks(
     names: Sequence[str], cell: float, *, letters: int = 14, largest: float = 12.0
 ) -> dict[str, Any]:
-    """Ticks of the labels that fit: every one, or every second, fifth ...
+    """Return ticks of the labels that fit `cell` pixels each: every one, or every second, fifth ...
 
-    Args:
-        names: any text; hover shows what is longer than `letters`.
-        cell: pixels that there are for each.
-        letters: of a label at most.
-        largest: size of the type where there is room.
+    Labels are cut to `letters`, hover shows the rest; `largest` is the size of the type where there
+    is room.
     """
     size = min(largest, max(9.0, cell * 0.72))
     step = max(1, math.ceil((size + 1.5) / cell))
     return _ticks([clean(name, letters) for name in names], step) | dict(tickfont=dict(size=size))
 
 
-def widest(ticks: dict[str, Any]) -> int:
-    """Letters of the longest label."""
+def longest_label(ticks: dict[str, Any]) -> int:
+    """Return letters of the longest label."""
     return max(map(len, ticks["ticktext"]))
 
 
 def missing_ground(rows: int, columns: int, dark: bool) -> dict[str, Any]:
-    """A grey ground that shows where a cell has no number."""
-    return dict(
-        type="rect",
-        xref="x",
-        yref="y",
-        x0=-0.5,
-        x1=columns - 0.5,
-        y0=-0.5,
-        y1=rows - 0.5,
-        layer="below",
-        line=dict(width=0),
-        fillcolor=theme.missing(dark),
-    )
+    """Return a grey ground that shows where a cell has no number."""
+    return _ground(0, rows, columns, layer="below", fillcolor=theme.missing(dark))
+
+
+def fade_rows(figure: go.Figure, rows: Iterable[int], columns: int, dark: bool) -> None:
+    """Make rows of cells pale, for numbers that stand on little; cells begin at (0, 0)."""
+    pale = dict(layer="above", fillcolor=theme.paper(dark), opacity=0.7)
+    figure.layout.shapes += tuple(_ground(row, row + 1, columns, **pale) for row in rows)
+
+
+def _ground(first: int, end: int, columns: int, **look: Any) -> dict[str, Any]:
+    """Return a rectangle behind or above the cells of some rows."""
+    x, y = dict(x0=-0.5, x1=columns - 0.5), dict(y0=first - 0.5, y1=end - 0.5)
+    return dict(type="rect", xref="x", yref="y", line=dict(width=0), **x, **y, **look)
 
 
 def masked(where: NDArray[np.bool_], cell: float, dark: bool) -> dict[str, Any]:
-    """Grey cells that say why they have no weight."""
+    """Return grey cells that say why they have no weight."""
     grey = theme.missing(dark)
     colours = dict(showscale=False, colorscale=[[0, grey], [1, grey]])
     hover = dict(hovertemplate=f"%{{y}} → %{{x}}<br>{MASKED}<extra></extra>", hoverongaps=False)
-    return coloured(np.where(where, 0.0, np.nan), cell, colours, hover)
+    return heatmap_cells(np.where(where, 0.0, np.nan), cell, colours, hover)
 
 
 def hatching(where: NDArray[np.bool_], dark: bool, *, falling: bool = False) -> dict[str, Any]:
-    """A diagonal line through each of these cells, in one trace."""
+    """Return a diagonal line through each of these cells, in one trace."""
     rows, columns = np.nonzero(where)
     half = np.array([-0.5, 0.5, np.nan], dtype=np.float32)
     tilt = half if falling else -half
@@ -258,8 +271,8 @@ def hatching(where: NDArray[np.bool_], dark: bool, *, falling: bool = False) -> 
     )
 
 
-def boxes(corners: Sequence[tuple[float, float, float, float]]) -> dict[str, Any]:
-    """Rectangles (x0, y0, x1, y1) as one line trace."""
+def frame_trace(corners: Sequence[tuple[float, float, float, float]]) -> dict[str, Any]:
+    """Return rectangles (x0, y0, x1, y1) as one line trace."""
     x = [v for x0, _, x1, _ in corners for v in (x0, x1, x1, x0, x0, None)]
     y = [v for _, y0, _, y1 in corners for v in (y0, y0, y1, y1, y0, None)]
     return dict(x=x, y=y, mode="lines", hoverinfo="skip", cliponaxis=False)
@@ -268,17 +281,13 @@ def boxes(corners: Sequence[tuple[float, float, float, float]]) -> dict[str, Any
 def clickable(
     values: NDArray[np.float64], customdata: NDArray[np.intp], names: str, number: str
 ) -> list[dict[str, Any]]:
-    """Invisible points over cells: plotly's cells cannot be selected by a click, points can.
+    """Return invisible points over cells: plotly's cells cannot be selected by a click, points can.
 
     They also carry the hover, since they lie in front. Only one of them is put into the page
     (maxdisplayed), all of them answer. The first trace has the cells with a number, if there are
-    any, the next one the others.
-
-    Args:
-        values: (row, column), the cells' numbers; NaN: not defined.
-        customdata: (row, column, 2), what a click on each cell says.
-        names: what hover calls a cell, made of %{y} and %{x}.
-        number: how hover shows a number, made of %{marker.color}.
+    any, the next one the others. `customdata` (row, column, 2) is what a click on each cell sends,
+    `names` what hover calls a cell, made of %{y} and %{x}, `number` how it shows a number, made of
+    %{marker.color}.
     """
     missing = np.isnan(values)
     still = dict(marker=dict(opacity=0))

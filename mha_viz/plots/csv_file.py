@@ -18,7 +18,7 @@ _NO_CELL = re.compile(rf"(?<=[,;])(?=[\"'{_SIGNS}])")  # in a comment line, whic
 
 
 def csv_text(table: pd.DataFrame) -> str:
-    """A table as CSV, as every file and command writes it.
+    """Return a table as CSV, as every file and command writes it.
 
     Texts stand in quotes, numbers do not, and have the nine digits that a float32 needs. An index
     that only counts rows is left out. An apostrophe stands where a spreadsheet would see a formula
@@ -43,12 +43,12 @@ def csv_text(table: pd.DataFrame) -> str:
 
 
 def table_csv(table: pd.DataFrame, caption: str) -> bytes:
-    """A table as CSV under comment lines, one for each line of the caption."""
+    """Return a table as CSV under comment lines, one for each line of the caption."""
     return commented_csv(table, caption.splitlines())
 
 
 def commented_csv(table: pd.DataFrame, notes: Iterable[str]) -> bytes:
-    """A table as CSV under `# ` lines that say what it is; a "#" in a text begins no comment.
+    """Return a table as CSV under `# ` lines that describe it; a "#" in a text begins no comment.
 
     To a spreadsheet these are cells, too, and notes hold texts: see `csv_text`.
     """
@@ -58,7 +58,7 @@ def commented_csv(table: pd.DataFrame, notes: Iterable[str]) -> bytes:
 
 
 def _cell(value: Any) -> Any:
-    """A float with nine digits (pandas' own float_format makes texts of floats), a safe text."""
+    """Return a float with nine digits (pandas' float_format makes texts of them), a safe text."""
     if isinstance(value, float):
         return float(f"{value:.9g}")
     return _FORMULA.sub("'", value) if isinstance(value, str) else value

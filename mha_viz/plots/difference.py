@@ -1,4 +1,4 @@
-"""What differs between two texts or two models: cell by cell, metric by metric, head by head."""
+"""Differences between two texts or models: cell by cell, metric by metric, head by head."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from mha_viz.plots.frame import (
     as_numbers,
     check_head,
     headed_figure,
-    over,
+    keep_on_click,
+    markers,
     quantity,
-    stays,
+    where_visible,
     with_unit,
 )
-from mha_viz.plots.rows import Text, in_rows, row_texts, rules, texts_of
-from mha_viz.plots.weights import where_visible
+from mha_viz.plots.report_card import Text, row_figure, row_lines, row_texts, text_trace
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, head_name, hover_text, plotly_text
 
@@ -40,26 +40,13 @@ def difference_heatmap(
     dark: bool = False,
     masked: tuple[Any, Any] | None = None,
 ) -> go.Figure:
-    """B minus A, cell by cell, in two hues that are symmetric around 0.
+    """Draw b minus a (query, key), cell by cell, in two hues that are symmetric around 0.
 
     Hover tells both values and the difference. A cell that only one of the two has (NaN in the
-    other: see `mha_viz.core.alignment.aligned`) is grey and hatched, rising for A and falling for
-    B; hover tells its value. A cell that neither has is grey; where that is because of a mask,
-    hover says so. What a mask hides on one side is no weight of 0, so the other side has it alone.
-
-    Args:
-        a: (query, key), aligned to `b`.
-        b: (query, key).
-        query_labels: any text, also twice the same; never read as markup.
-        key_labels: likewise.
-        title: what is drawn; "B minus A" where empty.
-        names: what the two are called.
-        side: largest side of the square of cells, in pixels.
-        dark: colours for a dark page.
-        masked: of either side the cells (query, key) that its mask hides; None: none.
-
-    Raises:
-        ShapeError: matrices of different shapes, labels that do not fit them.
+    other: see `mha_viz.core.compare.alignment.aligned`) is grey and hatched, rising for A and
+    falling for B; hover tells its value. A cell that neither has is grey; where that is because of
+    a mask, hover says so. `masked` are the cells that the mask of either side hides: no weights of
+    0, so that the other side has them alone. Without a title it is "B minus A", by `names`.
     """
     first, second = as_numbers(a, 2, "a (query, key)"), as_numbers(b, 2, "b (query, key)")
     if first.shape != second.shape:
@@ -70,38 +57,18 @@ def difference_heatmap(
         first, second = where_visible(first, ~one, np.nan), where_visible(second, ~two, np.nan)
         hidden = np.isnan(first) & np.isnan(second) & (one | two)
     queries, keys = first.shape
-    rows, columns = (
-        clean_all(labels, size, axis)
-        for labels, size, axis in (
-            (query_labels, queries, "queries"),
-            (key_labels, keys, "keys"),
-        )
-    )
+    rows = clean_all(query_labels, queries, "queries")
+    columns = clean_all(key_labels, keys, "keys")
     cell = min(side / max(queries, keys), 40.0)
-    wide = min(cell, cells.PHONE / keys)
     called = (clean(names[0], 40), clean(names[1], 40))
     traces = [
         _change(first, second, called, cell, dark),
         *_lone_cells(first, second, called, cell, dark),
         *([cells.masked(hidden, cell, dark)] if hidden.any() else []),
-        cells.on_label_axes(),
     ]
-    layout = dict(
-        shapes=[cells.missing_ground(queries, keys, dark)],
-        **over(cells.cell_axes(rows, columns, cell, wide), cells.SQUARE),
-    )
-    figure = headed_figure(
-        traces,
-        dark,
-        title or f"{called[1]} minus {called[0]}",
-        [*_notes(first, second, called), *(["Grey: masked."] if hidden.any() else [])],
-        cell * queries + 6.3 * cells.widest(cells.fitting(columns, wide)) + 22,
-        layout,
-        above=cells.BAR,
-        below=12,
-        drag="zoom",
-    )
-    return cells.narrowing(figure, cell, cells.fitting(rows, cell), (queries, keys))
+    notes = [*_notes(first, second, called), *(["Grey: masked."] if hidden.any() else [])]
+    title = title or f"{called[1]} minus {called[0]}"
+    return cells.square_cells(traces, (rows, columns), cell, title, notes, dark)
 
 
 def _change(
@@ -121,8 +88,8 @@ def _change(
             "%{customdata[1]:.4~g}<br>difference <b>%{z:+.4~g}</b><extra></extra>"
         ),
     )
-    colours = cells.colours_of(change, True, None, dark) | dict(colorbar=cells.colour_bar(dark))
-    return cells.coloured(change, cell, colours, hover)
+    colours = cells.scale_colours(change, True, None, dark) | dict(colorbar=cells.colour_bar(dark))
+    return cells.heatmap_cells(change, cell, colours, hover)
 
 
 def _lone_cells(
@@ -132,7 +99,7 @@ def _lone_cells(
     cell: float,
     dark: bool,
 ) -> list[dict[str, Any]]:
-    """The cells of only one of the two, as separate cells that all have one colour."""
+    """Return the cells of only one of the two, as separate cells that all have one colour."""
     grey = dict(showscale=False, colorscale=theme.stops([theme.missing(dark)] * 2))
     traces: list[dict[str, Any]] = []
     for values, other, name, falling in ((a, b, names[0], False), (b, a, names[1], True)):
@@ -140,7 +107,7 @@ def _lone_cells(
         only = f"%{{y}} → %{{x}}<br>only in {hover_text(name)}: <b>%{{z:.4~g}}</b><extra></extra>"
         if lone.any():
             hover = dict(hoverongaps=False, hovertemplate=only)
-            traces.append(cells.coloured(np.where(lone, values, np.nan), cell, grey, hover))
+            traces.append(cells.heatmap_cells(np.where(lone, values, np.nan), cell, grey, hover))
             traces.append(cells.hatching(lone, dark, falling=falling))
     return traces
 
@@ -168,42 +135,29 @@ def head_changes(
     asides: Sequence[Sequence[str]] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """How much each head changed: a row per layer, a column per head.
+    """Draw how much each head (layer, head) changed: a row per layer, a column per head.
 
-    Names the three heads with the largest values; of signed ones those furthest from 0. Heads
-    without a value (NaN) are grey and hatched. An invisible point in each cell makes clicks
-    readable: customdata is [layer, head].
-
-    Args:
-        change: (layer, head), differences (signed: `diverging`) or distances from 0 up.
-        title: what changed.
-        unit: what it is counted in.
-        diverging: whether the numbers are signed: two hues, symmetric around 0.
-        selected: (layer, head) of the chosen head, framed.
-        asides: (layer, head), what hover says below each head's value.
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: values that are not (layer, head).
-        ArgumentError: a head that does not exist.
+    Names the three heads with the largest values; of signed (`diverging`) ones those furthest from
+    0. An invisible point in each cell makes clicks readable: customdata is [layer, head]. Hover
+    shows `asides` below each head's value.
     """
     values = as_numbers(change, 2, "change (layer, head)")
     layers, heads = values.shape
     least, most = (float(end(values, initial=0.0)) for end in (np.nanmin, np.nanmax))
     limits = None if diverging else (least, most or 1.0)
     cell = min(max(300 / layers, 14.0), 44.0)
-    colours = cells.colours_of(values, diverging, limits, dark)
+    colours = cells.scale_colours(values, diverging, limits, dark)
     colours |= dict(colorbar=cells.colour_bar(dark))
     points = _head_points(values, unit, diverging, asides)
     traces = [
-        cells.coloured(values, cell, colours, dict(hoverinfo="skip")),
+        cells.heatmap_cells(values, cell, colours, dict(hoverinfo="skip")),
         *([cells.hatching(np.isnan(values), dark)] if np.isnan(values).any() else []),
         *points,
         cells.on_label_axes(),
     ]
     if selected is not None:
         layer, head = check_head(selected, layers, heads)
-        frame = cells.boxes([(head - 0.5, layer - 0.5, head + 0.5, layer + 0.5)])
+        frame = cells.frame_trace([(head - 0.5, layer - 0.5, head + 0.5, layer + 0.5)])
         traces.append(frame | dict(line=dict(width=3, color=theme.accent(dark))))
     rows, columns = [f"L{i}" for i in range(layers)], [f"H{i}" for i in range(heads)]
     layout = dict(
@@ -211,19 +165,12 @@ def head_changes(
         shapes=[cells.missing_ground(layers, heads, dark)],
         **cells.cell_axes(rows, columns, cell, _column(heads)),
     )
-    return headed_figure(
-        traces,
-        dark,
-        with_unit(title, unit),
-        _largest(values, diverging),
-        cell * layers + 34,
-        layout,
-        above=cells.BAR,
-    )
+    title, notes, inner = with_unit(title, unit), _largest(values, diverging), cell * layers + 34
+    return headed_figure(traces, dark, title, notes, inner, layout, above=cells.BAR)
 
 
 def _column(heads: int) -> float:
-    """A width for thinning labels: two letters fit a narrow column, but not every one of many."""
+    """Return a width for thinning labels: two letters fit a narrow column, but not each of many."""
     return 40.0 if heads <= 14 else cells.PHONE / heads
 
 
@@ -272,18 +219,10 @@ def metric_change(
     names: tuple[str, str] = ("A", "B"),
     dark: bool = False,
 ) -> go.Figure:
-    """Every metric before and after, as two marks joined by a line, each on a scale of its own.
+    """Draw every metric before and after: two marks joined by a line, each on its own scale.
 
-    A scale runs from 0 to the larger value (from the smaller one, where that is negative).
-
-    Args:
-        rows: (value in A, value in B) by the metric's title, in the order drawn; NaN: not defined,
-            which its row says.
-        names: what the two are called.
-        dark: colours for a dark page.
-
-    Raises:
-        ArgumentError: no metric.
+    `rows` are (value in A, value in B) by the metric's title. A scale runs from 0 to the larger
+    value (from the smaller one, where that is negative).
     """
     if not rows:
         raise ArgumentError("There is no metric to draw.")
@@ -310,27 +249,17 @@ def metric_change(
         hoverinfo="skip",
     )
     unnamed = dict(showlegend=False)
-    traces = [rules(len(rows), dark) | unnamed, between | unnamed]
+    traces = [row_lines(len(rows), dark) | unnamed, between | unnamed]
     for i, (name, symbol, size) in enumerate(
         zip(called, ("circle-open", "diamond"), (13, 11), strict=True)
     ):
         colour = theme.qualitative(dark)[i]
-        traces.append(
-            dict(
-                x=spots[:, i],
-                y=np.arange(len(spots)),
-                mode="markers",
-                name=name,
-                hovertext=hovers,
-                hoverinfo="text",
-                **stays(1),
-                marker=dict(
-                    symbol=symbol, size=size, color=colour, line=dict(width=3, color=colour)
-                ),
-            )
-        )
-    traces.append(texts_of(texts, dark) | unnamed)
-    return in_rows(traces, len(rows), "", ["Each row on its own scale."], dark, named=True)
+        edge = dict(width=3, color=colour)
+        mark = dict(symbol=symbol, size=size, color=colour, line=edge)
+        dots = markers(spots[:, i], np.arange(len(spots)), hovers, name=name, marker=mark)
+        traces.append(dots | keep_on_click(1))
+    traces.append(text_trace(texts, dark) | unnamed)
+    return row_figure(traces, len(rows), "", ["Each row on its own scale."], dark, named=True)
 
 
 def _change_hover(name: str, pair: tuple[float, float], called: list[str]) -> str:

@@ -1,11 +1,11 @@
-"""What figures share: checked numbers, headings, legends, axes and marks."""
+"""Parts that figures share: checked numbers and weights, headings, legends, axes and marks."""
 
 from __future__ import annotations
 
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, SupportsFloat
+from typing import Any, Literal, SupportsFloat, TypeVar
 
 import numpy as np
 import plotly.graph_objects as go
@@ -14,33 +14,22 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web import theme
-from mha_viz.web.labels import clean, head_name, plotly_text
+from mha_viz.web.labels import clean, clean_all, head_name, plotly_text
 
 # Letters of a line that fits a phone 390 pixels wide; plotly does not wrap lines.
 _TITLE_LETTERS, _NOTE_LETTERS = 42, 54
 Limits = tuple[SupportsFloat, SupportsFloat]  # lowest and highest value of an axis or a scale
+F = TypeVar("F", bound=np.floating)
+MASKED = "masked: this query cannot see this key"
+HIDDEN: dict[str, Any] = dict(visible=False, fixedrange=True)  # an axis
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-SYMBOLS = (
-    "circle",
-    "diamond",
-    "square",
-    "triangle-up",
-    "cross",
-    "triangle-down",
-    "x",
-    "star",
-    "hexagon",
-    "pentagon",
-    "bowtie",
+SYMBOLS = tuple(
+    "circle diamond square triangle-up cross triangle-down x star hexagon pentagon bowtie".split()
 )
 
 
 def as_numbers(values: Any, axes: int, name: str) -> NDArray[np.float64]:
-    """A float64 copy with that many axes, none empty; what is not finite becomes NaN, not defined.
-
-    Raises:
-        ShapeError: another number of axes, or none of something.
-    """
+    """Return a float64 copy with that many axes, none empty; what is not finite becomes NaN."""
     if isinstance(values, Tensor):
         values = values.detach().cpu().double().numpy()
     numbers = np.array(values, dtype=np.float64)
@@ -51,7 +40,7 @@ def as_numbers(values: Any, axes: int, name: str) -> NDArray[np.float64]:
 
 
 def check_head(selected: tuple[int, int], layers: int, heads: int) -> tuple[int, int]:
-    """The chosen (layer, head), or an ArgumentError where there is no such head."""
+    """Return the chosen (layer, head), or an ArgumentError where there is no such head."""
     layer, head = selected
     if not (0 <= layer < layers and 0 <= head < heads):
         raise ArgumentError(f"There is no {head_name(layer, head)} among {layers} x {heads} heads.")
@@ -59,39 +48,30 @@ def check_head(selected: tuple[int, int], layers: int, heads: int) -> tuple[int,
 
 
 def check_names(names: Sequence[str], expected: int) -> list[str]:
-    """The names of all heads, made fit for plotly; their number is checked."""
+    """Return the names of all heads, made fit for plotly; their number is checked."""
     if len(names) != expected:
         raise ShapeError(f"There are {expected} heads, but {len(names)} names were given.")
     return [plotly_text(clean(name, 40)) for name in names]
 
 
 def quantity(value: float, unit: str) -> str:
-    """A number with its unit, fit for plotly; "not defined" has none."""
-    return (
-        f"{theme.format_number(value)} {unit_text(unit)}".strip()
-        if value == value
-        else ("not defined")
-    )
+    """Return a number with its unit, fit for plotly; "not defined" has none."""
+    number = theme.format_number(value)
+    return f"{number} {unit_text(unit)}".strip() if value == value else "not defined"
 
 
 def unit_text(unit: str) -> str:
-    """A unit, fit for plotly; empty where there is none."""
+    """Return a unit, fit for plotly; empty where there is none."""
     return plotly_text(clean(unit, 30)) if unit else ""
 
 
 def with_unit(title: str, unit: str) -> str:
-    """A title with its unit in brackets, or the one of them that there is."""
+    """Return a title with its unit in brackets, or the one of them that there is."""
     return f"{title} ({unit})" if title and unit else title or unit
 
 
 def heading(title: str, notes: Sequence[str], dark: bool) -> tuple[dict[str, Any], int]:
-    """A title with smaller lines below it, wrapped for a phone, and the height that it takes.
-
-    Args:
-        title: plain text, never read as markup; left out where empty.
-        notes: likewise, smaller.
-        dark: colours for a dark page.
-    """
+    """Return a title with smaller notes below it, wrapped for a phone, and its height."""
     lines = [plotly_text(line) for line in _wrapped(title, _TITLE_LETTERS)]
     small = f'<span style="font-size:12px;color:{theme.muted(dark)}">'
     for note in notes:
@@ -111,7 +91,7 @@ def _wrapped(text: str, letters: int) -> list[str]:
 
 
 def legend(dark: bool) -> dict[str, Any]:
-    """A legend below the picture, in as many lines as it needs."""
+    """Return a legend below the picture, in as many lines as it needs."""
     return dict(
         orientation="h",
         x=0,
@@ -130,15 +110,12 @@ def legend(dark: bool) -> dict[str, Any]:
 def build_figure(
     traces: Sequence[dict[str, Any]], dark: bool, layout: Mapping[str, Any]
 ) -> go.Figure:
-    """A figure with the theme's layout and `layout` over it, made at once: plotly checks each step.
+    """Build a figure with `layout` over the theme's, at once: plotly checks each step.
 
-    Args:
-        traces: with their type; a scatter needs none.
-        dark: colours for a dark page.
-        layout: plotly's, as plain dictionaries.
+    A trace names its type; a scatter need not.
     """
     typed = [dict(type="scatter") | trace for trace in traces]
-    return go.Figure(dict(data=typed, layout=over(theme.layout(dark), layout)))
+    return go.Figure(dict(data=typed, layout=merged(theme.layout(dark), layout)))
 
 
 def headed_figure(
@@ -155,20 +132,12 @@ def headed_figure(
     named: bool = False,
     drag: Literal["zoom", "pan", False] = False,
 ) -> go.Figure:
-    """A figure below its heading; hover describes the closest point.
+    """Build a figure below its heading; hover describes the closest point.
 
-    Args:
-        traces: as for `build_figure`.
-        dark: colours for a dark page.
-        title: of the heading; plain text.
-        notes: smaller lines of the heading.
-        inner: height of all that is below the heading and `above`, in pixels.
-        layout: plotly's, over that of the heading.
-        above: pixels between the heading and the picture, for a colour bar or names.
-        sides: pixels at the left and right of the picture.
-        below: pixels under the picture.
-        named: whether a legend names the traces.
-        drag: what dragging with a pointer does.
+    `inner` is the height of all that is below the heading and `above`, the pixels between the
+    heading and the picture for a colour bar or names; `sides` and `below` are pixels beside and
+    under the picture. `layout` lies over that of the heading. `named` adds a legend, `drag` is what
+    dragging with a pointer does.
     """
     text, top = heading(title, notes, dark)
     top += above
@@ -181,17 +150,17 @@ def headed_figure(
         showlegend=named,
         **({"legend": legend(dark)} if named else {}),
     )
-    return build_figure(traces, dark, over(frame, layout))
+    return build_figure(traces, dark, merged(frame, layout))
 
 
-def over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two nested settings as one; where both have a value, that of `above` holds.
+def merged(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return two nested settings as one; where both have a value, that of `above` holds.
 
-    >>> over(dict(height=300, xaxis=dict(nticks=5)), dict(xaxis=dict(type="log")))
+    >>> merged(dict(height=300, xaxis=dict(nticks=5)), dict(xaxis=dict(type="log")))
     {'height': 300, 'xaxis': {'nticks': 5, 'type': 'log'}}
     """
     both = {
-        key: over(below[key], above[key])
+        key: merged(below[key], above[key])
         for key in below.keys() & above.keys()
         if isinstance(below[key], dict) and isinstance(above[key], dict)
     }
@@ -199,7 +168,7 @@ def over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def layer_axis(layers: int) -> dict[str, Any]:
-    """The x axis of figures over layers: every layer has a tick as long as they fit a phone."""
+    """Return the x axis of figures over layers: each has a tick as long as they fit a phone."""
     return dict(
         range=[-0.6, layers - 0.4],
         tickmode="linear",
@@ -216,37 +185,74 @@ def layer_axis(layers: int) -> dict[str, Any]:
 
 
 def value_axis(title: str) -> dict[str, Any]:
-    """An axis of numbers with its title, which may be any text."""
+    """Return an axis of numbers with its title, which may be any text."""
     return dict(zeroline=True, showline=False, nticks=7, title=axis_title(title))
 
 
 def axis_title(title: str) -> dict[str, Any]:
-    """The title of an axis; any text."""
+    """Return the title of an axis; any text."""
     return dict(text=plotly_text(clean(title, 44)), font=dict(size=12), standoff=6)
 
 
 def chosen_marker(dark: bool, size: int = 13) -> dict[str, Any]:
-    """What the chosen head looks like everywhere."""
+    """Return what the chosen head looks like everywhere."""
     edge = dict(width=2, color=theme.paper(dark))
     return dict(size=size, color=theme.accent(dark), line=edge, opacity=1)
 
 
-def stays(opacity: SupportsFloat) -> dict[str, Any]:
-    """Settings that keep points as they are when one is clicked: the page draws its own mark."""
+def keep_on_click(opacity: SupportsFloat) -> dict[str, Any]:
+    """Return settings that keep points as they are when one is clicked: the page draws its mark."""
     still = dict(marker=dict(opacity=float(opacity)))
     return dict(selected=still, unselected=still)
+
+
+def named_axis(
+    places: Sequence[SupportsFloat], names: Sequence[str], span: Limits, **more: Any
+) -> dict[str, Any]:
+    """Return an axis with these names at these places and no grid."""
+    ticks = dict(tickvals=list(places), ticktext=[plotly_text(name) for name in names])
+    return dict(ticks, range=list(span), showgrid=False, zeroline=False, **more)
+
+
+def series_look(i: int, size: int, dark: bool) -> dict[str, Any]:
+    """Return the line and marker of the i-th of several lines: dash and symbol tell them apart."""
+    colour = theme.qualitative(dark)[i % 8]
+    return dict(
+        line=dict(width=2, dash=DASHES[i % len(DASHES)], color=colour),
+        marker=dict(symbol=SYMBOLS[i % len(SYMBOLS)], size=size, color=colour),
+    )
+
+
+def markers(x: Any, y: Any, hovers: Sequence[str], **more: Any) -> dict[str, Any]:
+    """Return markers with a text each that hover shows."""
+    return dict(x=x, y=y, mode="markers", hovertext=hovers, hoverinfo="text", **more)
+
+
+def annotation(
+    text: str, x: SupportsFloat, y: SupportsFloat, colour: str, size: int = 12, **more: Any
+) -> dict[str, Any]:
+    """Return a text of the layout, fit for plotly already, at a place."""
+    return dict(text=text, x=x, y=y, showarrow=False, font=dict(size=size, color=colour), **more)
+
+
+def rectangle(corner: Limits, other: Limits, **more: Any) -> dict[str, Any]:
+    """Return a rectangle of the layout between two corners (x, y); without a line by default."""
+    (x0, y0), (x1, y1) = corner, other
+    return dict(dict(type="rect", x0=x0, y0=y0, x1=x1, y1=y1, line=dict(width=0)), **more)
+
+
+def framed(corner: Limits, other: Limits, width: int, dark: bool) -> dict[str, Any]:
+    """Return the frame around what is chosen."""
+    return rectangle(corner, other, line=dict(width=width, color=theme.accent(dark)))
 
 
 def rank_correlation(
     x: NDArray[np.float64], y: NDArray[np.float64], what: str, *, level: bool = False
 ) -> str:
-    """Spearman's rank correlation in words; not defined for fewer than two, or where one is level.
+    """Put Spearman's rank correlation of two measures of some things, `what`, into words.
 
-    Args:
-        x: a measure of some things.
-        y: another measure of them.
-        what: these things in words.
-        level: whether the caller takes one of the measures to be level but for rounding.
+    It is not defined for fewer than two, or where one measure is level; `level` says that one is,
+    but for rounding.
     """
     from scipy.stats import spearmanr  # has no stubs
 
@@ -257,5 +263,45 @@ def rank_correlation(
 
 
 def missing_note(missing: int, total: int, what: str = "heads") -> str:
-    """What is left out, in words; empty where nothing is."""
+    """Return what is left out, in words; empty where nothing is."""
     return f"{missing:,} of {total:,} {what} without a value, left out." if missing else ""
+
+
+def as_weights(pattern: Any, axes: int) -> NDArray[np.float32]:
+    """Return attention weights as float32 of that many axes, without a copy where possible.
+
+    Raises:
+        ShapeError: another number of axes, or none of something.
+        ArgumentError: numbers outside [0, 1].
+    """
+    if isinstance(pattern, Tensor):
+        pattern = pattern.detach().cpu().float().numpy()
+    weights = np.asarray(pattern, dtype=np.float32)
+    if weights.ndim != axes or not weights.size:
+        raise ShapeError(f"Expected a pattern of {axes} axes, none empty; got {weights.shape}.")
+    low, high = float(weights.min()), float(weights.max())
+    if not (low >= 0.0 and high <= 1.01):  # NaN comes through in both ends
+        raise ArgumentError(f"Attention weights lie in [0, 1]; got values from {low} to {high}.")
+    return weights
+
+
+def labelled_head(
+    pattern: Any, query_labels: Sequence[str], key_labels: Sequence[str]
+) -> tuple[NDArray[np.float32], list[str], list[str]]:
+    """Check the weights (query, key) of one head; return them with their cleaned labels."""
+    weights = as_weights(pattern, 2)
+    rows = clean_all(query_labels, weights.shape[0], "queries")
+    return weights, rows, clean_all(key_labels, weights.shape[1], "keys")
+
+
+def where_visible(weights: NDArray[F], visible: Any, masked: float) -> NDArray[F]:
+    """Return weights (..., query, key) with the number `masked` where a query cannot see a key.
+
+    `visible` broadcasts to them; None: all are visible.
+    """
+    if visible is None:
+        return weights
+    seen = np.asarray(visible, dtype=bool)
+    if seen.shape != weights.shape[weights.ndim - seen.ndim :]:
+        raise ShapeError(f"visible must be of shape {weights.shape}, got {seen.shape}.")
+    return np.where(seen, weights, weights.dtype.type(masked))

@@ -20,8 +20,8 @@ from mha_viz.plots.frame import (
     check_names,
     chosen_marker,
     headed_figure,
+    keep_on_click,
     missing_note,
-    stays,
 )
 from mha_viz.web import theme
 
@@ -38,25 +38,13 @@ def head_map(
     selected: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """A map of all heads, one unit as long across as down; the axes themselves mean nothing.
+    """Draw a map of all heads, one unit as long across as down; the axes themselves mean nothing.
 
-    Coloured by cluster, each of which has a marker of its own, or by layer. customdata of every
-    point is [layer, head]. Heads without a place (NaN) are left out and counted, and so are heads
-    that lie where another lies.
-
-    Args:
-        coordinates: (head2, 2), as from `classical_mds`.
-        names: one per head; any text. Beside the points where there are at most 24; the chosen
-            one's always.
-        n_heads: heads in a layer.
-        clusters: (head2,), numbers from 0; negative: in none. Colours follow the layer where None.
-        explained: share of the distances' variation that the plane shows, for the note.
-        selected: (layer, head) of the chosen head.
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: names, clusters and coordinates of different lengths.
-        ArgumentError: a head that does not exist, heads that do not fill whole layers.
+    `coordinates` (head2, 2) are those of `classical_mds`. Colours follow the cluster, each of which
+    has a marker of its own (negative: in none), or the layer where `clusters` is None. Names stand
+    beside at most 24 points, the chosen one's always. customdata of every point is [layer, head].
+    Heads that lie where another lies are counted; `explained` is the share of the distances'
+    variation that the plane shows.
     """
     points = as_numbers(coordinates, 2, "coordinates (head2, 2)")
     size = len(points)
@@ -71,7 +59,7 @@ def head_map(
             **_points(part, points, labels, n_heads),
             **look,
             mode="markers+text" if size <= _NAMED else "markers",
-            **stays(0.9),
+            **keep_on_click(0.9),
         )
         for part, look in _parts(known, n_heads, clusters, dark)
     ]
@@ -84,28 +72,19 @@ def head_map(
                 mode="markers" if size <= _NAMED else "markers+text",
                 name=labels[index[0]],
                 marker=chosen_marker(dark, 15),
-                **stays(1),
+                **keep_on_click(1),
             )
         )
-    return headed_figure(
-        traces,
-        dark,
-        "",
-        _notes(points[known], size, explained),
-        440,
-        _axes(points[known], dark),
-        above=BAR * (clusters is None),
-        sides=(10, 10),
-        below=10,
-        named=clusters is not None,
-        drag="pan",
-    )
+    notes, named = _notes(points[known], size, explained), clusters is not None
+    around: Any = dict(above=0 if named else BAR, sides=(10, 10), below=10)
+    layout = _axes(points[known], dark)
+    return headed_figure(traces, dark, "", notes, 440, layout, named=named, drag="pan", **around)
 
 
 def _parts(
     known: NDArray[np.bool_], n_heads: int, clusters: Any, dark: bool
 ) -> list[tuple[NDArray[np.intp], dict[str, Any]]]:
-    """Which heads are drawn together, and how they look."""
+    """Return which heads are drawn together, and how they look."""
     edge = dict(width=1, color=theme.paper(dark))
     if clusters is None:
         heads = np.flatnonzero(known)
@@ -166,7 +145,7 @@ def _notes(points: NDArray[np.float64], size: int, explained: float | None) -> l
 
 
 def _axes(points: NDArray[np.float64], dark: bool) -> dict[str, Any]:
-    """Ranges with room for names and markers; plotly widens one to fit the shape of the page."""
+    """Return ranges with room for names and markers; plotly widens one to fit the page."""
     quiet = dict(
         showgrid=True, zeroline=False, showline=False, ticks="", showticklabels=False, nticks=9
     )

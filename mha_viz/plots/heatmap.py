@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.plots import cells
-from mha_viz.plots.frame import build_figure, over
-from mha_viz.plots.weights import labelled_head, where_visible
+from mha_viz.plots.frame import build_figure, labelled_head, merged, where_visible
 from mha_viz.web import theme
 from mha_viz.web.labels import plotly_text
 from mha_viz.web.standalone import figure_html
@@ -36,34 +35,21 @@ def head_heatmap(
     width: int | None = None,
     visible: Bool[np.ndarray | Tensor, "query key"] | None = None,
 ) -> go.Figure:
-    """A heatmap of one head with tokens on both axes.
+    """Draw a heatmap of one head's weights (query, key) with tokens on both axes.
 
-    The chart holds the weights as they are (float32, about 5.4 bytes a cell on the wire): the
-    curve of the scale lies in the colours, and the colour bar names true weights at the places
-    that the scale gives them.
-
-    Args:
-        pattern: (query, key), attention weights in [0, 1].
-        query_labels: any text, also twice the same; never read as markup.
-        key_labels: likewise.
-        title: plain text above it.
-        scale: "sqrt", "linear" or "log"; changes the colours only.
-        dark: colours for a dark page.
-        side: largest height of the square of cells, in pixels.
-        width: how wide the chart will be drawn, where that is known and narrow (a phone); it always
-            stretches, but only a known width thins out labels that would overlap.
-        visible: which keys each query may see; the other cells are grey and named masked.
-
-    Raises:
-        ShapeError: labels, or visible cells, that do not fit the pattern.
-        ArgumentError: numbers that are not weights, an unknown scale.
+    The chart holds the weights as they are (float32, about 5.4 bytes a cell on the wire): the curve
+    of the scale ("sqrt", "linear" or "log") lies in the colours, and the colour bar names true
+    weights at the places that the scale gives them. `width` is how wide the chart will be drawn,
+    where that is known and narrow (a phone): it always stretches, but only a known width thins out
+    labels that would overlap. Cells whose keys are not `visible` to a query are grey and named
+    masked.
     """
     weights, query_names, key_names = labelled_head(pattern, query_labels, key_labels)
     queries, keys = weights.shape
     cell = min(max(side / max(queries, keys), 1.0), 64.0)
     shown = min(cell, max(width - 110, 60) / keys) if width else cell
     across, down = (
-        cells.fitting(names, shown, letters=_LETTERS, largest=12.5)
+        cells.fitting_ticks(names, shown, letters=_LETTERS, largest=12.5)
         for names in (key_names, query_names)
     )
     colours = dict(zmin=0.0, zmax=1.0, showscale=False, colorscale=theme.colorscale(scale, dark))
@@ -85,19 +71,22 @@ def head_heatmap(
             yanchor="top",
             pad=dict(t=6, l=4),
         ),
-        height=round(cell * queries + 6.3 * cells.widest(across) + 10 + top + 12),
+        height=round(cell * queries + 6.3 * cells.longest_label(across) + 10 + top + 12),
         margin=dict(l=8, r=12 + _overhang(across, keys, shown), t=top, b=12),
         hovermode="closest",
         dragmode="zoom",
         showlegend=False,
     )
-    traces = [cells.coloured(shown_weights, cell, colours, hover), _colour_bar(scale, dark, above)]
+    traces = [
+        cells.heatmap_cells(shown_weights, cell, colours, hover),
+        _colour_bar(scale, dark, above),
+    ]
     if masked.any():
         traces += _masked_cells(masked, cell, dark)
         layout |= _masked_legend(dark, (above + 4) / layout["height"])
-    axes = over(cells.named_axes(query_names, key_names, down, across), _SQUARE)
+    axes = merged(cells.named_axes(query_names, key_names, down, across), _SQUARE)
     figure = build_figure(traces, dark, layout | axes)
-    return cells.narrowing(figure, cell, down, (queries, keys))
+    return cells.with_height_rule(figure, cell, down, (queries, keys))
 
 
 def head_html(
@@ -110,23 +99,13 @@ def head_html(
     scale: str = "sqrt",
     visible: Bool[np.ndarray | Tensor, "query key"] | None = None,
 ) -> str:
-    """One head's heatmap as one HTML document with plotly's script in it (about 4.5 MB).
-
-    Args:
-        pattern: (query, key), attention weights in [0, 1].
-        query_labels: any text; never read as markup.
-        key_labels: likewise.
-        title: plain text above the heatmap.
-        caption: plain text below it.
-        scale: "sqrt", "linear" or "log"; changes the colours only.
-        visible: which keys each query may see, as in `head_heatmap`.
-    """
+    """Return one head's `head_heatmap` as one HTML document with plotly's script (about 4.5 MB)."""
     figure = head_heatmap(pattern, query_labels, key_labels, scale=scale, visible=visible)
     return figure_html(figure, title=title, caption=caption)
 
 
 def _masked_cells(masked: NDArray[np.bool_], cell: float, dark: bool) -> list[dict[str, Any]]:
-    """Grey cells that say why they have no weight, and what the legend shows of them."""
+    """Return grey cells that say why they have no weight, and what the legend shows of them."""
     marker = dict(symbol="square", size=11, color=theme.missing(dark))
     swatch = dict(x=[None], y=[None], mode="markers", marker=marker, name="masked")
     return [
@@ -136,12 +115,7 @@ def _masked_cells(masked: NDArray[np.bool_], cell: float, dark: bool) -> list[di
 
 
 def _masked_legend(dark: bool, below: float) -> dict[str, Any]:
-    """The grey of masked cells, beside the colour bar.
-
-    Args:
-        dark: the theme.
-        below: how far below the upper edge, as a share of the figure's height.
-    """
+    """Return a legend of masked cells beside the colour bar, `below` of the height from the top."""
     place = dict(x=1, xref="container", xanchor="right", y=1 - below, yref="container")
     font = dict(size=11, color=theme.muted(dark))
     fixed = dict(itemclick=False, itemdoubleclick=False)
@@ -150,14 +124,14 @@ def _masked_legend(dark: bool, below: float) -> dict[str, Any]:
 
 
 def _overhang(ticks: dict[str, Any], keys: int, cell: float) -> float:
-    """How far slanted labels of the last columns reach past the right edge."""
+    """Return how far slanted labels of the last columns reach past the right edge."""
     pairs = zip(ticks["tickvals"], ticks["ticktext"], strict=True)
     reach = (3.2 * min(len(text), _LETTERS) - (keys - 1 - place) * cell for place, text in pairs)
     return max(0.0, *reach)
 
 
 def _colour_bar(scale: str, dark: bool, top: int) -> dict[str, object]:
-    """A trace without points that carries the colour bar, in places of the scale, not weights."""
+    """Return an empty trace that carries the colour bar, in places of the scale, not weights."""
     ticks = np.array(theme.ticks(scale), dtype=np.float32)
     places = theme.scale_weights(ticks, scale)
     kept: list[int] = []

@@ -1,4 +1,4 @@
-"""How much heads matter: a map of all heads, and two measures against each other."""
+"""Importance of heads: a map of all heads, and two measures against each other."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from mha_viz.plots.frame import (
     check_head,
     chosen_marker,
     headed_figure,
+    keep_on_click,
+    markers,
     missing_note,
     rank_correlation,
-    stays,
     value_axis,
 )
 from mha_viz.web import theme
@@ -39,25 +40,12 @@ def importance_map(
     selected: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """A row per layer, a column per head, coloured by importance; hover tells the 95 % interval.
+    """Draw heads (layer, head) coloured by importance; hover tells the 95 % interval.
 
-    From 0 up on a sequential scale; where a head is below 0 (the model does better without it),
-    on a diverging scale around 0. Heads without a value (NaN) are grey and hatched. An invisible
-    point in each cell makes clicks readable: customdata is [layer, head].
-
-    Args:
-        values: (layer, head), any quantity.
-        title: what it is.
-        unit: what it is counted in.
-        low: (layer, head), the lower end of each head's 95 % interval; NaN: not defined (one text
-            has no interval), which hover says.
-        high: likewise the upper end; both or neither.
-        selected: (layer, head) of the chosen head, framed.
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: arrays that are not (layer, head), or of different shapes.
-        ArgumentError: a head that does not exist, or only one end of the intervals.
+    From 0 up on a sequential scale; where a head is below 0 (the model does better without it), on
+    a diverging scale around 0. An invisible point in each cell makes clicks readable: customdata is
+    [layer, head]. Either both ends of the intervals are given or neither; NaN is not defined (one
+    text has no interval), which hover says.
     """
     numbers = as_numbers(values, 2, "values (layer, head)")
     if (low is None) != (high is None):
@@ -94,23 +82,11 @@ def head_scatter(
     selected: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """Every head as a dot in two measures.
+    """Draw every head (layer, head) as a dot in two measures.
 
     Above the picture stand Spearman's rank correlation and the number of heads; no p-value, since
-    heads of one model are not independent draws. Heads that lack a number (NaN) are left out and
-    counted. Hover names the head and both numbers; customdata is [layer, head].
-
-    Args:
-        x: (layer, head), a measure of each head.
-        y: (layer, head), another one.
-        x_title: what x is, with its unit; any text.
-        y_title: what y is, with its unit; any text.
-        selected: (layer, head) of the chosen head.
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: arrays that are not (layer, head), or of different shapes.
-        ArgumentError: a head that does not exist.
+    heads of one model are not independent draws. Hover names the head and both numbers; customdata
+    is [layer, head].
     """
     across = as_numbers(x, 2, "x (layer, head)")
     down = _like(y, across, "y")
@@ -118,7 +94,7 @@ def head_scatter(
     titles = (clean(x_title, 60), clean(y_title, 60))
     dots = dict(
         **_dots(known, across, down, titles),
-        **stays(_OPACITY),
+        **keep_on_click(_OPACITY),
         marker=dict(size=8, color=theme.qualitative(dark)[0], opacity=_OPACITY),
     )
     traces = [dots]
@@ -126,7 +102,7 @@ def head_scatter(
         layer, head = check_head(selected, *across.shape)
         chosen = np.zeros_like(known)
         chosen[layer, head] = known[layer, head]
-        mark = dict(**stays(1), marker=chosen_marker(dark))
+        mark = dict(**keep_on_click(1), marker=chosen_marker(dark))
         traces.append(_dots(chosen, across, down, titles) | mark)
     notes = [
         rank_correlation(across[known], down[known], "heads"),
@@ -150,11 +126,4 @@ def _dots(
             value = theme.format_number(values[layer, head])
             lines.append(f"{plotly_text(name)}: <b>{value}</b>")
         hovers.append("<br>".join(lines))
-    return dict(
-        x=x[where],
-        y=y[where],
-        mode="markers",
-        customdata=heads,
-        hovertext=hovers,
-        hoverinfo="text",
-    )
+    return markers(x[where], y[where], hovers, customdata=heads)

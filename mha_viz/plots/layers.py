@@ -14,16 +14,17 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import (
     DASHES,
-    SYMBOLS,
     Limits,
     as_numbers,
     check_head,
     chosen_marker,
     headed_figure,
+    keep_on_click,
     layer_axis,
     missing_note,
     quantity,
-    stays,
+    rectangle,
+    series_look,
     unit_text,
 )
 from mha_viz.web import theme
@@ -41,23 +42,10 @@ def by_layer(
     baselines: Mapping[str, SupportsFloat] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """Every head as a dot over its layer, the layers' means as a line, baselines as dashed lines.
+    """Draw every head (layer, head) as a dot over its layer, the layers' means as a line.
 
-    Heads of a layer stand side by side in their order, so that none hides another. Heads without
-    a value (NaN) are left out, also of the mean, and counted. The first trace has the dots;
-    their customdata is [layer, head].
-
-    Args:
-        values: (layer, head), any quantity.
-        title: name of the quantity.
-        unit: what it is counted in ("nats").
-        selected: (layer, head) of the chosen head.
-        baselines: values to compare with, by name; those that are not defined are left out.
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: values that are not (layer, head).
-        ArgumentError: a head that does not exist.
+    Heads of a layer stand side by side in their order, so that none hides another. `baselines` are
+    dashed lines by name. The first trace has the dots; their customdata is [layer, head].
     """
     numbers = as_numbers(values, 2, "values (layer, head)")
     layers, heads = numbers.shape
@@ -74,7 +62,7 @@ def by_layer(
         customdata=[list(where) for where in zip(rows, columns, strict=True)],
         marker=dict(size=6.5, color=theme.qualitative(dark)[0], opacity=0.7),
         hovertemplate="%{text}<br>" + line,
-        **stays(0.7),
+        **keep_on_click(0.7),
     )
     traces = [dots, _means(numbers, line, dark)]
     for i, (name, level) in enumerate((baselines or {}).items()):
@@ -92,7 +80,7 @@ def by_layer(
                 customdata=[[layer, head]],
                 marker=chosen_marker(dark),
                 hovertemplate="%{text}<br>" + line,
-                **stays(1),
+                **keep_on_click(1),
             )
         )
     note = missing_note(int(numbers.size - known.sum()), numbers.size)
@@ -141,21 +129,10 @@ def layer_lines(
     band: Limits | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """One line per series over the layers; colour, dash and marker tell them apart.
+    """Draw one line per series (layer,); colour, dash and marker tell them apart.
 
     Where a series is not defined (NaN) its line has a gap. A layer without a gap on both sides
-    still has its marker.
-
-    Args:
-        series: numbers per layer, by name; all of one length.
-        title: what the numbers are.
-        unit: what they are counted in.
-        band: (low, high), shaded over all layers: what chance gives.
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: series of different lengths, or empty ones.
-        ArgumentError: no series.
+    still has its marker. `band` (low, high) is shaded over all layers: what chance gives.
     """
     if not series:
         raise ArgumentError("There is no series to draw.")
@@ -164,56 +141,35 @@ def layer_lines(
     if any(len(values) != layers for values in lines.values()):
         sizes = {name: len(values) for name, values in lines.items()}
         raise ShapeError(f"All series must have a number per layer; got {sizes}.")
-    colours = theme.qualitative(dark)
-    traces: list[dict[str, Any]] = []
-    for i, (name, values) in enumerate(lines.items()):
-        colour, label = colours[i % len(colours)], clean(name, 40)
-        traces.append(
-            dict(
-                x=np.arange(layers),
-                y=values,
-                mode="lines+markers",
-                name=plotly_text(label),
-                cliponaxis=False,
-                connectgaps=False,
-                line=dict(width=2, dash=DASHES[i % len(DASHES)], color=colour),
-                marker=dict(symbol=SYMBOLS[i % len(SYMBOLS)], size=8, color=colour),
-                hovertemplate=hover_text(label) + " <b>%{y:.4~g}</b><extra></extra>",
-            )
+    traces = [
+        dict(
+            x=np.arange(layers),
+            y=values,
+            mode="lines+markers",
+            name=plotly_text(clean(name, 40)),
+            cliponaxis=False,
+            connectgaps=False,
+            hovertemplate=hover_text(clean(name, 40)) + " <b>%{y:.4~g}</b><extra></extra>",
+            **series_look(i, 8, dark),
         )
+        for i, (name, values) in enumerate(lines.items())
+    ]
     missing = sum(int(np.isnan(values).sum()) for values in lines.values())
     note = missing_note(missing, layers * len(lines), "points")
     together: dict[str, Any] = dict(
         hovermode="x unified", xaxis=dict(unifiedhovertitle=dict(text="layer %{x}"))
     )
     if band is not None:
-        ground = dict(fillcolor=theme.muted(dark), opacity=0.25, line=dict(width=0), layer="below")
-        together["shapes"] = [
-            dict(
-                type="rect",
-                xref="paper",
-                x0=0,
-                x1=1,
-                y0=float(band[0]),
-                y1=float(band[1]),
-                **ground,
-            )
-        ]
+        look = dict(fillcolor=theme.muted(dark), opacity=0.25, layer="below", xref="paper")
+        together["shapes"] = [rectangle((0, float(band[0])), (1, float(band[1])), **look)]
     return _over_layers(traces, title, unit, note, layers, dark).update_layout(together)
 
 
 def _over_layers(
     traces: list[dict[str, Any]], title: str, unit: str, note: str, layers: int, dark: bool
 ) -> go.Figure:
-    layout = dict(
-        xaxis=layer_axis(layers),
-        yaxis=dict(
-            zeroline=False,
-            showline=False,
-            nticks=7,
-            fixedrange=True,
-            title=dict(text=unit_text(unit), font=dict(size=12), standoff=4),
-        ),
-    )
+    down = dict(zeroline=False, showline=False, nticks=7, fixedrange=True)
+    name = dict(text=unit_text(unit), font=dict(size=12), standoff=4)
+    layout = dict(xaxis=layer_axis(layers), yaxis=dict(down, title=name))
     inner = 310 + 16 * len(traces)  # a phone has a line for every entry of the legend
     return headed_figure(traces, dark, title, [note], inner, layout, sides=(8, 10), named=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mha_viz.errors import ArgumentError
-from mha_viz.plots.cells import ends_of
+from mha_viz.plots.cells import scale_limits
 from mha_viz.plots.frame import Limits, as_numbers
 from mha_viz.web.labels import clean, clean_all
 
@@ -26,20 +26,12 @@ _NAME = 14  # letters of a name beside the cells
 class Cells:
     """A matrix as the browser draws it: plain JSON values.
 
-    Args:
-        title: what it is called.
-        names: of rows and columns, shown with a cell under the pointer.
-        numbers: row after row; None is not defined; on the scale "colours" red, green and blue.
-        low: where the colour scale begins.
-        high: where it ends.
-        scale: "diverging", "sequential", "sqrt", "grey" or "colours".
-        cell: width and height in pixels.
-        shape: written behind the title, smaller.
-        shown: the names that stand beside the cells, of rows and columns; None for none.
-        slanted: whether those of the columns are slanted.
-        texts: what is written into the cells; None for cells too small for it.
-        marked: as for `number_matrix`.
-        note: as for `number_matrix`.
+    `names` of rows and columns are shown with a cell under the pointer, those `shown` stand beside
+    the cells. `numbers` stand row after row; None is not defined; on the scale "colours" they are
+    red, green and blue. The scale runs from `low` to `high`; it is "diverging", "sequential",
+    "sqrt", "grey" or "colours". `cell` is width and height in pixels, `shape` is written behind the
+    title, `texts` into the cells (None: too small for it). `marked` and `note` are as for
+    `number_matrix`.
     """
 
     title: str
@@ -72,23 +64,14 @@ def number_matrix(
     letters: int = _NAME,
     room: int | None = None,
 ) -> Cells:
-    """A matrix as coloured cells, each with its number.
+    """Make coloured cells of a matrix (row, column), each with its number; "–" where it has none.
 
-    Args:
-        values: (row, column); what is not finite has no colour and shows "–" (masked).
-        title: what it is called, as "Q" or "softmax".
-        rows: a name for each; any text; none for no names.
-        columns: likewise.
-        shape: in words, as "3 tokens × 4".
-        diverging: whether numbers have a sign; else the scale goes from the least to the largest.
-        limits: lowest and highest value of the scale, where several matrices share it.
-        marked: cells that are framed, as (row, column).
-        note: shown below row, column and value of a cell under the pointer, with their names in
-            place of {row} and {column}.
-        cell: width of a cell in pixels; below 30 no numbers are written.
-        letters: of a name beside the cells; hover shows all of it.
-        room: pixels that there are for all of it, where that is known and little (a phone): cells
-            become narrower to fit.
+    `rows` and `columns` name them, where given, in at most `letters`. Without `limits` the scale
+    takes what the numbers need, symmetric around 0 where they are `diverging`. `marked` cells (row,
+    column) are framed. `note` is shown below row, column and value of a cell under the pointer,
+    with their names in place of {row} and {column}. `cell` is a cell's width; below 30 no numbers
+    are written. Cells become narrower to fit `room` pixels, where that is known and little (a
+    phone).
 
     Raises:
         ShapeError: not a matrix. ArgumentError: more than 4,096 cells.
@@ -105,7 +88,7 @@ def number_matrix(
     if room is not None:
         around = _left(names if rows else [], letters) + (_SLANTED if columns else _EDGE)
         cell = max(1, min(cell, (room - around) // n_columns))
-    low, high = ends_of(numbers, diverging, limits)
+    low, high = scale_limits(numbers, diverging, limits)
     return Cells(
         clean(title, 60),
         (names, heads),
@@ -127,12 +110,12 @@ def number_matrix(
 
 
 def short_numbers(numbers: NDArray[np.float64]) -> list[float | None]:
-    """All numbers, row after row, with six digits, more than a page ever shows; None for NaN."""
+    """Return all numbers, row after row, with six digits, more than a page shows; None for NaN."""
     return [float(f"{n:.6g}") if math.isfinite(n) else None for n in numbers.ravel().tolist()]
 
 
 def _left(rows: list[str], letters: int) -> int:
-    """Room for the names of the rows."""
+    """Return room for the names of the rows."""
     return 10 + _LETTER * min(letters, max(map(len, rows))) if rows else 6
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.cells import colour_bar, missing_ground
-from mha_viz.plots.frame import as_numbers, build_figure
+from mha_viz.plots.frame import annotation, as_numbers, build_figure, framed
 from mha_viz.plots.numbers import Cells, short_numbers
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, hover_text, plotly_text
@@ -21,6 +21,8 @@ from mha_viz.web.labels import clean, hover_text, plotly_text
 _HEAD = 26  # pixels for a picture's title
 MAX_SIDE = 64
 Place = tuple[int, int]
+_ON_PAPER = dict(xref="paper", yref="paper")
+_ABOVE = dict(xanchor="left", yanchor="bottom")
 _BARE = dict(
     showgrid=False,
     zeroline=False,
@@ -41,19 +43,12 @@ def pictures(
     side: int = 230,
     dark: bool = False,
 ) -> go.Figure:
-    """Pictures of one size beside each other, each pixel as large as there is room.
+    """Draw pictures of one size beside each other, each pixel as large as there is room.
 
-    Args:
-        panels: by title, (row, column) numbers in grey or (row, column, 3) colours; what lies
-            outside [0, 1] is drawn as the end that it passed, hover tells the number.
-        zero: added before drawing, by title: 0.5 shows signed numbers around a middle grey.
-        marked: a pixel framed in all of them.
-        columns: pictures in a line.
-        side: their height in pixels.
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: no pictures, or of several sizes. ArgumentError: more than 64 x 64 pixels.
+    `panels` are (row, column) numbers in grey or (row, column, 3) colours by title; what lies
+    outside [0, 1] is drawn as the end that it passed, hover tells the number. `zero` is added
+    before drawing, by title: 0.5 shows signed numbers around a middle grey. The pixel `marked` is
+    framed in all of them. `columns` pictures stand in a line, `side` pixels high.
     """
     arrays = {title: _as_picture(values, title) for title, values in panels.items()}
     if not arrays or len({values.shape[:2] for values in arrays.values()}) > 1:
@@ -73,32 +68,13 @@ def pictures(
         pixels = _bytes(values + float((zero or {}).get(title, 0.0)))
         traces.append(dict(type="image", z=pixels, hoverinfo="skip") | place)
         traces.append(_points(values, title) | place)
-        axes[f"xaxis{n}"] = _BARE | dict(
-            domain=[left, (column + 0.98) / across],
-            range=[-0.5, wide - 0.5],
-            anchor=f"y{n}",
-            constraintoward="left",
-        )
-        axes[f"yaxis{n}"] = _BARE | dict(
-            domain=[top - side / height, top],
-            range=[rows - 0.5, -0.5],
-            anchor=f"x{n}",
-            scaleanchor=f"x{n}",
-            constraintoward="top",
-        )
-        texts.append(
-            dict(
-                text=plotly_text(clean(title, 60)),
-                x=left,
-                y=top,
-                xref="paper",
-                yref="paper",
-                xanchor="left",
-                yanchor="bottom",
-                showarrow=False,
-                font=dict(size=13, color=theme.ink(dark)),
-            )
-        )
+        x_span = dict(domain=[left, (column + 0.98) / across], range=[-0.5, wide - 0.5])
+        y_span = dict(domain=[top - side / height, top], range=[rows - 0.5, -0.5])
+        axes[f"xaxis{n}"] = dict(_BARE, **x_span, anchor=f"y{n}", constraintoward="left")
+        upright = dict(scaleanchor=f"x{n}", constraintoward="top")
+        axes[f"yaxis{n}"] = dict(_BARE, **y_span, anchor=f"x{n}", **upright)
+        text = plotly_text(clean(title, 60))
+        texts.append(annotation(text, left, top, theme.ink(dark), 13, **_ON_PAPER, **_ABOVE))
         if marked is not None:
             shapes.append(_frame(marked, dark) | dict(xref=f"x{n}", yref=f"y{n}"))
     layout = dict(
@@ -122,18 +98,7 @@ def picture_cells(
     marked: Place | None = None,
     side: int = 230,
 ) -> Cells:
-    """One of these pictures for the browser.
-
-    Args:
-        values: as one of the panels of `pictures`.
-        title: what it is called.
-        zero: added before drawing.
-        marked: a pixel that is framed.
-        side: its longer side in pixels.
-
-    Raises:
-        ShapeError, ArgumentError: as `pictures`.
-    """
+    """Make one of the panels of `pictures` for the browser, its longer side `side` pixels."""
     numbers = _as_picture(values, title)
     rows, columns = numbers.shape[:2]
     shift, cell = float(zero), side / max(rows, columns)
@@ -160,15 +125,7 @@ def tile_cells(
     radius: int,
     cell: float = 20.0,
 ) -> list[Cells]:
-    """The tiles of `pixel_tiles` for the browser, in the order of the heads.
-
-    Args:
-        pattern: (head, row, column), weights in [0, 1].
-        pixel: (row, column) in the middle of every tile.
-        notes: written above each tile.
-        radius: pixels of a tile around its middle.
-        cell: side of a pixel of the picture, on the screen.
-    """
+    """Make the tiles of `pixel_tiles` for the browser, in the order of the heads."""
     tiles = []
     for head, (weights, note) in enumerate(
         zip(as_numbers(pattern, 3, "pattern"), notes, strict=True)
@@ -200,19 +157,12 @@ def pixel_tiles(
     side: int = 420,
     dark: bool = False,
 ) -> go.Figure:
-    """A tile for each head: its weights around one pixel, tiles in the order of the offsets.
+    """Draw a tile for each head: its weights around one pixel, tiles in the order of the offsets.
 
-    Args:
-        pattern: (head, row, column), weights in [0, 1]; a head may have none.
-        pixel: (row, column) in the middle of every tile.
-        offsets: (row, column) of each head's tile, counted from the middle one.
-        notes: written above each tile.
-        radius: pixels of a tile around its middle; those outside the picture are grey.
-        side: height of all tiles, in pixels.
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: not as many offsets or notes as heads.
+    `pattern` holds weights (head, row, column), `offsets` the (row, column) of each head's tile
+    counted from the middle one, `notes` what is written above each. A tile reaches `radius` pixels
+    around its middle, `pixel`; those outside the picture are grey. All tiles together are `side`
+    pixels high.
     """
     weights = as_numbers(pattern, 3, "pattern")
     if not len(weights) == len(offsets) == len(notes):
@@ -236,20 +186,11 @@ def pixel_tiles(
             ]
             for of, line in zip(names[0], window, strict=True)
         ]
-        ground = missing_ground(tile, tile, dark)
-        ground |= dict(x0=x - 0.5, x1=x + tile - 0.5, y0=y - 0.5, y1=y + tile - 0.5)
+        ends = dict(x0=x - 0.5, x1=x + tile - 0.5, y0=y - 0.5, y1=y + tile - 0.5)
+        ground = missing_ground(tile, tile, dark) | ends
         shapes += [ground, _frame((y + radius, x + radius), dark)]
-        texts.append(
-            dict(
-                text=plotly_text(clean(notes[head], 24)),
-                x=x - 0.5,
-                y=y - 0.4,
-                xanchor="left",
-                yanchor="bottom",
-                showarrow=False,
-                font=dict(size=11, color=theme.muted(dark)),
-            )
-        )
+        text = plotly_text(clean(notes[head], 24))
+        texts.append(annotation(text, x - 0.5, y - 0.4, theme.muted(dark), 11, **_ABOVE))
     weights_shown = dict(
         type="heatmap",
         z=cells,
@@ -287,13 +228,13 @@ def _as_picture(values: Any, title: str) -> NDArray[np.float64]:
 
 
 def _bytes(values: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """(row, column, 3), 0 to 255; what is not finite is black."""
+    """Return (row, column, 3), 0 to 255; what is not finite is black."""
     colours = values if values.ndim == 3 else np.repeat(values[:, :, None], 3, axis=2)
     return np.round(255 * np.clip(np.nan_to_num(colours), 0.0, 1.0)).astype(np.uint8)
 
 
 def _points(values: NDArray[np.float64], title: str) -> dict[str, Any]:
-    """Invisible points over the pixels, which tell their numbers."""
+    """Return invisible points over the pixels, which tell their numbers."""
     places = np.argwhere(np.ones(values.shape[:2], dtype=bool)).astype(np.int16)
     numbers = values.reshape(len(places), -1).tolist()
     texts = [", ".join(theme.format_number(n) for n in line) for line in numbers]
@@ -310,20 +251,13 @@ def _points(values: NDArray[np.float64], title: str) -> dict[str, Any]:
 
 def _frame(place: Place, dark: bool) -> dict[str, Any]:
     row, column = place
-    return dict(
-        type="rect",
-        x0=column - 0.5,
-        x1=column + 0.5,
-        y0=row - 0.5,
-        y1=row + 0.5,
-        line=dict(width=2, color=theme.accent(dark)),
-    )
+    return framed((column - 0.5, row - 0.5), (column + 0.5, row + 0.5), 2, dark)
 
 
 def _window(
     weights: NDArray[np.float64], pixel: Place, radius: int
 ) -> tuple[NDArray[np.float64], list[list[str]]]:
-    """The weights around a pixel, NaN outside the picture, and the names of rows and columns."""
+    """Return the weights around a pixel, NaN outside, and the names of rows and columns."""
     tile = 2 * radius + 1
     cells = np.full((tile, tile), np.nan)
     places = [[at + i - radius for i in range(tile)] for at in pixel]

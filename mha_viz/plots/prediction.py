@@ -1,4 +1,4 @@
-"""What a model predicts before and after a change: the likeliest tokens, and every token."""
+"""Predictions before and after a change: the likeliest tokens, and every token."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells
 from mha_viz.plots.frame import (
+    HIDDEN,
     as_numbers,
     headed_figure,
+    keep_on_click,
     quantity,
-    stays,
     with_unit,
 )
 from mha_viz.web import theme
@@ -42,22 +43,11 @@ def before_after(
     target: int | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """Probabilities before and after as a pair of bars per token, with the change written beside.
+    """Draw probabilities (token,) before and after as a pair of bars per token, with their change.
 
     The likeliest before is on top. The change is in percentage points. Hover tells both
-    probabilities. A probability that is not defined (NaN) has no bar, and its row says so.
-
-    Args:
-        labels: one per token; any text, also twice the same; never read as markup.
-        before: (token,), probabilities in [0, 1], of some tokens or all.
-        after: (token,), those of the same tokens.
-        names: what the two are called.
-        target: the index of a token to mark.
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: not one label and one probability of each kind per token, or no token.
-        ArgumentError: an index that no token has.
+    probabilities. A probability that is not defined (NaN) has no bar, and its row says so. `target`
+    is the index of a token to mark.
     """
     first, second = as_numbers(before, 1, "before (token)"), as_numbers(after, 1, "after (token)")
     if not len(first) == len(second) == len(labels):
@@ -102,13 +92,13 @@ def before_after(
     rows = [_row_name(labels[i], i == target, dark) for i in order.tolist()]
     notes = ["pp: percentage points."]
     if target is not None:
-        notes.append(f"▸ The token that is followed: {clean(labels[target], 30)}")
+        notes.append(f"▸ The tracked token: {clean(labels[target], 30)}")
     highest = float(np.nanmax(np.r_[first, second], initial=0.0)) or 1.0
     return _in_bars(traces, rows, highest, notes, dark)
 
 
 def _points(change: float) -> str:
-    """A change of probability as it is written: "−4.2 pp"."""
+    """Return a change of probability as it is written: "−4.2 pp"."""
     if change != change:
         return "not defined"
     points = 100 * change
@@ -151,18 +141,10 @@ def _in_bars(
             title=dict(text="probability", font=dict(size=12), standoff=4),
         ),
         yaxis=dict(
-            range=[len(rows) - 0.45, -0.55],
-            tickvals=list(range(len(rows))),
-            ticktext=rows,
-            showgrid=False,
-            zeroline=False,
-            showline=False,
-            fixedrange=True,
-            ticklabeloverflow="allow",
-            ticks="outside",
-            ticklen=5,
-            tickcolor="rgba(0,0,0,0)",
-            tickfont=dict(size=12.5),
+            **dict(range=[len(rows) - 0.45, -0.55], tickvals=list(range(len(rows))), ticktext=rows),
+            **dict(showgrid=False, zeroline=False, showline=False, fixedrange=True),
+            **dict(ticklabeloverflow="allow", ticks="outside", ticklen=5),
+            **dict(tickcolor="rgba(0,0,0,0)", tickfont=dict(size=12.5)),
         ),
     )
     inner = _ROW * len(rows) + 78
@@ -177,28 +159,18 @@ def token_strip(
     *,
     dark: bool = False,
 ) -> go.Figure:
-    """A text in reading order, each token a cell as wide as its label, coloured by a signed number.
+    """Draw a text in reading order, each token a cell coloured by a signed number.
 
-    Colours are symmetric around 0. Lines break after what fits a phone. A token whose number is
-    not defined (NaN, None: a first token has no loss) is grey and hatched. Hover tells the token,
-    its position and the exact number. customdata of each cell is [position].
-
-    Args:
-        labels: one per token; any text, also twice the same; never read as markup.
-        change: (token,), any signed quantity.
-        title: what the number is.
-        unit: what it is counted in.
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: not one label per number, or no token.
+    Colours are symmetric around 0. Lines break after what fits a phone. A token whose number is not
+    defined (NaN, None: a first token has no loss) is grey and hatched. Hover tells the token, its
+    position and the exact number. customdata of each cell is [position].
     """
     values = as_numbers(change, 1, "change (token)")
     texts = clean_all(labels, len(values), "tokens")
     shown = [clean(text, _LABEL) for text in texts]
     lines, starts, widths = _flow([_width(text) for text in shown])
     missing = np.isnan(values)
-    scale = cells.colours_of(values, True, None, dark)
+    scale = cells.scale_colours(values, True, None, dark)
     traces: list[dict[str, Any]] = []
     for where in (~missing, missing):
         if not where.any():
@@ -222,49 +194,34 @@ def token_strip(
                 hovertext=[_hover(texts[i], i, values[i], unit) for i in at],
                 hoverinfo="text",
                 customdata=[[i] for i in at],
-                **stays(1),
+                **keep_on_click(1),
                 marker=_cell_look(values[where], scale, dark),
             )
         )
     notes = []
     if missing.any():
         notes.append(f"Hatched: {int(missing.sum()):,} of {len(values):,} tokens without a value.")
-    hidden = dict(visible=False, fixedrange=True)
     count = int(lines[-1]) + 1
     layout = dict(
         barmode="overlay",
-        xaxis=dict(hidden, range=[0, _LINE]),
-        yaxis=dict(hidden, range=[count - 0.5, -0.5]),
+        xaxis=dict(HIDDEN, range=[0, _LINE]),
+        yaxis=dict(HIDDEN, range=[count - 0.5, -0.5]),
     )
-    return headed_figure(
-        traces,
-        dark,
-        with_unit(title, unit),
-        notes,
-        _CELL * count + 8,
-        layout,
-        above=cells.BAR,
-        sides=(6, 6),
-    )
+    title, inner = with_unit(title, unit), _CELL * count + 8
+    return headed_figure(traces, dark, title, notes, inner, layout, above=cells.BAR, sides=(6, 6))
 
 
 def _width(text: str) -> float:
-    """About how many letters wide a label is: those of East Asia take two, marks take none."""
-    letters = sum(
-        0.0
-        if unicodedata.combining(char)
-        else 1.9
-        if unicodedata.east_asian_width(char) in "WF"
-        else 1.0
-        for char in text
-    )
-    return max(letters, 1.4) + _PAD
+    """Estimate how many letters wide a label is: those of East Asia take two, marks take none."""
+    drawn = [char for char in text if not unicodedata.combining(char)]
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in drawn)
+    return max(len(drawn) + 0.9 * wide, 1.4) + _PAD
 
 
 def _flow(
     widths: Sequence[float],
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
-    """Line, start and width of each cell, in order; a line ends where the next would not fit."""
+    """Return line, start and width of each cell; a line ends where the next would not fit."""
     line, place = 0, 0.0
     lines, starts = [], []
     for width in widths:
@@ -292,12 +249,12 @@ def _cell_look(values: NDArray[np.float64], scale: dict[str, Any], dark: bool) -
 
 
 def _ink_on(value: float, scale: dict[str, Any], dark: bool) -> str:
-    """Dark letters on a light cell, light ones on a dark cell."""
+    """Return dark letters for a light cell, light ones for a dark cell."""
     if value != value:
         return theme.ink(dark)
     place = (value - scale["zmin"]) / (scale["zmax"] - scale["zmin"])
     red, green, blue = theme.rgb(theme.mix(theme.diverging(dark), float(place)))
-    return theme.INK_LIGHT if 0.3 * red + 0.59 * green + 0.11 * blue > 140 else theme.INK_DARK
+    return theme.ink.light if 0.3 * red + 0.59 * green + 0.11 * blue > 140 else theme.ink.dark
 
 
 def _hover(text: str, position: int, value: float, unit: str) -> str:

@@ -1,4 +1,4 @@
-"""What is left of a model when heads go: loss against the share of heads."""
+"""Loss against the share of heads left, and the distribution of changes over draws."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import (
-    DASHES,
-    SYMBOLS,
+    annotation,
     as_numbers,
     headed_figure,
+    keep_on_click,
+    markers,
+    merged,
     missing_note,
     quantity,
-    stays,
+    series_look,
     value_axis,
     with_unit,
 )
@@ -41,22 +43,11 @@ def pruning_curves(
     band_name: str = "at random",
     dark: bool = False,
 ) -> go.Figure:
-    """Loss against the share of heads that are left, all of them at the left; random as a band.
+    """Draw loss against the share of heads left, all of them at the left; random as a band.
 
-    Colour, dash and marker tell the curves apart; a dotted line is the loss with all heads. Hover
-    tells the exact share and loss. Points that are not defined (NaN) leave gaps.
-
-    Args:
-        curves: (share_left (point,), loss (point,)) by name, shares in [0, 1].
-        band: (share_left (point,), low (point,), high (point,)) of random pruning, if known.
-        unpruned: the loss with all heads, in nats per token as all others.
-        title: what is drawn.
-        band_name: what the band is ("at random, 95 % of 20 draws").
-        dark: colours for a dark page.
-
-    Raises:
-        ArgumentError: neither a curve nor a band.
-        ShapeError: shares and losses of different lengths.
+    `curves` are (share_left (point,), loss (point,)) by name, `band` is (share_left, low, high) of
+    random pruning. A dotted line is the loss with all heads, `unpruned`. All losses are in nats per
+    token. Points that are not defined (NaN) leave gaps.
     """
     if not curves and band is None:
         raise ArgumentError("There is no curve to draw.")
@@ -77,7 +68,7 @@ def pruning_curves(
     )
     for i, (name, given) in enumerate(curves.items()):
         share, loss = _points(given, name)
-        label, colour = plotly_text(clean(name, 40)), theme.qualitative(dark)[i % 8]
+        label = plotly_text(clean(name, 40))
         few = len(share) <= 40
         traces.append(
             dict(
@@ -85,9 +76,8 @@ def pruning_curves(
                 y=loss,
                 name=label,
                 mode="lines+markers" if few else "lines",
-                line=dict(width=2.2, dash=DASHES[i % len(DASHES)], color=colour),
+                **merged(series_look(i, 7, dark), dict(line=dict(width=2.2))),
                 connectgaps=False,
-                marker=dict(symbol=SYMBOLS[i % len(SYMBOLS)], size=7, color=colour),
                 hoverinfo="text",
                 hovertext=[
                     f"{label}<br>{100 * s:.4g} % of heads left<br>loss <b>{quantity(v, UNIT)}</b>"
@@ -105,7 +95,7 @@ def pruning_curves(
 
 
 def _points(given: Sequence[Any], name: str) -> list[NDArray[np.float64]]:
-    """Arrays of one length, from all heads left to the fewest."""
+    """Return arrays of one length, from all heads left to the fewest."""
     arrays = [as_numbers(values, 1, f"{clean(name, 40)} (point)") for values in given]
     if len({len(values) for values in arrays}) != 1:
         sizes = [len(values) for values in arrays]
@@ -143,22 +133,10 @@ def change_distribution(
     heads: Sequence[tuple[int, int]] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """How a change is spread over many draws: a histogram, every draw below it, quantiles as lines.
+    """Draw how a change (draw,) is spread: a histogram, every draw below it, quantiles as lines.
 
-    Draws without a value (NaN) are left out and counted. Hover tells how many draws a bar holds
-    and the exact value of each draw.
-
-    Args:
-        values: (draw,), the change in each draw.
-        title: what changed.
-        unit: what it is counted in.
-        heads: (layer, head) that each draw switched off; named on hover, and customdata of the
-            draws is then [layer, head].
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: no draw, or not one head per draw.
-        ArgumentError: no draw has a value.
+    Hover tells how many draws a bar holds and the exact value of each draw. `heads` are the (layer,
+    head) that each draw switched off: named on hover, and customdata of the draws.
     """
     numbers = as_numbers(values, 1, "values (draw)")
     if heads is not None and len(heads) != len(numbers):
@@ -192,7 +170,7 @@ def change_distribution(
 
 
 def _histogram(known: NDArray[np.float64], unit: str, dark: bool) -> tuple[dict[str, Any], int]:
-    """Bars of equal width with exact counts, and the largest count."""
+    """Return bars of equal width with exact counts, and the largest count."""
     bins = int(np.clip(np.ceil(2 * len(known) ** (1 / 3)), 1, 40))  # Rice's rule
     counts, edges = np.histogram(known, bins if np.ptp(known) else 1)
     ends = list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
@@ -222,31 +200,19 @@ def _draws(
     unit: str,
     dark: bool,
 ) -> dict[str, Any]:
-    """Every draw as a short upright stroke below the bars."""
+    """Return every draw as a short upright stroke below the bars."""
     at = np.flatnonzero(np.isfinite(values)).tolist()
     names = [f"draw {i}" if heads is None else f"{head_name(*heads[i])} off" for i in at]
     more: dict[str, Any] = {}
     if heads is not None:
         more = dict(customdata=[[int(layer), int(head)] for layer, head in (heads[i] for i in at)])
-    return dict(
-        x=values[at],
-        y=np.full(len(at), -_DRAWS * most / 2),
-        mode="markers",
-        hoverinfo="text",
-        hovertext=[
-            f"{name}<br><b>{quantity(float(values[i]), unit)}</b>"
-            for i, name in zip(at, names, strict=True)
-        ],
-        marker=dict(
-            symbol="line-ns-open",
-            size=16,
-            color=theme.muted(dark),
-            opacity=_OPACITY,
-            line=dict(width=1.5),
-        ),
-        **stays(_OPACITY),
-        **more,
-    )
+    hovers = [
+        f"{name}<br><b>{quantity(float(values[i]), unit)}</b>"
+        for i, name in zip(at, names, strict=True)
+    ]
+    stroke = dict(symbol="line-ns-open", size=16, color=theme.muted(dark), line=dict(width=1.5))
+    more |= dict(marker=dict(stroke, opacity=_OPACITY), **keep_on_click(_OPACITY))
+    return markers(values[at], np.full(len(at), -_DRAWS * most / 2), hovers, **more)
 
 
 def _quantile(share: float, value: float, most: int, dark: bool) -> dict[str, Any]:
@@ -262,18 +228,10 @@ def _quantile(share: float, value: float, most: int, dark: bool) -> dict[str, An
 
 
 def _name_above(i: int, share: float, value: float, dark: bool) -> dict[str, Any]:
-    """A quantile's name over its line; every second one is higher up."""
-    return dict(
-        x=value,
-        y=1,
-        yref="paper",
-        yanchor="bottom",
-        showarrow=False,
-        text=_name(share),
-        font=dict(size=11, color=theme.accent(dark)),
-        xanchor="right" if share < 0.5 else "left",
-        yshift=13 * (i % 2),
-    )
+    """Return a quantile's name over its line; every second one is higher up."""
+    side = "right" if share < 0.5 else "left"
+    place = dict(yref="paper", yanchor="bottom", xanchor=side, yshift=13 * (i % 2))
+    return annotation(_name(share), value, 1, theme.accent(dark), 11, **place)
 
 
 def _name(share: float) -> str:
@@ -281,7 +239,7 @@ def _name(share: float) -> str:
 
 
 def _counts(most: int) -> list[int]:
-    """A few whole numbers from 0 to the largest count: below 0 there is nothing to count."""
+    """Return a few whole numbers from 0 to the largest count: below 0 there is nothing to count."""
     step = max(1, round(most / 4))
     if step > 10:
         step = 5 * round(step / 5)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError
-from mha_viz.plots.weights import as_weights, labelled_head, where_visible
+from mha_viz.plots.frame import as_weights, labelled_head, where_visible
 from mha_viz.web import theme
 from mha_viz.web.labels import MAX_CAPTION, clean, wrapped
 from mha_viz.web.payload import pool_max
@@ -28,21 +28,10 @@ if TYPE_CHECKING:
 Format = Literal["png", "svg"]
 # Tried in this order for every character; families that are not installed are left out first.
 _FONTS = (
-    "Noto Sans",
-    "DejaVu Sans",
-    "Noto Sans CJK JP",
-    "Noto Sans CJK SC",
-    "Noto Sans Arabic",
-    "Noto Sans Hebrew",
-    "Noto Sans Devanagari",
-    "Noto Sans Thai",
-    "Noto Emoji",
-    "Noto Sans Symbols2",
-    "Arial Unicode MS",
-    "Segoe UI",
-    "Segoe UI Symbol",
-    "Apple Symbols",
-)
+    "Noto Sans, DejaVu Sans, Noto Sans CJK JP, Noto Sans CJK SC, Noto Sans Arabic, "
+    "Noto Sans Hebrew, Noto Sans Devanagari, Noto Sans Thai, Noto Emoji, Noto Sans Symbols2, "
+    "Arial Unicode MS, Segoe UI, Segoe UI Symbol, Apple Symbols"
+).split(", ")
 _DPI = 200
 _MAX_INCHES = 30.0  # 6000 pixels a side
 _MASKED = -1.0  # stands for a cell that has no weight, in what is drawn
@@ -61,22 +50,11 @@ def head_image(
     scale: str = "sqrt",
     visible: Bool[np.ndarray | Tensor, "query key"] | None = None,
 ) -> bytes:
-    """One head as a picture file.
+    """Return one head's weights (query, key) as a "png" or "svg" file.
 
-    Args:
-        pattern: (query, key), attention weights in [0, 1].
-        query_labels: any text, drawn as it is: no markup, no TeX.
-        key_labels: likewise.
-        file_format: "png" or "svg".
-        title: drawn above, and kept in the file's metadata (PNG: the text chunk Title; SVG: Dublin
-            Core title).
-        caption: drawn below, and kept likewise, as the description.
-        scale: "sqrt", "linear" or "log".
-        visible: which keys each query may see; the other cells are grey.
-
-    Raises:
-        ShapeError: labels, or visible cells, that do not fit the pattern.
-        ArgumentError: numbers that are not weights, an unknown format or scale.
+    Title and caption are drawn, as plain text without TeX, and kept in the file's metadata (PNG:
+    the text chunks Title and Description; SVG: Dublin Core). Cells whose keys are not `visible` are
+    grey.
     """
     weights, rows, columns = labelled_head(pattern, query_labels, key_labels)
     shown = where_visible(weights, visible, _MASKED)
@@ -99,19 +77,7 @@ def grid_image(
     caption: str = "",
     visible: Bool[np.ndarray | Tensor, "layer query key"] | None = None,
 ) -> bytes:
-    """All heads as one picture file: rows are layers, columns are heads.
-
-    Args:
-        pattern: (layer, head, query, key), attention weights in [0, 1].
-        file_format: "png" or "svg".
-        title: drawn above and kept in the file, as in `head_image`.
-        caption: drawn below and kept in the file, as in `head_image`.
-        visible: which keys each layer's queries may see, as in `head_image`.
-
-    Raises:
-        ShapeError: visible cells that do not fit the pattern.
-        ArgumentError: numbers that are not weights, an unknown format.
-    """
+    """Return all heads (layer, head, query, key) as one file like `head_image`: a row per layer."""
     weights = as_weights(pattern, 4)
     layers, heads = weights.shape[:2]
     seen = None if visible is None else np.asarray(visible)[:, None].repeat(heads, axis=1)
@@ -135,7 +101,7 @@ def grid_image(
 def _mosaic(
     weights: NDArray[np.float32],
 ) -> tuple[NDArray[np.float32], tuple[int, int]]:
-    """All tiles in one array with NaN between them, and the distance from tile to tile.
+    """Return all tiles in one array with NaN between them, and the distance from tile to tile.
 
     One picture instead of a chart per head: matplotlib needs seconds for 144 axes.
     """
@@ -154,7 +120,7 @@ def _mosaic(
 
 @contextmanager
 def _figure(width: float, height: float) -> Iterator[Figure]:
-    """A figure of its own, without pyplot and its global state, with the fonts that there are."""
+    """Open a figure without pyplot and its global state, with the fonts that there are."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -182,7 +148,7 @@ def _installed() -> set[str]:
 
 
 def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str) -> None:
-    """Cells as pixels of their final colour; masked ones are grey, NaN is left open.
+    """Return cells as pixels of their final colour; masked ones are grey, NaN is left open.
 
     256 colours from a table of our own: matplotlib's own way from numbers to colours takes
     seconds where all heads are drawn.
@@ -204,14 +170,8 @@ def _label(axes: Axes, rows: list[str], columns: list[str], cell: float) -> None
     size = min(9.0, max(5.0, cell * 72 * 0.62))
     step = max(1, math.ceil((size + 1) / (cell * 72)))
     style: dict[str, Any] = dict(fontsize=size, color=theme.ink(), parse_math=False)
-    axes.set_xticks(
-        range(0, len(columns), step),
-        columns[::step],
-        rotation=60,
-        ha="left",
-        rotation_mode="anchor",
-        **style,
-    )
+    slanted: dict[str, Any] = dict(style, rotation=60, ha="left", rotation_mode="anchor")
+    axes.set_xticks(range(0, len(columns), step), columns[::step], **slanted)
     axes.set_yticks(range(0, len(rows), step), rows[::step], **style)
     axes.tick_params(length=0, pad=3, labeltop=True, labelbottom=False, top=False, bottom=False)
 
@@ -234,7 +194,7 @@ def _add_colour_bar(figure: Figure, axes: Axes, scale: str, masked: bool) -> Non
 
 
 def _finish(figure: Figure, file_format: str, title: str, caption: str) -> bytes:
-    """Title and caption, and the file."""
+    """Add title and caption, and return the file."""
     if file_format not in ("png", "svg"):
         raise ArgumentError(f'file_format must be "png" or "svg", got {file_format!r}.')
     title = clean(title, 200) if title else ""

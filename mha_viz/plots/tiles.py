@@ -9,8 +9,15 @@ import numpy as np
 import plotly.graph_objects as go
 
 from mha_viz.errors import ArgumentError
-from mha_viz.plots.frame import headed_figure
-from mha_viz.plots.weights import MASKED, as_weights, where_visible
+from mha_viz.plots.frame import (
+    HIDDEN,
+    MASKED,
+    annotation,
+    as_weights,
+    framed,
+    headed_figure,
+    where_visible,
+)
 from mha_viz.web import theme
 from mha_viz.web.labels import head_name
 
@@ -30,18 +37,11 @@ def head_tiles(
     dark: bool = False,
     visible: Any = None,
 ) -> go.Figure:
-    """A small heatmap for each head, four in a row, a new row for each layer.
+    """Draw a small heatmap for each head, four in a row, a new row for each layer.
 
-    Args:
-        patterns: (layer, head, query, key), weights in [0, 1].
-        title: plain text above it.
-        note: plain text below the title, smaller.
-        marked: heads as (layer, head) that are framed.
-        dark: colours for a dark page.
-        visible: (query, key), which keys each query may see; the other cells are grey.
-
-    Raises:
-        ShapeError: no such array. ArgumentError: more than 32 heads or 64 tokens, or no weights.
+    `patterns` are weights (layer, head, query, key), `marked` heads (layer, head) are framed, cells
+    that are not `visible` (query, key) are grey. More than 32 heads or 64 tokens raise
+    ArgumentError.
     """
     weights = where_visible(as_weights(patterns, 4), visible, np.nan)
     n_layers, n_heads, queries, keys = weights.shape
@@ -59,36 +59,16 @@ def head_tiles(
             above = (layer * lines + head // across) * (1 + label) + label
             name = head_name(layer, head)
             traces += _tile(weights[layer, head], name, left, above, dark)
-            names.append(
-                dict(
-                    x=left,
-                    y=above,
-                    text=name,
-                    showarrow=False,
-                    xanchor="left",
-                    yanchor="bottom",
-                    font=dict(size=12, color=theme.ink(dark)),
-                    borderpad=0,
-                )
-            )
+            corner: dict[str, Any] = dict(xanchor="left", yanchor="bottom", borderpad=0)
+            names.append(annotation(name, left, above, theme.ink(dark), **corner))
             if (layer, head) in marked:
-                frames.append(
-                    dict(
-                        type="rect",
-                        x0=left,
-                        x1=left + 1,
-                        y0=above,
-                        y1=above + 1,
-                        line=dict(width=3, color=theme.accent(dark)),
-                    )
-                )
+                frames.append(framed((left, above), (left + 1, above + 1), 3, dark))
     rows = n_layers * lines
-    hidden = dict(visible=False, fixedrange=True)
     layout = dict(
         annotations=names,
         shapes=frames,
-        xaxis=hidden | dict(range=[-0.01, across * (1 + _GAP) - _GAP + 0.01]),
-        yaxis=hidden | dict(range=[rows * (1 + label) + 0.01, 0]),
+        xaxis=HIDDEN | dict(range=[-0.01, across * (1 + _GAP) - _GAP + 0.01]),
+        yaxis=HIDDEN | dict(range=[rows * (1 + label) + 0.01, 0]),
     )
     inner = round(rows * (1 + label) * _HEIGHT) + 12
     return headed_figure(traces, dark, title, [note], inner, layout, sides=(4, 4))
@@ -97,7 +77,7 @@ def head_tiles(
 def _tile(
     weights: np.ndarray, name: str, left: float, above: float, dark: bool
 ) -> list[dict[str, Any]]:
-    """One head's cells, a unit wide and high, and its masked ones; customdata is (query, key)."""
+    """Return one head's cells, a unit wide and high; customdata is (query, key)."""
     queries, keys = weights.shape
     masked, grey = np.isnan(weights), theme.missing(dark)
     cells = dict(

@@ -44,15 +44,7 @@ section img { max-height: 80mm; }
 
 @dataclass(frozen=True)
 class SheetTask:
-    """One task; every text is shown as it is, never read as markup.
-
-    Args:
-        title: what it is called.
-        ask: the question.
-        rule: what counts.
-        answer: lines for the answer sheet.
-        picture: a PNG beside the answer.
-    """
+    """One task, in plain text: its answer is lines for the answer sheet, its picture a PNG."""
 
     title: str
     ask: str
@@ -70,15 +62,11 @@ def worksheet(
     grid: bytes | None = None,
     answers: bool = False,
 ) -> str:
-    """The sheet as an HTML document that prints on A4.
+    """Return a sheet as an HTML document that prints on A4.
 
-    Args:
-        title: the head of the sheet.
-        about: paragraphs below it.
-        tasks: in their order.
-        tokens: of the text, listed with their places beside the picture.
-        grid: all heads as a PNG.
-        answers: whether it is the teacher's sheet: answers in place of room for them.
+    `about` are paragraphs below the title, `tokens` are listed with their places beside `grid`, the
+    picture of all heads as PNG. With `answers` it is the teacher's sheet: answers in place of room
+    for them.
     """
     parts = [f"<h1>{html.escape(clean(title, 200))}</h1>"]
     if not answers:

@@ -1,35 +1,74 @@
-"""Bars per token hold the numbers as they are, and no token is markup."""
+"""Parts of a number, drawn: every part is there, with its sign, and texts stay texts."""
 
 import numpy as np
 import pytest
 
 from mha_viz.errors import ShapeError
-from mha_viz.plots.bars import token_bars
+from mha_viz.plots.bars import share_matrix, signed_rows, stacked_shares
+from mha_viz.plots.cells import height_by_width
+from mha_viz.web import theme
+from tests.plots.drawn import HOSTILE, is_neutral
 
 
-def test_bars_hold_each_series_in_the_order_of_the_text() -> None:
-    first, second = np.array([0.25, 0.5, 0.25]), np.array([0.1, np.nan, 0.9])
-    figure = token_bars({"one": first, "two": second}, ["a", "a", "<b>"], "share")
-    assert [bar.name for bar in figure.data] == ["one", "two"]
-    assert figure.data[0].y.tolist() == pytest.approx(first.tolist())
-    assert np.isnan(figure.data[1].y[1]) and figure.data[1].x.tolist() == [0, 1, 2]
-    assert figure.layout.xaxis.ticktext == ("a", "a", "&lt;b&gt;")
-    assert "<b>" not in "".join(figure.data[0].customdata)
+@pytest.mark.parametrize("dark", [False, True])
+def test_piles_have_every_part_and_a_mark_at_their_sum(dark):
+    heads, rest = np.array([1.0, -2.0, 0.5]), np.array([-0.25, 0.0, 3.0])
+    figure = stacked_shares({"heads": heads, "rest": rest}, ["a", "b", "c"], "logits", dark=dark)
+    assert figure.layout.barmode == "relative"
+    bars = [trace for trace in figure.data if trace.type == "bar"]
+    assert [trace.name for trace in bars] == ["heads", "rest"]
+    np.testing.assert_array_equal([trace.y for trace in bars], [heads, rest])
+    assert [trace.marker.color for trace in bars] == list(theme.qualitative(dark)[:2])
+    (mark,) = (trace for trace in figure.data if trace.type == "scatter")
+    np.testing.assert_array_equal(mark.y, heads + rest)
 
 
-def test_long_texts_name_some_of_their_tokens() -> None:
-    figure = token_bars({"one": np.ones(301)}, [f"t{i}" for i in range(301)])
-    assert len(figure.layout.xaxis.tickvals) <= 60
+def test_many_places_name_as_many_as_fit_a_phone():
+    places = [f"L{i}" for i in range(40)]
+    figure = stacked_shares({"heads": np.ones(40)}, places)
+    assert len(figure.layout.xaxis.ticktext) <= 16
+    assert list(figure.data[0].customdata) == places
 
 
-def test_dark_has_colours_of_its_own() -> None:
-    colours = [
-        token_bars({"x": np.ones(2)}, "ab", dark=d).data[0].marker.color for d in (False, True)
-    ]
-    assert colours[0] != colours[1]
+def test_piles_of_other_lengths_are_refused():
+    with pytest.raises(ShapeError, match="3 numbers, one per place"):
+        stacked_shares({"heads": np.ones(2)}, ["a", "b", "c"])
+    with pytest.raises(ShapeError, match="3 numbers"):
+        stacked_shares({}, ["a", "b", "c"])
 
 
-@pytest.mark.parametrize("series", [{}, {"x": np.ones(3)}])
-def test_a_number_for_each_token(series) -> None:
-    with pytest.raises(ShapeError, match="2 numbers"):
-        token_bars(series, ["a", "b"])
+@pytest.mark.parametrize("dark", [False, True])
+def test_rows_are_coloured_by_their_sign_and_stand_in_order(dark):
+    figure = signed_rows(["up", "down", "up"], np.array([2.0, -1.0, 0.5]), "logits", dark=dark)
+    (bars,) = figure.data
+    np.testing.assert_array_equal(bars.x, [2.0, -1.0, 0.5])
+    assert list(figure.layout.yaxis.ticktext) == ["up", "down", "up"]
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # the first row on top
+    up, down, also_up = bars.marker.color
+    assert up == also_up != down
+
+
+def test_a_row_needs_its_label():
+    with pytest.raises(ShapeError):
+        signed_rows(["one"], np.ones(2))
+
+
+def test_a_matrix_is_drawn_around_0_with_squares():
+    values = np.array([[1.0, -3.0], [0.0, np.nan], [2.0, 0.5]])
+    figure = share_matrix(values, ["a", "b", "c"], ["x", "y"], "of it")
+    cells = next(trace for trace in figure.data if trace.type == "heatmap")
+    np.testing.assert_array_equal(cells.z, values.astype(np.float32))
+    assert (cells.zmin, cells.zmax) == (-3.0, 3.0)
+    assert height_by_width(figure) is not None
+    with pytest.raises(ShapeError):
+        share_matrix(values, ["a", "b"], ["x", "y"])
+
+
+def test_names_are_texts():
+    figures = (
+        stacked_shares({HOSTILE: np.ones(1)}, [HOSTILE], HOSTILE, title=HOSTILE),
+        signed_rows([HOSTILE], np.ones(1), HOSTILE, title=HOSTILE),
+        share_matrix(np.ones((1, 1)), [HOSTILE], [HOSTILE], HOSTILE, title=HOSTILE),
+    )
+    for figure in figures:
+        assert is_neutral(figure)

@@ -6,11 +6,11 @@ import json
 import numpy as np
 import pytest
 
-from mha_viz.core.alignment import align, aligned
+from mha_viz.core.compare.alignment import align, aligned
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.difference import difference_heatmap, head_changes, metric_change
-from mha_viz.plots.rows import SIDES
-from mha_viz.plots.weights import MASKED
+from mha_viz.plots.frame import MASKED
+from mha_viz.plots.report_card import SIDES
 from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, clicked, is_neutral, texts
 

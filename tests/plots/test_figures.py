@@ -10,7 +10,7 @@ import pytest
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells
 from mha_viz.plots.heatmap import head_heatmap
-from mha_viz.plots.pair import score_products
+from mha_viz.plots.vectors import score_products
 from mha_viz.web import theme
 
 HOSTILE = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ShapeError
-from mha_viz.plots.landscape import landscape
+from mha_viz.plots.curves import landscape
 
 X, Y = np.linspace(-1, 1, 5), np.linspace(-2, 2, 4)
 LOSS = 0.3 + X[None] ** 2 + Y[:, None] ** 2

@@ -3,12 +3,12 @@
 import plotly.graph_objects as go
 
 from mha_viz.plots.curves import curves
-from mha_viz.plots.larger import FACTOR, larger
+from mha_viz.plots.figure_file import FACTOR, enlarged
 
 
 def test_type_and_room_grow_and_nothing_else() -> None:
     figure = curves({"a": ([1, 2], [3, 5])}, title="t", x_title="x", y_title="y", note="small")
-    grown = larger(figure)
+    grown = enlarged(figure)
     assert grown.layout.font.size == FACTOR * figure.layout.font.size
     assert grown.layout.xaxis.title.font.size == FACTOR * figure.layout.xaxis.title.font.size
     assert "font-size:16px" in grown.layout.title.text and "12px" in figure.layout.title.text
@@ -19,4 +19,4 @@ def test_type_and_room_grow_and_nothing_else() -> None:
 
 
 def test_a_figure_without_a_size_gets_none() -> None:
-    assert larger(go.Figure()).layout.width is None
+    assert enlarged(go.Figure()).layout.width is None

@@ -48,7 +48,7 @@ def test_the_target_is_marked() -> None:
     figure = before_after(["a", "b", "c"], BEFORE, AFTER, target=2)
     marked = [text for text in figure.layout.yaxis.ticktext if "▸" in text]
     assert len(marked) == 1 and "▸ c" in marked[0] and "<b" in marked[0]
-    assert "followed: c" in texts(figure)
+    assert "tracked token: c" in texts(figure)
     figure = before_after(["c", "c", "b"], BEFORE, AFTER, target=0)  # of two of that name
     assert ["▸" in text for text in figure.layout.yaxis.ticktext] == [False, False, True]
     assert "▸" not in texts(before_after(["a", "b", "c"], BEFORE, AFTER))
@@ -101,7 +101,7 @@ def test_letters_stand_out_and_none_means_not_defined() -> None:
         cells = token_strip(["a", "b"], [1.0, 0.0], "t", "", dark=dark).data[0]
         strong, weak = cells.textfont.color
         assert (strong, weak) == (
-            (theme.INK_LIGHT, theme.INK_DARK) if dark else (theme.INK_DARK, theme.INK_LIGHT)
+            (theme.ink.light, theme.ink.dark) if dark else (theme.ink.dark, theme.ink.light)
         )
     assert len(token_strip(["a", "b"], [None, 0.5], "t", "").data) == 2
     (only,) = token_strip(["a", "b"], [None, None], "t", "").data

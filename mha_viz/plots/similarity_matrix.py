@@ -12,10 +12,10 @@ from jaxtyping import Bool, Num
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mha_viz.core.twins import Clustering
+from mha_viz.core.compare.twins import Clustering
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells
-from mha_viz.plots.frame import Limits, as_numbers, headed_figure, over, with_unit
+from mha_viz.plots.frame import Limits, as_numbers, headed_figure, merged, with_unit
 from mha_viz.web import theme
 from mha_viz.web.labels import clean_all, hover_text
 
@@ -43,36 +43,15 @@ def similarity_matrix(
     side: int = 520,
     dark: bool = False,
 ) -> go.Figure:
-    """All heads by all heads as coloured cells, in the order of `clustering`.
+    """Draw all heads by all heads as coloured cells, in the order of `clustering`.
 
-    Ordered by cluster, the tree of merges stands above the columns and a square frames each of
-    `clusters`; ordered by layer, thin lines part the layers. Cells without a number (NaN) are
+    Ordered by cluster, the tree of merges stands above the columns and a square frames each of at
+    most `clusters`; ordered by layer, thin lines part the layers. Cells without a number (NaN) are
     grey and hatched, and their heads are named. Hover tells both heads and the exact value. Up to
-    21,000 cells there is an invisible point in each, so that a click can be read: its customdata
-    is [i, j], the row's and the column's head as they are numbered in `matrix`.
-
-    Args:
-        matrix: (head2, head2), similarities or distances.
-        names: one per head; any text.
-        clustering: of these heads, from `head_order`.
-        n_heads: heads in a layer.
-        title: what is compared.
-        unit: what the numbers are counted in.
-        diverging: whether the numbers are signed: two hues, symmetric around 0.
-        limits: the values at the ends of the colour scale; what the numbers need where None.
-        clusters: how many clusters are framed at most (by cluster only).
-        selected: (layer, head), framed in its row and column.
-        chance: the distance that chance gives, a dashed line across the tree: heads that are
-            joined above it are no more alike than that.
-        pair: [i, j], numbered as in `matrix`: the cell of row i and column j, marked.
-        measured: (head2, head2), which numbers are measured: these carry a dot, and hover calls
-            the others estimates. None where there is no such difference.
-        side: largest side of the square of cells, in pixels.
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: names or a clustering that do not fit the matrix.
-        ArgumentError: a head that does not exist, heads that do not fill whole layers.
+    21,000 cells there is an invisible point in each, so that a click can be read: its customdata is
+    [i, j], the row's and the column's head as they are numbered in `matrix`, and so is `pair`, the
+    cell to mark. `chance`, a dashed line across the tree, is the largest distance of heads that are
+    more alike than chance. `measured` numbers carry a dot, and hover calls the others estimates.
     """
     values, labels = _checked(matrix, names, clustering, n_heads)
     order, size = list(clustering.order), len(values)
@@ -81,13 +60,13 @@ def similarity_matrix(
     cell, wide = (min(pixels / size, 64.0) for pixels in (side, min(side, cells.PHONE)))
     by_layer = clustering.by == "layer"
     tree = _TREE if not by_layer and len(clustering.known) > 1 else 0
-    colours = cells.colours_of(values, diverging, limits, dark)
+    colours = cells.scale_colours(values, diverging, limits, dark)
     traces = _cells(values, order, colours, cell, unit, dots, dark)
     if by_layer:
         traces.append(_layer_lines(size, n_heads, dark))
     elif clusters is not None:
         edges = dict(line=dict(width=1.5, color=theme.ink(dark)))
-        traces.append(cells.boxes(_blocks(clustering, clusters)) | edges)
+        traces.append(cells.frame_trace(_blocks(clustering, clusters)) | edges)
     if tree:
         traces.append(_dendrogram(clustering, unit, dark))
         if chance is not None:
@@ -104,7 +83,7 @@ def similarity_matrix(
     layout = dict(
         hoverdistance=-1,
         shapes=[cells.missing_ground(size, size, dark)],
-        **over(
+        **merged(
             cells.cell_axes(
                 labels, labels, cell, wide, marks=marks, domain=(0.0, 1.0 - tree / inner)
             ),
@@ -128,7 +107,9 @@ def similarity_matrix(
         above=cells.BAR,
         drag="zoom",
     )
-    return cells.narrowing(figure, cell, marks or cells.fitting(labels, cell), (size, size))
+    return cells.with_height_rule(
+        figure, cell, marks or cells.fitting_ticks(labels, cell), (size, size)
+    )
 
 
 def _checked(
@@ -181,7 +162,7 @@ def _cells(
     exact = f"{pair}<br><b>%{{z:.4~g}}{after}<extra></extra>"
     hover = dict(hoverinfo="skip") if click else dict(hovertemplate=exact, hoverongaps=False)
     colours = colours | dict(colorbar=cells.colour_bar(dark))
-    traces = [cells.coloured(values, cell, colours, hover)]
+    traces = [cells.heatmap_cells(values, cell, colours, hover)]
     if np.isnan(values).any():
         traces.append(cells.hatching(np.isnan(values), dark))
     traces.append(dict(cells.on_label_axes(), mode="markers"))
@@ -218,13 +199,13 @@ def _layer_lines(size: int, n_heads: int, dark: bool) -> dict[str, Any]:
 
 
 def _chosen(place: int, size: int, dark: bool) -> dict[str, Any]:
-    """Frames of a row and a column; where they would hide small cells, arrows at the four ends."""
+    """Return frames of a row and a column, or arrows at the four ends where cells are small."""
     if size <= _FRAMED:
         frames = [
             (-0.5, place - 0.5, size - 0.5, place + 0.5),
             (place - 0.5, -0.5, place + 0.5, size - 0.5),
         ]
-        return cells.boxes(frames) | dict(line=dict(width=2, color=theme.accent(dark)))
+        return cells.frame_trace(frames) | dict(line=dict(width=2, color=theme.accent(dark)))
     low, high = -0.5, size - 0.5
     symbols = ["triangle-right", "triangle-left", "triangle-down", "triangle-up"]
     return dict(
@@ -244,7 +225,7 @@ def _chosen(place: int, size: int, dark: bool) -> dict[str, Any]:
 
 
 def _chosen_cell(row: int, column: int, cell: float, dark: bool) -> dict[str, Any]:
-    """A ring that is larger than the cell; its edge is seen on dark and on pale cells."""
+    """Return a ring that is larger than the cell; its edge is seen on dark and on pale cells."""
     size = max(cell, 9.0) + 5
     ring = dict(symbol="square-open", opacity=1)
     colours = ((theme.paper(dark), 5), (theme.accent(dark), 3))
@@ -271,12 +252,12 @@ def _chance_line(height: float, size: int, dark: bool) -> dict[str, Any]:
         xaxis="x",
         yaxis="y3",
         line=dict(width=1.5, dash="dash", color=theme.accent(dark)),
-        hovertemplate="heads come as near by chance: <b>%{y:.4~g}</b><extra></extra>",
+        hovertemplate="as alike as by chance above <b>%{y:.4~g}</b><extra></extra>",
     )
 
 
 def _layer_marks(size: int, n_heads: int, cell: float) -> dict[str, Any]:
-    """A label in the middle of each layer, as many as fit."""
+    """Return a label in the middle of each layer, as many as fit."""
     step = max(1, -int(-26 // max(n_heads * cell, 1.0)))
     layers = list(range(0, size // n_heads, step))
     return dict(
@@ -286,7 +267,7 @@ def _layer_marks(size: int, n_heads: int, cell: float) -> dict[str, Any]:
 
 
 def _blocks(clustering: Clustering, k: int) -> list[tuple[float, float, float, float]]:
-    """The square of each cluster on the diagonal; in its order a cluster is one stretch."""
+    """Return the square of each cluster on the diagonal; in its order a cluster is one stretch."""
     along = clustering.labels(k)[list(clustering.order)]
     along = along[along >= 0]
     cuts = np.flatnonzero(np.diff(along, prepend=-1, append=-1)).tolist()
@@ -294,7 +275,7 @@ def _blocks(clustering: Clustering, k: int) -> list[tuple[float, float, float, f
 
 
 def _dendrogram(clustering: Clustering, unit: str, dark: bool) -> dict[str, Any]:
-    """The merges as brackets above the columns; a bracket's height is the distance merged at."""
+    """Return the merges as brackets above the columns, as high as the distance merged at."""
     place = dict(zip(clustering.leaves(), np.arange(len(clustering.known)) * 1.0, strict=True))
     height = dict.fromkeys(place, 0.0)
     x: list[float | None] = []

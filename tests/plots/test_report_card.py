@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.card import report_card
+from mha_viz.plots.report_card import report_card
 from tests.plots.drawn import HOSTILE, is_neutral
 
 RNG = np.random.default_rng(13)

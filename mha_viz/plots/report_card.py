@@ -1,4 +1,4 @@
-"""Every number of one head among all heads: a row of dots per metric."""
+"""Figures of one row per metric, and the card of a head among all heads made of them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,24 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import (
+    HIDDEN,
     as_numbers,
     check_head,
     chosen_marker,
+    headed_figure,
+    keep_on_click,
+    markers,
     quantity,
-    stays,
 )
-from mha_viz.plots.rows import Text, in_rows, row_texts, rules, texts_of
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, head_name, plotly_text
 
 TICK = 10  # pixels
+Text = tuple[float, float, str, str]  # x, y, text, and on which side of the place it stands
+SIDES = (-0.22, 1.22)  # of the axis: room for the numbers at both ends of a line from 0 to 1
+_ROW = 38  # pixels
+_LABEL = 0.42  # how far above its line a row's text is, in rows
+_TITLE_LETTERS = 28
 _Dot = tuple[float, float, list[int], str]  # x, y, [layer, head], hover
 _Tick = tuple[float, float, str, str]  # x, y, symbol, hover
 
@@ -37,26 +44,13 @@ def report_card(
     baselines: Mapping[str, Mapping[str, SupportsFloat]] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """One head among all heads in every metric: is it unusual?
+    """Draw one head among all heads in every metric: is it unusual?
 
-    A row per metric, each with a scale of its own from the lowest to the highest head, whose
-    values stand at its ends. All heads are small dots, the chosen one a large one with its exact
-    value at the right. Baselines are ticks; one that no head reaches is an arrow at the end that
-    it lies beyond. Heads without a value (NaN) are left out and counted; where that is the chosen
-    head, its row says "not defined". Hover tells the rank from the top. customdata of the dots is
-    [layer, head].
-
-    Args:
-        values: (layer, head) by metric, all of one shape; rows are drawn in this order.
-        titles: by metric; the metric's key where one is missing.
-        units: by metric; no unit where one is missing.
-        selected: (layer, head) of the chosen head.
-        baselines: by metric, then by name ("uniform attention").
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: values that are not (layer, head), or of different shapes.
-        ArgumentError: no metric, a head that does not exist.
+    A row per metric, each with a scale of its own from the lowest to the highest head, whose values
+    stand at its ends. All heads are small dots, the chosen one a large one with its exact value at
+    the right. Baselines, by metric and name, are ticks; one that no head reaches is an arrow at the
+    end that it lies beyond. Where the chosen head has no value, its row says "not defined". Hover
+    tells the rank from the top. customdata of the dots is [layer, head].
     """
     if not values:
         raise ArgumentError("There is no metric to draw.")
@@ -77,13 +71,13 @@ def report_card(
     small = dict(size=6, color=theme.qualitative(dark)[0], opacity=0.4, line=dict(width=0))
     chosen = [dot for dot in dots if dot[2] == [layer, head]]
     traces = [
-        rules(len(tables), dark),
-        dict(_markers(dots), marker=small, **stays(0.4)),
+        row_lines(len(tables), dark),
+        dict(_markers(dots), marker=small, **keep_on_click(0.4)),
         _marks(ticks, dark),
-        dict(_markers(chosen), marker=chosen_marker(dark, 14), **stays(1)),
-        texts_of(texts, dark),
+        dict(_markers(chosen), marker=chosen_marker(dark, 14), **keep_on_click(1)),
+        text_trace(texts, dark),
     ]
-    return in_rows(traces, len(tables), head_name(layer, head), _key(ticks), dark)
+    return row_figure(traces, len(tables), head_name(layer, head), _key(ticks), dark)
 
 
 class _Scale:
@@ -102,12 +96,12 @@ class _Scale:
 
 
 def _height(row: int, layer: Any, layers: int) -> Any:
-    """Dots of one layer share a height, the first layer on top: fewer hide each other."""
+    """Return one height for all dots of a layer, the first layer on top: fewer hide each other."""
     return row + 0.13 * (2 * (layer + 0.5) / layers - 1)
 
 
 def _dots(table: NDArray[np.float64], scale: _Scale, row: int, name: str, unit: str) -> list[_Dot]:
-    """A dot for each head that has a value; hover tells its rank from the top."""
+    """Return a dot for each head that has a value; hover tells its rank from the top."""
     layers, heads = np.nonzero(np.isfinite(table))
     known = table[layers, heads]
     ranks = len(known) + 1 - np.searchsorted(np.sort(known), known, side="right")
@@ -134,14 +128,8 @@ def _dots(table: NDArray[np.float64], scale: _Scale, row: int, name: str, unit: 
 
 def _markers(dots: list[_Dot]) -> dict[str, Any]:
     x, y, where, texts = zip(*dots, strict=True) if dots else ((), (), (), ())
-    return dict(
-        x=np.array(x, np.float32),
-        y=np.array(y, np.float32),
-        mode="markers",
-        customdata=list(where),
-        hovertext=list(texts),
-        hoverinfo="text",
-    )
+    across, down = (np.array(values, np.float32) for values in (x, y))
+    return markers(across, down, list(texts), customdata=list(where))
 
 
 def _written(
@@ -164,7 +152,7 @@ def _written(
 def _row_ticks(
     scale: _Scale, row: int, baselines: Mapping[str, SupportsFloat], unit: str
 ) -> list[_Tick]:
-    """x, y, symbol and hover of each baseline: a tick at its place, an arrow beyond the ends."""
+    """Return a tick for each baseline at its place, an arrow beyond the ends."""
     ticks: list[_Tick] = []
     for name, given in baselines.items():
         level = float(given)
@@ -185,12 +173,10 @@ def _marks(ticks: list[_Tick], dark: bool) -> dict[str, Any]:
     upright = [symbol.startswith("line") for _, _, symbol, _ in ticks]
     sizes = [TICK if line else 9 for line in upright]
     ink = theme.ink(dark)
-    return dict(
-        x=[x for x, *_ in ticks],
-        y=[y for _, y, *_ in ticks],
-        mode="markers",
-        hovertext=[text for *_, text in ticks],
-        hoverinfo="text",
+    return markers(
+        [x for x, *_ in ticks],
+        [y for _, y, *_ in ticks],
+        [text for *_, text in ticks],
         marker=dict(
             symbol=[symbol for _, _, symbol, _ in ticks],
             size=sizes,
@@ -198,7 +184,7 @@ def _marks(ticks: list[_Tick], dark: bool) -> dict[str, Any]:
             opacity=1,
             line=dict(width=[2.5 if line else 0 for line in upright], color=ink),
         ),
-        **stays(1),
+        **keep_on_click(1),
     )
 
 
@@ -207,3 +193,69 @@ def _key(ticks: list[_Tick]) -> list[str]:
     if ticks:
         notes.append("Upright ticks: baselines; arrows: beyond all heads.")
     return notes
+
+
+def row_lines(rows: int, dark: bool) -> dict[str, Any]:
+    """Return a thin line below the dots of each row."""
+    places = np.arange(rows, dtype=np.float64)
+    return dict(
+        x=np.tile([0.0, 1.0, np.nan], rows),
+        y=np.repeat(places, 3),
+        mode="lines",
+        line=dict(width=1, color=theme.gridline(dark)),
+        hoverinfo="skip",
+    )
+
+
+def row_texts(
+    row: int, name: str, value: str, ends: tuple[float, float] | None, aside: str, dark: bool
+) -> list[Text]:
+    """Return the texts of a row: its name, an aside, its value and both ends of its line.
+
+    Rows count from 0 at the top; `value` and `aside` are fit for plotly; `ends` None writes none.
+    """
+    small = f'<span style="font-size:10.5px;color:{theme.muted(dark)}">'
+    label = plotly_text(clean(name, _TITLE_LETTERS))
+    if aside:
+        label += f" {small}{aside}</span>"
+    left, right = SIDES
+    texts = [
+        (left, row - _LABEL, label, "middle right"),
+        (right, row - _LABEL, value, "middle left"),
+    ]
+    if ends is not None:
+        # From the figure's edges inwards: however narrow it is, no digit is cut off.
+        texts.append((left, float(row), f"{small}{ends[0]:.3g}</span>", "middle right"))
+        texts.append((right, float(row), f"{small}{ends[1]:.3g}</span>", "middle left"))
+    return texts
+
+
+def text_trace(texts: list[Text], dark: bool) -> dict[str, Any]:
+    """Return all texts beside and above the lines, as one trace."""
+    return dict(
+        x=[x for x, *_ in texts],
+        y=[y for _, y, *_ in texts],
+        text=[text for *_, text, _ in texts],
+        textposition=[side for *_, side in texts],
+        mode="text",
+        hoverinfo="skip",
+        cliponaxis=False,
+        textfont=dict(size=12.5, color=theme.ink(dark)),
+    )
+
+
+def row_figure(
+    traces: list[dict[str, Any]],
+    rows: int,
+    title: str,
+    notes: list[str],
+    dark: bool,
+    named: bool = False,
+) -> go.Figure:
+    """Return the figure of all these; `named` adds a legend below."""
+    across, down = dict(HIDDEN, range=list(SIDES)), dict(HIDDEN, range=[rows - 0.65, -0.65])
+    layout = dict(xaxis=across, yaxis=down)
+    inner = _ROW * rows + (44 if named else 10)
+    return headed_figure(
+        traces, dark, title, notes, inner, layout, sides=(6, 6), below=6, named=named
+    )

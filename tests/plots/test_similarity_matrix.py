@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from mha_viz.core.twins import classical_mds, head_order
+from mha_viz.core.compare.twins import classical_mds, head_order
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.head_map import head_map
-from mha_viz.plots.twins import similarity_matrix
+from mha_viz.plots.similarity_matrix import similarity_matrix
 from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, clicked, head_names, is_neutral, texts
 

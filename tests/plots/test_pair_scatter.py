@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.alike import CORNERS, pair_scatter
+from mha_viz.plots.pair_scatter import CORNERS, pair_scatter
 from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, clicked, head_names, is_neutral
 

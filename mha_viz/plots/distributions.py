@@ -1,4 +1,4 @@
-"""How a number is spread over many texts: bars for one head, quantiles for all heads."""
+"""Distributions of a number over many texts: bars for one head, quantiles for all heads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Int, Num
 from numpy.typing import NDArray
 
-from mha_viz.core.showing import count
+from mha_viz.core.reprs import count
 from mha_viz.errors import ShapeError
 from mha_viz.plots.frame import (
     as_numbers,
@@ -17,9 +17,11 @@ from mha_viz.plots.frame import (
     check_head,
     chosen_marker,
     headed_figure,
+    keep_on_click,
+    markers,
     missing_note,
+    named_axis,
     quantity,
-    stays,
     value_axis,
     with_unit,
 )
@@ -39,19 +41,10 @@ def histogram_bars(
     *,
     dark: bool = False,
 ) -> go.Figure:
-    """How many texts lie in each bin: bars of one width, whatever their limits.
+    """Draw how many texts lie in each bin: bars of one width, whatever their limits.
 
-    Empty bins before the first filled one and behind the last are left out.
-
-    Args:
-        limits: of the bins, ascending, one more than bins.
-        counts: one for each bin.
-        title: what the bins are of.
-        unit: what that is counted in.
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: not one limit more than bins, or nothing counted.
+    `limits` ascend, one more than bins. Empty bins before the first filled one and behind the last
+    are left out.
     """
     ends, numbers = np.asarray(limits, float), np.asarray(counts)
     filled = np.flatnonzero(numbers)
@@ -73,15 +66,9 @@ def histogram_bars(
         hoverinfo="text",
         textposition="none",
     )
-    across = dict(
-        tickvals=named.tolist(),
-        ticktext=[f"{ends[place]:.3g}" for place in named],
-        tickangle=0,
-        showgrid=False,
-        zeroline=False,
-        title=axis_title(with_unit(title, unit)),
-        range=[-0.2, len(numbers) + 0.2],
-    )
+    limits_named = [f"{ends[place]:.3g}" for place in named]
+    across = named_axis(named.tolist(), limits_named, (-0.2, len(numbers) + 0.2), tickangle=0)
+    across |= dict(title=axis_title(with_unit(title, unit)))
     layout = dict(xaxis=across, yaxis=value_axis("texts") | dict(rangemode="tozero"), bargap=0)
     notes = [f"{count(int(numbers.sum()), 'text')}."]
     return headed_figure([bars], dark, title, notes, _HEIGHT, layout, below=46)
@@ -95,21 +82,10 @@ def head_quantiles(
     selected: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """Every head's spread over texts: its median, half of the texts thick, nine of ten thin.
+    """Draw every head's spread over texts: its median, half of the texts thick, nine of ten thin.
 
-    Heads stand in their order, those of a layer together. customdata of the medians is
-    [layer, head]; heads without a value (NaN) are left out and counted.
-
-    Args:
-        quantiles: (5, layer, head), the 5, 25, 50, 75 and 95 % quantiles over texts.
-        title: what was measured.
-        unit: what it is counted in.
-        selected: (layer, head) of the chosen head.
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: not five quantiles of every head.
-        ArgumentError: a head that does not exist.
+    `quantiles` (5, layer, head) are those of 5, 25, 50, 75 and 95 %. Heads stand in their order,
+    those of a layer together. customdata of the medians is [layer, head].
     """
     spread = as_numbers(quantiles, 3, "quantiles (5, layer, head)")
     if len(spread) != _QUANTILES:
@@ -121,23 +97,17 @@ def head_quantiles(
     traces = [
         _stems(places[known], spread[0][known], spread[4][known], dict(width=1, color=colour)),
         _stems(places[known], spread[1][known], spread[3][known], dict(width=5, color=colour)),
-        _medians(places, spread, known, unit) | stays(1) | dict(marker=_dot(dark)),
+        _medians(places, spread, known, unit) | keep_on_click(1) | dict(marker=_dot(dark)),
     ]
     if selected is not None:
         layer, head = check_head(selected, layers, heads)
         chosen = np.zeros_like(known)
         chosen[layer, head] = known[layer, head]
         mark = chosen_marker(dark, size=10)
-        traces.append(_medians(places, spread, chosen, unit) | stays(1) | dict(marker=mark))
+        traces.append(_medians(places, spread, chosen, unit) | keep_on_click(1) | dict(marker=mark))
     step = -(-layers // 16)
-    across = dict(
-        tickvals=places.mean(1)[::step].tolist(),
-        ticktext=[f"L{layer}" for layer in range(0, layers, step)],
-        tickangle=0,
-        showgrid=False,
-        zeroline=False,
-        range=[-1, float(places.max()) + 1],
-    )
+    middles, names = places.mean(1)[::step].tolist(), [f"L{i}" for i in range(0, layers, step)]
+    across = named_axis(middles, names, (-1, float(places.max()) + 1), tickangle=0)
     layout = dict(xaxis=across, yaxis=value_axis(with_unit(title, unit)))
     notes = [
         "Dot: median. Thick: half of the texts. Thin: 90 %.",
@@ -149,7 +119,7 @@ def head_quantiles(
 def _stems(
     x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], line: Any
 ) -> dict[str, Any]:
-    """A vertical line from low to high for each head, all of them one trace."""
+    """Return a vertical line from low to high for each head, all of them one trace."""
     gap = np.full(len(x), np.nan)
     ends = np.c_[low, high, gap].ravel()
     return dict(x=np.repeat(x, 3), y=ends, mode="lines", line=line, hoverinfo="skip")
@@ -167,14 +137,7 @@ def _medians(
             heads, spread[:, where].T.tolist(), strict=True
         )
     ]
-    return dict(
-        x=places[where],
-        y=spread[2][where],
-        mode="markers",
-        customdata=heads,
-        hovertext=hovers,
-        hoverinfo="text",
-    )
+    return markers(places[where], spread[2][where], hovers, customdata=heads)
 
 
 def _dot(dark: bool) -> dict[str, Any]:

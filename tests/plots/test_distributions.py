@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.spread import head_quantiles, histogram_bars
+from mha_viz.plots.distributions import head_quantiles, histogram_bars
 from tests.plots.drawn import HOSTILE, clicked, is_neutral
 
 

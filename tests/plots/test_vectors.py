@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.arrows import arrows
+from mha_viz.plots.vectors import arrows
 from tests.plots.drawn import HOSTILE, is_neutral, texts
 
 VECTORS = [[2.0, 1.0], [-1.0, 0.5], [0.0, -3.0]]

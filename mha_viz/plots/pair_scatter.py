@@ -1,4 +1,4 @@
-"""Pairs of heads in two measures: do heads that look alike also write alike?"""
+"""Pairs of heads in two measures: do heads of the same attention write the same?"""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from scipy.stats import binned_statistic_2d
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.cells import BAR, colour_bar, colours_of
+from mha_viz.plots.cells import BAR, colour_bar, scale_colours
 from mha_viz.plots.frame import (
     Limits,
+    annotation,
     as_numbers,
-    axis_title,
     check_names,
     headed_figure,
+    keep_on_click,
     missing_note,
     rank_correlation,
-    stays,
+    value_axis,
 )
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, hover_text, plotly_text
 
 # Low x and low y, high x and low y, low x and high y, high and high: for two similarities.
 CORNERS = (
-    "look different, do different",
-    "look alike, do different",
-    "look different, do alike",
-    "look alike, do alike",
+    "different attention, different output",
+    "same attention, different output",
+    "different attention, same output",
+    "same attention, same output",
 )
 _OPACITY = 0.85  # some, so that crowds show; a paler dot would be lost on the page
 _PALEST = 5  # the first colour of the sequential scale that reaches 3:1 on the page as a dot
@@ -62,33 +63,18 @@ def pair_scatter(
     selected: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """Every pair of heads as a dot; pairs within a layer have a marker of their own.
+    """Draw every pair of heads as a dot; pairs within a layer have a marker of their own.
 
     Above the picture stand Spearman's rank correlation, unless a measure is level (see `is_level`),
-    and the number of pairs. There is no p-value: pairs that share a head are not independent. Pairs
-    that lack a number (NaN) are left out and counted. customdata of each dot is its pair [i, j].
-    Of more than 2,000 pairs those in the densest parts are no dots but counts in cells.
+    and the number of pairs. There is no p-value: pairs that share a head are not independent.
+    customdata of each dot is its pair [i, j]. Of more than 2,000 pairs those in the densest parts
+    are no dots but counts in cells.
 
-    Args:
-        x: (pair,), a measure of each pair.
-        y: (pair,), another one.
-        pairs: (pair, 2), the two heads as indices into `names`.
-        names: one per head; any text.
-        x_title: what x is, with its unit.
-        y_title: what y is, with its unit.
-        n_heads: heads in a layer.
-        colour: (pair,), a third measure, shown as colour; NaN: grey.
-        colour_title: what the third measure is.
-        corners: what the four corners mean: low x and low y, high x and low y, low x and high y,
-            both high. The default is for two similarities.
-        chance: bands (low, high) of x and of y in which pairs lie by chance, or None: the first
-            two are shaded, others drawn as dotted lines.
-        selected: a pair [i, j] to mark, in either order.
-        dark: colours for a dark page.
-
-    Raises:
-        ShapeError: numbers and pairs of different lengths.
-        ArgumentError: a pair of heads that do not exist.
+    `pairs` index `names`; `colour` is a third measure of each pair. `corners` say what low x and
+    low y, high x and low y, low x and high y, and both high mean; the default is for two
+    similarities. `chance` are bands (low, high) of x and of y in which pairs lie by chance, or
+    None: the first two are shaded, others drawn as dotted lines. `selected` is a pair [i, j] to
+    mark, in either order.
     """
     across, down = as_numbers(x, 1, "x"), as_numbers(y, 1, "y")
     heads = np.asarray(pairs)
@@ -110,7 +96,7 @@ def pair_scatter(
             **every,
             **_dots(where, across, down, heads, labels),
             **_look(kind, shade, where, dark),
-            **stays(_OPACITY),
+            **keep_on_click(_OPACITY),
         )
         for kind, where in enumerate((lone & ~same, lone & same))
     ]
@@ -123,7 +109,7 @@ def pair_scatter(
                 **_dots(chosen, across, down, heads, labels),
                 name="chosen",
                 marker=mark,
-                **stays(1),
+                **keep_on_click(1),
             )
         )
     notes = [_correlation(across[known], down[known], x_title, y_title)]
@@ -151,7 +137,7 @@ def pair_scatter(
 
 
 def is_level(values: NDArray[np.floating]) -> bool:
-    """Whether several numbers, without those that are NaN, are the same but for rounding.
+    """Return whether several numbers, without those that are NaN, are the same but for rounding.
 
     >>> is_level(np.array([1, 0.9999999, np.nan])), is_level(np.array([0.5]))
     (True, False)
@@ -174,7 +160,7 @@ def _crowd(
 
 
 def _counts(x: NDArray[np.float64], y: NDArray[np.float64], dark: bool) -> dict[str, Any]:
-    """How many pairs lie in each cell, the darker the more; a cell without any is empty."""
+    """Return how many pairs lie in each cell, the darker the more; a cell without any is empty."""
     counts, *edges = np.histogram2d(x, y, bins=_CELLS)
     middle_x, middle_y = ((edge[1:] + edge[:-1]) / 2 for edge in edges)
     red, green, blue = theme.rgb(theme.muted(dark))
@@ -209,7 +195,7 @@ def _dots(
 def _look(
     kind: int, shade: NDArray[np.float64] | None, where: NDArray[np.bool_], dark: bool
 ) -> dict[str, Any]:
-    """Colour by kind of pair, or by the third measure; the marker tells the kind either way."""
+    """Return the colour by kind of pair, or by the third measure, and the marker by kind."""
     marker: dict[str, Any] = dict(
         size=(4.5, 7)[kind],
         symbol=("circle", "diamond")[kind],
@@ -218,7 +204,7 @@ def _look(
         line=dict(width=0),
     )
     if shade is not None:
-        scale = colours_of(shade, False, None, dark)
+        scale = scale_colours(shade, False, None, dark)
         marker |= dict(
             color=shade[where].astype(np.float32),
             cmin=scale["zmin"],
@@ -238,14 +224,14 @@ def _template(x_title: str, y_title: str) -> str:
 
 
 def _correlation(x: NDArray[np.float64], y: NDArray[np.float64], x_title: str, y_title: str) -> str:
-    """Spearman's rank correlation in words, and where all pairs are the same but for rounding."""
+    """Put Spearman's rank correlation into words, and where a measure is level."""
     level = [title for values, title in ((x, x_title), (y, y_title)) if is_level(values)]
     found = rank_correlation(x, y, "pairs", level=bool(level))
     return found + "".join(f" All pairs are the same in “{title}”." for title in level)
 
 
 def _band(axis: str, limits: Limits, shaded: bool, dark: bool) -> dict[str, Any]:
-    """A stripe over the whole height or width, under the dots."""
+    """Return a stripe over the whole height or width, under the dots."""
     other = "y" if axis == "x" else "x"
     look = (
         dict(fillcolor=theme.muted(dark), opacity=0.16, line=dict(width=0))
@@ -259,30 +245,16 @@ def _band(axis: str, limits: Limits, shaded: bool, dark: bool) -> dict[str, Any]
 
 def _corner(i: int, meaning: str, dark: bool) -> dict[str, Any]:
     upper, right = divmod(i, 2)
-    return dict(
-        text=plotly_text(clean(meaning, 60)).replace(", ", ",<br>"),
-        x=right,
-        y=upper,
-        xref="paper",
-        yref="paper",
-        showarrow=False,
-        xanchor=("left", "right")[right],
-        yanchor=("bottom", "top")[upper],
-        align=("left", "right")[right],
-        font=dict(size=11, color=theme.muted(dark)),
-    )
+    text = plotly_text(clean(meaning, 60)).replace(", ", ",<br>")
+    side, end = ("left", "right")[right], ("bottom", "top")[upper]
+    place = dict(xref="paper", yref="paper", xanchor=side, yanchor=end, align=side)
+    return annotation(text, right, upper, theme.muted(dark), 11, **place)
 
 
 def _axis(values: NDArray[np.float64], title: str) -> dict[str, Any]:
-    """A range around the values, with room for whole dots."""
+    """Return a range around the values, with room for whole dots."""
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     short = max(_SPAN - (high - low), 0.0) / 2
     low, high = low - short, high + short
     more = 0.04 * (high - low)
-    return dict(
-        range=[low - more, high + more],
-        zeroline=False,
-        showline=False,
-        nticks=7,
-        title=axis_title(title),
-    )
+    return value_axis(title) | dict(range=[low - more, high + more], zeroline=False)

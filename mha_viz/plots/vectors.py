@@ -1,0 +1,197 @@
+"""Vectors: arrows in a plane, and the products of a query and a key that make a score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, SupportsFloat
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots.frame import as_numbers, build_figure, headed_figure, rectangle
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, clean_all, plotly_text
+
+_SHAFT: dict[str, Any] = dict(
+    **dict(ax=0, ay=0, xref="x", yref="y", axref="x", ayref="y", text="", showarrow=True),
+    **dict(arrowhead=2, arrowsize=1, arrowwidth=2.5),
+)
+
+
+def arrows(
+    vectors: Any,
+    names: Sequence[str],
+    *,
+    title: str,
+    chosen: int | None = None,
+    circle: bool = False,
+    dark: bool = False,
+) -> go.Figure:
+    """Draw vectors (vector, 2) as arrows in the plane, both axes with the same unit.
+
+    Through the tip of the `chosen` vector x goes a dotted line at a right angle: on the line y.x =
+    x.x, beyond it y.x is larger. `circle` adds a circle of its length.
+    """
+    tips = as_numbers(vectors, 2, "vectors")
+    if tips.shape[1] != 2 or not np.isfinite(tips).all():
+        raise ShapeError(f"vectors must be (vector, 2) and finite; got {tips.shape}.")
+    labels = [plotly_text(name) for name in clean_all(names, len(tips), "vectors")]
+    reach = 1.2 * max(float(np.hypot(*tips.T).max()), 1e-6)
+    if chosen is not None and not 0 <= chosen < len(tips):
+        raise ArgumentError(f"There is no vector {chosen} among {len(tips)}.")
+    traces: list[dict[str, Any]] = []
+    shapes: list[dict[str, Any]] = []
+    shafts: list[dict[str, Any]] = []
+    if chosen is not None and (length := float(np.hypot(*tips[chosen]))):
+        # without a length there is no direction, and no right angle to it
+        traces.append(_line(tips[chosen], labels[chosen], reach, dark))
+        shapes += [_circle(length, dark)] if circle else []
+    for i, ((x, y), label) in enumerate(zip(tips.tolist(), labels, strict=True)):
+        colour = theme.accent(dark) if i == chosen else theme.qualitative(dark)[0]
+        shafts.append(dict(_SHAFT, x=x, y=y, arrowcolor=colour))
+        traces.append(
+            dict(
+                x=[x],
+                y=[y],
+                mode="markers+text",
+                text=[label],
+                textposition=_beside(x, y),
+                textfont=dict(size=14, color=theme.ink(dark)),
+                marker=dict(size=9, color=colour),
+                hoverinfo="text",
+                hovertext=f"{label}<br>({theme.format_number(x)}, {theme.format_number(y)})<br>"
+                f"length <b>{theme.format_number(np.hypot(x, y))}</b>",
+            )
+        )
+    axis = dict(range=[-reach, reach], fixedrange=True, zeroline=True, nticks=7, constrain="domain")
+    layout = dict(shapes=shapes, annotations=shafts, xaxis=axis, yaxis=axis | dict(scaleanchor="x"))
+    return headed_figure(traces, dark, title, [], 396, layout, above=4, sides=(36, 10), below=30)
+
+
+def _beside(x: float, y: float) -> str:
+    """Return where a name stands clear of its arrow."""
+    if abs(y) > abs(x):
+        return "top center" if y > 0 else "bottom center"
+    return "middle right" if x > 0 else "middle left"
+
+
+def _line(tip: np.ndarray, label: str, reach: float, dark: bool) -> dict[str, Any]:
+    """Return a line through the tip, at a right angle to its arrow."""
+    along = np.array([-tip[1], tip[0]]) / np.hypot(*tip) * 4 * reach
+    ends = np.stack([tip - along, tip + along])
+    return dict(
+        x=ends[:, 0],
+        y=ends[:, 1],
+        mode="lines",
+        hoverinfo="text",
+        hovertext=f"beyond this line {label} gives more weight than to itself",
+        line=dict(width=2, dash="dot", color=theme.accent(dark)),
+    )
+
+
+def _circle(radius: float, dark: bool) -> dict[str, Any]:
+    line = dict(width=1.5, color=theme.muted(dark))
+    return rectangle((-radius, -radius), (radius, radius), type="circle", line=line)
+
+
+def score_products(
+    query: Float[np.ndarray | Tensor, " d_head"],
+    key: Float[np.ndarray | Tensor, " d_head"],
+    scale: SupportsFloat,
+    *,
+    weight: SupportsFloat | None = None,
+    query_label: str = "query",
+    key_label: str = "key",
+    dark: bool = False,
+) -> go.Figure:
+    """Draw query and key as strips, their products as bars: score = scale * sum_d query_d key_d.
+
+    Both vectors are as the scores saw them; `scale` is often 1 / sqrt(d_head), `weight` what the
+    softmax made of the score. NaN and infinity raise ArgumentError.
+    """
+    q, k = (np.asarray(vector, dtype=np.float64) for vector in (query, key))
+    if q.ndim != 1 or q.shape != k.shape or not len(q):
+        raise ShapeError(f"query and key must be vectors of one length: {q.shape}, {k.shape}.")
+    products = q * k
+    if not np.isfinite(products).all():
+        raise ArgumentError("query and key must be finite.")
+    colours = theme.diverging(dark)
+    strips = [
+        _strip(vector, name, axis, colours)
+        for vector, name, axis in ((q, query_label, "y"), (k, key_label, "y2"))
+    ]
+    bars = dict(
+        type="bar",
+        y=products,
+        customdata=np.arange(len(q)),
+        xaxis="x",
+        yaxis="y3",
+        marker=dict(color=[colours[-2] if p >= 0 else colours[1] for p in products]),
+        hovertemplate="dimension %{customdata}<br>product <b>%{y:.4~g}</b><extra></extra>",
+    )
+    place = dict(xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=10)
+    text = _sum_text(float(products.sum()), float(scale), weight)
+    total = dict(place, x=0, y=1, text=text, showarrow=False, align="left", font=dict(size=14))
+    layout = dict(
+        height=346,
+        margin=dict(l=8, r=8, t=64, b=34),
+        annotations=[total],
+        showlegend=False,
+        bargap=0.15,
+        hovermode="closest",
+        **_axes(len(q), dark),
+    )
+    return build_figure([*strips, bars], dark, layout)
+
+
+def _strip(
+    values: NDArray[np.float64], name: str, axis: str, colours: tuple[str, ...]
+) -> dict[str, Any]:
+    reach = float(np.abs(values).max()) or 1.0
+    return dict(
+        type="heatmap",
+        z=values[None, :].astype(np.float32),
+        y=[plotly_text(clean(name))],
+        customdata=np.arange(len(values))[None],
+        xaxis="x",
+        yaxis=axis,
+        zmin=-reach,
+        zmax=reach,
+        showscale=False,
+        xgap=1 if len(values) <= 128 else 0,
+        colorscale=theme.stops(colours),
+        hovertemplate="%{y}, dimension %{customdata}: <b>%{z:.4~g}</b><extra></extra>",
+    )
+
+
+def _axes(size: int, dark: bool) -> dict[str, Any]:
+    quiet = dict(showgrid=False, zeroline=False, showline=False, ticks="")
+    strip = dict(quiet, automargin=True, type="category")
+    below = dict(text=f"{size} dimensions of the head", font=dict(size=12))
+    span = dict(range=[-0.5, size - 0.5], showticklabels=False, anchor="y3")
+    return dict(
+        xaxis=dict(quiet, **span, title=below),
+        yaxis=dict(strip, domain=[0.86, 1.0]),
+        yaxis2=dict(strip, domain=[0.68, 0.82]),
+        yaxis3=dict(
+            domain=[0.0, 0.62],
+            gridcolor=theme.gridline(dark),
+            zerolinecolor=theme.muted(dark),
+            automargin=True,
+            title=dict(text="product", font=dict(size=12)),
+            nticks=5,
+        ),
+    )
+
+
+def _sum_text(total: float, scale: float, weight: SupportsFloat | None) -> str:
+    """Write the sum in two lines, because a phone cuts off what is longer."""
+    number = theme.format_number
+    text = f"sum <b>{number(total)}</b> × {number(scale)} = score <b>{number(total * scale)}</b>"
+    if weight is not None:
+        text += f"<br>→ softmax → weight <b>{theme.format_weight(weight)}</b>"
+    return text

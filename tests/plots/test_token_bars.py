@@ -1,0 +1,35 @@
+"""Bars per token hold the numbers as they are, and no token is markup."""
+
+import numpy as np
+import pytest
+
+from mha_viz.errors import ShapeError
+from mha_viz.plots.bars import token_bars
+
+
+def test_bars_hold_each_series_in_the_order_of_the_text() -> None:
+    first, second = np.array([0.25, 0.5, 0.25]), np.array([0.1, np.nan, 0.9])
+    figure = token_bars({"one": first, "two": second}, ["a", "a", "<b>"], "share")
+    assert [bar.name for bar in figure.data] == ["one", "two"]
+    assert figure.data[0].y.tolist() == pytest.approx(first.tolist())
+    assert np.isnan(figure.data[1].y[1]) and figure.data[1].x.tolist() == [0, 1, 2]
+    assert figure.layout.xaxis.ticktext == ("a", "a", "&lt;b&gt;")
+    assert "<b>" not in "".join(figure.data[0].customdata)
+
+
+def test_long_texts_name_some_of_their_tokens() -> None:
+    figure = token_bars({"one": np.ones(301)}, [f"t{i}" for i in range(301)])
+    assert len(figure.layout.xaxis.tickvals) <= 60
+
+
+def test_dark_has_colours_of_its_own() -> None:
+    colours = [
+        token_bars({"x": np.ones(2)}, "ab", dark=d).data[0].marker.color for d in (False, True)
+    ]
+    assert colours[0] != colours[1]
+
+
+@pytest.mark.parametrize("series", [{}, {"x": np.ones(3)}])
+def test_a_number_for_each_token(series) -> None:
+    with pytest.raises(ShapeError, match="2 numbers"):
+        token_bars(series, ["a", "b"])
