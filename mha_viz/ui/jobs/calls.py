@@ -35,12 +35,12 @@ class Call:
 
     Args:
         work: the function, with all its arguments but one.
-        tells: the name of that one: it is called with how far the work is.
+        progress_argument: the name of that one: it is called with how far the work is.
         threads: of torch.
     """
 
     work: partial[Any]
-    tells: str | None = None
+    progress_argument: str | None = None
     threads: int = 1
 
     def __post_init__(self) -> None:

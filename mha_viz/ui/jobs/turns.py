@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-Told = Callable[[int], object]
+OnProgress = Callable[[int], object]
 LONGEST = 5.0  # seconds that work which gives way stands still at once
 LOOK = 0.2  # seconds between two looks at whether somebody still waits
 AFTER = 2.0  # seconds by which what can wait lets those go first who came later
+SHARE = 1.0  # seconds by which each further run of one address stands behind those of others
 
 
 def _nothing(before: int) -> None:
@@ -30,6 +31,7 @@ class _Place:
 
     since: float
     number: int
+    who: str | None = field(default=None, compare=False)
     granted: threading.Event = field(default_factory=threading.Event, compare=False)
 
 
@@ -50,13 +52,17 @@ class Lane:
         self._running = self._numbers = self._turns = 0
         self._waited = 0.0
 
-    def take(self, told: Told = _nothing, later: float = 0.0) -> None:
+    def take(
+        self, on_progress: OnProgress = _nothing, later: float = 0.0, who: str | None = None
+    ) -> None:
         """Wait for a turn, which `end` gives back.
 
         Args:
-            told: called now and then with the number of those who come before. What it raises gives
-                the place up.
+            on_progress: called now and then with the number of those who come before. What it
+                raises gives the place up.
             later: seconds by which those who come later may go first.
+            who: the address that asks, None where others may have the same. Of those who wait
+                from one address each stands a second behind the one before.
         """
         begin = time.monotonic()
         with self._lock:
@@ -65,11 +71,13 @@ class Lane:
             if self._running < self.at_once and not self._queue:
                 self._running += 1
                 return
-            place = _Place(begin + later, self._numbers)
+            same = [one.since for one in self._queue if who is not None and one.who == who]
+            since = max([begin + later, *(last + SHARE for last in same)])
+            place = _Place(since, self._numbers, who)
             insort(self._queue, place)
         try:
             while not place.granted.wait(LOOK):
-                told(self._before(place))
+                on_progress(self._before(place))
         except BaseException:  # Streamlit ends a run by what is no Exception
             self._give_up(place)
             raise
@@ -139,11 +147,12 @@ class Turns:
         self._listeners: list[Callable[[bool], object]] = []
 
     @contextmanager
-    def run(self, told: Told = _nothing) -> Iterator[None]:
+    def run(self, on_progress: OnProgress = _nothing, who: str | None = None) -> Iterator[None]:
         """Around a run of a page, or of a part of it. Inside of another it is a part of that.
 
         Args:
-            told: as for `Lane.take`.
+            on_progress: as for `Lane.take`.
+            who: as for `Lane.take`.
         """
         held = self._held
         if held.runs:
@@ -156,7 +165,7 @@ class Turns:
         held.runs = 1
         self._count(1)
         try:
-            self.short.take(told)
+            self.short.take(on_progress, who=who)
             held.lane = self.short
             yield
         finally:
@@ -165,44 +174,44 @@ class Turns:
             self._count(-1)
 
     @contextmanager
-    def standing_by(self, told: Told = _nothing) -> Iterator[None]:
+    def release_slot(self, on_progress: OnProgress = _nothing) -> Iterator[None]:
         """Around a wait for other work: the turn is somebody else's meanwhile, and nothing gives
         way to this run. Who ends the wait by an exception goes on without a turn.
 
         Args:
-            told: as for `Lane.take`, while waiting for the turn to come back.
+            on_progress: as for `Lane.take`, while waiting for the turn to come back.
         """
         lane = self._leave()
         with self._uncounted(lane):
             yield
         if lane is not None:
-            self._enter(lane, told)
+            self._enter(lane, on_progress)
 
-    def pass_on(self, told: Told = _nothing) -> None:
+    def requeue(self, on_progress: OnProgress = _nothing) -> None:
         """What is left of this run can wait: those who have just come go first.
 
         Args:
-            told: as for `Lane.take`.
+            on_progress: as for `Lane.take`.
         """
         if self.short.waiting and self._leave() is not None:
-            self._enter(self.short, told, AFTER)
+            self._enter(self.short, on_progress, AFTER)
 
     @contextmanager
-    def long_work(self, told: Told = _nothing) -> Iterator[None]:
+    def long_work(self, on_progress: OnProgress = _nothing) -> Iterator[None]:
         """Around work of seconds: it waits for the long lane, and leaves the short one to others.
 
         Args:
-            told: as for `Lane.take`.
+            on_progress: as for `Lane.take`.
         """
         before = self._leave()
         with self._uncounted(before):
-            self._enter(self.long, told)
+            self._enter(self.long, on_progress)
             try:
                 yield
             finally:
                 self._leave()
         if before is not None:
-            self._enter(before, told)
+            self._enter(before, on_progress)
 
     def tell(self, listener: Callable[[bool], object]) -> None:
         """Have it told whether pages are run, now and whenever that changes; it must be quick."""
@@ -210,7 +219,7 @@ class Turns:
             self._listeners.append(listener)
             listener(self._under_way > 0)
 
-    def wait_for_quiet(self, seconds: float) -> None:
+    def wait_until_idle(self, seconds: float) -> None:
         """Return once no page is run, or after so many seconds."""
         with self._changed:
             self._changed.wait_for(lambda: not self._under_way, seconds)
@@ -224,8 +233,8 @@ class Turns:
         """`Lane.figures` by lane."""
         return {"short": self.short.figures(), "long": self.long.figures()}
 
-    def _enter(self, lane: Lane, told: Told, later: float = 0.0) -> None:
-        lane.take(told, later)
+    def _enter(self, lane: Lane, on_progress: OnProgress, later: float = 0.0) -> None:
+        lane.take(on_progress, later)
         self._held.lane = lane
 
     def _leave(self) -> Lane | None:
@@ -259,7 +268,7 @@ class Turns:
 turns = Turns()
 
 
-class GivesWay:
+class CooperativeYield:
     """Called by some work between two of its blocks: returns once no page is run.
 
     It stands still for no longer than it has worked since, so that it comes to its end at half its
@@ -269,7 +278,7 @@ class GivesWay:
         wait: returns once no page is run, or after so many seconds.
     """
 
-    def __init__(self, wait: Callable[[float], object] = turns.wait_for_quiet) -> None:
+    def __init__(self, wait: Callable[[float], object] = turns.wait_until_idle) -> None:
         self._wait, self._owes, self._went_on = wait, LONGEST, time.monotonic()
 
     def __call__(self) -> None:

@@ -1,11 +1,11 @@
-"""What the tests have done in other processes: functions that end well, badly, or not at all."""
+"""What the tests have done in other processes: functions that end well, badly, or not at all.
+
+torch is imported where it is used: a server that only asks for these does without.
+"""
 
 import os
 import signal
 import time
-
-import numpy as np
-import torch
 
 from mha_viz.errors import TextError
 
@@ -37,10 +37,14 @@ def is_killed():
 
 
 def fills_memory():
+    import numpy as np
+
     return np.ones(2**40, dtype=np.uint8)
 
 
 def fills_torchs_memory():
+    import torch
+
     return torch.ones(2**40, dtype=torch.uint8)
 
 
@@ -53,6 +57,8 @@ def fails():
 
 
 def surroundings():
+    import torch
+
     return dict(os.environ), os.nice(0), torch.get_num_threads()
 
 

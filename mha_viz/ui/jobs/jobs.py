@@ -12,18 +12,22 @@ import time
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mha_viz.core.asking import asking
-from mha_viz.core.showing import count
-from mha_viz.errors import JobError
-from mha_viz.ui.lanes.order import Order
-from mha_viz.ui.lanes.process import NoProcessError, Workers
-from mha_viz.ui.lanes.stop import Stopped
-from mha_viz.ui.lanes.ticket import Job, Ticket, Told
-from mha_viz.ui.lanes.turns import turns
-from mha_viz.ui.lanes.work import Waiting, Work
+import psutil
+
+from mha_viz.core.cancellation import cancellation
+from mha_viz.core.reprs import count
+from mha_viz.errors import JobError, SettingsError, StudyError
+from mha_viz.ui.jobs.cancel_token import Cancelled
+from mha_viz.ui.jobs.fair_queue import FairQueue
+from mha_viz.ui.jobs.process import NoProcessError, Workers
+from mha_viz.ui.jobs.ticket import Job, OnProgress, Ticket, Waiting, Work
+from mha_viz.ui.jobs.turns import turns
 from mha_viz.ui.operating.settings import Settings, settings
+
+if TYPE_CHECKING:
+    from mha_viz.ui.jobs.ray_jobs import RayWorkers
 
 FOR_EVER = threading.TIMEOUT_MAX
 TURN = 5.0  # seconds that patient work has for itself before it lets others go first
@@ -42,7 +46,7 @@ class Jobs:
     def __init__(
         self,
         limits: Settings,
-        workers: Workers | None = None,
+        workers: Workers | RayWorkers | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.limits, self._clock = limits, clock
@@ -50,10 +54,10 @@ class Jobs:
         self.most = limits.heavy_running or max(1, (processors or 2) // 2)
         # Of torch, in each process: what processors there are for it.
         self.threads = max(1, (processors or 2) // self.most)
-        self.workers = workers or Workers(self.most, _memory(limits))
+        self.workers = workers or _workers(limits, self.most)
         self._lock = threading.RLock()
         self._jobs: dict[Hashable, Job] = {}  # that can be joined
-        self._order: Order[Job] = Order()
+        self._order: FairQueue[Job] = FairQueue()
         self._running: set[Job] = set()
         self._most_seconds = limits.heavy_seconds or FOR_EVER
         self._usual = USUAL
@@ -72,37 +76,44 @@ class Jobs:
         with self._lock:
             job = self._jobs.get(work.key)
             if job is None:
-                self._unless_full()
-            self._unless_too_many(session)
-            if job is None:
+                self._check_queue_limit()
+                self._check_session_limit(session)
                 job = self._jobs[work.key] = Job(
                     work, threading.Condition(self._lock), clock=self._clock
                 )
-                job.stop.then(partial(self._notify, job))
-            ticket = Ticket(self, job, session)
+                job.stop.add_callback(partial(self._notify, job))
+            ticket = Ticket(job, session, self.place, self.leave)
             job.waits.append(ticket)
             if job.began is None:
                 self._order.add(job, session)
             self._start_next()
             return ticket
 
-    def do(self, work: Work, session: str, told: Told) -> Any:
+    def do(self, work: Work, session: str, on_progress: OnProgress) -> Any:
         """What the work finds: `ask`, and wait as `Ticket.result` does."""
-        return self.ask(work, session).result(told)
+        return self.ask(work, session).result(on_progress)
 
     def leave(self, ticket: Ticket, job: Job) -> None:
         """Somebody waits no more."""
         with self._lock:
             if ticket in job.waits:
                 job.waits.remove(ticket)
-            if job.waits or job.ended or job.stop.given:
+            if job.waits or job.ended or job.stop.is_set:
                 return
             self._forget(job)
             if job.began is None:
                 self._order.remove(job)
                 self._end(job)
                 self._counts["cancelled"] += 1
-        job.stop.give()  # outside the lock: it speaks with a process
+        job.stop.set()  # outside the lock: it speaks with a process
+
+    def leave_all(self, session: str) -> None:
+        """A session has ended: it waits for nothing any more."""
+        with self._lock:
+            every = [*self._running, *self._order]
+            held = [(one, job) for job in every for one in job.waits if one.session == session]
+        for ticket, job in held:
+            self.leave(ticket, job)
 
     def place(self, job: Job) -> Waiting | None:
         """Where a job stands in the queue."""
@@ -126,7 +137,7 @@ class Jobs:
 
     # -- inside, under the lock --------------------------------------------------------------------
 
-    def _unless_full(self) -> None:
+    def _check_queue_limit(self) -> None:
         most, waiting = self.limits.heavy_waiting, len(self._order)
         if most is not None and waiting >= most and len(self._running) >= self.most:
             self._counts["refused"] += 1
@@ -135,7 +146,7 @@ class Jobs:
                 f"again in about {max(1, round(self._all_left() / 60))} min."
             )
 
-    def _unless_too_many(self, session: str) -> None:
+    def _check_session_limit(self, session: str) -> None:
         most = self.limits.heavy_per_session
         every = [*self._running, *self._order]
         own = sum(any(each.session == session for each in job.waits) for job in every)
@@ -199,9 +210,9 @@ class Jobs:
         timer.start()
         try:
             job.result, how = self._computed(job), "done"
-        except Stopped:
+        except Cancelled:
             how = "failed" if job.late else "cancelled"
-            job.error = self._too_long() if job.late else Stopped()
+            job.error = self._too_long() if job.late else Cancelled()
         except BaseException as error:  # said on the page of whoever waits for it
             how, job.error = "failed", error
         timer.cancel()
@@ -216,12 +227,12 @@ class Jobs:
             self._start_next()
 
     def _computed(self, job: Job) -> Any:
-        def told(*values: Any) -> None:
-            job.told = values  # whoever waits looks soon enough
+        def on_progress(*values: Any) -> None:
+            job.progress = values  # whoever waits looks soon enough
 
         if job.work.there is not None and not job.work.short:
             try:
-                return self.workers.run(job.work.there, job.stop, told)
+                return self.workers.run(job.work.there, job.stop, on_progress)
             except NoProcessError:  # here, then: slower for those who click, but done
                 pass
 
@@ -230,34 +241,36 @@ class Jobs:
                 self._let_others_go_first(job)
                 if job.worked + job.lasts > self._most_seconds:
                     self._late(job)
-            job.stop.look()
+            job.stop.raise_if_set()
 
         def tell(*values: Any) -> None:
             look()
-            told(*values)
+            on_progress(*values)
 
-        with asking(look):
+        with cancellation(look):
             return job.work.here(tell)
 
     def _let_others_go_first(self, job: Job) -> None:
         """Patient work stands still while others have a turn; then it has one again."""
         with self._lock:
             heavy = any(not one.work.short for one in self._order)
-            if not heavy or job.lasts < TURN or job.stop.given:
+            if not heavy or job.lasts < TURN or job.stop.is_set:
                 return
             job.worked, job.runs = job.worked + job.lasts, False
             self._running.discard(job)
             self._order.add(job, job.waits[0].session)
             self._start_next()
-            job.changed.wait_for(lambda: job.runs or job.stop.given)
+            job.changed.wait_for(lambda: job.runs or job.stop.is_set)
             if not job.runs:  # stopped: it goes on only to end
                 self._order.remove(job)
                 job.began, job.runs = self._clock(), True
                 self._running.add(job)
 
     def _late(self, job: Job) -> None:
-        job.late = True
-        job.stop.give()
+        with self._lock:
+            job.late = True
+            self._forget(job)  # an equal one begins anew, and does not end with this
+        job.stop.set()
 
     def _too_long(self) -> JobError:
         return JobError(
@@ -270,21 +283,32 @@ def _nothing(tell: Callable[..., None]) -> None:
     """What is left of work that has ended."""
 
 
+def _workers(limits: Settings, most: int) -> Workers | RayWorkers:
+    """Return processes of this machine, or the cluster that the operator names."""
+    if not limits.cluster:
+        return Workers(most, _memory(limits))
+    try:
+        from mha_viz.ui.jobs.ray_jobs import RayWorkers  # Ray comes with the extra `cluster`
+    except (ImportError, StudyError) as error:
+        raise SettingsError(
+            f'cluster = {limits.cluster} needs Ray: pip install "mha-viz[cluster]" here and on '
+            "every machine of the cluster, or leave the setting out."
+        ) from error
+    return RayWorkers(limits.cluster)
+
+
 def _memory(limits: Settings) -> int:
     """Bytes that a job may take: what the operator allows the whole server, or the machine has."""
     if limits.memory_mb is not None:
         return limits.memory_mb * 10**6
-    try:
-        return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):
-        return 2**40
+    return int(psutil.virtual_memory().total)
 
 
 @cache
 def jobs() -> Jobs:
     """The lane of this server."""
     made = Jobs(settings())
-    turns.tell(made.workers.give_way)
+    turns.tell(made.workers.set_paused)
     return made
 
 

@@ -1,4 +1,10 @@
-"""Heavy work in processes, which run out of memory or crash by themselves and alone."""
+"""Heavy work in processes, which run out of memory or crash by themselves and alone.
+
+They are no pool of multiprocessing or pebble. Started by `spawn`, a worker of those runs the
+`__main__` of the server once more, which is Streamlit's page; it inherits the environment with its
+secrets; and it shares a lock with the others, so that one that the system kills while it holds the
+lock stops them all. Nor are processes paused by SIGSTOP: stopped, they would outlive the server.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +20,9 @@ from typing import Any
 from mha_viz import errors
 from mha_viz.checkpoints import child_process
 from mha_viz.errors import JobError, MhaVizError
-from mha_viz.ui.lanes.calls import Call, Checkpoint
-from mha_viz.ui.lanes.sign import Sign
-from mha_viz.ui.lanes.stop import Stop, Stopped
+from mha_viz.ui.jobs.calls import Call, Checkpoint
+from mha_viz.ui.jobs.cancel_token import Cancelled, CancelToken
+from mha_viz.ui.jobs.shared_flag import SharedFlag
 
 GRACE = 1.0  # seconds in which a process may end what it computes; then it is ended itself
 IDLE = 90.0  # seconds after which a process is let go: it holds 220 MB, with transformers 400
@@ -36,24 +42,40 @@ class RemoteFault(Exception):
     """What was not meant to happen happened in another process; the text is its traceback."""
 
 
+def failure(kind: str, value: Any) -> BaseException:
+    """Return the error of a call that another process or machine did not bring to its end.
+
+    Args:
+        kind: as of `worker.outcome`.
+        value: what came with it.
+    """
+    if kind == "stopped":
+        return Cancelled()
+    if kind == "error":
+        name, message = value
+        error: MhaVizError = getattr(errors, name, MhaVizError)(message)
+        return error
+    return JobError(NO_MEMORY) if kind == "memory" else RemoteFault(value)
+
+
 class Worker:
     """One process, which runs one call at a time.
 
     Args:
         n_bytes: of memory that it may take beyond the libraries.
-        sign: raised while it is to give way; None where it cannot see it.
+        flag: raised while it is to give way; None where it cannot see it.
 
     Raises:
         NoProcessError: there is none to be had.
     """
 
-    def __init__(self, n_bytes: int, sign: Sign | None = None) -> None:
-        given = [str(n_bytes), *([] if sign is None else [str(sign.number)])]
-        seen = () if sign is None else (sign.number,)
+    def __init__(self, n_bytes: int, flag: SharedFlag | None = None) -> None:
+        given = [str(n_bytes), *([] if flag is None else [str(flag.number)])]
+        seen = () if flag is None else (flag.number,)
         caches = {name: os.environ[name] for name in _CACHES if name in os.environ}
         try:
-            self._process = child_process.started(
-                "mha_viz.ui.lanes.worker", *given, files=seen, **caches
+            self._process = child_process.start(
+                "mha_viz.ui.jobs.worker", *given, files=seen, **caches
             )
         except OSError as error:
             raise NoProcessError(str(error)) from error
@@ -66,30 +88,30 @@ class Worker:
         """Its number in the system."""
         return self._process.pid
 
-    def run(self, call: Call, stop: Stop, told: Callable[..., object]) -> Any:
+    def run(self, call: Call, stop: CancelToken, on_progress: Callable[..., object]) -> Any:
         """What the call returns.
 
         Args:
             call: to be run there.
             stop: whether somebody still waits for it.
-            told: called with how far it is, as the function tells it.
+            on_progress: called with how far it is, as the function tells it.
 
         Raises:
-            Stopped: it was ended by `stop`.
+            Cancelled: it was ended by `stop`.
             MhaVizError: the function's own error; JobError where it took too much memory or
                 its process ended.
             RemoteFault: any other error of the function.
         """
         self._number, self._runs = self._number + 1, True
         self.models = frozenset(call.models)
-        stop.then(partial(self._end, self._number))
+        stop.add_callback(partial(self._end, self._number))
         order = pickle.dumps(call)
         try:
             with suppress(OSError, ValueError):  # it has ended, as will be heard
                 self._say(self._number, order)
             kind, value = self._heard()
-            while kind == "told":
-                told(*value)
+            while kind == "progress":
+                on_progress(*value)
                 kind, value = self._heard()
         finally:
             self._runs = False
@@ -99,17 +121,11 @@ class Worker:
             return value
         raise self._error(kind, value, stop)
 
-    def _error(self, kind: str, value: Any, stop: Stop) -> BaseException:
-        if kind == "stopped" or stop.given:
-            return Stopped()
-        if kind == "error":
-            name, words = value
-            error: MhaVizError = getattr(errors, name, MhaVizError)(words)
-            return error
-        if kind == "memory":
-            return JobError(NO_MEMORY)
-        if kind == "fault":
-            return RemoteFault(value)
+    def _error(self, kind: str, value: Any, stop: CancelToken) -> BaseException:
+        if stop.is_set:
+            return Cancelled()
+        if kind != "ended":
+            return failure(kind, value)
         return JobError(
             f"The process that computed this has ended (exit status {self._process.returncode}), "
             "perhaps for want of memory. All else goes on: try again, with fewer or shorter texts."
@@ -117,9 +133,14 @@ class Worker:
 
     def _say(self, number: int, order: bytes | None) -> None:
         assert self._process.stdin is not None
-        with self._saying:
+        # Whoever ends a call does not wait for an order that the process may never read.
+        if not self._saying.acquire(blocking=order is not None):
+            return
+        try:
             self._process.stdin.write(pickle.dumps((number, order)))
             self._process.stdin.flush()
+        finally:
+            self._saying.release()
 
     def _heard(self) -> tuple[str, Any]:
         assert self._process.stdout is not None
@@ -134,8 +155,6 @@ class Worker:
         """Ask it to end a call, and soon end the process itself if it does not."""
         if not self._runs or number != self._number:
             return
-        with suppress(OSError, ValueError):
-            self._say(number, None)
 
         def unless_ended() -> None:
             if self._runs and number == self._number:
@@ -144,6 +163,8 @@ class Worker:
         later = threading.Timer(GRACE, unless_ended)
         later.daemon = True
         later.start()
+        with suppress(OSError, ValueError):
+            self._say(number, None)
 
     @property
     def alive(self) -> bool:
@@ -152,7 +173,7 @@ class Worker:
 
     def put_away(self) -> None:
         """End it, and wait until nothing of it is left."""
-        child_process.put_away(self._process)
+        child_process.terminate(self._process)
 
     def kill(self) -> None:
         """End it, and do not wait for that."""
@@ -172,14 +193,14 @@ class Workers:
         self._changed = threading.Condition()
         self._all: set[Worker] = set()
         self._idle: list[Worker] = []
-        self._sign = Sign.made()
+        self._flag = SharedFlag.create()
         atexit.register(self._kill)
 
-    def run(self, call: Call, stop: Stop, told: Callable[..., object]) -> Any:
+    def run(self, call: Call, stop: CancelToken, on_progress: Callable[..., object]) -> Any:
         """As `Worker.run`, in the process that knows the call's models, or any, or a new one."""
         worker = self._taken(call)
         try:
-            return worker.run(call, stop, told)
+            return worker.run(call, stop, on_progress)
         finally:
             self._back(worker)
 
@@ -191,13 +212,13 @@ class Workers:
         threading.Thread(target=self._prepare, args=(call.imports(),), daemon=True).start()
 
     def _prepare(self, call: Call) -> None:
-        with suppress(MhaVizError, NoProcessError, Stopped):  # the work itself will say why
-            self.run(call, Stop(), lambda *_: None)
+        with suppress(MhaVizError, NoProcessError, Cancelled):  # the work itself will say why
+            self.run(call, CancelToken(), lambda *_: None)
 
-    def give_way(self, now: bool) -> None:
+    def set_paused(self, paused: bool) -> None:
         """Have all of them stand still, between two blocks and for a while, or go on."""
-        if self._sign is not None:
-            self._sign.show(now)
+        if self._flag is not None:
+            self._flag.set(paused)
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -233,21 +254,23 @@ class Workers:
                 if worker.alive:
                     return worker
                 self._all.discard(worker)
-            worker = Worker(self.n_bytes, self._sign)
+            worker = Worker(self.n_bytes, self._flag)
             self._all.add(worker)
             return worker
 
-    def _back(self, worker: Worker) -> None:
+    def _back(self, worker: Worker | None) -> None:
         with self._changed:
             if worker in self._all and worker.alive:
                 self._idle.append(worker)
                 worker.letting_go = threading.Timer(IDLE, self._let_go, (worker,))
                 worker.letting_go.daemon = True
                 worker.letting_go.start()
+                worker = None
             else:
                 self._all.discard(worker)
-                worker.put_away()
             self._changed.notify()
+        if worker is not None:
+            worker.put_away()
 
     def _let_go(self, worker: Worker) -> None:
         with self._changed:

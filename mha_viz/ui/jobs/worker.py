@@ -1,4 +1,4 @@
-"""Runs heavy work one call after the other: `python -m mha_viz.ui.lanes.worker BYTES [SIGN]`.
+"""Runs heavy work one call after the other: `python -m mha_viz.ui.jobs.worker BYTES [SIGN]`.
 
 Calls come in on the standard input and answers go out on the standard output, pickled: both ends
 are of this program, and nothing that a stranger wrote is read in that way. It ends with its input,
@@ -22,15 +22,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import psutil
 import torch
 
-from mha_viz.core.asking import asking
+from mha_viz.core.cancellation import cancellation
 from mha_viz.errors import MhaVizError
-from mha_viz.ui.lanes.calls import Call, Checkpoint
-from mha_viz.ui.lanes.sign import Sign
-from mha_viz.ui.lanes.stop import Stopped
-from mha_viz.ui.lanes.turns import GivesWay
-from mha_viz.ui.operating import give_back
+from mha_viz.ui.jobs.calls import Call, Checkpoint
+from mha_viz.ui.jobs.cancel_token import Cancelled
+from mha_viz.ui.jobs.shared_flag import SharedFlag
+from mha_viz.ui.jobs.turns import CooperativeYield
+from mha_viz.ui.operating import malloc_trim
 
 LOOK = 0.005  # seconds between two looks at whether pages are still run
 EVERY = 0.1  # seconds between two words of how far it is: a page draws no more often
@@ -40,28 +41,28 @@ NICE = 10  # clicks, which the server's own process answers, win the processors
 _orders: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
 _stopped = 0  # the number of the latest call that is to end
 _models: OrderedDict[Checkpoint, Any] = OrderedDict()
-_sign: Sign | None = None  # raised while pages are run
+_flag: SharedFlag | None = None  # raised while pages are run
 
 
 def main() -> None:
     """Answer every call until the input ends."""
-    global _sign
+    global _flag
     answers = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (1, 2):  # what libraries say is no answer
         os.dup2(nothing, stream)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _give_way()
+    _lower_priority()
     _limit(int(sys.argv[1]))
-    _sign = Sign.given(int(sys.argv[2])) if len(sys.argv) > 2 else None
+    _flag = SharedFlag.attach(int(sys.argv[2])) if len(sys.argv) > 2 else None
     threading.Thread(target=_listen, daemon=True).start()
     while True:
         number, order = _orders.get()
-        answer = _answer(number, order, partial(_say, answers, "told"))
+        answer = _answer(number, order, partial(_say, answers, "progress"))
         _say(answers, *answer)
         del answer
         if _orders.empty():
-            give_back.now()  # ten MB and more of each call, which no other uses
+            malloc_trim.now()  # ten MB and more of each call, which no other uses
 
 
 def _say(answers: BinaryIO, kind: str, value: Any = None) -> None:
@@ -82,7 +83,7 @@ def _listen() -> None:
     os._exit(0)  # nobody is there any more: not even what is being computed is wanted
 
 
-def _give_way() -> None:
+def _lower_priority() -> None:
     """Take what processors others leave; where memory runs out, the system ends this one first."""
     with suppress(AttributeError, OSError):  # Windows knows neither
         os.nice(NICE)
@@ -96,32 +97,27 @@ def _limit(n_bytes: int) -> None:
         import resource
     except ImportError:  # Windows
         return
-    mapped = 0
-    with suppress(OSError, ValueError):
-        mapped = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    limits = {
-        resource.RLIMIT_AS: mapped + n_bytes,
-        resource.RLIMIT_CORE: 0,
-    }
+    mapped = psutil.Process().memory_info().vms
+    limits = {resource.RLIMIT_AS: mapped + n_bytes, resource.RLIMIT_CORE: 0}
     for what, most in limits.items():
         with suppress(ValueError, OSError):  # macOS has no limit of memory that holds
             resource.setrlimit(what, (most, most))
 
 
 def _answer(number: int, order: bytes, say: Callable[[Any], None]) -> tuple[str, Any]:
-    """What came of a call: a kind and a value."""
+    """Run a call that yields to pages; arguments and result as of `outcome`."""
 
     def wait(seconds: float) -> None:
         end = time.monotonic() + seconds
-        while _sign is not None and _sign.raised and _stopped < number and time.monotonic() < end:
+        while _flag is not None and _flag.is_set and _stopped < number and time.monotonic() < end:
             time.sleep(LOOK)
 
-    gives_way = GivesWay(wait)
+    cooperative_yield = CooperativeYield(wait)
 
     def look() -> None:
-        gives_way()
+        cooperative_yield()
         if _stopped >= number:
-            raise Stopped
+            raise Cancelled
 
     said = 0.0
 
@@ -132,13 +128,26 @@ def _answer(number: int, order: bytes, say: Callable[[Any], None]) -> tuple[str,
             say(values)
             said = time.monotonic()
 
+    return outcome(order, look, tell)
+
+
+def outcome(
+    order: bytes, check: Callable[[], None], on_progress: Callable[..., None]
+) -> tuple[str, Any]:
+    """Run a pickled call; return how it ended, and its result or error.
+
+    Args:
+        order: the call.
+        check: called between two blocks; raises `Cancelled` to end the call.
+        on_progress: called with the progress of the function.
+    """
     try:
-        with asking(look):
+        with cancellation(check):
             call: Call = pickle.loads(order)
             torch.set_num_threads(call.threads)
-            told = {call.tells: tell} if call.tells else {}
-            return "done", call.with_models(_model)(**told)
-    except Stopped:
+            progress = {call.progress_argument: on_progress} if call.progress_argument else {}
+            return "done", call.with_models(model_of)(**progress)
+    except Cancelled:
         return "stopped", None
     except MhaVizError as error:
         return "error", (type(error).__name__, str(error))
@@ -148,7 +157,7 @@ def _answer(number: int, order: bytes, say: Callable[[Any], None]) -> tuple[str,
         return "fault", traceback.format_exc()
 
 
-def _model(checkpoint: Checkpoint) -> Any:
+def model_of(checkpoint: Checkpoint) -> Any:
     """A model by its name: checked as everywhere, and kept for the next call."""
     if checkpoint not in _models:
         while len(_models) >= KEPT or any(one[:3] != checkpoint[:3] for one in _models):
@@ -163,7 +172,7 @@ def _loaded(checkpoint: Checkpoint) -> Any:
     if checkpoint.random:
         from mha_viz.checkpoints.untrained_copy import untrained_copy
 
-        model = untrained_copy(_model(checkpoint._replace(random=False)))
+        model = untrained_copy(model_of(checkpoint._replace(random=False)))
     else:
         model = load(checkpoint.name, device=checkpoint.device, dtype=checkpoint.dtype)
     model.cut_texts(checkpoint.max_record, checkpoint.max_tokens)

@@ -7,8 +7,9 @@ from contextlib import suppress
 
 import pytest
 
-from mha_viz.ui.lanes import turns as module
-from mha_viz.ui.lanes.turns import Lane, Turns
+from mha_viz.ui.jobs import turns as module
+from mha_viz.ui.jobs.turns import Lane, Turns
+from tests.waiting import wait_for
 
 FOREVER = 300.0
 
@@ -84,6 +85,27 @@ def test_so_many_run_at_a_time_and_the_others_in_the_order_they_came(runs):
     assert (runs.turns.short.running, runs.turns.under_way) == (0, 0)
 
 
+def test_take_of_many_from_one_address_lets_others_go_first(monkeypatch):
+    monkeypatch.setattr(module, "SHARE", FOREVER)
+    lane, order = module.Lane(1), []
+    lane.take()
+
+    def wait(name, who):
+        lane.take(who=who)
+        order.append(name)
+        lane.end()
+
+    threads = []
+    for name, who in [("a1", "a"), ("a2", "a"), ("a3", "a"), ("b1", "b"), ("x", None), ("y", None)]:
+        threads.append(threading.Thread(target=wait, args=(name, who)))
+        threads[-1].start()
+        wait_for(lambda: lane.waiting == len(threads), f"{name} to wait")
+    lane.end()
+    for thread in threads:
+        thread.join(FOREVER)
+    assert order == ["a1", "b1", "x", "y", "a2", "a3"]
+
+
 def test_what_can_wait_lets_those_go_first_who_came_later_and_gets_its_turn_again(monkeypatch):
     monkeypatch.setattr(module, "AFTER", FOREVER)
     runs = Runs(Turns(1))
@@ -91,7 +113,7 @@ def test_what_can_wait_lets_those_go_first_who_came_later_and_gets_its_turn_agai
 
     def show_then_the_rest() -> None:
         assert shown.wait(FOREVER)
-        runs.turns.pass_on()
+        runs.turns.requeue()
         runs.note("the rest of a")
 
     runs.start("a", show_then_the_rest)
@@ -108,7 +130,7 @@ def test_what_can_wait_lets_those_go_first_who_came_later_and_gets_its_turn_agai
 
 def test_nobody_passes_a_turn_on_where_nobody_waits(runs):
     with runs.turns.run():
-        runs.turns.pass_on()
+        runs.turns.requeue()
         assert runs.turns.short.running == 1 and runs.turns.figures()["short"]["turns"] == 1
 
 
@@ -148,10 +170,10 @@ def test_a_turn_that_is_granted_to_somebody_who_leaves_goes_to_the_next():
 def test_a_run_that_waits_for_other_work_leaves_its_turn_and_counts_as_none(runs):
     with runs.turns.run(), runs.turns.run():
         assert (runs.turns.short.running, runs.turns.under_way) == (1, 1)
-        with runs.turns.standing_by():
+        with runs.turns.release_slot():
             assert (runs.turns.short.running, runs.turns.under_way) == (0, 0)
         assert (runs.turns.short.running, runs.turns.under_way) == (1, 1)
-        with pytest.raises(Left), runs.turns.standing_by():
+        with pytest.raises(Left), runs.turns.release_slot():
             raise Left
         assert (runs.turns.short.running, runs.turns.under_way) == (0, 1)
     assert (runs.turns.short.running, runs.turns.under_way) == (0, 0)
@@ -189,17 +211,17 @@ def test_long_work_inside_of_long_work_is_a_part_of_it():
 
 def test_a_part_of_a_page_outside_of_any_run_takes_no_turn_of_others():
     turns = Turns(1)
-    with turns.standing_by(), turns.long_work():
+    with turns.release_slot(), turns.long_work():
         assert (turns.short.running, turns.under_way) == (0, 0)
-    turns.pass_on()
+    turns.requeue()
     assert turns.figures()["long"]["turns"] == 1
 
 
 def test_quiet_is_when_no_page_is_run():
     turns = Turns(2)
-    turns.wait_for_quiet(FOREVER)
+    turns.wait_until_idle(FOREVER)
     with turns.run():
-        turns.wait_for_quiet(0.01)  # gives up
+        turns.wait_until_idle(0.01)  # gives up
         assert turns.under_way == 1
 
 
@@ -213,7 +235,7 @@ def test_it_is_told_when_pages_begin_to_run_and_when_none_does():
                 heard.append("two")
 
         other.submit(runs_too).result(FOREVER)
-        with turns.standing_by():
+        with turns.release_slot():
             heard.append("waits")
     assert heard == [False, True, "two", False, "waits", True, False]
     turns.tell(heard.append)

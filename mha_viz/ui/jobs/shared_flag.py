@@ -8,7 +8,7 @@ import tempfile
 from typing import IO
 
 
-class Sign:
+class SharedFlag:
     """Raised by the server and seen by its processes, without a message that has to be read.
 
     Args:
@@ -19,21 +19,27 @@ class Sign:
         self._file, self._byte = file, mmap.mmap(file.fileno(), 1)
 
     @classmethod
-    def made(cls) -> Sign | None:
+    def create(cls) -> SharedFlag | None:
         """A new one that is not raised; None where processes cannot see the same memory."""
         if os.name != "posix":
             return None
         try:
-            file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as it is looked at
-            file.truncate(1)
+            file: IO[bytes]  # open as long as it is looked at
+            if hasattr(os, "memfd_create"):
+                file = os.fdopen(os.memfd_create("mha_viz"), "r+b", buffering=0)
+            else:
+                file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+            # Written and not truncated to: a hole gets its room when the memory is first written
+            # to, and where there is none the system ends the process.
+            file.write(b"\0")
             return cls(file)
         except OSError:  # no folder, or no room
             return None
 
     @classmethod
-    def given(cls, number: int) -> Sign:
+    def attach(cls, number: int) -> SharedFlag:
         """The one that a process was started with, by the number of its file."""
-        return cls(os.fdopen(number, "r+b"))
+        return cls(os.fdopen(number, "r+b", buffering=0))
 
     @property
     def number(self) -> int:
@@ -41,10 +47,10 @@ class Sign:
         return self._file.fileno()
 
     @property
-    def raised(self) -> bool:
+    def is_set(self) -> bool:
         """Whether it is."""
         return self._byte[0] == 1
 
-    def show(self, raised: bool) -> None:
+    def set(self, value: bool) -> None:
         """Raise it, or take it down."""
-        self._byte[0] = int(raised)
+        self._byte[0] = int(value)

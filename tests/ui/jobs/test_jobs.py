@@ -10,10 +10,10 @@ import pytest
 
 from mha_viz.checkpoints import child_process
 from mha_viz.errors import JobError, TextError
-from mha_viz.ui.lanes import jobs as lane
-from mha_viz.ui.lanes.calls import Call, imported
-from mha_viz.ui.lanes.jobs import Jobs
-from mha_viz.ui.lanes.work import SHORT, Waiting, Work
+from mha_viz.ui.jobs import jobs as lane
+from mha_viz.ui.jobs.calls import Call, imported
+from mha_viz.ui.jobs.jobs import Jobs
+from mha_viz.ui.jobs.ticket import SHORT, Waiting, Work
 from mha_viz.ui.operating.settings import Settings
 from tests.waiting import wait_for
 
@@ -126,13 +126,28 @@ def test_a_job_ends_when_the_last_who_waits_is_overtaken_and_no_sooner():
         pass
     first.set()
     threads[0].join(LONG)
-    assert not any(job.stop.given for job in jobs._running)  # it would end a moment later
+    assert not any(job.stop.is_set for job in jobs._running)  # it would end a moment later
     assert not gate.ended.is_set() and jobs.figures()["running"] == 1
     second.set()
     threads[1].join(LONG)
     assert gate.ended.wait(LONG)
     after = jobs.do(Work("after", lambda tell: "goes on"), "a", quiet)
     assert after == "goes on" and jobs.figures()["cancelled"] == 1
+
+
+def test_leave_all_ends_what_a_session_alone_waits_for():
+    jobs, shared, own, queued = one_at_a_time(), Gate("shared"), Gate("own"), Gate("queued")
+    kept = [jobs.ask(shared.work, session) for session in "ab"]
+    assert shared.begun.wait(LONG)
+    left = [jobs.ask(work, "a") for work in (own.work, queued.work)]
+    jobs.leave_all("a")
+    assert all(ticket.ended for ticket in left) and jobs.figures()["waiting"] == 0
+    shared.opened.set()
+    assert kept[1].result(quiet) is shared  # b waits for it still
+    jobs.ask(own.work, "a")
+    assert own.begun.wait(LONG)
+    jobs.leave_all("a")
+    assert own.ended.wait(LONG) and queued.calls == 0
 
 
 def test_one_that_waits_and_is_given_up_never_begins():
@@ -260,6 +275,30 @@ def test_a_job_that_takes_too_long_is_ended_with_a_sentence():
     assert gate.ended.is_set() and jobs.figures()["failed"] == 1
 
 
+def test_equal_work_does_not_join_a_job_that_is_being_ended_for_its_time():
+    jobs, dying, over = one_at_a_time(heavy_seconds=0.05), threading.Event(), threading.Event()
+    calls = []
+
+    def ends_slowly(tell):
+        calls.append(None)
+        if len(calls) > 1:
+            return "anew"
+        try:
+            while True:
+                tell()
+        finally:
+            dying.set()
+            assert over.wait(LONG)
+
+    late = jobs.ask(Work("slow", ends_slowly), "a")
+    assert dying.wait(LONG)
+    again = jobs.ask(Work("slow", ends_slowly), "b")
+    over.set()
+    assert again.result(quiet) == "anew"
+    with pytest.raises(JobError, match="more than"):
+        late.result(quiet)
+
+
 def test_an_error_of_the_work_is_that_of_all_who_wait():
     jobs, gate = one_at_a_time(), Gate()
 
@@ -291,7 +330,7 @@ def test_where_no_process_can_be_started_the_work_is_done_here(monkeypatch):
     def fails(*args, **options):
         raise OSError("no more processes")
 
-    monkeypatch.setattr(child_process, "started", fails)
+    monkeypatch.setattr(child_process, "start", fails)
     call = Call(partial(imported, "json"))
     assert one_at_a_time().do(Work("a", lambda tell: "here", call), "a", quiet) == "here"
 

@@ -1,10 +1,13 @@
 """Heavy work in other processes: the same results, and whatever goes wrong stays there."""
 
 import ctypes
+import errno
+import io
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from functools import partial
 
@@ -12,16 +15,17 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.loading import load
-from mha_viz.core.asking import asking
+from mha_viz.core.cancellation import cancellation
 from mha_viz.errors import JobError, TextError
 from mha_viz.interventions.importance import head_importance
-from mha_viz.labs.own_reflection_learning import learn_left
-from mha_viz.ui.lanes import calls, process
-from mha_viz.ui.lanes.calls import Call, Checkpoint
-from mha_viz.ui.lanes.process import RemoteFault, Workers
-from mha_viz.ui.lanes.stop import Stop, Stopped
+from mha_viz.learn.labs.own_reflection.learning import learn_left
+from mha_viz.ui.jobs import calls, process
+from mha_viz.ui.jobs.calls import Call, Checkpoint
+from mha_viz.ui.jobs.cancel_token import Cancelled, CancelToken
+from mha_viz.ui.jobs.process import RemoteFault, Workers
+from mha_viz.ui.jobs.shared_flag import SharedFlag
 from tests.making.comparing import close
-from tests.ui.lanes import calls_for_tests as ours
+from tests.ui.jobs import calls_for_tests as ours
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -43,12 +47,12 @@ def functions_of_tests(monkeypatch):
     monkeypatch.setattr(calls, "OURS", (*calls.OURS, "tests."))
 
 
-def call(function, *args, tells=None, **options):
-    return Call(partial(function, *args), tells, **options)
+def call(function, *args, progress_argument=None, **options):
+    return Call(partial(function, *args), progress_argument, **options)
 
 
 def run(workers, *given, **options):
-    return workers.run(call(*given, **options), Stop(), lambda *news: None)
+    return workers.run(call(*given, **options), CancelToken(), lambda *news: None)
 
 
 def gone(pid):
@@ -65,14 +69,14 @@ def gone(pid):
 
 
 def test_results_are_those_of_a_direct_call_value_by_value(workers):
-    trained = run(workers, learn_left, 8, 40, 0, True, tells="on_step")
+    trained = run(workers, learn_left, 8, 40, 0, True, progress_argument="on_step")
     direct = learn_left(8, 40, 0, True)
     close(trained.losses, direct.losses)
     named = Checkpoint("tiny-gpt2", "cpu", "float32", GIB)
     heard = []
     measured = workers.run(
-        call(head_importance, named, TEXTS, tells="on_progress"),
-        Stop(),
+        call(head_importance, named, TEXTS, progress_argument="on_progress"),
+        CancelToken(),
         lambda *news: heard.append(news),
     )
     expected = head_importance(mv.load("tiny-gpt2"), TEXTS)
@@ -111,11 +115,14 @@ def test_it_knows_no_secrets_and_gives_way(workers, monkeypatch):
 
 @pytest.mark.parametrize("how", [ours.aborts, ours.is_killed])
 def test_a_crash_takes_down_its_process_alone(workers, how):
-    before = run(workers, ours.counts, 3, tells="on_progress")
+    before = run(workers, ours.counts, 3, progress_argument="on_progress")
     with pytest.raises(JobError, match=r"has ended \(exit status -\d+\).*try again"):
         run(workers, how)
     assert gone(before)
-    assert run(workers, ours.counts, 3, tells="on_progress") not in (before, os.getpid())
+    assert run(workers, ours.counts, 3, progress_argument="on_progress") not in (
+        before,
+        os.getpid(),
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems hold no process to its memory")
@@ -123,20 +130,20 @@ def test_a_crash_takes_down_its_process_alone(workers, how):
 def test_who_takes_too_much_memory_is_told_so(workers, how):
     with pytest.raises(JobError, match=r"needs more memory .* smaller model"):
         run(workers, how)
-    assert run(workers, ours.counts, 1, tells="on_progress")
+    assert run(workers, ours.counts, 1, progress_argument="on_progress")
 
 
 def stopped(workers, function):
     """The process of a call that is stopped once it has told something."""
-    stop, pids = Stop(), []
+    stop, pids = CancelToken(), []
 
     def told(pid):
         if not pids:
             pids.append(pid)
-            threading.Thread(target=stop.give).start()
+            threading.Thread(target=stop.set).start()
 
-    with pytest.raises(Stopped):
-        workers.run(call(function, tells="on_progress"), stop, told)
+    with pytest.raises(Cancelled):
+        workers.run(call(function, progress_argument="on_progress"), stop, told)
     return pids[0]
 
 
@@ -152,62 +159,115 @@ def test_a_process_keeps_no_memory_that_its_call_has_freed(workers):
 
 @pytest.mark.skipif(os.name != "posix", reason="processes see no common memory")
 def test_a_process_stands_still_while_pages_are_run_and_then_goes_on(workers):
-    pid = run(workers, ours.counts, 1, tells="on_progress")
-    workers.give_way(True)
+    pid = run(workers, ours.counts, 1, progress_argument="on_progress")
+    workers.set_paused(True)
     found = []
     thread = threading.Thread(
-        target=lambda: found.append(run(workers, ours.counts, 7, tells="on_progress"))
+        target=lambda: found.append(run(workers, ours.counts, 7, progress_argument="on_progress"))
     )
     thread.start()
     thread.join(0.5)
     assert not found
-    workers.give_way(False)
+    workers.set_paused(False)
     thread.join(LONG)
     assert found == [pid]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="processes see no common memory")
 def test_what_stands_still_can_be_stopped(workers):
-    workers.give_way(True)
+    workers.set_paused(True)
     try:
-        stop = Stop()
-        threading.Timer(0.3, stop.give).start()
-        with pytest.raises(Stopped):
-            workers.run(call(ours.goes_on, tells="on_progress"), stop, lambda *news: None)
+        stop = CancelToken()
+        threading.Timer(0.3, stop.set).start()
+        with pytest.raises(Cancelled):
+            workers.run(
+                call(ours.goes_on, progress_argument="on_progress"), stop, lambda *news: None
+            )
     finally:
-        workers.give_way(False)
+        workers.set_paused(False)
 
 
 def test_what_is_stopped_ends_at_its_next_word_and_the_process_stays(workers):
     pid = stopped(workers, ours.goes_on)
-    assert run(workers, ours.counts, 1, tells="on_progress") == pid
+    assert run(workers, ours.counts, 1, progress_argument="on_progress") == pid
 
 
 def test_what_does_not_listen_is_ended_with_its_process(workers):
     pid = stopped(workers, ours.hears_nothing)
     assert gone(pid)
-    assert run(workers, ours.counts, 1, tells="on_progress") != pid
+    assert run(workers, ours.counts, 1, progress_argument="on_progress") != pid
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX alone stops processes")
+def test_run_stopped_while_a_process_reads_no_order_ends():
+    """The order is larger than a pipe holds, so that writing it waits for the process."""
+    own, stop = Workers(1, GIB), CancelToken()
+    pid = run(own, ours.counts, 1, progress_argument="on_progress")
+    os.kill(pid, signal.SIGSTOP)
+    ended = threading.Event()
+
+    def asks():
+        with pytest.raises(Cancelled):
+            own.run(call(ours.counts, 1, "x" * 2**20), stop, lambda *news: None)
+        ended.set()
+
+    threading.Thread(target=asks, daemon=True).start()
+    (worker,) = own._all
+    wait_for(worker._saying.locked, "the order to be written", LONG)
+    stop.set()
+    assert ended.wait(LONG)
+    assert gone(pid)
+    own.put_away()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes see one memory on POSIX alone")
+@pytest.mark.parametrize("has_memfd", [True, False])
+def test_sign_has_its_memory_before_it_is_shown(monkeypatch, has_memfd):
+    """A hole in a file gets its room at the first write: on a full disk that ends the process."""
+    if not has_memfd:  # as on macOS: a file of a folder has to do
+        monkeypatch.delattr(os, "memfd_create", raising=False)
+    flag = SharedFlag.create()
+    other = SharedFlag.attach(os.dup(flag.number))
+    os.fsync(flag.number)
+    assert os.fstat(flag.number).st_blocks > 0 and not other.is_set
+    flag.set(True)
+    assert other.is_set
+    flag.set(False)
+    assert not other.is_set
+
+
+def test_where_no_room_is_left_there_is_no_sign(monkeypatch):
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+
+    class Full(io.BytesIO):
+        def write(self, content):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **options: Full())
+    assert SharedFlag.create() is None
 
 
 def test_who_is_stopped_before_it_begins_does_nothing(workers):
-    stop = Stop()
-    stop.give()
-    with pytest.raises(Stopped):
-        workers.run(call(ours.hears_nothing, tells="on_progress"), stop, lambda *news: None)
+    stop = CancelToken()
+    stop.set()
+    with pytest.raises(Cancelled):
+        workers.run(
+            call(ours.hears_nothing, progress_argument="on_progress"), stop, lambda *news: None
+        )
 
 
 def test_a_model_is_not_taken_for_another_kind_because_its_loading_was_stopped():
     """It is tried out while it is loaded; a process keeps it for the calls that follow."""
-    stop = Stop()
-    stop.give()
-    with asking(stop.look), pytest.raises(Stopped):
+    stop = CancelToken()
+    stop.set()
+    with cancellation(stop.raise_if_set), pytest.raises(Cancelled):
         load("tiny-gpt2")  # and not a model that another test has loaded
 
 
 def test_an_idle_process_is_let_go(monkeypatch):
     monkeypatch.setattr(process, "IDLE", 0.0)
     own = Workers(1, GIB)
-    assert gone(run(own, ours.counts, 1, tells="on_progress"))
+    assert gone(run(own, ours.counts, 1, progress_argument="on_progress"))
     own.put_away()
 
 
@@ -237,24 +297,26 @@ def test_who_waits_for_a_process_that_is_put_away_hears_that_it_has_ended(closed
         worker.put_away()
 
     with pytest.raises(JobError, match="has ended"):
-        worker.run(call(ours.goes_on, tells="on_progress"), Stop(), close)
+        worker.run(call(ours.goes_on, progress_argument="on_progress"), CancelToken(), close)
     with pytest.raises(JobError, match="has ended"):
-        worker.run(call(ours.goes_on, tells="on_progress"), Stop(), lambda *news: None)
+        worker.run(
+            call(ours.goes_on, progress_argument="on_progress"), CancelToken(), lambda *news: None
+        )
 
 
 _SERVER = """
 import os, signal, threading
 from functools import partial
-from mha_viz.ui.lanes import calls
-from mha_viz.ui.lanes.process import Workers
-from mha_viz.ui.lanes.stop import Stop
-from tests.ui.lanes import calls_for_tests as ours
+from mha_viz.ui.jobs import calls
+from mha_viz.ui.jobs.process import Workers
+from mha_viz.ui.jobs.cancel_token import CancelToken
+from tests.ui.jobs import calls_for_tests as ours
 
 calls.OURS += ("tests.",)
 def told(pid):
     print(pid, flush=True)
     {ends}
-Workers(1, 2**30).run(calls.Call(partial(ours.goes_on), "on_progress"), Stop(), told)
+Workers(1, 2**30).run(calls.Call(partial(ours.goes_on), "on_progress"), CancelToken(), told)
 """
 
 

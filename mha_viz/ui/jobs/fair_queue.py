@@ -8,14 +8,14 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Order(Generic[T]):
+class FairQueue(Generic[T]):
     """Things that wait, in the order of their turns.
 
     Every request of a session goes one round later than its last one. So the first of each session
     come before the second of any, in the order of arrival, and nobody waits for ever: who comes
     later begins no earlier than in the round that has its turn.
 
-    >>> order = Order()
+    >>> order = FairQueue()
     >>> for request, session in ("a1", "a"), ("a2", "a"), ("a3", "a"), ("b1", "b"), ("c1", "c"):
     ...     order.add(request, session)
     >>> list(order)

@@ -1,0 +1,183 @@
+"""Heavy work as a page asks for it, a job of the lane, and the ticket of one who waits for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from mha_viz.ui.jobs.calls import Call
+from mha_viz.ui.jobs.cancel_token import Cancelled, CancelToken
+
+# A process that has to be started and to import torch and transformers needs five or six seconds,
+# with torch alone one and a half. What takes less runs in a thread of the server, in one thread of
+# torch, and in a place of its own beside the heavy jobs: so all of the shipped models, whose users
+# would notice nothing but the wait.
+SHORT = 3.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """Some heavy work, and both ways to do it.
+
+    Args:
+        key: equal of requests that have the same result: they are computed once.
+        here: does it in a thread of this process; called with what it tells how far it is.
+        there: does it in another process; None where it must be done here.
+        seconds: how long it will take, about; None where nobody knows.
+        patient: nobody waits at a page for it to go on: it lets others go first. Done here only.
+    """
+
+    key: Hashable
+    here: Callable[[Callable[..., None]], Any]
+    there: Call | None = None
+    seconds: float | None = None
+    patient: bool = False
+
+    @property
+    def short(self) -> bool:
+        """Whether no process would be worth its start."""
+        return self.seconds is not None and self.seconds < SHORT
+
+
+class Waiting(NamedTuple):
+    """A place in the queue: how many jobs come before, and how many seconds that may take."""
+
+    before: int
+    seconds: float
+
+
+OnProgress = Callable[[Waiting | tuple[Any, ...]], float | None]
+LOOK = 0.2  # seconds between two looks at how far a job is, and whether somebody still waits
+
+
+@dataclass(eq=False)
+class Job:
+    """Work in the lane. All of it is read and changed under the lane's lock.
+
+    Args:
+        work: to be done.
+        changed: notified when it goes on or has ended.
+        waits: those who wait for it.
+        stop: given once nobody waits any more.
+        runs: whether it has its turn.
+        began: when its latest turn did; None where it had none.
+        worked: seconds of the turns before that.
+        progress: as the work reported it last.
+        share: how much of it is done, as one who waits for it understood what it told; else 0.
+        ended: whether there is a result or an error.
+        late: whether it was stopped for taking too long.
+    """
+
+    work: Work
+    changed: threading.Condition
+    waits: list[Ticket] = field(default_factory=list)
+    stop: CancelToken = field(default_factory=CancelToken)
+    runs: bool = False
+    began: float | None = None
+    worked: float = 0.0
+    progress: tuple[Any, ...] = ()
+    share: float = 0.0
+    ended: bool = False
+    late: bool = False
+    result: Any = None
+    error: BaseException | None = None
+    clock: Callable[[], float] = time.monotonic
+
+    @property
+    def lasts(self) -> float:
+        """Seconds of its present turn."""
+        return 0.0 if self.began is None else self.clock() - self.began
+
+    def left(self, expected: float) -> float:
+        """Estimate the seconds that it still takes: by what it has done, where that is known.
+
+        Args:
+            expected: seconds of all of it, as they were estimated before it began.
+        """
+        if self.share > 0:
+            return self.lasts * max(1 - self.share, 0.0) / self.share
+        return max(expected - self.lasts, 1.0)
+
+
+class Ticket:
+    """What one who waits for a job has in hand.
+
+    Args:
+        job: that is waited for.
+        session: of who waits.
+        place: gives the job's place in the queue.
+        leave: called with this ticket and its job by who waits no more.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        session: str,
+        place: Callable[[Job], Waiting | None],
+        leave: Callable[[Ticket, Job], None],
+    ) -> None:
+        self._job, self.session, self._place, self._leave = job, session, place, leave
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is a result or an error."""
+        return self._job.ended
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why there is no result; None where it was stopped."""
+        error = self._job.error
+        return None if isinstance(error, Cancelled) else error
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """The place in the queue; None where the job runs, or has ended."""
+        return self._place(self._job)
+
+    def leave(self) -> None:
+        """Wait no more; the job ends if nobody else waits for it."""
+        self._leave(self, self._job)
+
+    def can_be_joined(self, session: str) -> bool:
+        """Whether others wait for the job, and that session does not yet."""
+        sessions = {one.session for one in tuple(self._job.waits)}
+        return bool(sessions) and session not in sessions
+
+    def stop(self) -> None:
+        """End the job for all who wait for it."""
+        for ticket in tuple(self._job.waits):
+            ticket.leave()
+
+    def wait(self, on_progress: OnProgress = lambda news: None) -> None:
+        """Until the job has ended.
+
+        Args:
+            on_progress: called now and then with the place in the queue, or with the progress of
+                the job; returns the share that is done, where it knows.
+        """
+        while not self._job.ended:
+            share = on_progress(self.waiting or self._job.progress)
+            with self._job.changed:
+                self._job.share = share or self._job.share
+                if not self._job.ended:
+                    self._job.changed.wait(LOOK)
+
+    def result(self, on_progress: OnProgress) -> Any:
+        """What the job found, once it is there.
+
+        Args:
+            on_progress: as of `wait`. What it raises passes to who called, who has left then.
+
+        Raises:
+            MhaVizError: the job's own error; JobError where it took too long or its process ended.
+        """
+        try:
+            self.wait(on_progress)
+        finally:
+            self.leave()
+        if self._job.error is not None:
+            raise self._job.error
+        return self._job.result

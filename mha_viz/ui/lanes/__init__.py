@@ -1,1 +1,0 @@
-"""Who computes when: short work first, heavy work in a lane of its own, a fair turn for each."""
