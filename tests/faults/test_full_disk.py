@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz.corpus.study import Study
+from mha_viz.corpus.query.study import Study
 from tests.cli.command import TEXT, call
 from tests.faults.disk import full_disk
 

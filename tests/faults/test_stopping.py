@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz.ui.server import stopping
+from mha_viz.ui.server import lifecycle
 from tests.faults.models import in_cache
 from tests.faults.visiting import Visit, asleep, is_bar
 from tests.ui.serving import served
@@ -93,4 +93,4 @@ def test_an_order_to_stop_in_the_midst_of_everything(tmp_path, orders):
 
 
 def test_that_is_within_two_seconds():
-    assert stopping.LONGEST + stopping.GRACE < 2
+    assert lifecycle.LONGEST + lifecycle.GRACE < 2

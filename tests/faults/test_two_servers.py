@@ -16,12 +16,12 @@ pytestmark = pytest.mark.slow
 MODEL = "a/model"
 # The same texts have the same key on every server.
 GIVE = """
-from mha_viz.ui.session.studies import studies
+from mha_viz.ui.run.studies import studies
 texts = b"".join(b"The %d old dogs slept while it rained.\\n" % i for i in range(24))
 answer = studies().give(texts, "texts.txt")
 """
 MADE = """
-from mha_viz.ui.session.studies import studies
+from mha_viz.ui.run.studies import studies
 made = [one.study for one in studies()._made.values() if one.study is not None]
 answer = [(study.manifest["model"]["name"], study.n_texts) for study in made]
 """

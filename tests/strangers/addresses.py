@@ -8,23 +8,23 @@ from pathlib import Path
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-import mha_viz.ui.learn
-from mha_viz.ui.learn.contents import LABS
-from mha_viz.ui.session.studies import studies
-from mha_viz.ui.session.views import CIRCUITS, NAMES, SECTIONS
+import mha_viz.learn
+from mha_viz.learn.frame.contents import LABS
+from mha_viz.ui.pages import PAGES as TOOLS
+from mha_viz.ui.run.studies import studies
+from mha_viz.ui.state.views import CIRCUITS, NAMES, SECTIONS
 from tests.strangers.hostile_texts import PIECES, texts
 from tests.ui import one_search  # noqa: F401
 
 Address = Mapping[str, str | list[str]]
 
-TOOLS = ("explore", "compare", "circuits", "intervene", "corpus")
 PAGES = (*TOOLS, "glossary", *(lab.key for lab in LABS))
 PARTS = {"compare": ("section", tuple(SECTIONS)), "circuits": ("circuit", tuple(CIRCUITS))}
 
-_LEARN = Path(mha_viz.ui.learn.__path__[0])
+_LEARN = Path(mha_viz.learn.__path__[0])
 _ASKED = re.compile(r"(?:choices\.\w+\(|\(\s*choices,)\s*\"(\w+)\"")
 CHOICES = sorted(
-    {name for file in _LEARN.glob("*.py") for name in _ASKED.findall(file.read_text())}
+    {name for file in _LEARN.rglob("*.py") for name in _ASKED.findall(file.read_text())}
 )
 STRANGE = (
     "", " ", "a b", "embed", "EMBED_OPTIONS", "__proto__", "view", "pages", "class", "find",
@@ -87,16 +87,18 @@ def worst(page: str) -> Address:
 
 def _page(name: str) -> None:
     """Runs as an app, so it imports what it needs."""
-    from mha_viz.ui.learn import glossary
-    from mha_viz.ui.learn.contents import BY_KEY
-    from mha_viz.ui.pages import circuits, compare, corpus, explore, intervene, learn
+    from importlib import import_module
 
-    tools = {
-        page.__name__.rpartition(".")[2]: page.page
-        for page in (explore, compare, circuits, intervene, corpus)
-    }
-    draw = tools | {"glossary": glossary.draw}
-    (draw.get(name) or learn.page(BY_KEY[name]))()
+    from mha_viz.learn import page as learn
+    from mha_viz.learn.frame import glossary
+    from mha_viz.learn.frame.contents import BY_KEY
+
+    if name == "glossary":
+        glossary.draw()
+    elif name in BY_KEY:
+        learn.page(BY_KEY[name])()
+    else:
+        import_module(f"mha_viz.ui.{name}.page").page()
 
 
 def opened(page: str, address: Address) -> AppTest:

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.ui.session.link_values import MAX_URL_TEXT
-from mha_viz.ui.session.views import DEFAULT, NAMES, TEXTS, View, from_params, to_params
+from mha_viz.ui.state.link_values import MAX_URL_TEXT
+from mha_viz.ui.state.views import DEFAULT, NAMES, TEXTS, View, from_params, to_params
 from tests.strangers.addresses import PAGES, TOOLS, Address, addresses, last, opened, values, worst
 from tests.strangers.fuzzing import LONG, fuzzed
 
@@ -76,7 +76,7 @@ def test_what_a_link_asked_for_in_vain_is_said_beside_an_error(page: str) -> Non
     """The page ends with the error, and a new choice forgets what was asked for in vain."""
     app = opened(page, {"pair": "\x00", "layer": "nonsense", "model": "tiny-bert"})
     assert "empty" in app.error[0].value
-    assert said(app) == "The link's layer='nonsense' makes no sense and was left out."
+    assert said(app) == "The link's layer='nonsense' is not valid and was ignored."
 
 
 @pytest.mark.skipif(not LONG, reason="one page after the other, for an hour: make fuzz")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import TextArea, TextInput
 
-from mha_viz.ui.session.views import CIRCUITS, SECTIONS
+from mha_viz.ui.state.views import CIRCUITS, SECTIONS
 from tests.strangers.addresses import opened, sendable
 from tests.strangers.fuzzing import LONG, fuzzed
 from tests.strangers.hostile_texts import LARGE, NAMED, texts

@@ -14,11 +14,11 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from streamlit import runtime
 
-from mha_viz.ui.lanes import jobs
-from mha_viz.ui.lanes.turns import turns
-from mha_viz.ui.operating import ceiling, figures, refusals, resident
+from mha_viz.ui.jobs import jobs
+from mha_viz.ui.jobs.turns import turns
+from mha_viz.ui.operating import descriptors, figures, memory_limit, refusals, rss
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.session import memory
+from mha_viz.ui.run import memory
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -68,8 +68,10 @@ def not_ready() -> str:
     """Why the server should not get more visitors now, in one sentence; "" where it may."""
     if reason := memory.ready():
         return reason
-    if ceiling.is_over():
+    if memory_limit.is_over():
         return "The server takes more memory than it may: it makes room, and refuses heavy work."
+    if descriptors.are_few():
+        return "The server has few file descriptors left: its system has to allow it more of them."
     most = settings().heavy_waiting
     waiting = LANES["heavy"]()["waiting"]
     if most and waiting >= most:
@@ -115,10 +117,14 @@ class _Figures:
 
 def _gauges() -> Iterator[tuple[str, str, float]]:
     yield "sessions", "Pages that are open now.", _open_pages()
-    yield "memory_bytes", "Memory of the server and its processes.", resident.used() or 0
+    yield "memory_bytes", "Memory of the server and its processes.", rss.used()
     limit = settings().memory_mb
     if limit is not None:
-        yield "memory_ceiling_bytes", "Memory that the server may take.", limit * ceiling.MB
+        yield "memory_ceiling_bytes", "Memory that the server may take.", limit * memory_limit.MB
+    if (taken := descriptors.used()) is not None:
+        yield "open_descriptors", "File descriptors that are open.", taken
+    if (most := descriptors.limit()) is not None:
+        yield "descriptor_limit", "File descriptors that may be open.", most
     yield "cache_bytes", "What was made of texts and may be wanted again.", memory.cache().n_bytes
 
 

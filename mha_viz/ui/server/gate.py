@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, RedirectResponse
 from streamlit import config
+
+from mha_viz.ui.pages import FIRST
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -47,6 +49,23 @@ class Gate:
             kept = [(name, value) for name, value in scope["headers"] if name != b"origin"]
             scope = {**scope, "headers": kept}
         await self.app(scope, receive, send)
+
+
+class FirstPage:
+    """ASGI middleware that sends /explore to /, where Streamlit would tell of no such page."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on, or say where its page is."""
+        named = scope["type"] == "http" and scope["path"].rstrip("/").endswith(f"/{FIRST}")
+        if not named or scope["method"] not in ("GET", "HEAD"):
+            await self.app(scope, receive, send)
+            return
+        query = scope["query_string"].decode("latin-1")
+        here = "../" if scope["path"].endswith("/") else "./"  # whatever path a proxy has in front
+        await RedirectResponse(here + (f"?{query}" if query else ""), 307)(scope, receive, send)
 
 
 def refusal(hosts: list[str], origins: list[str]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import PlainTextResponse
 
 from mha_viz.errors import LimitError
-from mha_viz.ui.operating import ceiling
+from mha_viz.ui.operating import memory_limit, streamlit_run
 from mha_viz.ui.operating.refusals import refused
 from mha_viz.ui.operating.settings import settings
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PATH = "/_stcore/upload_file/"  # and the session, and the file
 MAX_SESSIONS = 10_000  # whose files are counted: those that have sent none for longest go first
+CLOSED = "No open page sends this file: open the page anew."
 
 
 class Uploads:
@@ -29,15 +30,19 @@ class Uploads:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request on, or answer why its file is not taken."""
         if scope["type"] == "http" and scope["method"] == "PUT" and PATH in scope["path"]:
+            session = scope["path"].partition(PATH)[2].partition("/")[0]
+            if not streamlit_run.is_connected(session):  # names that strangers invent are not kept
+                await PlainTextResponse(CLOSED, 400)(scope, receive, send)
+                return
             try:
-                self._count(scope["path"].partition(PATH)[2].partition("/")[0])
+                self._count(session)
             except LimitError as error:
                 await PlainTextResponse(str(error), 429)(scope, receive, send)
                 return
         await self.app(scope, receive, send)
 
     def _count(self, session: str) -> None:
-        ceiling.check()
+        memory_limit.check()
         most = settings().max_uploads
         sent = self._sent.pop(session, 0) + 1
         self._sent[session] = sent

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from mha_viz.circuits import circuit_file
-from mha_viz.circuits.tested_heads import Faithfulness, Outcome
+from mha_viz.circuits.tasks import circuit_file
+from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
 from mha_viz.errors import RecordError
 from tests.strangers.files.damage import as_json, damaged, forged
 from tests.strangers.fuzzing import fuzzed

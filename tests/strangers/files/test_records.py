@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from mha_viz.core import record_file
-from mha_viz.core.record import AttentionRecord
+from mha_viz.core.record import file
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import RecordError
 from tests.core.records import make
 from tests.strangers.files.damage import as_json, damaged, forged
@@ -64,13 +64,13 @@ def test_headers_that_lie(header: dict, tmp_path: Path) -> None:
 @given(about=forged(ABOUT))
 @fuzzed(daily=150, long=3_000)
 def test_descriptions_that_lie(about: dict, tmp_path: Path) -> None:
-    told = {"format": record_file.FORMAT, "record": json.dumps(about)}
+    told = {"format": file.FORMAT, "record": json.dumps(about)}
     content = joined(HEADER | {"__metadata__": told}, NUMBERS)
     assert len(opened(content, tmp_path / "r")) < 1_000
 
 
 def test_a_header_larger_than_any_record_has_is_not_read(tmp_path: Path) -> None:
-    told = {"format": record_file.FORMAT, "record": "[" + "[]," * 3_000_000 + "0]"}
+    told = {"format": file.FORMAT, "record": "[" + "[]," * 3_000_000 + "0]"}
     said = opened(joined(HEADER | {"__metadata__": told}, NUMBERS), tmp_path / "r")
     assert "cannot be read as a record: its header has" in said and "8,000,000 at the most" in said
 

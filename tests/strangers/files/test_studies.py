@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mha_viz as mv
-from mha_viz.corpus.integrity import HASHES, sealed
+from mha_viz.corpus.store.integrity import HASHES, sealed
 from mha_viz.errors import MhaVizError, StudyError
 from tests.corpus.small_studies import resealed
 from tests.making.checkpoints import bounded

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import mha_viz as mv
-from mha_viz.corpus.integrity import with_hashes
-from mha_viz.corpus.profile_rows import AXES
-from mha_viz.corpus.trees import sample_lines
+from mha_viz.corpus.query.study_tables import AXES
+from mha_viz.corpus.store.integrity import with_hashes
+from mha_viz.corpus.treebank.trees import sample_lines
 from mha_viz.errors import MhaVizError, StudyError
 from tests.corpus.small_studies import resealed
 from tests.making.checkpoints import bounded

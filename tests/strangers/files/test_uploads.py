@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import mha_viz as mv
 from mha_viz.errors import ArgumentError, MhaVizError
-from mha_viz.ui.session.studies import SUFFIXES, Studies
+from mha_viz.ui.run.studies import SUFFIXES, Studies
 from tests.making.checkpoints import bounded
 from tests.strangers.files.damage import damaged
 from tests.strangers.files.uploads import CASES, NAMES, WHOLE

@@ -1,18 +1,49 @@
-"""How the server ends: Ctrl-C, SIGTERM and a closed terminal are orders to stop, not failures."""
+"""Start and end of the server: Ctrl-C, SIGTERM and a closed terminal are no failures."""
 
 from __future__ import annotations
 
 import atexit
 import os
 import signal
+import sys
 import threading
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
+
+from streamlit import config
+
+from mha_viz.errors import SettingsError
+from mha_viz.ui.jobs.jobs import jobs
+from mha_viz.ui.operating import descriptors, log_redaction, malloc_trim, memory_limit
+from mha_viz.ui.operating.settings import settings
+from mha_viz.ui.run import memory
+from mha_viz.ui.server import connections
 
 LONGEST = 1.0  # seconds for the pages' connections to close: a browser that sleeps closes none
 GRACE = 0.9  # seconds in which temporary folders go, and processes that were started for a page
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no terminal that hangs up
+
+
+def begin() -> None:
+    """Prepare this server, or end the program with a sentence where its settings make no sense."""
+    try:
+        found = settings()
+        if found.cluster:
+            jobs()  # where Ray is missing, now is the time to say so
+    except SettingsError as error:
+        sys.exit(f"error: {error}")
+    if found.max_upload_mb is not None:  # refused while it comes in, whatever the page says
+        config.set_option("server.maxUploadSize", found.max_upload_mb)
+    if found.public:
+        # Of what uvicorn has taken in (connections.py); the option is a number of whole MB.
+        largest = -(-connections.largest_message() // memory_limit.MB)
+        config.set_option("server.maxWidgetStateSize", largest)
+        config.set_option("logger.enableRich", False)  # it prints errors past the log
+        log_redaction.begin()
+    descriptors.raise_limit()
+    malloc_trim.share_arenas()
+    memory_limit.keep(memory.let_go)
 
 
 @asynccontextmanager
@@ -29,7 +60,9 @@ async def quietly(app: object) -> AsyncGenerator[None]:
         for number in filter(None, (getattr(signal, name, None) for name in _NAMES)):
             if signal.getsignal(number) != signal.SIG_IGN:  # as nohup leaves it
                 signal.signal(number, ending.order)
-    yield
+    limited = settings().public and hasattr(server, "server_state")
+    async with connections.limited(server) if limited else nullcontext():
+        yield
     ending.closed()
 
 

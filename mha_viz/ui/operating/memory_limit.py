@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 
-from mha_viz.ui.operating import resident
+from mha_viz.ui.operating import rss
 from mha_viz.ui.operating.refusals import refused
 from mha_viz.ui.operating.settings import settings
 
@@ -27,7 +27,7 @@ class Ceiling:
 
     Args:
         most: bytes that it may take.
-        used: bytes that it takes; None where the system does not tell.
+        used: bytes that it takes.
         let_go: makes room.
         clock: seconds that pass.
     """
@@ -35,7 +35,7 @@ class Ceiling:
     def __init__(
         self,
         most: int,
-        used: Callable[[], int | None],
+        used: Callable[[], int],
         let_go: LetGo,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -45,13 +45,13 @@ class Ceiling:
 
     def look(self) -> None:
         """Make room where there is little, and note whether there is too little all the same."""
-        taken = self._used() or 0
+        taken = self._used()
         if taken > NEAR * self.most:
             everything = taken > self.most and self._clock() - self._emptied >= SELDOM
             if everything:
                 self._emptied = self._clock()
             self._let_go(everything)
-            taken = self._used() or 0
+            taken = self._used()
         self.over = taken > self.most
 
     def keep(self) -> None:
@@ -73,7 +73,7 @@ def keep(let_go: LetGo) -> None:
     """Keep this server below its ceiling from now on, where it has one."""
     most = settings().memory_mb
     if most is not None:
-        _kept.append(Ceiling(most * MB, resident.used, let_go))
+        _kept.append(Ceiling(most * MB, rss.used, let_go))
         _kept[-1].keep()
 
 

@@ -1,0 +1,34 @@
+"""Memory of the server: its own process and those that it has started."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+_GROUP = Path("/sys/fs/cgroup")  # of a container, which may have less than its machine
+
+
+def used() -> int:
+    """Return the bytes in memory of this process and its children.
+
+    Of a child only the part counts that it shares with nobody, where the system tells it (Linux):
+    the libraries that all have loaded lie in memory once.
+    """
+    own = psutil.Process()
+    n_bytes: int = own.memory_info().rss
+    for child in own.children(recursive=True):
+        with suppress(psutil.Error):  # it has ended
+            memory = child.memory_info()
+            n_bytes += memory.rss - getattr(memory, "shared", 0)
+    return n_bytes
+
+
+def free() -> int:
+    """Return the bytes that this machine, or the container of the server, has left."""
+    left: int = psutil.virtual_memory().available
+    with suppress(OSError, ValueError):  # no limit, or no such group
+        most = int((_GROUP / "memory.max").read_text())
+        left = min(left, most - int((_GROUP / "memory.current").read_text()))
+    return left

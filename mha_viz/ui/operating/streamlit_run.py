@@ -1,0 +1,68 @@
+"""Adapter for Streamlit's internals: the run of a page, its session, and its visitor.
+
+Streamlit documents none of this. Whatever else the app needs of it is added here, so that a new
+release of Streamlit can break one file only.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import RerunException, get_script_run_ctx
+
+from mha_viz.ui.operating import addresses
+
+Superseded = RerunException  # ends a run where a newer click supersedes it
+
+
+def session_id() -> str | None:
+    """Return the name of the session whose page is run in this thread; None where none is."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return None if context is None else context.session_id
+
+
+def visitor_address() -> str | None:
+    """Return the address that the page which runs was opened from; None for one of many."""
+    session = session_id()
+    if session is None or not runtime.exists():
+        return None
+    client = runtime.get_instance().get_client(session)
+    context = client.client_context if client is not None else None
+    return addresses.counted((context and context.remote_ip) or "")
+
+
+def is_history_navigation() -> bool:
+    """Return whether the browser's Back or Forward caused this run."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return context is not None and context.is_history_navigation
+
+
+def raise_if_superseded() -> None:
+    """End this run if a newer click has superseded it, or its page was left."""
+    # Streamlit does so where its state is read. It does where something is drawn, too; but an
+    # element takes a place, and all below would move.
+    "view" in st.session_state  # noqa: B015
+
+
+def is_connected(session: str) -> bool:
+    """Return whether a page of the session is open and connected."""
+    return runtime.exists() and runtime.get_instance().is_active_session(session)
+
+
+def is_kept(session: str) -> bool:
+    """Return whether Streamlit still has the session, connected or not.
+
+    Sessions never end where there is no server (a test of one page).
+    """
+    return not runtime.exists() or runtime.get_instance().get_app_session(session) is not None
+
+
+def end_unless_connected(session: str) -> bool:
+    """End a session whose page did not come back; return whether there was one to end.
+
+    Streamlit keeps it until somebody else leaves.
+    """
+    if not runtime.exists() or runtime.get_instance().is_active_session(session):
+        return False
+    runtime.get_instance().close_session(session)
+    return True

@@ -1,0 +1,97 @@
+"""A limit of open websockets: each page has one, and each takes descriptors and memory."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers
+
+from mha_viz.errors import LimitError
+from mha_viz.ui.operating import addresses
+from mha_viz.ui.operating.refusals import refused
+from mha_viz.ui.operating.settings import settings
+from mha_viz.ui.run import places
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+TRY_LATER = 1013  # RFC 6455, registered later
+WAITING = 20  # pages beyond those that have a place, which say so and wait for one
+WAITING_PER_ADDRESS = 4
+SILENT = 30.0  # seconds after which a page that was only opened makes room
+
+
+@dataclass(eq=False)
+class _Page:
+    """An open websocket."""
+
+    address: str | None  # None is an address of many
+    send: Send
+    opened: float
+    acted: bool = False  # one that waits for a place asks for it every 10 seconds
+
+
+class Websockets:
+    """ASGI middleware that refuses websockets beyond the limits, and tells the app who asks.
+
+    Whoever opens enough of them and does nothing would keep others out, so that the oldest of those
+    makes room.
+    """
+
+    def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
+        self.app, self._clock = app, clock
+        self._open: set[_Page] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on, or close it before it is a websocket."""
+        if scope["type"] != "websocket":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        peer, port = scope.get("client") or ("", 0)
+        named = headers.getlist("x-forwarded-for"), headers.getlist("forwarded")
+        try:
+            address = addresses.client(peer, *named)
+            silent = self._make_room(addresses.counted(address))
+        except (ValueError, LimitError):  # a browser shows no reason for either
+            await send({"type": "websocket.close", "code": TRY_LATER})
+            return
+        page = _Page(addresses.counted(address), send, self._clock())
+
+        async def hear() -> Message:
+            message = await receive()
+            page.acted = page.acted or self._clock() - page.opened > places.OPENING
+            return message
+
+        self._open.add(page)
+        try:
+            if silent is not None:
+                with contextlib.suppress(RuntimeError, OSError):  # it is closing by itself
+                    await silent.send({"type": "websocket.close", "code": TRY_LATER})
+            await self.app({**scope, "client": (address, port)}, hear, send)
+        finally:
+            self._open.discard(page)
+
+    def _make_room(self, address: str | None) -> _Page | None:
+        """Count one more page of an address; the one that has to go for it, None where none has.
+
+        Raises:
+            LimitError: there is no room.
+        """
+        most, own = settings().max_sessions, settings().sessions_per_address
+        if address is not None and own is not None:
+            of_one = sum(page.address == address for page in self._open)
+            if of_one >= own + WAITING_PER_ADDRESS:
+                raise refused("websocket", "As many pages of this address are open as may be.")
+        if most is None or len(self._open) < most + WAITING:
+            return None
+        unused = (page for page in self._open if not page.acted)
+        silent = min(unused, key=lambda page: page.opened, default=None)
+        if silent is None or self._clock() - silent.opened < SILENT:
+            raise refused("websocket", "As many pages are open as may be.")
+        self._open.discard(silent)
+        return silent

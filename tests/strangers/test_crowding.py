@@ -1,0 +1,81 @@
+"""One client at a full public server: others find a place, and pages that are open stay."""
+
+import contextlib
+import shutil
+
+import pytest
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.sync.client import connect
+
+from mha_viz.ui.server.websockets import WAITING, WAITING_PER_ADDRESS
+from tests.strangers.raw import has_ended, opened, websocket
+from tests.ui.serving import PATIENCE, OpenPage, answer, served
+from tests.waiting import wait_for
+
+PUBLIC = {"MHA_VIZ_PUBLIC": "1", "MHA_VIZ_MAX_SESSIONS": "4"}
+OF_ONE = 2
+OWN = {"MHA_VIZ_TRUSTED_PROXIES": "127.0.0.1", "MHA_VIZ_SESSIONS_PER_ADDRESS": str(OF_ONE)}
+pytestmark = pytest.mark.slow
+
+
+class VisitorPage(OpenPage):
+    """A page whose visitor has an address of their own, as a proxy tells it."""
+
+    def __init__(self, port: int, address: str) -> None:
+        contextlib.ExitStack.__init__(self)
+        stream = f"ws://127.0.0.1:{port}/_stcore/stream"
+        headers = {"X-Forwarded-For": f"6.6.6.6, {address}"}
+        protocols: list = ["streamlit"]
+        page = connect(stream, subprotocols=protocols, additional_headers=headers, max_size=None)
+        self.connection = self.enter_context(page)
+
+    def notice(self) -> str:
+        """What the page says in place of its content; "" where it has some."""
+        self.connection.send(b"\x5a\x00")  # run the script
+        told, found = ForwardMsg(), ""
+        while told.WhichOneof("type") != "script_finished":
+            told.ParseFromString(self.connection.recv(timeout=PATIENCE))
+            found = told.delta.new_element.alert.body or found
+        return found
+
+
+def test_one_address_gets_its_places_and_leaves_the_others_to_others(tmp_path) -> None:
+    with served(tmp_path, **PUBLIC, **OWN) as (port, _), contextlib.ExitStack() as pages:
+
+        def notice(address: str) -> str:
+            return pages.enter_context(VisitorPage(port, address)).notice()
+
+        assert [notice(f"2001:4860::{n}") for n in range(OF_ONE)] == [""] * OF_ONE
+        for number in range(WAITING_PER_ADDRESS):  # of the same block
+            assert "2 pages at once for one address" in notice(f"2001:4860::9:{number}")
+        with pytest.raises(Exception, match="403"):
+            VisitorPage(port, "2001:4860::8")
+        assert notice("8.8.8.8") == notice("9.9.9.9") == ""
+        assert "This server is full" in notice("8.8.4.4")
+
+
+def test_websockets_beyond_those_that_may_wait_are_refused_until_one_is_silent(tmp_path) -> None:
+    most = int(PUBLIC["MHA_VIZ_MAX_SESSIONS"]) + WAITING
+    with served(tmp_path, **PUBLIC) as (port, ask):
+        found = [websocket(port) for _ in range(most + 3)]
+        assert [status for _, status in found] == [101] * most + [403] * 3
+        ask("from mha_viz.ui.server import websockets; websockets.SILENT = answer = 0.0")
+        with OpenPage(port) as page:
+            assert page.show("learn") == []
+            wait_for(lambda: has_ended(found[0][0]), "the end of the oldest one")
+            assert not has_ended(found[1][0])
+        for connection, _ in found:
+            connection.close()
+
+
+@pytest.mark.skipif(not shutil.which("prlimit"), reason="no prlimit on PATH")
+def test_idle_connections_at_a_small_limit_leave_pages_open(tmp_path) -> None:
+    small = served(tmp_path, "prlimit", "--nofile=600:600", **PUBLIC)
+    with small as (port, _), OpenPage(port) as page:
+        page.show()
+        idle = [opened(port) for _ in range(600)]
+        assert page.show("learn") == [] and page.show("glossary") == []
+        assert b" 200 " in answer(port, f"127.0.0.1:{port}", path="/healthz")[:20]
+        wait_for(lambda: any(has_ended(one) for one in idle), "the first to make room")
+        for one in idle:
+            one.close()
