@@ -1,4 +1,4 @@
-"""What a visitor may have: the models, texts and files that whoever runs the server allows.
+"""A visitor's limits: the models, texts and files that whoever runs the server allows.
 
 Must not import torch or transformers, because the page is there before they are.
 """
@@ -13,10 +13,10 @@ from mha_viz.checkpoints.catalog import ModelInfo, list_models
 from mha_viz.checkpoints.suggested import SuggestedModel
 from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import MhaVizError
-from mha_viz.ui.operating import ceiling
+from mha_viz.ui.operating import memory_limit
 from mha_viz.ui.operating.refusals import ELSEWHERE, refused
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.session import views
+from mha_viz.ui.state import views
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -25,16 +25,12 @@ SHORT = 400  # characters of a text that is run even when there is little memory
 
 
 def models() -> list[ModelInfo]:
-    """Those of this machine that visitors may choose."""
+    """Return the models of this machine that visitors may choose."""
     return [info for info in list_models() if info.source == "shipped" or may_be_named(info.name)]
 
 
 def absent(here: Iterable[str]) -> list[SuggestedModel]:
-    """Those that may be fetched, of which the menu offers to do so.
-
-    Args:
-        here: names of models that are on this machine.
-    """
+    """Return the models that may be fetched, beside those that are here."""
     if not settings().public:
         return suggested.suggested(set(here))
     known = {one.name: one for one in suggested.SUGGESTED}
@@ -43,7 +39,8 @@ def absent(here: Iterable[str]) -> list[SuggestedModel]:
 
 
 def may_be_named(name: str) -> bool:
-    """Whether visitors may ask for a model that is not shipped; of a private server, for any."""
+    """Return whether visitors may ask for a model that is not shipped; of a private server, for
+    any."""
     return not settings().public or name in settings().models
 
 
@@ -61,7 +58,7 @@ def check_model(name: str) -> None:
     if most is not None and info is not None and info.n_bytes > 4 * most:
         raise _too_large(name, info.n_bytes // 4, most)
     if info is None or info.source != "shipped":
-        ceiling.check()
+        memory_limit.check()
 
 
 def check_size(model: AttentionModel) -> None:
@@ -77,7 +74,7 @@ def check_size(model: AttentionModel) -> None:
 
 
 def not_shown(name: str) -> str:
-    """What to say of a model that strangers cannot have here."""
+    """Say that this server does not show a model, and which ones it shows."""
     shown = ", ".join(info.name for info in models())
     named = name if len(name) <= 80 else name[:79] + "…"
     return f"This server shows {shown}, and not {named!r}: choose one of those; {ELSEWHERE}."
@@ -97,15 +94,11 @@ def check_text(*texts: str | None) -> None:
             f"shorten it; {ELSEWHERE}.",
         )
     if length > SHORT:
-        ceiling.check()
+        memory_limit.check()
 
 
 def upload_mb(most: int = 5) -> int:
-    """Megabytes that a file may have.
-
-    Args:
-        most: that whoever takes the file takes.
-    """
+    """Return the megabytes that a file may have, at most `most`."""
     return min(most, settings().max_upload_mb or most)
 
 
@@ -135,7 +128,7 @@ def check_upload(n_bytes: int) -> None:
 
 
 def most_written() -> int:
-    """How many tokens a model may write behind a text."""
+    """Return how many tokens a model may write behind a text."""
     return min(views.MAX_WRITTEN, settings().max_generated or views.MAX_WRITTEN)
 
 

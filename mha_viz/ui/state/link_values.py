@@ -1,4 +1,4 @@
-"""What reads the value of a choice from a link; each raises ValueError where it makes no sense."""
+"""Readers of values in links; each raises ValueError for one that is not valid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_BRANCHES = 50
 
 
 def one_of(allowed: Collection[str]) -> Callable[[str], str]:
-    """Reads one of these words."""
+    """Return a reader of one of these words."""
 
     def read(raw: str) -> str:
         if raw not in allowed:
@@ -22,7 +22,7 @@ def one_of(allowed: Collection[str]) -> Callable[[str], str]:
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:
-    """Reads a whole number of that range."""
+    """Return a reader of a whole number of that range."""
 
     def read(raw: str) -> int:
         if len(raw) > 9 or not low <= int(raw) <= high:
@@ -33,7 +33,7 @@ def whole(low: int, high: int) -> Callable[[str], int]:
 
 
 def real(low: float, high: float) -> Callable[[str], float]:
-    """Reads a number of that range."""
+    """Return a reader of a number of that range."""
 
     def read(raw: str) -> float:
         value = float(raw)
@@ -45,7 +45,7 @@ def real(low: float, high: float) -> Callable[[str], float]:
 
 
 def switch(raw: str) -> bool:
-    """Reads "1" or "0"."""
+    """Read "1" or "0"."""
     return one_of(("0", "1"))(raw) == "1"
 
 
@@ -54,7 +54,7 @@ position = whole(-1, 9_999)
 
 
 def heads(most: int) -> Callable[[str], tuple[tuple[int, int], ...]]:
-    """Reads heads, as "3.7,2.1"; what is beyond so many is left out."""
+    """Return a reader of heads, as "3.7,2.1", of which it takes so many."""
 
     def read(raw: str) -> tuple[tuple[int, int], ...]:
         pairs = [part.split(".") for part in raw.split(",")][:most] if raw else []
@@ -64,45 +64,45 @@ def heads(most: int) -> Callable[[str], tuple[tuple[int, int], ...]]:
 
 
 def branches(raw: str) -> tuple[tuple[int, int], ...]:
-    """Reads chosen tokens, as "5.1234,9.7": where they stand and which they are."""
+    """Read chosen tokens, as "5.1234,9.7": positions and ids."""
     pairs = [part.split(".") for part in raw.split(",")][:MAX_BRANCHES] if raw else []
     token_id = whole(0, 99_999_999)
     return tuple((index(at), token_id(number)) for at, number in pairs)
 
 
 def text(raw: str) -> str:
-    """A text, as far as it is taken."""
+    """Read a text, as far as it is taken."""
     return raw[: 4 * MAX_URL_TEXT]
 
 
 def token(raw: str) -> str:
-    """A word to look for."""
+    """Read a word to look for."""
     return raw[:100]
 
 
 def model(raw: str) -> str:
-    """A model's name, never a path: what is loaded from a folder is typed by hand."""
+    """Read a model's name, never a path: what is loaded from a folder is typed by hand."""
     if not is_hub_id(raw):
         raise ValueError
     return raw
 
 
 def key(raw: str) -> str:
-    """The key of a metric or label; whether it exists is found out later."""
+    """Read the key of a metric or label; whether it exists is found out later."""
     if not raw.isidentifier() or len(raw) > 40:
         raise ValueError
     return raw
 
 
 def metric(raw: str) -> str:
-    """The key of a metric; an older link may use its former name."""
+    """Read the key of a metric; an older link may use its former name."""
     from mha_viz.core.metrics import RENAMED  # not above: it brings torch
 
     return RENAMED.get(raw, key(raw))
 
 
 def arc(raw: str) -> str:
-    """A relation of gold trees with its direction, as "nsubj.to_head"."""
+    """Read a relation of gold trees with its direction, as "nsubj.to_head"."""
     relation, _, direction = raw.rpartition(".")
     if not relation or len(raw) > 60 or direction not in ("to_head", "to_dependent"):
         raise ValueError

@@ -16,17 +16,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import streamlit as st
-from streamlit import runtime
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from mha_viz.core.asking import asking
+from mha_viz.checkpoints.catalog import find_model
+from mha_viz.core.cancellation import cancellation
 from mha_viz.errors import ArgumentError, MhaVizError
-from mha_viz.ui.operating import give_back
+from mha_viz.ui.jobs.jobs import jobs
+from mha_viz.ui.operating import malloc_trim, streamlit_run
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.session import allowed
-from mha_viz.ui.session.cache import MIB, Cache, Visitor
-from mha_viz.ui.session.giving_way import standing_by, wait_aside
-from mha_viz.ui.session.views import DEFAULT
+from mha_viz.ui.run.cache import MIB, Cache, Visitor
+from mha_viz.ui.run.page_lock import release_slot, wait_without_slot
+from mha_viz.ui.state import allowed
+from mha_viz.ui.state.views import DEFAULT
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -38,7 +38,8 @@ MAX_RECORD = 256 * MIB  # of all that one text leaves behind: longer texts are c
 # By name, because the parts of the pages import this module.
 LOADING = "mha_viz.checkpoints.loading"
 FIRST = ("mha_viz.ui.explore.drawing", "mha_viz.reports.stored_run")  # with torch, which takes 1 s
-REST = (LOADING, "mha_viz.ui.compare", "mha_viz.ui.intervene")  # with transformers, which takes 4 s
+# With transformers, which takes 4 s.
+REST = (LOADING, "mha_viz.ui.compare.sections", "mha_viz.ui.intervene.sections")
 BREATH = 0.5  # seconds in which a browser paints what it was sent, undisturbed
 STAYS = 15  # seconds in which a page whose connection broke finds its session again
 
@@ -117,7 +118,7 @@ def late(name: str) -> ModuleType:
     engine = _engine()
     if name in engine.ready:
         return sys.modules[name]
-    with standing_by(), st.spinner("Waking up: loading torch and transformers (once) …"):
+    with release_slot(), st.spinner("Waking up: loading torch and transformers (once) …"):
         return engine.get(name)
 
 
@@ -159,24 +160,41 @@ def facts(name: str, device: str, dtype: str) -> ModelFacts:
     return found
 
 
+def to_be_checked(name: str, device: str, dtype: str) -> bool:
+    """Tell whether a model is not loaded yet and must be built on trial first."""
+    allowed.check_model(name)
+    new = (name, device, dtype) not in _loaded
+    return new and find_model(name, download=False).source != "shipped"
+
+
+def check(name: str) -> None:
+    """Build a model on trial; raise what `model` would raise for its files."""
+    loading = late(LOADING)
+    with release_slot():
+        loading.check(name)
+
+
 def model(name: str, device: str, dtype: str) -> AttentionModel:
     """A loaded model, shared by all users; the least recently used one is let go."""
     late(LOADING)  # outside of what is cached: Streamlit would show the spinner again
     which = (name, device, dtype)
     # Whoever waits for it, too, leaves the turn to others: a large model takes its time.
-    with nullcontext() if which in _loaded else standing_by():
+    with nullcontext() if which in _loaded else release_slot():
         found = _model(*which)
-    _loaded.add(which)
+    _loaded.pop(which, None)
+    _loaded[which] = None
+    while len(_loaded) > MAX_MODELS:
+        _loaded.pop(next(iter(_loaded)), None)
     return found
 
 
-_loaded: set[tuple[str, str, str]] = set()  # some may have been let go since
+_loaded: dict[tuple[str, str, str], None] = {}  # those in `_model`, the latest last
 
 
 @st.cache_resource(max_entries=MAX_MODELS, show_spinner=False)
 def _model(name: str, device: str, dtype: str) -> AttentionModel:
     allowed.check_model(name)
-    with asking(None):  # it serves every text: an overtaken run finishes it
+    with cancellation(None):  # it serves every text: an overtaken run finishes it
         loaded: AttentionModel = _engine().get(LOADING).load(name, device=device, dtype=dtype)
     allowed.check_size(loaded)
     loaded.cut_texts(MAX_RECORD, settings().max_tokens)
@@ -191,7 +209,7 @@ def untrained_copy(name: str, device: str, dtype: str) -> AttentionModel | None:
     """
     made = _engine().get("mha_viz.checkpoints.untrained_copy")
     try:
-        with asking(None):  # as for `_model`
+        with cancellation(None):  # as for `_model`
             untrained: AttentionModel = made.untrained_copy(_model(name, device, dtype))
     except MhaVizError:
         return None
@@ -210,7 +228,7 @@ def induction(
     probe = _engine().get("mha_viz.reports.induction")
     probed = (untrained_copy if random else _model)(name, device, dtype)
     try:
-        with asking(None):  # as for `_model`
+        with cancellation(None):  # as for `_model`
             return None if probed is None else probe.induction_scores(probed, part=part)
     except ArgumentError:
         return None
@@ -222,7 +240,7 @@ def induction(
 @functools.cache
 def cache() -> Cache:
     """One for all visitors: those who look at the same text share what was made of it."""
-    return Cache(who=_who, on_drop=give_back.soon, wait=wait_aside)
+    return Cache(who=_who, on_drop=malloc_trim.soon, wait=wait_without_slot)
 
 
 def let_go(everything: bool) -> None:
@@ -231,7 +249,8 @@ def let_go(everything: bool) -> None:
     if everything:
         for loaded in (_model, untrained_copy, induction):
             loaded.clear()
-    give_back.now()
+        _loaded.clear()
+    malloc_trim.now()
 
 
 def ready() -> str:
@@ -250,7 +269,7 @@ def ready() -> str:
 
 
 def _who() -> Visitor | None:
-    return None if get_script_run_ctx(suppress_warning=True) is None else _visitor()
+    return None if streamlit_run.session_id() is None else visitor()
 
 
 def _gone(visitor: Visitor) -> None:
@@ -262,13 +281,13 @@ def _gone(visitor: Visitor) -> None:
 
 
 @st.cache_resource(scope="session", show_spinner=False, on_release=_gone)
-def _visitor() -> Visitor:
-    context = get_script_run_ctx()
-    return Visitor("" if context is None else context.session_id)
+def visitor() -> Visitor:
+    """Return who looks at the page that is run; once made, the end of the session is heard."""
+    return Visitor(streamlit_run.session_id() or "")
 
 
 def _close(session: str) -> None:
-    """End a session that did not come back: Streamlit keeps it until somebody else leaves."""
-    if runtime.exists() and not runtime.get_instance().is_active_session(session):
-        runtime.get_instance().close_session(session)
-        give_back.soon()
+    """End a session that did not come back, with all that it waits for."""
+    if streamlit_run.end_unless_connected(session):
+        jobs().leave_all(session)
+        malloc_trim.soon()

@@ -1,4 +1,4 @@
-"""What people are told about an error, wherever it was raised."""
+"""Messages about errors, wherever they were raised."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NothingTyped(TextError):
 
 
 def sentence(error: BaseException) -> str:
-    """An error in words that may be shown; what was not meant to happen goes into the log."""
+    """Put an error into words that may be shown; log what was not meant to happen."""
     if _is_of_the_disk(error):
         log.error("nothing can be written", exc_info=error)
         return (
@@ -42,7 +42,7 @@ def sentence(error: BaseException) -> str:
 
 
 def _is_of_the_disk(error: BaseException) -> bool:
-    """Whether the server's disk did not take something, whose place is nobody's business."""
+    """Return whether the server's disk did not take something."""
     if isinstance(error, FileNotFoundError):
         return "No usable temporary directory" in str(error)  # how the module tempfile says it
     full = isinstance(error, OSError) and error.errno in _DISK
@@ -50,7 +50,7 @@ def _is_of_the_disk(error: BaseException) -> bool:
 
 
 def is_fault(error: BaseException) -> bool:
-    """Whether something went wrong. Streamlit ends runs by raising what is no `Exception`.
+    """Return whether something went wrong. Streamlit ends runs by raising what is no `Exception`.
 
     A panic in the Rust code of a tokenizer is no `Exception` either, but it is a fault.
     """
@@ -58,7 +58,7 @@ def is_fault(error: BaseException) -> bool:
 
 
 def guarded(callback: Callable[P, object]) -> Callable[P, None]:
-    """A callback of a widget whose error becomes a sentence on the page that is drawn next.
+    """Wrap a widget's callback: its error becomes a sentence on the page that is drawn next.
 
     Otherwise Streamlit would show what a callback raises as a traceback.
     """

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from mha_viz.core.names import DEVICES, DTYPES, HOWS, MATRICES, METHODS, PAIR_MEASURES, PRODUCTS
-from mha_viz.ui.session import link_values as read
-from mha_viz.ui.session.link_values import MAX_URL_TEXT as MAX_URL_TEXT
-from mha_viz.ui.session.link_values import real as real
-from mha_viz.ui.session.link_values import whole as whole
+from mha_viz.ui.state import link_values as read
+from mha_viz.ui.state.link_values import MAX_URL_TEXT as MAX_URL_TEXT
+from mha_viz.ui.state.link_values import real as real
+from mha_viz.ui.state.link_values import whole as whole
 
 MAX_HEADS = 8
 MAX_CLUSTERS = 12
@@ -20,71 +22,31 @@ MAX_WRITTEN = 200  # tokens that a model writes behind a text
 MODELS = ("model", "model_b", "corpus_model_b")
 TEXTS = ("text", "pair", "text_b", "source")
 SPACES = (*MATRICES, *PRODUCTS)
-# What a link says -> what the page calls it.
-SCALES = {"sqrt": "Square root", "linear": "Linear", "log": "Log"}
-SHOWS = {
-    "heatmap": "Heatmap",
-    "lines": "Token lines",
-    "table": "Top pairs",
-    "carried": "Carried",
-    "pair": "Query · key",
-    "plotly": "Exact chart",
-}
-SECTIONS = {
-    "layers": "Across layers",
-    "twins": "Twins",
-    "alike": "Look alike, do alike?",
-    "sides": "Side by side",
-    "diversity": "Diversity",
-    "flow": "Through all layers",
-}
-CIRCUITS = {
-    "writes": "What it writes",
-    "looks": "Why it looks there",
-    "weights": "Who reads whom",
-    "graph": "The graph",
-    "effect": "By effect",
-    "test": "Test a circuit",
-}
-TASKS = {
-    "induction": "Random tokens said twice",
-    "phrase": "A phrase said twice",
-    "agreement": "Subject and verb",
-    "closing": "Closing brackets and quotes",
-}
-THROUGH = {"Q": "its queries", "K": "its keys", "V": "its values"}
-QUANTITIES = {"logit": "its logit", "log_probability": "its log-probability"}
-BEHAVIOURS = {
-    "logit_difference": "difference of two logits",
-    "logit": "logit",
-    "loss": "loss",
-    "kl": "KL divergence",
-}
-FLOWS = {"proximity": "Nearness to the sum", "norm": "Length"}
-WAYS = {"direct": "Direct", "total": "Total"}
-PARTS = {
-    "self": "Self-attention",
-    "encoder": "Encoder",
-    "decoder": "Decoder",
-    "cross": "Cross attention",
-}
+# Tables of what a link says -> what the page calls it.
+TITLES: dict[str, dict[str, str]] = tomllib.loads(
+    Path(__file__).with_name("titles.toml").read_text("utf-8")
+)
+SCALES = TITLES["scales"]
+SHOWS = TITLES["shows"]
+SECTIONS = TITLES["sections"]
+CIRCUITS = TITLES["circuits"]
+TASKS = TITLES["tasks"]
+THROUGH = TITLES["through"]
+QUANTITIES = TITLES["quantities"]
+BEHAVIOURS = TITLES["behaviours"]
+FLOWS = TITLES["flows"]
+WAYS = TITLES["ways"]
+PARTS = TITLES["parts"]
 BETWEEN = ("aa", "ab", "ba", "bb")  # sentences that look and are looked at
-ORDERS = {"layer": "By layer", "cluster": "By likeness"}
-OUTPUTS = {
-    "cka": "CKA of outputs",
-    "redundancy": "redundancy R of outputs",
-    "redundancy_textbook": "R as in textbooks",
-}
+ORDERS = TITLES["orders"]
+OUTPUTS = TITLES["outputs"]
 SAME_MODEL = "same"  # in place of a model's name
 Choice = str | int | float | tuple[tuple[int, int], ...]  # what a field of `View` holds
 T = TypeVar("T")
 
 
-# -- the view ------------------------------------------------------------------------------------
-
-
 def _choice(default: T, read: Callable[[str], T]) -> T:
-    """A field of `View`: what it is at first, and what reads it from a link."""
+    """Declare a field of `View`: its default, and what reads it from a link."""
     return field(default=default, metadata={"read": read})
 
 
@@ -92,52 +54,28 @@ def _choice(default: T, read: Callable[[str], T]) -> T:
 class View:
     """One view of the app; the same View gives the same page. Pages share it.
 
+    A text that is "", a token or head that is -1, or an empty tuple stands for what the page takes
+    by itself: the same text, the pair with the largest weight, the head that tells most, the
+    chosen head, the last layer, the first gap or last token, the likeliest token.
+
     Args:
-        model, text, pair, part: what runs. `pair` "" is no second text.
-        layer, head: the chosen head; -1 until the text is run, for the one that tells most.
-        heads: heads drawn together as lines, as (layer, head); empty is the chosen one.
-        scale: colour scale. sort: "" by layer and head, or the key of a metric.
-        least: heads with less of the metric they are sorted by are left out; 0 is all.
-        only: "" for all heads, or the key of the label that heads must have.
-        words: sub-words merged. no_special, no_first: tokens left out.
+        heads: drawn together as lines, as (layer, head).
+        sort: "" by layer and head, or a metric; heads with less of it than `least` are left out.
+        only: the label that heads must have. words: sub-words merged.
         between: "ab" for what the first sentence looks at in the second, and so on; "" for all.
-        show: which picture of the head. mass: share of a row's mass whose lines are drawn.
-        query, key: the pair of tokens looked at; -1 is the pair with the largest weight.
-        device, dtype: where the model runs, and in which numbers.
-        section: what the Compare page compares. metric: what it draws by layer.
-        measure: how any two heads are compared. order: of the matrix of all heads.
-        clusters: into how many groups heads are cut.
-        layer_b, head_b: the second head of a pair.
-        text_b, model_b: the other side of two texts or two models; "" is the same one.
-        outputs: how what any two heads write is compared.
-        space: the parameters, or products of them, whose likeness is shown.
-        upto: the layer that rollout and flow lead to; -1 is the last one.
-        off: heads that the Intervene page changes. how: what is done to them, with `factor`
-            where they are scaled and `source`, a second text, where they are patched.
-        place: the token whose prediction is shown; -1 is the last one, or the first mask.
-        target, against: tokens whose probability is followed; "" is the likeliest, and none.
-        method: how importance is found.
-        written: how many tokens the model has written behind the text; by next_temperature,
-            next_top_k (0 is all) and next_seed, and by `branches`: (position, token) of those that
-            somebody chose.
-        corpus: the texts that are studied; "" is the sample that comes with the app. joined: of a
-            treebank, a text is a document and not a sentence. kind: the key of the label by which
-            the Corpus page colours heads; "" is by the metric, "relation" by a relation of gold
-            trees: `arc`, as "nsubj.to_head".
-        gold: whether a head's examples are drawn with their gold trees.
-        from_word, to_word: what is searched in a study, "" is any word; with `min_weight` at least,
-            and in the chosen head or, with `any_head`, in all of them. from_upos, to_upos: their
-            parts of speech; along: a relation as `arc`; "" is any. previous: only at the nearest
-            such word before.
-        corpus_b, corpus_model_b: the study that this one is compared with. Texts: "" for the same
-            ones, "sample", or some of one's own; model: `SAME_MODEL`, or "" for its architecture
-            with random weights, over the same texts.
-        circuit: what the Circuits page shows. quantity: what it takes apart there: of `target`,
-            less that of `against`, predicted at `place`.
-        through: into what the chosen head reads the second one. behaviour: what a path's effect is
-            on; way: with all between held, or not. `source` is the text that is patched from.
-        flow: how shares of the graph are measured.
-        task: what a circuit is tested on. tested: its heads; empty is the chosen one.
+        mass: share of a row's mass whose lines are drawn.
+        upto: the layer that rollout and flow lead to.
+        off: heads that Intervene changes; `how`, with `factor` where they are scaled and `source`,
+            a second text, where they, or a path, are patched.
+        place: the token whose prediction is shown. target, against: the tokens followed there.
+        written: how many tokens the model has written behind the text. branches: (position, token)
+            of those that somebody chose.
+        corpus: the studied texts, "" is the sample. joined: a text of a treebank is a document.
+        kind: the label by which Corpus colours heads; "" is by the metric, "relation" by `arc`.
+        along: a relation to search, as `arc`. previous: only at the nearest such word before.
+        corpus_b, corpus_model_b: the study to compare with. Texts: "" for the same ones, "sample",
+            or own ones; model: `SAME_MODEL`, or "" for random weights over the same texts.
+        through: into what the chosen head reads the second one. tested: the heads of a circuit.
         versus_key: a key whose score is taken off that of the pair of tokens; -1 is none.
     """
 
@@ -214,12 +152,12 @@ class View:
 
     @property
     def checkpoint(self) -> tuple[str, str, str]:
-        """What is loaded: model, device and number format."""
+        """The loaded checkpoint: model, device and number format."""
         return self.model, self.device, self.dtype
 
     @property
     def run(self) -> tuple[str, ...]:
-        """What is run: another one of these, and nothing is written behind it yet."""
+        """The run's inputs: nothing is written behind others yet."""
         return self.model, self.text, self.pair, self.part
 
     @property
@@ -229,7 +167,7 @@ class View:
 
     @property
     def axes(self) -> tuple[bool, bool, bool, str]:
-        """What is done to the tokens of a record before it is shown."""
+        """Changes to a record's tokens before it is shown."""
         return self.words, self.no_special, self.no_first, self.between
 
 
@@ -243,7 +181,7 @@ DEFAULT = View(text="The king (who was old and tired) smiled, said nothing, and 
 
 
 def to_params(view: View) -> dict[str, str]:
-    """The URL's parameters: model and text always, the rest where it is not what a link means."""
+    """Return the URL's parameters: model and text always, the rest where it is no default."""
     always = ("model", "text", *(("layer_b", "head_b") if _two_runs(view) else ()))
     params: dict[str, str] = {}
     for choice in fields(View):
@@ -258,7 +196,7 @@ def to_params(view: View) -> dict[str, str]:
 
 
 def from_params(params: Mapping[str, str], folders: Container[str] = ()) -> tuple[View, list[str]]:
-    """A view from an untrusted URL, and what had to be ignored in it, in plain words.
+    """Read a view from an untrusted URL, and what had to be ignored in it, in plain words.
 
     Anything unknown or out of range keeps its default; whether a layer or a model exists is found
     out later, when the model is there. A link may name one of `folders`, which somebody has typed
@@ -274,7 +212,7 @@ def from_params(params: Mapping[str, str], folders: Container[str] = ()) -> tupl
             value: Any = raw if known else choice.metadata["read"](raw)
         except ValueError:
             shown = raw if len(raw) <= 40 else raw[:39] + "…"
-            problems.append(f"The link's {choice.name}={shown!r} makes no sense and was left out.")
+            problems.append(f"The link's {choice.name}={shown!r} is not valid and was ignored.")
             continue
         view = replace(view, **{choice.name: value})
     if max(view.chosen) >= 0:  # an older link leaves out the one that is 0
@@ -284,10 +222,10 @@ def from_params(params: Mapping[str, str], folders: Container[str] = ()) -> tupl
     return view, problems
 
 
-def sent_choices(sent: object) -> dict[str, Choice]:
-    """What the workbench sent, as far as it makes sense: anyone can send anything.
+def validate_choices(sent: object) -> dict[str, Choice]:
+    """Return the valid choices that the workbench sent: anyone can send anything.
 
-    >>> sent_choices({"layer": "3", "scale": "log", "words": "1", "model": "a/b", "head": "x"})
+    >>> validate_choices({"layer": "3", "scale": "log", "words": "1", "model": "a/b", "head": "x"})
     {'layer': 3, 'scale': 'log', 'words': True}
     """
     if not isinstance(sent, Mapping):
@@ -306,12 +244,13 @@ def sent_choices(sent: object) -> dict[str, Choice]:
 
 
 def _two_runs(view: View) -> bool:
-    """Whether another text or model is compared: by the same head, unless another one is chosen."""
+    """Return whether another text or model is compared: by the same head, unless another one is
+    chosen."""
     return bool(view.text_b.strip() or view.model_b)
 
 
 def written(value: object) -> str:
-    """A choice as it is written in a link."""
+    """Write a choice as a link has it."""
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, tuple):

@@ -2,7 +2,7 @@
 
 The server may have been started anew, or have ended the session while the network was gone. The
 page's address says what it showed, but for texts that are too long for it: they wait in the
-browser, which tells them to the next session. When it does so is decided in coming_back.js.
+browser, which tells them to the next session. When it does so is decided in reconnect.js.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.text.cleaning import MAX_CHARACTERS, SURROGATE
-from mha_viz.ui.session import state
-from mha_viz.ui.session.views import MAX_URL_TEXT, TEXTS, View
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import MAX_URL_TEXT, TEXTS, View
 from mha_viz.web.browser import script
 
 
-def come_back() -> None:
+def restore_texts() -> None:
     """Leave long texts with the browser, or take them from it; once, at the start of every run."""
     session = st.session_state.setdefault("held_session", secrets.token_hex(8))
     before = st.session_state.get("held_before", "")  # of the one whose texts were taken
     with st.container(key="coming-back"):
         data = {"session": session, "after": before, "texts": _too_long()}
         held = _component()(key="held-texts", data=data, on_held_change=_nothing).held
-    told_by = held.get("session") if isinstance(held, Mapping) else None
-    if not isinstance(told_by, str) or told_by in (session, before):
-        return  # the page tells what is known here, or has told it before
-    st.session_state.held_before = told_by[: len(session)]
+    sender = held.get("session") if isinstance(held, Mapping) else None
+    if not isinstance(sender, str) or sender in (session, before):
+        return  # the page tells what is known here, or has sent it before
+    st.session_state.held_before = sender[: len(session)]
     params = _texts_in(held.get("params"))
     texts = _texts_in(held.get("texts"))
     missing = {name: texts[name] for name in TEXTS if name in texts and name not in params}
@@ -40,7 +40,7 @@ def come_back() -> None:
 
 
 def _too_long() -> dict[str, str]:
-    """The texts of the session's view that its address leaves out."""
+    """Return the texts of the session's view that its address leaves out."""
     view = st.session_state.get("view")
     if not isinstance(view, View):
         return {}
@@ -48,25 +48,25 @@ def _too_long() -> dict[str, str]:
     return {name: text for name, text in texts.items() if len(text) > MAX_URL_TEXT}
 
 
-def _texts_in(told: object) -> dict[str, str]:
-    """The texts among what a browser has told; anyone can send anything."""
-    if not isinstance(told, Mapping):
+def _texts_in(sent: object) -> dict[str, str]:
+    """Return the texts among what a browser sent; anyone can send anything."""
+    if not isinstance(sent, Mapping):
         return {}
-    return {str(name): text for name, text in told.items() if _is_text(text)}
+    return {str(name): text for name, text in sent.items() if _is_text(text)}
 
 
 def _is_text(value: object) -> bool:
-    """Whether it is a text that can be shown; JSON can spell half a character."""
+    """Return whether it is a text that can be shown; JSON can spell half a character."""
     if not isinstance(value, str) or len(value) > MAX_CHARACTERS:
         return False
     return SURROGATE.search(value) is None
 
 
 def _nothing() -> None:
-    """Streamlit hands on what a component triggers only where somebody listens."""
+    """Listen: Streamlit hands on what a component triggers only where somebody does."""
 
 
 @cache
 def _component() -> Callable[..., Any]:
     # Not at import, as elsewhere: the server imports this before it can take components.
-    return st.components.v2.component("mha_viz.coming_back", js=script("coming_back"))
+    return st.components.v2.component("mha_viz.reconnect", js=script("reconnect"))

@@ -7,18 +7,13 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
-import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
-
-from mha_viz.ui.lanes.calls import Call, Checkpoint
-from mha_viz.ui.lanes.jobs import jobs
-from mha_viz.ui.lanes.ticket import Ticket, Told
-from mha_viz.ui.lanes.work import Waiting, Work
-from mha_viz.ui.operating import ceiling, resident
+from mha_viz.ui.jobs.calls import Call, Checkpoint
+from mha_viz.ui.jobs.jobs import jobs
+from mha_viz.ui.jobs.ticket import OnProgress, Ticket, Waiting, Work
+from mha_viz.ui.operating import memory_limit, rss, streamlit_run
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.session import memory
-from mha_viz.ui.session.giving_way import standing_by
-from mha_viz.ui.session.one_thread import one_thread
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.page_lock import one_thread, release_slot
 
 LIBRARIES = 10**9  # bytes that a process takes before its model, and some to spare
 _SMALL = 30_000_000  # parameters; matrices of smaller models gain little from several threads
@@ -40,7 +35,7 @@ def work(
     function: partial[Any],
     key: Hashable,
     seconds: float | None = None,
-    tells: str = "on_progress",
+    progress_argument: str = "on_progress",
 ) -> Work:
     """A function of the library as heavy work.
 
@@ -51,19 +46,21 @@ def work(
         function: with its arguments, of which `model_of` gives the models.
         key: what the result depends on: equal work of several visitors is done once.
         seconds: how long it will take, about.
-        tells: its argument that is called with how far it is.
+        progress_argument: its argument that is called with how far it is.
     """
     given = Call(function).models
     made = {one: _model(one) for one in given}
     large = any(map(_large, made.values()))
-    call = Call(function, tells, jobs().threads if large else 1)
+    call = Call(function, progress_argument, jobs().threads if large else 1)
     n_bytes = sum(4 * p.numel() for one in made.values() for p in one.network.parameters())
 
     def here(tell: Callable[..., None]) -> Any:
         with one_thread():
-            return call.with_models(made.__getitem__)(**{tells: tell})
+            return call.with_models(made.__getitem__)(**{progress_argument: tell})
 
-    apart = all(one.device.type == "cpu" for one in made.values()) and _room(n_bytes)
+    apart = bool(settings().cluster) or (
+        all(one.device.type == "cpu" for one in made.values()) and _room(n_bytes)
+    )
     name = f"{function.func.__module__}.{function.func.__qualname__}"
     return Work((name, key), here, call if apart else None, seconds)
 
@@ -118,17 +115,23 @@ def ask(some: Work, for_all: bool = False) -> Ticket:
         JobError: there are enough jobs.
         LimitError: the server has too little memory for one more.
     """
-    ceiling.check()
-    context = None if for_all else get_script_run_ctx(suppress_warning=True)
-    return jobs().ask(some, "" if context is None else context.session_id)
+    memory_limit.check()
+    if name := session(for_all):
+        memory.visitor()  # so that the end of the session is heard
+    return jobs().ask(some, name)
 
 
-def do(some: Work, told: Told) -> Any:
+def session(for_all: bool = False) -> str:
+    """Return the name of the session whose page is run; "" where nobody's is, or for all."""
+    return "" if for_all else streamlit_run.session_id() or ""
+
+
+def do(some: Work, on_progress: OnProgress) -> Any:
     """What the work finds. A newer click, and a page that is left, end it.
 
     Args:
         some: work.
-        told: called where there is news: a place in the queue, or what the function tells. It
+        on_progress: called with news: a place in the queue, or the progress of the function. It
             returns the share that is done, where it knows.
     """
     before: object = None
@@ -136,13 +139,12 @@ def do(some: Work, told: Told) -> Any:
 
     def look(news: Waiting | tuple[Any, ...]) -> float | None:
         nonlocal before, share
-        # Where its state is read, Streamlit ends a run that was overtaken or whose page was left.
-        "view" in st.session_state  # noqa: B015
+        streamlit_run.raise_if_superseded()
         if news and news != before:
-            share, before = told(news), news
+            share, before = on_progress(news), news
         return share
 
-    with standing_by():  # the page computes nothing meanwhile
+    with release_slot():  # the page computes nothing meanwhile
         return ask(some).result(look)
 
 
@@ -152,6 +154,5 @@ def _model(checkpoint: Checkpoint) -> Any:
 
 
 def _room(n_bytes: int) -> bool:
-    """Whether a model has room in another process, too; where nobody can tell, it has."""
-    free = resident.free()
-    return free is None or free > n_bytes + LIBRARIES
+    """Return whether a model has room in another process, too."""
+    return rss.free() > n_bytes + LIBRARIES

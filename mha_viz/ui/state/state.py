@@ -6,25 +6,24 @@ Must not import torch, transformers or plotly, because the page is there before 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar, cast
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.session import page_address
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.views import NAMES, Choice, View, from_params, to_params
+from mha_viz.ui.operating.streamlit_run import Superseded, is_history_navigation
+from mha_viz.ui.state import own_address
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.views import NAMES, Choice, View, from_params, to_params
 
 MAX_ADDRESSES = 100  # of the browser's history, whose views a session remembers
 T = TypeVar("T")
 LARGER = 21 / 16  # type on a projector beside ordinary type
 _WITH_OPTIONS = (st.selectbox, st.segmented_control, st.select_slider, st.multiselect, st.pills)
 
-
-# -- the view and the address ----------------------------------------------------------------------
 
 # Streamlit can bind a widget to a parameter of the address. But a bound parameter is there only
 # while its widget is drawn, so that a link from Explore would lose what Compare shows; texts of any
@@ -33,7 +32,7 @@ _WITH_OPTIONS = (st.selectbox, st.segmented_control, st.select_slider, st.multis
 
 
 def current() -> View:
-    """The session's view; on its first run, what the URL asks for."""
+    """Return the session's view; on its first run, what the URL asks for."""
     if "view" not in st.session_state:
         st.session_state.view, st.session_state.problems = from_params(address(), folders())
     view = st.session_state.view
@@ -54,35 +53,47 @@ def change(**values: Choice) -> View:
 def restore(params: Mapping[str, str], texts: Mapping[str, str]) -> None:
     """Show what an address says, with texts that are too long for it.
 
-    Args:
-        params: the address, as it was when the page was opened.
-        texts: by the names of their fields.
+    Until a run has shown them, widgets of the browser hold what they showed before: it is ignored.
     """
     view, st.session_state.problems = from_params(params, folders())
     st.session_state.view = replace(view, **cast(dict[str, Any], texts))
-    _remember(address())  # as what `follow` finds under this address
+    _remember(address())  # as what `sync_from_url` finds under this address
+    st.session_state.restoring = True
+
+
+@contextmanager
+def restoring_ends() -> Iterator[None]:
+    """End what `restore` began with a run, unless the run is superseded before it has shown it."""
+    try:
+        yield
+    except Superseded:
+        raise
+    except BaseException:  # the page stops with what it has to say
+        st.session_state.pop("restoring", None)
+        raise
+    st.session_state.pop("restoring", None)
 
 
 def another_text() -> None:
-    """A new text has other tokens; who has chosen no head sees the one that tells most of it."""
+    """Unset the tokens of the text before, and the head if nobody has chosen one."""
     change(query=-1, key=-1)
     if current().chosen == st.session_state.get("telling"):
         change(layer=-1, head=-1)
 
 
 def address() -> dict[str, str]:
-    """What the browser's address says behind its question mark."""
+    """Return the parameters of the browser's address."""
     return {name: st.query_params[name] for name in st.query_params}
 
 
 class _Meaning(NamedTuple):
-    """What a page showed under an address."""
+    """The contents of a page under an address."""
 
     view: View | None  # None where the page shows none
     params: dict[str, str]  # the view and the choices of a lab, as an address would say them
 
 
-def arrive(page: str) -> None:
+def on_page_enter(page: str) -> None:
     """Note which page is open, and count the visits; for the start of every run."""
     if st.session_state.get("page") != page:
         st.session_state.page = page
@@ -90,21 +101,14 @@ def arrive(page: str) -> None:
         st.session_state.visit = st.session_state.get("visit", 0) + 1
 
 
-def follow(view: bool = True, more: Mapping[str, str] | None = None) -> bool:
+def sync_from_url(view: bool = True, more: Mapping[str, str] | None = None) -> bool:
     """Take the view from the address if Back, Forward or a link led to it; for the start of a run.
 
     A page that is opened from another one has no parameters and keeps the view. In all other runs
     the address is ignored: it is what the browser had when it sent a click, and may be outdated.
-
-    Args:
-        view: whether this page's address carries a view; labs that need no text have none.
-        more: the choices of a lab that are held already.
-
-    Returns:
-        Whether the page is to be shown as the address says.
     """
     fresh = st.session_state.pop("fresh", False)
-    led = _through_history() or (fresh and bool(address()))
+    led = is_history_navigation() or (fresh and bool(address()))
     st.session_state.opened = fresh and not led  # from the menu, with a path alone as its address
     if led and "view" in st.session_state and view:
         known = _known()
@@ -117,34 +121,24 @@ def follow(view: bool = True, more: Mapping[str, str] | None = None) -> bool:
     return led
 
 
-def _through_history() -> bool:
-    """Whether the browser's Back or Forward caused this run."""
-    context = get_script_run_ctx()
-    return context is not None and context.is_history_navigation
-
-
-def asked() -> dict[str, str]:
-    """The parameters that the address stands for, even if it was opened without any."""
+def url_params() -> dict[str, str]:
+    """Return the parameters that the address stands for, even if it was opened without any."""
     known = _known()
     return address() if known is None else known.params
 
 
-def publish(more: Mapping[str, str] | None = None, view: bool = True) -> None:
+def push_url(more: Mapping[str, str] | None = None, view: bool = True) -> None:
     """Write the view, and more where a page has choices of its own, into the address.
 
     Back and Forward lead through what was written. An address that says the same in other words
     (fewer, mostly) stays as it is: writing would add a step to the browser's history. That of a
     page that was opened from the menu is completed in place.
-
-    Args:
-        more: choices that are no part of the view.
-        view: False leaves the view out.
     """
     params = _params(view) | dict(more or {})
     opened = st.session_state.pop("opened", False)
     if not _says(address(), params, view):
         if opened:
-            page_address.complete(st.session_state.page, params)
+            own_address.complete(st.session_state.page, params)
             st.session_state.completed = params
             _remember(params, params)
         elif address() or st.session_state.get("completed") != params:
@@ -152,8 +146,9 @@ def publish(more: Mapping[str, str] | None = None, view: bool = True) -> None:
     _remember(params)
 
 
-def link() -> dict[str, str]:
-    """The view as parameters of another page's address, in the words of this one if possible.
+def share_params() -> dict[str, str]:
+    """Return the view as parameters of another page's address, in the words of this one if
+    possible.
 
     Empty where no address can say all of it.
     """
@@ -169,7 +164,7 @@ def _params(view: bool) -> dict[str, str]:
 
 
 def _says(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> bool:
-    """Whether an address leads to the same page as these parameters."""
+    """Return whether an address leads to the same page as these parameters."""
     if written == params or not view:
         return written == params
     rest = {name: value for name, value in written.items() if name not in NAMES}
@@ -178,7 +173,7 @@ def _says(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> 
 
 
 def _opened(view: View) -> View:
-    """A view of a link as the page shows it: where the link names no head, by the one chosen."""
+    """Return a view of a link as the page shows it; a head that is not named is the chosen one."""
     layer, head = st.session_state.get("telling", view.chosen)
     if min(view.chosen) >= 0:
         return view
@@ -210,7 +205,7 @@ def _here(written: Mapping[str, str] | None = None) -> tuple[Any, ...]:
 
 
 def folders() -> set[str]:
-    """Models typed by hand since the server started; of a public server none counts."""
+    """Return models typed by hand since the server started; of a public server none counts."""
     return set() if settings().public else _folders()
 
 
@@ -219,22 +214,16 @@ def _folders() -> set[str]:
     return set()
 
 
-# -- messages --------------------------------------------------------------------------------------
-
-
 def problems() -> list[str]:
-    """What the address asked for in vain; shown until the next choice."""
+    """Return what the address asked for in vain; shown until the next choice."""
     return list(st.session_state.get("problems", ()))
 
 
-def tell(problem: str) -> None:
+def add_problem(problem: str) -> None:
     """Show a message until the next choice: what was asked for in vain."""
-    told = st.session_state.setdefault("problems", [])
-    if problem not in told:
-        told.append(problem)
-
-
-# -- widgets ---------------------------------------------------------------------------------------
+    shown = st.session_state.setdefault("problems", [])
+    if problem not in shown:
+        shown.append(problem)
 
 
 def bound(
@@ -245,15 +234,10 @@ def bound(
     displayed: object = None,
     **options: object,
 ) -> T:
-    """A widget that shows `view.name` and writes what the user chooses back into it.
+    """Draw a widget that shows `view.name` and writes what the user chooses back into it.
 
-    Args:
-        name: of a field of `View`.
-        widget: one of Streamlit's.
-        *args: its label and, if it has them, its options or limits.
-        also: called after the choice was written.
-        displayed: shown in place of the view's value; it is not written into the view.
-        **options: what else the widget takes, except value, key and callback.
+    `displayed` is shown in place of the view's value, and `also` called after a choice was written;
+    the rest is as for `control`.
     """
 
     def take(value: Choice) -> None:
@@ -267,11 +251,7 @@ def bound(
 
 
 def for_type(pixels: int) -> int:
-    """A length that suits the page's type, which is larger on a projector.
-
-    Args:
-        pixels: that suit the ordinary type.
-    """
+    """Scale a length in pixels to the page's type, which is larger on a projector."""
     return round(pixels * LARGER) if st.session_state.get("projected") else pixels
 
 
@@ -283,21 +263,15 @@ def control(
     take: Callable[[Any], object],
     **options: object,
 ) -> T:
-    """A widget that shows a value and hands on what the user chooses, in a callback.
+    """Draw a widget that shows a value and hands on what the user chooses, in a callback.
 
     The source of truth is whoever holds the value, not the widget. Streamlit keeps the widget's
     state while it is not drawn, and then also tells the browser when it is drawn again.
 
-    Args:
-        key: of the widget.
-        widget: one of Streamlit's.
-        *args: its label and, if it has them, its options or limits.
-        value: what it shows.
-        take: called with what was chosen, but neither with None (a segmented control that was
-            switched off) nor with a value that is not among the options: a browser may still show
-            the menu of the text before this one.
-        **options: what else the widget takes, except value, key and callback; a width in pixels
-            grows with the type on a projector.
+    - `args`: its label and, if it has them, its options or limits.
+    - `take`: called with the choice, but neither with None (a segmented control that was switched
+      off) nor with a value that is not among the options: a browser may still show those of before.
+    - `options`: what else the widget takes; a width in pixels grows with the type on a projector.
     """
     if isinstance(width := options.get("width"), int):
         options["width"] = for_type(width)
@@ -307,6 +281,8 @@ def control(
 
     @guarded
     def store() -> None:
+        if st.session_state.get("restoring"):
+            return
         chosen = st.session_state[key]
         several = chosen if isinstance(chosen, list) else [chosen]
         if chosen is not None and (offered is None or all(one in offered for one in several)):

@@ -1,4 +1,4 @@
-"""What the pages say about heads besides their scores: baselines, labels, likenesses."""
+"""Baselines, labels and likenesses of heads, computed once for all pages."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.reports.parameters import parameter_similarity
 from mha_viz.reports.report import Report
 from mha_viz.reports.report import report as make_report
-from mha_viz.ui.session import memory
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.one_thread import turn_for
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.session.views import View
-from mha_viz.ui.session.wanted import while_wanted
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.views import View
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -30,7 +29,8 @@ AT_ONCE = 30_000_000  # parameters; a larger model is made anew with random weig
 
 
 def report(scene: Scene, view: View) -> Report:
-    """Scores, baselines and labels of all heads; with random weights where quick or asked for.
+    """Return scores, baselines and labels of all heads; with random weights where quick or asked
+    for.
 
     Computed once for a text; a click on another head finds it here.
     """
@@ -53,11 +53,11 @@ def report(scene: Scene, view: View) -> Report:
                 random_induction=memory.induction(*which, part, True) if wanted else None,
             )
 
-    return remembered(scene, "report", wanted, make=make)
+    return cached(scene, "report", wanted, make=make)
 
 
 def of_kind(report: Report, key: str) -> list[tuple[int, int]]:
-    """The heads that have earned a label, as (layer, head)."""
+    """Return the heads that have earned a label, as (layer, head)."""
     return [
         (i, j)
         for i, row in enumerate(report.labels)
@@ -67,17 +67,17 @@ def of_kind(report: Report, key: str) -> list[tuple[int, int]]:
 
 
 def has_random(view: View) -> bool:
-    """Whether random weights are a baseline of this model: it is small, or somebody asked."""
+    """Return whether random weights are a baseline: the model is small, or somebody asked."""
     return small(view) or view.checkpoint in st.session_state.get("random_wanted", ())
 
 
 def small(view: View) -> bool:
-    """Whether random weights of this model are made without asking."""
+    """Return whether random weights of this model are made without asking."""
     return memory.facts(*view.checkpoint).n_parameters <= AT_ONCE
 
 
 def offer_random(view: View) -> None:
-    """A button for the baseline of random weights, where it has not been made at once."""
+    """Offer the baseline of random weights, where it has not been made at once."""
     if has_random(view):
         return
 
@@ -94,24 +94,17 @@ def offer_random(view: View) -> None:
     )
 
 
-def remembered(scene: Scene, *what: Hashable, make: Callable[[], T], size: int = 200_000) -> T:
-    """Something that follows from the scene alone, made once; a click on another head finds it.
-
-    Args:
-        scene: what it follows from.
-        *what: tells it from all else that is made of this scene.
-        make: makes it.
-        size: about how many bytes it has.
-    """
+def cached(scene: Scene, *what: Hashable, make: Callable[[], T], size: int = 200_000) -> T:
+    """Return what follows from the scene alone, made once and kept; `size` is in bytes."""
     key = (scene.key, *what)
     known = memory.cache().find(key) is not None
-    with nullcontext() if known else st.spinner("Comparing heads …"), while_wanted():
+    with nullcontext() if known else st.spinner("Comparing heads …"), cancel_if_superseded():
         return memory.cache().get(key, make, lambda made: size)
 
 
 def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:
-    """`head_similarity` of the scene's record: (layer * head, layer * head)."""
-    return remembered(
+    """Return `head_similarity` of the scene's record: (layer * head, layer * head)."""
+    return cached(
         scene,
         "pairs",
         measure,
@@ -123,7 +116,7 @@ def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:
 def parameter_likeness(
     view: View, space: str, measure: str = "subspace_overlap"
 ) -> NDArray[np.float32] | None:
-    """`parameter_similarity` of the view's model; None where it is unknown."""
+    """Return `parameter_similarity` of the view's model; None where it is unknown."""
     return of_parameters(
         view,
         "pairs",
@@ -140,17 +133,7 @@ def of_parameters(
     make: Callable[[AttentionModel], T],
     size: Callable[[T], int] = lambda made: 10_000,
 ) -> T | None:
-    """Something that follows from a model's parameters alone, made once for all texts.
-
-    Args:
-        view: names the model, and the part of it.
-        *what: tells it from all else that is made of these parameters.
-        make: makes it of the model.
-        size: about how many bytes it has.
-
-    Returns:
-        What was made; None where this family's projections are not known.
-    """
+    """Return what follows from a model's parameters alone; None where they are not known."""
     model = memory.model(*view.checkpoint)
 
     def known() -> T | None:

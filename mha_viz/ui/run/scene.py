@@ -1,4 +1,4 @@
-"""What the Explore page shows: one run of one text, measured, and the views derived from it."""
+"""One run of one text, measured, and the views derived from it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.core.measure import measure
-from mha_viz.core.record import AttentionRecord
-from mha_viz.core.views import between
-from mha_viz.reports.telling import telling_head
-from mha_viz.ui.session import allowed, memory, state
-from mha_viz.ui.session.examples import example_head
-from mha_viz.ui.session.faults import NothingTyped, guarded
-from mha_viz.ui.session.one_thread import turn_for
-from mha_viz.ui.session.views import View
-from mha_viz.ui.session.wanted import PATIENCE, while_wanted
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.views import between
+from mha_viz.reports.informative_head import most_informative_head
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.page_lock import PATIENCE, cancel_if_superseded, turn_for
+from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state.examples import example_head
+from mha_viz.ui.state.faults import NothingTyped, guarded
+from mha_viz.ui.state.views import View
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -31,13 +31,10 @@ Facts = dict[str, NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Run:
-    """What one run of a text left behind; the cache holds it.
+    """Results of one run of a text; the cache holds them.
 
-    Args:
-        record: as the model left it, nothing merged and nothing removed.
-        facts: metric -> (layer, head), measured on that record.
-        seconds: how long the forward pass took; of a stored run nobody knows any more.
-        stored: where this run was read from, as its model was not there yet.
+    `record` is as the model left it, `facts` are measured on it; `seconds` of the forward pass are
+    unknown for a stored run.
     """
 
     record: AttentionRecord
@@ -51,9 +48,6 @@ class Scene:
     """One traced text, by its name. Pages may keep it: it holds next to nothing.
 
     What the run left behind is taken from the cache, and computed anew if it is no longer there.
-
-    Args:
-        model, device, dtype, part, text, pair: what was run.
     """
 
     model: str
@@ -70,7 +64,7 @@ class Scene:
 
     @property
     def record(self) -> AttentionRecord:
-        """As the model left it, nothing merged and nothing removed."""
+        """The record as the model left it, nothing merged and nothing removed."""
         return self._run.record
 
     @property
@@ -80,15 +74,15 @@ class Scene:
 
     @property
     def stored(self) -> StoredRun | None:
-        """Where the run was read from; None where the model itself has run."""
+        """The stored run that was read; None where the model itself has run."""
         return self._run.stored
 
     @property
     def origin(self) -> str:
-        """When the run was computed, and how fast."""
+        """The run's origin in words: precomputed, or computed in so many ms."""
         seconds = self._run.seconds
         if seconds is None:
-            return "computed before, and stored with the model"
+            return "precomputed"
         return f"computed in {1000 * seconds:.0f} ms"
 
     @property
@@ -102,7 +96,7 @@ class Scene:
         return found or self.run()
 
     def run(self) -> Run:
-        """What the run left behind, found or made; the visitor looks at it from then on.
+        """Return the run, cached or made now; the visitor looks at it from then on.
 
         Raises:
             LimitError: the text is longer than this server takes.
@@ -128,7 +122,7 @@ def compute(view: View) -> Scene:
 
 
 def other(view: View) -> Scene:
-    """Like `compute`, for a second text or model beside the first."""
+    """Run a second text or model beside the first."""
     return _run_once("other_scene", _of(view))
 
 
@@ -147,7 +141,7 @@ def _of(view: View) -> Scene:
 
 
 def displayed_record(scene: Scene, view: View) -> AttentionRecord:
-    """The record as the view wants it: sub-words merged, tokens left out."""
+    """Return the record as the view wants it: sub-words merged, tokens left out."""
     options = view.axes
     if not any(options):
         return scene.record
@@ -167,33 +161,33 @@ def displayed_record(scene: Scene, view: View) -> AttentionRecord:
 
 
 def fit_head(scene: Scene) -> None:
-    """The view's head, brought back to one that this model has."""
+    """Bring the view's head back to one that this model has."""
     view, record = state.current(), scene.record
     layer, head = view.chosen
     if min(layer, head) < 0:
-        layer, head = example_head(scene.model, scene.text) or telling_head(scene.facts)
+        layer, head = example_head(scene.model, scene.text) or most_informative_head(scene.facts)
         st.session_state.telling = layer, head
         if view.layer_b < 0:
             state.change(layer_b=layer, head_b=head)
     elif not is_head(record, view.chosen):
-        state.tell(f"{no_such_head(record, layer, head)} Showing L0 H0.")
+        state.add_problem(f"{no_such_head(record, layer, head)} Showing L0 H0.")
         layer, head = 0, 0
     heads = tuple(head for head in view.heads if is_head(record, head))
     state.change(layer=layer, head=head, heads=heads)
 
 
 def is_head(record: AttentionRecord, head: tuple[int, int]) -> bool:
-    """Whether a model has this (layer, head); neither number is below 0."""
+    """Return whether a model has this (layer, head); neither number is below 0."""
     return head[0] < record.n_layers and head[1] < record.n_heads
 
 
 def no_such_head(record: AttentionRecord, layer: int, head: int) -> str:
-    """What to say of a head that a link asks for in vain."""
+    """Say that a model does not have the head that a link names."""
     return f"There is no L{layer} H{head}: {extent(record)}."
 
 
 def extent(record: AttentionRecord) -> str:
-    """Which layers and heads a model has."""
+    """Name the layers and heads that a model has."""
     return f"{record.model} has layers 0–{record.n_layers - 1} and heads 0–{record.n_heads - 1}"
 
 
@@ -217,12 +211,12 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
         seconds = time.perf_counter() - start
         bar.empty()
         button.empty()
-        with while_wanted():
+        with cancel_if_superseded():
             return Run(record, measured(record), seconds)
 
 
 def measured(record: AttentionRecord) -> Facts:
-    """All metrics of a record, as `Run` keeps them."""
+    """Return all metrics of a record, as `Run` keeps them."""
     return {name: values.numpy() for name, values in measure(record).items()}
 
 
@@ -239,6 +233,6 @@ def _offer_again() -> None:
 
 
 def size(record: AttentionRecord) -> int:
-    """Bytes that the record holds."""
+    """Return the bytes that the record holds."""
     tensors = (record.pattern, record.z, record.query, record.key, record.value)
     return sum(t.numel() * t.element_size() for t in tensors if t is not None)

@@ -1,4 +1,4 @@
-"""What a class predicts: anonymous votes by class code, in this server's memory and nowhere else.
+"""Predictions of a class: anonymous votes by class code, in this server's memory and nowhere else.
 
 Knows no page. Everything is bounded: a class that nobody has used for longest goes first.
 """
@@ -44,7 +44,7 @@ class Classes:
         self._lock = threading.Lock()
 
     def open(self, browser: str) -> str:
-        """A new class, led by this browser; its code."""
+        """Open a class that this browser leads; return its code."""
         code = "".join(secrets.choice(LETTERS) for _ in range(CODE))
         with self._lock:
             self._classes[code] = _Class(browser)
@@ -70,12 +70,12 @@ class Classes:
                 self._joined.popitem(last=False)
 
     def of(self, browser: str) -> str | None:
-        """The class that a browser is in, if it is still on."""
+        """Return the class that a browser is in, if it is still on."""
         code = self._joined.get(browser)
         return code if code in self._classes else None
 
     def leads(self, code: str, browser: str) -> bool:
-        """Whether this browser opened this class."""
+        """Return whether this browser opened this class."""
         found = self._classes.get(code)
         return found is not None and found.leader == browser
 
@@ -88,7 +88,7 @@ class Classes:
         self._note(code, question, browser, None)
 
     def _note(self, code: str, question: Hashable, browser: str, option: int | None) -> None:
-        """Full classes take no more."""
+        """Note a vote, unless the class is full."""
         with self._lock:
             if code not in self._classes:
                 return
@@ -104,7 +104,7 @@ class Classes:
             answers[browser] = _Vote(before.option if seen else option, seen)
 
     def counts(self, code: str, question: Hashable, options: int) -> tuple[int, ...]:
-        """How many chose each option."""
+        """Count the votes for each option."""
         with self._lock:
             found = self._classes.get(code)
             votes = {} if found is None else found.votes.get(question, {})
@@ -114,5 +114,5 @@ class Classes:
 
 @functools.cache
 def classes() -> Classes:
-    """Those of this server."""
+    """Return this server's classes."""
     return Classes()

@@ -9,38 +9,39 @@ import tempfile
 import threading
 import time
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-import mha_viz.corpus
 from mha_viz.core.amounts import of_bytes
-from mha_viz.core.asking import ask, asking
+from mha_viz.core.cancellation import cancellation, check_cancelled
 from mha_viz.core.output_file import write_file
-from mha_viz.core.showing import count
-from mha_viz.corpus.documents import DOCUMENT
-from mha_viz.corpus.readers import GZIP, ending_of
-from mha_viz.corpus.run import Progress, study
-from mha_viz.corpus.study import Study
+from mha_viz.core.reprs import count
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.run.run import Progress, study
+from mha_viz.corpus.sources.documents import DOCUMENT
+from mha_viz.corpus.sources.readers import GZIP, ending_of
+from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.text.cleaning import visible
-from mha_viz.ui.lanes.ticket import Ticket
-from mha_viz.ui.lanes.turns import GivesWay
-from mha_viz.ui.lanes.work import Waiting, Work
-from mha_viz.ui.session import heavy
-from mha_viz.ui.session.one_thread import one_thread
-from mha_viz.ui.session.views import View
+from mha_viz.ui.jobs.cancel_token import Cancelled
+from mha_viz.ui.jobs.ticket import Ticket, Waiting, Work
+from mha_viz.ui.jobs.turns import CooperativeYield
+from mha_viz.ui.operating import streamlit_run
+from mha_viz.ui.operating.settings import settings
+from mha_viz.ui.run import heavy
+from mha_viz.ui.run.page_lock import one_thread
+from mha_viz.ui.state.views import View
 
-KEPT = 8  # studies, and texts of visitors: the least recently wanted go first
+KEPT = 8  # studies, and texts of visitors, where no setting says more
 MAX_TEXTS = 2_000  # of a visitor: of more, a fair sample
 MAX_MEGABYTES = 2  # of a visitor's texts
 # None that is packed: two megabytes of it may be two thousand, and nobody else has their turn then.
 SUFFIXES = (".txt", ".json", ".jsonl", ".csv", ".conllu")
 DELETING = 5.0  # seconds: what cannot be deleted does not keep a process from its end
-SAMPLE = Path(mha_viz.corpus.__file__).with_name("sample.conllu")
 # Padded tokens that run at once: in blocks this small a study gives way soon to whoever clicks.
 BATCH_TOKENS = 1024
 
@@ -66,15 +67,26 @@ class Making:
         texts: the source.
         sample: how many texts at most; None is all.
         join: as for `corpus.run.study`.
+        on_left: called, with the number of the try, where it stopped as nobody waited any more.
     """
 
-    def __init__(self, folder: Path, texts: OwnTexts, sample: int | None, join: str | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        texts: OwnTexts,
+        sample: int | None,
+        join: str | None,
+        on_left: Callable[[Making, int], None],
+    ) -> None:
         self.folder = folder
+        self.tries = 0
         self.progress: Progress | None = None
         self.study: Study | None = None
         self.texts, self._column = texts.path, texts.column
         self._sample, self._join = sample, join
+        self._on_left = on_left
         self._ticket: Ticket | None = None
+        self._stopped = False
 
     @property
     def runs(self) -> bool:
@@ -99,39 +111,54 @@ class Making:
     def begin(self, model: AttentionModel) -> None:
         """Make it, or go on after the last complete part; returns at once.
 
+        Of visitors who look at it while it is made, each waits for it: it stops with the last.
+
         Raises:
             JobError: the server has enough to do, or whoever asks has.
         """
-        if self.runs or self.study is not None:
-            return
-        self.progress = None
-        key = ("study", str(self.folder))
-        work = Work(key, partial(self._make, model), patient=True)
-        self._ticket = heavy.ask(work, for_all=self.texts == SAMPLE)
+        for_all = self.texts == SAMPLE
+        if self.runs and self._ticket is not None:
+            if not self._ticket.can_be_joined(heavy.session(for_all)):
+                return
+        else:
+            self.progress, self._stopped, self.tries = None, False, self.tries + 1
+        if self.study is None:
+            make = partial(self._make, model, self.tries)
+            work = Work(("study", str(self.folder)), make, patient=True)
+            self._ticket = heavy.ask(work, for_all=for_all)
 
     def stop(self) -> None:
-        """Stop soon; what is complete stays."""
+        """Stop soon, for all who wait; what is complete stays."""
+        self._stopped = True
         if self._ticket is not None:
-            self._ticket.leave()
+            self._ticket.stop()
 
     def wait(self) -> None:
         """Until it is made, stopped, or has failed."""
         if self._ticket is not None:
             self._ticket.wait()
 
-    def _make(self, model: AttentionModel, look: Callable[[], None]) -> None:
-        """The study, which asks between its blocks whether to go on, and stands still for pages."""
-        gives_way = GivesWay()
+    def _make(self, model: AttentionModel, number: int, look: Callable[[], None]) -> None:
+        """Make the study; it asks between blocks whether to go on, and stands still for pages."""
+        try:
+            self._study(model, look)
+        except Cancelled:
+            if not self._stopped:
+                self._on_left(self, number)
+            raise
+
+    def _study(self, model: AttentionModel, look: Callable[[], None]) -> None:
+        cooperative_yield = CooperativeYield()
 
         def between() -> None:
-            gives_way()
+            cooperative_yield()
             look()
 
         def tell(progress: Progress) -> None:
             self.progress = progress
-            ask()
+            check_cancelled()
 
-        with one_thread(), asking(between):
+        with one_thread(), cancellation(between):
             self.study = study(
                 model,
                 self.texts,
@@ -141,6 +168,7 @@ class Making:
                 batch_tokens=BATCH_TOKENS,
                 on_progress=tell,
                 join=self._join,
+                cluster=settings().cluster or None,
             )
 
 
@@ -153,6 +181,7 @@ class Studies:
         self._lock = threading.Lock()
         self._made: OrderedDict[str, Making] = OrderedDict()
         self._own: OrderedDict[str, OwnTexts] = OrderedDict()
+        self._owners: dict[str, str] = {}  # the address, or session, that brought a study or texts
 
     def close(self) -> None:
         """Delete them all, as the end of the process does."""
@@ -175,7 +204,7 @@ class Studies:
         if content.startswith(GZIP):
             raise ArgumentError("The file is packed by gzip, whatever its name: unpack it first.")
         if not content.strip():
-            raise ArgumentError("There is no text yet: paste texts, one a line, or choose a file.")
+            raise ArgumentError("There is no text: paste texts, one per line, or choose a file.")
         if len(content) > MAX_MEGABYTES * 10**6:
             raise ArgumentError(
                 f"The texts must have at most {MAX_MEGABYTES} MB, got {of_bytes(len(content))}: "
@@ -187,6 +216,7 @@ class Studies:
         with self._lock:
             write_file(path, content, parents=True)
             self._own[key] = OwnTexts(path, column, _title(name, content))
+            self._owners.setdefault(key, streamlit_run.visitor_address() or heavy.session())
             self._own.move_to_end(key)
             self._trim()
         return key
@@ -201,7 +231,9 @@ class Studies:
                 texts, join = self._own.get(view.corpus, _OF_SAMPLE), self._join_of(view)
                 sample = MAX_TEXTS if view.corpus else None
                 folder = self._folder / name
-                self._made[name] = Making(folder, texts, sample, join)
+                self._made[name] = Making(folder, texts, sample, join, self._forget_left)
+                own = streamlit_run.visitor_address() or heavy.session()
+                self._owners[name] = own if view.corpus else ""
             self._made.move_to_end(name)
             self._trim()
             return self._made[name]
@@ -233,6 +265,16 @@ class Studies:
             with self._lock:
                 making.begin(model)
 
+    def _forget_left(self, making: Making, number: int) -> None:
+        """Delete the parts of a visitor's study whose visitors have all left a public server.
+
+        Strangers could fill its disk with them; where no stranger comes, it can be continued.
+        """
+        with self._lock:
+            if settings().public and making.texts != SAMPLE and making.tries == number:
+                making.progress = None
+                _delete(making.folder)
+
     def _join_of(self, view: View) -> str | None:
         """How a view's sentences are joined; other texts are not, whatever the view says."""
         texts = self._own.get(view.corpus, _OF_SAMPLE)
@@ -243,14 +285,27 @@ class Studies:
         return hashlib.sha256(what.encode()).hexdigest()[:32]
 
     def _trim(self) -> None:
-        """Let go of the oldest, but of none that is being made."""
+        """Let go of what is too much: the oldest of who keeps most, and nothing that is made now.
+
+        Whoever brings many texts pushes out their own, and nobody else's.
+        """
         idle = [name for name, one in self._made.items() if not one.runs]
-        for name in idle[: max(0, len(self._made) - KEPT)]:
+        for name in self._first_to_go(self._made, idle):
             _delete(self._made.pop(name).folder)
         read = {one.texts for one in self._made.values() if one.runs}
         unread = [key for key, texts in self._own.items() if texts.path not in read]
-        for key in unread[: max(0, len(self._own) - KEPT)]:
+        for key in self._first_to_go(self._own, unread):
             _delete(self._own.pop(key).path.parent)
+
+    def _first_to_go(self, kept: Iterable[str], free: list[str]) -> list[str]:
+        counts = Counter(self._owners[key] for key in kept)
+        too_many = counts.total() - (settings().max_studies or KEPT)
+        gone: list[str] = []
+        while free and len(gone) < too_many:
+            gone.append(max(free, key=lambda key: counts[self._owners[key]]))  # of equals the first
+            free.remove(gone[-1])
+            counts[self._owners.pop(gone[-1])] -= 1
+        return gone
 
 
 _OF_SAMPLE = OwnTexts(SAMPLE, None, "")

@@ -12,10 +12,10 @@ import streamlit as st
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction.generated_token import GeneratedToken
 from mha_viz.prediction.writing import Writing
-from mha_viz.ui.session import memory
-from mha_viz.ui.session.scene import Run, Scene, measured
-from mha_viz.ui.session.views import View
-from mha_viz.ui.session.wanted import PATIENCE
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.page_lock import PATIENCE
+from mha_viz.ui.run.scene import Run, Scene, measured
+from mha_viz.ui.state.views import View
 
 Branches = tuple[tuple[int, int], ...]
 
@@ -24,10 +24,8 @@ Branches = tuple[tuple[int, int], ...]
 class WrittenScene(Scene):
     """A text and what a model wrote behind it, by its name; the same name gives the same text.
 
-    Args:
-        temperature, top_k, seed: how tokens are drawn, as in `Writing`.
-        branches: (position, token) of those that somebody chose.
-        written: how many tokens were asked for; the model may have ended the text before.
+    Tokens are drawn as in `Writing`. `branches` are (position, token) of those that somebody chose;
+    `written` tokens were asked for, but the model may have ended the text before.
     """
 
     temperature: float = 0.0
@@ -42,22 +40,16 @@ class WrittenScene(Scene):
         return replace(self, branches=(), written=0)
 
     def run(self) -> Run:
-        """What writing the text left behind; it stays on the session's desk, not in the cache."""
+        """Return the run that wrote the text; it stays on the session's desk, not in the cache."""
         return shown(self, memory.model(self.model, self.device, self.dtype)).run
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What a written scene shows.
+    """Contents of a written scene.
 
-    Args:
-        scene: of which it is.
-        run: the record of the steps, measured; seconds of what was run now.
-        text: typed and written.
-        tokens: that were written.
-        coming: what a step would write; the end token where the model ends the text.
-        finished: no step follows.
-        room: how many tokens fit behind the typed text.
+    `coming` is what a step would write, the end token where the model ends the text; `room` is how
+    many tokens fit behind the typed text.
     """
 
     scene: WrittenScene
@@ -71,8 +63,10 @@ class Shown:
 
 @dataclass
 class _Desk:
-    """Where a session's text is written: one at a time. A newer run of the page waits for its turn,
-    while the overtaken one ends with the layer that it is in."""
+    """A session's place for writing one text at a time.
+
+    A newer run of the page waits, while the overtaken one ends with the layer that it is in.
+    """
 
     lock: threading.Lock
     writing: Writing | None = None
@@ -81,13 +75,7 @@ class _Desk:
 
 
 def written_scene(scene: Scene, view: View, written: int) -> WrittenScene:
-    """A scene's text with so many tokens behind it, as the view wants them written.
-
-    Args:
-        scene: of the text alone.
-        view: how tokens are drawn, and which ones somebody chose.
-        written: how many.
-    """
+    """Return a scene's text with so many tokens behind it, written as the view says."""
     return WrittenScene(
         *(scene.model, scene.device, scene.dtype, scene.part, scene.text, scene.pair),
         temperature=view.next_temperature,
@@ -99,11 +87,7 @@ def written_scene(scene: Scene, view: View, written: int) -> WrittenScene:
 
 
 def shown(scene: WrittenScene, model: AttentionModel) -> Shown:
-    """What the scene shows, found on the session's desk or written there.
-
-    Args:
-        scene: what is to be written.
-        model: by which.
+    """Return what the scene shows, found on the session's desk or written there.
 
     Raises:
         ArgumentError, AttentionUnavailableError, TextError: as `Writing`.
@@ -117,7 +101,7 @@ def shown(scene: WrittenScene, model: AttentionModel) -> Shown:
 
 
 def forget() -> None:
-    """Nothing is written now: neither the steps nor their model are held any longer."""
+    """Drop the steps and their model: nothing is written now."""
     st.session_state.pop("writing_desk", None)
 
 
@@ -171,7 +155,7 @@ def _begun(scene: WrittenScene, model: AttentionModel, on_layer: Callable[[int],
 
 
 def _as_wanted(writing: Writing, chosen: dict[int, int], most: int) -> int:
-    """How many of the written tokens, at most so many, stand there as they are wanted."""
+    """Count the leading tokens, at most so many, that are as they should be."""
     for i, token in enumerate(writing.written[:most]):
         wanted = chosen.get(token.position)
         if token.branched != (wanted is not None) or (wanted is not None and token.id != wanted):

@@ -1,19 +1,22 @@
-"""The address by which others in the network reach this app, as far as this machine knows it."""
+"""The page's address: how others in the network reach it, and parameters added in place."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from ipaddress import ip_address
 from typing import NamedTuple
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 from streamlit import config
 
 from mha_viz.ui.operating.settings import settings
+from mha_viz.web.browser import script
 
 _EVERYWHERE = ("", "0.0.0.0", "::")  # what listens on all addresses
+_FORWARDING = ("X-Forwarded-For", "X-Forwarded-Host", "Forwarded", "Via", "X-Real-IP")
 _ELSEWHERE = ("192.0.2.1", 9)  # for documentation (RFC 5737); nothing is sent there
 
 
@@ -25,7 +28,7 @@ class Reached(NamedTuple):
 
 
 def reached() -> Reached:
-    """The present page as others open it, without parameters."""
+    """Return the present page's address for others, without parameters."""
     url = st.context.url or f"http://127.0.0.1:{config.get_option('server.port')}/"
     if settings().public:  # it has a name by which others open it; its own addresses are not told
         return Reached(url.partition("?")[0], "")
@@ -34,20 +37,22 @@ def reached() -> Reached:
 
 
 def only_here() -> bool:
-    """Whether who has opened the page sits at this machine, as everybody does who can open it."""
-    host = urlsplit(st.context.url or "").hostname or ""
-    if settings().public:  # a proxy before it may give its own name
+    """Return whether everybody who can open the page sits at this machine.
+
+    The page's own address is what a browser says; the name that it asked for was checked, and a
+    proxy in front of the server gives itself away by a header.
+    """
+    headers = st.context.headers
+    if settings().public or any(name in headers for name in _FORWARDING):
         return False
+    host = urlsplit(f"//{headers.get('Host', '')}").hostname or ""
     return _is_loopback(host) and _is_loopback(str(config.get_option("server.address") or ""))
 
 
 def seen_by_others(url: str, listens: str, own: Callable[[], str | None]) -> Reached:
-    """A page's address with the machine's own in place of one that only this machine has.
+    """Replace a page's address that only this machine has by the machine's own.
 
-    Args:
-        url: as it was opened here.
-        listens: the address that the app listens on.
-        own: finds the machine's address in its network, None where it has none.
+    `listens` is the address that the app listens on; `own` finds the machine's in its network.
 
     >>> seen_by_others("http://localhost:8501/learn", "0.0.0.0", lambda: "10.0.0.7").url
     'http://10.0.0.7:8501/learn'
@@ -75,7 +80,7 @@ def seen_by_others(url: str, listens: str, own: Callable[[], str | None]) -> Rea
 
 
 def in_network() -> str | None:
-    """This machine's address on the way to other networks; nobody is asked for it."""
+    """Find this machine's address in its network; nobody is asked for it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
         try:
             way.connect(_ELSEWHERE)  # for datagrams this only picks the way
@@ -90,3 +95,17 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host.lower().rstrip(".") == "localhost"
+
+
+def complete(page: str, params: Mapping[str, str]) -> None:
+    """Add parameters to the browser's address without a new step in its history.
+
+    Streamlit's own way to write parameters adds a step: Back would stop at the page twice.
+    """
+    _component()(key="page-address", data={"page": page, "query": urlencode(params)})
+
+
+@cache
+def _component() -> Callable[..., object]:
+    # Not at import, as elsewhere: the server imports this before it can take components.
+    return st.components.v2.component("mha_viz.page_address", js=script("page_address"))

@@ -1,0 +1,167 @@
+"""The turns of pages as the app takes them, their threads of torch, and work that yields to them.
+
+Importing it does not import torch.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import cache
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from mha_viz.core.cancellation import cancellation
+from mha_viz.ui.jobs.turns import LOOK, CooperativeYield, turns
+from mha_viz.ui.operating import streamlit_run
+
+if TYPE_CHECKING:
+    from mha_viz.engine.model import AttentionModel
+
+PATIENCE = 0.4  # seconds: what takes less is finished, and shows no bar
+# Products of a pass, about.
+_SMALL = 10**9  # some ten milliseconds in one thread
+_LONG = 5 * 10**10  # half a second with all
+
+
+@contextmanager
+def page_run() -> Iterator[None]:
+    """Around a run of a page, or of a part of it: it waits for its turn and has it until its end.
+
+    What gives way stands still meanwhile.
+    """
+    with _waiting() as told, turns.run(told.place, streamlit_run.visitor_address()):
+        told.end()
+        _use_all_threads()
+        yield
+
+
+def release_slot() -> AbstractContextManager[None]:
+    """Around a wait for other work in a run of a page: somebody else has its turn meanwhile."""
+    return turns.release_slot(_raise_if_superseded)
+
+
+def wait_without_slot(event: threading.Event) -> None:
+    """Wait for what another thread does; a run that nobody waits for any more ends."""
+    with release_slot():
+        while not event.wait(LOOK):
+            streamlit_run.raise_if_superseded()
+
+
+def yield_slot() -> None:
+    """The page shows what it was asked for: the rest of the run lets newer ones go first."""
+    turns.requeue(_raise_if_superseded)
+
+
+@contextmanager
+def long_work() -> Iterator[None]:
+    """Around work of seconds that a page waits for: one at a time, and giving way to short runs."""
+    with _waiting() as told, turns.long_work(told.place):
+        told.end()
+        with cancellation(CooperativeYield()):
+            yield
+
+
+@contextmanager
+def cancel_if_superseded() -> Iterator[None]:
+    """Cancel the work inside once a click or a text has superseded it, or its page is left.
+
+    Streamlit ends the run there; the result so far is gone.
+    """
+    checked = time.perf_counter()
+
+    def check() -> None:
+        nonlocal checked
+        if time.perf_counter() - checked > PATIENCE:
+            streamlit_run.raise_if_superseded()
+            checked = time.perf_counter()
+
+    with cancellation(check):
+        yield
+
+
+def _raise_if_superseded(before: int) -> None:
+    streamlit_run.raise_if_superseded()
+
+
+class _Told:
+    """Says on the page how many come first, where the wait is longer than nothing."""
+
+    def __init__(self) -> None:
+        self._begin, self._shown, self._said = time.monotonic(), ExitStack(), -1
+
+    def place(self, before: int) -> None:
+        """Ends a run that was overtaken; shows the place in the queue."""
+        streamlit_run.raise_if_superseded()
+        if time.monotonic() - self._begin > PATIENCE and before != self._said:
+            self.end()
+            others = "1 visitor" if before == 1 else f"{before} visitors"
+            # What is no element takes no place: all below would move.
+            self._shown.enter_context(st.spinner(f"Busy: {others} before you …"))
+            self._said = before
+
+    def end(self) -> None:
+        """The turn has come."""
+        self._shown.close()
+
+
+@contextmanager
+def _waiting() -> Iterator[_Told]:
+    told = _Told()
+    try:
+        yield told
+    finally:
+        told.end()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run torch in one thread, so that it leaves the other processors to whoever clicks.
+
+    Matrices this small gain little from threads, which wait for each other on a busy machine. It
+    is the calling thread's matter: pages that are run meanwhile have all processors.
+    """
+    import torch
+
+    usual = _usual_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(usual)
+
+
+def _use_all_threads() -> None:
+    """Give this thread torch's usual number: a new one begins with that set last in any other."""
+    if _usual_threads.cache_info().currsize:  # else nobody has changed it
+        import torch
+
+        torch.set_num_threads(_usual_threads())
+
+
+@cache
+def _usual_threads() -> int:
+    """Return torch's own number, as it was before it was first changed."""
+    import torch
+
+    return torch.get_num_threads()
+
+
+@contextmanager
+def turn_for(model: AttentionModel, text: str) -> Iterator[None]:
+    """Take the lane for a pass of a text, or for work on one, and its share of the processors.
+
+    The browser that waits for it draws on the same processors. Two threads that wait for each other
+    there made 10 ms of a small model 200; and where several pages compute at once, each has one.
+
+    Args:
+        model: that runs it.
+        text: or both texts; each of its characters is at most a token or four.
+    """
+    work = sum(each.numel() for each in model.network.parameters()) * len(text)
+    lane = long_work() if work > _LONG else nullcontext()
+    with lane, one_thread() if work < _SMALL or turns.short.running > 1 else nullcontext():
+        yield

@@ -1,0 +1,146 @@
+"""Who has a place on this server: as many open pages as it has room for, and the rest wait."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from mha_viz.ui.operating import memory_limit, streamlit_run
+from mha_viz.ui.operating.refusals import refused
+from mha_viz.ui.operating.settings import settings
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.memory import STAYS
+
+OPENING = 3.0  # seconds in which a page runs by itself; whoever runs it later has done something
+QUIET = 120.0  # seconds after which a page that was only opened gives way to somebody new
+
+
+@dataclass
+class _Place:
+    """A place that a session has, whose page may have lost its connection."""
+
+    address: str | None
+    taken: float
+    acted: bool = False
+    left: float | None = None  # since when its page is not there
+
+
+class Places:
+    """Sessions that are let in, in the order in which they came.
+
+    Args:
+        most: how many; None is any number.
+        is_there: whether a session's page is open.
+        no_room: whether nobody new is let in, however many places are free.
+        clock: seconds that pass.
+        of_one: how many of one address; None is any number.
+    """
+
+    def __init__(
+        self,
+        most: int | None,
+        is_there: Callable[[str], bool],
+        no_room: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = time.monotonic,
+        of_one: int | None = None,
+    ) -> None:
+        self.most, self._is_there, self._no_room = most, is_there, no_room
+        self._clock, self._of_one = clock, of_one
+        self._held: dict[str, _Place] = {}
+        self._lock = threading.Lock()
+
+    def take(self, session: str, address: str | None = None) -> bool:
+        """Whether a session has a place, from before or from now on.
+
+        Args:
+            session: whose page is run.
+            address: where its visitor is; None where others may have the same.
+        """
+        with self._lock:
+            self._look(session)
+            now = self._clock()
+            if place := self._held.get(session):
+                place.acted = place.acted or now - place.taken > OPENING
+                return True
+            if self._no_room() or self._has_most(address):
+                return False
+            if self.most is not None and len(self._held) >= self.most and not self._give_way():
+                return False
+            self._held[session] = _Place(address, now)
+            return True
+
+    def has_most(self, address: str | None) -> bool:
+        """Whether an address has as many places as one may."""
+        with self._lock:
+            return self._has_most(address)
+
+    def _has_most(self, address: str | None) -> bool:
+        if address is None or self._of_one is None:
+            return False
+        return sum(place.address == address for place in self._held.values()) >= self._of_one
+
+    def _look(self, here: str) -> None:
+        """Give up the places of pages that were closed, and not of a connection that broke.
+
+        Who has done nothing on a page loses nothing with it: its place is free at once.
+        """
+        now = self._clock()
+        for session, place in list(self._held.items()):
+            if session == here or self._is_there(session):
+                place.left = None
+            elif not place.acted:
+                del self._held[session]
+            elif place.left is None:
+                place.left = now
+            elif now - place.left > STAYS:
+                del self._held[session]
+
+    def _give_way(self) -> bool:
+        """Give up the place of the page that was opened first and never used, if there is one."""
+        for session, place in self._held.items():
+            if not place.acted and self._clock() - place.taken >= QUIET:
+                del self._held[session]
+                return True
+        return False
+
+
+def has_place() -> bool:
+    """Whether the page that runs may be drawn."""
+    session = streamlit_run.session_id()
+    if session is None:
+        return True
+    memory.visitor()  # so that the end of the session is heard, of one without a place as well
+    return _places().take(session, streamlit_run.visitor_address())
+
+
+def full() -> str:
+    """Count a page that is not drawn; what to say in its place."""
+    if _places().has_most(streamlit_run.visitor_address()):
+        return str(
+            refused(
+                "address",
+                f"This server opens {settings().sessions_per_address} pages at once for one "
+                "address, and yours has as many: close one. This page opens by itself then.",
+            )
+        )
+    return str(
+        refused(
+            "session",
+            "This server is full: as many people are using it as it has room for. This page opens "
+            "by itself as soon as there is a place.",
+        )
+    )
+
+
+@cache
+def _places() -> Places:
+    found = settings()
+    return Places(
+        found.max_sessions,
+        streamlit_run.is_kept,
+        memory_limit.is_over,
+        of_one=found.sessions_per_address,
+    )

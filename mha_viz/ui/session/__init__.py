@@ -1,1 +1,0 @@
-"""What a visitor has chosen, and what outlives one run of a page."""

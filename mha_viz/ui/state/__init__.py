@@ -1,0 +1,1 @@
+"""A visitor's choices, and the address that carries them."""

@@ -1,0 +1,35 @@
+"""Sentences that teach something, and what to look for in them; examples.toml lists them."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A sentence worth looking at; `head` is (layer, head), None where there is nothing to find."""
+
+    title: str
+    text: str
+    model: str
+    look: str
+    head: tuple[int, int] | None = None
+    pair: str = ""
+
+
+def _read(entry: dict[str, Any]) -> Example:
+    head = entry.pop("head", None)
+    return Example(**entry, head=None if head is None else (head[0], head[1]))
+
+
+_FILE = Path(__file__).with_suffix(".toml")
+EXAMPLES = tuple(_read(one) for one in tomllib.loads(_FILE.read_text("utf-8"))["example"])
+
+
+def example_head(model: str, text: str) -> tuple[int, int] | None:
+    """Return the head that an example points at, on its model; None for any other text."""
+    found = (one.head for one in EXAMPLES if (one.model, one.text) == (model, text))
+    return next(found, None)
