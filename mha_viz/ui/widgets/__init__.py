@@ -1,1 +1,1 @@
-"""What pages are made of: controls, components, figures with their files, messages."""
+"""Parts of pages: controls, components, figures with their files, messages."""

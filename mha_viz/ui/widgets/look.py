@@ -1,4 +1,4 @@
-"""How the app looks beyond Streamlit's theme: its icon, and less empty space around a page."""
+"""The app's look beyond Streamlit's theme: its icon, and less empty space around a page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypedDict
 
 import streamlit as st
 
-from mha_viz.ui.session import state
+from mha_viz.ui.state import state
 
 ICON = Path(__file__).with_name("icon.png")
 ROOM = 350  # pixels that a phone leaves for a figure
@@ -28,13 +28,13 @@ def page_style() -> None:
 
 
 def heading(text: str) -> None:
-    """A page's title for those who hear it; the bar below takes its place on the screen."""
+    """Draw a page's title for those who hear it; the bar below takes its place on the screen."""
     with st.container(key="unseen-heading"):
         st.title(text, anchor=False)
 
 
 def projector_switch() -> None:
-    """The switch for larger type, to be read from the last row of a class; once on a page."""
+    """Draw the switch for larger type, to be read from the last row of a class; once on a page."""
     if st.session_state.get("projector_drawn"):
         return
     st.session_state.projector_drawn = True
@@ -47,7 +47,7 @@ def projector_switch() -> None:
 
 
 def _projector() -> None:
-    """Larger type where somebody has asked for it; figures follow."""
+    """Enlarge the type where somebody has asked for it; figures follow."""
     st.session_state.projector_drawn = False
     on = bool(st.session_state.get("projector"))
     st.session_state.projected = on
@@ -56,24 +56,25 @@ def _projector() -> None:
 
 
 def large() -> bool:
-    """Whether this page is shown in larger type."""
+    """Return whether this page is shown in larger type."""
     return bool(st.session_state.get("projected"))
 
 
 def dark() -> bool:
-    """The visitor sees the dark theme."""
+    """Return whether the visitor sees the dark theme."""
     return st.context.theme.type == "dark"
 
 
 class Size(TypedDict):
-    """Of a heatmap: largest side of the square of cells, and the chart's width where known."""
+    """A heatmap's size: largest side of the square of cells, and the chart's width where known."""
 
     side: int
     width: int | None
 
 
 def square(side: int, width: int | None = None) -> Size:
-    """Sizes of a heatmap, whose cells are squares: `side` pixels at most, and fit for a phone.
+    """Return sizes of a heatmap, whose cells are squares: `side` pixels at most, and fit for a
+    phone.
 
     A page does not know its width; but phones, where it matters most, say that they are phones.
     `width` is what a narrow place leaves elsewhere.
@@ -82,5 +83,5 @@ def square(side: int, width: int | None = None) -> Size:
 
 
 def phone() -> bool:
-    """The visitor's browser says that it runs on a phone."""
+    """Return whether the visitor's browser says that it runs on a phone."""
     return "Mobi" in (st.context.headers.get("User-Agent") or "")

@@ -7,13 +7,13 @@ from typing import Any, TypedDict, Unpack
 
 import streamlit as st
 
-from mha_viz.ui.session import state
+from mha_viz.ui.state import state
 
 Offered = Sequence[Any] | Mapping[Any, str]  # values, or values and what each is called
 
 
 class Look(TypedDict, total=False):
-    """How a control looks, in Streamlit's words, and the extras of `state.bound`."""
+    """Streamlit's options of a control, and the extras of `state.bound`."""
 
     width: int  # in pixels
     help: str
@@ -24,19 +24,12 @@ class Look(TypedDict, total=False):
 
 
 def menu(name: str, label: str, offered: Offered, **look: Unpack[Look]) -> None:
-    """A menu.
-
-    Args:
-        name: of a field of `View`.
-        label: above the control.
-        offered: the values; a mapping says what each is called on screen.
-        **look: see `Look`.
-    """
+    """Draw a menu that shows the view's field `name`."""
     state.bound(name, st.selectbox, label, list(offered), format_func=_titles(offered), **look)
 
 
 def segments(name: str, label: str, offered: Offered, **look: Unpack[Look]) -> None:
-    """Buttons side by side, of which one is pressed; arguments as for `menu`."""
+    """Draw buttons side by side, of which one is pressed; arguments as for `menu`."""
     widget, titles = st.segmented_control, _titles(offered)
     state.bound(name, widget, label, list(offered), wrap=True, format_func=titles, **look)
 
@@ -49,15 +42,7 @@ def chips(
     chosen: object,
     take: Callable[[Any], object],
 ) -> None:
-    """A few of many, as small buttons; one is pressed where the chosen one is among them.
-
-    Args:
-        key: unique in the app.
-        label: above them, markdown: what they have in common.
-        offered: values, and what each is called.
-        chosen: the value that is chosen now, whether it is offered or not.
-        take: called with a value that was pressed.
-    """
+    """Draw a few of many, as small buttons; one is pressed where the chosen one is among them."""
     value = chosen if chosen in offered else None
     state.control(
         key,
@@ -72,7 +57,7 @@ def chips(
 
 
 def numbered(letter: str, count: int) -> dict[int, str]:
-    """The first numbers, each with a letter before it.
+    """Return the first numbers, each with a letter before it.
 
     >>> numbered("L", 2)
     {0: 'L0', 1: 'L1'}

@@ -1,4 +1,4 @@
-"""What every page begins with: pick a model and a text, and run the text through the model."""
+"""The beginning of every page: pick a model and a text, and run the text through the model."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from mha_viz.ui.session import allowed, memory, state
-from mha_viz.ui.widgets import controls, fetching, messages
+from mha_viz.ui.run import memory
+from mha_viz.ui.state import allowed, state
+from mha_viz.ui.widgets.controls import controls, fetching
+from mha_viz.ui.widgets.messages import messages
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
-    from mha_viz.ui.session.scene import Scene
+    from mha_viz.ui.run.scene import Scene
 
 
 def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
-    """The bar at a page's top, and the text run through the model; ends the run on errors.
+    """Draw the bar at a page's top and run the text through the model; end the run on errors.
 
     `fit` brings the rest of the view back to what there is, before the page says what there is not.
 
@@ -24,13 +26,13 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
     in every run: if Streamlit looks for a fragment elsewhere, the whole page stays blank.
     """
     st.session_state.shown_problems = []
-    state.follow()
+    state.sync_from_url()
     bar = controls.bar()
-    more, warnings, work = st.container(), st.container(), st.container()
+    more, fault, warnings, work = st.container(), st.empty(), st.container(), st.container()
     with more:
         controls.other_model()
         fetching.draw()
-    with messages.stop_on_error(), work:
+    with messages.stop_on_error(fault), work:
         allowed.check_text(state.current().source)
         drawing = memory.late("mha_viz.ui.explore.drawing")
         model = drawing.known_model(state.current())
@@ -51,7 +53,7 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
 
 
 def picked_model() -> AttentionModel:
-    """The bar of a page that brings its own texts: a model, and nothing typed."""
+    """Draw the bar of a page that brings its own texts: a model, and nothing typed."""
     st.session_state.shown_problems = []
     bar = controls.bar(text=False)
     more, warnings = st.container(), st.container()

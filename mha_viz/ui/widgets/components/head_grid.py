@@ -11,9 +11,8 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.errors import ArgumentError
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.widgets.payload_carrier import carry
-from mha_viz.ui.widgets.sent import place_sent
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets.components.component import carry, validate_cell
 from mha_viz.web.browser import script, style
 from mha_viz.web.payload import unpack
 from mha_viz.web.theme import check_scale
@@ -39,17 +38,6 @@ def head_grid(
 
     A click or key press moves the frame in the browser at once. From the run on that has heard of
     it, the frame stands where `selected` says: Back and Forward move it, too.
-
-    Args:
-        payload: what `mha_viz.web.payload.grid_payload` made. It travels to the browser once,
-            not with every change of selection, scale or order.
-        selected: (layer, head) with the frame.
-        order: (layer, head) in the order of a ranking; tiles then flow, each with its name.
-        scale: "sqrt", "linear" or "log"; changes the colours only.
-        fact: name of one of the payload's facts, shown with each head's name.
-        key: unique in the app; `{key}-heard` in the session's state belongs to it.
-        on_select: takes the head that was chosen, before the run that this causes; in a fragment
-            only that is run again.
     """
     settings: dict[str, Any] = {
         "payload": None,
@@ -67,7 +55,7 @@ def head_grid(
         settings["error"] = f"This picture cannot be drawn: {error}"
 
     @guarded
-    def hear() -> None:
+    def on_event() -> None:
         event = st.session_state.get(key)
         sent = event.get("select") if isinstance(event, Mapping) else None
         if isinstance(sent, Mapping) and isinstance(sent.get("id"), str):
@@ -77,12 +65,12 @@ def head_grid(
             on_select(head)
 
     with st.container(gap=None):
-        _grid(key=key, data=settings, on_select_change=hear)
+        _grid(key=key, data=settings, on_select_change=on_event)
         carry(payload, key=f"{key}-payload")
 
 
 def _chosen(sent: Any, size: tuple[int, int]) -> Head | None:
-    """What the browser sent, if it is one of the heads: anyone can send anything.
+    """Return the head that the browser sent, if there is one: anyone can send anything.
 
     >>> _chosen({"layer": 1, "head": 2}, (2, 3))
     (1, 2)
@@ -91,4 +79,4 @@ def _chosen(sent: Any, size: tuple[int, int]) -> Head | None:
     """
     if not isinstance(sent, Mapping):
         return None
-    return place_sent([sent.get("layer"), sent.get("head")], size)
+    return validate_cell([sent.get("layer"), sent.get("head")], size)

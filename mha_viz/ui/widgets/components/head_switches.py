@@ -18,10 +18,8 @@ from torch import Tensor
 from mha_viz.core.metrics import LABELS
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import as_numbers, check_head
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.widgets.late_component import LateComponent
-from mha_viz.ui.widgets.payload_carrier import carry
-from mha_viz.ui.widgets.sent import place_sent
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets.components.component import LateComponent, carry, validate_cell
 from mha_viz.web import theme
 from mha_viz.web.payload import unpack
 
@@ -47,34 +45,23 @@ def head_switches(
 ) -> tuple[Head, ...] | None:
     """Draw all heads as switches; return the heads that are off if the user just changed them.
 
-    A row per layer, a column per head. A click switches a head, a drag all heads that it touches,
-    a click on the name of a layer or on the number of a head the whole row or column. Keyboard:
-    arrows, Space or Enter, Shift+Space for the layer, Home and End. A head that is off is crossed
-    out. The browser shows a change at once and sends changes that follow each other within a
-    moment together.
+    A row per layer, a column per head. A click switches a head, a drag all heads that it touches, a
+    click on a layer's name or a head's number the whole row or column. Keyboard: arrows, Space or
+    Enter, Shift+Space for the layer, Home and End.
 
-    The change is a trigger: the set comes back in exactly one run, the one that it caused, and
-    inside a fragment reruns only that fragment. Keep it and pass it as `off` from the next run on.
-    A run that passes any other set changes the switches; where that falls together with a change
-    in the browser, the passed set wins and None is returned.
+    The change is a trigger: the set comes back, in order, in exactly one run, the one that it
+    caused, and inside a fragment reruns only that fragment. Keep it and pass it as `off` from the
+    next run on. A run that passes any other set changes the switches; where that falls together
+    with a change in the browser, the passed set wins and None is returned.
 
-    Args:
-        n_layers: of the model, at least 1.
-        n_heads: of each layer, at least 1.
-        off: (layer, head) of the heads that are off, in any order.
-        value: (layer, head), shown as colour: from 0 up on a sequential scale or, where one is
-            below 0, on a diverging scale around 0. NaN: not defined, drawn grey.
-        value_name: what the value is, with its unit; any text.
-        selected: (layer, head) of a head with a frame.
-        payload: what `mha_viz.web.payload.grid_payload` made of these heads: each tile then holds
-            its head's pattern. It travels to the browser once, not with every change.
-        scale: of the patterns' colours, "sqrt", "linear" or "log".
-        labels: what kinds of head each is, in order of layer and head. The first of them is shown
-            below the pattern; all are said.
-        key: unique in the app; `{key}-heard` in the session's state belongs to it.
-
-    Returns:
-        The heads that are off, ordered by layer and head; None in runs without a change.
+    - `off`: (layer, head) of the heads that are off, in any order.
+    - `value`: (layer, head), shown as colour; on a diverging scale where one is below 0; NaN is
+      grey.
+    - `value_name`: the value's name, with its unit; any text.
+    - `selected`: the head with a frame.
+    - `payload`: of `grid_payload` for these heads: each tile then holds its head's pattern.
+    - `labels`: the kinds of each head, in order; the first of them is shown below the pattern.
+    - `key`: unique in the app; `{key}-heard` in the session's state belongs to it.
 
     Raises:
         ArgumentError: no head at all, a head that does not exist.
@@ -104,7 +91,7 @@ def head_switches(
     }
     with st.container(gap=None):
         _switches.bring(f"{key}-script")
-        result = _switches(key=key, data=settings, on_switch_change=guarded(partial(_hear, key)))
+        result = _switches(key=key, data=settings, on_switch_change=guarded(partial(_note, key)))
         if payload is not None:
             carry(payload, key=f"{key}-payload")
     if changed and news:
@@ -116,7 +103,7 @@ def head_switches(
 
 
 def _coloured(value: Any, shape: tuple[int, int]) -> dict[str, Any]:
-    """The numbers, row by row, the ends of their scale and its colours in both themes."""
+    """Return the numbers, row by row, the ends of their scale and its colours in both themes."""
     numbers = as_numbers(value, 2, "value (layer, head)")
     if numbers.shape != shape:
         raise ShapeError(f"value must have shape {shape}, layers and heads; got {numbers.shape}.")
@@ -136,8 +123,8 @@ def _coloured(value: Any, shape: tuple[int, int]) -> dict[str, Any]:
     }
 
 
-def _hear(key: str) -> None:
-    """Called before the run that a change causes: notes which change the server knows of."""
+def _note(key: str) -> None:
+    """Note which change the server knows of, before the run that it causes."""
     sent = st.session_state.get(key)
     sent = sent.get("switch") if isinstance(sent, Mapping) else None
     name = sent.get("id") if isinstance(sent, Mapping) else None
@@ -147,7 +134,7 @@ def _hear(key: str) -> None:
 
 
 def _switched(sent: Any, n_layers: int, n_heads: int) -> tuple[Head, ...] | None:
-    """What the browser sent, if it is a set of this model's heads: anyone can send anything.
+    """Return the heads that the browser sent, if all exist: anyone can send anything.
 
     >>> _switched({"of": [2, 3], "off": [[1, 2], [0, 1], [1, 2]]}, 2, 3)
     ((0, 1), (1, 2))
@@ -159,6 +146,6 @@ def _switched(sent: Any, n_layers: int, n_heads: int) -> tuple[Head, ...] | None
     off = sent.get("off")
     if not isinstance(off, list) or len(off) > n_layers * n_heads:
         return None
-    heads = {place_sent(pair, (n_layers, n_heads)) for pair in off}
+    heads = {validate_cell(pair, (n_layers, n_heads)) for pair in off}
     known = sorted(head for head in heads if head is not None)
     return None if None in heads else tuple(known)

@@ -12,19 +12,20 @@ import pandas as pd
 import streamlit as st
 from streamlit import runtime
 
-from mha_viz.core import record_file
-from mha_viz.core.record import AttentionRecord
-from mha_viz.core.visible import visible_keys
+from mha_viz.core.record import file as record_file
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.csv_file import commented_csv, table_csv
+from mha_viz.plots.frame import MASKED, where_visible
 from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.static import head_image
-from mha_viz.plots.weights import MASKED, where_visible
-from mha_viz.ui.session import own_address, state, views
-from mha_viz.ui.session import scene as scenes
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.session.views import View
-from mha_viz.ui.widgets import folded, words
-from mha_viz.ui.widgets.hand_out import hand_out
+from mha_viz.ui.run import scene as scenes
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import own_address, state, views
+from mha_viz.ui.state.views import View
+from mha_viz.ui.widgets.controls import lazy_sections
+from mha_viz.ui.widgets.exports.share_link import show_link
+from mha_viz.ui.widgets.messages import words
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import MAX_SIDE
 from mha_viz.web.standalone import grid_html
@@ -38,7 +39,7 @@ GridBytes = Callable[[Scene, AttentionRecord, View], bytes]
 
 
 def exact_url(record: AttentionRecord, urls: Urls) -> str | None:
-    """Where the browser finds the exact float32 weights, once somebody points at one.
+    """Return where the browser finds the exact float32 weights, once somebody points at one.
 
     The grid itself has one byte per weight; the exact numbers follow on demand. Streamlit forgets
     a file when the page runs again, so `urls` holds the address of one run.
@@ -54,11 +55,11 @@ def exact_url(record: AttentionRecord, urls: Urls) -> str | None:
 
 
 def menu(scene: Scene, grid: GridBytes) -> None:
-    """Downloads and the link, made only when they are asked for."""
+    """Draw downloads and the link, made only when they are asked for."""
     with st.container(width="content"):
-        folded.popover(*folded.EXPORT, "export", lambda: _files(scene, grid))
+        lazy_sections.popover(*lazy_sections.EXPORT, "export", lambda: _files(scene, grid))
     with st.container(width="content"):
-        folded.popover("Link", ":material/link:", "link", _link)
+        lazy_sections.popover("Link", ":material/link:", "link", _link)
 
 
 def _files(scene: Scene, grid: GridBytes) -> None:
@@ -86,15 +87,7 @@ def _files(scene: Scene, grid: GridBytes) -> None:
 def download(
     label: str, file: str, make: Callable[[], str | bytes], *, key: str, icon: str | None = None
 ) -> None:
-    """A button that makes a file when it is clicked.
-
-    Args:
-        label: on the button.
-        file: the file's name; its ending says what type it is.
-        make: called outside of the page, so it asks nothing of the page.
-        key: unique in the app.
-        icon: before the label; without one the button takes all the width that there is.
-    """
+    """Draw a button that makes a file when it is clicked; `make` asks nothing of the page."""
     mime = MIME.get(file.rpartition(".")[2], BINARY)
     width: Literal["stretch", "content"] = "stretch" if icon is None else "content"
     st.download_button(label, make, file, mime, key, on_click="ignore", icon=icon, width=width)
@@ -103,21 +96,14 @@ def download(
 def data_and_page(
     file: str, csv: Callable[[], bytes], html: Callable[[], str], *, key: str
 ) -> None:
-    """Two buttons side by side: the numbers as CSV, and the picture as a page of its own.
-
-    Args:
-        file: the files' name, without an ending.
-        csv: makes the one file; like `html`, called outside of the page.
-        html: makes the other.
-        key: unique in the app.
-    """
+    """Draw buttons for the numbers as CSV, and for the picture as a page of its own."""
     with st.container(horizontal=True, gap="xsmall"):
         download("CSV", f"{file}.csv", csv, key=f"{key}-CSV")
         download("HTML", f"{file}.html", html, key=f"{key}-HTML")
 
 
 def table_file(table: pd.DataFrame, *, key: str, name: str, caption: str) -> None:
-    """A button for the numbers of a table that has no figure, with their source."""
+    """Draw a button for the numbers of a table that has no figure, with their source."""
     download(
         "Export as CSV",
         f"{safe_name(name, 'table')}.csv",
@@ -131,27 +117,27 @@ def _link() -> None:
     view = state.current()
     if max(len(view.text), len(view.pair)) > views.MAX_URL_TEXT:
         st.markdown("This text is too long for a link; the link opens on everything else.")
-    hand_out(link(view), key="view")
+    show_link(link(view), key="view")
 
 
 def link(view: View) -> str:
-    """The address that opens on this view, for others, too, where they can reach this app."""
+    """Return the address that opens on this view; others can open it where they reach this app."""
     return f"{own_address.reached().url}?{urlencode(views.to_params(view))}"
 
 
 def file_name(scene: Scene) -> str:
-    """A name for files of the chosen head, safe on every system."""
+    """Return a name for files of the chosen head, safe on every system."""
     view = state.current()
     return f"{safe_name(scene.record.model, 'model')}_L{view.layer}_H{view.head}"
 
 
 def safe_name(text: str, otherwise: str) -> str:
-    """A text as part of a file's name."""
+    """Return a text as part of a file's name."""
     return re.sub(r"[^\w.-]+", "_", text)[-60:].strip("._") or otherwise
 
 
 def caption(record: AttentionRecord, view: View) -> str:
-    """Model, part, text and settings, in one line."""
+    """Return model, part, text and settings, in one line."""
     settings = [f"{view.scale} colours"]
     settings += ["sub-words merged"] if record.merged else []
     if record.removed_mass is not None:
@@ -161,7 +147,7 @@ def caption(record: AttentionRecord, view: View) -> str:
 
 
 def csv(record: AttentionRecord, view: View) -> bytes:
-    """All weights of the head, a row per query, under comment lines that say what they are."""
+    """Return all weights of the head as CSV, a row per query, under comment lines."""
     seen = visible_keys(record, view.layer)
     table = pd.DataFrame(
         where_visible(record.head(*view.chosen).numpy(), seen, np.nan),
@@ -178,7 +164,7 @@ def csv(record: AttentionRecord, view: View) -> bytes:
 
 
 def _head(make: Callable[..., T], view: View, **form: str) -> Callable[[AttentionRecord], T]:
-    """Makes the chosen head's file, with the name and the settings that it has on the page."""
+    """Return what makes the chosen head's file, with its name and settings on the page."""
     return lambda record: make(
         record.head(*view.chosen).numpy(),
         record.labels,

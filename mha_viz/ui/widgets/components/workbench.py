@@ -12,10 +12,9 @@ from typing import Any, Literal
 import streamlit as st
 
 from mha_viz.errors import ArgumentError
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.views import Choice, sent_choices
-from mha_viz.ui.widgets.late_component import LateComponent
-from mha_viz.ui.widgets.payload_carrier import carry
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.views import Choice, validate_choices
+from mha_viz.ui.widgets.components.component import LateComponent, carry
 from mha_viz.web.payload import unpack
 
 _bench = LateComponent("workbench")
@@ -31,13 +30,9 @@ def workbench(
 ) -> None:
     """Draw one part of the workbench; the parts of one page share what is chosen.
 
-    Args:
-        part: "grid", all heads, brings the payload and the script; "head" is the chosen one.
-        payload: what `mha_viz.web.payload.grid_payload` made; it travels to the browser once.
-        settings: the view, and the titles of what its menus offer.
-        key: unique in the app; `{key}-heard` in the session's state belongs to it.
-        take: called with what was chosen, before the run that this causes; in a fragment only
-            that is run again.
+    "grid", all heads, brings the payload and the script; "head" is the chosen one. `settings` are
+    the view, and the titles of what its menus offer. `take` is called with choices before the run
+    that they cause. `{key}-heard` in the session's state belongs to it.
     """
     data = {"part": part, "name": key, "heard": st.session_state.get(f"{key}-heard"), **settings}
     try:
@@ -46,17 +41,17 @@ def workbench(
         data["error"] = f"This picture cannot be drawn: {error}"
 
     @guarded
-    def hear() -> None:
+    def on_event() -> None:
         event = st.session_state.get(f"{key}-{part}")
         sent = event.get("view") if isinstance(event, Mapping) else None
         if not isinstance(sent, Mapping):
             return
         if isinstance(sent.get("id"), str):
             st.session_state[f"{key}-heard"] = sent["id"][:40]
-        take(sent_choices(sent.get("view")))
+        take(validate_choices(sent.get("view")))
 
     with st.container(gap=None):
-        _bench(key=f"{key}-{part}", data=data, on_view_change=hear)
+        _bench(key=f"{key}-{part}", data=data, on_view_change=on_event)
         if part == "grid":
             _bench.bring(f"{key}-script")
             carry(payload, key=f"{key}-payload")

@@ -7,14 +7,20 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from mha_viz.ui.session import faults, state
-from mha_viz.ui.session.giving_way import page_run
+from mha_viz.errors import MhaVizError
+from mha_viz.ui.run import places
+from mha_viz.ui.run.page_lock import page_run
+from mha_viz.ui.state import faults, state
 
 
 @contextmanager
-def stop_on_error() -> Iterator[None]:
+def stop_on_error(place: DeltaGenerator | None = None) -> Iterator[None]:
     """Show an error inside as a message and end this run of the page; what was typed stays.
+
+    A place, if given, holds the message. Each run empties it first, so the message of the run
+    before does not stay there while this one works.
 
     What a link asked for in vain is said as well, for the page does not come to where it says so.
     """
@@ -29,10 +35,11 @@ def stop_on_error() -> Iterator[None]:
             raise
         message = plain(faults.sentence(error))
         is_hint = isinstance(error, faults.NothingTyped)
+    shown = place or st
     if is_hint:
-        st.info(message, icon=":material/edit:")
+        shown.info(message, icon=":material/edit:")
     else:
-        st.error(message, icon=":material/error:")
+        shown.error(message, icon=":material/error:")
     problems(st.session_state.get("shown_problems", ()))
     st.stop()
 
@@ -47,7 +54,7 @@ def problems(already_shown: Iterable[str] = ()) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Text that Streamlit's markdown shows as it is: no links, no HTML, no formulas, no icons.
+    """Escape text for Streamlit's markdown: no links, no HTML, no formulas, no icons.
 
     Streamlit looks for addresses, :names: and arrows after it has removed the backslashes: an
     invisible word joiner breaks those up.
@@ -60,3 +67,30 @@ _READ_LATE = re.compile(
     r"https?:(?=/)|www(?=\.)|\w(?=@\w)|:(?=\w[^\s:]*:)|[<>~-](?=[-=>])", re.IGNORECASE
 )
 _MARKDOWN = frozenset("\\`*_{}[]()<>#+-.!|$~:&")
+
+
+OFTEN = 10  # seconds between two attempts
+
+
+def server_full() -> None:
+    """Say that the server is full, and open the page once there is a place."""
+    st.info(places.full(), icon=":material/hourglass_top:")
+    _wait()
+
+
+@st.fragment(run_every=OFTEN)
+def _wait() -> None:
+    if places.has_place():
+        st.rerun()
+
+
+@contextmanager
+def continue_on_error() -> Iterator[None]:
+    """Show an error that the user can mend; the page goes on below it.
+
+    `messages.stop_on_error` would end the page, and take away what is needed to mend the error.
+    """
+    try:
+        yield
+    except MhaVizError as error:
+        st.error(plain(str(error)), icon=":material/error:")

@@ -11,13 +11,13 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.core.metrics import METRICS, Baseline
-from mha_viz.core.record import AttentionRecord
-from mha_viz.core.showing import count as count
-from mha_viz.plots.weights import where_visible
-from mha_viz.ui.session import state
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.reprs import count as count
+from mha_viz.plots.frame import where_visible
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 
 BASELINE_NAMES = {
@@ -28,7 +28,10 @@ BASELINE_NAMES = {
 UNDEFINED = "not defined"  # what tables show for NaN
 # How a record's notes begin on what the page has to say at once.
 CUT = ("The text was cut", "The text is largely unknown")
-INDUCTION = "Induction is of random texts said twice: it does not depend on the text typed."
+INDUCTION = (
+    "Induction is measured on random text that is repeated once: it does not depend on the text "
+    "typed."
+)
 ONE_HEAD = "There is one head only: it has nothing to be compared with."
 TOO_SHORT_FOR_CKA = (
     "CKA is not defined on fewer than four tokens: nothing is left of it once what chance gives is "
@@ -37,23 +40,23 @@ TOO_SHORT_FOR_CKA = (
 
 
 def names(scene: Scene) -> list[str]:
-    """All heads by name, in order of layer."""
+    """Return all heads by name, in order of layer."""
     record = scene.record
     return [head_name(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
 
 
 def place(index: int, scene: Scene) -> tuple[int, int]:
-    """(layer, head) of a head by its number."""
+    """Return (layer, head) of a head by its number."""
     return divmod(int(index), scene.record.n_heads)
 
 
 def places(labels: Sequence[str]) -> dict[int, str]:
-    """Positions and how a menu names them: labels repeat, so each has its number before it."""
+    """Name positions for a menu: labels repeat, so each has its number before it."""
     return {place: f"{place} · {label}" for place, label in enumerate(labels)}
 
 
 def numbered(labels: Sequence[str]) -> list[str]:
-    """Labels with their positions: they repeat, and a table's columns may not."""
+    """Number labels by position: they repeat, and a table's columns may not."""
     return [f"{place}:{label}" for place, label in enumerate(labels)]
 
 
@@ -64,22 +67,14 @@ def by_tokens(
     corner: str = "query",
     visible: Any = None,
 ) -> pd.DataFrame:
-    """A matrix (query, key) as a table: a row per query, a column per key.
-
-    Args:
-        matrix: (query, key).
-        labels: of the queries.
-        key_labels: of the keys.
-        corner: the title of the column that holds the queries' names.
-        visible: (query, key), which keys each query may see; the other cells stay empty.
-    """
+    """Return a matrix (query, key) as a table; keys that are not `visible` stay empty."""
     matrix = where_visible(matrix, visible, np.nan)
     table = pd.DataFrame(matrix, columns=numbered(key_labels), index=numbered(labels))
     return table.reset_index(names=corner)
 
 
 def listed(heads: Sequence[tuple[int, int]], most: int) -> str:
-    """Heads by name, as many as there is room for.
+    """Name heads, as many as there is room for.
 
     >>> listed([(0, 1), (2, 3), (4, 5)], 2)
     'L0 H1, L2 H3 and 1 more'
@@ -89,12 +84,12 @@ def listed(heads: Sequence[tuple[int, int]], most: int) -> str:
 
 
 def settings(scene: Scene, *more: str) -> str:
-    """The source of a figure: model, text and settings, in one line."""
+    """Write a figure's source: model, text and settings, in one line."""
     return source(scene.record, *more)
 
 
 def source(record: AttentionRecord, *more: str) -> str:
-    """Model, part and text of a record, and further settings, in one line."""
+    """Write model, part and text of a record, and further settings, in one line."""
     text = record.text if len(record.text) <= 200 else record.text[:199] + "…"
     pair = f" | {record.text_pair[:200]}" if record.text_pair else ""
     part = "" if record.part == "self" else f" {record.part}"
@@ -102,7 +97,7 @@ def source(record: AttentionRecord, *more: str) -> str:
 
 
 def baseline_values(baseline: Baseline | None, layer: int | None = None) -> dict[str, float]:
-    """A baseline's numbers by the names they have on screen; of one layer, or of all."""
+    """Return a baseline's numbers by the names they have on screen; of one layer, or of all."""
     if baseline is None:
         return {}
     baseline = baseline if layer is None else baseline.at(layer)
@@ -111,26 +106,21 @@ def baseline_values(baseline: Baseline | None, layer: int | None = None) -> dict
 
 
 def head_values(scene: Scene, columns: Mapping[str, NDArray[np.floating]]) -> pd.DataFrame:
-    """A row per head, a column for each (layer, head) array."""
+    """Return a row per head, a column for each (layer, head) array."""
     return pd.DataFrame({"Head": names(scene), **{k: np.ravel(v) for k, v in columns.items()}})
 
 
 def sorted_table(
     named: Mapping[str, Sequence[str]], columns: Mapping[str, NDArray[np.floating]]
 ) -> pd.DataFrame:
-    """A row for each, the largest number of the first column first, whatever its sign.
-
-    Args:
-        named: columns of names.
-        columns: columns of numbers, one per name.
-    """
+    """Return a table in descending order of the first column's absolute numbers."""
     table = pd.DataFrame({**named, **columns})
     by = next(iter(columns))
     return table.sort_values(by, ascending=False, key=np.abs, kind="stable", ignore_index=True)
 
 
 def unit_of(key: str) -> str:
-    """The unit behind a metric's title; "" for shares and plain numbers."""
+    """Return the unit behind a metric's title; "" for shares and plain numbers."""
     unit = METRICS[key].unit
     return unit if unit in ("nats", "tokens", "keys") else ""
 
@@ -143,7 +133,7 @@ def cut_off(record: AttentionRecord) -> None:
 
 
 def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key: str) -> None:
-    """A table with a pair of heads in each row; to choose a row is to choose the pair."""
+    """Draw a table with a pair of heads in each row; to choose a row is to choose the pair."""
 
     @guarded
     def take() -> None:
@@ -168,20 +158,20 @@ def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key
 
 
 def choose(found: object) -> None:
-    """A click on a head's point makes it the chosen one; other points say nothing."""
+    """Make a clicked head the chosen one; ignore other points."""
     if isinstance(found, list | tuple) and len(found) == 2:
         state.change(layer=int(found[0]), head=int(found[1]), query=-1, key=-1)
 
 
 def choose_pair(found: object, scene: Scene) -> None:
-    """A click on a pair's point makes its heads the chosen ones."""
+    """Make a clicked pair's heads the chosen ones."""
     if isinstance(found, list) and len(found) == 2:
         (layer, head), (layer_b, head_b) = (place(index, scene) for index in found)
         state.change(layer=layer, head=head, layer_b=layer_b, head_b=head_b, query=-1, key=-1)
 
 
 def choose_on_both_sides(found: object) -> None:
-    """A click on a head's point chooses the head of that number in both runs."""
+    """Choose the clicked head's number in both runs."""
     if isinstance(found, list) and len(found) == 2:
         layer, head = int(found[0]), int(found[1])
         state.change(layer=layer, head=head, layer_b=layer, head_b=head, query=-1, key=-1)

@@ -1,4 +1,4 @@
-"""What the user chooses: model, text, and how the heads are shown."""
+"""The user's choices: model, text, and how the heads are shown."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from mha_viz.checkpoints import trial
 from mha_viz.checkpoints.catalog import ModelInfo, find_model
 from mha_viz.checkpoints.hub_cache import is_hub_id
 from mha_viz.checkpoints.suggested import SuggestedModel
@@ -15,12 +16,13 @@ from mha_viz.core.amounts import of_bytes
 from mha_viz.core.names import DEVICES, DTYPES
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.session import allowed, state, views
-from mha_viz.ui.session.examples import EXAMPLES
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.views import Choice, View
-from mha_viz.ui.widgets import choosing, fetching, look
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.state import allowed, state, views
+from mha_viz.ui.state.examples import EXAMPLES
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.views import Choice, View
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing, fetching
+from mha_viz.ui.widgets.messages.messages import plain
 
 OTHER = "Another model …"
 
@@ -33,11 +35,7 @@ class Bar(NamedTuple):
 
 
 def bar(text: bool = True) -> Bar:
-    """Model, sentence, second sentence, examples and settings in one line.
-
-    Args:
-        text: whether the page shows a text that somebody types.
-    """
+    """Draw model, sentence, second sentence, examples and settings in one line."""
     with st.container(key="bar"):
         return _bar(text)
 
@@ -68,11 +66,11 @@ def _bar(text: bool) -> Bar:
 
 
 def model_picker() -> None:
-    """The model: one of this machine, or one that is fetched on demand.
+    """Draw the menu of models: those of this machine, and those fetched on demand.
 
     A name typed under `OTHER` is looked up before it is accepted.
     """
-    fetching.take_what_has_come()
+    fetching.use_downloaded()
     models = {info.name: info for info in allowed.models()}
     view = state.current()
     typed = st.session_state.setdefault(
@@ -82,7 +80,7 @@ def model_picker() -> None:
     absent = {one.name: one for one in allowed.absent(models)}
     if view.model not in known:
         view = _not_here(view.model, known[0], absent)
-    wanted = fetching.wanted()
+    wanted = fetching.selected()
     offered = dict.fromkeys((*_other(), *known, *absent, *([wanted] if wanted else [])))
     titles = {name: _describe(name, models.get(name), absent.get(name)) for name in offered}
 
@@ -94,7 +92,7 @@ def model_picker() -> None:
             state.change(model=chosen, query=-1, key=-1)
             state.another_text()
         st.session_state.asking = chosen == OTHER
-        fetching.want("" if chosen in (*known, OTHER) else chosen)
+        fetching.select("" if chosen in (*known, OTHER) else chosen)
 
     asking = st.session_state.get("asking")
     state.show("ask_model", OTHER if asking else wanted or view.model, tuple(titles.values()))
@@ -109,25 +107,34 @@ def model_picker() -> None:
 
 
 def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> View:
-    """A link names a model that cannot be shown at once: say so, and how to get it."""
+    """Say that a link's model cannot be shown at once, and how to get it; show another one."""
     if not allowed.may_be_named(name):
-        state.tell(f"{allowed.not_shown(name)} Showing {instead}.")
+        state.add_problem(f"{allowed.not_shown(name)} Showing {instead}.")
         return state.change(model=instead)
     how = f"type its name under “{OTHER}” to fetch it"
     if name in absent:
-        fetching.want(name)
+        fetching.select(name)
         how = "a click on Download fetches it"
-    state.tell(
+    state.add_problem(
         f"The model {name!r} that the link names is not on this machine. Showing {instead}; {how}."
     )
     return state.change(model=instead)
 
 
 def other_model() -> None:
-    """Where a visitor types the name of any BERT, GPT-2, Llama, T5 … in a folder or on the Hub."""
-    if not st.session_state.get("asking") or not _other():
-        return
+    """Draw the box for the name of any BERT, GPT-2, Llama, T5 … in a folder or on the Hub.
 
+    It is one place on the page, empty or not. A message of the run before would otherwise stay
+    above what is being loaded until the whole page has been drawn.
+    """
+    place = st.empty()
+    if st.session_state.get("asking") and _other():
+        trial.prepare()  # while the name is typed
+        with place.container():
+            _name_box()
+
+
+def _name_box() -> None:
     @guarded
     def take() -> None:
         name = st.session_state.ask_other.strip()
@@ -159,7 +166,7 @@ def other_model() -> None:
 
 
 def _other() -> tuple[str, ...]:
-    """The way to type a model's name; of a public server none leads to folders and all the Hub."""
+    """Return the entry for typing a model's name, which a public server does not have."""
     return () if settings().public else (OTHER,)
 
 
@@ -173,14 +180,14 @@ def _describe(name: str, info: ModelInfo | None, absent: SuggestedModel | None =
 
 
 def hardware() -> None:
-    """Device and number format; the defaults are right for most people."""
+    """Draw device and number format; the defaults are right for most people."""
     choosing.menu("device", "Run on", DEVICES)
     shown = "Attention weights are always shown as float32."
     choosing.menu("dtype", "Weights as", DTYPES, help=shown)
 
 
 def pair_box(parts: tuple[str, ...], accepts_pair: bool) -> None:
-    """The second text, for models that take one."""
+    """Draw the second text, for models that take one."""
     label = "Second sentence" if len(parts) == 1 else "Decoder's text"
     if accepts_pair:
         state.bound("pair", st.text_input, label, placeholder=label, label_visibility="collapsed")
@@ -191,7 +198,7 @@ def pair_box(parts: tuple[str, ...], accepts_pair: bool) -> None:
 
 
 def part_picker(parts: tuple[str, ...]) -> None:
-    """Which stack of an encoder-decoder is shown."""
+    """Draw the choice of an encoder-decoder's stack."""
     if state.current().part not in parts:
         state.change(part=parts[0])
     if len(parts) > 1:
@@ -207,7 +214,7 @@ def _examples() -> None:
         if chosen is not None:
             st.session_state.problems = []
             st.session_state.asking = False
-            fetching.want("")
+            fetching.select("")
             state.change(text=chosen.text, pair=chosen.pair, model=chosen.model, query=-1, key=-1)
             layer, head = chosen.head or (-1, -1)
             state.change(layer=layer, head=head)
@@ -224,20 +231,20 @@ def _examples() -> None:
 
 
 def look_for() -> str:
-    """What to look for in the text, where it is an example of the chosen model; or ""."""
+    """Return what to look for in the text, where it is an example of the chosen model; or ""."""
     view = state.current()
     shown = (one.look for one in EXAMPLES if (one.model, one.text) == (view.model, view.text))
     return next(shown, "")
 
 
-def head_menus(n_layers: int, n_heads: int, hint: str = "") -> None:
-    """Layer and number of the chosen head; `hint` says what it is chosen for."""
-    choosing.menu("layer", "Layer", choosing.numbered("L", n_layers), width=85, help=hint)
-    choosing.menu("head", "Head", choosing.numbered("H", n_heads), width=85)
+def head_menus(n_layers: int, n_heads: int, hint: str = "", width: int = 85) -> None:
+    """Draw the menus of the chosen head; `hint` says what it is chosen for."""
+    choosing.menu("layer", "Layer", choosing.numbered("L", n_layers), width=width, help=hint)
+    choosing.menu("head", "Head", choosing.numbered("H", n_heads), width=width)
 
 
 def pair_pickers(n_layers: int, n_heads: int, other: tuple[int, int] | None = None) -> None:
-    """Two heads; the second may be of another model with `other` (layers, heads)."""
+    """Draw two heads; the second may be of another model with `other` (layers, heads)."""
     layers_b, heads_b = other or (n_layers, n_heads)
     pickers = (
         ("layer", "L", n_layers, "First layer"),
@@ -249,34 +256,38 @@ def pair_pickers(n_layers: int, n_heads: int, other: tuple[int, int] | None = No
         choosing.menu(name, label, choosing.numbered(letter, size), width=120)
 
 
+def token_boxes(width: int) -> None:
+    """Draw the boxes of the token to track, and of the one that it is compared with."""
+    boxes = (
+        ("target", "Token to track", "(the likeliest)"),
+        ("against", "Compared with", "(none)"),
+    )
+    for name, label, hint in boxes:
+        state.bound(name, st.text_input, label, width=width, placeholder=hint, max_chars=100)
+
+
 def open_in_explore() -> None:
-    """A button that leads to everything about the chosen head."""
+    """Draw a button that leads to everything about the chosen head."""
     leads_to("explore", "Open in Explore")
 
 
 def leads_to(page: str, label: str, **choices: Choice) -> None:
-    """A button that leads to another page with the same view.
-
-    Args:
-        page: its key in the app.
-        label: of the button.
-        **choices: of the view, which it changes.
-    """
+    """Draw a button that leads to another page with the same view."""
     if st.button(label, icon=":material/open_in_new:", key=f"open_in_{page}"):
         state.change(**choices)
         # With the address that the page would write itself: otherwise Back would stop there twice.
-        st.switch_page(st.session_state.pages[page], query_params=state.link())
+        st.switch_page(st.session_state.pages[page], query_params=state.share_params())
 
 
 def other_models() -> list[str]:
-    """Models to compare with; "" is the model itself."""
-    typed, asked = st.session_state.get("typed_models", ()), state.current().model_b
-    linked = [asked] if asked in state.folders() else []
+    """Return the models to compare with; "" is the model itself."""
+    typed, other = st.session_state.get("typed_models", ()), state.current().model_b
+    linked = [other] if other in state.folders() else []
     return ["", *dict.fromkeys((*(info.name for info in allowed.models()), *typed, *linked))]
 
 
 def other_side() -> None:
-    """A second text, a second model, or neither, to compare two heads of one run."""
+    """Draw the choice of a second text or model, or neither, to compare with."""
     models = {info.name: info for info in allowed.models()}
     columns = st.columns([5, 3], vertical_alignment="bottom")
     with columns[0]:
@@ -288,6 +299,6 @@ def other_side() -> None:
 
 
 def _same_head() -> None:
-    """Another text or model is first seen through the head with the same number."""
+    """Choose the head with the same number, through which another text or model is seen first."""
     view = state.current()
     state.change(layer_b=view.layer, head_b=view.head)

@@ -9,8 +9,8 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from mha_viz.ui.lanes.work import Waiting, Work
-from mha_viz.ui.session import heavy
+from mha_viz.ui.jobs.ticket import Waiting, Work
+from mha_viz.ui.run import heavy
 
 Said = tuple[float, str]  # the share that is done, and a few words
 SURE = 2.0  # seconds of work after which its pace is known well enough
@@ -20,9 +20,6 @@ class TimeLeft:
     """The time that work still takes, by what it has done since it was first heard of.
 
     An estimate from before it began is wrong where the machine is busier now, or less so.
-
-    Args:
-        clock: tells the time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -47,16 +44,10 @@ def done(
     words: Callable[..., Said],
     place: DeltaGenerator | None = None,
 ) -> Any:
-    """What some heavy work finds; a bar and a button "Stop" are there while it waits and is done.
+    """Return what some heavy work finds, with a bar and a button "Stop" meanwhile.
 
-    The bar says how much longer it takes, once that is known.
-
-    Args:
-        work: to be done.
-        key: of the button.
-        begin: what the bar says until the work has told something.
-        words: from what the work tells to what the bar says.
-        place: where the button stands; beside nothing else if not given.
+    The bar says how much longer it takes, once that is known. `words` puts the work's news into
+    words.
 
     Raises:
         MhaVizError: the work's own error; JobError where the server has no room for it, or it took
@@ -66,7 +57,7 @@ def done(
     stop.button("Stop", key=key, icon=":material/stop:")
     time_left = TimeLeft()
 
-    def told(news: Waiting | tuple[Any, ...]) -> float | None:
+    def on_news(news: Waiting | tuple[Any, ...]) -> float | None:
         if isinstance(news, Waiting):
             bar.progress(0.0, waiting(news))
             return None
@@ -76,14 +67,14 @@ def done(
         return share
 
     try:
-        return heavy.do(work, told)
+        return heavy.do(work, on_news)
     finally:
         bar.empty()
         stop.empty()
 
 
 def of_total(done: int, total: int) -> Said:
-    """How far work is that counts.
+    """Return the progress of work that counts.
 
     >>> of_total(1_200, 4_800)
     (0.25, '1,200 of 4,800')
@@ -92,7 +83,7 @@ def of_total(done: int, total: int) -> Said:
 
 
 def waiting(place: Waiting) -> str:
-    """A place in the queue, in words.
+    """Describe a place in the queue.
 
     >>> waiting(Waiting(2, 70.0)), waiting(Waiting(1, 4.0))
     ('Waiting: 2 before you, about 70 seconds', 'Waiting: 1 before you, a few seconds')
@@ -101,10 +92,7 @@ def waiting(place: Waiting) -> str:
 
 
 def about(seconds: float) -> str:
-    """A duration in round numbers: nobody knows it better beforehand.
-
-    Args:
-        seconds: 0 or more.
+    """Describe a duration in round numbers: nobody knows it better beforehand.
 
     >>> [about(seconds) for seconds in (0.2, 7.0, 38.0, 140.0, 5e3)]
     ['a few seconds', 'about 10 seconds', 'about 40 seconds', 'about 2 minutes', 'about 83 minutes']

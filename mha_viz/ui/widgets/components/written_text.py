@@ -11,8 +11,8 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.prediction.generated_token import Candidate, GeneratedToken
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.widgets.sent import step_sent
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets.components.component import validate_step
 from mha_viz.web.browser import script, style
 
 _component = st.components.v2.component(
@@ -34,27 +34,25 @@ def written_text(
 ) -> None:
     """Draw what is written; a click or the player asks for a step or a branch.
 
-    Args:
-        tokens: that are written.
-        coming: what a step would write; None where nothing can follow.
-        last: how many tokens can be written.
-        drawing: tokens are drawn, so that the probability of being drawn is shown, too.
-        ends: the tokens that end a text, which cannot be chosen.
-        said: a line beside the controls.
-        key: unique in the app.
-        on_step: called with the number of tokens asked for, and whether more will follow.
-        on_branch: called with a place in the text and the token to stand there.
+    - `coming`: the next token; None where nothing can follow.
+    - `last`: how many tokens can be written.
+    - `drawing`: tokens are drawn, so that the probability of being drawn is shown, too.
+    - `ends`: the tokens that end a text, which cannot be chosen.
+    - `on_step`: called with the number of tokens asked for, and whether more will follow.
+    - `on_branch`: called with a position in the text and the token to stand there.
     """
 
     @guarded
     def step() -> None:
-        sent = step_sent(st.session_state.get(key), last + 1)
+        sent = validate_step(st.session_state.get(key), last + 1)
         if sent is not None:
             on_step(*sent)
 
     @guarded
     def branch() -> None:
-        chosen = branch_sent(st.session_state.get(key), [*tokens, *([coming] if coming else [])])
+        chosen = validate_branch(
+            st.session_state.get(key), [*tokens, *([coming] if coming else [])]
+        )
         if chosen is not None:
             on_branch(*chosen)
 
@@ -68,15 +66,15 @@ def written_text(
     _component(key=key, data=data, on_step_change=step, on_branch_change=branch)
 
 
-def branch_sent(event: Any, tokens: Sequence[GeneratedToken]) -> tuple[int, int] | None:
-    """Which token is to stand where, or None: anyone can send anything.
+def validate_branch(event: Any, tokens: Sequence[GeneratedToken]) -> tuple[int, int] | None:
+    """Return the position and the token that was chosen; None for anything else.
 
     >>> other = Candidate("dog", 2, 0.3, 0.3)
     >>> tokens = [GeneratedToken("cat", 7, 0.6, 0.6, position=4, candidates=(other,))]
-    >>> branch_sent({"branch": {"at": 4, "id": 2}}, tokens)
+    >>> validate_branch({"branch": {"at": 4, "id": 2}}, tokens)
     (4, 2)
     >>> bad = [{"at": 5, "id": 2}, {"at": 4, "id": 3}, {"at": True, "id": 2}, {"at": 4}, [4, 2], 4]
-    >>> [branch_sent({"branch": sent}, tokens) for sent in bad]
+    >>> [validate_branch({"branch": sent}, tokens) for sent in bad]
     [None, None, None, None, None, None]
     """
     sent = event.get("branch") if isinstance(event, Mapping) else None

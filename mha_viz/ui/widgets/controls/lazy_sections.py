@@ -1,4 +1,4 @@
-"""What is made, and sent to the browser, only while somebody has it open."""
+"""Sections that are made, and sent to the browser, only while somebody has them open."""
 
 from __future__ import annotations
 
@@ -6,20 +6,14 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from mha_viz.ui.widgets.messages import stop_on_error
+from mha_viz.ui.widgets.messages.messages import stop_on_error
 
 WAIT = "One moment …"  # seen between the click and the run that it causes
 EXPORT = "Export", ":material/download:"  # label and icon
 
 
 def in_expander(title: str, key: str, draw: Callable[[], object]) -> None:
-    """An expander; opening it draws the fragment or page again that it stands in.
-
-    Args:
-        title: of the expander.
-        key: unique in the app; its state says whether it is open.
-        draw: called while it is open.
-    """
+    """Draw an expander; opening it reruns the fragment or page that it stands in."""
     with st.expander(title, on_change="rerun", key=key) as folded:
         if folded.open:
             with stop_on_error():
@@ -27,16 +21,10 @@ def in_expander(title: str, key: str, draw: Callable[[], object]) -> None:
 
 
 def in_popover(label: str, icon: str, key: str, draw: Callable[[], object]) -> None:
-    """A popover no wider than its label; other arguments as for `in_expander`.
+    """Draw a popover no wider than its label.
 
     Streamlit places a menu when it opens, before the contents have come. page.css therefore keeps
     their height from the beginning: where it is lacking below the button, the menu opens above it.
-
-    Args:
-        label: of its button.
-        icon: before the label.
-        key: unique in the app.
-        draw: called while it is open.
     """
     folded = st.popover(label, icon=icon, width="content", on_change="rerun", key=key)
     with folded, st.container(key=f"{key}-menu"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mha_viz.ui.widgets.late_component import LateComponent
+from mha_viz.ui.widgets.components.component import LateComponent
 from mha_viz.web.labels import clean
 from mha_viz.web.theme import format_number
 
@@ -16,25 +16,16 @@ _arcs = LateComponent("sentence_arcs")
 
 
 class Piece(NamedTuple):
-    """A token or a word of the line.
-
-    Args:
-        text: any text; never read as markup.
-        special: whether it belongs to the model, not to the text.
-    """
+    """A token or a word of the line."""
 
     text: str
     special: bool = False
 
 
 class Arc(NamedTuple):
-    """From one piece to another, or to itself.
+    """From one piece to another, or to itself; of a tree it has a label, else a weight in [0, 1].
 
-    Args:
-        start, end: numbers of the pieces.
-        weight: in [0, 1]; how strong it is drawn.
-        label: of an arc of a tree, which has no weight: written at its top; any text.
-        marked: of an arc of a tree: drawn in the colour of what is chosen, the others grey.
+    A `marked` arc of a tree is drawn in the colour of what is chosen, the others grey.
     """
 
     start: int
@@ -45,25 +36,14 @@ class Arc(NamedTuple):
 
 
 def bring_script(*, key: str) -> None:
-    """Bring what draws all sentences of a page; once on each.
-
-    Args:
-        key: unique in the app.
-    """
+    """Bring what draws all sentences of a page; once on each."""
     _arcs.bring(key)
 
 
 def sentence_arcs(
     pieces: Sequence[Piece], above: Sequence[Arc], below: Sequence[Arc] = (), *, key: str
 ) -> None:
-    """Draw a sentence with arcs; one that is too long for its place can be scrolled sideways.
-
-    Args:
-        pieces: of the sentence, in their order.
-        above: arcs above the line, all of them of a tree or all of them weights.
-        below: arcs below it, likewise.
-        key: unique in the app.
-    """
+    """Draw a sentence with arcs; one that is too long for its place can be scrolled sideways."""
     texts = [clean(piece.text) for piece in pieces]
     data = {
         "pieces": [
@@ -77,18 +57,17 @@ def sentence_arcs(
 
 
 def _as_data(arc: Arc, texts: Sequence[str]) -> dict[str, object]:
-    """An arc, and what it says to those who do not see it."""
     return arc._asdict() | {
         "label": clean(arc.label) if arc.label else "",
-        "says": says(arc, texts),
+        "says": arc_label(arc, texts),
     }
 
 
-def says(arc: Arc, texts: Sequence[str]) -> str:
-    """An arc in words.
+def arc_label(arc: Arc, texts: Sequence[str]) -> str:
+    """Describe an arc in words.
 
     >>> weight, tree = Arc(1, 0, 0.5), Arc(1, 0, label="det", marked=True)
-    >>> [says(arc, ["The", "cat"]) for arc in (weight, tree)]
+    >>> [arc_label(arc, ["The", "cat"]) for arc in (weight, tree)]
     ['cat → The 0.5', 'cat → The det, followed']
     """
     what = f"{arc.label}{', followed' * arc.marked}" if arc.label else format_number(arc.weight)

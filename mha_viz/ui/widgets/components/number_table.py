@@ -11,8 +11,8 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.plots.numbers import Cells
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.widgets.sent import place_sent
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets.components.component import validate_cell
 from mha_viz.web.browser import script, style
 
 _tables = st.components.v2.component(
@@ -28,16 +28,7 @@ def number_tables(
     across: int | None = None,
     on_click: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Draw matrices beside each other, each as large as its cells need.
-
-    Args:
-        matrices: each made in mha_viz/plots, as by `number_matrix`.
-        dark: the theme of the page; a change of it draws the tables again.
-        key: unique in the app.
-        across: matrices in a line; as many as there is room for if not given.
-        on_click: takes row and column of a cell that was clicked, or chosen with Enter, in any of
-            them, before the run that this causes.
-    """
+    """Draw matrices beside each other, each as large as its cells need."""
 
     @guarded
     def chosen() -> None:
@@ -55,7 +46,7 @@ def number_tables(
 
 
 def _place(event: Any, matrices: Sequence[Cells]) -> tuple[int, int] | None:
-    """What the browser sent, if it is a cell of these matrices: anyone can send anything.
+    """Return the cell that the browser sent, if there is one: anyone can send anything.
 
     >>> names = ["a", "b"], ["x", "y", "z"]
     >>> matrices = [Cells("A", names, [0.0] * 6, 0.0, 1.0, "grey", (9.0, 9.0))]
@@ -72,4 +63,4 @@ def _place(event: Any, matrices: Sequence[Cells]) -> tuple[int, int] | None:
     sizes = [len(axis) for axis in matrices[sent["table"]].names]
     if sent.get("of") != sizes:
         return None  # also where the page has gone on to another matrix meanwhile
-    return place_sent(sent.get("at"), sizes)
+    return validate_cell(sent.get("at"), sizes)

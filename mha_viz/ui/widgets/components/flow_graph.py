@@ -1,4 +1,4 @@
-"""What flows into a token, in Streamlit: the picture, its table and its files.
+"""The flow graph in Streamlit: the picture, its table and its files.
 
 What is drawn is decided in flow_graph.js.
 """
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import streamlit as st
 
 from mha_viz.plots.csv_file import table_csv
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.widgets import folded
-from mha_viz.ui.widgets.exports import data_and_page, safe_name
-from mha_viz.ui.widgets.late_component import LateComponent
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets.components.component import LateComponent
+from mha_viz.ui.widgets.controls import lazy_sections
+from mha_viz.ui.widgets.exports.exports import data_and_page, safe_name
 from mha_viz.web.flow_payload import flow_payload
 from mha_viz.web.standalone import flow_html
 
 if TYPE_CHECKING:
-    from mha_viz.circuits.flow import FlowGraph
+    from mha_viz.circuits.flow.graph import FlowGraph
 
 START = 0.02  # where the slider stands at first
 NAME = "What flows into a token"
@@ -43,38 +43,32 @@ def flow_graph(
     dark: bool,
     on_choose: Callable[[HeadPair], None] | None = None,
 ) -> None:
-    """Draw a graph, with a slider for its threshold in the browser, and what belongs to it.
-
-    Args:
-        graph: of `mha_viz.flow_graph`; the slider begins at its threshold.
-        key: unique in the app.
-        dark: the theme of the HTML file.
-        on_choose: takes the edge of a head that was clicked, before the run that this causes; in a
-            fragment only that is run again.
-    """
+    """Draw a graph, with a slider for its threshold in the browser, and what belongs to it."""
     caption = describe(graph)
-    payload = payload_of(graph)
+    payload = graph_payload(graph)
 
     @guarded
-    def hear() -> None:
+    def on_event() -> None:
         pair = chosen(st.session_state.get(key), graph)
         if pair is not None and on_choose is not None:
             on_choose(pair)
 
     with st.container(gap=None):
         _graph.bring(f"{key}-script")
-        _graph(key=key, data=payload, on_choose_change=hear)
+        _graph(key=key, data=payload, on_choose_change=on_event)
     # An open table needs all of a phone's width.
     beside = not st.session_state.get(f"{key}-table")
     with st.container(horizontal=beside, horizontal_alignment="left" if beside else "right"):
-        folded.in_expander("As a table", f"{key}-table", lambda: _table(graph, key))
-        folded.in_popover(
-            *folded.EXPORT, f"{key}-export", lambda: _files(graph, payload, caption, key, dark)
+        lazy_sections.in_expander("As a table", f"{key}-table", lambda: _table(graph, key))
+        lazy_sections.in_popover(
+            *lazy_sections.EXPORT,
+            f"{key}-export",
+            lambda: _files(graph, payload, caption, key, dark),
         )
 
 
-def payload_of(graph: FlowGraph) -> bytes:
-    """A graph, packed for the browser."""
+def graph_payload(graph: FlowGraph) -> bytes:
+    """Pack a graph for the browser."""
     return flow_payload(
         graph.edges,
         [token.text for token in graph.tokens],
@@ -88,7 +82,7 @@ def payload_of(graph: FlowGraph) -> bytes:
 
 
 def describe(graph: FlowGraph) -> str:
-    """Token, model, text and measure, in one line."""
+    """Name token, model, text and measure in one line."""
     token = graph.tokens[graph.position].text
     return (
         f"“{token}” at position {graph.position} of “{graph.text}” in {graph.model}, "
@@ -97,7 +91,7 @@ def describe(graph: FlowGraph) -> str:
 
 
 def chosen(event: Any, graph: FlowGraph) -> HeadPair | None:
-    """What the browser sent, if it is an edge that there can be: anyone can send anything."""
+    """Return the edge that the browser sent, if there is one: anyone can send anything."""
     sent = event.get("choose") if isinstance(event, Mapping) else None
     if not isinstance(sent, Mapping):
         return None
@@ -115,7 +109,6 @@ def _table(graph: FlowGraph, key: str) -> None:
 
 
 def _files(graph: FlowGraph, payload: bytes, caption: str, key: str, dark: bool) -> None:
-    """Files that are made here; the picture's own buttons give PNG and SVG."""
     file = safe_name(f"flow_{graph.model}_{graph.position}", "flow")
     cut = f"{caption}; parts below {graph.threshold:.2%} ({graph.cut:.1%} of the state) cut"
     data_and_page(

@@ -7,22 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
+from plotly.offline import get_plotlyjs
+from streamlit import runtime
 
 from mha_viz.plots.cells import height_by_width
 from mha_viz.plots.csv_file import table_csv
-from mha_viz.plots.figure_file import captioned, figure_html
-from mha_viz.plots.larger import larger
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.widgets import folded, look
-from mha_viz.ui.widgets.exports import data_and_page, safe_name
-from mha_viz.ui.widgets.figure_download import figure_download
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.plots.figure_file import captioned, enlarged, figure_html
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import lazy_sections
+from mha_viz.ui.widgets.exports.exports import data_and_page, safe_name
+from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web import theme
+from mha_viz.web.browser import script, style
 
 Place = tuple[int, int]  # a point of a figure: number of its trace, number in that trace
 # Pictures are made by the Export menu, which puts the caption in them.
@@ -31,7 +34,7 @@ _CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"]}
 
 @dataclass(frozen=True)
 class _Exports:
-    """What the table and the files are made from once they are opened; see `explain`."""
+    """The sources of table and files, which are made once they are opened; see `explain`."""
 
     figure: Callable[[], go.Figure]
     key: str
@@ -56,17 +59,14 @@ def show(
 ) -> None:
     """Draw a figure and what belongs to it. All texts are shown as they are, never as markup.
 
-    Args:
-        figure: drawn for the theme that the page has; it is not changed.
-        key: unique in the app.
-        how_to_read: one or two sentences below the figure.
-        table: the figure's numbers, for "As a table" and CSV.
-        caption: model, text and settings, for the files.
-        name: what the figure is called, in words: in its files, their names, and to screen readers.
-        height: in pixels, where it should not be the figure's own.
-        on_click: takes the customdata of a point that was clicked, before the run that draws the
-            figure again: in a fragment, the run of that fragment. Points without customdata do
-            not answer. Opacities of markers must be single numbers.
+    - `figure`: drawn for the theme that the page has; it is not changed.
+    - `how_to_read`: one or two sentences below the figure.
+    - `table`: the figure's numbers, for "As a table" and CSV.
+    - `caption`: model, text and settings, for the files.
+    - `name`: the figure's name in its files and to screen readers.
+    - `height`: in pixels, where it should not be the figure's own.
+    - `on_click`: takes the customdata of a clicked point, before the run that draws the figure
+      again. Points without customdata do not answer. Opacities of markers must be single numbers.
     """
     alt = f"{name}. {how_to_read}"
     drawn = chart(figure, key=key, alt=alt, height=height, on_click=on_click)
@@ -84,19 +84,7 @@ def chart(
     on_click: Callable[[Any], None] | None = None,
     tools: bool = True,
 ) -> go.Figure:
-    """Draw a figure alone: as wide as its column, in larger type where the page has that.
-
-    Args:
-        figure: as for `show`.
-        key: unique in the app.
-        alt: what the figure says, for those who do not see it.
-        height: as for `show`.
-        on_click: as for `show`.
-        tools: whether plotly's tools come with the pointer.
-
-    Returns:
-        The figure as it was drawn.
-    """
+    """Draw a figure alone: as wide as its column, in larger type where the page has that."""
     drawn = _prepared(figure, height, on_click is not None, look.dark())
     _follow_width(key, figure, drawn)
     st.plotly_chart(
@@ -122,17 +110,9 @@ def explain(
     title: str = "As a table",
     draw: Callable[[], object] | None = None,
 ) -> None:
-    """What stands below a picture: how to read it, its numbers and its files.
+    """Draw what stands below a picture: how to read it, its numbers and its files.
 
-    Args:
-        figure: makes the picture as a figure, for the files; called when somebody opens Export.
-        key: unique in the app.
-        how_to_read: one or two sentences, where the picture is not explained elsewhere.
-        table: the picture's numbers.
-        caption: model, text and settings, for the files.
-        name: what the picture is called, in its files and their names.
-        title: above the numbers.
-        draw: draws the numbers while they are open; the table as it is if not given.
+    `figure` is called when somebody opens Export; `draw` draws the numbers in place of the table.
     """
     if how_to_read:
         st.caption(f"**How to read.** {plain(how_to_read)}")
@@ -145,21 +125,20 @@ def _rows(table: pd.DataFrame, key: str) -> None:
     st.dataframe(table, hide_index=counted, key=key, placeholder="not defined")
 
 
-# -- below the figure ------------------------------------------------------------------------------
-
-
 @st.fragment
 def _below(exports: _Exports) -> None:
-    """Table and files. A fragment of its own: opening one of them does not draw the page again."""
+    """Draw table and files in a fragment: opening one of them does not draw the page again."""
     # An open table needs all of a phone's width.
     beside = not st.session_state.get(f"{exports.key}-table")
     with st.container(horizontal=beside, horizontal_alignment="left" if beside else "right"):
-        folded.in_expander(exports.title, f"{exports.key}-table", exports.draw)
-        folded.in_popover(*folded.EXPORT, f"{exports.key}-export", lambda: _export(exports))
+        lazy_sections.in_expander(exports.title, f"{exports.key}-table", exports.draw)
+        lazy_sections.in_popover(
+            *lazy_sections.EXPORT, f"{exports.key}-export", lambda: _export(exports)
+        )
 
 
 def _export(exports: _Exports) -> None:
-    """Pictures, made by the browser, and files; those are made outside of the page."""
+    """Draw pictures, made by the browser, and files, made outside of the page."""
     file, figure = safe_name(exports.name, "figure"), exports.figure()
     name, caption, dark = exports.name, exports.caption, exports.dark
     with st.container(gap="xsmall"):
@@ -173,12 +152,9 @@ def _export(exports: _Exports) -> None:
         )
 
 
-# -- clicks ----------------------------------------------------------------------------------------
-
-
 def _prepared(figure: go.Figure, height: int | None, clickable: bool, dark: bool) -> go.Figure:
-    """A figure of the height asked for, in which a click dims nothing."""
-    grown = larger(figure) if look.large() else figure
+    """Return a figure of the height asked for, in which a click dims nothing."""
+    grown = enlarged(figure) if look.large() else figure
     # Changed as plain dictionaries, because plotly checks the whole figure at every change.
     traces = [trace.to_plotly_json() for trace in grown.data]
     layout = grown.layout.to_plotly_json()
@@ -196,7 +172,7 @@ def _prepared(figure: go.Figure, height: int | None, clickable: bool, dark: bool
 
 
 def _follow_width(key: str, figure: go.Figure, drawn: go.Figure) -> None:
-    """Square cells: where there is less width, the chart gets lower, too.
+    """Keep cells square: where there is less width, the chart gets lower, too.
 
     In CSS, because a page does not know its width. The chart fills the element that Streamlit
     gave its class; that element is as high as `height_by_width` says.
@@ -215,7 +191,7 @@ def _follow_width(key: str, figure: go.Figure, drawn: go.Figure) -> None:
 
 
 def _bright(trace: dict[str, Any], ink: str) -> dict[str, Any]:
-    """Plotly fades what is not selected to a fifth, unless it is told an opacity."""
+    """Set an opacity: plotly fades what is not selected to a fifth, unless it is told one."""
     if trace["type"] not in ("scatter", "scattergl", "bar"):
         return {}
     marker, colour = trace.get("marker", {}), trace.get("textfont", {}).get("color")
@@ -231,7 +207,7 @@ def _bright(trace: dict[str, Any], ink: str) -> dict[str, Any]:
 
 
 def _listener(key: str, drawn: go.Figure, on_click: Callable[[Any], None]) -> Callable[[], None]:
-    """The callback of a changed selection, called before the run that the change causes.
+    """Return the callback of a changed selection, called before the run that the change causes.
 
     The selection itself would stay for all later runs; here it becomes an event. The browser says
     which point of the drawn figure was clicked; the data come from the figure, not the browser.
@@ -251,7 +227,7 @@ def _listener(key: str, drawn: go.Figure, on_click: Callable[[Any], None]) -> Ca
 
 
 def newly_clicked(before: list[Place], now: list[Place]) -> Place | None:
-    """The point whose click turned one selection into the other.
+    """Return the point whose click turned one selection into the other.
 
     A second click on a point takes it out of the selection, and is a click all the same.
     """
@@ -262,7 +238,7 @@ def newly_clicked(before: list[Place], now: list[Place]) -> Place | None:
 
 
 def _places(event: Any) -> list[Place]:
-    """The selected points that the browser named: anyone can send anything."""
+    """Return the selected points that the browser named: anyone can send anything."""
     try:
         points = [
             (point["curve_number"], point["point_index"]) for point in event["selection"]["points"]
@@ -277,10 +253,39 @@ def _places(event: Any) -> list[Place]:
 
 
 def _customdata(figure: go.Figure, place: Place) -> Any:
-    """What the figure says about a point, in plain Python; None where it says nothing."""
+    """Return what the figure says about a point, in plain Python; None where it says nothing."""
     curve, point = place
     try:
         value = figure.data[curve].customdata[point]
     except (IndexError, TypeError):  # a place that is not there, a trace without customdata
         return None
     return value.tolist() if hasattr(value, "tolist") else value
+
+
+_download = st.components.v2.component(
+    "mha_viz.figure_download", css=style("figure_download"), js=script("figure_download")
+)
+
+
+def figure_download(figure: go.Figure, *, file_name: str, key: str) -> None:
+    """Draw the two buttons.
+
+    The figure travels to the browser with them, so draw them only where somebody may click. The
+    library of 4.6 MB follows at a click, and only where the page has none that can be used.
+    """
+    _download(
+        key=key, data={"figure": figure.to_json(), "plotly": _library_url(), "name": file_name}
+    )
+
+
+def _library_url() -> str | None:
+    """Serve plotly.js and return its URL. Streamlit forgets a file when the page runs again."""
+    if not runtime.exists():
+        return None
+    manager = runtime.get_instance().media_file_mgr
+    return manager.add(_library(), "text/javascript", "mha_viz.plotly_js")
+
+
+@cache
+def _library() -> bytes:
+    return get_plotlyjs().encode("utf-8")

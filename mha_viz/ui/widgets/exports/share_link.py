@@ -7,18 +7,13 @@ import io
 import streamlit as st
 
 from mha_viz.errors import ArgumentError
-from mha_viz.ui.session import own_address
+from mha_viz.ui.state import own_address
 
 _SIDE = 320  # pixels of the code: to be read from the middle of a room
 
 
-def hand_out(link: str, *, key: str) -> None:
-    """The link, a warning where others cannot open it, and its QR code on request.
-
-    Args:
-        link: that others are to open.
-        key: unique in the app.
-    """
+def show_link(link: str, *, key: str) -> None:
+    """Show the link, a warning where others cannot open it, and its QR code on request."""
     st.code(link, language=None, wrap_lines=True)
     problem = own_address.reached().problem
     if problem:
@@ -28,7 +23,7 @@ def hand_out(link: str, *, key: str) -> None:
 
 
 def qr_svg(link: str) -> str:
-    """A QR code as SVG, black on white with the margin that the standard asks for.
+    """Return a QR code as SVG, black on white with the margin that the standard asks for.
 
     A camera needs that margin in the dark theme, too.
 

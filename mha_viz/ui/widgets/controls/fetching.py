@@ -7,20 +7,20 @@ import streamlit as st
 from mha_viz.checkpoints import suggested
 from mha_viz.checkpoints.download import Download, download, under_way
 from mha_viz.core.amounts import of_bytes
-from mha_viz.ui.session import allowed, state
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets.messages.messages import plain
 
 TICK = 0.5  # seconds between two looks at what has come
 
 
-def wanted() -> str:
-    """The model that the visitor has chosen and this machine does not have; "" for none."""
+def selected() -> str:
+    """Return the chosen model that this machine does not have; "" for none."""
     name: str = st.session_state.get("wanted", "")
     return name
 
 
-def want(name: str) -> None:
+def select(name: str) -> None:
     """Choose a model that is to be fetched, which asks nothing of the network yet; "" for none."""
     st.session_state.wanted = name
     st.session_state.attempt = None
@@ -29,21 +29,21 @@ def want(name: str) -> None:
 def fetch(name: str) -> None:
     """Choose a model and begin to fetch it, or join the visitors who wait for it already."""
     allowed.check_model(name)
-    want(name)
+    select(name)
     st.session_state.attempt = download(name)
 
 
-def take_what_has_come() -> None:
-    """Once the wanted model is there it is the chosen one."""
-    attempt = _attempt(wanted())
+def use_downloaded() -> None:
+    """Choose the selected model once it is there."""
+    attempt = _attempt(selected())
     if attempt is not None and attempt.folder is not None:
         state.change(model=attempt.name, query=-1, key=-1)
-        want("")
+        select("")
 
 
 def draw() -> None:
-    """The wanted model, and below it what others have begun: a page that was left stops nothing."""
-    name = wanted()
+    """Draw the selected model's download, and below it those that others have begun."""
+    name = selected()
     if name:
         _offer(name)
     for other in under_way():
@@ -78,7 +78,7 @@ def _offer(name: str) -> None:
 
 
 def _attempt(name: str) -> Download | None:
-    """The visitor's own last attempt at a model, or one of somebody else that runs."""
+    """Return the visitor's own last attempt at a model, or one of somebody else that runs."""
     mine: Download | None = st.session_state.get("attempt")
     if mine is not None and mine.name == name:
         return mine
@@ -87,7 +87,7 @@ def _attempt(name: str) -> Download | None:
 
 @st.fragment(run_every=TICK)
 def _progress(found: Download) -> None:
-    """How far a download is, looked at again and again; the page runs once it has ended."""
+    """Draw a download's progress again and again; rerun the page once it has ended."""
     if not found.running:
         st.rerun()
 

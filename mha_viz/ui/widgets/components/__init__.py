@@ -1,0 +1,1 @@
+"""Components drawn by scripts in the browser, and what they send back."""

@@ -1,0 +1,1 @@
+"""Controls with which a visitor chooses model, text and heads."""

@@ -1,0 +1,1 @@
+"""Figures, and files and links to keep."""

@@ -1,0 +1,1 @@
+"""Messages: errors, progress, a full server, sentences that sections share."""
