@@ -7,7 +7,7 @@ TEXT = "The cat saw the dog. The cat saw the"
 
 def _page() -> None:
     """Runs as an app, so it imports what it needs."""
-    from mha_viz.ui.pages import circuits
+    from mha_viz.ui.circuits import page as circuits
 
     circuits.page()
 

@@ -20,7 +20,7 @@ _WRITTEN = ("text", "hovertext", "name", "title", "ticktext", "hovertemplate")
 
 def _page() -> None:
     """Runs as an app, so it imports what it needs."""
-    from mha_viz.ui.pages import compare
+    from mha_viz.ui.compare import page as compare
 
     compare.page()
 

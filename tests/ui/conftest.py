@@ -7,9 +7,10 @@ import pytest
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.ui.lanes import calls
+from mha_viz.ui.jobs import calls
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.session import heavy, state
+from mha_viz.ui.run import heavy
+from mha_viz.ui.state import state
 from tests.making.checkpoints import WORDS, gpt2, save, spread
 from tests.making.families import FAMILIES
 from tests.ui import one_search  # noqa: F401

@@ -2,13 +2,13 @@
 
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.ui.session.studies import Making, studies
-from mha_viz.ui.session.views import View
+from mha_viz.ui.run.studies import Making, studies
+from mha_viz.ui.state.views import View
 
 
 def _page() -> None:
     """Runs as an app, so it imports what it needs."""
-    from mha_viz.ui.pages import corpus
+    from mha_viz.ui.corpus import page as corpus
 
     corpus.page()
 
@@ -25,6 +25,8 @@ def corpus(*open_parts: str, **params: str) -> AppTest:
 
 def made(app: AppTest) -> AppTest:
     """The page once the study that it waits for is there, was stopped, or has failed."""
+    if app.get("plotly_chart"):  # of a study that was there already
+        return app
     making(app).wait()
     return app.run()
 

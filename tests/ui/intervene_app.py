@@ -8,12 +8,14 @@ GAP = "The old [MASK] slept while the cat watched the birds."
 
 def _page() -> None:
     """Runs as an app, so it imports what it needs."""
-    from mha_viz.ui.pages import intervene
+    from mha_viz.ui.intervene import page as intervene
 
     intervene.page()
 
 
-def intervene(*open_tables: str, more: str | None = None, **params: str) -> AppTest:
+def intervene(
+    *open_tables: str, more: str | None = None, goes_on: bool = False, **params: str
+) -> AppTest:
     """The page under a link, with the tables of these figures open and these further texts."""
     app = AppTest.from_function(_page, default_timeout=300)
     for name, value in ({"model": "tiny-gpt2", "text": TEXT} | params).items():
@@ -22,6 +24,8 @@ def intervene(*open_tables: str, more: str | None = None, **params: str) -> AppT
         app.session_state[f"{key}-table"] = True
     if more is not None:
         app.session_state.more_texts = more
+    if goes_on:
+        app.session_state.ask_goes_on = True
     return app.run()
 
 

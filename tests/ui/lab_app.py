@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.ui.session import memory
+from mha_viz.ui.run import memory
 from tests.ui.compare_app import check
 
-RUNS = ("mha_viz.engine.model.AttentionModel.trace", "mha_viz.ui.session.reporting.make_report")
+RUNS = ("mha_viz.engine.model.AttentionModel.trace", "mha_viz.ui.run.reporting.make_report")
 
 
 def _page(key: str) -> None:
     """Runs as an app, so it imports what it needs."""
-    from mha_viz.ui.learn.contents import BY_KEY
-    from mha_viz.ui.pages import learn
+    from mha_viz.learn import page as learn
+    from mha_viz.learn.frame.contents import BY_KEY
 
     learn.page(BY_KEY[key])()
 
@@ -103,8 +103,8 @@ def answers(key: str, *questions: str) -> list[str]:
     """What the lab says once these questions are answered with what is chosen to begin with."""
     app = lab(key)
     for question in questions:
-        app.button(key=f"{key}-predict-{question}-button").click().run()
-    check(app)
+        app.button(key=f"{key}-predict-{question}-button").click()
+    check(app.run())
     return [info.value for info in app.info]
 
 

@@ -6,10 +6,10 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.metrics import METRICS
-from mha_viz.corpus.standing import scores_of_head, standing
-from mha_viz.ui.session import memory
-from mha_viz.ui.session.studies import studies
-from mha_viz.ui.session.views import DEFAULT
+from mha_viz.corpus.query.percentile import percentiles, scores_of_head
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.studies import studies
+from mha_viz.ui.state.views import DEFAULT
 from tests.ui.compare_app import check
 from tests.ui.explore_app import captions, explore
 
@@ -20,7 +20,7 @@ PLACE = (1, 2)
 @pytest.fixture(scope="module")
 def key():
     """Texts whose study by tiny-bert is finished, on a server where Corpus has been opened."""
-    memory.late("mha_viz.ui.corpus")
+    memory.late("mha_viz.ui.corpus.sections")
     key = studies().give(b"\n".join(b"The cat sat on mat number %d." % i for i in range(40)), "")
     view = replace(DEFAULT, corpus=key)
     studies().begin(view, mv.load("tiny-bert"))
@@ -35,7 +35,7 @@ def test_each_number_says_on_how_many_texts_the_head_has_less_or_more(key):
     report = mv.head_report(mv.load("tiny-bert").trace(TEXT))
     here = report.set_index(["layer", "head"]).loc[PLACE]
     rows = scores_of_head(study, *PLACE)
-    found = standing(rows, {name: here[name] for name in rows if name in here})
+    found = percentiles(rows, {name: here[name] for name in rows if name in here})
     said = captions(app).replace("\\", "")
     assert "Against L1 H2 on 40 texts of your own" in said
     for metric, row in found.iterrows():

@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.ui.learn import block_map, frame
-from mha_viz.ui.learn.block_map import BLOCKS, HEIGHT, WIDTH
-from mha_viz.ui.learn.contents import BY_KEY, LABS
+from mha_viz.learn.frame import block_map, frame
+from mha_viz.learn.frame.block_map import BLOCKS, HEIGHT, WIDTH
+from mha_viz.learn.frame.contents import BY_KEY, LABS
 from tests.ui.test_glossary import app
 
 NAMED = "Embedding, concatenation, W_O, residual stream, MLP, Unembedding".split(", ")
@@ -52,8 +52,8 @@ def test_labs_build_on_earlier_ones_and_say_what_they_take():
 
 def _page(key: str) -> None:
     """Runs as an app, so it imports what it needs."""
-    from mha_viz.ui.learn import frame
-    from mha_viz.ui.learn.contents import BY_KEY
+    from mha_viz.learn.frame import frame
+    from mha_viz.learn.frame.contents import BY_KEY
 
     frame.sidebar(BY_KEY[key])
     frame.begin(BY_KEY[key])

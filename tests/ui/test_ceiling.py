@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from mha_viz.errors import LimitError
-from mha_viz.ui.operating import ceiling, refusals, resident
-from mha_viz.ui.operating.ceiling import SELDOM, Ceiling
-from mha_viz.ui.session import allowed
-from mha_viz.ui.session.cache import Cache, Visitor
+from mha_viz.ui.operating import memory_limit, refusals, rss
+from mha_viz.ui.operating.memory_limit import SELDOM, Ceiling
+from mha_viz.ui.run.cache import Cache, Visitor
+from mha_viz.ui.state import allowed
 
 
 class Server:
@@ -67,7 +67,7 @@ def test_what_stays_too_much_is_known_and_not_emptied_again_and_again():
 def pressed(monkeypatch):
     over = Ceiling(1, lambda: 2, lambda everything: None)
     over.look()
-    monkeypatch.setattr(ceiling, "_kept", [over])
+    monkeypatch.setattr(memory_limit, "_kept", [over])
 
 
 def test_beyond_it_long_texts_and_new_models_are_refused_with_a_sentence(pressed):
@@ -96,11 +96,11 @@ def test_a_cache_lets_go_of_what_nobody_looks_at_or_of_everything():
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="only Linux tells")
 def test_memory_of_this_process_and_of_its_children_counts():
-    before = resident.used()
+    before = rss.used()
     held = bytearray(os.urandom(1)) * 400_000_000
-    assert resident.used() - before > 300_000_000  # others' threads and children come and go
+    assert rss.used() - before > 300_000_000  # others' threads and children come and go
     del held
-    before = resident.used()
+    before = rss.used()
     # Another program, so that nothing of this one has to be imported there.
     holds = "held = bytearray(b'x') * 400_000_000; print('held', flush=True); input()"
     child = subprocess.Popen(
@@ -108,5 +108,5 @@ def test_memory_of_this_process_and_of_its_children_counts():
     )
     with child:
         assert child.stdout.readline() == "held\n"
-        assert resident.used() - before > 300_000_000
+        assert rss.used() - before > 300_000_000
         child.stdin.write("\n")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.ui.circuits import graph
-from mha_viz.ui.session.views import CIRCUITS, DEFAULT
+from mha_viz.ui.circuits import score_parts
+from mha_viz.ui.state.views import CIRCUITS, DEFAULT
 from mha_viz.web.theme import format_number
 from tests.making.comparing import close
 from tests.making.pairwise import pairwise
@@ -53,7 +53,7 @@ def test_every_section_shows_something_at_once(name, section):
     assert bool(app.info) == (section == "weights" and name == "tiny-bert")  # it has no OV circuit
 
 
-def test_the_parts_of_a_logit_are_the_librarys_and_sum_to_it():
+def test_the_parts_of_a_logit_and_the_running_guess_are_the_librarys():
     app = circuits("logit_by_layer", model="tiny-gpt2", text=TEXT, target="cat", against="dog")
     found = mv.logit_attribution(mv.load("tiny-gpt2"), TEXT, "cat", "dog")
     check(app)
@@ -63,26 +63,27 @@ def test_the_parts_of_a_logit_are_the_librarys_and_sum_to_it():
     shown = table(app, "component", "share")
     assert shown["component"].tolist() == [one.name for one in found.components]
     close(shown["share"], found.shares.numpy())
+    # The running guess ends with the model's own.
+    guesses = app.table[0].value
+    assert list(guesses.index) == ["embedding", "L0", "L1", "L2", "L3"]
+    first = mv.predict(mv.load("tiny-gpt2"), TEXT, top_k=1)
+    assert guesses["Guess 1"].iloc[-1].startswith(first.candidates[0])
+    assert "Nobody has trained it for that" in said(app)
 
 
-def test_the_piles_of_the_layers_sum_to_the_logit():
-    app = circuits(model="tiny-gpt2", text=TEXT)
+def test_the_piles_of_the_layers_sum_to_the_logit_and_a_head_is_split_by_the_tokens_it_reads():
+    """What the head promotes is told as well."""
+    link = dict(model="tiny-gpt2", text=TEXT, layer="2", head="4")
+    app = circuits("logit_by_source", "head_tokens", **link)
     assert "what raises all logits alike" in said(app)
-    found = mv.logit_attribution(mv.load("tiny-gpt2"), TEXT)
+    model = mv.load("tiny-gpt2")
+    found = mv.logit_attribution(model, TEXT)
     figure = next(f for f in map(_figure, app.get("plotly_chart")) if "Layer by layer" in str(f))
     piles = [trace for trace in figure["data"] if trace["type"] == "bar"]
     assert [trace["name"] for trace in piles][:2] == ["embedding", "heads"]
     assert sum(_numbers(trace["y"]).sum() for trace in piles) == pytest.approx(found.sum(), 1e-4)
     heads = _numbers(piles[1]["y"])[1:-1]
     close(heads, found.heads.sum(1))
-
-
-def test_a_head_is_split_by_the_tokens_it_reads_and_tells_what_it_promotes():
-    app = circuits(
-        *("logit_by_source", "head_tokens"), model="tiny-gpt2", text=TEXT, layer="2", head="4"
-    )
-    model = mv.load("tiny-gpt2")
-    found = mv.logit_attribution(model, TEXT)
     shown = table(app, "position", "token", "share")
     close(shown["share"], found.sources[2, 4].numpy())
     assert f"sum to its share, {format_number(found.heads[2, 4])}" in said(app).replace("\\", "")
@@ -141,15 +142,6 @@ def test_a_log_probability_is_taken_apart_too_but_no_difference_of_two():
     assert summed(app)[1] == format_number(mv.logit_attribution(model, TEXT, "cat", "dog").value)
 
 
-def test_the_running_guess_ends_with_the_models_own():
-    app = circuits(model="tiny-gpt2", text=TEXT, target="cat")
-    shown = app.table[0].value
-    assert list(shown.index) == ["embedding", "L0", "L1", "L2", "L3"]
-    first = mv.predict(mv.load("tiny-gpt2"), TEXT, top_k=1)
-    assert shown["Guess 1"].iloc[-1].startswith(first.candidates[0])
-    assert "Nobody has trained it for that" in said(app)
-
-
 def test_the_score_of_a_pair_is_the_librarys_and_sums():
     link = dict(model="tiny-gpt2", text=TEXT, circuit="looks", layer="2", head="4")
     app = circuits("score_matrix", **link, query="9", key="4")
@@ -193,6 +185,7 @@ TEXTS = {
 
 
 @pairwise(
+    dear=True,
     model=["tiny-gpt2", "headless", "deberta", "t5", "llama", "one", "tall"],
     text=TEXTS,
     section=CIRCUITS,
@@ -211,9 +204,9 @@ def test_any_text_of_any_model_in_every_section(models, model, text, section):
     ("link", "words"),
     [
         (dict(circuit="looks", versus_key="999"), "does not have"),
-        (dict(circuit="everything"), "makes no sense"),
-        (dict(quantity="<b>"), "makes no sense"),
-        (dict(through="X"), "makes no sense"),
+        (dict(circuit="everything"), "is not valid"),
+        (dict(quantity="<b>"), "is not valid"),
+        (dict(through="X"), "is not valid"),
         (dict(layer="9", head="9"), "There is no L9 H9"),
     ],
 )
@@ -246,20 +239,16 @@ def test_the_page_keeps_what_others_have_chosen():
 # -- the graph -------------------------------------------------------------------------------------
 
 
-def test_the_graph_leads_into_the_chosen_token_and_its_head_stands_below():
+def test_the_graph_leads_into_the_chosen_token_and_what_is_chosen_in_it_stands_below():
     app = circuits(
         "flow_graph", model="tiny-gpt2", text=TEXT, circuit="graph", place="6", layer="2", head="4"
     )
     assert not app.exception and not app.error
-    found = mv.flow_graph(mv.load("tiny-gpt2"), TEXT, 6, graph.FINEST)
+    found = mv.flow_graph(mv.load("tiny-gpt2"), TEXT, 6, score_parts.FINEST)
     shown = next(f.value for f in app.dataframe if "contribution" in f.value)
     assert len(shown) == len(found.edges)
     np.testing.assert_allclose(shown["share"], found.edges["share"], rtol=1e-4)
     assert [one.value for one in app.header] == ["Why L2 H4 looks there", "What L2 H4 writes"]
-
-
-def test_a_choice_in_the_graph_is_the_pages():
-    app = circuits(model="tiny-gpt2", text=TEXT, circuit="graph")
     app.session_state.view = replace(app.session_state.view, layer=1, head=5, query=8, key=7)
     app.run()
     assert not app.exception and not app.error

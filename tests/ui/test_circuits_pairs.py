@@ -5,8 +5,8 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.ui.circuits import pairs
-from mha_viz.ui.circuits.asked import signed
-from mha_viz.ui.session import reporting
+from mha_viz.ui.circuits.targets import signed
+from mha_viz.ui.run import reporting
 from mha_viz.web.theme import format_number
 from tests.making.comparing import close, near
 from tests.ui.circuits_app import TEXT, circuits
@@ -60,13 +60,7 @@ def test_a_path_is_measured_at_once_beside_its_estimate():
     other = "The cat saw the man. The cat saw the"
     link = dict(model="tiny-gpt2", text=TEXT, source=other, target="dog", against="man")
     app = circuits(
-        *("path_effects",),
-        **link,
-        circuit="effect",
-        layer="2",
-        head="4",
-        layer_b="1",
-        head_b="5",
+        *("path_effects",), **link, circuit="effect", layer="2", head="4", layer_b="1", head_b="5"
     )
     check(app)
     found = mv.path_effect(

@@ -5,9 +5,9 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.text.vocabulary import label_of
-from mha_viz.ui.circuits.tested import TELLS
-from mha_viz.ui.session.views import TASKS
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.circuits.faithfulness import TELLS
+from mha_viz.ui.state.views import TASKS
+from mha_viz.ui.widgets.messages.messages import plain
 from tests.ui.circuits_app import circuits
 from tests.ui.compare_app import MODELS, check, said, table
 
@@ -43,7 +43,7 @@ def percent(outcome):
     return f"{round(100 * outcome.share(outcome.alone))}%".replace("-", "−")
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 def test_heads_are_proposed_by_effect():
     app = circuits(model="tiny-gpt2", text="the cat sat", circuit="test", task="closing")
     app.button(key="propose_heads").click().run()

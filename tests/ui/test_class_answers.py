@@ -9,11 +9,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
-from mha_viz.ui.learn import classroom
-from mha_viz.ui.learn.contents import BY_KEY
-from mha_viz.ui.learn.lesson_plan import STOPS, Stop
-from mha_viz.ui.session import class_answers
-from mha_viz.ui.session.class_answers import Classes, classes
+from mha_viz.learn.frame import classroom
+from mha_viz.learn.frame.contents import BY_KEY
+from mha_viz.learn.frame.lesson import STOPS, Stop
+from mha_viz.ui.state import class_answers
+from mha_viz.ui.state.class_answers import Classes, classes
 from tests.ui.compare_app import check
 from tests.ui.test_glossary import app
 
@@ -67,9 +67,9 @@ def test_a_browser_is_in_the_last_class_it_came_to_and_leads_its_own(monkeypatch
 
 def _question() -> None:
     """Runs as an app, so it imports what it needs."""
-    from mha_viz.ui.learn import frame
-    from mha_viz.ui.learn.choices import Choices
-    from mha_viz.ui.learn.contents import BY_KEY
+    from mha_viz.learn.frame import frame
+    from mha_viz.learn.frame.choices import Choices
+    from mha_viz.learn.frame.contents import BY_KEY
 
     frame.sidebar()
     frame.predict(
@@ -177,8 +177,8 @@ def _linked() -> None:
     """The lesson where its pages are there to be linked to; runs as an app."""
     import streamlit as st
 
-    from mha_viz.ui.learn import lesson
-    from mha_viz.ui.learn.lesson_plan import STOPS
+    from mha_viz.learn.frame import lesson
+    from mha_viz.learn.frame.lesson import STOPS
 
     def drawn() -> None:
         lesson.draw()
@@ -190,7 +190,7 @@ def _linked() -> None:
 
 def _lesson() -> None:
     """Runs as an app, so it imports what it needs."""
-    from mha_viz.ui.learn import lesson
+    from mha_viz.learn.frame import lesson
 
     lesson.draw()
 

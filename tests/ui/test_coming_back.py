@@ -1,12 +1,15 @@
 """What a session takes from a page that has shown longer texts than its address can say."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from streamlit.runtime.scriptrunner import RerunData
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.ui.session import coming_back
-from mha_viz.ui.session.views import DEFAULT
+from mha_viz.ui.operating.streamlit_run import Superseded
+from mha_viz.ui.state import reconnect, state
+from mha_viz.ui.state.views import DEFAULT
 
 LONG = "The old dogs slept. " * 100
 PARAMS = {"model": "tiny-gpt2", "place": "300"}
@@ -15,9 +18,9 @@ PARAMS = {"model": "tiny-gpt2", "place": "300"}
 def _page() -> None:
     import streamlit as st
 
-    from mha_viz.ui.session import coming_back, state
+    from mha_viz.ui.state import reconnect, state
 
-    coming_back.come_back()
+    reconnect.restore_texts()
     st.session_state.shown = state.current()
     state.change(place=-1)  # as where a text does not have that place
 
@@ -47,7 +50,7 @@ class Browser:
 @pytest.fixture
 def browser(monkeypatch: pytest.MonkeyPatch) -> Browser:
     page = Browser()
-    monkeypatch.setattr(coming_back, "_component", lambda: page)
+    monkeypatch.setattr(reconnect, "_component", lambda: page)
     return page
 
 
@@ -110,3 +113,36 @@ def test_anyone_can_say_anything(browser, says):
 def test_an_address_that_makes_no_sense_is_one_that_names_nothing(browser):
     view = browser.run(held(params={"model": "\ud800", "layer": [1], "scale": "x"}, text=LONG))
     assert (view.text, view.model, view.scale) == (LONG, DEFAULT.model, DEFAULT.scale)
+
+
+def _text_box() -> None:
+    import streamlit as st
+
+    from mha_viz.ui.state import state
+
+    view = state.current()
+    take = lambda text: state.change(text=text)  # noqa: E731
+    state.control("box", st.text_input, "Text", value=view.text, take=take)
+
+
+def test_control_of_a_restored_view_hears_no_widget_until_a_run_has_shown_it():
+    app = AppTest.from_function(_text_box, default_timeout=100).run()
+    app.session_state["view"] = replace(DEFAULT, text=LONG)
+    app.session_state["restoring"] = True
+    app.text_input(key="box").set_value("as it was drawn before").run()
+    assert app.text_input(key="box").value == app.session_state["view"].text == LONG
+    del app.session_state["restoring"]
+    app.text_input(key="box").set_value("Typed now.").run()
+    assert app.session_state["view"].text == "Typed now."
+
+
+@pytest.mark.parametrize(("error", "ends"), [(Superseded(RerunData()), False), (OSError(), True)])
+def test_restoring_ends_with_a_run_unless_it_is_superseded(monkeypatch, error, ends):
+    held = {"restoring": True}
+    monkeypatch.setattr(state.st, "session_state", held)
+    with pytest.raises(type(error)), state.restoring_ends():
+        raise error
+    assert ("restoring" not in held) is ends
+    with state.restoring_ends():
+        pass
+    assert not held

@@ -200,7 +200,7 @@ def test_the_answer_of_a_section_is_said_before_it_is_drawn(model, record):
     app = compare(model=model.name, text=TEXT, section="sides", layer="0", head="0")
     apart = mv.head_similarity(record, "hellinger").numpy()
     share = (apart[np.triu_indices(32, 1)] > apart[0, 1]).mean()
-    assert f"They look more alike than {share:.0%} of all pairs" in said(app)
+    assert f"They are closer than {share:.0%} of all pairs" in said(app)
 
 
 def test_weights_are_drawn_on_the_chosen_scale_and_it_can_be_changed():
@@ -233,14 +233,14 @@ def test_another_head_computes_nothing_again(monkeypatch, section):
     calls = []
     for path in (
         "mha_viz.engine.model.AttentionModel.trace",
-        "mha_viz.ui.session.reporting.head_similarity",
-        "mha_viz.ui.session.reporting.parameter_similarity",
-        "mha_viz.ui.session.reporting.make_report",
+        "mha_viz.ui.run.reporting.head_similarity",
+        "mha_viz.ui.run.reporting.parameter_similarity",
+        "mha_viz.ui.run.reporting.make_report",
         "mha_viz.ui.compare.twins.head_order",
         "mha_viz.ui.compare.twins.classical_mds",
-        "mha_viz.ui.compare.sides.align",
-        "mha_viz.ui.compare.sides.pattern_change",
-        "mha_viz.ui.compare.sides.measure",
+        "mha_viz.ui.compare.side_by_side.align",
+        "mha_viz.ui.compare.side_by_side.pattern_change",
+        "mha_viz.ui.compare.side_by_side.measure",
         "mha_viz.ui.compare.diversity.diversity",
         "mha_viz.reports.induction.induction_scores",
         "mha_viz.checkpoints.untrained_copy.untrained_copy",

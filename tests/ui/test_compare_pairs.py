@@ -4,15 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import mha_viz as mv
-from mha_viz.core.chance import permuted_band
+from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.core.compare.chance import permuted_pairs
 from mha_viz.core.measure import distances
 from mha_viz.core.metrics import METRICS
+from mha_viz.core.metrics.chance import discoveries
 from mha_viz.core.names import PAIR_MEASURES, PRODUCTS
 from mha_viz.engine.model import AttentionModel
-from mha_viz.plots.weights import MASKED
-from mha_viz.ui.session import views
+from mha_viz.plots.frame import MASKED
+from mha_viz.ui.state import views
 from tests.making.comparing import close, near
 from tests.making.pairwise import pairwise
 from tests.ui.compare_app import MODELS, NAMES, TEXT, check, compare, figures, said, seen, table
@@ -31,10 +34,11 @@ def test_twins_shows_the_similarity(name, measure, order):
     apart = distances(record, measure).numpy()
     np.fill_diagonal(apart, np.inf)
     nearest = table(app, "Head", "Nearest", "Distance").set_index("Head").loc[NAMES]
-    edge = permuted_band(record, measure).edge(measure)
-    alike = apart[np.triu_indices(32, 1)] < edge
+    by_chance = permuted_pairs(record, measure)
+    alike = discoveries(by_chance.p_pairs)
     assert f"More alike than chance: {alike.sum()} of 496 pairs" in said(app)
-    assert list(nearest["Beyond chance"] == "yes") == list(nearest["Distance"] < edge)
+    twins = discoveries(by_chance.p_nearest)
+    assert list(nearest["Beyond chance"] == "yes") == list(twins)
     close(nearest["Distance"], np.clip(apart.min(1), 0, None))
     for head, twin in zip(range(32), nearest["Nearest"], strict=True):
         assert apart[head, NAMES.index(twin)] == near(apart[head].min())
@@ -52,26 +56,53 @@ def test_twins_shows_the_similarity(name, measure, order):
 
 def test_alike_shows_all_pairs(model, record):
     app = compare("alike", model=model.name, text=TEXT, section="alike", space="W_OV")
-    shown = table(app, "Look alike", "Do alike", "Overlap W_OV")
+    shown = table(app, "Likeness of attention", "Likeness of output", "Overlap W_OV")
     i, j = np.triu_indices(32, 1)
     assert len(shown) == len(i)
     for column, expected in {
-        "Look alike": 1 - mv.head_similarity(record, "hellinger").numpy(),
-        "Do alike": mv.head_similarity(record, "cka").numpy(),
+        "Likeness of attention": 1 - mv.head_similarity(record, "hellinger").numpy(),
+        "Likeness of output": mv.head_similarity(record, "cka").numpy(),
         "Overlap W_OV": mv.parameter_similarity(model, "W_OV", "subspace_overlap").numpy(),
     }.items():
         close(shown[column], expected[i, j])
-    looks, does = (permuted_band(record, measure) for measure in ("hellinger", "cka"))
-    look, do = shown["Look alike"] > 1 - looks.low, shown["Do alike"] > does.high
-    assert f"More alike than chance: {look.sum()} of 496 pairs" in said(app)
-    assert f"More alike than chance: {do.sum()} of 496 pairs" in said(app)
-    gap = (shown["Look alike"] - shown["Do alike"])[look & ~do]
-    first = app.pills(key="odd_look_pairs").options[0]
-    assert first == f"{NAMES[i[gap.idxmax()]]} – {NAMES[j[gap.idxmax()]]}: {gap.max():.4g}"
-    assert app.dataframe[1].value.iloc[0].to_dict() == shown.loc[gap.idxmax()].to_dict()
+    looks, does = (permuted_pairs(record, measure) for measure in ("hellinger", "cka"))
+    look, do = looks.p_pairs, does.p_pairs
+    for p in (look, do):
+        assert f"More alike than chance: {discoveries(p).sum()} of 496 pairs" in said(app)
+    untrained = permuted_pairs(untrained_copy(model).trace(TEXT, keep=("pattern", "z")), "cka")
+    n_untrained = discoveries(untrained.p_pairs).sum()
+    assert f"; pairs more alike than chance: {n_untrained}." in said(app)
+    odd, n_tested = discoveries(np.where(do > 0.05, look, np.nan)), (do > 0.05).sum()
+    answers = said(app) + " ".join(pills.label for pills in app.pills)
+    assert f"Same attention, different output: {odd.sum()} of {n_tested} pairs" in answers
     shaded = [shape for shape in figures(app)[0]["layout"]["shapes"] if "fillcolor" in shape]
-    assert shaded[0]["x0"] == near(1 - looks.high)
-    assert shaded[1]["y1"] == near(does.high)
+    assert shaded[0]["x0"] == near(1 - looks.band.high)
+    assert shaded[1]["y1"] == near(does.band.high)
+
+
+def test_a_pair_that_is_alike_on_one_side_only_is_named(monkeypatch):
+    """L0 H3 and L2 H5 share attention alone, L1 H1 and L3 H6 output alone; all else is noise."""
+    text = "Nothing but noise is in these heads, and two pairs of them."  # its own: pages remember
+    record, dice = mv.load("tiny-bert").trace(text), torch.Generator().manual_seed(5)
+    pattern = torch.rand(record.pattern.shape, generator=dice).pow(4)
+    z = torch.randn(record.z.shape, generator=dice)
+    pattern[2, 5], z[3, 6] = pattern[0, 3], z[1, 1]
+    planted = replace(record, pattern=pattern / pattern.sum(-1, keepdim=True), z=z)
+    monkeypatch.setattr(AttentionModel, "trace", lambda *given, **named: planted)
+    app = compare(model="tiny-bert", text=text, section="alike")
+    shown = check(app)
+    sides = (
+        ("Same attention, different output", "odd_look", ["L0 H3", "L2 H5"]),
+        ("Same output, different attention", "odd_do", ["L1 H1", "L3 H6"]),
+    )
+    for (side, key, names), rows in zip(sides, app.dataframe, strict=False):
+        label = app.pills(key=f"{key}_pairs").label
+        assert label.startswith(f"**{side}: 1 of ")
+        (named,) = app.pills(key=f"{key}_pairs").options
+        assert named.split(": ")[0] == " – ".join(names)
+        assert rows.value.iloc[0][["Head", "Other"]].tolist() == names
+    # Every record is the planted one, that of random weights, too.
+    assert "; pairs more alike than chance: 1." in shown
 
 
 def test_pairs_that_do_not_differ_are_said_to_be_alike(monkeypatch):
@@ -82,7 +113,7 @@ def test_pairs_that_do_not_differ_are_said_to_be_alike(monkeypatch):
     app = compare(model="tiny-gpt2", text=text, section="alike", outputs="redundancy")
     shown = check(app)
     assert "By the redundancy R of outputs all pairs are alike" in app.info[0].value
-    assert "rank correlation not defined" in shown and "do different things" not in shown
+    assert "rank correlation not defined" in shown and "different output:" not in shown
     low, high = figures(app)[0]["layout"]["yaxis"]["range"]
     assert high - low >= 0.01
     assert "annotations" not in figures(app)[0]["layout"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
+from mha_viz.core.compare.alignment import align, aligned, equal_places, pattern_change
 from tests.making.comparing import close, near
 from tests.ui.compare_app import MODELS, NAMES, OTHER, TEXT, check, compare, said, seen, table
 

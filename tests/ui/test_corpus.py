@@ -8,12 +8,13 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.metrics import LABELS, METRICS
-from mha_viz.corpus.followed import followed
-from mha_viz.corpus.speech import PARTS
+from mha_viz.corpus.treebank.head_vs_tree import head_vs_tree
+from mha_viz.corpus.treebank.parts_of_speech import PARTS
+from mha_viz.ui.run.studies import studies
 from mha_viz.web.theme import format_number
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, said, table
-from tests.ui.corpus_app import corpus, made, making
+from tests.ui.corpus_app import corpus, making
 
 TEXTS = "The cat sat on the mat.\nA dog ran home because it was late.\nBirds sing.\n"
 
@@ -42,6 +43,8 @@ def test_it_opens_on_a_study_of_the_sample_and_its_map_says_what_the_study_says(
 
 def test_the_labels_are_the_study_s_with_share_and_baseline(page, study):
     shown = table(page, "Label", "Share of texts", "Baseline")
+    first = ["Head", "Label", "Mean", "Baseline"]  # for which a phone has room
+    assert shown.columns.tolist()[:4] == first
     assert not study.labels.empty
     assert shown["Label"].tolist() == [LABELS[key].title for key in study.labels["label"]]
     for column, name in (("Share of texts", "share_of_texts"), ("Baseline", "baseline")):
@@ -97,7 +100,7 @@ def test_the_gold_tree_is_drawn_with_what_the_head_follows(study):
     model = mv.load("tiny-bert")
     for line, text in zip(lines_of(app), found["text_id"], strict=True):
         sentence = study.sentence(int(text))
-        tree = followed(model.trace(sentence.text), sentence, 1, 0)
+        tree = head_vs_tree(model.trace(sentence.text), sentence, 1, 0)
         assert [piece["text"] for piece in line["pieces"]] == [w.form for w in sentence.words]
         drawn = [(a["start"], a["end"], a["label"], a["marked"]) for a in line["above"]]
         arcs = [(a.head, a.dependent, a.relation, a.to_head or a.to_dependent) for a in tree.arcs]
@@ -109,6 +112,7 @@ def test_the_gold_tree_is_drawn_with_what_the_head_follows(study):
 
 def test_a_head_s_relations_stand_beside_their_baselines_those_that_beat_both_first(page, study):
     shown = table(page, "Relation", "Accuracy", "Offset", "Random", "Beats both")
+    assert shown.columns.tolist()[:4] == ["Relation", "Accuracy", "Offset", "Random"]
     own = study.relations.query("layer == 1 and head == 2 and n >= 20")
     assert len(shown) == min(12, len(own))
     beats = own["low"] > own[["offset_baseline", "random_baseline"]].max(axis=1)
@@ -148,6 +152,9 @@ def test_parts_of_speech_are_the_study_s_17_by_17_with_their_numbers(page, study
                 assert np.isnan(shown[i, j])
     n_nouns = own["n_words"].xs("NOUN").iloc[0]
     assert f"NOUN {n_nouns:,}" in figure["layout"]["yaxis"]["ticktext"]
+    words = own["n_words"].groupby("from_upos").first()
+    pale = {one["y0"] + 0.5 for one in figure["layout"]["shapes"] if one["layer"] == "above"}
+    assert pale == {PARTS.index(part) for part in words.index if words[part] < 20} != set()
 
 
 def test_the_spread_over_texts_is_of_the_chosen_metric(study):
@@ -199,15 +206,12 @@ def test_the_search_asks_for_parts_of_speech_relations_and_the_previous_one(stud
 
 
 def test_texts_without_trees_say_so_and_leave_out_what_asks_for_them():
-    app = corpus("own-texts")
-    app.text_area(key="own-typed").set_value(TEXTS)
-    app = made(app.button(key="own-study").click().run())
-    key = app.session_state.view.corpus
-    again = corpus(corpus=key, kind="relation", from_upos="VERB", along="obj.to_head", gold="1")
-    check(again)
-    assert "These texts have no gold trees" in said(again)
-    assert not again.session_state.view.along and len(lines_of(again)) == 3
-    assert "Along the relation" not in [menu.label for menu in again.selectbox]
+    key = studies().give(TEXTS.encode(), "")
+    app = corpus(corpus=key, kind="relation", from_upos="VERB", along="obj.to_head", gold="1")
+    check(app)
+    assert "These texts have no gold trees" in said(app)
+    assert not app.session_state.view.along and len(lines_of(app)) == 3
+    assert "Along the relation" not in [menu.label for menu in app.selectbox]
 
 
 def test_the_search_marks_both_words_of_what_the_study_finds(page, study):

@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.run import study as make_study
+from mha_viz.corpus.run.run import study as make_study
 from mha_viz.errors import ArgumentError
-from mha_viz.ui.lanes.jobs import Jobs
-from mha_viz.ui.lanes.work import Work
+from mha_viz.ui.jobs.jobs import Jobs
+from mha_viz.ui.jobs.ticket import Work
 from mha_viz.ui.operating.settings import Settings
-from mha_viz.ui.session import heavy, own_address, studies
-from mha_viz.ui.session.views import DEFAULT
+from mha_viz.ui.run import heavy, studies
+from mha_viz.ui.state import own_address
+from mha_viz.ui.state.views import DEFAULT
 from tests.making.comparing import close
 from tests.making.trees import conllu, document
 from tests.ui.compare_app import check, said
@@ -82,6 +83,7 @@ def test_of_one_text_nothing_is_said_that_takes_two(copies):
     assert "nan" not in said(app).lower().split()
 
 
+@pytest.mark.extended
 def test_sentences_of_a_treebank_s_documents_are_joined():
     """The study of the command; what has no trees has no documents."""
     story = document("Ann/PROPN/2/nsubj/Entity=(e1) met/VERB/0/root Eve/PROPN/2/obj/Entity=(e2)")
@@ -110,7 +112,7 @@ def test_what_cannot_be_studied_is_a_sentence():
     app = corpus("own-texts")
     app = app.button(key="own-study").click().run()
     assert [error.value for error in app.error] == [
-        "There is no text yet\\: paste texts, one a line, or choose a file\\."
+        "There is no text\\: paste texts, one per line, or choose a file\\."
     ]
     app = app.run()  # all is there again
     check(app)
@@ -158,6 +160,67 @@ def test_only_so_many_studies_are_kept():
         for i in range(studies.KEPT + 2)
     ]
     assert [kept.find(view) is None for view in views] == [True] * 2 + [False] * studies.KEPT
+
+
+@pytest.mark.parametrize("by", ["session", "address"])
+def test_give_of_many_texts_pushes_out_those_of_the_same_visitor(monkeypatch, by):
+    kept, who = studies.Studies(), "a"
+    if by == "session":
+        monkeypatch.setattr(heavy, "session", lambda: who)
+    else:
+        monkeypatch.setattr(studies.streamlit_run, "visitor_address", lambda: who)
+    monkeypatch.setattr(studies, "settings", lambda: Settings(max_studies=3))
+    first = [kept.give(b"Of a.", ""), kept.give(b"Also of a.", "")]
+    for key in first:
+        kept.find(replace(DEFAULT, corpus=key))
+    who = "b"
+    second = [kept.give(f"Of b, {i}.".encode(), "") for i in range(5)]
+    assert list(kept.own()) == [first[1], *second[-2:]]  # a gave way once, to an equal share
+    kept.find(replace(DEFAULT, corpus=second[-1]))
+    assert len(kept._made) == 3
+    who = "c"  # one who comes anew pushes out the oldest of who has most
+    new = kept.give(b"Of c.", "")
+    assert list(kept.own()) == [first[1], second[-1], new]
+    assert kept._owners.keys() == {*kept.own(), *kept._made}
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_begin_of_a_study_whose_visitors_leave_ends_and_in_public_deletes_it(monkeypatch, public):
+    lane, who = Jobs(Settings(heavy_running=1, heavy_per_session=1)), "a"
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def slow(model, texts, folder, on_progress, **options):
+        folder.mkdir(exist_ok=True)
+        (folder / "part").write_bytes(bytes(97))
+        begun.set()
+        while not goes_on.wait(0.01):
+            on_progress(None)
+
+    monkeypatch.setattr(studies, "study", slow)
+    monkeypatch.setattr(studies, "settings", lambda: Settings(public=public))
+    monkeypatch.setattr(heavy, "jobs", lambda: lane)
+    monkeypatch.setattr(heavy, "session", lambda for_all=False: "" if for_all else who)
+    monkeypatch.setattr(heavy.memory, "visitor", lambda: None)
+    kept, model = studies.Studies(), mv.load("tiny-bert")
+    view = replace(DEFAULT, corpus=kept.give(TEXTS.encode(), ""))
+    kept.begin(view, model)
+    assert begun.wait(60)
+    for who in "bba":  # noqa: B007 - who looks at it waits for it, too, and once
+        kept.begin(view, model)
+    (job,) = lane._running
+    assert [ticket.session for ticket in job.waits] == ["a", "b"]
+    lane.leave_all("a")
+    assert kept.find(view).runs and not job.stop.is_set
+    lane.leave_all("b")
+    kept.find(view).wait()
+    assert job.stop.is_set and kept.find(view).study is None and kept.find(view).error is None
+    assert kept.find(view).folder.exists() is not public
+    begun.clear()
+    kept.begin(view, model)  # anew, or from its parts; what one stops oneself, one may continue
+    assert begun.wait(60)
+    kept.find(view).stop()
+    kept.find(view).wait()
+    assert kept.find(view).folder.exists()
 
 
 def test_what_waits_for_its_turn_can_be_stopped_before_it_begins(monkeypatch):

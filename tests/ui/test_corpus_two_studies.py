@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.compare import compare, compare_with_random
-from mha_viz.ui.corpus import comparing
-from mha_viz.ui.session import studies
-from mha_viz.ui.session.views import DEFAULT, SAME_MODEL
+from mha_viz.corpus.query.comparison import compare, compare_with_random
+from mha_viz.ui.corpus import two_studies
+from mha_viz.ui.run import studies
+from mha_viz.ui.state.views import DEFAULT, SAME_MODEL
 from tests.making.comparing import close
 from tests.ui.compare_app import check, said, table
 from tests.ui.corpus_app import corpus, making
@@ -30,7 +30,7 @@ def study(page):
 def two(**params):
     """The page with a second study, once that is there, too."""
     app = corpus(**params)
-    other = studies.studies().find(comparing._other(app.session_state.view))
+    other = studies.studies().find(two_studies._other(app.session_state.view))
     other.wait()
     return app.run()
 
@@ -41,7 +41,7 @@ def check_table(app, expected):
     shown = table(app, "Head", "This study", "The other", "Standard errors")
     names = [f"L{i} H{j}" for i, j in zip(rows["layer"], rows["head"], strict=True)]
     assert shown["Head"].tolist() == names
-    for column, name in comparing._COLUMNS.items():
+    for column, name in two_studies._COLUMNS.items():
         close(shown[name], rows[column])
     far = (rows["standard_errors"].abs() >= 3).sum()
     assert f"{far} of {len(rows)} heads differ by 3 standard errors or more" in said(app)
@@ -52,6 +52,7 @@ def test_a_study_is_compared_with_random_weights_on_the_same_texts(page, study):
     assert "about 0.1 of 32 would by chance alone, and 1.5 by 2 or more" in said(page)
 
 
+@pytest.mark.extended
 def test_a_study_is_compared_with_another_model_s_on_the_same_texts_under_a_link(study):
     app = two(corpus_model_b="tiny-gpt2", metric="distance")
     check(app)

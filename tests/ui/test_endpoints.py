@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from mha_viz.ui.operating.figures import Times
-from mha_viz.ui.server import endpoints
+from mha_viz.ui.server import endpoints, uploads
 from mha_viz.ui.server.uploads import Uploads
 from tests import waiting
 from tests.ui.serving import OpenPage, served
@@ -131,7 +131,8 @@ def test_a_public_server_answers_its_operator_and_logs_nothing_that_was_typed(tm
     assert "unexpected error" in log and "builtins.ValueError" in log and "in fall" in log
 
 
-def test_no_page_sends_more_files_than_it_may(operated):
+def test_no_page_sends_more_files_than_it_may(operated, monkeypatch):
+    monkeypatch.setattr(uploads.streamlit_run, "is_connected", {"a", "b"}.__contains__)
     taken = []
 
     async def app(scope, receive, send):
@@ -143,9 +144,9 @@ def test_no_page_sends_more_files_than_it_may(operated):
     async def put(session, method="PUT"):
         path = f"/_stcore/upload_file/{session}/file"
         scope = {"type": "http", "method": method, "path": path, "headers": []}
-        await uploads(scope, None, send)
+        await counter(scope, None, send)
 
-    uploads, said = Uploads(app), []
+    counter, said = Uploads(app), []
     operated(max_uploads=2)
     for session in ("a", "a", "b"):
         aside(put(session))
@@ -154,6 +155,9 @@ def test_no_page_sends_more_files_than_it_may(operated):
     aside(put("a", "DELETE"))
     assert len(taken) == 4
     assert said[0]["status"] == 429 and b"takes 2 files" in said[1]["body"]
+    said.clear()
+    aside(put("c" * 50_000))  # no page: nothing of it is kept
+    assert said[0]["status"] == 400 and len(taken) == 4 and set(counter._sent) == {"a", "b"}
 
 
 def test_figures_are_nobodys_without_a_token(monkeypatch):
@@ -175,7 +179,7 @@ def test_a_full_queue_is_not_ready(monkeypatch, operated):
 
 def test_too_little_memory_is_not_ready(monkeypatch):
     monkeypatch.setattr(endpoints.memory, "ready", lambda: "")
-    monkeypatch.setattr(endpoints.ceiling, "is_over", lambda: True)
+    monkeypatch.setattr(endpoints.memory_limit, "is_over", lambda: True)
     assert "more memory than it may" in endpoints.not_ready()
 
 

@@ -11,19 +11,19 @@ import torch
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.core.record import AttentionRecord
-from mha_viz.labs import what_heads_learn as lab
-from mha_viz.labs.annotated_sentences import relations
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.learn.annotated_sentences import relations
+from mha_viz.learn.labs.what_heads_learn import numbers as lab
 from mha_viz.reports.report import KEEP, report
-from mha_viz.ui.session.examples import EXAMPLES, Example
-from mha_viz.ui.session.views import DEFAULT
+from mha_viz.ui.state.examples import EXAMPLES, Example
+from mha_viz.ui.state.views import DEFAULT
 
 BY_TITLE = {example.title: example for example in EXAMPLES}
 BRACKETS = "A sentence in brackets"
 NOUN = "A noun and the word before its adjectives"
 OBJECT = "A verb and its object"
 BEFORE = "The token before"
-TWICE = "A phrase said twice"
+TWICE = "A repeated phrase"
 REST = "Two sentences"
 SINK = "A sink at the start"
 NOTHING = "What does “it” mean?"

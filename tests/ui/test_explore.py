@@ -3,23 +3,27 @@
 import pytest
 
 import mha_viz as mv
+from mha_viz.core.compare.chance import permuted_pairs
 from mha_viz.core.measure import measure
 from mha_viz.core.metrics import METRICS
+from mha_viz.core.metrics.chance import discoveries
 from mha_viz.engine.model import AttentionModel
 from mha_viz.reports.induction import induction_scores
-from mha_viz.reports.telling import telling_head
+from mha_viz.reports.informative_head import most_informative_head
 from mha_viz.ui.explore.card import AMONG
-from mha_viz.ui.session import memory, scene, views
-from mha_viz.ui.session.examples import EXAMPLES
+from mha_viz.ui.run import memory, scene
+from mha_viz.ui.state import views
+from mha_viz.ui.state.examples import EXAMPLES
 from mha_viz.web.labels import head_name
 from tests.making.comparing import near
+from tests.making.pairwise import pairwise
 from tests.ui.compare_app import said, table
 from tests.ui.explore_app import FOLDED, bench, brought, captions, choose, chosen
 from tests.ui.explore_app import explore as run
 
 
 def telling(text: str) -> str:
-    return head_name(*telling_head(measure(mv.load("tiny-bert").trace(text))))
+    return head_name(*most_informative_head(measure(mv.load("tiny-bert").trace(text))))
 
 
 def test_first_visit_draws_the_default_sentence():
@@ -127,13 +131,26 @@ def test_the_browser_has_all_that_heads_are_sorted_and_chosen_by():
     assert [bool(badge) for badge in notes["badges"]] == [bool(kinds) for kinds in notes["kinds"]]
 
 
-def test_each_head_is_beside_the_one_that_looks_most_alike():
+TEXT = "the cat sat on the mat"
+
+
+@pytest.fixture(scope="module")
+def page():
+    return run(text=TEXT)
+
+
+def test_each_head_is_beside_the_nearest_one_and_chance():
     text = "the old cat sat on the mat"
-    notes = brought(run(text=text), "notes")
-    distance = mv.head_similarity(mv.load("tiny-bert").trace(text), "hellinger").clone()
-    distance.fill_diagonal_(float("inf"))
-    assert [twin for twin, _ in notes["twins"]] == distance.argmin(1).tolist()
-    assert [far for _, far in notes["twins"]] == near(distance.min(1).values.tolist())
+    record = mv.load("tiny-bert").trace(text)
+    distance = mv.head_similarity(record, "hellinger").clone().fill_diagonal_(float("inf"))
+    nearest = distance.min(1)
+    p = permuted_pairs(record, "hellinger").p_nearest
+    twins, apart, beyond = zip(*brought(run(text=text), "twins")["twins"], strict=True)
+    assert list(twins) == nearest.indices.tolist()
+    assert list(apart) == near(nearest.values.tolist())
+    assert list(beyond) == discoveries(p).tolist() and 0 < sum(beyond) < 32
+    short = brought(run(model="tiny-gpt2", text="a cat"), "twins")["twins"]
+    assert {beyond for *_, beyond in short} == {None}  # two tokens cannot tell
 
 
 def test_heads_are_sorted_by_induction(monkeypatch):
@@ -162,39 +179,43 @@ def test_where_induction_cannot_be_probed_it_is_said(monkeypatch):
     assert "Induction is no order for the heads" in app.warning[0].value
 
 
-def test_the_card_says_what_each_number_means_and_can_be_taken_away():
-    app = run(text="the cat sat on the mat")
-    numbers = table(app, "Metric").set_index("Metric")
+def test_the_card_says_what_each_number_means_and_can_be_taken_away(page):
+    numbers = table(page, "Metric").set_index("Metric")
     assert "What it means" not in numbers  # a column of words would be out of sight
-    words = captions(app).replace("\\", "")
+    words = captions(page).replace("\\", "")
     for metric in ("confidence", "entropy", "induction"):
         row = numbers.loc[numbers.index.str.startswith(METRICS[metric].title)].iloc[0]
         # Where a study of the model is open, by this test run as by another, it stands beside it.
         value = ", ".join(filter(None, (row["This head"], row[AMONG])))
         assert f"{value}. {METRICS[metric].meaning}" in words
-    app.session_state["card-export"] = True
-    app.run()
-    assert not app.exception
-    assert [b.label for b in app.get("download_button")][:2] == ["CSV", "HTML"]
+    page.session_state["card-export"] = True
+    page.run()
+    assert not page.exception
+    assert [b.label for b in page.get("download_button")][:2] == ["CSV", "HTML"]
 
 
-@pytest.mark.parametrize("show", views.SHOWS)
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"words": "1", "no_special": "1", "no_first": "1"},
-        {"sort": "entropy", "scale": "log"},
-    ],
-    ids=["plain", "reduced", "sorted"],
-)
-def test_every_picture_with_every_option(show, options):
-    app = run(text="Walking homewards, unhappily.", show=show, **options)
+def test_a_label_that_chance_explains_is_named_and_not_given():
+    text = "The old dog slept while the young cat watched the old dog."
+    app = run(text=text, layer="0", head="2")
+    assert "Withheld, because as many heads reach it by chance: Local." in captions(app)
+    assert not any("**Local.**" in part.value for part in app.markdown)
+
+
+OPTIONS = {
+    "plain": {},
+    "reduced": {"words": "1", "no_special": "1", "no_first": "1"},
+    "sorted": {"sort": "entropy", "scale": "log"},
+}
+
+
+@pairwise(dear=True, options=OPTIONS, show=views.SHOWS)
+def test_every_picture_with_every_option(options, show):
+    app = run(text="Walking homewards, unhappily.", show=show, **OPTIONS[options])
     assert not app.exception and not app.error
     assert bench(app)["view"]["show"] == show
     drawn = {"carried": 1, "pair": 1, "plotly": 1}.get(show, 0)  # the others in the browser
     assert len(app.get("plotly_chart")) == drawn + 1  # and the card
-    if "words" in options:
+    if options == "reduced":
         assert "What was left out held" in captions(app) and " words" in captions(app)
 
 
@@ -246,16 +267,12 @@ def test_what_to_look_for_is_said_on_the_model_that_shows_it_only():
     assert [len(said) for said in hints] == [1, 0] and example.look in hints[0][0]
 
 
-def test_examples_bring_their_model():
+def test_an_example_brings_its_model_and_shows_the_head_that_answers_it():
     app = run()
-    app.selectbox(key="ask_example").select("A phrase said twice").run()
+    app.selectbox(key="ask_example").select("A repeated phrase").run()
     assert "tiny-gpt2" in app.selectbox(key="ask_model").value
     assert "Captain Zorval" in app.text_input(key="ask_text").value
     assert not app.exception and not app.error
-
-
-def test_an_example_shows_the_head_that_answers_it():
-    app = run()
     app.selectbox(key="ask_example").select("A sentence in brackets").run()
     assert chosen(app) == "L0 H2"
     assert "L0 H2 leads from" in captions(app)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.plots.weights import MASKED
-from mha_viz.ui.session.views import View
-from mha_viz.ui.widgets import exports
+from mha_viz.plots.frame import MASKED
+from mha_viz.ui.state.views import View
+from mha_viz.ui.widgets.exports import exports
 from tests.faults.disk import full_disk
 from tests.making.comparing import close
 

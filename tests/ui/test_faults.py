@@ -9,8 +9,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from mha_viz.errors import TextError, WriteError
-from mha_viz.ui.session import faults, scene, studies
-from mha_viz.ui.widgets import controls
+from mha_viz.ui.run import scene, studies
+from mha_viz.ui.state import faults
+from mha_viz.ui.widgets.controls import controls
 from tests.faults.disk import full_disk
 from tests.ui.compare_app import check, compare
 
@@ -61,8 +62,8 @@ def test_texts_that_the_disk_does_not_take_leave_no_half_of_them():
 def _page() -> None:
     import streamlit as st
 
-    from mha_viz.ui.session.faults import guarded
-    from mha_viz.ui.widgets.messages import stop_on_error
+    from mha_viz.ui.state.faults import guarded
+    from mha_viz.ui.widgets.messages.messages import stop_on_error
 
     @guarded
     def fall(what: str) -> None:

@@ -8,7 +8,7 @@ from mha_viz.checkpoints import suggested
 from mha_viz.checkpoints.download import under_way
 from mha_viz.checkpoints.suggested import SuggestedModel
 from mha_viz.core.amounts import of_bytes
-from mha_viz.ui.widgets.controls import OTHER
+from mha_viz.ui.widgets.controls.controls import OTHER
 from tests.making import fake_hub
 from tests.making.fake_hub import NAME
 from tests.waiting import wait_for
@@ -19,10 +19,11 @@ WEIGHTS = "model.safetensors"
 def _page() -> None:
     import streamlit as st
 
-    from mha_viz.ui.session import state
-    from mha_viz.ui.widgets import controls, fetching, messages
+    from mha_viz.ui.state import state
+    from mha_viz.ui.widgets.controls import controls, fetching
+    from mha_viz.ui.widgets.messages import messages
 
-    state.follow()
+    state.sync_from_url()
     controls.model_picker()
     controls.other_model()
     fetching.draw()

@@ -6,8 +6,8 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.ui.widgets import figures
-from mha_viz.ui.widgets.figures import newly_clicked
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.exports.figures import newly_clicked
 
 HOSTILE = "<b>bold</b> $x$ [a](b)"
 
@@ -18,7 +18,7 @@ def demo() -> None:
     import plotly.graph_objects as go
     import streamlit as st
 
-    from mha_viz.ui.widgets import figures
+    from mha_viz.ui.widgets.exports import figures
 
     @st.fragment
     def part() -> None:

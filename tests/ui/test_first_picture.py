@@ -8,17 +8,18 @@ import pytest
 import torch
 
 from mha_viz.checkpoints import device
-from mha_viz.ui.session import memory
-from mha_viz.ui.session.views import DEFAULT
+from mha_viz.ui.run import memory
+from mha_viz.ui.state.views import DEFAULT
 
 ROOT = Path(__file__).parents[2]
 # A process of its own, in which nothing goes on behind the page until it is told to.
 PAGE = """
-import sys, time
+import sys
 from dataclasses import replace
 from streamlit.testing.v1 import AppTest
-from mha_viz.ui.session import memory
+from mha_viz.ui.run import memory
 from tests.ui.compare_app import said
+from tests.waiting import wait_for
 
 go_on, memory.go_on = memory.go_on, lambda: None
 heavy = {"transformers", "tokenizers", "scipy", "matplotlib", "duckdb", "pyarrow.parquet"}
@@ -38,34 +39,28 @@ def run(code: str) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_drawn_without_the_libraries_that_run_models_and_stays_when_they_are_there():
+def test_it_is_drawn_without_libraries_that_another_sentence_waits_for_and_stays_with_them():
     run("""
 app, before, grids = shown(device="cpu")
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
-assert "stored with the model" in before and "computed in" not in before
+assert "precomputed" in before and "computed in" not in before
 app.session_state.view = replace(app.session_state.view, layer=2, head=0)
 app.run()  # another head takes no model, either
 assert not app.exception and app.query_params["layer"] == "2"
 assert not heavy & set(sys.modules)
 
+_, text, _ = shown(device="cpu", text="The cat sat on the mat.")
+assert "computed in" in text and "precomputed" not in text and "transformers" in sys.modules
+
 go_on()
-while not memory._engine().done:
-    time.sleep(0.05)
+wait_for(lambda: memory._engine().done, "the libraries")
 assert memory._engine().error is None
-memory.cache()._items.clear()
+memory.let_go(everything=True)
 _, after, live = shown(device="cpu")
-assert "stored with the model" not in after and "computed in" in after
+assert "precomputed" not in after and "computed in" in after
 assert grids and len(grids) == len(live)
 plain = [[line for line in text.splitlines() if "computed" not in line] for text in (before, after)]
 assert plain[0] == plain[1]
-""")
-
-
-@pytest.mark.slow
-def test_another_sentence_waits_for_the_model():
-    run("""
-_, text, _ = shown(device="cpu", text="The cat sat on the mat.")
-assert "computed in" in text and "stored" not in text and "transformers" in sys.modules
 """)
 
 
@@ -81,3 +76,16 @@ def test_what_runs_otherwise_is_not_taken_from_the_store(monkeypatch: pytest.Mon
 def test_what_can_be_run_at_once_is_run(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(memory._engine(), "done", True)
     assert memory.stored_run(DEFAULT.model, "cpu", "float32") is None
+
+
+def test_import_of_all_pages_imports_no_torch():
+    code = """
+import sys
+from importlib import import_module
+from mha_viz.ui.pages import PAGES
+import mha_viz.learn.page
+for page in PAGES:
+    import_module(f"mha_viz.ui.{page}.page")
+assert not {"torch", "transformers", "pandas", "duckdb"} & sys.modules.keys()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=500, cwd=ROOT)

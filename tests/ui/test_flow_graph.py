@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.ui.widgets.flow_graph import HeadPair, chosen, describe, payload_of
+from mha_viz.ui.widgets.components.flow_graph import HeadPair, chosen, describe, graph_payload
 from mha_viz.web.payload import unpack
 from tests.browser.demo_flow import made_up
 
@@ -12,7 +12,7 @@ GRAPH = made_up(layers=3, n=6, heads=2)
 
 
 def test_the_payload_holds_every_part_from_the_top_down():
-    header, body = unpack(payload_of(GRAPH))
+    header, body = unpack(graph_payload(GRAPH))
     n = header["parts"]
     assert n == len(GRAPH.edges) and len(body) == 17 * n
     share = np.frombuffer(body, "<f4", n)
@@ -33,13 +33,13 @@ def test_the_payload_holds_every_part_from_the_top_down():
 
 def test_a_graph_of_nothing_but_its_token_is_drawn():
     graph = mv.flow_graph(mv.load("tiny-gpt2"), "The cat", -1, threshold=1)
-    header, body = unpack(payload_of(graph))
+    header, body = unpack(graph_payload(graph))
     assert (header["parts"], header["labels"], len(body)) == (0, ["The", "cat"], 0)
     assert header["start"] == 1 and (graph.kept, graph.cut) == (0, 1)
 
 
 def test_labels_are_cut_and_made_visible():
-    header, _ = unpack(payload_of(made_up(n=6, hostile=True)))
+    header, _ = unpack(graph_payload(made_up(n=6, hostile=True)))
     assert header["labels"][0].startswith("<img src=x") and header["labels"][0].endswith("…")
     assert "\u202e" not in "".join(header["labels"])
 

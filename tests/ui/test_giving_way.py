@@ -1,5 +1,6 @@
 """Studies stand still while somebody waits for a page, and come to their end all the same."""
 
+import functools
 import threading
 from dataclasses import replace
 
@@ -8,11 +9,11 @@ import torch
 from streamlit.runtime.scriptrunner import RerunData, RerunException
 
 import mha_viz as mv
-from mha_viz.ui.lanes.turns import GivesWay, turns
-from mha_viz.ui.session import one_thread, studies
-from mha_viz.ui.session.giving_way import page_run
-from mha_viz.ui.session.views import DEFAULT
-from mha_viz.ui.widgets.messages import stop_on_error
+from mha_viz.ui.jobs.turns import CooperativeYield, turns
+from mha_viz.ui.run import page_lock, studies
+from mha_viz.ui.run.page_lock import page_run
+from mha_viz.ui.state.views import DEFAULT
+from mha_viz.ui.widgets.messages.messages import stop_on_error
 
 FOREVER = 300
 
@@ -21,10 +22,10 @@ FOREVER = 300
 def working():
     """Work of one block in a thread of its own, that gives way before it is done."""
     done = threading.Event()
-    gives_way = GivesWay()
+    cooperative_yield = CooperativeYield()
 
     def work():
-        gives_way()
+        cooperative_yield()
         done.set()
 
     thread = threading.Thread(target=work)
@@ -34,7 +35,7 @@ def working():
 
 
 def test_work_stands_still_until_the_last_page_is_done(working, monkeypatch):
-    monkeypatch.setattr("mha_viz.ui.lanes.turns.LONGEST", FOREVER)
+    monkeypatch.setattr("mha_viz.ui.jobs.turns.LONGEST", FOREVER)
     with page_run():
         with page_run():
             working.start()
@@ -54,16 +55,16 @@ def test_a_part_of_a_page_that_runs_by_itself_counts_and_even_if_it_fails_is_don
 
 
 def test_work_ends_though_pages_never_do(monkeypatch):
-    monkeypatch.setattr("mha_viz.ui.lanes.turns.LONGEST", 0.1)
-    gives_way = GivesWay()
+    monkeypatch.setattr("mha_viz.ui.jobs.turns.LONGEST", 0.1)
+    cooperative_yield = CooperativeYield()
     with page_run():
         for _ in range(20):
-            gives_way()
+            cooperative_yield()
 
 
 def test_a_study_gives_way_within_a_batch_and_is_the_same_study(monkeypatch):
     calls = []
-    monkeypatch.setattr(studies, "GivesWay", lambda: lambda: calls.append(None))
+    monkeypatch.setattr(studies, "CooperativeYield", lambda: lambda: calls.append(None))
     kept, model = studies.Studies(), mv.load("tiny-bert")
     view = replace(DEFAULT, corpus=kept.give(b"Birds sing.\nIt rains.", ""))
     kept.begin(view, model)
@@ -75,10 +76,16 @@ def test_a_study_gives_way_within_a_batch_and_is_the_same_study(monkeypatch):
 
 def test_pages_that_are_run_meanwhile_have_all_processors(monkeypatch):
     before, found = torch.get_num_threads(), []
-    monkeypatch.setattr(one_thread, "_usual_threads", lambda: 3)
+    usual = functools.cache(lambda: 3)
+    monkeypatch.setattr(page_lock, "_usual_threads", usual)
+
+    def page_is_run():
+        with page_run():
+            found.append(torch.get_num_threads())
+
     try:
-        with one_thread.one_thread():
-            page = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+        with page_lock.one_thread():
+            page = threading.Thread(target=page_is_run)
             page.start()
             page.join()
             assert torch.get_num_threads() == 1

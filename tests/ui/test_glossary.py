@@ -10,19 +10,19 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from mha_viz.core.attention.multi_head import AttentionWeights
 from mha_viz.core.metrics import LABELS, METRICS
-from mha_viz.core.multi_head import AttentionWeights
-from mha_viz.core.record import AttentionRecord
-from mha_viz.ui.learn import glossary_terms
-from mha_viz.ui.learn.contents import LABS
-from mha_viz.ui.session import views
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.learn.frame.contents import LABS
+from mha_viz.learn.frame.glossary import GROUPS
+from mha_viz.ui.state import views
 from tests.ui.compare_app import check, compare
 from tests.ui.explore_app import bench
 from tests.ui.lab_app import lab
 from tests.ui.test_state import VIEW
 
 ROOT = Path(__file__).parents[2]
-TERMS = [term for _, terms in glossary_terms.GROUPS for term in terms]
+TERMS = [term for group in GROUPS for term in group.terms]
 WITH_A_VIEW = {"", "compare", "intervene", *(one.address for one in LABS if one.uses_text)}
 LINKED = set("section measure space sort least only show method".split())  # what links choose
 _LOCAL = {"merge", "aligned_query", "aligned_key", "d_key_in", "d_value_in"}
@@ -31,7 +31,7 @@ _LOCAL |= {"query_token", "key_token"}  # all of them are explained in place
 
 def _page() -> None:
     """Runs as an app, so it imports what it needs."""
-    from mha_viz.ui.learn import glossary
+    from mha_viz.learn.frame import glossary
 
     glossary.draw()
 
@@ -153,6 +153,9 @@ SEEN = {  # what a page shows of each quantity that is no choice of a menu
 
 def test_the_link_of_a_quantity_leads_to_it():
     page = opened(only="induction", least="7", show="pair", sort="distance")
+    sortable = bench(app(sort="entropy"))  # what a page with a link that sorts offers
+    twins = compare(section="twins", measure="cka").selectbox(key="ask_measure")
+    assert sortable["view"]["sort"] == "entropy" and twins.value == "cka"
     texts: dict[str, str] = {}  # of each page, read once
     for key, metric in METRICS.items():
         entry = next(line for line in re.split(r"\n(?=- )", listed(page)) if f"`{key}`" in line)
@@ -161,12 +164,12 @@ def test_the_link_of_a_quantity_leads_to_it():
         if key == "sink":  # no model that comes with us has one
             assert name == "" and "sort" not in params
         elif metric.of == "head":
-            shown = app(**params)
-            assert bench(shown)["view"]["sort"] == key, key
+            assert name == "" and views.from_params(params)[0].sort == key
+            assert sortable["titles"][key] == metric.title
             assert not {"only", "least"} & params.keys()  # no head is left out
-            assert all("no order" not in told.value for told in shown.warning), key
         elif metric.of == "pair":
-            assert compare(**params).selectbox(key="ask_measure").value == key
+            assert (name, params["section"]) == ("compare", "twins")
+            assert views.from_params(params)[0].measure == key and metric.title in twins.options
         else:
             if link not in texts:
                 texts[link] = check(at(name, params))
@@ -219,5 +222,5 @@ def test_what_is_not_there_is_said(asked):
 
 
 def test_the_page_is_there_before_torch():
-    code = "import sys, mha_viz.ui.learn.glossary; sys.exit('torch' in sys.modules)"
+    code = "import sys, mha_viz.learn.frame.glossary; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

@@ -8,8 +8,8 @@ import pytest
 import segno
 
 from mha_viz.errors import ArgumentError
-from mha_viz.ui.session.own_address import in_network, seen_by_others
-from mha_viz.ui.widgets.hand_out import qr_svg
+from mha_viz.ui.state.own_address import in_network, seen_by_others
+from mha_viz.ui.widgets.exports.share_link import qr_svg
 
 HERE = "http://localhost:8501/base/learn"
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.ui.widgets import head_switches as module
-from mha_viz.ui.widgets.head_switches import _coloured, _switched, head_switches
+from mha_viz.ui.widgets.components import head_switches as module
+from mha_viz.ui.widgets.components.head_switches import _coloured, _switched, head_switches
 from mha_viz.web import theme
 
 
@@ -59,10 +59,10 @@ def test_colours_run_from_zero_or_symmetrically_around_it() -> None:
     positive = _coloured(np.array([[0.5, 2.0], [np.nan, 1 / 3]]), (2, 2))
     assert (positive["low"], positive["high"]) == (0.0, 2.0)
     assert positive["numbers"] == [0.5, 2.0, None, 0.333333]
-    assert positive["dark"] == list(theme.SEQUENTIAL_DARK)
+    assert positive["dark"] == list(theme.sequential.dark)
     signed = _coloured(np.array([[-3.0, 2.0]]), (1, 2))
     assert (signed["low"], signed["high"]) == (-3.0, 3.0)
-    assert signed["light"] == list(theme.DIVERGING_LIGHT)
+    assert signed["light"] == list(theme.diverging.light)
     for level in (0.0, np.nan, np.inf):
         flat = _coloured(np.full((2, 2), level), (2, 2))
         assert (flat["low"], flat["high"]) == (0.0, 1.0)

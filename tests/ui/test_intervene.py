@@ -12,7 +12,8 @@ from mha_viz.interventions import ablation, importance
 from mha_viz.prediction import generation, prediction
 from mha_viz.ui.intervene import effect, switches
 from mha_viz.ui.intervene import importance as importance_part
-from mha_viz.ui.session import reporting, views
+from mha_viz.ui.run import reporting
+from mha_viz.ui.state import views
 from mha_viz.web.theme import format_number
 from tests.making.comparing import near
 from tests.ui.compare_app import check, said, table
@@ -68,9 +69,10 @@ def test_the_page_says_what_ablate_says(how):
     assert ("Mean over the" in said(app)) == (how == "mean")
 
 
-def test_all_heads_on_is_no_change():
-    app = intervene("prediction")
+def test_all_heads_on_is_no_change_and_a_place_that_is_not_there_is_the_last_one():
+    app = intervene("prediction", place="777")
     check(app)
+    assert app.selectbox(key="ask_place").value == -1
     shown = table(app, "before", "after", "change")
     expected = prediction.predict(mv.load("tiny-gpt2"), TEXT)
     assert shown["before"].tolist() == near(list(expected.probabilities))
@@ -78,13 +80,6 @@ def test_all_heads_on_is_no_change():
     assert not app.metric and (shown["change"] == 0).all()
     assert list(app.table[0].value.columns) == ["All heads"]
     assert "All heads are on" in said(app)
-
-
-def test_another_text_is_asked_for_with_its_number_of_tokens():
-    app = intervene(off="0.3", how="patch_z")
-    n_tokens = len(mv.load("tiny-gpt2").trace(TEXT).tokens)
-    assert app.text_input(key="ask_source").placeholder == f"a text of {n_tokens} tokens"
-    assert f"another text of {n_tokens} tokens" in said(app)
 
 
 def test_words_of_the_switches_and_of_files_name_the_change():
@@ -97,8 +92,7 @@ def test_words_of_the_switches_and_of_files_name_the_change():
 
 
 def test_going_on_with_and_without_heads():
-    app = intervene(off="0.0,0.1,0.2,0.3,0.4")
-    app.toggle(key="ask_goes_on").set_value(True).run()
+    app = intervene(off="0.0,0.1,0.2,0.3,0.4", goes_on=True)
     check(app)
     model = mv.load("tiny-gpt2")
     change = Intervention([(0, head) for head in range(5)])
@@ -106,8 +100,7 @@ def test_going_on_with_and_without_heads():
     assert [found.value for found in app.text] == expected and expected[0] != expected[1]
     press(app, "all_on")
     assert [found.value for found in app.text] == [expected[0]] * 2
-    app = intervene(off="0.3", how="mean")
-    app.toggle(key="ask_goes_on").set_value(True).run()
+    app = intervene(off="0.3", how="mean", goes_on=True)
     assert "does not depend on the whole text" in app.info[0].value
     intact(app)
 

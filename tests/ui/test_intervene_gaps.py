@@ -21,7 +21,7 @@ def test_a_gap_of_a_masked_model():
 
 def test_a_text_without_a_gap_gets_one_by_a_click():
     app = intervene(model="tiny-bert", text="The dog saw the dog run.", off="1.1")
-    assert "This model fills gaps" in said(app) and not app.metric and not app.error
+    assert "This model predicts masked words" in said(app) and not app.metric and not app.error
     words = app.button_group(key="ask_mask").options
     assert [word.strip("\u2060") for word in words][:5] == ["The", "dog", "saw", "the", "dog"]
     assert len(set(words)) == len(words)

@@ -1,7 +1,5 @@
 """Importance and pruning on the Intervene page, and the texts that they are measured over."""
 
-import pytest
-
 import mha_viz as mv
 from mha_viz.core.names import METHODS
 from mha_viz.interventions import importance, pruning
@@ -19,7 +17,7 @@ def test_importance_is_that_of_the_library_by_both_methods():
     more = "The cat sat on the mat.\nTom had a red ball."
     texts = [TEXT, *more.splitlines()]
     app = intervene("importance", more=more, off="1.1")
-    assert "3 texts. An interval" in said(app)
+    assert "3 texts. Intervals show" in said(app)
     press(app, "measure")
     check(app)
     model = mv.load("tiny-gpt2")
@@ -28,7 +26,7 @@ def test_importance_is_that_of_the_library_by_both_methods():
         both[0].mean.flatten().tolist()
     )
     assert "Spearman’s ρ" not in said(app)
-    app.segmented_control(key="ask_method").set_value("gradient").run()
+    app.segmented_control(key="ask_method").set_value("gradient")
     press(app, "measure")
     check(app)
     close(table(app, "importance", "low")["high"], both[1].high.flatten())
@@ -42,9 +40,15 @@ def test_importance_is_that_of_the_library_by_both_methods():
 def test_pruning_is_that_of_the_library(monkeypatch):
     app = intervene("pruning", more="The cat sat on the mat.")
     press(app, "measure")
-    # What has been measured is not measured once more.
-    monkeypatch.delattr("mha_viz.interventions.taking_away.head_importance")
-    press(app, "prune")
+    real = pruning.head_importance
+
+    def not_once_more(model, texts, method, *args, **options):
+        assert method != "ablation"  # which has been measured
+        return real(model, texts, method, *args, **options)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(pruning, "head_importance", not_once_more)
+        press(app, "prune")
     check(app)
     shown = table(app, "share_left", "loss", "order")
     texts = [TEXT, "The cat sat on the mat."]
@@ -58,7 +62,7 @@ def test_pruning_is_that_of_the_library(monkeypatch):
 def test_how_long_it_takes_is_said_before_the_click(monkeypatch):
     calls = []
     monkeypatch.setattr(
-        "mha_viz.ui.intervene.measuring.seconds_per_token",
+        "mha_viz.ui.intervene.measurements.seconds_per_token",
         lambda *given: calls.append(given) or 0.1,
     )
     app = intervene(more="", text="The cat sat on the mat.")
@@ -89,7 +93,7 @@ def test_one_token_of_one_text_has_nothing_to_be_measured_by():
         press(app, button)
         assert len(app.error) == 1 and "token" in app.error[0].value
         intact(app)
-    app.text_input(key="ask_text").input("a dog").run()
+    app.text_input(key="ask_text").input("a dog")
     press(app, "measure")
     check(app)
     assert "One text" in said(app)
@@ -119,17 +123,20 @@ def test_a_line_that_cannot_be_used_is_said_and_the_rest_stays():
     press(app, "measure")
     assert len(app.error) <= 1
     intact(app)
-    app.text_area(key="ask_more").input("a good line").run()
+    app.text_area(key="ask_more").input("a good line")
     press(app, "measure")
     check(app)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_masked_text_with_a_gap_can_be_measured(method):
-    app = intervene(model="tiny-bert", text=GAP, more="A dog ran home.", method=method)
-    press(app, "measure")
-    check(app)
-    intact(app)
+def test_a_masked_text_with_a_gap_can_be_measured():
+    app = intervene(model="tiny-bert", text=GAP, more="A dog ran home.")
+    for method in METHODS:
+        app.segmented_control(key="ask_method").set_value(method)
+        press(app, "measure")
+        check(app)
+        intact(app)
+    held = app.session_state.measured_importance.values()
+    assert [one.method for one in held] == list(METHODS)
 
 
 def test_importance_colours_only_the_model_and_texts_that_it_is_of(monkeypatch):

@@ -5,11 +5,12 @@ import threading
 import pytest
 import streamlit as st
 
-from mha_viz.labs import any_pattern, any_pattern_digits, any_pattern_inputs
-from mha_viz.ui.session import heavy
+from mha_viz.learn.labs.any_pattern import numbers as any_pattern
+from mha_viz.learn.labs.any_pattern import patterns
+from mha_viz.ui.run import heavy
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, said, table, written
-from tests.ui.lab_app import lab, link
+from tests.ui.lab_app import answers, lab, link
 
 KEY = "any-pattern"
 
@@ -28,16 +29,14 @@ def test_a_fit_is_shown_when_asked_for_and_kept():
     assert "trained at once" in check(app) and len(figures(app)) == 1
     app.button(key="any-pattern-fit").click().run()
     text = check(app)
-    expected = any_pattern.fit(
-        any_pattern_digits.pattern_of(any_pattern_digits.preset("near", 5)), 3
-    )
+    expected = any_pattern.fit(patterns.pattern_of(patterns.preset("near", 5)), 3)
     shown = table(app, "KL", "scores off")
     assert shown["KL"].to_numpy() == near(expected.kl.numpy())
     assert (shown["scores off"] >= shown["scores off, at least"] - 1e-3).all()
     assert "The narrowest head" in text and "d_k = 4** is the least" in text
     app.slider(key=f"{KEY}-width-5").set_value(4).run()
     assert "made with d_k = 4" in check(app)
-    app.segmented_control(key=f"{KEY}-error").set_value("largest").run()
+    app.segmented_control(key=f"{KEY}-error").set_value("largest")
     app.number_input(key=f"{KEY}-seed").set_value(4).run()
     assert "trained at once" in check(app)  # not of this seed
     app.number_input(key=f"{KEY}-seed").set_value(3).run()
@@ -54,11 +53,11 @@ def test_a_fit_is_shown_when_asked_for_and_kept():
 def test_real_tokens_are_fitted_too_and_say_what_they_forbid():
     app = lab(KEY, "real-errors", tokens="5", repeat="1", d_model="8")
     text = check(app)
-    target = any_pattern_digits.pattern_of(any_pattern_digits.preset("diagonal", 5))
+    target = patterns.pattern_of(patterns.preset("diagonal", 5))
     assert "no head comes nearer than **0.2773** nats" in text
     app.button(key=f"{KEY}-real").click().run()
     check(app)
-    tokens = any_pattern_inputs.real_tokens(5, 8, repeat=True)
+    tokens = patterns.real_tokens(5, 8, repeat=True)
     expected = any_pattern.fit(target, 0, tokens=tokens)
     shown = table(app, "d_k", "tokens of d_model = 8")["tokens of d_model = 8"]
     assert shown.to_numpy() == near(expected.kl.numpy())
@@ -100,14 +99,14 @@ def test_what_is_typed_is_the_pattern_and_stays_in_the_link():
     assert written(app, "Painted")[1] == ["0.00", "0.00", "1.00", "0.00"]
 
 
-@pytest.mark.parametrize("typed", ["", "12\n34", "10000\n0000\n0000\n0000", "abcd\n" * 4, "<b>"])
-def test_what_is_no_pattern_is_said_and_the_lab_goes_on(typed):
+def test_what_is_no_pattern_is_said_and_the_lab_goes_on():
     app = lab(KEY, tokens="4")
-    app.text_area(key=f"{KEY}-typed-4").set_value(typed).run()
-    assert "This is no pattern" in check(app)
-    app.text_area(key=f"{KEY}-typed-4").set_value("1111\n" * 4).run()
-    assert "This is no pattern" not in check(app)
-    assert "d_k = 1** is the least" in said(app)
+    for typed in ("", "12\n34", "10000\n0000\n0000\n0000", "abcd\n" * 4, "<b>"):
+        app.text_area(key=f"{KEY}-typed-4").set_value(typed).run()
+        assert "This is no pattern" in check(app), typed
+        app.text_area(key=f"{KEY}-typed-4").set_value("1111\n" * 4).run()
+        assert "This is no pattern" not in check(app)
+        assert "d_k = 1** is the least" in said(app)
 
 
 def test_what_a_link_says_in_vain_is_told():
@@ -130,9 +129,6 @@ def test_every_size_comes_whole(tokens, pattern):
 
 
 def test_the_answers():
-    app = lab(KEY)
-    for name in ("diagonal", "random"):
-        app.button(key=f"{KEY}-predict-{name}-button").click().run()
-    assert "circle" in app.info[0].value and app.info[1].value.startswith("**7.")
-    app.button(key=f"{KEY}-predict-equal-button").click().run()
-    assert app.info[2].value.startswith("**1/2.")
+    found = answers(KEY, "diagonal", "random", "equal")
+    assert "circle" in found[0]
+    assert found[1].startswith("**7.") and found[2].startswith("**1/2.")

@@ -7,8 +7,8 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from docs import make_lab_pictures
-from mha_viz.ui.learn import lab_card
-from mha_viz.ui.learn.contents import LABS, Lab
+from mha_viz.learn.frame import lab_card
+from mha_viz.learn.frame.contents import LABS, Lab
 from mha_viz.ui.widgets import look
 from tests.ui.compare_app import check
 
@@ -58,8 +58,8 @@ def _page() -> None:
     """Runs as an app, so it imports what it needs."""
     import streamlit as st
 
-    from mha_viz.ui.learn.contents import LABS
-    from mha_viz.ui.pages import learn
+    from mha_viz.learn import page as learn
+    from mha_viz.learn.frame.contents import LABS
 
     paths = ["learn", "teach", "glossary", *(lab.address for lab in LABS)]
     st.session_state.pages = {path: st.Page(learn.index, url_path=path) for path in paths}

@@ -10,9 +10,9 @@ def _page() -> None:
     """Runs as an app, so it imports what it needs."""
     import streamlit as st
 
-    from mha_viz.ui.learn.choices import Choices
-    from mha_viz.ui.learn.contents import LABS
-    from mha_viz.ui.widgets import messages
+    from mha_viz.learn.frame.choices import Choices
+    from mha_viz.learn.frame.contents import LABS
+    from mha_viz.ui.widgets.messages import messages
 
     choices = Choices(LABS[0])
     found = {

@@ -8,11 +8,12 @@ import pytest
 import torch
 from PIL import Image
 
-from mha_viz.labs import convolution, convolution_inputs, convolution_learning
+from mha_viz.learn.labs.convolution import inputs, learning
+from mha_viz.learn.labs.convolution import numbers as convolution
 from tests.making.comparing import near
 from tests.making.pairwise import pairwise
 from tests.ui.compare_app import check, matrices, said, table
-from tests.ui.lab_app import done_once, lab, link
+from tests.ui.lab_app import answers, done_once, lab, link
 
 KEY = "convolution"
 
@@ -20,8 +21,8 @@ KEY = "convolution"
 def test_every_number_is_that_of_the_library():
     app = lab(KEY, "both", "tiles", "sharpness", preset="edge", side="16", alpha="3")
     check(app)
-    picture = convolution_inputs.picture("house", 16)
-    kernel = torch.tensor(convolution_inputs.kernel_numbers("edge", 3))[None, None]
+    picture = inputs.picture("house", 16)
+    kernel = torch.tensor(inputs.kernel_numbers("edge", 3))[None, None]
     shown = table(app, "Conv2d", "attention")
     expected = convolution.attended(picture, kernel, 3.0).flatten()
     assert shown["attention"].to_numpy() == near(expected.numpy())
@@ -93,7 +94,7 @@ def test_a_kernel_of_nothing():
 
 @pytest.fixture
 def once():
-    with done_once("mha_viz.labs.convolution_learning.learn"):
+    with done_once("mha_viz.learn.labs.convolution.learning.learn"):
         yield
 
 
@@ -126,13 +127,13 @@ def test_a_file_that_is_none_leaves_the_lab_usable():
 
 
 def test_both_are_trained_when_asked_and_compared_on_new_pictures(monkeypatch, once):
-    few = partial(convolution_learning.learn, (8, 16), n_steps=40)
-    monkeypatch.setattr(convolution_learning, "learn", few)
+    few = partial(learning.learn, (8, 16), n_steps=40)
+    monkeypatch.setattr(learning, "learn", few)
     app = lab(KEY, "learning", learnseed="2")
     assert "about half a minute" in check(app)
     app.button(key=f"{KEY}-train").click().run()
     text = check(app)
-    expected = convolution_learning.learn(seed=2)
+    expected = learning.learn(seed=2)
     shown = table(app, "pictures", "Conv2d, new pictures")
     assert list(shown["Conv2d, new pictures"]) == expected.unseen["convolution"]
     assert list(shown["nine heads, new pictures"]) == expected.unseen["heads"]
@@ -143,12 +144,8 @@ def test_both_are_trained_when_asked_and_compared_on_new_pictures(monkeypatch, o
 
 
 def test_the_answers():
-    app = lab(KEY)
-    for name in ("alpha", "border", "shuffle"):
-        app.button(key=f"{KEY}-predict-{name}-button").click().run()
-    answers = " ".join(info.value for info in app.info)
-    assert "6.9%" in answers and "replicate" in answers
-    check(app)
+    found = " ".join(answers(KEY, "alpha", "border", "shuffle"))
+    assert "6.9%" in found and "replicate" in found
 
 
 def test_the_chosen_pixel_is_framed_in_every_picture():

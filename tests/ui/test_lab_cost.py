@@ -6,7 +6,8 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.amounts import of_bytes, short
-from mha_viz.labs.cost import PUBLISHED, Sizes, costs
+from mha_viz.learn.labs.cost import measured
+from mha_viz.learn.labs.cost.numbers import PUBLISHED, Sizes, costs
 from tests.ui.compare_app import check, table
 from tests.ui.lab_app import lab, link
 
@@ -16,8 +17,8 @@ KEY = "cost"
 def test_the_bill_is_that_of_the_library_and_follows_the_controls():
     app = lab(KEY, "by-heads", "caches")
     for name, value in (("n", 1024), ("d_model", 512), ("n_heads", 8), ("n_kv_heads", 2)):
-        app.number_input(key=f"{KEY}-{name}").set_value(value).run()
-    text = check(app)
+        app.number_input(key=f"{KEY}-{name}").set_value(value)
+    text = check(app.run())
     cost = costs(Sizes(1024, 512, 8, 2, 12, 4))
     bill = table(app, "Operations", "one layer")
     assert bill["one layer"].iloc[-1] == short(cost.layer)
@@ -96,7 +97,8 @@ def test_the_table_follows_its_length_and_has_the_loaded_model():
     assert kept == of_bytes(12 * 12 * 1024**2 * 4)
 
 
-def test_measuring_is_kept_under_its_settings():
+def test_measuring_is_kept_under_its_settings(monkeypatch):
+    monkeypatch.setattr(measured, "MOST_RUNS", 2)  # enough for medians
     asked = dict(time_width="64", time_heads="2", longest="512")
     app = lab(KEY, "lengths", "time-by-heads", **asked)
     check(app)

@@ -5,9 +5,8 @@ from functools import partial
 import pytest
 
 from mha_viz.core.metrics import METRICS
-from mha_viz.labs import gradient_descent, loss_landscape
-from mha_viz.labs import how_heads_learn as numbers
-from mha_viz.ui.learn.loss_landscape import VERDICTS
+from mha_viz.learn.labs.how_heads_learn import gradient_descent, loss_landscape, numbers
+from mha_viz.learn.labs.how_heads_learn.analysis_page import VERDICTS
 from mha_viz.web.theme import format_number
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, table
@@ -20,7 +19,10 @@ NAME = "how-heads-learn"
 
 @pytest.fixture(scope="module", autouse=True)
 def once():
-    with done_once("mha_viz.labs.how_heads_learn.film", "mha_viz.labs.loss_landscape.curvature"):
+    with done_once(
+        "mha_viz.learn.labs.how_heads_learn.numbers.film",
+        "mha_viz.learn.labs.how_heads_learn.loss_landscape.curvature",
+    ):
         yield
 
 
@@ -108,6 +110,7 @@ def test_the_landscape_is_measured_behind_its_buttons(trained, film, monkeypatch
     assert list(shown["first direction"].iloc[: len(plane.x)]) == pytest.approx(plane.x.tolist())
 
 
+@pytest.mark.extended
 def test_plain_sgd_keeps_to_its_rule_and_a_head_that_does_not_form_is_told():
     app = lab(NAME, **{"optimizer": "sgd", "sgd-rate": "0.3", "steps": "100", "heads": "1"})
     app.button(key=f"{NAME}-train").click().run()

@@ -3,7 +3,7 @@
 import pytest
 
 import mha_viz as mv
-from mha_viz.labs import induction_circuit as numbers
+from mha_viz.learn.labs.induction_circuit import numbers
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, matrices, table
 from tests.ui.lab_app import lab, link, warns_of

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mha_viz.labs import own_reflection as numbers
+from mha_viz.learn.labs.own_reflection import numbers
 from tests.ui.compare_app import check, matrices, table, written
 from tests.ui.lab_app import answers, lab, link, warns_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mha_viz.labs.soft_lookup import example, lookup
+from mha_viz.learn.labs.soft_lookup.numbers import example, lookup
 from tests.ui.compare_app import check, table, written
 from tests.ui.lab_app import lab, link
 
@@ -24,7 +24,7 @@ def test_every_number_is_that_of_the_library():
 def test_controls_change_the_link_and_the_link_opens_them():
     app = lab("soft-lookup")
     assert link(app) == {}
-    app.select_slider(key="soft-lookup-tokens").set_value(6).run()
+    app.select_slider(key="soft-lookup-tokens").set_value(6)
     app.slider(key="soft-lookup-temperature").set_value(0.3).run()
     check(app)
     assert link(app) == {"tokens": "6", "temperature": "0.3"}

@@ -3,8 +3,8 @@
 import pytest
 
 import mha_viz as mv
-from mha_viz.labs.statements import BY_KEY, STATEMENTS, judge
-from mha_viz.labs.statements_measured import of_loss, of_outputs, of_pattern, of_weights
+from mha_viz.learn.labs.statements.measured import of_loss, of_outputs, of_pattern, of_weights
+from mha_viz.learn.labs.statements.numbers import BY_KEY, STATEMENTS, judge
 from tests.ui.compare_app import HOSTILE, TEXT, check, figures, table
 from tests.ui.lab_app import heavy, lab, link
 
@@ -39,7 +39,7 @@ def test_the_table_says_what_the_library_measures():
 
 def test_controls_change_the_link_and_the_link_opens_them():
     app = lab("statements", text=TEXT)
-    app.selectbox(key="ask_layer").set_value(3).run()
+    app.selectbox(key="ask_layer").set_value(3)
     app.toggle(key="statements-picture-variance").set_value(True).run()
     check(app)
     assert link(app) | {"layer": "3", "picture-variance": "1"} == link(app)
@@ -80,11 +80,9 @@ def test_the_table_leads_and_what_each_statement_says_is_folded_below():
 
 def test_answers_are_measured_ones():
     app = lab("statements", text=TEXT)
-    keys = [button.key for button in app.button if "predict" in button.key]
-    assert len(keys) == 2
-    for key in keys:
-        app.button(key=key).click().run()
-    check(app)
+    asked = [button.click() for button in app.button if "predict" in button.key]
+    assert len(asked) == 2
+    check(app.run())
     assert "Random subspaces of this size share" in app.info[0].value
     assert "times as much" in app.info[1].value
 
@@ -135,7 +133,7 @@ def test_any_model(models, name):
 
 def test_another_layer_runs_no_model_and_measures_nothing_again(monkeypatch):
     app = lab("statements", text=TEXT)
-    measures = [f"mha_viz.ui.learn.statements.of_{kind}" for kind in KINDS]
+    measures = [f"mha_viz.learn.labs.statements.measured.of_{kind}" for kind in KINDS]
     calls = heavy(monkeypatch, *measures)
     app.selectbox(key="ask_layer").set_value(2).run()
     check(app)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import mha_viz as mv
-from mha_viz.ui.learn.step_tables import STEPS
+from mha_viz.learn.labs.step_by_step.tables import STEPS
 from tests.making.families import build
 from tests.ui.compare_app import check, matrices, table, written
 from tests.ui.lab_app import heavy, lab, link, takes_for_any
@@ -13,7 +13,7 @@ from tests.ui.lab_app import heavy, lab, link, takes_for_any
 KEY = "step-by-step"
 
 
-RECORDS = "mha_viz.ui.learn.step_by_step.record_activations"
+RECORDS = "mha_viz.learn.labs.step_by_step.page.record_activations"
 
 
 @pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
@@ -105,7 +105,7 @@ def test_tokens_are_shown_as_they_are():
 def test_sentences_without_words_or_with_too_many_say_so_and_can_be_mended():
     app = lab(KEY, write="", read="a b c d e f g h i j")
     assert "1 to 8 words" in app.error[0].value
-    app.text_input(key=f"{KEY}-write").set_value("a").run()
+    app.text_input(key=f"{KEY}-write").set_value("a")
     app.text_input(key=f"{KEY}-read").set_value("b c").run()
     check(app)
     assert link(app)["read"] == "b c"
@@ -151,6 +151,7 @@ def test_other_families_say_what_the_matrices_do_not_give(monkeypatch, family, s
     assert words in text
 
 
+@pytest.mark.extended
 def test_cross_attention_of_a_loaded_model_is_walked_through_too(monkeypatch):
 
     model = build("t5")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mha_viz.labs import two_places as numbers
-from mha_viz.ui.learn.two_places import NAMES
+from mha_viz.learn.labs.two_places import numbers
+from mha_viz.learn.labs.two_places.page import NAMES
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, matrices, table
 from tests.ui.lab_app import answers, done_once, lab, link, warns_of
@@ -17,7 +17,7 @@ def titles(app):
 
 @pytest.fixture(scope="module", autouse=True)
 def once():
-    with done_once("mha_viz.labs.two_places.learn"):
+    with done_once("mha_viz.learn.labs.two_places.numbers.learn"):
         yield
 
 

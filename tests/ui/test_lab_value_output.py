@@ -5,7 +5,7 @@ import re
 import pytest
 
 import mha_viz as mv
-from mha_viz.labs.value_output import bill, slice_shares
+from mha_viz.learn.labs.value_output.numbers import bill, slice_shares
 from tests.making.families import build
 from tests.ui.compare_app import check, table, written
 from tests.ui.lab_app import lab, link, takes_for_any
@@ -74,12 +74,9 @@ def test_other_families(monkeypatch, family, part):
 
     model = build(family)
     takes_for_any(monkeypatch, model)
-    text = check(lab(KEY, "lengths", text="the cat sat on a mat", pair="a cat ran", part=part))
-    gaps = table(
-        lab(KEY, "lengths", text="the cat sat on a mat", pair="a cat ran", part=part),
-        "token",
-        "difference from the model",
-    )
+    app = lab(KEY, "lengths", text="the cat sat on a mat", pair="a cat ran", part=part)
+    text = check(app)
+    gaps = table(app, "token", "difference from the model")
     assert gaps["difference from the model"].max() < 1e-4
     # llama here: 6 heads and d_model 30; t5: 5 heads do not divide 23
     assert ("have no slices of their own" in text) == (family == "t5")

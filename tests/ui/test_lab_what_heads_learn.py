@@ -8,10 +8,10 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 import mha_viz as mv
-from mha_viz.labs import what_heads_learn as numbers
-from mha_viz.labs.annotated_sentences import relations
-from mha_viz.ui.learn.what_heads_learn import best_step
-from mha_viz.ui.session.views import from_params
+from mha_viz.learn.annotated_sentences import relations
+from mha_viz.learn.labs.what_heads_learn import numbers
+from mha_viz.learn.labs.what_heads_learn.page import best_step
+from mha_viz.ui.state.views import from_params
 from mha_viz.web.labels import head_name
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, table
@@ -26,7 +26,10 @@ PRONOUN = next(n for n, one in enumerate(relations()) if one.title == "pronoun â
 @pytest.fixture(scope="module", autouse=True)
 def once():
     """One untrained copy says as much of the page as five do; a model is measured once."""
-    with done_once("mha_viz.labs.what_heads_learn.measure"), pytest.MonkeyPatch.context() as patch:
+    with (
+        done_once("mha_viz.learn.labs.what_heads_learn.numbers.measure"),
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setattr(numbers, "measure", partial(numbers.measure, n_seeds=1))
         yield
 

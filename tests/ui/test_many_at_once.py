@@ -8,10 +8,10 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.reports.report import report as make_report
-from mha_viz.ui.lanes.turns import turns
-from mha_viz.ui.session import giving_way, one_thread
-from mha_viz.ui.session.cache import Cache
-from mha_viz.ui.session.scene import measured
+from mha_viz.ui.jobs.turns import turns
+from mha_viz.ui.run import page_lock
+from mha_viz.ui.run.cache import Cache
+from mha_viz.ui.run.scene import measured
 from mha_viz.web.payload import grid_payload
 from tests.making.comparing import close
 
@@ -31,7 +31,7 @@ def seen(number: int, cache: Cache) -> tuple[bytes, np.ndarray, np.ndarray, np.n
     off = [(number % 4, number % 8), ((number + 1) % 4, (number + 3) % 8)]
 
     def make() -> tuple[bytes, np.ndarray, np.ndarray, np.ndarray]:
-        with one_thread.turn_for(model, text(number)):
+        with page_lock.turn_for(model, text(number)):
             record = model.trace(text(number))
             scores = make_report(record).scores
         changed = mv.ablate(model, text(number), off, position=2)
@@ -46,20 +46,24 @@ def seen(number: int, cache: Cache) -> tuple[bytes, np.ndarray, np.ndarray, np.n
     return cache.get((model.name, text(number), tuple(off)), make, lambda _: 1)
 
 
-@pytest.mark.parametrize("long", [False, True], ids=["short", "long"])
+@pytest.mark.parametrize(
+    "long", [False, pytest.param(True, marks=pytest.mark.extended)], ids=["short", "long"]
+)
 def test_everybody_sees_what_a_lone_visitor_sees(long, monkeypatch):
-    monkeypatch.setattr(giving_way, "look", lambda: None)  # no page is run here
-    monkeypatch.setattr(giving_way, "PATIENCE", 1e9)
+    monkeypatch.setattr(
+        page_lock.streamlit_run, "raise_if_superseded", lambda: None
+    )  # no page is run here
+    monkeypatch.setattr(page_lock, "PATIENCE", 1e9)
     if long:
-        monkeypatch.setattr(one_thread, "_LONG", 0)
+        monkeypatch.setattr(page_lock, "_LONG", 0)
     alone = [seen(number, Cache()) for number in range(VISITORS)]
-    together, gate = Cache(wait=giving_way.wait_aside), threading.Barrier(VISITORS)
+    together, gate = Cache(wait=page_lock.wait_without_slot), threading.Barrier(VISITORS)
 
     def visit(number: int):
         gate.wait(300)
-        with giving_way.page_run():
+        with page_lock.page_run():
             found = seen(number, together)
-            giving_way.heads_are_there()
+            page_lock.yield_slot()
             return found
 
     with ThreadPoolExecutor(VISITORS) as threads:

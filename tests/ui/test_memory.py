@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mha_viz.ui.session.cache import Cache, Visitor
+from mha_viz.ui.run.cache import Cache, Visitor
 
 
 def test_the_least_recently_used_goes_first():
@@ -243,7 +243,7 @@ import ctypes, sys
 if not hasattr(ctypes.CDLL(None), "malloc_trim"):
     sys.exit()
 from pathlib import Path
-from mha_viz.ui.operating import give_back
+from mha_viz.ui.operating import malloc_trim
 def held():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 before = held()
@@ -251,9 +251,9 @@ blocks = [bytearray(b"x" * 100_000) for _ in range(2_000)]
 last = blocks.pop()
 del blocks  # what lies below the last block stays the allocator's
 kept = held() - before
-give_back.SOON = 0.01
-give_back.soon(1)  # not worth it
-give_back.soon()
+malloc_trim.SOON = 0.01
+malloc_trim.soon(1)  # not worth it
+malloc_trim.soon()
 import threading
 [thread.join() for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
 assert kept < 50e6 or held() - before < kept / 4, (kept, held() - before)
@@ -267,8 +267,8 @@ assert kept > 100e6, kept
 def test_threads_share_arenas_unless_their_number_was_chosen(tmp_path, chosen):
     code = f"""
 import ctypes, threading
-from mha_viz.ui.operating import give_back
-give_back.share_arenas()
+from mha_viz.ui.operating import malloc_trim
+malloc_trim.share_arenas()
 libc = ctypes.CDLL(None)
 libc.malloc.argtypes = [ctypes.c_size_t]
 all_there = threading.Barrier(17)

@@ -3,13 +3,16 @@
 import pytest
 import streamlit as st
 
-from mha_viz.ui.learn import convolution_controls, how_heads_learn, motion, soft_lookup
-from mha_viz.ui.learn.choices import Choices
-from mha_viz.ui.learn.contents import BY_KEY
+from mha_viz.learn.frame import motion
+from mha_viz.learn.frame.choices import Choices
+from mha_viz.learn.frame.contents import BY_KEY
+from mha_viz.learn.labs.convolution import controls
+from mha_viz.learn.labs.how_heads_learn import page as how_heads_learn
+from mha_viz.learn.labs.soft_lookup import page as soft_lookup
 
 PLAYED = {
     "temperature": (soft_lookup.COOLING, 5.0, 0.05),
-    "sharpness": (convolution_controls.SHARPENING, 0.0, convolution_controls.SHARP),
+    "sharpness": (controls.SHARPENING, 0.0, controls.SHARP),
     "film": (how_heads_learn.FRAMES, 0.0, how_heads_learn.FULL),
 }
 
@@ -70,9 +73,9 @@ def test_what_is_played_leads_one_way_from_end_to_end(played):
 def test_an_address_is_written_once_a_choice_rests(monkeypatch):
     written = []
     monkeypatch.setattr(
-        "mha_viz.ui.session.state.publish", lambda *given, **named: written.append(1)
+        "mha_viz.ui.state.state.push_url", lambda *given, **named: written.append(1)
     )
-    monkeypatch.setattr("mha_viz.ui.learn.choices._params", lambda held: {})
+    monkeypatch.setattr("mha_viz.learn.frame.choices._params", lambda held: {})
     choices = _Choices()
     choices._held, choices.moving = None, True
     choices.publish()

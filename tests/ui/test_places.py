@@ -4,21 +4,27 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from mha_viz.ui.operating import refusals
-from mha_viz.ui.session import places
-from mha_viz.ui.session.memory import STAYS
-from mha_viz.ui.session.places import Places
+from mha_viz.ui.run import places
+from mha_viz.ui.run.memory import STAYS
+from mha_viz.ui.run.places import OPENING, QUIET, Places
 from tests.ui.explore_app import APP
 
 
 class House:
-    def __init__(self, most: int | None) -> None:
+    def __init__(self, most: int | None, of_one: int | None = None) -> None:
         self.open: set[str] = set()
         self.now, self.no_room = 0.0, False
-        self.places = Places(most, self.open.__contains__, lambda: self.no_room, lambda: self.now)
+        self.places = Places(
+            most, self.open.__contains__, lambda: self.no_room, lambda: self.now, of_one
+        )
 
-    def come(self, session: str) -> bool:
+    def come(self, session: str, address: str | None = None) -> bool:
         self.open.add(session)
-        return self.places.take(session)
+        return self.places.take(session, address)
+
+    def act(self, session: str) -> bool:
+        self.now += OPENING + 1
+        return self.come(session)
 
 
 def test_the_first_ones_have_a_place_and_keep_it():
@@ -28,15 +34,40 @@ def test_the_first_ones_have_a_place_and_keep_it():
 
 def test_a_place_is_free_once_a_page_was_closed_and_not_when_its_connection_broke():
     house = House(1)
-    assert house.come("a")
+    assert house.come("a") and house.act("a")
     house.open.remove("a")
     assert not house.come("b")  # a may come back
-    house.now = STAYS
+    house.now += STAYS
     assert house.come("a")
     house.open.remove("a")
     assert not house.come("b")
-    house.now = 2 * STAYS + 1
+    house.now += STAYS + 1
     assert house.come("b") and not house.come("a")
+
+
+def test_take_after_a_page_that_was_only_opened_is_closed_finds_its_place_free():
+    house = House(1)
+    assert house.come("a")
+    house.open.remove("a")
+    assert house.come("b")
+
+
+def test_take_on_a_full_server_gets_the_place_of_a_page_that_nobody_used():
+    house = House(2)
+    assert house.come("used") and house.act("used") and house.come("opened")
+    house.now += QUIET - 1
+    assert not house.come("new")
+    house.now += 1
+    assert house.come("new") and house.come("used") and not house.come("opened")
+
+
+def test_take_beyond_the_places_of_one_address_is_refused_and_others_come_in():
+    house = House(9, of_one=2)
+    assert [house.come(name, "one") for name in "abc"] == [True, True, False]
+    assert house.places.has_most("one") and not house.places.has_most("other")
+    assert house.come("d", "other") and [house.come(name) for name in "efg"] == [True] * 3
+    house.open.remove("a")
+    assert house.come("c", "one")
 
 
 def test_without_memory_nobody_new_comes_in():

@@ -7,8 +7,9 @@ import mha_viz as mv
 from mha_viz.checkpoints import catalog
 from mha_viz.errors import LimitError
 from mha_viz.ui.operating import refusals
-from mha_viz.ui.session import allowed, memory
-from mha_viz.ui.widgets.controls import OTHER
+from mha_viz.ui.run import memory
+from mha_viz.ui.state import allowed
+from mha_viz.ui.widgets.controls.controls import OTHER
 from tests.ui.explore_app import explore
 from tests.ui.test_fetching import chosen, page
 
@@ -128,7 +129,7 @@ def _uploads() -> None:
     import streamlit as st
 
     from mha_viz.errors import LimitError
-    from mha_viz.ui.session import allowed
+    from mha_viz.ui.state import allowed
 
     try:
         for n_bytes in st.session_state.sizes:
@@ -156,7 +157,7 @@ def test_uploads_are_few_and_small(operated, sizes, said):
 
 
 def _lesson() -> None:
-    from mha_viz.ui.learn import lesson
+    from mha_viz.learn.frame import lesson
 
     lesson.draw()
 
@@ -171,7 +172,7 @@ def test_strangers_open_no_class(operated):
 
 def test_nobody_is_shown_what_others_gave_behind_a_proxy_that_gives_its_own_name(operated):
     operated(public=1)
-    from mha_viz.ui.session import own_address
+    from mha_viz.ui.state import own_address
 
     assert own_address.only_here() is False
     assert own_address.reached().problem == ""

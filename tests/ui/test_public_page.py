@@ -4,7 +4,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from mha_viz.ui.operating.limits import Settings
+from mha_viz.ui.operating.settings import Settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "public.md"
 

@@ -6,8 +6,8 @@ from streamlit.runtime.state.session_state_proxy import SessionStateProxy
 from streamlit.testing.v1 import AppTest
 
 from mha_viz.core.metrics.pairs import hellinger
-from mha_viz.ui.session import memory, reporting, wanted
-from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.run import memory, page_lock, reporting
+from mha_viz.ui.run.scene import Scene
 
 SCENE = Scene("a model", "cpu", "float32", "encoder", "a text", None)
 
@@ -32,28 +32,28 @@ def test_an_overtaken_run_ends_with_its_block_and_leaves_nothing(monkeypatch) ->
         return found
 
     monkeypatch.setattr(SessionStateProxy, "__contains__", read)
-    monkeypatch.setattr(wanted, "PATIENCE", -1.0)
+    monkeypatch.setattr(page_lock, "PATIENCE", -1.0)
     with pytest.raises(Overtaken):
-        reporting.remembered(SCENE, "a measure", make=make)
+        reporting.cached(SCENE, "a measure", make=make)
     assert not ended and memory.cache().find((SCENE.key, "a measure")) is None
     monkeypatch.setattr(SessionStateProxy, "__contains__", contains)
-    found = reporting.remembered(SCENE, "a measure", make=make)
-    assert ended and reporting.remembered(SCENE, "a measure", make=make) is found
+    found = reporting.cached(SCENE, "a measure", make=make)
+    assert ended and reporting.cached(SCENE, "a measure", make=make) is found
 
 
 def _page() -> None:
     """Runs as an app, so it imports what it needs."""
     import streamlit as st
 
-    from mha_viz.core.asking import ask
-    from mha_viz.ui.session import reporting, wanted
+    from mha_viz.core.cancellation import check_cancelled
+    from mha_viz.ui.run import page_lock, reporting
     from tests.ui.test_reporting import SCENE
 
-    wanted.PATIENCE, before = -1.0, wanted.PATIENCE
+    page_lock.PATIENCE, before = -1.0, page_lock.PATIENCE
     with st.expander("above"):
-        reporting.remembered(SCENE, "a page's measure", make=ask)
+        reporting.cached(SCENE, "a page's measure", make=check_cancelled)
     st.text("below")
-    wanted.PATIENCE = before
+    page_lock.PATIENCE = before
 
 
 def test_what_is_measured_takes_no_place_on_the_page() -> None:

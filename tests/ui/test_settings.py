@@ -3,8 +3,7 @@
 import pytest
 
 from mha_viz.errors import SettingsError
-from mha_viz.ui.operating.limits import Settings
-from mha_viz.ui.operating.reading import FILE, read
+from mha_viz.ui.operating.settings import FILE, Settings, read
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from mha_viz.core.names import HOWS, METHODS, ORDERS
 from mha_viz.engine.run import PARTS
 from mha_viz.ui.explore import head_pictures
 from mha_viz.ui.intervene import importance, pruning, switches
-from mha_viz.ui.session import views
-from mha_viz.ui.session.views import BENCH, DEFAULT, View, from_params, sent_choices, to_params
+from mha_viz.ui.state import views
+from mha_viz.ui.state.views import BENCH, DEFAULT, View, from_params, to_params, validate_choices
 from mha_viz.web.theme import SCALES
 
 VIEW = View(
@@ -117,9 +117,10 @@ def test_a_default_view_is_a_short_link():
         ("dtype", "int8"), ("section", "all"), ("metric", "a b"), ("measure", "l2"),
         ("order", ""), ("clusters", "0"), ("clusters", "99"), ("layer_b", "x"),
         ("model_b", "/etc/passwd"), ("space", "W_X"),
-        ("off", "1"), ("how", "explode"), ("factor", "inf"), ("place", "-3"), ("method", "magic"),
-        ("key", "1" * 5000), ("written", "201"), ("next_temperature", "nan"),
-        ("next_top_k", "-1"), ("next_seed", "1e9"), ("branches", "5"), ("branches", "5.-1"),
+        ("off", "1"), ("off", "1.2.3"), ("how", "explode"), ("factor", "inf"), ("factor", "1e99"),
+        ("place", "-3"), ("method", "magic"), ("key", "1" * 5000), ("written", "201"),
+        ("next_temperature", "nan"), ("next_top_k", "-1"), ("next_seed", "1e9"),
+        ("branches", "5"), ("branches", "5.-1"),
         ("corpus", "../../etc"), ("kind", "a b"), ("min_weight", "2"), ("any_head", "yes"),
         ("arc", "obj.sideways"), ("along", ".to_head"),
         ("corpus_b", "../../etc"), ("corpus_model_b", "/etc/passwd"),
@@ -185,10 +186,10 @@ def test_every_choice_has_a_title_on_the_page():
 
 def test_every_choice_of_the_workbench_is_read_as_a_link_is():
     sent = {name: to_params(VIEW)[name] for name in BENCH}
-    assert replace(DEFAULT, **sent_choices(sent)) == replace(
+    assert replace(DEFAULT, **validate_choices(sent)) == replace(
         DEFAULT, **{name: getattr(VIEW, name) for name in BENCH}
     )
-    let_go = sent_choices({"sort": "", "only": "", "heads": ""})
+    let_go = validate_choices({"sort": "", "only": "", "heads": ""})
     assert let_go == {"sort": "", "only": "", "heads": ()}
 
 
@@ -203,14 +204,14 @@ def test_every_choice_of_the_workbench_is_read_as_a_link_is():
     ],
 )  # fmt: skip
 def test_what_no_workbench_sends_chooses_nothing(sent):
-    assert sent_choices(sent) == {}
+    assert validate_choices(sent) == {}
 
 
 def test_the_rest_of_a_message_counts_where_some_of_it_makes_no_sense():
-    assert sent_choices({"layer": "2", "head": "many", "text": "x"}) == {"layer": 2}
+    assert validate_choices({"layer": "2", "head": "many", "text": "x"}) == {"layer": 2}
 
 
 @given(st.dictionaries(st.sampled_from([f.name for f in fields(View)]), st.text()))
 def test_any_message_gives_a_view_that_a_link_can_say(sent):
-    view = replace(DEFAULT, **{"layer": 0, "head": 0} | sent_choices(sent))
+    view = replace(DEFAULT, **{"layer": 0, "head": 0} | validate_choices(sent))
     assert from_params(to_params(view)) == (view, [])

@@ -21,7 +21,7 @@ for thing in gc.get_objects():
 answer = sum(seen.values())
 """
 LET_GO = """
-from mha_viz.ui.session import memory
+from mha_viz.ui.run import memory
 cache = memory.cache()
 cache.room, room = 0, cache.room
 cache.leave(memory.Visitor())
@@ -29,7 +29,7 @@ cache.room = room
 answer = len(cache)
 """
 # What stands in for the first model goes when the libraries behind the page are there.
-ALL_IMPORTED = "from mha_viz.ui.session import memory; answer = memory._engine().done"
+ALL_IMPORTED = "from mha_viz.ui.run import memory; answer = memory._engine().done"
 # Streamlit's loop remembers the last session that it served, until the next one; it is shut down.
 SESSIONS = """
 import gc
@@ -39,7 +39,25 @@ answer = sum(session._state.name != "SHUTDOWN_REQUESTED" for session in sessions
 """
 
 
-def test_open_pages_hold_no_records_of_their_own(tmp_path):
+@pytest.fixture(scope="module")
+def started(tmp_path_factory):
+    """A server on which who has left can come back for one second, not for fifteen."""
+    with served(tmp_path_factory.mktemp("server")) as (port, ask):
+        ask("from mha_viz.ui.run import memory; answer = memory.STAYS = 1")
+        yield port, ask
+
+
+@pytest.fixture
+def server(started):
+    """The same, when whoever was there has left."""
+    _, ask = started
+    wait_for(lambda: ask(SESSIONS) == "0", "the end of all sessions")
+    assert ask(LET_GO) == "0"
+    wait_for(lambda: ask(HELD) == "0", "records to be let go")
+    return started
+
+
+def test_open_pages_hold_no_records_of_their_own(server):
     pages = {
         "": dict(text=TEXT, words="1", no_special="1", sort="entropy"),
         "compare": dict(text=TEXT, section="twins"),
@@ -47,7 +65,8 @@ def test_open_pages_hold_no_records_of_their_own(tmp_path):
         "intervene": dict(text=TEXT, off="0.1"),
         "step-by-step": dict(text=TEXT),
     }
-    with served(tmp_path) as (port, ask), contextlib.ExitStack() as open_pages:
+    port, ask = server
+    with contextlib.ExitStack() as open_pages:
         visits = {}
         for address, params in pages.items():
             visits[address] = open_pages.enter_context(OpenPage(port))
@@ -62,22 +81,18 @@ def test_open_pages_hold_no_records_of_their_own(tmp_path):
         assert int(ask(HELD)) > 0
 
 
-def test_what_a_visitor_looked_at_goes_when_he_leaves(tmp_path):
-    with served(tmp_path) as (port, ask):
-        first = OpenPage(port)
+def test_what_a_visitor_looked_at_goes_when_he_leaves(server):
+    port, ask = server
+    with OpenPage(port) as first:
         assert first.show(text=TEXT) == []
-        ask(
-            "from mha_viz.ui.session import memory; memory.cache().spare = 0; answer = memory.STAYS"
-        )
+        ask("from mha_viz.ui.run import memory; answer = memory.cache().spare = 0")
         wait_for(lambda: ask(ALL_IMPORTED) == "True", "torch and transformers")
         held = int(ask(HELD))
-        second = OpenPage(port)
-        assert second.show(text=TEXT) == []
-        assert int(ask(HELD)) == held > 0  # the same text is there once
-        assert second.show(text=TEXT + " and the dog") == []
-        assert int(ask(HELD)) > held
-        second.close()
+        with OpenPage(port) as second:
+            assert second.show(text=TEXT) == []
+            assert int(ask(HELD)) == held > 0  # the same text is there once
+            assert second.show(text=TEXT + " and the dog") == []
+            assert int(ask(HELD)) > held
         wait_for(lambda: int(ask(HELD)) == held, f"{held} records")
-        first.close()
-        wait_for(lambda: ask(HELD) == "0", "records to be let go")
-        wait_for(lambda: ask(SESSIONS) == "0", "the end of all sessions")
+    wait_for(lambda: ask(HELD) == "0", "records to be let go")
+    wait_for(lambda: ask(SESSIONS) == "0", "the end of all sessions")

@@ -6,11 +6,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
-from mha_viz.ui.explore import drawing, says, writing
-from mha_viz.ui.session import reporting
-from mha_viz.ui.session.written import WrittenScene
-from mha_viz.ui.widgets import written_text
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.explore import drawing, writing
+from mha_viz.ui.run import reporting
+from mha_viz.ui.run.written import WrittenScene
+from mha_viz.ui.widgets.components import written_text
+from mha_viz.ui.widgets.messages.messages import plain
 
 APP = Path(__file__).parents[2] / "app.py"
 TEXT = "Once upon a time"
@@ -68,7 +68,7 @@ def told(monkeypatch):
         told.update(step=on_step, branch=on_branch, tokens=args[0])
 
     monkeypatch.setattr(writing, "written_text", keep)
-    asked, going_on = [], writing.going_on
+    asked, going_on = [], writing.continued
 
     def after_callbacks(scene, row):
         while asked:
@@ -81,7 +81,7 @@ def told(monkeypatch):
         app.run()
         assert not app.exception and not app.error
 
-    monkeypatch.setattr(writing, "going_on", after_callbacks)
+    monkeypatch.setattr(writing, "continued", after_callbacks)
     told["act"] = act
     return told
 
@@ -204,4 +204,4 @@ def best_of(found) -> str:
 
 def test_models_without_a_prediction_head_say_nothing(page, models):
     app = page(models["headless"], "the cat")
-    assert not any(one.startswith(("Next: ", says.WAIT)) for one in captions(app))
+    assert not any(one.startswith(("Next: ", writing.WAIT)) for one in captions(app))

@@ -8,13 +8,16 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from mha_viz.core.twins import head_order
-from mha_viz.plots.twins import similarity_matrix
-from mha_viz.ui.circuits.asked import signed
-from mha_viz.ui.session import state
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.session.views import THROUGH
-from mha_viz.ui.widgets import choosing, figures, look, words
+from mha_viz.core.compare.twins import head_order
+from mha_viz.plots.similarity_matrix import similarity_matrix
+from mha_viz.ui.circuits.targets import signed
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import THROUGH
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
 from mha_viz.web.labels import head_name
 
 Pair = tuple[tuple[int, int], tuple[int, int]]  # the writer and the reader, as (layer, head)
@@ -22,12 +25,12 @@ N_NAMED = 5  # pairs that stand above a map
 
 
 def through_picker() -> None:
-    """Through which of its inputs the later head reads."""
+    """Draw the choice of the input through which the later head reads."""
     choosing.segments("through", "The later head reads into", THROUGH)
 
 
-def none_to_show(scene: Scene) -> bool:
-    """Whether a model has no pair of heads, which the page then says."""
+def lacks_pairs(scene: Scene) -> bool:
+    """Return whether a model has no pair of heads, and say so."""
     alone = scene.record.n_layers < 2
     if alone:
         st.info("This model has one layer: no head can read what another one has written.")
@@ -35,12 +38,7 @@ def none_to_show(scene: Scene) -> bool:
 
 
 def shown_pair(values: NDArray[np.floating], n_heads: int) -> Pair:
-    """The chosen pair; the largest one until an earlier and a later head are chosen.
-
-    Args:
-        values: (writer, reader), a number of each pair; NaN where there is none.
-        n_heads: of a layer.
-    """
+    """Return the chosen pair; the largest of `values` (writer, reader) until one is chosen."""
     view = state.current()
     writer, reader = (view.layer_b, view.head_b), view.chosen
     i, j = (layer * n_heads + head for layer, head in (writer, reader))
@@ -58,12 +56,12 @@ def _largest(values: NDArray[np.floating], n_heads: int) -> list[Pair]:
 
 
 def named(pair: Pair) -> str:
-    """A pair in words."""
+    """Return a pair's name."""
     return f"{head_name(*pair[0])} → {head_name(*pair[1])}"
 
 
 def choose(found: object) -> None:
-    """A click on a pair's cell or chip makes it the chosen one; other points say nothing."""
+    """Make a clicked pair the chosen one; ignore other points."""
     if isinstance(found, list | tuple) and len(found) == 2:
         (layer_b, head_b), (layer, head) = found
         state.change(layer=layer, head=head, layer_b=layer_b, head_b=head_b, query=-1, key=-1)
@@ -76,15 +74,7 @@ def chips(
     n_heads: int,
     measured: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Offer the pairs with the largest numbers as buttons.
-
-    Args:
-        key: unique in the app.
-        label: above them.
-        values: as for `shown_pair`.
-        n_heads: of a layer.
-        measured: (writer, reader), which numbers are no estimates; None where none is one.
-    """
+    """Offer the pairs with the largest numbers as buttons."""
 
     def number(pair: Pair) -> str:
         i, j = (layer * n_heads + head for layer, head in pair)
@@ -107,19 +97,7 @@ def draw_map(
     caption: str,
     measured: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Draw every head by every later one; a click on a cell chooses the pair.
-
-    Args:
-        scene: whose model has these heads.
-        values: as for `shown_pair`.
-        key: unique in the app.
-        title: what is drawn.
-        unit: what it is counted in.
-        more: further columns of the table, each like `values`.
-        how_to_read: as for `figures.show`.
-        caption: as for `figures.show`.
-        measured: as for `chips`.
-    """
+    """Draw every head by every later one; a click on a cell chooses the pair."""
     n_heads, names = scene.record.n_heads, words.names(scene)
     pair = shown_pair(values, n_heads)
     writer, reader = (layer * n_heads + head for layer, head in pair)
@@ -157,5 +135,5 @@ def draw_map(
 
 
 def two_heads(pair: Pair) -> None:
-    """Heading of what is said about one pair."""
+    """Draw the heading of one pair."""
     st.header(named(pair), anchor=False)

@@ -7,17 +7,25 @@ import pandas as pd
 import streamlit as st
 import torch
 
-from mha_viz.core.chance import Band, diversity_band
-from mha_viz.core.metrics.layers import capacity, coverage, norm_statement, variance_statement
+from mha_viz.core.compare.chance import Band, diversity_band
+from mha_viz.core.metrics.layers import (
+    ROUNDING,
+    capacity,
+    coverage,
+    norm_statement,
+    variance_statement,
+)
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES
-from mha_viz.core.record import AttentionRecord
-from mha_viz.labs.statements import ROUNDING
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.plots.layers import by_layer, layer_lines
 from mha_viz.reports.parameters import diversity
-from mha_viz.ui.session import memory, reporting, state
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import exports, figures, look, words
+from mha_viz.ui.run import memory, reporting
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.exports import exports, figures
+from mha_viz.ui.widgets.messages import words
 from mha_viz.web.theme import format_number
 
 Row = tuple[str, str, str, str, str]  # statement, verdict, layer, both sides
@@ -25,7 +33,7 @@ CLOSE = 0.1  # relative; sides of a statement of equality that are nearer than t
 
 
 def draw(scene: Scene) -> None:
-    """Diversity of parameters, coverage of outputs, capacity of patterns, statements."""
+    """Draw diversity of parameters, coverage of outputs, capacity of patterns, statements."""
     written = scene.record.z is not None and scene.record.W_O
     rows = _rows(scene.record) if written else []
     if rows:
@@ -60,21 +68,21 @@ def _parameters(scene: Scene) -> None:
         scene,
         "diversity",
         below,
-        "Diversity D of heads, less that of random matrices",
+        "Diversity D of heads, minus that of random matrices",
         "",
         "D is the mean of 1 − |cos θ| over pairs of a layer’s heads: 1 is all at right angles. "
         "Random matrices of this size are nearly so, which is why the distance from theirs is "
         "drawn: 0 is their mean, shaded is where 95 % of them lie, and a line below it says that "
         "heads share weights. cos θ depends on the coordinates that each head has chosen inside; "
-        "heads may share a subspace that it does not see: the overlap of subspaces in “Look alike, "
-        "do alike?” shows that. D does not depend on the text.",
+        "heads may share a subspace that it does not see: the overlap of subspaces in “Same "
+        "attention, same output?” shows that. D does not depend on the text.",
         band=(band.low - mean, band.high - mean),
         table=lines | {"independent random matrices": np.full(scene.record.n_layers, mean)},
     )
 
 
 def _chance(scene: Scene) -> tuple[float, Band]:
-    """D of random matrices as large as this model's; the shapes are the same in every layer."""
+    """Return the mean D of random matrices of this model's shape, and its band."""
     model = memory.model(*state.current().checkpoint)
     shape = (scene.record.n_heads, model.d_model, model.d_head)
     return memory.cache().get(
@@ -125,14 +133,13 @@ def _coverage(scene: Scene) -> None:
         "Effective rank of what heads write",
         "",
         "How many directions the heads of a layer write into together, beside the sum of what "
-        "each uses by itself. The nearer the two, the less they tread on each other’s ground. "
+        "each uses by itself. The nearer the two, the less they overlap. "
         "A head cannot write into more directions than there are tokens, so short texts give small "
         "numbers.",
     )
 
 
 def _head_ranks(scene: Scene) -> None:
-    """The same for every head by itself; a click chooses one."""
     record, view, title = scene.record, state.current(), "Effective rank of each head"
     most = min(record.kept("z").shape[-2:])
     ranks = effective_rank(record.kept("z"), record.W_O).numpy()
@@ -160,7 +167,6 @@ def _show(
     band: tuple[float, float] | None = None,
     table: dict[str, np.ndarray] | None = None,
 ) -> None:
-    """Lines over the layers; their numbers as a table, or those that they were made of."""
     numbers = pd.DataFrame(table or lines, index=[f"L{i}" for i in range(scene.record.n_layers)])
     figures.show(
         layer_lines(lines, title, unit, band=band, dark=look.dark()),
@@ -173,7 +179,7 @@ def _show(
 
 
 def _held(rows: list[Row]) -> str:
-    """In how many layers each statement holds; what is measured stands at the page's end."""
+    """Write in how many layers each statement holds."""
     counts: dict[str, list[bool]] = {}
     for statement, verdict, *_ in rows:
         counts.setdefault(statement, []).append(verdict == "holds")
@@ -184,7 +190,6 @@ def _held(rows: list[Row]) -> str:
 
 
 def _statements(scene: Scene, rows: list[Row]) -> None:
-    """What textbooks say about a layer's heads, with both sides measured."""
     st.header("Textbook statements, measured", anchor=False)
     # the verdict stands where a phone shows it
     table = pd.DataFrame(rows, columns=["Statement", "Here", "Layer", "Left", "Right"])
@@ -218,7 +223,7 @@ def _rows(record: AttentionRecord) -> list[Row]:
 
 
 def _at_most(left: float, right: float) -> bool:
-    """Up to rounding: the variance of a single head is not more than its own by its last bit."""
+    """Compare up to rounding: one head's variance may exceed itself by its last bit."""
     return left <= right * (1 + ROUNDING)
 
 

@@ -1,4 +1,4 @@
-"""Through all layers: how much of each input token reaches another, if attention simply mixes."""
+"""Attention rollout: how much of each input token reaches another, if attention simply mixes."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
-from mha_viz.core.record import AttentionRecord
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.bars import token_bars
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.ui.compare.pair import colour_scale
-from mha_viz.ui.session import state
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import choosing, figures, look, words
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
 
 N_SOURCES = 4  # tokens that are named above the figures
 
 
 def draw(scene: Scene) -> None:
-    """Rollout up to the chosen layer, and the flow to one token beside it."""
+    """Draw rollout up to the chosen layer, and the flow to one token beside it."""
     record = scene.record
     if record.is_cross:
         st.info("Cross attention leads from one text to another; choose another part.")
@@ -45,7 +48,7 @@ def draw(scene: Scene) -> None:
 
 
 def _most(record: AttentionRecord, row: np.ndarray, query: int, upto: int) -> str:
-    """The answer: which tokens reach the chosen one most."""
+    """Name the tokens that reach the chosen one most."""
     order = np.argsort(-row, kind="stable")[:N_SOURCES]
     sources = ", ".join(f"“{record.labels[i]}” ({row[i]:.0%})" for i in order if row[i] > 0)
     into = f"“{record.labels[query]}” at layer {upto}"
@@ -76,7 +79,6 @@ def _rollout(scene: Scene, rollout: np.ndarray, upto: int) -> None:
 
 
 def _flow(scene: Scene, rollout: np.ndarray, upto: int, query: int) -> None:
-    """From all input tokens to one token at the chosen layer, by both methods."""
     record = scene.record
     lines = {"rollout": rollout[query]}
     try:

@@ -10,9 +10,13 @@ from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.plots.layers import by_layer
 from mha_viz.reports.report import Report
 from mha_viz.ui.compare.pair import colour_scale, one_head
-from mha_viz.ui.session import reporting, state
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import choosing, exports, figures, look, words
+from mha_viz.ui.run import reporting
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.exports import exports, figures
+from mha_viz.ui.widgets.messages import words
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
@@ -20,13 +24,13 @@ N_NAMED = 3  # heads with most of a metric, and with least
 
 
 def draw(scene: Scene) -> None:
-    """A metric by layer, the heads that have most and least of it, and the chosen one."""
+    """Draw a metric by layer, the heads that have most and least of it, and the chosen one."""
     report = reporting.report(scene, state.current())
-    asked = state.current().metric
-    if asked not in report.scores:
+    chosen = state.current().metric
+    if chosen not in report.scores:
         now = state.change(metric=next(iter(report.scores))).metric
         st.info(
-            f"{METRICS[asked].title} has no meaning for this model and text. Showing "
+            f"{METRICS[chosen].title} has no meaning for this model and text. Showing "
             f"{METRICS[now].title}."
         )
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -47,7 +51,6 @@ def draw(scene: Scene) -> None:
 
 
 def _ends(values: np.ndarray) -> None:
-    """The heads with most of it and those with least, as buttons."""
     numbers = values.ravel()
     order = np.argsort(numbers, kind="stable")[: int(np.isfinite(numbers).sum())]
     if len(order) < 2:
@@ -93,12 +96,12 @@ def _by_layer(scene: Scene, report: Report, values: np.ndarray) -> None:
 
 
 def _measured_on(metric: str) -> tuple[str, ...]:
-    """What to add to a figure's settings where something else than their text was measured."""
-    return ("measured on random texts said twice, not on this one",) * (metric == "induction")
+    """Return what a figure's settings add where another text was measured."""
+    other = "measured on random text that is repeated once, not on this one"
+    return (other,) * (metric == "induction")
 
 
 def _dashed(metric: str) -> str:
-    """What the dashed lines are, and how general the numbers are."""
     induction = metric == "induction"
     texts = "the same random texts" if induction else "this text"
     return (
@@ -109,7 +112,7 @@ def _dashed(metric: str) -> str:
 
 
 def _extremes(values: np.ndarray) -> str:
-    """Which layers have most and least of it, as a sentence."""
+    """Name the layers that have most and least of it."""
     if len(values) < 2 or not np.isfinite(values).any():
         return ""
     means = np.array(
@@ -125,7 +128,6 @@ def _extremes(values: np.ndarray) -> str:
 
 
 def _kinds(scene: Scene, report: Report) -> None:
-    """How many heads of each layer have earned which label."""
     layers = scene.record.n_layers
     held = {}
     for key, label in LABELS.items():
@@ -140,8 +142,10 @@ def _kinds(scene: Scene, report: Report) -> None:
     induction = LABELS["induction"].title in held
     st.caption(
         f"Heads of each layer with that label, of {scene.record.n_heads}. A label needs a score "
-        "above its threshold and above the baselines; a head may have several or none. They name "
-        "what a head does on this text, not what it is for." + f" {words.INDUCTION}" * induction
+        "beyond its threshold, the baselines and chance; a head may have several or none. They "
+        "name what a head does on this text, not what it is for."
+        + f" {words.INDUCTION}"
+        * induction
     )
     exports.table_file(
         table.reset_index(names="Label"),

@@ -10,19 +10,26 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
+from mha_viz.core.compare.chance import Band
 from mha_viz.core.metrics import METRICS
+from mha_viz.core.metrics.chance import RATE
 from mha_viz.core.names import PRODUCTS
-from mha_viz.core.record import AttentionRecord
-from mha_viz.core.visible import visible_keys
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.difference import difference_heatmap, metric_change
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.reports.report import Report
 from mha_viz.ui.explore.card import labels
 from mha_viz.ui.explore.head_pictures import in_words
-from mha_viz.ui.session import reporting, state, views
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import choosing, controls, figures, look, words
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.run import reporting
+from mha_viz.ui.run.chance import Chance
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state, views
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
@@ -33,7 +40,7 @@ _BY_WEIGHTS = {"subspace_overlap": "overlap", "cosine": "cos"}
 
 
 def one_head(scene: Scene, report: Report) -> None:
-    """The chosen head's weights and labels, and a button that leads to all about it."""
+    """Draw the chosen head's weights and labels, and a button that leads to all about it."""
     view = state.current()
     place = view.chosen
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -45,21 +52,21 @@ def one_head(scene: Scene, report: Report) -> None:
 
 
 def chosen_pair(scene: Scene) -> None:
-    """The two chosen heads, controls to choose others, and every number between the two."""
+    """Draw the two chosen heads, controls to choose others, and every number between the two."""
     headed_pickers(scene)
     pictures(scene)
     numbers(scene)
 
 
 def headed_pickers(scene: Scene, other: tuple[int, int] | None = None) -> None:
-    """`heading` and `pickers` in a row."""
+    """Draw `heading` and the pickers in a row."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         heading()
         _menus(scene, other)
 
 
 def beside(scene: Scene, picture: Callable[[], None]) -> None:
-    """A picture of all heads and, beside it, the pair that a click in it opens."""
+    """Draw a picture of all heads and, beside it, the pair that a click in it opens."""
     left, right = st.columns([2, 3], gap="medium")
     with left:
         picture()
@@ -70,41 +77,33 @@ def beside(scene: Scene, picture: Callable[[], None]) -> None:
 
 
 def heading() -> None:
-    """The names of the chosen pair."""
+    """Draw the names of the chosen pair."""
     view = state.current()
     names = head_name(*view.chosen), head_name(view.layer_b, view.head_b)
     st.header(" and ".join(names), anchor=False, width="content")
 
 
 def pickers(scene: Scene) -> None:
-    """Menus for both heads and the colours, in a row."""
+    """Draw menus for both heads and the colours, in a row."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _menus(scene)
 
 
 def _menus(scene: Scene, other: tuple[int, int] | None = None) -> None:
-    """The second head is of another model with `other` (layers, heads)."""
+    """Draw the menus; the second head is of another model with `other` (layers, heads)."""
     controls.pair_pickers(scene.record.n_layers, scene.record.n_heads, other)
     colour_scale()
 
 
 def colour_scale() -> None:
-    """The scale of all heatmaps of weights, the same as in Explore."""
+    """Draw the scale of all heatmaps of weights, the same as in Explore."""
     choosing.menu("scale", "Colour scale", views.SCALES, width=150)
 
 
 def strongest(
     scene: Scene, key: str, label: str, pairs: NDArray[np.intp], values: NDArray[np.floating]
 ) -> None:
-    """Pairs of heads that stand out, each a button that opens it.
-
-    Args:
-        scene: whose heads they are.
-        key: unique in the app.
-        label: what they have in common.
-        pairs: (pair, 2), heads by number; which of the two is first does not matter.
-        values: of each pair.
-    """
+    """Draw pairs of heads (pair, 2) that stand out, each a button that opens it."""
     names = words.names(scene)
     offered = {
         (min(i, j), max(i, j)): f"{names[i]} – {names[j]}: {format_number(value)}"
@@ -121,13 +120,13 @@ def strongest(
 
 
 def chosen_places(scene: Scene) -> tuple[int, int]:
-    """The chosen pair by the numbers of its heads."""
+    """Return the chosen pair by the numbers of its heads."""
     view, heads = state.current(), scene.record.n_heads
     return view.layer * heads + view.head, view.layer_b * heads + view.head_b
 
 
 def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key: str) -> None:
-    """`words.choosable`, in which only the row of the chosen pair may be ticked.
+    """Draw `words.choosable`, in which only the row of the chosen pair may be ticked.
 
     Streamlit's tick stays where it is when the table gets other rows, and when another pair is
     chosen elsewhere; here the table then becomes a new one.
@@ -144,7 +143,7 @@ def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key
 
 
 def pictures(scene: Scene, width: int | None = None) -> None:
-    """The weights of both heads, each drawn in `width` pixels where that is narrow."""
+    """Draw the weights of both heads, each drawn in `width` pixels where that is narrow."""
     view, record = state.current(), scene.record
     a, b = view.chosen, (view.layer_b, view.head_b)
     names = (head_name(*a), head_name(*b))
@@ -153,7 +152,7 @@ def pictures(scene: Scene, width: int | None = None) -> None:
 
 
 def numbers(scene: Scene) -> None:
-    """The difference of both heads' weights, and every number between the two."""
+    """Draw the difference of both heads' weights, and every number between the two."""
     view, record = state.current(), scene.record
     a, b = view.chosen, (view.layer_b, view.head_b)
     one, two = record.head(*a).numpy(), record.head(*b).numpy()
@@ -191,7 +190,7 @@ def both_heatmaps(
     caption: str,
     width: int | None = None,
 ) -> None:
-    """The weights on either side, each with its own tokens; `width` as for `pictures`."""
+    """Draw the weights on either side, each with its own tokens; `width` as for `pictures`."""
     for column, (record, place), key, name in zip(
         st.columns(2), sides, ("a", "b"), names, strict=True
     ):
@@ -202,7 +201,7 @@ def both_heatmaps(
 def changes(
     scene: Scene, values: Mapping[str, tuple[float, float]], names: tuple[str, str]
 ) -> None:
-    """Every metric on both sides."""
+    """Draw every metric on both sides."""
     if names[0] == names[1]:  # a head beside itself; columns must differ
         names = (f"{names[0]} (first)", f"{names[1]} (second)")
     rows = {METRICS[key].title: pair for key, pair in values.items()}
@@ -252,7 +251,7 @@ def _heatmap(
 
 
 def _between(scene: Scene, a: Place, b: Place) -> pd.DataFrame:
-    """What every measure says about these two heads."""
+    """Return what every measure says about these two heads."""
     measured = scene.record.compare(a, b)
     rows = [(METRICS[str(key)].title, format_number(value)) for key, value in measured.items()]
     for space in views.SPACES:
@@ -264,3 +263,41 @@ def _between(scene: Scene, a: Place, b: Place) -> pd.DataFrame:
                 own = measure == "cosine" and space not in PRODUCTS
                 rows.append((f"{title} of {space}{OWN_BASIS * own}", format_number(matrix[i, j])))
     return pd.DataFrame(rows, columns=["Measure", "between them"])
+
+
+TOO_SHORT = "On so few tokens chance may bring about any likeness: no pair is called alike."
+AT_RATE = f"false-discovery rate {100 * RATE:g} %"
+
+
+def count_beyond(found: Chance) -> str:
+    """Say how many pairs are beyond chance."""
+    if found.band is None:
+        return TOO_SHORT
+    pairs = words.count(int(np.isfinite(found.p).sum()), "pair")
+    return f"**More alike than chance: {int(found.pairs.sum()):,} of {pairs}** ({AT_RATE})."
+
+
+def beyond_chance(found: Chance) -> str:
+    """Say how many pairs are beyond chance, and how many chance gives."""
+    if found.band is None:
+        return TOO_SHORT
+    said = (
+        f"{count_beyond(found)} Where {_permuted(found.measure)}, 95 % of pairs lie "
+        f"{_span(found.band)}. By chance about {found.expected:,.0f} pairs would be more alike "
+        f"than that; {found.below:,} are."
+    )
+    if found.untrained is None:
+        return said
+    return (
+        f"{said} Between heads with random weights 95 % lie {_span(found.untrained)}; pairs more "
+        f"alike than chance: {found.untrained_found:,}."
+    )
+
+
+def _permuted(measure: str) -> str:
+    what = "coordinates" if measure.startswith("redundancy") else "tokens"
+    return f"the {what} of each head are permuted"
+
+
+def _span(band: Band) -> str:
+    return f"from {format_number(band.low)} to {format_number(band.high)}"

@@ -9,18 +9,29 @@ import pandas as pd
 import streamlit as st
 import torch
 
+from mha_viz.core.compare.twins import (
+    Clustering,
+    classical_mds,
+    covering_heads,
+    head_order,
+    nearest_twins,
+)
 from mha_viz.core.measure import as_distances
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
-from mha_viz.core.twins import Clustering, classical_mds, covering_heads, head_order, nearest_twins
 from mha_viz.plots.head_map import head_map
-from mha_viz.plots.twins import similarity_matrix
+from mha_viz.plots.similarity_matrix import similarity_matrix
 from mha_viz.ui.compare import pair
-from mha_viz.ui.compare.chance import Chance, chance
-from mha_viz.ui.session import reporting, state, views
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import choosing, figures, look, words
+from mha_viz.ui.compare.pair import AT_RATE, beyond_chance, count_beyond
+from mha_viz.ui.run import reporting
+from mha_viz.ui.run.chance import Chance, chance
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state, views
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
 from mha_viz.web.labels import head_name
 
 NOT_TO_CONCLUDE = {
@@ -35,16 +46,11 @@ NOT_TO_CONCLUDE = {
 
 
 N_NEAREST = 5  # pairs that are named above the matrix
-ON_THE_TREE = "What the tree joins above its dashed line is no more alike than chance. "
+ON_THE_TREE = "Heads that the tree joins above its dashed line are no more alike than chance. "
 
 
 class _Comparison(NamedTuple):
-    """What a matrix of heads says; the same for all chosen heads.
-
-    Args:
-        apart: the measure as a distance, 0 is the same.
-        places, explained: of `classical_mds`. nearest: of `nearest_twins`.
-    """
+    """Findings in a matrix of heads; `apart` is it as distances. The same for all chosen heads."""
 
     matrix: np.ndarray
     apart: np.ndarray
@@ -55,10 +61,11 @@ class _Comparison(NamedTuple):
 
 
 def draw(scene: Scene) -> None:
-    """The nearest pairs, the matrix and the pair that a click opens; then the map, and clusters."""
+    """Draw the nearest pairs, the matrix and the pair that a click opens; then the map, and
+    clusters."""
     _controls(scene)
     view = state.current()
-    found = reporting.remembered(
+    found = reporting.cached(
         scene,
         "twins",
         view.measure,
@@ -71,10 +78,13 @@ def draw(scene: Scene) -> None:
             pair.chosen_pair(scene)
         return
     by_chance = chance(scene, view.measure)
-    _nearest_pairs(scene, found.apart, by_chance)
-    pair.beside(scene, lambda: _matrix(scene, found, by_chance))
-    st.markdown(by_chance.in_words(_each_once(found.apart)))
-    reporting.offer_random(view)
+    each = found.apart[np.triu_indices(len(found.apart), 1)]
+    _nearest_pairs(scene, each, by_chance)
+    limit = float(each[by_chance.pairs].max()) if by_chance.pairs.any() else None
+    pair.beside(scene, lambda: _matrix(scene, found, limit))
+    st.markdown(beyond_chance(by_chance))
+    if PAIR_MEASURES[view.measure] == "z":
+        reporting.offer_random(view)
     groups = found.clustering.labels(view.clusters)
     left, right = st.columns([2, 3], gap="medium")
     with left:
@@ -84,27 +94,20 @@ def draw(scene: Scene) -> None:
     with nearest:
         _twins(scene, found.nearest, by_chance)
     with clusters:
-        _clusters(scene, groups, by_chance.beyond(found.apart))
+        _clusters(scene, groups, by_chance.pairs)
         _cover(scene, found.apart)
     pair.numbers(scene)
 
 
-def _nearest_pairs(scene: Scene, apart: np.ndarray, by_chance: Chance) -> None:
-    """The answer: how many pairs are alike, and which most."""
-    each = _each_once(apart)
+def _nearest_pairs(scene: Scene, each: np.ndarray, by_chance: Chance) -> None:
     order = np.argsort(each, kind="stable")[: min(N_NEAREST, int(np.isfinite(each).sum()))]
-    pairs = np.stack(np.triu_indices(len(apart), 1), axis=1)[order]
-    pair.strongest(
-        scene, "nearest_pairs", f"{by_chance.counted(each)} The nearest:", pairs, each[order]
-    )
-
-
-def _each_once(apart: np.ndarray) -> np.ndarray:
-    return apart[np.triu_indices(len(apart), 1)]
+    pairs = np.stack(np.triu_indices(scene.head_count, 1), axis=1)[order]
+    label = f"{count_beyond(by_chance)} The nearest:"
+    pair.strongest(scene, "nearest_pairs", label, pairs, each[order])
 
 
 def _compare(scene: Scene, measure: str, order: str) -> _Comparison | None:
-    """None where the measure is not defined for any two heads."""
+    """Compare all heads; None where the measure is not defined for any two."""
     matrix = reporting.likeness(scene, measure)
     apart = as_distances(torch.from_numpy(matrix), measure).numpy()
     if not np.isfinite(apart[~np.eye(len(apart), dtype=bool)]).any():
@@ -130,9 +133,10 @@ def _controls(scene: Scene) -> None:
         )
 
 
-def _matrix(scene: Scene, found: _Comparison, by_chance: Chance) -> None:
+def _matrix(scene: Scene, found: _Comparison, limit: float | None) -> None:
     view = state.current()
     metric, names = METRICS[view.measure], words.names(scene)
+    tree = ON_THE_TREE if view.order == "cluster" and limit is not None else ""
     figure = similarity_matrix(
         found.matrix,
         names,
@@ -145,7 +149,7 @@ def _matrix(scene: Scene, found: _Comparison, by_chance: Chance) -> None:
         clusters=view.clusters,
         selected=view.chosen,
         pair=pair.chosen_places(scene),
-        chance=by_chance.permuted and by_chance.permuted.edge(view.measure),
+        chance=limit,
         side=360,
         dark=look.dark(),
     )
@@ -157,7 +161,7 @@ def _matrix(scene: Scene, found: _Comparison, by_chance: Chance) -> None:
         table=pd.DataFrame(found.matrix, columns=names, index=names).reset_index(names="Head"),
         caption=words.settings(scene, metric.title, f"order: {view.order}"),
         how_to_read=f"Each cell compares two heads: {metric.direction}. Click one to see both "
-        f"beside it. {ON_THE_TREE * (view.order == 'cluster')}{NOT_TO_CONCLUDE[view.measure]}",
+        f"beside it. {tree}{NOT_TO_CONCLUDE[view.measure]}",
     )
 
 
@@ -201,13 +205,14 @@ def _twins(scene: Scene, found: pd.DataFrame, by_chance: Chance) -> None:
             "Head": names[heads],
             "Nearest": names[twins],
             "Distance": distance,
-            "Beyond chance": np.where(by_chance.beyond(distance), "yes", "no"),
+            "Beyond chance": np.where(by_chance.twins[heads], "yes", "no"),
         }
     )
     pair.choosable(table, np.stack((heads, twins), axis=1), scene, key="nearest")
     missing = len(found) - len(known)
     st.caption(
-        "0 is the same. Choose a row to see the pair above; click a column’s name to sort by it. "
+        "0 = identical. Beyond chance: nearer than the nearest head is where tokens are permuted "
+        f"({AT_RATE}). Click a row to see the pair above, a column’s name to sort by it. "
         + f"Without a twin, because the measure is not defined: {words.count(missing, 'head')}."
         * bool(missing)
     )
@@ -215,22 +220,19 @@ def _twins(scene: Scene, found: pd.DataFrame, by_chance: Chance) -> None:
 
 def _clusters(scene: Scene, groups: np.ndarray, beyond: np.ndarray) -> None:
     names = np.array(words.names(scene))
+    i, j = np.triu_indices(len(groups), 1)
     rows = []
     for k in np.unique(groups[groups >= 0]):
         held = groups == k
-        rows.append((str(k + 1), int(held.sum()), _alike(beyond, held), ", ".join(names[held])))
+        inside = held[i] & held[j]
+        alike = f"{int(beyond[inside].sum())} of {int(inside.sum())}"
+        rows.append((str(k + 1), int(held.sum()), alike, ", ".join(names[held])))
     found = pd.DataFrame(rows, columns=["Cluster", "Heads", "Pairs beyond chance", "Which"])
     st.table(found.set_index("Cluster"), width="stretch")  # its cells wrap: all heads are named
     st.caption(
         "Average linkage, cut into as many groups as the slider says; fewer where heads are all "
         "the same."
     )
-
-
-def _alike(beyond: np.ndarray, inside: np.ndarray) -> str:
-    """How many pairs of a cluster are more alike than chance gives."""
-    pairs = beyond[np.ix_(inside, inside)][np.triu_indices(int(inside.sum()), 1)]
-    return f"{int(pairs.sum())} of {len(pairs)}"
 
 
 def _cover(scene: Scene, apart: np.ndarray) -> None:

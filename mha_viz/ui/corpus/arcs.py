@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mha_viz.corpus.relations import ALL, TO_HEAD
-from mha_viz.corpus.search import DIRECTIONS
-from mha_viz.corpus.study import Study
-from mha_viz.ui.session import state
-from mha_viz.ui.widgets import choosing
+from mha_viz.corpus.query.search import DIRECTIONS
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.treebank.relations import ALL, TO_HEAD
+from mha_viz.ui.state import state
+from mha_viz.ui.widgets.controls import choosing
 
 
-def parted(arc: str) -> tuple[str, str]:
-    """Relation and direction of a choice.
+def split(arc: str) -> tuple[str, str]:
+    """Return relation and direction of a choice.
 
-    >>> parted("nsubj:pass.to_head")
+    >>> split("nsubj:pass.to_head")
     ('nsubj:pass', 'to_head')
     """
     relation, _, direction = arc.rpartition(".")
@@ -22,45 +22,38 @@ def parted(arc: str) -> tuple[str, str]:
 
 
 def title(arc: str) -> str:
-    """What a choice is called on screen.
+    """Return a choice's name on screen.
 
     >>> title("obj.to_dependent"), title("all.to_head")
     ('obj: head looks at dependent', 'any relation: dependent looks at head')
     """
-    relation, direction = parted(arc)
+    relation, direction = split(arc)
     who = ("dependent", "head") if direction == TO_HEAD else ("head", "dependent")
     name = "any relation" if relation == ALL else relation
     return f"{name}: {who[0]} looks at {who[1]}"
 
 
 def short_title(arc: str) -> str:
-    """The same where there is little room.
+    """Return a choice's name where there is little room.
 
     >>> short_title("obj.to_dependent"), short_title("all.to_head")
     ('obj → dependent', 'any → head')
     """
-    relation, direction = parted(arc)
+    relation, direction = split(arc)
     name = "any" if relation == ALL else relation
     return f"{name} → {'head' if direction == TO_HEAD else 'dependent'}"
 
 
 def menu(name: str, label: str, offered: Iterable[str], *, none: str = "") -> None:
-    """A menu of relations with their directions; what a link names beside them is dropped.
-
-    Args:
-        name: of a field of `View`.
-        label: above the menu.
-        offered: as "nsubj.to_head".
-        none: what it is called that none is chosen; "" if one has to be.
-    """
+    """Draw a menu of relations with their directions; what a link names beside them is dropped."""
     titles = ({"": none} if none else {}) | {arc: title(arc) for arc in offered}
     if getattr(state.current(), name) not in titles:
         state.change(**{name: next(iter(titles))})
     choosing.menu(name, label, titles, width=300)
 
 
-def asked(study: Study) -> list[str]:
-    """The relations whose accuracy a study knows, `ALL` first."""
+def measured_relations(study: Study) -> list[str]:
+    """Return the relations whose accuracy a study knows, `ALL` first."""
     found = study.sql(
         "SELECT relation, direction FROM relations GROUP BY ALL HAVING count(DISTINCT half) = 2"
     )
@@ -68,8 +61,8 @@ def asked(study: Study) -> list[str]:
     return [".".join(pair) for pair in pairs]
 
 
-def there(study: Study) -> list[str]:
-    """The relations between any two tokens of a study, and what several of one name share."""
+def present_relations(study: Study) -> list[str]:
+    """Return the relations between any two tokens of a study, and shared prefixes."""
     found = set(study.sql("SELECT DISTINCT relation FROM arcs")["relation"])
     every = found | {relation.partition(":")[0] for relation in found}
     return [f"{relation}.{way}" for relation in sorted(every) for way in DIRECTIONS]

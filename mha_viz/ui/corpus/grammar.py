@@ -9,14 +9,16 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from mha_viz.corpus.relations import LEAST_ASKED
-from mha_viz.corpus.speech import PARTS
-from mha_viz.corpus.study import Study
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.treebank.parts_of_speech import PARTS
+from mha_viz.corpus.treebank.relations import LEAST_ASKED
+from mha_viz.plots import cells
 from mha_viz.plots.difference import difference_heatmap
 from mha_viz.ui.corpus import arcs
 from mha_viz.ui.corpus.overview import of_head, settings
-from mha_viz.ui.session import state
-from mha_viz.ui.widgets import exports, figures, look
+from mha_viz.ui.state import state
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
@@ -24,18 +26,18 @@ _SHOWN = 12  # relations
 _BASELINES = ["offset_baseline", "random_baseline"]
 _COLUMNS = {
     "relation": "Relation",
-    "n": "n",
     "accuracy": "Accuracy",
-    "low": "Low",
-    "high": "High",
     "offset_baseline": "Offset",
     "random_baseline": "Random",
+    "low": "Low",
+    "high": "High",
+    "n": "n",
     "beats": "Beats both",
 }
 
 
 def draw(study: Study) -> None:
-    """The chosen head's relations and parts of speech, beside each other."""
+    """Draw the chosen head's relations and parts of speech, beside each other."""
     st.subheader("Grammar", anchor=False)
     if not study.has_trees:
         st.markdown(
@@ -63,9 +65,9 @@ def _relations(study: Study) -> None:
         hide_index=True,
         width="stretch",
         placeholder="not defined",
-        column_config={"Relation": st.column_config.TextColumn(width=150)}
+        column_config={"Relation": st.column_config.TextColumn(width=118)}
         | {
-            str(title): st.column_config.NumberColumn(format="%.3f")
+            str(title): st.column_config.NumberColumn(format="%.3f", width=70)
             for title in table.select_dtypes("float")
         },
     )
@@ -82,21 +84,17 @@ def _relations(study: Study) -> None:
 
 
 def best_relations(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of one head, those first that beat both baselines, then by accuracy.
-
-    Args:
-        rows: of `Study.relations`.
-    """
-    asked = rows[rows["n"] >= LEAST_ASKED]
-    beats = asked["low"] > asked[_BASELINES].max(axis=1)
-    names = (asked["relation"] + "." + asked["direction"]).map(arcs.short_title)
-    table = asked.assign(beats=beats, relation=names)
+    """Return the rows of one head, those first that beat both baselines, then by accuracy."""
+    frequent = rows[rows["n"] >= LEAST_ASKED]
+    beats = frequent["low"] > frequent[_BASELINES].max(axis=1)
+    names = (frequent["relation"] + "." + frequent["direction"]).map(arcs.short_title)
+    table = frequent.assign(beats=beats, relation=names)
     table = table.sort_values(["beats", "accuracy"], ascending=False, kind="stable")
     return table[list(_COLUMNS)].rename(columns=_COLUMNS).reset_index(drop=True)
 
 
 def _whole_trees(study: Study) -> None:
-    """What it finds of all arcs at once, and of antecedents."""
+    """Write the head's scores on whole trees and on antecedents."""
     for row in of_head(study.trees).to_dict("records"):
         st.markdown(
             f"The maximum spanning tree of its weights has **{share(row, 'uuas')}** of "
@@ -115,7 +113,7 @@ def _whole_trees(study: Study) -> None:
 
 
 def share(row: Mapping[Hashable, Any], name: str) -> str:
-    """A share with its interval.
+    """Return a share with its interval.
 
     >>> share({"uuas": 0.5, "low": 0.4, "high": 0.6}, "uuas")
     '0.5 (0.4 to 0.6)'
@@ -140,6 +138,8 @@ def _parts_of_speech(study: Study) -> None:
         side=420,
         dark=look.dark(),
     )
+    few = [row for row, part in enumerate(PARTS) if 0 < words.get(part, 0) < LEAST_ASKED]
+    cells.fade_rows(figure, few, len(PARTS), look.dark())
     figures.show(
         figure,
         key="corpus-speech",
@@ -148,12 +148,13 @@ def _parts_of_speech(study: Study) -> None:
         caption=settings(study, name, "weight by part of speech"),
         how_to_read="A row is the words that look, with their number; a column is what they look "
         "at. Colour: how much more of a word's weight goes there than if it fell evenly on all "
-        "words that the word sees.",
+        "words that the word sees. Rows of fewer than "
+        f"{LEAST_ASKED} words are pale.",
     )
 
 
 def by_part(rows: pd.DataFrame, column: str) -> np.ndarray:
-    """A column of `Study.parts_of_speech` of one head as (part that looks, part looked at).
+    """Return a column of `Study.parts_of_speech` of one head as (part that looks, part looked at).
 
     NaN where no word is of the part that looks.
     """

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
 import streamlit as st
 
-from mha_viz.corpus.study import Study
+from mha_viz.core.metrics import METRICS
+from mha_viz.corpus.measure.histograms import N_BINS, edges
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.run.summary import QUANTILES
 from mha_viz.plots.bars import token_bars
-from mha_viz.ui.corpus.overview import label_table, of_head, settings
-from mha_viz.ui.session import state
-from mha_viz.ui.widgets import choosing, figures, look
+from mha_viz.plots.distributions import head_quantiles, histogram_bars
+from mha_viz.ui.corpus.overview import label_table, of_head, of_heads, settings
+from mha_viz.ui.state import state
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import controls
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
@@ -23,12 +32,11 @@ _PROFILES = {
 
 
 def draw(study: Study) -> None:
-    """The chosen head."""
+    """Draw the chosen head's labels and profiles."""
     view = state.current()
     st.header(f"One head: {head_name(*view.chosen)}", anchor=False)
     with st.container(horizontal=True):
-        choosing.menu("layer", "Layer", choosing.numbered("L", study.n_layers), width=100)
-        choosing.menu("head", "Head", choosing.numbered("H", study.n_heads), width=100)
+        controls.head_menus(study.n_layers, study.n_heads, width=100)
     _labels(study)
     for column, axis in zip(st.columns([3, 2], gap="medium"), _PROFILES, strict=True):
         with column:
@@ -57,4 +65,54 @@ def _profile(study: Study, axis: str) -> None:
         table=rows[[axis, "weight"]].reset_index(drop=True),
         caption=settings(study, name, title),
         how_to_read=f"{how_to_read} Each bar is a mean over all queries that have such a key.",
+    )
+
+
+def draw_distributions(study: Study) -> None:
+    """Draw quantiles of all heads, and beside them the texts of the chosen one."""
+    heads = study.heads
+    rows = heads[heads["metric"] == state.current().metric]
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        _all_heads(study, rows)
+    with right:
+        _one_head(study)
+
+
+def _all_heads(study: Study, rows: pd.DataFrame) -> None:
+    view = state.current()
+    title, unit = METRICS[view.metric].title, words.unit_of(view.metric)
+    quantiles = np.stack([of_heads(study, rows, name) for name in QUANTILES])
+    figures.show(
+        head_quantiles(quantiles, title, unit, selected=view.chosen, dark=look.dark()),
+        key="corpus-quantiles",
+        name=f"{title} over texts, all heads",
+        on_click=words.choose,
+        table=rows[["layer", "head", "n_texts", "std", *QUANTILES]].reset_index(drop=True),
+        caption=settings(study, title, "quantiles over texts"),
+        how_to_read="A head with a long line does on some texts what it does not on others; its "
+        "mean says little about one sentence. Click a dot to see that head below.",
+    )
+
+
+def _one_head(study: Study) -> None:
+    view = state.current()
+    title, unit = METRICS[view.metric].title, words.unit_of(view.metric)
+    name = head_name(*view.chosen)
+    counts = of_head(study.sql(f"SELECT * FROM histogram WHERE metric = '{view.metric}'"))
+    if counts.empty:
+        st.markdown(f"{title} is defined on no text for {name}.")
+        return
+    limits, numbers = edges(view.metric), np.zeros(N_BINS, int)
+    numbers[counts["bin"]] = counts["n"]
+    filled = np.flatnonzero(numbers)
+    figures.show(
+        histogram_bars(limits, numbers, f"{title}, {name}", unit, dark=look.dark()),
+        key="corpus-histogram",
+        name=f"{title} of {name} over texts",
+        table=pd.DataFrame(
+            {"from": limits[filled], "to": limits[filled + 1], "texts": numbers[filled]}
+        ),
+        caption=settings(study, name, title, "histogram over texts"),
+        how_to_read="A bar counts the texts on which this head's number lies between two limits.",
     )

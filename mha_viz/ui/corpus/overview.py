@@ -9,29 +9,32 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
-from mha_viz.core.showing import count
-from mha_viz.corpus.halves import wilson
-from mha_viz.corpus.study import Study
+from mha_viz.core.reprs import count
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.treebank.split_half import wilson
 from mha_viz.plots.importance import importance_map
 from mha_viz.ui.corpus import arcs
-from mha_viz.ui.session import state
-from mha_viz.ui.widgets import choosing, exports, figures, look, words
+from mha_viz.ui.state import state
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.exports import exports, figures
+from mha_viz.ui.widgets.messages import words
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
 RELATION = "relation"  # of the gold trees: a kind of colour that is no label
 _LABEL_COLUMNS = {
     "label": "Label",
-    "share_of_texts": "Share of texts",
     "mean": "Mean",
+    "baseline": "Baseline",
     "low": "Low",
     "high": "High",
-    "baseline": "Baseline",
+    "share_of_texts": "Share of texts",
 }
 
 
 def telling_head(study: Study) -> dict[str, int]:
-    """The head to begin with: of those with a label, the one that has it on most single texts."""
+    """Return the head to begin with: the one with a label on most single texts."""
     labels = study.labels
     if labels.empty:
         return {"layer": 0, "head": 0}
@@ -40,7 +43,7 @@ def telling_head(study: Study) -> dict[str, int]:
 
 
 def draw(study: Study) -> None:
-    """The map of heads and the table of labels, beside each other."""
+    """Draw the map of heads and the table of labels, beside each other."""
     heads = study.heads
     known = [key for key in METRICS if key in set(heads["metric"])]
     _controls(study, known)
@@ -52,20 +55,21 @@ def draw(study: Study) -> None:
 
 
 def settings(study: Study, *more: str) -> str:
-    """The source of a figure: model, texts and settings, in one line."""
+    """Return the source of a figure: model, texts and settings, in one line."""
     texts = f"{count(study.n_texts, 'text')} of {study.manifest['source_name']}"
     return " · ".join((study.manifest["model"]["name"], texts, *more))
 
 
 def of_heads(study: Study, rows: pd.DataFrame, column: str) -> np.ndarray:
-    """A column of rows by layer and head as a matrix (layer, head); NaN where there is no row."""
+    """Return a column of rows by layer and head as a matrix (layer, head); NaN where there is no
+    row."""
     matrix = np.full((study.n_layers, study.n_heads), np.nan)
     matrix[rows["layer"], rows["head"]] = rows[column]
     return matrix
 
 
 def of_head(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the chosen head."""
+    """Return the rows of the chosen head."""
     layer, head = state.current().chosen
     return rows[(rows["layer"] == layer) & (rows["head"] == head)]
 
@@ -76,7 +80,7 @@ def _controls(study: Study, known: list[str]) -> None:
         title = METRICS[view.metric].title if view.metric in METRICS else repr(view.metric)
         now = state.change(metric="entropy" if "entropy" in known else known[0]).metric
         st.info(f"{title} is not in this study. Showing {METRICS[now].title}.")
-    relations = arcs.asked(study) if study.has_trees else []
+    relations = arcs.measured_relations(study) if study.has_trees else []
     if view.kind not in ("", *LABELS, *([RELATION] if relations else [])):
         state.change(kind="")
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -96,7 +100,7 @@ def _controls(study: Study, known: list[str]) -> None:
 
 
 class _Colours(NamedTuple):
-    """What colours the heads: values by layer and head, with the ends of their intervals."""
+    """The heads' colours: values by layer and head, with the ends of their intervals."""
 
     title: str
     unit: str
@@ -123,7 +127,7 @@ def _by_label(study: Study, heads: pd.DataFrame) -> _Colours:
 
 
 def _by_relation(study: Study, heads: pd.DataFrame) -> _Colours:
-    relation, direction = arcs.parted(state.current().arc)
+    relation, direction = arcs.split(state.current().arc)
     found = study.relations
     rows = found[(found["relation"] == relation) & (found["direction"] == direction)]
     numbers = [of_heads(study, rows, name) for name in ("accuracy", "low", "high")]
@@ -172,7 +176,11 @@ def _labels(study: Study) -> None:
     table.insert(
         0, "Head", [head_name(*p) for p in zip(found["layer"], found["head"], strict=True)]
     )
-    st.dataframe(table, hide_index=True, width="stretch", placeholder="not defined")
+    narrow = {str(title): st.column_config.NumberColumn(width=70) for title in table.columns[2:]}
+    narrow["Head"] = st.column_config.TextColumn(width=60)
+    st.dataframe(
+        table, hide_index=True, width="stretch", placeholder="not defined", column_config=narrow
+    )
     st.caption(
         "A label needs an interval (low to high) that clears its threshold and the baseline. Share "
         "of texts: on how many single texts the head would have got it. That is how far one "
@@ -184,7 +192,7 @@ def _labels(study: Study) -> None:
 
 
 def label_table(found: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `Study.labels` under the names that they have on screen."""
+    """Return rows of `Study.labels` under the names that they have on screen."""
     table = found[list(_LABEL_COLUMNS)].rename(columns=_LABEL_COLUMNS).reset_index(drop=True)
     table["Label"] = [LABELS[key].title for key in table["Label"]]
     return table

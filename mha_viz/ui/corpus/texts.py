@@ -1,4 +1,4 @@
-"""Which texts are studied: the sample, or a visitor's own."""
+"""The studied texts: the sample, or a visitor's own."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.core.showing import count
-from mha_viz.corpus.study import Study
-from mha_viz.ui.session import allowed, own_address, state
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, described, studies
-from mha_viz.ui.widgets import choosing, folded
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.core.reprs import count
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.run.run import Progress
+from mha_viz.errors import ArgumentError
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, Making, described, studies
+from mha_viz.ui.state import allowed, faults, own_address, state
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.views import View
+from mha_viz.ui.widgets.controls import choosing, lazy_sections
+from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.progress import waiting
 
 _JOIN = (
     "Of a treebank that says where its documents begin (# newdoc): a text is then as much of a "
@@ -22,10 +27,13 @@ _JOIN = (
 
 
 def choose() -> None:
-    """A menu of the texts, whether sentences are joined, and an expander with a form for others."""
+    """Draw a menu of the texts, whether sentences are joined, and an expander with a form for
+    others."""
     offered = {"": "The sample"} | own()
     if state.current().corpus not in offered:
-        state.tell("The texts that this link names are no longer on this server; give them again.")
+        state.add_problem(
+            "The texts that this link names are no longer on this server; give them again."
+        )
         state.change(corpus="")
         st.rerun()  # what is told stands above
     menu, join, form = st.columns([4, 2, 6], vertical_alignment="bottom")
@@ -35,11 +43,11 @@ def choose() -> None:
         can_join = studies().is_treebank(state.current().corpus)
         state.bound("joined", st.toggle, "Join sentences", help=_JOIN, disabled=not can_join)
     with form:
-        folded.in_expander("Study texts of your own", "own-texts", _form)
+        lazy_sections.in_expander("Study texts of your own", "own-texts", _form)
 
 
 def own() -> dict[str, str]:
-    """What this visitor has given, or has a link of, and what each is called.
+    """Return the texts that this visitor has given, or has a link of, with their names.
 
     Where nobody but who sits at this machine can open the page, all that were given are theirs: a
     study is found again after the browser was closed.
@@ -73,7 +81,7 @@ def _form() -> None:
         "who has the link of the study can read them. The command mha-viz study has no limit."
     )
     with st.form("own-texts-form", border=False):
-        st.text_area("Texts, one a line", key="own-typed", height=140)
+        st.text_area("Texts, one per line", key="own-typed", height=140)
         st.file_uploader(
             f"Or a file: {', '.join(SUFFIXES)}",
             type=SUFFIXES,
@@ -100,3 +108,64 @@ def _take() -> None:
     key = studies().give(content, name, column)
     st.session_state.setdefault("own_given", []).append(key)
     state.change(corpus=key)
+
+
+_EVERY = 1.0  # seconds between two looks at how far a study is
+
+
+def made(view: View, key: str) -> Study | None:
+    """Return the study of a view, begun where nobody has; None while it is made."""
+    making = studies().find(view)
+    if making is None:
+        raise ArgumentError("The texts are no longer on this server: give them again.")
+    if making.study is not None:
+        return making.study
+    if making.is_new or making.runs:  # others may have begun it: who looks at it waits for it, too
+        _begin(view)
+    if making.runs:
+        _progress(making, key, can_stop=bool(view.corpus))  # the sample is everybody's
+        return None
+    if making.error is not None:
+        st.error(plain(faults.sentence(making.error)), icon=":material/error:")
+        label, icon = "Try again", ":material/replay:"
+    else:
+        done = making.progress.n_texts if making.progress else 0
+        st.info(f"Stopped after {done:,} texts. Going on loses at most the last 256 of them.")
+        label, icon = "Go on", ":material/play_arrow:"
+    st.button(label, key=f"{key}-again", icon=icon, on_click=guarded(_begin), args=(view,))
+    return None
+
+
+def _begin(view: View) -> None:
+    studies().begin(view, memory.model(*view.checkpoint))
+
+
+@st.fragment(run_every=_EVERY)
+def _progress(making: Making, key: str, can_stop: bool) -> None:
+    """Draw the progress; rerun the page once the study is there."""
+    if not making.runs:
+        st.rerun()
+    progress = making.progress
+    share = progress.n_texts / progress.n_total if progress and progress.n_total else 0.0
+    place = making.waiting
+    st.progress(min(share, 1.0), in_words(progress) if place is None else waiting(place))
+    if can_stop:
+        st.button("Stop", key=f"{key}-stop", icon=":material/stop:", on_click=guarded(making.stop))
+
+
+def in_words(progress: Progress | None) -> str:
+    """Write a study's progress.
+
+    >>> in_words(Progress(50, 200, 900, 25.0, 6.0))
+    '50 of 200 texts, 25 a second, about 6 seconds left'
+    """
+    if progress is None:
+        return "Beginning …"
+    of = "" if progress.n_total is None else f" of {progress.n_total:,}"
+    words = f"{progress.n_texts:,}{of} texts"
+    if progress.texts_per_second:
+        words += f", {progress.texts_per_second:,.0f} a second"
+    seconds = round(progress.seconds_left or 0)
+    if seconds and progress.n_texts:
+        words += f", about {count(seconds, 'second')} left"
+    return words

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any, SupportsFloat
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import METRICS
-from mha_viz.plots.card import report_card
+from mha_viz.plots.report_card import report_card
 from mha_viz.reports.report import Report
-from mha_viz.ui.explore import against_corpus
-from mha_viz.ui.explore.against_corpus import Standings
-from mha_viz.ui.session import reporting, state
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import figures, look, words
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.run import memory, reporting
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import View
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
+
+if TYPE_CHECKING:
+    from mha_viz.corpus.query.study import Study
 
 MEANING = "What it means"
 AMONG = "Among texts"
@@ -27,7 +34,7 @@ _WIDTHS = {"Metric": 104, "This head": 76, "Mean": 68, "Rank": 70}
 
 
 def card(scene: Scene) -> None:
-    """Is this head unusual, and in what? Measured on all tokens, even those left out above."""
+    """Draw the report card of the chosen head, measured on all tokens."""
     view = state.current()
     report = reporting.report(scene, view)
     labels(report)
@@ -51,13 +58,13 @@ def card(scene: Scene) -> None:
     )
     st.caption(
         "Each row is a metric on a scale of its own: small dots are all heads, the large one is "
-        "this head, ticks are heads that have learned nothing. Far from the crowd is unusual; far "
-        "from the ticks was learned."
+        "this head, ticks are heads that have learned nothing. Far from the other dots: "
+        "unusual. Far from the ticks: learned."
         + " Measured on all tokens." * (view.words or view.no_special or view.no_first)
         + f" {words.INDUCTION}" * (report.induction is not None)
     )
-    found = against_corpus.standings(scene, report, place)
-    against_corpus.draw(found, report, place)
+    found = percentiles(scene, report, place)
+    _draw_percentiles(found, report, place)
     name = head_name(*place)
     figures.explain(
         lambda: figure,
@@ -72,20 +79,22 @@ def card(scene: Scene) -> None:
 
 
 def labels(report: Report) -> None:
-    """What kind of head the chosen one is, and why."""
+    """Write the labels of the chosen head, and why it has them."""
     view = state.current()
     found = report.labels[view.layer][view.head]
     if not found:
-        st.markdown("No label: none of its scores passes a threshold and beats the baselines.")
+        st.markdown("No label: none of its scores passes a threshold, the baselines and chance.")
     for one in found:
         st.markdown(f":material/label: **{one.label.title}.** {one.label.meaning}")
         st.caption(plain(one.why))
+    if by_chance := report.withheld[view.layer][view.head]:
+        titles = ", ".join(label.title for label in by_chance)
+        st.caption(f"Withheld, because as many heads reach it by chance: {titles}.")
     if short := report.too_short(view.layer):
         st.caption(f"Too short to tell: {', '.join(label.title for label in short)}.")
 
 
-def _in_words(report: Report, place: tuple[int, int], found: Standings | None) -> None:
-    """A table narrow enough to be seen whole, and below it what each number means."""
+def _in_words(report: Report, place: tuple[int, int], found: Percentiles | None) -> None:
     table = _numbers(report, place, found, format_number).fillna("")
     st.dataframe(
         table.drop(columns=MEANING),
@@ -113,10 +122,10 @@ def _in_words(report: Report, place: tuple[int, int], found: Standings | None) -
 def _numbers(
     report: Report,
     place: tuple[int, int],
-    found: Standings | None,
+    found: Percentiles | None,
     write: Callable[[SupportsFloat], Any] = float,
 ) -> pd.DataFrame:
-    """A row per metric; `write` makes of each number what the table shows."""
+    """Return a row per metric; `write` formats each number."""
     rows = []
     for key, values in report.scores.items():
         known = values[values.isfinite()]
@@ -145,7 +154,104 @@ def _numbers(
                 "Metric": "Induction, 95 % interval",
                 "This head": f"{low} to {high}",
                 MEANING: f"Over {report.induction.n_seeds} random texts of "
-                f"{report.induction.period} tokens said twice.",
+                f"{report.induction.period} tokens, repeated once.",
             }
         )
     return pd.DataFrame(rows)
+
+
+_UNUSUAL = 0.95  # share of the texts beyond which a number stands
+_NAMED = 4  # numbers that are named
+
+
+class Percentiles(NamedTuple):
+    """Percentiles of one head's numbers by metric, and among which texts."""
+
+    table: pd.DataFrame
+    texts: str
+
+    def in_words(self, metric: str) -> str:
+        """Write "higher than on 97 % of the texts"; "" where nothing can be said."""
+        if metric not in self.table.index:
+            return ""
+        lower, higher = (float(self.table[side][metric]) for side in ("lower", "higher"))
+        if not math.isfinite(lower):
+            return ""
+        side, share = ("higher", lower) if lower >= higher else ("lower", higher)
+        if share == 0:
+            return "as on all of the texts"
+        most = "all" if share == 1 else f"{math.floor(100 * share)} %"
+        return f"{side} than on {most} of the texts"
+
+
+def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percentiles | None:
+    """Rank a head's numbers among the texts of a finished study; None where there is none.
+
+    It is only looked up: no study is begun for it, and a head's rows are read once.
+    """
+    view = state.current()
+    study = _finished(view)
+    if study is None or scene.record.part not in ("self", "encoder"):
+        return None
+    found = import_module("mha_viz.corpus.query.percentile")
+    rows = memory.cache().get(
+        ("scores of a head", study.folder, place),
+        lambda: found.scores_of_head(study, *place),
+        lambda made: int(made.memory_usage(deep=True).sum()),
+    )
+    scores = {metric: float(values[place]) for metric, values in report.scores.items()}
+    scores["n_tokens"] = len(scene.record.tokens)
+    described = import_module("mha_viz.ui.run.studies").described(study, view)
+    return Percentiles(found.percentiles(rows, scores), described)
+
+
+def _finished(view: View) -> Study | None:
+    # Studies are made on the page Corpus: where nobody has opened it there is none, and what reads
+    # them need not be loaded.
+    if memory.known("mha_viz.ui.corpus.sections") is None:
+        return None
+    found: Study | None = import_module("mha_viz.ui.run.studies").studies().finished(view)
+    return found
+
+
+def _draw_percentiles(found: Percentiles | None, report: Report, place: tuple[int, int]) -> None:
+    """Write what is unusual for the head on this text, or where to make a study."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if found is None:
+            st.caption("Is this usual for the head? A study of many texts would tell:")
+            st.page_link(st.session_state.pages["corpus"], label="Make one on Corpus")
+        else:
+            st.caption(_said(found, report, place))
+            st.page_link(st.session_state.pages["corpus"], label="To the study")
+
+
+def _said(found: Percentiles, report: Report, place: tuple[int, int]) -> str:
+    beyond = found.table.drop("n_tokens")[["lower", "higher"]].max(axis=1)
+    far = beyond[beyond > _UNUSUAL].sort_values(ascending=False, kind="stable").index
+    among = f"Against {head_name(*place)} on {found.texts}"
+    length = _length(found)
+    if far.empty:
+        return f"**{among}**: nothing unusual; each number lies within the middle 90 %. {length}"
+    said = "; ".join(
+        f"**{METRICS[metric].title}** {format_number(report.scores[metric][place])}, "
+        f"{found.in_words(metric)}"
+        for metric in far[:_NAMED]
+    )
+    more = f"; and {len(far) - _NAMED} more" if len(far) > _NAMED else ""
+    n, usual = int(beyond.notna().sum()), 2 * (1 - _UNUSUAL)
+    return (
+        f"**{among}**: {said}{more}. On an ordinary text {format_number(n * usual)} of {n} numbers "
+        f"are so far out. {length}Each of them: “In numbers and words”."
+    )
+
+
+def _length(found: Percentiles) -> str:
+    """Say so where the text's length is unusual, for much grows with it."""
+    lower, higher, median = found.table.loc["n_tokens", ["lower", "higher", "median"]].to_numpy()
+    if max(lower, higher) <= _UNUSUAL:
+        return ""
+    side = "longer" if lower > higher else "shorter"
+    return (
+        f"This text is {side} than nearly all of those (half have {median:.0f} tokens or less): "
+        "entropy, distance and more grow with length. "
+    )

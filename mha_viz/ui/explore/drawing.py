@@ -5,26 +5,33 @@ Importing it imports torch and plotly, so pages do it late.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from mha_viz.checkpoints import trial
+from mha_viz.core.compare.twins import nearest_others
 from mha_viz.core.metrics import LABELS, METRICS
-from mha_viz.core.record import AttentionRecord
-from mha_viz.core.twins import nearest_others
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
-from mha_viz.ui.session import memory, reporting, state
-from mha_viz.ui.session.giving_way import heads_are_there
-from mha_viz.ui.session.scene import Facts, Scene, displayed_record
-from mha_viz.ui.session.scene import compute as compute
-from mha_viz.ui.session.scene import fit_head as fit_head
-from mha_viz.ui.session.views import BENCH, SCALES, SHOWS, Choice, View
-from mha_viz.ui.widgets import exports, folded, words
-from mha_viz.ui.widgets.messages import plain, stop_on_error
-from mha_viz.ui.widgets.payload_carrier import carry
-from mha_viz.ui.widgets.workbench import workbench
+from mha_viz.ui.run import memory, reporting
+from mha_viz.ui.run.chance import chance
+from mha_viz.ui.run.page_lock import yield_slot
+from mha_viz.ui.run.scene import Facts, Scene, displayed_record
+from mha_viz.ui.run.scene import compute as compute
+from mha_viz.ui.run.scene import fit_head as fit_head
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, Choice, View
+from mha_viz.ui.widgets.components.component import carry
+from mha_viz.ui.widgets.components.workbench import workbench
+from mha_viz.ui.widgets.controls import lazy_sections
+from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import MAX_SIDE, finite, grid_payload, head_payload, notes_payload
 
@@ -36,19 +43,31 @@ RESTS = "The text is being written: this comes when it pauses."
 
 
 def load_model(view: View) -> AttentionModel:
-    """The view's model, shared with all users who have chosen the same."""
-    with st.spinner(f"Loading {plain(view.model)} …"):
+    """Return the view's model, shared with all users who have chosen the same."""
+    with _loading(view):
         return memory.model(*view.checkpoint)
 
 
 def known_model(view: View) -> ModelFacts:
-    """What the view's model is; while it is not loaded, a stored run may know."""
-    with st.spinner(f"Loading {plain(view.model)} …"):
+    """Return the facts of the view's model; while it is not loaded, a stored run may know them."""
+    with _loading(view):
         return memory.facts(*view.checkpoint)
 
 
+@contextmanager
+def _loading(view: View) -> Iterator[None]:
+    """Check a model where needed, then load it inside; say on the page which of both is done."""
+    name, place = plain(view.model), st.empty()  # in every run, so that what follows stays in place
+    if memory.to_be_checked(*view.checkpoint):
+        first = "" if trial.is_ready() else " in a process of its own, which has to start first"
+        with place, st.spinner(f"Checking {name}{first} …"):
+            memory.check(view.model)
+    with st.spinner(f"Loading {name} …"):
+        yield
+
+
 def model_facts(model: ModelFacts) -> None:
-    """What the chosen model is."""
+    """Write the facts of the chosen model."""
     n_heads, n_keys = (
         words.count(model.n_heads, "head"),
         words.count(model.n_kv_heads, "key head"),
@@ -63,7 +82,7 @@ def model_facts(model: ModelFacts) -> None:
 
 
 def model_notes(model: ModelFacts | AttentionModel) -> None:
-    """What to know about a model before believing what it shows."""
+    """Write what to know about a model before believing what it shows."""
     for note in model.notes:
         st.warning(plain(note), icon=":material/info:")
 
@@ -82,32 +101,26 @@ def fit_grid(scene: Scene) -> None:
     )
     if view.sort not in ("", "pair") and not _sorted_by(scene, view):
         if view.sort in METRICS:
-            state.tell(
+            state.add_problem(
                 f"{METRICS[view.sort].title} is no order for the heads of this model and text. "
                 "Showing them by layer."
             )
         else:
-            state.tell(f"There is no metric {view.sort!r}. Showing heads by layer.")
+            state.add_problem(f"There is no metric {view.sort!r}. Showing heads by layer.")
         state.change(sort="")
     if view.only and view.only not in LABELS:
-        state.tell(f"There is no kind of head {view.only!r}. Showing all heads.")
+        state.add_problem(f"There is no kind of head {view.only!r}. Showing all heads.")
         state.change(only="")
 
 
 def heads(scene: Scene, in_motion: bool = False) -> None:
-    """All heads, and one of them.
-
-    Args:
-        scene: what the page shows.
-        in_motion: another scene is about to follow: what takes longer than the pictures, labels and
-            all that is told of heads, waits for the last one.
-    """
+    """Draw all heads and the chosen one; `in_motion` leaves out all but pictures."""
     _heads(scene, [], in_motion)
 
 
 @st.fragment
 def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
-    """A choice reruns this and nothing else on the page; `urls` live until the page runs again."""
+    """Draw the heads in a fragment of their own; `urls` live until the page runs again."""
     with stop_on_error():
         fit_head(scene)  # anyone can send anything
         fit_grid(scene)
@@ -123,12 +136,12 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
                 picture(scene, record)
         # Fragments within follow; they must stand at the same place in every run.
         with st.container(gap=None):
-            state.publish()  # before what may take its time
+            state.push_url()  # before what may take its time
         with st.container(gap=None):
             # Other axes are made in the browser of what the model left, but where cells are pooled.
             exact = record if _is_pooled(scene.record) else scene.record
             carry(head_payload(payload, exact, state.current().chosen), key="bench-exact")
-            heads_are_there()
+            yield_slot()
             # Until they come, the workbench says that they are on their way.
             if not in_motion or state.current().only:
                 carry(_notes(scene, payload), key="bench-notes")
@@ -141,19 +154,20 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             ("All about this head", "about", _facts),
             ("All heads as a table", "heads-table", _table),
         ):
-            folded.expander(
+            lazy_sections.expander(
                 title, key, partial(st.caption, RESTS) if in_motion else partial(draw, scene)
             )
+        if not in_motion and scene.head_count > 1:
+            carry(notes_payload(payload, "twins", {"twins": _twins(scene)}), key="bench-twins")
 
 
 def _take(choices: dict[str, Choice]) -> None:
-    """What was chosen in the workbench. Another head leaves the chosen pair of tokens as it is."""
+    """Keep what was chosen in the workbench; another head keeps the chosen pair of tokens."""
     st.session_state.problems = []
     state.change(**choices)
 
 
 def _settings(scene: Scene, view: View) -> dict[str, Any]:
-    """What the workbench shows, and what its menus offer."""
     known = set(scene.facts) | ({"induction"} if scene.record.part != "cross" else set())
     probed = _sorted_by(scene, view) if view.sort == "induction" else {}
     return {
@@ -175,7 +189,7 @@ def _settings(scene: Scene, view: View) -> dict[str, Any]:
 
 
 def _payload(scene: Scene, view: View, urls: exports.Urls) -> bytes:
-    """All heads with all that was measured. Other axes are made in the browser, if it has all."""
+    """Pack all heads and metrics; the browser derives other axes, if it has all cells."""
     record = scene.record
     if _is_pooled(record):
         record = displayed_record(scene, view)
@@ -191,24 +205,26 @@ def _is_pooled(record: AttentionRecord) -> bool:
 
 
 def _notes(scene: Scene, payload: bytes) -> bytes:
-    """Labels, and the head that is nearest to each: what takes longer than the weights."""
+    """Pack the labels, which take longer than the weights."""
     report = reporting.report(scene, state.current())
     earned = [row for layer in report.labels for row in layer]
     notes = {
         "labels": [[one.label.title for one in row] for row in earned],
         "kinds": [[one.label.key for one in row] for row in earned],
         "badges": [row[0].label.badge if row else "" for row in earned],
-        "twins": _twins(scene),
     }
-    return notes_payload(payload, notes)
+    return notes_payload(payload, "notes", notes)
 
 
-def _twins(scene: Scene) -> list[tuple[int, float | None]] | None:
-    """For each head the number of the one that looks most alike, and its Hellinger distance."""
-    if scene.head_count == 1:
-        return None
+def _twins(scene: Scene) -> list[tuple[int, float | None, bool | None]]:
+    """Return each head's nearest other one, its Hellinger distance, and whether it beats chance.
+
+    Chance takes more time than all labels, so this comes last.
+    """
     twins, apart = nearest_others(reporting.likeness(scene, "hellinger"))
-    return list(zip(twins.tolist(), finite(apart), strict=True))
+    found = chance(scene, "hellinger")
+    beyond = found.twins.tolist() if found.band else [None] * len(twins)
+    return list(zip(twins.tolist(), finite(apart), beyond, strict=True))
 
 
 def _status(scene: Scene, record: AttentionRecord) -> None:
@@ -232,7 +248,7 @@ def _status(scene: Scene, record: AttentionRecord) -> None:
 
 
 def _sorted_by(scene: Scene, view: View) -> Facts:
-    """The metric that heads are sorted by; empty where they stand by layer.
+    """Return the metric that heads are sorted by; empty where they stand by layer.
 
     Induction is of the model, not of the text: it is probed only where it is asked for.
     """
@@ -241,7 +257,7 @@ def _sorted_by(scene: Scene, view: View) -> Facts:
     part = scene.record.part
     if part == "cross":
         return {}
-    probed = reporting.remembered(
+    probed = reporting.cached(
         scene,
         "induction",
         make=lambda: memory.induction(*view.checkpoint, part, False),
@@ -250,7 +266,6 @@ def _sorted_by(scene: Scene, view: View) -> Facts:
 
 
 def _table(scene: Scene) -> None:
-    """A row per head: its labels, and all that is measured on the text."""
     view = state.current()
     facts = scene.facts | _sorted_by(scene, view)
     earned = reporting.report(scene, view).labels
@@ -273,12 +288,10 @@ def _table(scene: Scene) -> None:
 
 
 def _explored(scene: Scene, record: AttentionRecord, view: View, url: str | None = None) -> bytes:
-    """All heads with all that was measured on the text."""
     facts = {METRICS[key].title: scores for key, scores in scene.facts.items()}
     return grid_payload(record, facts, exact_url=url)
 
 
 def _facts(scene: Scene) -> None:
-    """The chosen head in words and numbers."""
     st.markdown(plain(in_words(displayed_record(scene, state.current()))))
     card(scene)

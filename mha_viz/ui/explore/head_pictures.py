@@ -7,13 +7,16 @@ import streamlit as st
 import torch
 
 from mha_viz.core.metrics import value_weighted
-from mha_viz.core.record import AttentionRecord
-from mha_viz.core.visible import visible_keys
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.heatmap import head_heatmap
-from mha_viz.plots.pair import score_products
-from mha_viz.ui.session import state
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import choosing, controls, figures, look, words
+from mha_viz.plots.vectors import score_products
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number, format_weight
 
@@ -38,7 +41,7 @@ def _plotly(scene: Scene, record: AttentionRecord) -> None:
 
 
 def _carried(scene: Scene, record: AttentionRecord) -> None:
-    """Weights times the length of what they carry, as shares of each row."""
+    """Draw weights times the length of the values, as shares of each row."""
     view, whole = state.current(), scene.record
     if whole.value is None or not whole.W_O:
         st.info("This family does not show its values, only its attention weights.")
@@ -108,7 +111,7 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
 
 
 def _row_check(record: AttentionRecord, query: int) -> str:
-    """Whether the products alone explain the row, or the model adds something of its own."""
+    """Say whether the products alone explain the row, or the model adds something of its own."""
     view = state.current()
     assert record.query is not None and record.key is not None
     row = record.pattern[*view.chosen, query]
@@ -125,7 +128,7 @@ def _row_check(record: AttentionRecord, query: int) -> str:
 
 
 def in_words(record: AttentionRecord) -> str:
-    """The picture of the chosen head as a sentence."""
+    """Describe the picture of the chosen head in a sentence."""
     view = state.current()
     name = head_name(*view.chosen)
     query, key = strongest_pair(record, *view.chosen)
@@ -140,14 +143,15 @@ def in_words(record: AttentionRecord) -> str:
 
 
 def strongest_pair(record: AttentionRecord, layer: int, head: int) -> tuple[int, int]:
-    """The query and key with the largest weight of a head that another one need not have."""
+    """Return the query and key with the largest weight of a head that another one need not have."""
     lone = _lone(record)
     query, key = divmod(int(record.head(layer, head)[lone:].argmax()), len(record.key_tokens))
     return query + lone, key
 
 
 def _lone(record: AttentionRecord) -> int:
-    """How many rows hold a weight of 1 in every head: of the first token that a causal model sees.
+    """Return how many rows hold a weight of 1 in every head: of the first token that a causal model
+    sees.
 
     Where that token is the whole text, there is nothing else to name.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,43 +11,38 @@ from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
+from mha_viz.prediction.generated_token import upcoming
 from mha_viz.prediction.logits import objective
-from mha_viz.prediction.written_text import end_ids
-from mha_viz.ui.session import memory, state
-from mha_viz.ui.session.allowed import most_written
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.session.written import Shown, WrittenScene, forget, shown, written_scene
-from mha_viz.ui.widgets.messages import plain, stop_on_error
-from mha_viz.ui.widgets.written_text import written_text
+from mha_viz.prediction.prediction import predict
+from mha_viz.prediction.written_text import end_token_ids
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.run.written import Shown, WrittenScene, forget, shown, written_scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.allowed import most_written
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets.components.written_text import written_text
+from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 
 PANEL = "The model writes on, token by token, and the grid grows with each."
 TOP_K = "Tokens are drawn among so many of the likeliest ones; 0 is all."
 TEMPERATURE = "0 takes the likeliest token each time; the higher, the more surprises."
-NOT_ITS_OWN = (
+INVALID_BRANCHES = (
     "Some tokens that the link chooses are none that this model can write: they are left out."
 )
 SEED = "One seed gives the same text again; another one gives another text."
 
 
 class _Playing(NamedTuple):
-    """How far the player has come on one visit of the page; the address waits until it rests."""
+    """The player's progress on one visit of the page; the address waits until it rests."""
 
     start: WrittenScene
     written: int
     visit: int
 
 
-def going_on(scene: Scene, row: DeltaGenerator) -> Scene:
-    """The panel, where the model can write; returns what the rest of the page is to show.
-
-    Args:
-        scene: the sentence alone.
-        row: the place of the switch that opens the panel.
-
-    Returns:
-        The text with what was written, or the sentence alone where nothing was.
-    """
+def continued(scene: Scene, row: DeltaGenerator) -> Scene:
+    """Draw the panel, where the model can write; return the scene for the rest of the page."""
     with stop_on_error():
         model = memory.model(*state.current().checkpoint)
         if scene.pair or not model.causal or objective(model.network) != "causal":
@@ -54,12 +50,12 @@ def going_on(scene: Scene, row: DeltaGenerator) -> Scene:
             return scene
         wanted = written_scene(scene, state.current(), _wanted(scene))
         st.session_state.setdefault("writing-open", wanted.written > 0)
-        is_open = row.toggle("Let it go on", key="writing-open", help=PANEL)
+        is_open = row.toggle("Continue the text", key="writing-open", help=PANEL)
         if not is_open and not wanted.written:
             forget()
             return scene
         try:
-            found = shown(_without_nonsense(wanted, model), model)
+            found = shown(_without_invalid_branches(wanted, model), model)
         except MhaVizError as error:
             st.info(plain(str(error)))
             return scene
@@ -70,11 +66,7 @@ def going_on(scene: Scene, row: DeltaGenerator) -> Scene:
 
 
 def plays(scene: Scene) -> bool:
-    """Whether the player goes on behind what the page shows, so that the next step is near.
-
-    Args:
-        scene: what `going_on` returned.
-    """
+    """Return whether the player is about to write on behind this scene."""
     playing: _Playing | None = st.session_state.get("writing_plays")
     return (
         playing is not None
@@ -87,7 +79,7 @@ def plays(scene: Scene) -> bool:
 
 
 def _wanted(scene: Scene) -> int:
-    """How many tokens are to be written: as far as the player is, or as the view says."""
+    """Return how many tokens to write: as far as the player is, or as the view says."""
     playing: _Playing | None = st.session_state.get("writing_plays")
     view = state.current()
     if playing is not None and playing.start == written_scene(scene, view, 0).start:
@@ -95,16 +87,16 @@ def _wanted(scene: Scene) -> int:
     return min(view.written, most_written())
 
 
-def _without_nonsense(scene: WrittenScene, model: AttentionModel) -> WrittenScene:
-    """Without branches that this model does not know or that end the text; a link may have any."""
-    ends = end_ids(model)
+def _without_invalid_branches(scene: WrittenScene, model: AttentionModel) -> WrittenScene:
+    """Drop branches that this model does not know or that end the text; a link may have any."""
+    ends = end_token_ids(model)
     known = tuple(
         (at, number)
         for at, number in scene.branches
         if number < model.d_vocab and number not in ends
     )
     if known != scene.branches:
-        st.warning(NOT_ITS_OWN, icon=":material/link_off:")
+        st.warning(INVALID_BRANCHES, icon=":material/link_off:")
     return replace(scene, branches=known)
 
 
@@ -117,7 +109,7 @@ def _panel(found: Shown, model: AttentionModel) -> None:
         None if n >= last else found.coming,
         last=n if found.finished else last,
         drawing=found.scene.temperature > 0,
-        ends=end_ids(model),
+        ends=end_token_ids(model),
         said=_said(found, last),
         key=f"written-{hash(found.scene.start)}",
         on_step=lambda to, playing: _go(found.scene, to, playing),
@@ -180,7 +172,7 @@ def _use(text: str) -> None:
 
 
 def _begin_anew() -> None:
-    """Drawn in another way the text is another one, where chosen tokens have no place."""
+    """Forget chosen tokens, which have no place in a text drawn in another way."""
     state.change(branches=())
 
 
@@ -196,3 +188,62 @@ def _branch(found: Shown, at: int, number: int) -> None:
     before = tuple(one for one in found.scene.branches if one[0] < at)
     n_prompt = found.coming.position - len(found.tokens)
     state.change(branches=(*before, (at, number)), written=at - n_prompt + 1)
+
+
+TOP = 3
+WAIT = "Predicting …"
+
+
+def announce(row: DeltaGenerator, scene: Scene) -> DeltaGenerator | None:
+    """Draw the line under the sentence, to be filled by `fill`; None where nothing is predicted.
+
+    The prediction takes a pass of its own, so that it comes after the pictures; until then the line
+    says so.
+    """
+    if not _predicts(memory.model(*state.current().checkpoint), scene):
+        return None
+    line = row.empty()
+    line.caption(memory.cache().find((scene.key, "says")) or WAIT)
+    return line
+
+
+def fill(line: DeltaGenerator, scene: Scene) -> None:
+    """Fill in what the model predicts of the scene, cached or computed now."""
+    model = memory.model(*state.current().checkpoint)
+    try:
+        words = memory.cache().get((scene.key, "says"), lambda: _words(scene, model), len)
+    except MhaVizError:  # said where it matters, in Intervene; here it is a line less
+        words = ""
+    if words:
+        line.caption(words)
+    else:
+        line.empty()
+
+
+def _predicts(model: AttentionModel, scene: Scene) -> bool:
+    kind = objective(model.network)
+    if kind == "masked":
+        mask = str(model.tokenizer.mask_token)
+        texts = (scene.text, scene.pair or "")
+        return any("[MASK]" in text or mask in text for text in texts)
+    return kind == "causal"
+
+
+def _words(scene: Scene, model: AttentionModel) -> str:
+    if objective(model.network) == "causal":
+        if isinstance(scene, WrittenScene):  # its last step knows
+            coming = shown(scene, model).coming
+        else:
+            coming = upcoming(model, scene.text, scene.pair)
+        return "Next: " + _likeliest((one.text, one.probability) for one in coming.candidates[:TOP])
+    found = predict(model, scene.text, top_k=TOP, text_pair=scene.pair)
+    gaps = sorted((found, *found.others), key=lambda one: one.position)
+    names = ["[MASK]"] if len(gaps) == 1 else [f"[MASK] {i + 1}" for i in range(len(gaps))]
+    return "; ".join(
+        f"{plain(name)}: {_likeliest(zip(gap.candidates, gap.probabilities, strict=True))}"
+        for name, gap in zip(names, gaps, strict=True)
+    )
+
+
+def _likeliest(candidates: Iterable[tuple[str, float]]) -> str:
+    return " · ".join(f"**{plain(text)}** {share:.1%}" for text, share in candidates)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Hashable
 
 import numpy as np
 import pandas as pd
@@ -12,20 +13,22 @@ from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.ablation import Ablation, compare
 from mha_viz.plots.prediction import before_after, token_strip
+from mha_viz.prediction.generation import generate
 from mha_viz.prediction.logits import objective
 from mha_viz.prediction.prediction import Prediction, predict
 from mha_viz.text.vocabulary import id_of
-from mha_viz.ui.intervene import gaps, going_on
-from mha_viz.ui.intervene.going_on import told_apart
-from mha_viz.ui.intervene.notices import continue_on_error
+from mha_viz.ui.intervene import masking
 from mha_viz.ui.intervene.switches import HOW_NAMES
-from mha_viz.ui.session import memory, state
-from mha_viz.ui.session.giving_way import standing_by
-from mha_viz.ui.session.one_thread import turn_for
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.session.views import View
-from mha_viz.ui.widgets import choosing, figures, look, words
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.page_lock import release_slot, turn_for
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state.views import View
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
 from mha_viz.web.theme import format_number
 
 TOP_K = 10
@@ -36,13 +39,13 @@ _NOTHING = Intervention([(0, 0)], "scale", factor=1.0)  # for when no head is ch
 
 
 def draw(scene: Scene) -> None:
-    """What the model predicts with all heads, and with the chosen ones changed."""
+    """Draw the prediction with all heads, and with the chosen ones changed."""
     view = state.current()
     model = memory.model(*view.checkpoint)
     masked = objective(model.network) == "masked"
-    found = gaps.places(scene, model) if masked else None
+    found = masking.places(scene, model) if masked else None
     if masked and not found:
-        gaps.offer(scene, model)
+        masking.offer(scene, model)
         return
     _place(scene, found)
     if view.off and view.how.startswith("patch") and not view.source.strip():
@@ -56,18 +59,18 @@ def _show(scene: Scene, model: AttentionModel, found: Ablation) -> None:
     left, right = st.columns([3, 2], gap="medium")
     with right:
         _numbers(found)
-    with standing_by():
+    with release_slot():
         time.sleep(_PAINTED)
     with left:
         _bars(scene, found)
     if found.before.objective == "causal":
         _losses(scene, found)
         with continue_on_error():
-            going_on.draw(scene, model, intervention(state.current()))
+            _continuations(scene, model, intervention(state.current()))
 
 
 def _ablation(scene: Scene, model: AttentionModel) -> Ablation:
-    """Before and after; the run with all heads is made once for a text and a place."""
+    """Compare before and after; the run with all heads is made once for a text and a place."""
     change = intervention(state.current())
     before = _predicted(scene, model, None)
     after = before if change is None else _predicted(scene, model, change)
@@ -76,7 +79,7 @@ def _ablation(scene: Scene, model: AttentionModel) -> Ablation:
 
 
 def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None) -> Prediction:
-    """One forward pass, found again as long as nothing that it depends on changes."""
+    """Run one forward pass, cached as long as nothing that it depends on changes."""
     view = state.current()
     place = None if view.place < 0 else view.place
     pair = view.pair if view.pair.strip() else None
@@ -86,14 +89,14 @@ def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None)
             return predict(model, view.text, None, change, TOP_K, place, text_pair=pair)
 
     return memory.cache().get(
-        (scene.key, "prediction", place, change and told_apart(change)),
+        (scene.key, "prediction", place, change and cache_key(change)),
         make,
         lambda made: (1 + len(made.others)) * made.log_probs.nbytes,
     )
 
 
 def _followed(model: AttentionModel, before: Prediction) -> list[int | None]:
-    """The ids of the tokens to follow; says so where a word is not a token."""
+    """Return the ids of the tokens to track; say so where a word is not a token."""
     found: list[int | None] = []
     for typed in (state.current().target, state.current().against):
         found.append(None)
@@ -107,7 +110,7 @@ def _followed(model: AttentionModel, before: Prediction) -> list[int | None]:
 
 
 def intervention(view: View) -> Intervention | None:
-    """What the view does to which heads; None where all are as they are."""
+    """Return the view's intervention; None where no head is changed."""
     if not view.off:
         return None
     factor = view.factor if view.how == "scale" else 0.0
@@ -116,7 +119,6 @@ def intervention(view: View) -> Intervention | None:
 
 
 def _place(scene: Scene, masks: list[int] | None) -> None:
-    """Where the prediction is looked at, and which tokens are followed there."""
     labels, view = scene.record.labels, state.current()
     if masks is None:
         title, places = "Prediction after", {-1: "the last token", **words.places(labels)}
@@ -127,11 +129,7 @@ def _place(scene: Scene, masks: list[int] | None) -> None:
         state.change(place=-1)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.menu("place", title, places, width=230)
-        for name, label, hint in (
-            ("target", "Follow this token", "(the likeliest)"),
-            ("against", "against this one", "(none)"),
-        ):
-            state.bound(name, st.text_input, label, width=200, placeholder=hint, max_chars=100)
+        controls.token_boxes(200)
 
 
 def _bars(scene: Scene, found: Ablation) -> None:
@@ -161,7 +159,6 @@ def _bars(scene: Scene, found: Ablation) -> None:
 
 
 def _numbers(found: Ablation) -> None:
-    """KL, entropies, losses and the followed tokens."""
     rows: list[tuple[str, float | None, float | None]] = [
         ("Entropy (nats)", found.before.entropy, found.after.entropy),
     ]
@@ -217,13 +214,13 @@ def _losses(scene: Scene, found: Ablation) -> None:
 
 
 def _look_before(position: object) -> None:
-    """The prediction of a token is made at the one before it."""
+    """Choose the place before a clicked token, which is where the token is predicted."""
     if isinstance(position, list) and position and int(position[0]) > 0:
         state.change(place=int(position[0]) - 1)
 
 
 def described(view: View) -> str:
-    """What is done to which heads, in one line."""
+    """Describe the view's intervention in one line."""
     if not view.off:
         return "no head changed"
     how = HOW_NAMES[view.how]
@@ -232,3 +229,46 @@ def described(view: View) -> str:
     if view.how.startswith("patch"):
         how += f" ({view.source[:100]})"
     return f"{how}: {words.listed(view.off, 20)}"
+
+
+MAX_NEW_TOKENS = 20
+NOT_SO = (
+    "Going on needs a change that does not depend on the whole text: choose zero, scaled or "
+    "uniform."
+)
+
+
+def _continuations(scene: Scene, model: AttentionModel, change: Intervention | None) -> None:
+    """Draw both continuations side by side, where asked for."""
+    if not st.toggle(f"Continue the text for {_most()} tokens", key="ask_goes_on"):
+        return
+    if change is not None and change.how in ("mean", "patch_z", "patch_pattern"):
+        st.info(NOT_SO)
+        return
+    before = _text(scene, model, None)
+    after = before if change is None else _text(scene, model, change)
+    for column, name, text in zip(
+        st.columns(2), ("All heads", "Changed"), (before, after), strict=True
+    ):
+        with column:
+            st.markdown(f"**{name}**")
+            st.text(text)
+    st.caption("The likeliest token each time.")
+
+
+def _most() -> int:
+    return min(MAX_NEW_TOKENS, allowed.most_written())
+
+
+def cache_key(change: Intervention) -> Hashable:
+    """Return all that a run under this change depends on."""
+    return (change.heads, change.how, change.factor, change.source)
+
+
+def _text(scene: Scene, model: AttentionModel, change: Intervention | None) -> str:
+    text = state.current().text
+    return memory.cache().get(
+        (scene.key, "goes on", change and cache_key(change)),
+        lambda: generate(model, text, None, change, _most()).text,
+        len,
+    )

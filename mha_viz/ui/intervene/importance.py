@@ -1,4 +1,4 @@
-"""How much every head matters, one at a time, over several texts, and what goes with it."""
+"""Importance of every head over several texts, and what goes with it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from mha_viz.core.names import METHODS
 from mha_viz.interventions.duration import importance_passes
 from mha_viz.interventions.importance import HeadImportance, agreement, head_importance
 from mha_viz.plots.importance import head_scatter, importance_map
-from mha_viz.ui.intervene import measuring
-from mha_viz.ui.intervene.notices import continue_on_error
-from mha_viz.ui.session import heavy, memory, reporting, state
-from mha_viz.ui.session.examples import EXAMPLES
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import choosing, figures, look, progress, words
-from mha_viz.ui.widgets.messages import plain, stop_on_error
+from mha_viz.ui.intervene import measurements
+from mha_viz.ui.run import heavy, memory, reporting
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.examples import EXAMPLES
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import progress, words
+from mha_viz.ui.widgets.messages.messages import continue_on_error, plain, stop_on_error
 from mha_viz.web.theme import format_number
 
 METHOD_NAMES = {"ablation": "importance by ablation", "gradient": "importance by gradient"}
@@ -29,14 +32,14 @@ REDUNDANCY = "redundancy"  # beside the metrics: likeness of outputs to the near
 
 
 def known(scene: Scene, method: str) -> HeadImportance | None:
-    """What has been measured for the present model and texts, or None."""
+    """Return the measured importance for the present model and texts, or None."""
     key = (state.current().checkpoint, method, texts(scene))
-    found: HeadImportance | None = measuring.found("importance").get(key)
+    found: HeadImportance | None = measurements.results("importance").get(key)
     return found
 
 
 def texts(scene: Scene) -> tuple[str, ...]:
-    """The texts that importance and pruning are measured over: this one, and more."""
+    """Return the texts that importance and pruning are measured over: this one, and more."""
     return tuple(_all_texts(scene))[:MAX_TEXTS]
 
 
@@ -48,12 +51,12 @@ def _all_texts(scene: Scene) -> list[str]:
 
 
 def default_texts() -> list[str]:
-    """The first few examples: measuring takes as long as there are texts."""
+    """Return the first few examples: measuring takes as long as there are texts."""
     return list(dict.fromkeys(example.text for example in EXAMPLES))[:N_EXAMPLES]
 
 
 def draw(scene: Scene) -> None:
-    """Texts, a button for each method, the map, and importance beside other scores.
+    """Draw texts, methods, the map, and importance beside other scores.
 
     Not a fragment: a button in a fragment does not end the run that draws it, but Stop must.
     """
@@ -71,7 +74,7 @@ def draw(scene: Scene) -> None:
 
 
 def _texts(scene: Scene) -> None:
-    with st.expander("Measured over this sentence and these texts (one a line)"):
+    with st.expander("Texts to measure on (one per line)"):
         kept = st.session_state.get("more_texts")
         state.control(
             "ask_more",
@@ -90,15 +93,15 @@ def _texts(scene: Scene) -> None:
 
 
 def _measure(scene: Scene) -> None:
-    """The button, and the work with its progress; another click or text ends it."""
+    """Draw the button and the progress; another click or text ends it."""
     view, chosen = state.current(), texts(scene)
     model = memory.model(*view.checkpoint)
     passes = importance_passes(model, view.method)
-    seconds = measuring.seconds(view.checkpoint, model, chosen, passes)
-    asked = view.checkpoint, view.method, chosen
+    seconds = measurements.seconds(view.checkpoint, model, chosen, passes)
+    key = view.checkpoint, view.method, chosen
     work = heavy.work(
         partial(head_importance, heavy.model_of(view.checkpoint), chosen, view.method),
-        asked,
+        key,
         seconds,
     )
     # Above what comes and goes: a press on a button that then moves away is no click.
@@ -106,15 +109,15 @@ def _measure(scene: Scene) -> None:
     if known(scene, view.method) is None:
         heavy.expect(work)
         interval = (
-            f"{len(chosen)} texts. An interval over them shows how far they agree."
+            f"{len(chosen)} texts. Intervals show variation between texts."
             if len(chosen) > 1
             else "One text: there will be no interval. Add some above."
         )
-        st.caption(f"{interval} {measuring.estimate(seconds)}")
+        st.caption(f"{interval} {measurements.estimate(seconds)}")
     if not pressed:
         return
     found = progress.done(work, "stop_measuring", "Measuring …", progress.of_total)
-    measuring.keep("importance", asked, found)
+    measurements.keep("importance", key, found)
     st.rerun()  # the switches above take their colours from it
 
 
@@ -149,7 +152,7 @@ def _map(scene: Scene, found: HeadImportance) -> None:
 
 
 def _beside(scene: Scene, found: HeadImportance) -> None:
-    """Are redundant heads unimportant? Importance beside redundancy, or any metric."""
+    """Draw importance beside redundancy, or any metric."""
     report = reporting.report(scene, state.current())
     choices = [REDUNDANCY, *report.scores]
     held = st.session_state.get("chosen_beside")
@@ -191,7 +194,7 @@ def _beside(scene: Scene, found: HeadImportance) -> None:
 
 
 def _redundancy(scene: Scene) -> np.ndarray:
-    """Each head's likeness to the head most like it: (layer, head)."""
+    """Return each head's CKA with its nearest twin: (layer, head)."""
     matrix = reporting.likeness(scene, "cka").copy()
     np.fill_diagonal(matrix, np.nan)
     best = np.fmax.reduce(matrix, axis=1)  # NaN where it is like no other head

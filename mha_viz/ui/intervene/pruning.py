@@ -1,4 +1,4 @@
-"""How many heads can go: the pruning curve, and one random head off many times."""
+"""The pruning curve, and one random head off many times."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import streamlit as st
 from mha_viz.core.names import METHODS, Order
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.duration import pruning_passes
-from mha_viz.interventions.pruning import PruningCurve
+from mha_viz.interventions.pruning import DRAWS, IMPORTANCE, HeadRemoval, PruningCurve, remove_heads
 from mha_viz.interventions.robustness import Robustness
-from mha_viz.interventions.taking_away import DRAWS, IMPORTANCE, TakenAway, take_away
 from mha_viz.plots.pruning import change_distribution, pruning_curves
-from mha_viz.ui.intervene import measuring
+from mha_viz.ui.intervene import measurements
 from mha_viz.ui.intervene.importance import UNIT, known, texts
-from mha_viz.ui.intervene.notices import continue_on_error
-from mha_viz.ui.session import heavy, memory, state
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import figures, look, progress, words
-from mha_viz.ui.widgets.messages import plain, stop_on_error
+from mha_viz.ui.run import heavy, memory
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import progress, words
+from mha_viz.ui.widgets.messages.messages import continue_on_error, plain, stop_on_error
 from mha_viz.web.theme import format_number
 
 ORDERS: dict[Order, str] = {
@@ -35,16 +36,16 @@ N_DRAWS = 100
 
 
 def draw(scene: Scene) -> None:
-    """A button, the curves, and the distribution. Not a fragment, as in importance.py."""
+    """Draw a button, the curves, and the distribution; no fragment, as in importance.py."""
     with stop_on_error():
-        st.header("How many heads can go", anchor=False)
+        st.header("How many heads can be removed?", anchor=False)
         found = None
         with continue_on_error():
             found = _measured(scene)
         if found is None:
             st.caption(
-                "Takes heads away one after the other, in four orders, and follows the loss over "
-                f"the texts above. {measuring.estimate(_seconds(scene))}"
+                "Removes heads one by one, in four orders, and follows the loss over "
+                f"the texts above. {measurements.estimate(_seconds(scene))}"
             )
             return
         _curves(scene, found.curves)
@@ -52,26 +53,25 @@ def draw(scene: Scene) -> None:
 
 
 def _seconds(scene: Scene) -> float | None:
-    """How long it will take."""
     view, model = state.current(), memory.model(*state.current().checkpoint)
     measured = [method for method in METHODS if known(scene, method) is not None]
     orders = len(ORDERS) - 1 + N_SEEDS
     passes = pruning_passes(model, orders, N_STEPS, _n_draws(model), measured)
-    return measuring.seconds(view.checkpoint, model, texts(scene), passes)
+    return measurements.seconds(view.checkpoint, model, texts(scene), passes)
 
 
 def _n_draws(model: AttentionModel) -> int:
     return min(N_DRAWS, model.n_layers * model.n_heads)
 
 
-def _measured(scene: Scene) -> TakenAway | None:
-    """What has been measured for the present model and texts; a button starts it."""
+def _measured(scene: Scene) -> HeadRemoval | None:
+    """Return what was measured for the present model and texts; a button starts it."""
     view, chosen = state.current(), texts(scene)
-    key, held = (view.checkpoint, chosen), measuring.found("pruning")
+    key, held = (view.checkpoint, chosen), measurements.results("pruning")
     if st.button("Prune", icon=":material/content_cut:", key="prune", disabled=key in held):
         work = heavy.work(
             partial(
-                take_away,
+                remove_heads,
                 heavy.model_of(view.checkpoint),
                 chosen,
                 {method: known(scene, method) for method in METHODS},
@@ -82,13 +82,12 @@ def _measured(scene: Scene) -> TakenAway | None:
             key,
             _seconds(scene),
         )
-        measuring.keep("pruning", key, progress.done(work, "stop_pruning", "Pruning …", _part))
-    found: TakenAway | None = held.get(key)
+        measurements.keep("pruning", key, progress.done(work, "stop_pruning", "Pruning …", _part))
+    found: HeadRemoval | None = held.get(key)
     return found
 
 
 def _part(part: str, share: float) -> progress.Said:
-    """What is measured just now, and how far all of it is."""
     words = {IMPORTANCE: "Measuring importance …", DRAWS: "One random head off …"}
     words |= {order: f"Pruning {name} …" for order, name in ORDERS.items()}
     return share, words[part]

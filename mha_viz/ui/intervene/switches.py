@@ -1,4 +1,4 @@
-"""Which heads are changed and how: the grid of switches, presets, undo."""
+"""Choice of the changed heads and the intervention: the grid of switches, presets, undo."""
 
 from __future__ import annotations
 
@@ -10,48 +10,29 @@ import streamlit as st
 
 from mha_viz.reports.report import Report
 from mha_viz.ui.intervene import importance
-from mha_viz.ui.session import reporting, state
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.scene import Scene, extent, is_head
-from mha_viz.ui.session.views import View
-from mha_viz.ui.widgets import choosing, controls, words
-from mha_viz.ui.widgets.head_switches import head_switches
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.run import reporting
+from mha_viz.ui.run.scene import Scene, extent, is_head
+from mha_viz.ui.state import state, views
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.views import View
+from mha_viz.ui.widgets.components.head_switches import head_switches
+from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import MAX_SIDE, grid_payload
 
 Heads = tuple[tuple[int, int], ...]
-HOW_NAMES = {
-    "zero": "Off (zero)",
-    "scale": "Scaled",
-    "mean": "Mean over positions",
-    "uniform": "Uniform attention",
-    "patch_z": "Output of another text",
-    "patch_pattern": "Weights of another text",
-}
-HOW_HELP = {
-    "zero": "The head’s output is set to zero.",
-    "scale": "The head’s output is multiplied by the factor.",
-    "mean": "At each position the head’s output is replaced by its mean over this text.",
-    "uniform": "The head attends equally to all tokens that it may see.",
-    "patch_z": "The head’s output is replaced by its output on another text.",
-    "patch_pattern": "The head’s attention weights are replaced by those of another text.",
-}
-GROUPS = {
-    "previous_token": "previous-token heads",
-    "induction": "induction heads",
-    "first_token": "sinks",
-    "separator": "separator heads",
-    "duplicate": "same-token heads",
-    "broad": "broad heads",
-}
+HOW_NAMES = views.TITLES["how_names"]
+HOW_HELP = views.TITLES["how_help"]
+GROUPS = views.TITLES["groups"]
 LEAST = 8  # heads of the preset of the least important
 TWINS = 3
 STEPS = 50  # that undo goes back
 
 
 def draw(scene: Scene) -> None:
-    """The switches; a change is written into the view."""
+    """Draw the switches, which write into the view."""
     _fit(scene)
     above = st.container(horizontal=True, vertical_alignment="bottom")
     with above:
@@ -79,15 +60,13 @@ def draw(scene: Scene) -> None:
 
 
 def _patterns(scene: Scene) -> bytes:
-    """All heads as the tiles draw them."""
     weights = scene.record.pattern[0, 0].numel()
     size = scene.head_count * min(weights, MAX_SIDE**2)
     make = partial(grid_payload, scene.record)
-    return reporting.remembered(scene, "switch_patterns", make=make, size=size)
+    return reporting.cached(scene, "switch_patterns", make=make, size=size)
 
 
 def _labels(report: Report) -> list[list[str]]:
-    """What kind of head each is, in order of layer and head."""
     return [[one.label.title for one in held] for row in report.labels for held in row]
 
 
@@ -107,15 +86,15 @@ def _undo() -> None:
 
 
 def _fit(scene: Scene) -> None:
-    """Each head once, in order; those that this model does not have are left out, in words."""
+    """Sort the heads that are off; leave out those that this model does not have, and say so."""
     off, record = state.current().off, scene.record
     known = {head for head in off if is_head(record, head)}
     if tuple(sorted(known)) != off:
         state.change(off=tuple(sorted(known)))
     if len(known) < len(set(off)):
         missing = words.listed(sorted(set(off) - known), 8)
-        told = f"{extent(record)}: heads that it does not have were left out ({missing})."
-        st.info(plain(told))
+        notice = f"{extent(record)}: heads that it does not have were left out ({missing})."
+        st.info(plain(notice))
 
 
 def _how(n_tokens: int) -> None:
@@ -167,7 +146,7 @@ def _presets(scene: Scene) -> None:
 
 
 def presets(scene: Scene, view: View) -> dict[str, Heads]:
-    """Groups of heads by name; those that have none are left out."""
+    """Return groups of heads by name; those that have none are left out."""
     report = reporting.report(scene, view)
     groups: dict[str, Heads] = {}
     for key, title in GROUPS.items():
@@ -188,7 +167,6 @@ def presets(scene: Scene, view: View) -> dict[str, Heads]:
 
 
 def _twin_group(scene: Scene, view: View) -> dict[str, Heads]:
-    """The chosen head's nearest others by weights."""
     heads = scene.record.n_heads
     apart = reporting.likeness(scene, "hellinger")
     me = view.layer * heads + view.head

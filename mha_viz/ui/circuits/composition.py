@@ -1,4 +1,4 @@
-"""Who reads whom, by weights: composition of every head with every later one, against chance."""
+"""Weights that read each other: composition of every head with every later one, against chance."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from typing import TypeVar
 import pandas as pd
 import streamlit as st
 
-from mha_viz.circuits.composition import KINDS, Composition, composition
-from mha_viz.circuits.ov_circuit import FavouredPairs, copying_scores, favoured_pairs
+from mha_viz.circuits.weights.composition import KINDS, Composition, composition
+from mha_viz.circuits.weights.ov_circuit import FavouredPairs, copying_scores, favoured_pairs
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.difference import head_changes
 from mha_viz.ui.circuits import pairs
-from mha_viz.ui.circuits.asked import known_parts, signed
-from mha_viz.ui.session import memory, state
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.session.views import THROUGH
-from mha_viz.ui.widgets import figures, folded, look, words
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.circuits.targets import known_parts, signed
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import THROUGH
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import lazy_sections
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
@@ -32,9 +36,9 @@ CHANCE = (
 
 
 def draw(scene: Scene) -> None:
-    """The map of all pairs, and what Q-, K- and V-composition say of one."""
+    """Draw the map of all pairs, and what Q-, K- and V-composition say of one."""
     pairs.through_picker()
-    if pairs.none_to_show(scene):
+    if pairs.lacks_pairs(scene):
         return
     found = _composition(state.current().through)
     zscore, n_heads = found.zscore.numpy(), found.n_heads
@@ -61,7 +65,6 @@ def draw(scene: Scene) -> None:
 
 
 def _copying(scene: Scene) -> None:
-    """How far each head raises the very token that it looks at."""
     found = _of_weights("copying", make=copying_scores, size=50_000)
     left, right = st.columns([3, 2], gap="medium")
     with left:
@@ -88,11 +91,10 @@ def _copying(scene: Scene) -> None:
             f"{signed(found.score[layer, head])}, z = {signed(found.zscore[layer, head])}; "
             f"{float(found.positive_share[layer, head]):.0%} of its eigenvalues are positive."
         )
-        folded.in_expander(f"Tokens {head_name(layer, head)} favours", "favoured", _favoured)
+        lazy_sections.in_expander(f"Tokens {head_name(layer, head)} favours", "favoured", _favoured)
 
 
 def _favoured() -> None:
-    """Which tokens the chosen head raises most when it looks at which."""
     layer, head = state.current().chosen
 
     def make(model: AttentionModel) -> FavouredPairs:
@@ -115,7 +117,7 @@ def _composition(kind: str) -> Composition:
 
 
 def _of_weights(*what: Hashable, make: Callable[[AttentionModel], T], size: int) -> T:
-    """What follows from the weights alone is made once for all texts."""
+    """Return what follows from the weights alone, computed once for all texts."""
     model = memory.model(*state.current().checkpoint)
 
     def made() -> T:
@@ -127,7 +129,6 @@ def _of_weights(*what: Hashable, make: Callable[[AttentionModel], T], size: int)
 
 
 def _pair(pair: pairs.Pair) -> None:
-    """All three compositions of one pair."""
     pairs.two_heads(pair)
     rows = []
     for kind in KINDS:

@@ -9,17 +9,21 @@ import streamlit as st
 
 from mha_viz.checkpoints.catalog import find_model
 from mha_viz.core.metrics import METRICS
-from mha_viz.corpus.compare import beyond_by_chance, compare, compare_with_random
-from mha_viz.corpus.study import Study
+from mha_viz.corpus.query.comparison import beyond_by_chance, compare, compare_with_random
+from mha_viz.corpus.query.study import Study
 from mha_viz.errors import MhaVizError
 from mha_viz.plots.difference import head_changes
-from mha_viz.ui.corpus import making, texts
+from mha_viz.ui.corpus import texts
 from mha_viz.ui.corpus.overview import of_heads, settings
-from mha_viz.ui.session import allowed, memory, state
-from mha_viz.ui.session.studies import studies
-from mha_viz.ui.session.views import SAME_MODEL, View
-from mha_viz.ui.widgets import choosing, figures, look, words
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.studies import studies
+from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state.views import SAME_MODEL, View
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
@@ -40,20 +44,20 @@ def fit() -> None:
     """Replace what a link compares with and this machine does not have."""
     view = state.current()
     if view.corpus_model_b not in _models():
-        state.tell(
+        state.add_problem(
             f"{view.corpus_model_b!r}, to compare with, is not on this machine or has other layers "
             "and heads. Showing random weights."
         )
         state.change(corpus_model_b="")
     if view.corpus_b not in _texts():
-        state.tell("The other texts that this link names are no longer on this server.")
+        state.add_problem("The other texts that this link names are no longer on this server.")
         state.change(corpus_b="")
     if state.current() != view:
         st.rerun()  # what is told stands above
 
 
 def draw(study: Study) -> None:
-    """The second study to choose, and what the first one measures beyond it, head by head."""
+    """Draw the choice of a second study, and each head's difference from it."""
     st.header("Two studies", anchor=False)
     _controls()
     view = state.current()
@@ -82,7 +86,7 @@ def _controls() -> None:
 
 
 def _models() -> dict[str, str]:
-    """What a study's model is compared with: others have as many layers and heads."""
+    """Return the models to compare with, which have as many layers and heads."""
     known = {info.name: info for info in allowed.models()}
     for name in st.session_state.get("typed_models", ()):
         try:
@@ -100,24 +104,22 @@ def _models() -> dict[str, str]:
 
 
 def _texts() -> dict[str, str]:
-    """The texts that the second study may have."""
     return {"": "The same texts", _SAMPLE: "The sample"} | texts.own()
 
 
 def _other(view: View) -> View:
-    """The view of the second study."""
     corpus = view.corpus if view.corpus_b == "" else view.corpus_b.removeprefix(_SAMPLE)
     model = view.model if view.corpus_model_b == SAME_MODEL else view.corpus_model_b
     return replace(view, corpus=corpus, model=model)
 
 
 def _compared(study: Study) -> pd.DataFrame | None:
-    """Rows of `compare`, the other study first; None while that is being made."""
+    """Return rows of `compare`, the other study first; None while that is being made."""
     view = state.current()
     if not view.corpus_model_b:
         of_random = ("compared with random", study.folder)
         return memory.cache().get(of_random, lambda: compare_with_random(study), _size)
-    other = making.made(_other(view), "other-study")
+    other = texts.made(_other(view), "other-study")
     if other is None:
         return None
     key = ("compared", study.folder, other.folder)
@@ -129,7 +131,7 @@ def _size(table: pd.DataFrame) -> int:
 
 
 def _answer(rows: pd.DataFrame) -> None:
-    """How many heads differ, and how many would by chance alone."""
+    """Say how many heads differ, and how many would by chance alone."""
     known = rows["standard_errors"].abs().dropna()
     if known.empty:
         st.info("Nothing can be said: it takes two texts or more on which the metric is defined.")
@@ -197,7 +199,6 @@ def _asides(study: Study, rows: pd.DataFrame) -> list[list[str]]:
 
 
 def _called(view: View) -> str:
-    """The second study in words."""
     if not view.corpus_model_b:
         return "random weights on the same texts"
     model = "the same model" if view.corpus_model_b == SAME_MODEL else view.corpus_model_b

@@ -1,4 +1,4 @@
-"""Why a head looks there: one score by what was written to its query and to its key."""
+"""One attention score, decomposed by what was written to query and key; and the flow graph."""
 
 from __future__ import annotations
 
@@ -9,16 +9,24 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from mha_viz.circuits.score_attribution import ScoreAttribution, score_attribution
-from mha_viz.core.visible import visible_keys
+from mha_viz.circuits.decompose.score_attribution import ScoreAttribution, score_attribution
+from mha_viz.circuits.flow.graph import FlowGraph
+from mha_viz.circuits.flow.graph import flow_graph as graph_of
+from mha_viz.core.record.visible import visible_keys
 from mha_viz.engine.model import AttentionModel
-from mha_viz.plots.shares import share_matrix, signed_rows
-from mha_viz.ui.circuits import asked
+from mha_viz.plots.bars import share_matrix, signed_rows
+from mha_viz.ui.circuits import logit_parts, targets
 from mha_viz.ui.explore.head_pictures import strongest_pair
-from mha_viz.ui.session import state
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import choosing, controls, figures, look, words
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.views import FLOWS, MAX_TESTED
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.components.flow_graph import HeadPair, flow_graph
+from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number, format_weight
 
@@ -28,7 +36,7 @@ N_NAMED = 3  # pairs of components that the answer names
 
 
 def draw(scene: Scene) -> None:
-    """The score of one pair of tokens in the chosen head, taken apart."""
+    """Draw the decomposition of one attention score of the chosen head."""
     query, key, versus = _pickers(scene)
     found = _attribution(scene, query, key, versus)
     _answer(scene, found)
@@ -40,8 +48,8 @@ def draw(scene: Scene) -> None:
 
 
 def _pickers(scene: Scene) -> tuple[int, int, int | None]:
-    """Menus for the head, the token that looks, the one it looks at, and another one."""
-    view, labels = state.current(), asked.first_labels(scene)
+    """Draw menus for the head, the query, the key and another key; return the tokens' positions."""
+    view, labels = state.current(), targets.first_labels(scene)
     best = strongest_pair(scene.record, *view.chosen)
     query = view.query if 0 <= view.query < len(labels) else min(best[0], len(labels) - 1)
     seen = visible_keys(scene.record, view.layer)[query, : len(labels)].nonzero().flatten().tolist()
@@ -61,7 +69,7 @@ def _pickers(scene: Scene) -> tuple[int, int, int | None]:
 
 
 def _heaviest(scene: Scene, query: int, seen: Sequence[int]) -> int:
-    """Of the keys that a query sees, the one that it gives most weight."""
+    """Return the key to which a query gives most weight."""
     row = scene.record.head(*state.current().chosen)[query]
     return max(seen, key=lambda i: float(row[i]), default=0)
 
@@ -73,11 +81,10 @@ def _attribution(scene: Scene, query: int, key: int, versus: int | None) -> Scor
         return score_attribution(model, scene.text, *chosen, query, key, versus)
 
     size = 8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2
-    return asked.computed(scene, "score", chosen, query, key, versus, make=make, size=size)
+    return targets.computed(scene, "score", chosen, query, key, versus, make=make, size=size)
 
 
 def _whole(found: ScoreAttribution) -> str:
-    """What is taken apart, in words."""
     name, label = head_name(found.layer, found.head), [token.text for token in found.tokens]
     pair = f"from “{label[found.query]}” to “{label[found.key]}”"
     less = "" if found.versus is None else f" less that to “{label[found.versus]}”"
@@ -85,13 +92,12 @@ def _whole(found: ScoreAttribution) -> str:
 
 
 def _answer(scene: Scene, found: ScoreAttribution) -> None:
-    """The sum, the weight that softmax makes of it, and the largest parts."""
-    asked.whole_and_parts(found, _whole(found))
+    targets.whole_and_parts(found, _whole(found))
     shares = found.shares.numpy()
     order = np.argsort(-np.abs(shares), axis=None, kind="stable")[:N_NAMED]
     largest = [
         f"{found.query_components[i].name} in the query × {found.key_components[j].name} in the "
-        f"key ({asked.signed(shares[i, j])})"
+        f"key ({targets.signed(shares[i, j])})"
         for i, j in (divmod(int(at), shares.shape[1]) for at in order)
     ]
     row = scene.record.head(found.layer, found.head)[found.query]
@@ -124,7 +130,6 @@ def _matrix(scene: Scene, found: ScoreAttribution) -> None:
 
 
 def _sides(scene: Scene, found: ScoreAttribution) -> None:
-    """Rows and columns of the matrix summed."""
     shares = found.shares.numpy()
     for side, sums, components in (
         ("query", shares.sum(1), found.query_components),
@@ -145,10 +150,57 @@ def _sides(scene: Scene, found: ScoreAttribution) -> None:
 def _largest(
     values: NDArray[np.floating], names: Sequence[str]
 ) -> tuple[NDArray[np.floating], list[str]]:
-    """The rows that hold most, in their order, and the sum of all others as the last one."""
+    """Return the largest rows in their order, and the sum of all others as the last one."""
     if len(values) <= N_SHOWN:
         return values, list(names)
     most = np.argsort(-np.abs(values).sum(1), kind="stable")[: N_SHOWN - 1]
     kept = np.sort(most)
     rest = np.delete(values, kept, axis=0).sum(0, keepdims=True)
     return np.r_[values[kept], rest], [*(names[i] for i in kept), f"{len(values) - len(kept)} more"]
+
+
+FINEST = 0.005  # the least share that the slider can bring in
+
+
+def draw_graph(scene: Scene) -> None:
+    """Draw the graph into the chosen token, and why its chosen head looks where it does."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        place = targets.place_menu(scene, "Into this token")
+        choosing.segments("flow", "Shares by", FLOWS)
+    measure = state.current().flow
+
+    def make(model: AttentionModel) -> FlowGraph:
+        return graph_of(model, scene.text, place, FINEST, measure=measure)
+
+    found = targets.computed(scene, "flow", place, measure, make=make, size=2_000_000)
+    flow_graph(found, key="flow_graph", dark=look.dark(), on_choose=_choose_edge)
+    for note in found.notes:
+        st.caption(plain(note))
+    _add_to_circuit()
+    st.header(f"Why {head_name(*state.current().chosen)} looks there", anchor=False)
+    draw(scene)
+    st.header(f"What {head_name(*state.current().chosen)} writes", anchor=False)
+    st.caption(
+        "For the prediction at the token that the graph leads into. A masked model predicts a "
+        "token that is masked; the graph is of the sentence as it is."
+    )
+    with targets.known_parts():
+        logit_parts.of_head(scene, place)
+
+
+def _add_to_circuit() -> None:
+    view = state.current()
+
+    @guarded
+    def add() -> None:
+        heads = dict.fromkeys((*view.tested, view.chosen))
+        state.change(tested=tuple(heads)[:MAX_TESTED])
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        name = head_name(*view.chosen)
+        st.button(f"Add {name} to the circuit", icon=":material/add:", key="add_head", on_click=add)
+        st.caption(f"Circuit to test: {words.listed(view.tested, 8) or 'no head yet'}.")
+
+
+def _choose_edge(pair: HeadPair) -> None:
+    state.change(layer=pair.layer, head=pair.head, query=pair.query, key=pair.key, versus_key=-1)

@@ -1,4 +1,4 @@
-"""Who reads whom, by effect: paths from head to head, cut; exact beside estimated."""
+"""Effects of paths from head to head: measured beside estimated."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from mha_viz.circuits.patching import INPUTS
-from mha_viz.circuits.path_effect import PathEffect, path_effect
-from mha_viz.circuits.path_effects import N_MEASURED, PathEffects, path_effects
+from mha_viz.circuits.patching.patching import INPUTS
+from mha_viz.circuits.patching.path_effect import PathEffect, path_effect
+from mha_viz.circuits.patching.path_effects import N_MEASURED, PathEffects, path_effects
 from mha_viz.engine.model import AttentionModel
-from mha_viz.plots.alike import pair_scatter
 from mha_viz.plots.difference import head_changes
-from mha_viz.ui.circuits import asked, pairs
-from mha_viz.ui.session import heavy, memory, reporting, state
-from mha_viz.ui.session.examples import EXAMPLES
-from mha_viz.ui.session.one_thread import turn_for
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.session.views import BEHAVIOURS, THROUGH, WAYS
-from mha_viz.ui.session.wanted import while_wanted
-from mha_viz.ui.widgets import choosing, figures, look, progress, words
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.plots.pair_scatter import pair_scatter
+from mha_viz.ui.circuits import pairs, targets
+from mha_viz.ui.run import heavy, memory, reporting
+from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.examples import EXAMPLES
+from mha_viz.ui.state.views import BEHAVIOURS, THROUGH, WAYS
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import progress, words
+from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
 
 N_TEXTS = 4  # examples over which a head's mean is taken where no other text is typed
@@ -40,8 +43,8 @@ TELLS = (
 
 
 @dataclass(frozen=True)
-class _Question:
-    """What `path_effect` and `path_effects` are asked, as the view has it."""
+class _PathSettings:
+    """Arguments of `path_effect` and `path_effects`, as the view has them."""
 
     corrupt: str | tuple[str, ...]
     metric: str
@@ -51,20 +54,20 @@ class _Question:
 
 
 def draw(scene: Scene) -> None:
-    """One path, all paths, and how far estimates may be trusted.
+    """Draw one path, all paths, and how far estimates may be trusted.
 
     Not a fragment: a button in a fragment does not end the run that draws it, but Stop must.
     """
-    place = asked.pickers(scene, quantity=False)
-    question = _ask(place)
-    if pairs.none_to_show(scene):
+    place = targets.pickers(scene, quantity=False)
+    settings = _settings(place)
+    if pairs.lacks_pairs(scene):
         return
-    n_heads, found = scene.record.n_heads, _paths(scene, question)
+    n_heads, found = scene.record.n_heads, _paths(scene, settings)
     if found is None:
         none = np.full((scene.head_count, scene.head_count), np.nan)
-        _pair(scene, question, pairs.shown_pair(none, n_heads))
+        _pair(scene, settings, pairs.shown_pair(none, n_heads))
         return
-    _about(found, question)
+    _about(found, settings)
     values = _flat(found.effect)
     if np.isfinite(values).any():
         label = "**Paths that matter most**"
@@ -73,7 +76,7 @@ def draw(scene: Scene) -> None:
     with left:
         _map(scene, found, values)
     with right:
-        _pair(scene, question, pairs.shown_pair(values, n_heads))
+        _pair(scene, settings, pairs.shown_pair(values, n_heads))
         _at_logits(scene, found)
     _measure(found)
     if found.n_measured:
@@ -81,8 +84,8 @@ def draw(scene: Scene) -> None:
     st.caption(TELLS)
 
 
-def _ask(place: int) -> _Question:
-    """What else is chosen: the behaviour, the way, and the text that the sender's output is of."""
+def _settings(place: int) -> _PathSettings:
+    """Draw the other choices: behaviour, path, and the text that the sender's output comes from."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
         choosing.segments("way", "Path", WAYS)
@@ -95,7 +98,7 @@ def _ask(place: int) -> _Question:
     )
     view = state.current()
     words_asked = view.behaviour != "kl"
-    return _Question(
+    return _PathSettings(
         view.source if view.source.strip() else tuple(one.text for one in EXAMPLES[:N_TEXTS]),
         view.behaviour,
         view.target.strip() or None if words_asked else None,
@@ -104,38 +107,38 @@ def _ask(place: int) -> _Question:
     )
 
 
-def _paths(scene: Scene, question: _Question) -> PathEffects | None:
-    """All estimates; the visitor's own, since what is measured is kept in them.
+def _paths(scene: Scene, settings: _PathSettings) -> PathEffects | None:
+    """Return all estimates, computed once; of a large model on request, until when there are none.
 
     Of a large model they are made on request, until when there are none.
     """
     view = state.current()
-    model, key = memory.model(*view.checkpoint), (scene.key, question, view.way)
+    model, key = memory.model(*view.checkpoint), (scene.key, settings, view.way)
     held: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
     if held is not None and held[0] == key:
         return held[1]
     if not reporting.small(view) and not st.button("Estimate all paths", key="estimate_paths"):
         return None
-    with st.spinner("Estimating all paths …"), while_wanted(), turn_for(model, scene.text):
+    with st.spinner("Estimating all paths …"), cancel_if_superseded(), turn_for(model, scene.text):
         found = path_effects(
             model,
             scene.text,
-            question.corrupt,
-            question.metric,
+            settings.corrupt,
+            settings.metric,
             view.way,
-            target=question.target,
-            against=question.against,
-            position=question.place,
+            target=settings.target,
+            against=settings.against,
+            position=settings.place,
         )
     st.session_state.paths = key, found
     return found
 
 
-def _about(found: PathEffects, question: _Question) -> None:
-    """What is followed, and where it is without a change."""
+def _about(found: PathEffects, settings: _PathSettings) -> None:
+    """Name the behaviour and its value without a change."""
     token, against = f" of “{found.target}”" * bool(found.target), found.against
     less = f" less that of “{against}”" if against else ""
-    behaviour = plain(f"{BEHAVIOURS[question.metric]}{token}{less}")
+    behaviour = plain(f"{BEHAVIOURS[settings.metric]}{token}{less}")
     st.markdown(f"Clean, the {behaviour} is **{format_number(found.clean)}**.")
     for note in found.notes:
         st.caption(plain(note))
@@ -178,8 +181,7 @@ def _caption(scene: Scene, found: PathEffects) -> str:
     return words.settings(scene, f"{found.metric} {followed}".strip(), f"from: {source[:200]}")
 
 
-def _pair(scene: Scene, question: _Question, pair: pairs.Pair) -> None:
-    """The chosen path: measured at once, beside its estimate."""
+def _pair(scene: Scene, settings: _PathSettings, pair: pairs.Pair) -> None:
     pairs.two_heads(pair)
     sender, (layer, head) = pair
     into = INPUTS[list(THROUGH).index(state.current().through)]
@@ -188,18 +190,18 @@ def _pair(scene: Scene, question: _Question, pair: pairs.Pair) -> None:
         return path_effect(
             model,
             scene.text,
-            question.corrupt,
+            settings.corrupt,
             sender,
             (layer, head, into),
-            question.metric,
-            target=question.target,
-            against=question.against,
-            position=question.place,
+            settings.metric,
+            target=settings.target,
+            against=settings.against,
+            position=settings.place,
         )
 
-    path = asked.computed(scene, "path", question, pair, into, make=make, size=2_000)
+    path = targets.computed(scene, "path", settings, pair, into, make=make, size=2_000)
     rows = [
-        (name, asked.signed(exact), asked.signed(estimate))
+        (name, targets.signed(exact), targets.signed(estimate))
         for name, exact, estimate in (
             ("Direct", path.direct, path.direct_estimate),
             ("Total", path.total, path.total_estimate),
@@ -207,7 +209,7 @@ def _pair(scene: Scene, question: _Question, pair: pairs.Pair) -> None:
     ]
     table = pd.DataFrame(rows, columns=["Path", "Measured", "Estimated"]).set_index("Path")
     st.table(table, width="stretch")
-    unit = UNITS[question.metric]
+    unit = UNITS[settings.metric]
     st.caption(
         f"How much the behaviour changes ({unit}) where this path alone carries the other text. "
         "The path was used if cutting it changes much."
@@ -238,7 +240,7 @@ def _at_logits(scene: Scene, found: PathEffects) -> None:
 
 
 def _measure(found: PathEffects) -> None:
-    """The button, and the work with its progress; what is done when it is stopped stays."""
+    """Draw the button and the progress; a stopped measurement keeps what it has."""
     left = found.n_paths - found.n_measured
     if not left:
         return
@@ -266,7 +268,6 @@ def _recall(found: PathEffects) -> str:
 
 
 def _agreement(scene: Scene, found: PathEffects) -> None:
-    """Estimated against measured, for the paths into the chosen input."""
     exact, estimate = _flat(found.exact), _flat(found.estimate)
     i, j = np.nonzero(np.isfinite(exact) & np.isfinite(estimate))
     if not len(i):

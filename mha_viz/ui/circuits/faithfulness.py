@@ -10,21 +10,25 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from mha_viz.circuits.faithfulness import N_RANDOM, faithfulness, find_heads
-from mha_viz.circuits.tasks import Task, make_task
-from mha_viz.circuits.tested_heads import Faithfulness, Outcome
+from mha_viz.circuits.tasks.faithfulness import N_RANDOM, faithfulness, find_heads
+from mha_viz.circuits.tasks.tasks import Task, make_task
+from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
 from mha_viz.errors import RecordError
-from mha_viz.plots.shares import signed_rows
+from mha_viz.plots.bars import signed_rows
 from mha_viz.text.vocabulary import label_of
-from mha_viz.ui.circuits.asked import known_parts
-from mha_viz.ui.intervene import measuring
-from mha_viz.ui.lanes.work import Work
-from mha_viz.ui.session import allowed, heavy, memory, state
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.scene import Scene, is_head
-from mha_viz.ui.session.views import MAX_TESTED, TASKS
-from mha_viz.ui.widgets import choosing, exports, figures, folded, look, progress, words
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.circuits.targets import known_parts
+from mha_viz.ui.intervene import measurements
+from mha_viz.ui.jobs.ticket import Work
+from mha_viz.ui.run import heavy, memory
+from mha_viz.ui.run.scene import Scene, is_head
+from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.views import MAX_TESTED, TASKS
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing, lazy_sections
+from mha_viz.ui.widgets.exports import exports, figures
+from mha_viz.ui.widgets.messages import progress, words
+from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 
 N_SHOWN = 3  # texts of a task
@@ -49,14 +53,14 @@ def draw(scene: Scene) -> None:
     heads = _heads(scene)
     _example(task)
     _measure(task, heads, scene.head_count)
-    found = measuring.found("circuit").get(_key(task, heads))
+    found = measurements.results("circuit").get(_key(task, heads))
     if found is not None:
         _result(scene, found)
     st.caption(TELLS)
 
 
 def _task() -> Task:
-    """The chosen task for this model.
+    """Return the chosen task for this model.
 
     Raises:
         ArgumentError: its vocabulary lacks the words.
@@ -72,7 +76,7 @@ def _task() -> Task:
 
 
 def _heads(scene: Scene) -> tuple[tuple[int, int], ...]:
-    """The circuit: chosen from all heads; the framed one until some are chosen."""
+    """Return the chosen circuit; the framed head until one is chosen."""
     record, view = scene.record, state.current()
     known = tuple(head for head in view.tested if is_head(record, head)) or (view.chosen,)
     every = [(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
@@ -88,7 +92,7 @@ def _heads(scene: Scene) -> tuple[tuple[int, int], ...]:
             max_selections=MAX_TESTED,
             placeholder="Choose heads",
         )
-        folded.in_popover("Open", ":material/upload:", "open-circuit", _open)
+        lazy_sections.in_popover("Open", ":material/upload:", "open-circuit", _open)
     return known
 
 
@@ -123,7 +127,7 @@ def _measure(task: Task, heads: tuple[tuple[int, int], ...], n_heads: int) -> No
         if tests:
             work = _work(faithfulness, task, heads, passes=N_RANDOM + 4)  # random sets: one half
             found = progress.done(work, "stop_testing", "Measuring …", progress.of_total)
-            measuring.keep("circuit", _key(task, heads), found)
+            measurements.keep("circuit", _key(task, heads), found)
             st.rerun()
         if proposes:
             work = _work(find_heads, task, passes=n_heads)
@@ -133,7 +137,7 @@ def _measure(task: Task, heads: tuple[tuple[int, int], ...], n_heads: int) -> No
 
 
 def _work(function: Callable[..., Any], task: Task, *heads: object, passes: int) -> Work:
-    """Measuring on a task: how long it takes goes by its passes over all texts, about."""
+    """Return work on a task; its time is estimated by its passes over all texts."""
     checkpoint = state.current().checkpoint
     n_tokens = sum(len(one.clean.input_ids) for one in task.examples)
     return heavy.work(
@@ -206,7 +210,7 @@ def _percent(share: float) -> str:
 
 
 def _open() -> None:
-    """A file that was saved here opens its task and heads, and shows what was measured."""
+    """Draw the upload of a saved circuit, which opens its task, heads and results."""
 
     @guarded
     def take() -> None:
@@ -217,7 +221,7 @@ def _open() -> None:
         found = _checked(Faithfulness.from_bytes(given.getvalue(), "This file"))
         state.change(task=found.task, tested=found.heads[:MAX_TESTED])
         key = (state.current().checkpoint, found.task, found.heads)
-        measuring.keep("circuit", key, found)
+        measurements.keep("circuit", key, found)
 
     st.file_uploader(
         "A circuit that was saved here",
@@ -229,7 +233,7 @@ def _open() -> None:
 
 
 def _checked(found: Faithfulness) -> Faithfulness:
-    """What a file holds, if it is of this model."""
+    """Return what a file holds; refuse that of another model."""
     if found.model != state.current().model or found.task not in TASKS:
         raise RecordError(
             f"This circuit is of {found.model} and “{found.task}”: choose that model first, and a "

@@ -9,10 +9,10 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
+from mha_viz.core.compare.alignment import align, aligned, equal_places, pattern_change
 from mha_viz.core.measure import measure
-from mha_viz.core.record import AttentionRecord
-from mha_viz.core.visible import visible_keys
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.difference import difference_heatmap, head_changes
 from mha_viz.ui.compare.pair import (
     both_heatmaps,
@@ -21,10 +21,14 @@ from mha_viz.ui.compare.pair import (
     chosen_places,
     headed_pickers,
 )
-from mha_viz.ui.session import memory, reporting, scene, state
-from mha_viz.ui.session.scene import Facts, Scene
-from mha_viz.ui.widgets import choosing, controls, figures, look, words
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.run import memory, reporting, scene
+from mha_viz.ui.run.scene import Facts, Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
@@ -33,12 +37,10 @@ Pairs = list[tuple[int | None, int | None]]
 
 
 class _Runs(NamedTuple):
-    """Two runs on common axes; the same for all heads.
+    """Two runs on common axes, the same for all heads; of two models, words are what both have.
 
-    Args:
-        a, b: as they are compared: of two models, words are what both have.
-        pairs: the alignment of their tokens. common: those that are the same token.
-        facts_a, facts_b: metric -> (layer, head). change: (layer, head), where heads agree.
+    `pairs` align their tokens, `common` are those with the same token; `change` (layer, head) is
+    known where heads agree.
     """
 
     a: AttentionRecord
@@ -51,13 +53,13 @@ class _Runs(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """Whether the texts have a token in common, other than those that every text has."""
+        """A token is in both texts, other than those that every text has."""
         a, b = self.a.tokens, self.b.tokens
         return any(not (a[i].is_special and b[j].is_special) for i, j in self.common)
 
 
 def draw(first: Scene) -> None:
-    """Two heads of one run, or of two runs where a second text or model is chosen."""
+    """Draw two heads of one run, or of two runs where a second text or model is chosen."""
     controls.other_side()
     view = state.current()
     if not view.text_b.strip() and view.model_b in ("", view.model):
@@ -74,7 +76,7 @@ def draw(first: Scene) -> None:
     if first.record.is_cross or record.is_cross:
         st.info("Cross attention has two texts of its own; choose another part to compare.")
         return
-    runs = reporting.remembered(
+    runs = reporting.cached(
         first,
         "sides",
         second.key,
@@ -87,21 +89,21 @@ def draw(first: Scene) -> None:
 
 
 def _nearness(first: Scene) -> None:
-    """The answer for two heads of one run: how many pairs are more alike in where they look."""
+    """Say how many pairs have more similar weights than the chosen one."""
     i, j = chosen_places(first)
     if i == j or first.head_count < 2:
         return
     apart = reporting.likeness(first, "hellinger")
     each = apart[np.triu_indices(len(apart), 1)]
     st.markdown(
-        f"**They look more alike than {(each > apart[i, j]).mean():.0%} of all pairs** "
+        f"**They are closer than {(each > apart[i, j]).mean():.0%} of all pairs** "
         f"(Hellinger distance {format_number(apart[i, j])}; of all pairs, half have less than "
         f"{format_number(np.median(each))})."
     )
 
 
 def _second() -> Scene:
-    """The other text through the other model, or through the same one."""
+    """Return the other text through the other model, or through the same one."""
     view = state.current()
     name = view.model_b or view.model
     model = memory.model(name, view.device, view.dtype)
@@ -130,7 +132,7 @@ def _align(first: Scene, second: Scene) -> _Runs:
 
 
 def _answer(first: Scene, runs: _Runs) -> None:
-    """Which heads changed most, or why that cannot be said."""
+    """Name the heads that changed most, or say why none can be named."""
     a, b, change = runs.a, runs.b, runs.change
     if not runs.shared:
         st.info(
@@ -159,7 +161,6 @@ def _answer(first: Scene, runs: _Runs) -> None:
 
 
 def _draw(first: Scene, runs: _Runs) -> None:
-    """Both heads, their difference on common axes, how much each head changed, every metric."""
     view = state.current()
     a, b = view.chosen, (view.layer_b, view.head_b)
     names = (f"A {head_name(*a)}", f"B {head_name(*b)}")
@@ -183,7 +184,6 @@ def _about(record: AttentionRecord) -> str:
 
 
 def _settings(first: Scene, runs: _Runs) -> str:
-    """Both sides, for the files."""
     return words.settings(first, f"A; B: {runs.b.model} · {_short(runs.b.text, 200)}")
 
 
@@ -223,7 +223,7 @@ def _difference(
 def _on_common(
     record: AttentionRecord, place: tuple[int, int], places: list[int | None]
 ) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
-    """A head's weights on common axes, and which of them the run's mask hides."""
+    """Return a head's weights on common axes, and which of them the run's mask hides."""
     hidden = (~visible_keys(record, place[0])).float()
     return aligned(record.head(*place), places), aligned(hidden, places) == 1
 
@@ -253,7 +253,6 @@ def _size(record: AttentionRecord) -> str:
 
 
 def _label(runs: _Runs, i: int | None, j: int | None) -> str:
-    """The token, or both where one stands for the other."""
     one = None if i is None else runs.a.labels[i]
     two = None if j is None else runs.b.labels[j]
     if one is None or two is None:

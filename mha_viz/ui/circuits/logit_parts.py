@@ -1,4 +1,4 @@
-"""What heads write: a logit by its parts, by head, by source token; and what heads promote."""
+"""Outputs of heads: a logit by its parts, by head, by source token; and promoted tokens."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from mha_viz.circuits.logit_attribution import LogitAttribution, logit_attribution
-from mha_viz.circuits.vocabulary import HeadTokens, LogitLens, head_tokens, logit_lens
+from mha_viz.circuits.decompose.logit_attribution import LogitAttribution, logit_attribution
+from mha_viz.circuits.decompose.vocabulary import HeadTokens, LogitLens, head_tokens, logit_lens
 from mha_viz.engine.model import AttentionModel
+from mha_viz.plots.bars import signed_rows, stacked_shares
 from mha_viz.plots.difference import head_changes
 from mha_viz.plots.prediction import token_strip
-from mha_viz.plots.shares import signed_rows, stacked_shares
-from mha_viz.ui.circuits import asked
-from mha_viz.ui.session import state
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import choosing, controls, figures, look, words
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.circuits import targets
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
@@ -38,8 +41,8 @@ LENS = (
 
 
 def draw(scene: Scene) -> None:
-    """A prediction taken apart by what wrote it; then the chosen head."""
-    place = asked.pickers(scene)
+    """Draw a prediction decomposed by what wrote it; then the chosen head."""
+    place = targets.pickers(scene)
     found = _attribution(scene, place)
     _answer(found)
     left, right = st.columns([1, 1], gap="medium")
@@ -55,12 +58,7 @@ def draw(scene: Scene) -> None:
 
 
 def of_head(scene: Scene, place: int) -> None:
-    """What the chosen head writes for the prediction at one place.
-
-    Args:
-        scene: what the page shows.
-        place: which token the prediction is read at.
-    """
+    """Draw what the chosen head writes for the prediction at one place."""
     _head(scene, _attribution(scene, place), place)
 
 
@@ -82,11 +80,10 @@ def _attribution(scene: Scene, place: int) -> LogitAttribution:
 
     record = scene.record
     size = 8 * scene.head_count * len(record.tokens) + 100_000
-    return asked.computed(scene, "logit", place, token, versus, of, make=make, size=size)
+    return targets.computed(scene, "logit", place, token, versus, of, make=make, size=size)
 
 
 def _whole(found: LogitAttribution) -> str:
-    """What is taken apart, in words."""
     name = found.of.replace("_", "-")
     against = "" if found.versus is None else f" less that of “{found.versus}”"
     return f"the {name} of “{found.token}”{against}"
@@ -94,7 +91,7 @@ def _whole(found: LogitAttribution) -> str:
 
 def _answer(found: LogitAttribution) -> None:
     """Show the sum, and the heads that write most of it."""
-    asked.whole_and_parts(found, _whole(found))
+    targets.whole_and_parts(found, _whole(found))
     if found.of == "logit" and found.versus is None:
         st.caption(ONE_LOGIT)
     shares = found.heads.numpy()
@@ -103,14 +100,13 @@ def _answer(found: LogitAttribution) -> None:
     choosing.chips(
         "most_written",
         "**Heads that write most of it**",
-        {place: f"{head_name(*place)}: {asked.signed(shares[place])}" for place in heads},
+        {place: f"{head_name(*place)}: {targets.signed(shares[place])}" for place in heads},
         chosen=state.current().chosen,
         take=words.choose,
     )
 
 
 def _caption(scene: Scene, found: LogitAttribution, *more: str) -> str:
-    """The settings of a figure, for its files."""
     at = f"position {found.position}"
     return words.settings(scene, _whole(found), at, *more, "scales of norms frozen")
 
@@ -182,7 +178,7 @@ def _tokens(scene: Scene, place: int) -> None:
     def make(model: AttentionModel) -> HeadTokens:
         return head_tokens(model, scene.text, *chosen, place, top_k=N_TOKENS)
 
-    found = asked.computed(scene, "tokens", place, chosen, make=make, size=10_000)
+    found = targets.computed(scene, "tokens", place, chosen, make=make, size=10_000)
     name = head_name(*chosen)
     figures.show(
         signed_rows(
@@ -207,7 +203,7 @@ def _guesses(scene: Scene, place: int) -> None:
     def make(model: AttentionModel) -> LogitLens:
         return logit_lens(model, scene.text, token, place, top_k=N_GUESSES)
 
-    found = asked.computed(scene, "lens", place, token, make=make, size=10_000)
+    found = targets.computed(scene, "lens", place, token, make=make, size=10_000)
     st.header("The running guess, layer by layer", anchor=False)
     st.table(_lens_table(found).set_index("After"), width="stretch")
     st.caption(LENS)

@@ -7,22 +7,22 @@ import streamlit as st
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.prediction.masking import mask_word_at
-from mha_viz.ui.session import state
-from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets.messages.messages import plain
 
 MOST = 200  # words offered
 
 
 def places(scene: Scene, model: AttentionModel) -> list[int]:
-    """Where the text has gaps."""
+    """Return the positions of mask tokens."""
     gap = model.tokenizer.mask_token_id
     return [i for i, token in enumerate(scene.record.tokens) if token.id == gap]
 
 
 def offer(scene: Scene, model: AttentionModel) -> None:
-    """A click on a word makes a gap of it."""
+    """Offer the text's words; a click masks one."""
     text, labels = scene.record.text, _words(scene)
 
     @guarded
@@ -33,15 +33,15 @@ def offer(scene: Scene, model: AttentionModel) -> None:
         try:
             state.change(text=mask_word_at(model, text, chosen), place=-1)
         except MhaVizError as error:
-            state.tell(str(error))
+            state.add_problem(str(error))
 
     st.markdown(
-        "**This model fills gaps.** Click the word that it is to guess, or type "
+        "**This model predicts masked words.** Click a word to mask it, or type "
         f"{plain(str(model.tokenizer.mask_token))} into the sentence."
     )
     st.session_state.ask_mask = None
     st.pills(
-        "Word to be guessed",
+        "Word to mask",
         list(labels),
         key="ask_mask",
         on_change=mask,
@@ -51,7 +51,7 @@ def offer(scene: Scene, model: AttentionModel) -> None:
 
 
 def _words(scene: Scene) -> dict[int, str]:
-    """The first text's words by number, as markdown that shows them as they are.
+    """Return the first text's words by number, as markdown that shows them as they are.
 
     Streamlit tells choices apart by their labels: an invisible word joiner distinguishes a word
     from an earlier one with the same letters.

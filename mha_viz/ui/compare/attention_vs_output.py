@@ -1,4 +1,4 @@
-"""Look alike, do alike? Every pair of heads by its weights, its outputs and its parameters."""
+"""Same attention, same output? Every pair of heads by its weights, outputs and parameters."""
 
 from __future__ import annotations
 
@@ -9,20 +9,28 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from mha_viz.core.chance import Band
+from mha_viz.core.compare.chance import Band
+from mha_viz.core.metrics.chance import discoveries
 from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
-from mha_viz.plots.alike import CORNERS, is_level, pair_scatter
+from mha_viz.plots.pair_scatter import CORNERS, is_level, pair_scatter
 from mha_viz.ui.compare import pair
-from mha_viz.ui.compare.chance import Chance, chance
-from mha_viz.ui.session import reporting, state, views
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import choosing, figures, look, words
+from mha_viz.ui.compare.pair import AT_RATE, beyond_chance
+from mha_viz.ui.run import reporting
+from mha_viz.ui.run.chance import Chance, chance
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state, views
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
 
 N_ODD, N_NAMED = 8, 3  # pairs of each side in its table, and above the figure
+ATTENTION, OUTPUT = "Likeness of attention", "Likeness of output"
+UNLIKE = 0.05  # p-value above which a pair does not count as alike
 
 
 def draw(scene: Scene) -> None:
-    """The scatter; a click opens the pair."""
+    """Draw the scatter; a click opens the pair."""
     if scene.record.z is None:
         st.info("This family does not show what its heads write, only where they look.")
         return
@@ -33,24 +41,23 @@ def draw(scene: Scene) -> None:
         choosing.segments("outputs", "Likeness of outputs", views.OUTPUTS)
         choosing.segments("space", "Likeness of parameters, as colour", views.SPACES)
     outputs, space = state.current().outputs, state.current().space
-    table = reporting.remembered(
+    table = reporting.cached(
         scene, "alike", outputs, space, make=lambda: _pairs(scene, outputs, space)
     )
-    if table["Do alike"].notna().any():
-        level = is_level(table["Do alike"].to_numpy())
+    if table[OUTPUT].notna().any():
+        level = is_level(table[OUTPUT].to_numpy())
         looks, does = chance(scene, "hellinger"), chance(scene, outputs)
-        look_apart = 1 - table["Look alike"].to_numpy()
-        do_apart = 1 - table["Do alike"].clip(lower=0.0).to_numpy()
-        odd = _odd(scene, table, looks.beyond(look_apart), does.beyond(do_apart))
+        odd = _odd(scene, table, looks, does)
+        short = looks.band is None or does.band is None
         if level:
             st.info(_all_alike(table, outputs))
-        else:
+        elif not short:
             _oddest(scene, odd)
         pair.beside(scene, lambda: _scatter(scene, table, outputs, level, [looks, does]))
-        st.markdown(f"Look alike. {looks.in_words(look_apart)}")
-        st.markdown(f"Do alike. {does.in_words(do_apart)}")
+        st.markdown(f"Attention. {beyond_chance(looks)}")
+        st.markdown(f"Output. {beyond_chance(does)}")
         reporting.offer_random(state.current())
-        if not level:
+        if not level and not short:
             _odd_tables(scene, odd)
         pair.numbers(scene)
     else:
@@ -59,15 +66,14 @@ def draw(scene: Scene) -> None:
 
 
 def _pairs(scene: Scene, outputs: str, space: str) -> pd.DataFrame:
-    """A row for each pair of heads, whichever is chosen."""
     i, j = _indices(scene)
     names = np.array(words.names(scene))
     table = pd.DataFrame(
         {
             "Head": names[i],
             "Other": names[j],
-            "Look alike": 1 - reporting.likeness(scene, "hellinger")[i, j],
-            "Do alike": reporting.likeness(scene, outputs)[i, j],
+            ATTENTION: 1 - reporting.likeness(scene, "hellinger")[i, j],
+            OUTPUT: reporting.likeness(scene, outputs)[i, j],
         }
     )
     matrix = reporting.parameter_likeness(state.current(), space)
@@ -84,12 +90,12 @@ def _scatter(
     space = state.current().space
     weights = table.get(f"Overlap {space}")
     figure = pair_scatter(
-        table["Look alike"].to_numpy(),
-        table["Do alike"].to_numpy(),
+        table[ATTENTION].to_numpy(),
+        table[OUTPUT].to_numpy(),
         np.stack(_indices(scene), axis=1),
         words.names(scene),
-        x_title="look alike: 1 − Hellinger distance",
-        y_title=f"do alike: {views.OUTPUTS[outputs]}",
+        x_title="likeness of attention: 1 − Hellinger distance",
+        y_title=f"likeness of output: {views.OUTPUTS[outputs]}",
         colour=None if weights is None else weights.to_numpy(),
         colour_title="" if weights is None else f"overlap of subspaces of {space}",
         corners=None if level else CORNERS,
@@ -101,68 +107,77 @@ def _scatter(
     figures.show(
         figure,
         key="alike",
-        name="Pairs of heads that look alike or do alike",
+        name="Pairs of heads by likeness of attention and of output",
         on_click=lambda clicked: words.choose_pair(clicked, scene),
         table=table,
         caption=words.settings(scene, views.OUTPUTS[outputs]),
-        how_to_read="Each dot is a pair of heads. Bottom right: they look at the same tokens and "
-        "write different things. Top left: they write the same and look elsewhere. Click one to "
-        "see both. Shaded: where 95 % of pairs lie by chance, with permuted tokens; dotted: with "
-        "random weights. Colour is the overlap of subspaces: unlike the cosine of weights it does "
-        "not depend on the basis that each head has inside. One text is a small sample of what "
-        "two heads may share.",
+        how_to_read="Each dot is a pair of heads. Bottom right: same attention, different output. "
+        "Top left: same output, different attention. Click a dot to see both heads. Shaded: where "
+        "95 % of pairs lie by chance, with permuted tokens; dotted: with random weights (of output "
+        "only: before training all attention is nearly the same). Colour is the overlap of "
+        "subspaces: unlike the cosine of weights it does not depend on the basis that each head "
+        "has inside. One text is a small sample of what two heads may share.",
     )
 
 
 def _bands(looks: Chance, does: Chance) -> list[tuple[Band | None, Band | None]]:
-    """Permuted and untrained, for the axes of the scatter: on x a distance is a likeness."""
-    turned = [
-        band and Band(1 - band.high, 1 - band.low) for band in (looks.permuted, looks.untrained)
-    ]
-    return list(zip(turned, (does.permuted, does.untrained), strict=True))
+    """Return both bands on the scatter's axes: on x a distance is a likeness."""
+    turned = looks.band and Band(1 - looks.band.high, 1 - looks.band.low)
+    return [(turned, does.band), (None, does.untrained)]
 
 
 def _selected(scene: Scene) -> tuple[int, int] | None:
-    """The chosen pair, as the figure numbers it; None for a head and itself."""
+    """Return the chosen pair, as the figure numbers it; None for a head and itself."""
     i, j = pair.chosen_places(scene)
     return None if i == j else (min(i, j), max(i, j))
 
 
 class _Odd(NamedTuple):
-    """Pairs that are alike on one side only; `rows`: of the table, the most so first."""
+    """Pairs that are alike on one side only; `rows`: of the table, the most so first.
+
+    `among`: of how many pairs that are not alike on the other side.
+    """
 
     title: str
     key: str
     total: int
+    among: int
     rows: pd.DataFrame
     pairs: NDArray[np.intp]
 
 
-def _odd(
-    scene: Scene, table: pd.DataFrame, look: NDArray[np.bool_], do: NDArray[np.bool_]
-) -> list[_Odd]:
-    """The pairs that stand out most, on either side; within the band of chance none is alike."""
-    gap = table["Look alike"] - table["Do alike"]
+def _odd(scene: Scene, table: pd.DataFrame, looks: Chance, does: Chance) -> list[_Odd]:
+    """Find the pairs that are alike beyond chance on one side only.
+
+    They are found among the pairs that are not alike on the other side. Finding the pairs that are
+    alike first, and dropping those alike on the other side, would leave the false ones.
+    """
+    gap = table[ATTENTION] - table[OUTPUT]
     pairs = np.stack(_indices(scene), axis=1)
     sides = (
-        ("Look alike, do different things", "odd_look", look & ~do, gap),
-        ("Do alike, look at different tokens", "odd_do", do & ~look, -gap),
+        ("Same attention, different output", "odd_look", looks.p, does.p, gap),
+        ("Same output, different attention", "odd_do", does.p, looks.p, -gap),
     )
     found = []
-    for title, key, held, by in sides:
+    for title, key, alike, other, by in sides:
+        unlike = other > UNLIKE
+        held = discoveries(np.where(unlike, alike, np.nan))
         rows = by[held].nlargest(N_ODD).index
-        found.append(_Odd(title, key, int(held.sum()), table.loc[rows], pairs[rows]))
+        of = int(unlike.sum())
+        found.append(_Odd(title, key, int(held.sum()), of, table.loc[rows], pairs[rows]))
     return found
 
 
 def _oddest(scene: Scene, sides: list[_Odd]) -> None:
-    """The answer: how many pairs there are on either side, and which most."""
+    """Write the answer: how many pairs there are on either side, and which differ most."""
     for column, odd in zip(st.columns(2), sides, strict=True):
         with column:
-            said = f"**{odd.title}: {words.count(odd.total, 'pair')}.**"
+            said = (
+                f"**{odd.title}: {odd.total:,} of {words.count(odd.among, 'pair')}** ({AT_RATE})."
+            )
             if odd.total:
                 most = odd.rows[:N_NAMED]
-                gaps = (most["Look alike"] - most["Do alike"]).abs().to_numpy()
+                gaps = (most[ATTENTION] - most[OUTPUT]).abs().to_numpy()
                 label = f"{said} Differing most:"
                 pair.strongest(scene, f"{odd.key}_pairs", label, odd.pairs[:N_NAMED], gaps)
             else:
@@ -177,12 +192,16 @@ def _odd_tables(scene: Scene, sides: list[_Odd]) -> None:
                 pair.choosable(odd.rows, odd.pairs, scene, key=odd.key)
             else:
                 st.markdown("No pair of heads on this text.")
+    st.caption(
+        "Either is counted among the pairs that are not alike by the other measure (p above "
+        f"{UNLIKE})."
+    )
 
 
 def _all_alike(table: pd.DataFrame, outputs: str) -> str:
     return (
         f"By the {views.OUTPUTS[outputs]} all pairs are alike on this text "
-        f"({table['Do alike'].mean():.4g} each). No pair stands out; try a longer text."
+        f"({table[OUTPUT].mean():.4g} each). No pair stands out; try a longer text."
     )
 
 

@@ -10,34 +10,21 @@ import streamlit as st
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.interventions.duration import n_tokens, seconds_per_token
-from mha_viz.ui.session import heavy
-from mha_viz.ui.widgets import progress
+from mha_viz.ui.run import heavy
+from mha_viz.ui.widgets.messages import progress
 
 KEPT = 8  # measurements that a visitor may come back to
 
 
-def found(kind: str) -> dict[Any, Any]:
-    """What this visitor has measured, the latest last.
-
-    Args:
-        kind: of measurement, such as "importance".
-
-    Returns:
-        What it was measured with -> its result.
-    """
+def results(kind: str) -> dict[Any, Any]:
+    """Return a visitor's measurements of a kind by their settings, the latest last."""
     held: dict[Any, Any] = st.session_state.setdefault(f"measured_{kind}", {})
     return held
 
 
 def keep(kind: str, key: object, result: object) -> None:
-    """Keep a measurement; the oldest goes where there are too many.
-
-    Args:
-        kind: of measurement.
-        key: what it was measured with.
-        result: what was found.
-    """
-    held = found(kind)
+    """Keep a measurement; the oldest goes where there are too many."""
+    held = results(kind)
     held[key] = result
     while len(held) > KEPT:
         held.pop(next(iter(held)))
@@ -49,30 +36,17 @@ def seconds(
     """Estimate how long so many passes over the texts take in the lane of heavy work.
 
     The pace of a model is measured once in a session, in as many threads as the work will have.
-
-    Args:
-        checkpoint: what the model was loaded from.
-        model: that is to be run.
-        texts: that are to be measured over.
-        passes: over all of them.
-
-    Returns:
-        None where they cannot be measured over: the button will say why.
     """
     try:
-        if checkpoint not in found("pace"):
+        if checkpoint not in results("pace"):
             with heavy.its_threads(model):
                 keep("pace", checkpoint, seconds_per_token(model, texts))
-        pace: float = found("pace")[checkpoint]
+        pace: float = results("pace")[checkpoint]
         return pace * n_tokens(model, texts) * passes
     except MhaVizError:
         return None
 
 
 def estimate(seconds: float | None) -> str:
-    """How long something will take, as a sentence; none where nobody knows.
-
-    Args:
-        seconds: 0 or more.
-    """
+    """Write how long something will take; "" where nobody knows."""
     return "" if seconds is None else f"Takes {progress.about(seconds)} on this machine."

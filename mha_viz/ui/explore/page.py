@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from mha_viz.ui.session import memory
-from mha_viz.ui.widgets import controls, look, picking
+from mha_viz.ui.run import memory
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import controls, picking
 
 
 def page() -> None:
-    """The Explore page."""
+    """Draw the Explore page."""
     look.page_style()
     look.heading("Every attention head, on your sentence")
     scene = picking.picked(lambda scene: memory.late("mha_viz.ui.explore.drawing").fit_grid(scene))
@@ -19,12 +20,12 @@ def page() -> None:
     if runs:
         writing = memory.late("mha_viz.ui.explore.writing")
         with panel:
-            scene = writing.going_on(scene, row)
+            scene = writing.continued(scene, row)
         plays = writing.plays(scene)
-        line = memory.late("mha_viz.ui.explore.says").announce(row, scene)
+        line = memory.late("mha_viz.ui.explore.writing").announce(row, scene)
     with st.container():
         if hint := controls.look_for():
             st.caption(f":material/lightbulb: {hint}")
     memory.late("mha_viz.ui.explore.drawing").heads(scene, in_motion=plays)
     if line is not None:
-        memory.late("mha_viz.ui.explore.says").fill(line, scene)
+        memory.late("mha_viz.ui.explore.writing").fill(line, scene)

@@ -1,4 +1,4 @@
-"""Which prediction the page takes apart, and what it says where that cannot be done."""
+"""The prediction that the page decomposes, and what it says where that cannot be done."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from typing import SupportsFloat, TypeVar
 
 import streamlit as st
 
-from mha_viz.circuits.logit_attribution import LogitAttribution
-from mha_viz.circuits.score_attribution import ScoreAttribution
-from mha_viz.core.token import Token
+from mha_viz.circuits.decompose.logit_attribution import LogitAttribution
+from mha_viz.circuits.decompose.score_attribution import ScoreAttribution
+from mha_viz.core.record.token import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, MhaVizError, NotKeptError
 from mha_viz.prediction.logits import check_predicts, objective
-from mha_viz.ui.session import memory, reporting, state
-from mha_viz.ui.session.one_thread import turn_for
-from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.session.views import QUANTITIES
-from mha_viz.ui.widgets import choosing, words
-from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.run import memory, reporting
+from mha_viz.ui.run.page_lock import turn_for
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import QUANTITIES
+from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
 
 T = TypeVar("T")
@@ -31,7 +33,7 @@ FROZEN = (
 
 @contextmanager
 def known_parts() -> Iterator[None]:
-    """What a family does not allow is told as information, what somebody can mend as an error."""
+    """Show what a family does not allow as information, and what somebody can mend as an error."""
     try:
         yield
     except (AttentionUnavailableError, NotKeptError) as refusal:
@@ -41,29 +43,25 @@ def known_parts() -> Iterator[None]:
 
 
 def computed(scene: Scene, *what: Hashable, make: Callable[[AttentionModel], T], size: int) -> T:
-    """Something that a model makes of the scene's text, made once; see `reporting.remembered`."""
+    """Return what `make` computes of the scene's text, once; `size` is in bytes."""
     model = memory.model(*state.current().checkpoint)
 
     def run() -> T:
         with turn_for(model, scene.text):
             return make(model)
 
-    return reporting.remembered(scene, "circuits", *what, make=run, size=size)
+    return reporting.cached(scene, "circuits", *what, make=run, size=size)
 
 
 def first_labels(scene: Scene) -> list[str]:
-    """The tokens of the first text."""
+    """Return the tokens of the first text."""
     record = scene.record
     pairs = zip(record.tokens, record.labels, strict=True)
     return [label for token, label in pairs if not token.segment]
 
 
 def pickers(scene: Scene, quantity: bool = True) -> int:
-    """Menus for what is predicted, where, and against what; returns the place.
-
-    Args:
-        scene: what the page shows.
-        quantity: whether there is a choice of what is taken apart.
+    """Draw menus for the predicted token, its place and what it is compared with; return the place.
 
     Raises:
         AttentionUnavailableError: the model predicts no tokens.
@@ -72,11 +70,7 @@ def pickers(scene: Scene, quantity: bool = True) -> int:
     masked = check_predicts(model.network) == "masked"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         place = place_menu(scene, "Masked and predicted" if masked else "Predicted after")
-        for name, label, hint in (
-            ("target", "Token to track", "(the likeliest)"),
-            ("against", "Compared with", "(none)"),
-        ):
-            state.bound(name, st.text_input, label, width=160, placeholder=hint, max_chars=100)
+        controls.token_boxes(160)
         if quantity:
             choosing.menu(
                 "quantity",
@@ -95,10 +89,6 @@ def place_menu(scene: Scene, label: str) -> int:
     Until one is chosen the page is about a word. A causal model predicts what follows the text, or
     its last word where a full stop or another sign ends it. A masked model predicts its first gap,
     else the last word, and never tokens such as [SEP].
-
-    Args:
-        scene: what the page shows.
-        label: above the menu.
     """
     model, view = memory.model(*state.current().checkpoint), state.current()
     masked, gap = objective(model.network) == "masked", model.tokenizer.mask_token_id
@@ -129,12 +119,7 @@ def _first_of_word(tokens: Sequence[Token], last: int) -> int:
 
 
 def whole_and_parts(found: LogitAttribution | ScoreAttribution, name: str) -> None:
-    """The whole, the sum of its parts, what rounding left of it, and what is frozen.
-
-    Args:
-        found: of which the parts are known.
-        name: of the whole, in words.
-    """
+    """Write a quantity, the sum of its parts, and what rounding left."""
     st.markdown(
         f"The parts sum to **{format_number(found.sum())}**; {plain(name)} is "
         f"**{format_number(found.value)}** (difference {abs(found.remainder):.0e}, from rounding)."
@@ -143,7 +128,7 @@ def whole_and_parts(found: LogitAttribution | ScoreAttribution, name: str) -> No
 
 
 def signed(value: SupportsFloat) -> str:
-    """A share with its sign, short.
+    """Write a share with its sign, short.
 
     >>> signed(-0.12345), signed(float("nan"))
     ('−0.123', 'not defined')

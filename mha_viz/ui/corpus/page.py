@@ -1,0 +1,20 @@
+"""Corpus: what every head does over many texts. Pick, compute, draw."""
+
+from __future__ import annotations
+
+from mha_viz.ui.run import memory
+from mha_viz.ui.state import state
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import picking
+from mha_viz.ui.widgets.messages import messages
+
+
+def page() -> None:
+    """Draw the Corpus page."""
+    look.page_style()
+    look.heading("Every head over many texts")
+    state.sync_from_url()
+    with messages.stop_on_error():
+        picking.picked_model()
+        memory.late("mha_viz.ui.corpus.sections").draw()
+    state.push_url()

@@ -1,0 +1,268 @@
+"""Sentences of a study: the strongest examples, and the search by word, part of speech or tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import pandas as pd
+import streamlit as st
+
+from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.treebank.head_vs_tree import HeadVsTree, head_vs_tree
+from mha_viz.corpus.treebank.parts_of_speech import PARTS
+from mha_viz.corpus.treebank.trees import Sentence
+from mha_viz.engine.model import AttentionModel
+from mha_viz.ui.corpus import arcs
+from mha_viz.ui.corpus.overview import settings
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.scene import size
+from mha_viz.ui.state import state, views
+from mha_viz.ui.widgets.components.sentence_arcs import Arc, Piece, bring_script, sentence_arcs
+from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.web.labels import head_name
+from mha_viz.web.theme import format_number
+
+LIMIT = 100  # rows that are found
+_SHOWN = 20  # of them as sentences
+_COLOURS = {"query": "violet", "key": "green"}
+
+
+def draw(study: Study) -> None:
+    """Draw the search, and the sentences that it finds."""
+    st.header("Search", anchor=False)
+    _controls(study)
+    view = state.current()
+    relation, direction = arcs.split(view.along)
+    found = study.search(
+        query=view.from_word.strip() or None,
+        key=view.to_word.strip() or None,
+        layer=None if view.any_head else view.layer,
+        head=None if view.any_head else view.head,
+        relation=relation or None,
+        min_weight=view.min_weight,
+        limit=LIMIT,
+        direction=direction or None,
+        query_upos=view.from_upos or None,
+        key_upos=view.to_upos or None,
+        previous=view.previous,
+    )
+    if found.empty:
+        st.info("Nothing found: take less weight, all heads, or ask for less.")
+        return
+    more = f", the heaviest {LIMIT}" * (len(found) == LIMIT)
+    st.markdown(
+        f"Found: **{len(found)}**{more}. :violet-background[Violet] looks at "
+        ":green-background[green]."
+    )
+    _sentences(study, found.head(_SHOWN))
+    table = found.drop(columns=["text_id", "strongest"])
+    with st.container(horizontal=True):
+        exports.table_file(
+            table, key="corpus-found", name="Found in a corpus", caption=settings(study, "search")
+        )
+
+
+def _controls(study: Study) -> None:
+    view = state.current()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for name, label in (("from_word", "Token that looks"), ("to_word", "Token looked at")):
+            state.bound(
+                name, st.text_input, label, placeholder="any token", width=180, max_chars=100
+            )
+        state.bound(
+            "min_weight",
+            st.slider,
+            "Weight at least",
+            min_value=0.0,
+            max_value=1.0,
+            step=0.05,
+            width=180,
+        )
+        state.bound(
+            "previous", st.toggle, "Previous one", help="Only the nearest such token before it."
+        )
+        state.bound("any_head", st.toggle, "All heads")
+    if study.has_trees:
+        _grammar(study)
+    elif any((view.along, view.from_upos, view.to_upos)):
+        state.change(along="", from_upos="", to_upos="")
+        st.info("These texts have no gold trees: relation and parts of speech were left out.")
+    st.caption("In any capitals; * stands for any letters.")
+
+
+def _grammar(study: Study) -> None:
+    """Draw what can be searched in a treebank only."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for name, label in (("from_upos", "Part that looks"), ("to_upos", "Part looked at")):
+            if getattr(state.current(), name) not in ("", *PARTS):
+                state.change(**{name: ""})
+            offered = {"": "any part of speech"} | {part: part for part in PARTS}
+            choosing.menu(name, label, offered, width=180)
+        arcs.menu("along", "Along the relation", arcs.present_relations(study), none="any or none")
+
+
+def _sentences(study: Study, found: pd.DataFrame) -> None:
+    ids = ", ".join(str(int(one)) for one in sorted(set(found["text_id"])))
+    # a special token has no letters
+    spans = study.sql(
+        f"""SELECT text_id, list_transform(starts, lambda x: coalesce(x, -1)) AS starts,
+        list_transform(ends, lambda x: coalesce(x, -1)) AS ends
+        FROM sentences WHERE text_id IN ({ids})"""
+    )
+    known = {row["text_id"]: (row["starts"], row["ends"]) for row in spans.to_dict("records")}
+    for row in found.to_dict("records"):
+        starts, ends = known[row["text_id"]]
+        marks = [
+            Mark(int(starts[row[part]]), int(ends[row[part]]), colour)
+            for part, colour in _COLOURS.items()
+        ]
+        words = " → ".join(plain(row[f"{part}_token"]) for part in _COLOURS)
+        head = row["layer"], row["head"]
+        link = in_explore(row["text"], *head, row["query"], row["key"])
+        weight, sentence = format_number(row["weight"]), marked(row["text"], marks)
+        st.markdown(f"**{weight}** {head_name(*head)}, {words}: {sentence} {link}")
+
+
+_AROUND = 120  # letters before and behind what is marked
+
+
+class Mark(NamedTuple):
+    """Letters of a text from start to end, to be marked in a colour of Streamlit's."""
+
+    start: int
+    end: int
+    colour: str
+
+
+def marked(text: str, marks: Sequence[Mark] = ()) -> str:
+    """Return a text in markdown that shows it as it is, with marks; long ones without their ends.
+
+    >>> marked("It fell.", [Mark(3, 7, "green")])
+    'It :green-background[fell]\\\\.'
+    """
+    known = sorted({mark for mark in marks if 0 <= mark.start < mark.end <= len(text)})
+    begin = max(0, known[0].start - _AROUND) if known else 0
+    end = min(len(text), (max(mark.end for mark in known) if known else 0) + _AROUND)
+    parts, at = ["… "] if begin else [], begin
+    for mark in known:
+        if mark.start < at:  # a token within another's letters, as the bytes of one sign
+            continue
+        parts.append(plain(text[at : mark.start]))
+        parts.append(f":{mark.colour}-background[{plain(text[mark.start : mark.end])}]")
+        at = mark.end
+    parts.append(plain(text[at:end]))
+    return "".join(parts).replace("\n", " ") + " …" * (end < len(text))
+
+
+def in_explore(text: str, layer: int, head: int, query: int = -1, key: int = -1) -> str:
+    """Return a link in markdown to a text in Explore, on a head and perhaps on a pair of its
+    tokens."""
+    if len(text) > views.MAX_URL_TEXT:
+        return "(too long for a link)"
+    view = state.current()
+    shown = views.View(model=view.model, device=view.device, dtype=view.dtype, text=text)
+    shown = replace(shown, layer=layer, head=head, query=query, key=key)
+    return f"[Open in Explore](./?{urlencode(views.to_params(shown))})"
+
+
+_EXAMPLES = 5
+_MOST = 24  # weights drawn over one text, the heaviest
+_WEIGHTS = (
+    "Each token with the token that it looks at the most, and every weight of 0.3 or more: the "
+    f"{_MOST} heaviest of each text."
+)
+_TREE = (
+    "Above: the gold tree, from each word to its dependents; orange where the head follows the "
+    "arc in one direction or both. Below: the other word of its sentence that each word looks "
+    "at the most."
+)
+
+
+def draw_examples(study: Study, model: AttentionModel) -> None:
+    """Draw the texts that score highest by the chosen metric or label."""
+    view = state.current()
+    known = set(study.heads["metric"])
+    by_label = view.kind in LABELS and LABELS[view.kind].metric in known
+    by = view.kind if by_label else view.metric
+    title = (LABELS if by_label else METRICS)[by].title
+    st.subheader(f"Strongest examples by {title}", anchor=False)
+    if study.has_trees:
+        state.bound("gold", st.toggle, "With the gold tree")
+    found = study.examples(view.layer, view.head, by=by, k=_EXAMPLES)
+    if found.empty:
+        st.markdown("No text defines it for this head.")
+        return
+    texts = found.to_dict("records")
+    gold = view.gold and study.has_trees
+    with st.container(gap=None):
+        st.caption(_TREE if gold else _WEIGHTS)
+        bring_script(key="corpus-arcs")
+    of_texts = {} if gold else _heaviest(study, found)
+    for place, row in enumerate(texts):
+        link = in_explore(row["text"], *view.chosen)
+        st.markdown(f"**{format_number(row['value'])}** – {link}")
+        key = f"corpus-example-{place}"
+        if gold:
+            sentence = study.sentence(row["text_id"])
+            _tree(
+                sentence, head_vs_tree(_record(model, sentence.text), sentence, *view.chosen), key
+            )
+        else:
+            pieces, arcs = of_texts[row["text_id"]]
+            sentence_arcs(pieces, arcs, key=key)
+
+
+def _heaviest(study: Study, found: pd.DataFrame) -> dict[int, tuple[list[Piece], list[Arc]]]:
+    """Return each text's tokens, and the drawn weights of the chosen head."""
+    view, ids = state.current(), ", ".join(map(str, found["text_id"].tolist()))
+    tokens = study.sql(
+        f"SELECT text_id, tokens, is_special FROM sentences WHERE text_id IN ({ids})"
+    )
+    edges = study.sql(
+        f"""SELECT text_id, query, key, weight FROM edges WHERE text_id IN ({ids})
+        AND layer = {view.layer} AND head = {view.head} ORDER BY weight DESC, query, key"""
+    )
+    pieces = {
+        row["text_id"]: [
+            Piece(str(text), bool(special))
+            for text, special in zip(row["tokens"], row["is_special"], strict=True)
+        ]
+        for row in tokens.to_dict("records")
+    }
+    return {
+        text_id: (
+            of_text,
+            [
+                Arc(int(row["query"]), int(row["key"]), float(row["weight"]))
+                for row in edges[edges["text_id"] == text_id].head(_MOST).to_dict("records")
+            ],
+        )
+        for text_id, of_text in pieces.items()
+    }
+
+
+def _record(model: AttentionModel, text: str) -> AttentionRecord:
+    """Return a text run again, unless somebody has lately looked at it."""
+    return memory.cache().get(
+        ("example", state.current().checkpoint, text),
+        lambda: model.trace(text, keep=("pattern",)),
+        size,
+    )
+
+
+def _tree(sentence: Sentence, tree: HeadVsTree, key: str) -> None:
+    above = [
+        Arc(a.head, a.dependent, label=a.relation, marked=a.to_head or a.to_dependent)
+        for a in tree.arcs
+    ]
+    below = [Arc(look.query, look.key, look.weight) for look in tree.looks]
+    hits = sum(arc.marked for arc in above)
+    sentence_arcs([Piece(word.form) for word in sentence.words], above, below, key=key)
+    st.caption(f"The head follows {hits} of {len(above)} arcs.")

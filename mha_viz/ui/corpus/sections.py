@@ -1,0 +1,46 @@
+"""The parts of the Corpus page, a module each: texts, all heads, one head, search, two studies.
+
+Importing it imports torch, plotly, pyarrow and duckdb, so the page does it late.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from mha_viz.corpus.query.study import Study
+from mha_viz.ui.corpus import grammar, one_head, overview, search, texts, two_studies
+from mha_viz.ui.run import memory
+from mha_viz.ui.state import state
+from mha_viz.ui.widgets.messages.messages import stop_on_error
+
+
+def draw() -> None:
+    """Draw the study of the chosen texts, or its progress."""
+    texts.choose()
+    two_studies.fit()
+    study = texts.made(state.current(), "study")
+    if study is not None:
+        texts.about(study)
+        _fit(study)
+        _parts(study)
+
+
+def _fit(study: Study) -> None:
+    """Replace what a link asks for and this study does not have."""
+    layer, head = state.current().chosen
+    if not (0 <= layer < study.n_layers and 0 <= head < study.n_heads):
+        state.change(**overview.telling_head(study), query=-1, key=-1)
+
+
+@st.fragment
+def _parts(study: Study) -> None:
+    """Draw the parts in a fragment: a click reruns nothing else on the page."""
+    with stop_on_error():
+        overview.draw(study)
+        one_head.draw_distributions(study)
+        one_head.draw(study)
+        grammar.draw(study)
+        search.draw_examples(study, memory.model(*state.current().checkpoint))
+        search.draw(study)
+        two_studies.draw(study)
+        state.push_url()

@@ -1,0 +1,17 @@
+"""Intervene: switch heads off and see what the model says then. Pick, compute, draw."""
+
+from __future__ import annotations
+
+from mha_viz.ui.run import memory
+from mha_viz.ui.state import state
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import picking
+
+
+def page() -> None:
+    """Draw the Intervene page."""
+    look.page_style()
+    look.heading("Switch heads off")
+    scene = picking.picked()
+    memory.late("mha_viz.ui.intervene.sections").draw(scene)
+    state.push_url()

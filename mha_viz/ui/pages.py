@@ -1,0 +1,4 @@
+"""The pages beside Learn, in the order of the menu: each is a folder here, with `page.page`."""
+
+FIRST = "explore"
+PAGES = (FIRST, "compare", "circuits", "corpus", "intervene")
