@@ -1,4 +1,4 @@
-"""What `mha-viz app --check` says: the settings in force, and whether the app could serve so."""
+"""The answer of `mha-viz app --check`: the settings in force, and whether the app could serve."""
 
 from __future__ import annotations
 
@@ -14,30 +14,24 @@ from mha_viz.cli.format import grid
 from mha_viz.cli.server import check_free
 from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import MhaVizError, SettingsError
-from mha_viz.ui.operating import resident
-from mha_viz.ui.operating.limits import Settings
-from mha_viz.ui.operating.reading import FILE, PREFIX, Reading, read
+from mha_viz.ui.operating.settings import FILE, PREFIX, Reading, Settings, read
 
 LEAST = 700  # MB that the libraries, both shipped models and a few visitors take
 
 
 class Finding(NamedTuple):
-    """Something that was looked at: what it is, what was found, whether the app can serve so."""
+    """Something that was checked: what it is, what was found, whether the app can serve so."""
 
     what: str
     found: str
     good: bool
 
 
-def settled(public: bool, config: Path | None) -> Reading:
-    """The settings of the app, checked; what the command says goes before the environment.
+def read_settings(public: bool, config: Path | None) -> Reading:
+    """Read and check the settings of the app; the command's arguments go before the environment.
 
-    Args:
-        public: whether it is opened to strangers; False leaves it to the environment and the file.
-        config: the settings file; None takes the one that the environment names.
-
-    Raises:
-        SettingsError: they make no sense.
+    `public` False leaves it to the environment and the file, and so does `config` None.
+    SettingsError: a setting is not valid.
     """
     if public:  # the environment is what the server reads, in this process
         os.environ[f"{PREFIX}PUBLIC"] = "1"
@@ -46,10 +40,10 @@ def settled(public: bool, config: Path | None) -> Reading:
     return read()
 
 
-def tell_check(public: bool, config: Path | None, host: str, port: int) -> None:
+def print_check(public: bool, config: Path | None, host: str, port: int) -> None:
     """Print the settings and what was found of this machine; exit status 1 where it cannot do."""
     try:
-        reading = settled(public, config)
+        reading = read_settings(public, config)
     except SettingsError as error:
         typer.echo(f"BAD settings: {error}")
         raise typer.Exit(1) from error
@@ -62,7 +56,7 @@ def tell_check(public: bool, config: Path | None, host: str, port: int) -> None:
 
 
 def table(reading: Reading) -> str:
-    """Every setting with its value and where that came from."""
+    """Return every setting with its value and where that came from."""
     rows = [
         [
             choice.name,
@@ -76,9 +70,11 @@ def table(reading: Reading) -> str:
 
 
 def findings(settings: Settings, host: str, port: int) -> Iterator[Finding]:
-    """What the app needs of this machine, looked at one after another."""
+    """Return what the app needs of this machine, looked at one after another."""
     yield from _models(settings)
     yield _memory(settings)
+    if settings.sessions_per_address is not None:
+        yield Finding("addresses", _proxies(settings), True)
     try:
         check_free(host, port)
     except MhaVizError as error:
@@ -106,10 +102,11 @@ def _models(settings: Settings) -> Iterator[Finding]:
 
 
 def _memory(settings: Settings) -> Finding:
-    left = resident.free()
-    if left is None:
-        kept = " so that memory_mb cannot be kept" if settings.memory_mb else ""
-        return Finding("memory", f"this system does not say how much there is{kept}", not kept)
+    try:
+        from mha_viz.ui.operating import rss
+    except ModuleNotFoundError:
+        return Finding("memory", "not measured: install mha-viz with its extra `app`", False)
+    left = rss.free()
     wanted = max(settings.memory_mb or LEAST, LEAST)
     most = "memory limit" if settings.memory_mb else "the app needs"
     found = f"{most} {of_bytes(wanted * 10**6)}; {of_bytes(left)} free on the machine"
@@ -120,9 +117,21 @@ def _memory(settings: Settings) -> Finding:
     return Finding("memory", found, left >= wanted * 10**6)
 
 
+def _proxies(settings: Settings) -> str:
+    """Return how visitors are told apart by address."""
+    if settings.trusted_proxies:
+        return f"visitors are told apart by the headers of {', '.join(settings.trusted_proxies)}"
+    return (
+        "no proxy is named in trusted_proxies: pages opened from this machine or a private network "
+        "are not limited by address"
+    )
+
+
 def _shown(name: str, value: object) -> str:
     if name == "metrics_token":
         return "set" if value else "none: no /metrics"
+    if isinstance(value, str):
+        return value or "none"
     if isinstance(value, tuple):
         return ", ".join(value) or "none"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""What the commands print and write: a record and its heads as tables, CSV, JSON and pictures.
+"""Output of the commands: a record and its heads as tables, CSV, JSON and pictures.
 
 Prints nothing itself.
 """
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from mha_viz.core.record import AttentionRecord
-from mha_viz.core.showing import count
+    from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.reprs import count
 
 N_PAIRS = 20  # rows of the table of a head
 
@@ -30,7 +30,7 @@ PICTURES = (Format.html, Format.png, Format.svg)
 
 
 def strongest_heads(record: AttentionRecord) -> list[dict[str, Any]]:
-    """For every metric that is a probability, the head that has most of it."""
+    """Return, for every metric that is a probability, the head that has most of it."""
     from mha_viz.core.measure import measure
     from mha_viz.core.metrics import METRICS
 
@@ -45,7 +45,7 @@ def strongest_heads(record: AttentionRecord) -> list[dict[str, Any]]:
 
 
 def headline(record: AttentionRecord) -> str:
-    """What ran, and how large it is."""
+    """Return what ran, and how large it is."""
     layers, heads, queries, keys = record.pattern.shape
     return (
         f"{record.model} ({record.family}), {record.part} attention: {count(layers, 'layer')} x "
@@ -54,7 +54,7 @@ def headline(record: AttentionRecord) -> str:
 
 
 def described(record: AttentionRecord) -> dict[str, Any]:
-    """What programs want to know about a record besides its numbers."""
+    """Return what programs want to know about a record besides its numbers."""
     names = ("model", "family", "part", "text", "text_pair", "causal", "merged", "notes")
     axes = ("tokens", "key_tokens")
     return {
@@ -67,8 +67,8 @@ def described(record: AttentionRecord) -> dict[str, Any]:
 
 
 def picture(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Format) -> str | bytes:
-    """All heads, or a chosen one, as one of `PICTURES`."""
-    from mha_viz.core.visible import visible_everywhere, visible_keys
+    """Return all heads, or a chosen one, as one of `PICTURES`."""
+    from mha_viz.core.record.visible import visible_everywhere, visible_keys
     from mha_viz.notebook import caption, record_payload
     from mha_viz.plots.heatmap import head_html
     from mha_viz.plots.static import grid_image, head_image
@@ -91,7 +91,7 @@ def picture(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Forma
 
 
 def pair_table(record: AttentionRecord, layer: int, head: int) -> str:
-    """The strongest pairs, heaviest first."""
+    """Return the strongest pairs, heaviest first."""
     pairs = _pairs(record, layer, head)
     top = pairs.nlargest(N_PAIRS, "weight").itertuples(index=False)
     rows = [[*map(str, place), f"{weight:.4f}"] for *place, weight in top]
@@ -103,7 +103,7 @@ def pair_table(record: AttentionRecord, layer: int, head: int) -> str:
 
 
 def grid(names: list[str], rows: list[list[str]], first_number: int, *, tight: bool = False) -> str:
-    """A table as text; columns from `first_number` on are numbers, set to the right.
+    """Return a table as text; columns from `first_number` on are numbers, set to the right.
 
     With `tight`, columns stand close, and the last one is text again.
     """
@@ -129,12 +129,12 @@ def grid(names: list[str], rows: list[list[str]], first_number: int, *, tight: b
 
 
 def head_csv(record: AttentionRecord, layer: int, head: int) -> str:
-    """All weights of a head."""
+    """Return all weights of a head."""
     return _csv(_pairs(record, layer, head))
 
 
 def _pairs(record: AttentionRecord, layer: int, head: int) -> DataFrame:
-    """A row for each pair, since labels repeat and positions do not."""
+    """Return a row for each pair, since labels repeat and positions do not."""
     import numpy as np
     import pandas as pd
 
@@ -157,7 +157,7 @@ def _csv(table: DataFrame) -> str:
 
 
 def head_json(record: AttentionRecord, layer: int, head: int) -> str:
-    """A head's weights, with what programs want to know of the record."""
+    """Return a head's weights, with what programs want to know of the record."""
     removed = record.removed_mass
     shown = {
         **described(record),
@@ -186,7 +186,7 @@ BASELINE_NAMES = {
 
 
 def report(record: AttentionRecord, table: DataFrame, kind: ReportFormat) -> str | bytes:
-    """The report of all heads: a table to read, or all of its columns for programs."""
+    """Return the report of all heads: a table to read, or all of its columns for programs."""
     if kind is ReportFormat.table:
         return f"{headline(record)}\n\n{_report_table(table)}"
     if kind is ReportFormat.csv:
@@ -203,7 +203,7 @@ def report(record: AttentionRecord, table: DataFrame, kind: ReportFormat) -> str
 
 
 def _report_table(table: DataFrame) -> str:
-    """A line per head: its main scores, its nearest twin and its labels; baselines below."""
+    """Return a line per head: its main scores, its nearest twin and its labels; baselines below."""
     import pandas as pd
 
     shown = {key: name for key, name in REPORT_COLUMNS.items() if key in table}
@@ -234,12 +234,12 @@ def _short(value: float) -> str:
 
 
 def _is_defined(value: object) -> bool:
-    """Neither missing nor NaN, nor beyond what float32 holds."""
+    """Return whether it is neither missing nor NaN, nor beyond what float32 holds."""
     return value is not None and not (isinstance(value, float) and not math.isfinite(value))
 
 
 def table(found: DataFrame, kind: TableFormat, title: str, **more: object) -> str:
-    """A table to read under its title, with single numbers above it; or CSV, or JSON with both."""
+    """Return a table to read under its title and single numbers; or CSV, or JSON with all of it."""
     if kind is TableFormat.csv:
         return _csv(found)
     if kind is TableFormat.json:

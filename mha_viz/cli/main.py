@@ -17,15 +17,8 @@ import typer
 from typer.core import TyperGroup
 
 from mha_viz import __version__
-from mha_viz.cli import (
-    circuits_by_effect,
-    circuits_by_weights,
-    circuits_flow,
-    circuits_on_a_text,
-    study_commands,
-)
+from mha_viz.cli import circuits, interventions, patching, study_commands
 from mha_viz.cli import format as printed
-from mha_viz.cli import interventions as cli_interventions
 from mha_viz.cli import server as cli_server
 from mha_viz.cli import streams as cli_streams
 from mha_viz.cli.format import Format, ReportFormat
@@ -42,19 +35,19 @@ from mha_viz.cli.options import (
     Words,
     deliver,
     load,
+    print_notes,
     read,
-    tell_notes,
 )
 from mha_viz.errors import ArgumentError, MhaVizError
 
 if TYPE_CHECKING:
-    from mha_viz.core.record import AttentionRecord
+    from mha_viz.core.record.record import AttentionRecord
 
 FAILED, INTERRUPTED = 2, 130
 
 
 class _Commands(TyperGroup):
-    """Errors that are meant for the user become one line, whichever command raises them."""
+    """Commands whose errors that are meant for the user become one line."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -123,9 +116,9 @@ def start_app(
     from mha_viz.cli import checking
 
     if check:
-        checking.tell_check(public, config, host, port)
+        checking.print_check(public, config, host, port)
         return
-    checking.settled(public, config)
+    checking.read_settings(public, config)
     script = _app_script()
     cli_server.check_free(host, port)
     try:
@@ -145,7 +138,7 @@ def start_app(
 
 
 def _app_script() -> Path:
-    """The app: inside the package where it was installed, beside it in a source tree."""
+    """Return the app: inside the package where it was installed, beside it in a source tree."""
     package = Path(__file__).parents[1]
     places = (package / "webapp" / "app.py", package.parent / "app.py")
     script = next((place for place in places if place.is_file()), None)
@@ -163,7 +156,7 @@ def trace(
     out: RecordOut = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a text through a model and say what its heads do."""
+    """Run a text through a model and show what its heads do."""
     record = _trace(text, model, pair, part)
     if out is not None:
         record.save(out)
@@ -244,7 +237,7 @@ def report(
     record = record.merge_words() if words else record
     made = make(record, loaded, untrained=baseline)
     deliver(printed.report(record, made.table(record), kind), out)
-    tell_notes(made.notes)
+    print_notes(made.notes)
 
 
 @app.command()
@@ -262,34 +255,30 @@ def models(as_json: AsJson = False) -> None:
         listed = [asdict(info) | {"path": str(info.path)} for info in found]
         typer.echo(json.dumps(listed, indent=2))
         return
+    shown = {"name": "name", "source": "source", "family": "family"}
+    shown |= {"layers": "n_layers", "heads": "n_heads"}
     rows = [
-        [
-            info.name,
-            info.source,
-            info.family,
-            str(info.n_layers),
-            str(info.n_heads),
-            of_bytes(info.n_bytes),
-        ]
+        [*(str(getattr(info, key)) for key in shown.values()), of_bytes(info.n_bytes)]
         for info in found
     ]
-    typer.echo(
-        printed.grid(["name", "source", "family", "layers", "heads", "size"], rows, 3), nl=False
-    )
+    typer.echo(printed.grid([*shown, "size"], rows, 3), nl=False)
     if absent := suggested({info.name for info in found}):
         more = [[one.name, one.about, of_bytes(one.n_bytes)] for one in absent]
         typer.echo("\nfetched from the Hugging Face Hub when first asked for by name")
         typer.echo(printed.grid(["name", "what it is", "size"], more, 2), nl=False)
 
 
-cli_interventions.add_to(app)
+for command in (interventions.ablate, interventions.importance, interventions.prune):
+    app.command()(command)
 app.add_typer(study_commands.app, name="study")
-circuits = typer.Typer(no_args_is_help=True, help="How heads work together, across layers.")
-circuits_on_a_text.add_to(circuits)
-circuits_by_weights.add_to(circuits)
-circuits_by_effect.add_to(circuits)
-circuits_flow.add_to(circuits)
-app.add_typer(circuits, name="circuits")
+group = typer.Typer(no_args_is_help=True, help="How heads work together, across layers.")
+for circuit_command in (
+    *(circuits.logits, circuits.scores, circuits.tokens, circuits.lens),
+    *(circuits.composition, circuits.copying),
+    *(patching.path, patching.paths, patching.faithfulness, circuits.flow),
+):
+    group.command()(circuit_command)
+app.add_typer(group, name="circuits")
 
 
 # -- what the commands share ---------------------------------------------------------------------
@@ -298,12 +287,12 @@ app.add_typer(circuits, name="circuits")
 def _trace(text: str, model: str, pair: str | None, part: str | None) -> AttentionRecord:
     given = read(text, pair)  # before anything heavy is imported
     record = load(model).trace(given, pair, part=part, keep=("pattern",))
-    tell_notes(record.notes)
+    print_notes(record.notes)
     return record
 
 
 def main() -> None:
-    """The entry point of the command."""
+    """Run the command."""
     cli_streams.speak_utf8()
     cli_streams.prepare()
     try:

@@ -1,7 +1,8 @@
-"""What all commands share: their arguments, where text comes from, and where results go."""
+"""Parts that all commands share: arguments, the source of texts, the place of results."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -28,18 +29,24 @@ Pair = Annotated[str | None, typer.Option(help="Second segment, or the decoder's
 Part = Annotated[str | None, typer.Option(help="encoder, decoder or cross, where there are such.")]
 
 
+Target = Annotated[str | None, typer.Option(help="Token to track.")]
+Against = Annotated[str | None, typer.Option(help="... and its logit less this one's.")]
+Position = Annotated[
+    int | None,
+    typer.Option(help="Where the model predicts, from 0; else its last token or first [MASK]."),
+]
+SHOWN = 20  # rows of a long table to read; files and JSON have all
+
 _TABLE = "txt"  # the ending of a table to read; a name without one is a table, too
 
 
 def _place_to_write(
     option: str, known: tuple[str, ...] = (), *, parents: bool = False
 ) -> Callable[[str], Path]:
-    """The parser of an option that names a file to write: refused before anything is loaded.
+    """Return the parser of an option that names a file: refused before anything is loaded.
 
-    Args:
-        option: its name.
-        known: the endings that the file may have, besides none; () for any.
-        parents: whether folders are made for it.
+    `known` are the endings that the file may have, besides none; () for any. `parents` makes
+    folders.
     """
 
     def parse(given: str) -> Path:
@@ -64,38 +71,25 @@ def _check_ending(option: str, path: Path, known: Iterable[str], hint: str = "")
 
 
 _WHOLE = "it is written as a whole, or stays as it was"
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        *("--out", "-o"),
-        parser=_place_to_write("--out"),
-        metavar="FILE",
-        help=f"File to write; {_WHOLE}.",
-    ),
-]
-RecordOut = Annotated[
-    Path | None,
-    typer.Option(
-        *("--out", "-o"),
-        parser=_place_to_write("--out", ("safetensors",), parents=True),
-        metavar="FILE",
-        help=f"File for the record, .safetensors; {_WHOLE}.",
-    ),
-]
-JsonOut = Annotated[
-    Path | None,
-    typer.Option(
-        parser=_place_to_write("--save", ("json",)),
-        metavar="FILE",
-        help=f"File for the tested choice, .json, which opens again; {_WHOLE}.",
-    ),
-]
+
+
+def _file(names: tuple[str, ...], what: str, *endings: str, parents: bool = False) -> Any:
+    """Return the option that names a file to write."""
+    parser = _place_to_write(names[0], endings, parents=parents)
+    return typer.Option(*names, parser=parser, metavar="FILE", help=f"{what}; {_WHOLE}.")
+
+
+_OUT, _RECORD = ("--out", "-o"), "File for the record, .safetensors"
+_CHOICE = "File for the tested choice, .json, which opens again"
+Out = Annotated[Path | None, _file(_OUT, "File to write")]
+RecordOut = Annotated[Path | None, _file(_OUT, _RECORD, "safetensors", parents=True)]
+JsonOut = Annotated[Path | None, _file(("--save",), _CHOICE, "json")]
 Words = Annotated[bool, typer.Option("--words", help="Merge sub-words to words.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 def _by_ending(context: Any, param: Any, asked: Any) -> Any:
-    """The format: as asked for, else as the name of the file ends, else a table.
+    """Return the format: as asked for, else as the name of the file ends, else a table.
 
     It is decided before the command begins. Options on the command line come first, so that --out
     is known where this one was not given. Typer's own types of context and parameter are not those
@@ -127,7 +121,7 @@ _FILES = frozenset(
 
 
 def _names_a_file(given: str) -> bool:
-    """Whether a text is the name of a file, existing or not, rather than something to read."""
+    """Return whether a text is the name of a file, existing or not, and not something to read."""
     if len(given) < 2 or any(map(str.isspace, given)):
         return False
     path = Path(given)
@@ -140,7 +134,7 @@ def _names_a_file(given: str) -> bool:
 
 
 def read(text: str, pair: str | None = None) -> str:
-    """The text, or that of standard input; it and its pair are checked before a model is loaded.
+    """Return the text, or that of standard input; check it and its pair before a model loads.
 
     Raises:
         TextError: as `clean_text` says; the name of a file.
@@ -159,7 +153,7 @@ def read(text: str, pair: str | None = None) -> str:
 
 
 def read_texts(given: str) -> list[str]:
-    """Each line of a file or of standard input that is not blank; or the text itself.
+    """Return each line of a file or of standard input that is not blank; or the text itself.
 
     Raises:
         TextError: no text, or one that cannot be used; a file that is too large or holds no text.
@@ -191,14 +185,18 @@ def read_texts(given: str) -> list[str]:
 
 
 def load(name: str) -> AttentionModel:
-    """A model; imports what that needs only now, as --help must not wait for torch."""
+    """Return a model; imports what that needs only now, as --help must not wait for torch."""
+    from mha_viz.checkpoints import trial
+
+    if os.path.isdir(name):  # the process for its trial imports torch at the same time as this one
+        trial.prepare()
     from mha_viz.checkpoints.loading import load
 
     return load(name)
 
 
-def tell_notes(notes: Iterable[str]) -> None:
-    """What the user should know of a result, on standard error."""
+def print_notes(notes: Iterable[str]) -> None:
+    """Return what the user should know of a result, on standard error."""
     for note in notes:
         typer.echo(f"note: {note}", err=True)
 
@@ -220,7 +218,42 @@ def deliver(content: str | bytes, out: Path | None) -> None:
 def deliver_table(
     table: DataFrame, kind: TableFormat, out: Path | None, title: str, **more: object
 ) -> None:
-    """A table to read under its title, or CSV, or JSON with what else there is to say."""
+    """Return a table to read under its title, or CSV, or JSON with what else there is to say."""
     from mha_viz.cli import format as printed
 
     deliver(printed.table(table, kind, title, **more), out)
+
+
+def parse_heads(given: str) -> list[tuple[int, int]]:
+    """Read "3.7,2.1" as heads; ArgumentError for anything else.
+
+    >>> parse_heads("3.7, 2.1")
+    [(3, 7), (2, 1)]
+    """
+    heads = []
+    for part in given.split(","):
+        layer, dot, head = part.strip().partition(".")
+        if not (dot and layer.isdecimal() and head.isdecimal() and len(part) <= 12):
+            raise ArgumentError(f"Heads are given as layer.head, such as 3.7,2.1; got {part!r}.")
+        heads.append((int(layer), int(head)))
+    return heads
+
+
+def parse_head(given: str, refusal: str) -> tuple[int, int]:
+    """Read one head; an ArgumentError says why there is one only."""
+    heads = parse_heads(given)
+    if len(heads) != 1:
+        raise ArgumentError(f"{refusal}, got {given!r}.")
+    return heads[0]
+
+
+def progress(what: str) -> Callable[[int, int], None] | None:
+    """Return what tells a terminal how far the work is; None where standard error is a file."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        end = "\n" if done >= total else ""
+        typer.echo(f"\r{what}: {done:,} of {total:,} {end}", err=True, nl=False)
+
+    return show

@@ -1,4 +1,4 @@
-"""Where the web app is served: whether the place is free, and when the app is there."""
+"""The place where the web app is served: whether it is free, and when the app answers."""
 
 from __future__ import annotations
 
@@ -33,11 +33,7 @@ def check_free(host: str, port: int) -> None:
         raise ArgumentError(f"A port lies in 1..{LAST_PORT}, got {port}.")
     try:
         _listen(host, port)
-    except (
-        OSError,
-        TypeError,
-        ValueError,
-    ) as error:  # the latter two: no host can have such a name
+    except (OSError, TypeError, ValueError) as error:  # the latter two: no host has such a name
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
             raise ArgumentError(_taken(host, port)) from error
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
@@ -56,7 +52,7 @@ def _listen(host: str, port: int) -> None:
 
 
 def _taken(host: str, port: int) -> str:
-    """What to do about a port that another program has, perhaps another one of these servers."""
+    """Suggest a place where a port is taken, perhaps by another one of these servers."""
     at = "" if host == "127.0.0.1" else f" --host {host}"
     for other in range(port + 1, min(port + _TRIED, LAST_PORT) + 1):
         with suppress(OSError):
@@ -89,7 +85,7 @@ def _announce(host: str, port: int, ended: Event) -> None:
 
 
 def _answers(host: str, port: int) -> bool:
-    """Whether a request is answered: a place is taken some time before it is served."""
+    """Return whether a request is answered: a place is taken some time before it is served."""
     from http.client import HTTPConnection, HTTPException  # late: no other command needs it
 
     connection = HTTPConnection(host, port, timeout=5)

@@ -58,7 +58,7 @@ def discard_output() -> None:
 
 
 def error_message(error: OSError) -> str:
-    """What the system would not do, in words."""
+    """Return what the system would not do, in words."""
     if error.errno == errno.EBADF and error.filename is None:
         return "Standard input or output is closed, and this command needs it: leave it open."
     reason = error.strerror or str(error)

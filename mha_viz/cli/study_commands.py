@@ -15,14 +15,14 @@ from typer.core import TyperGroup
 from mha_viz.cli.format import TableFormat
 from mha_viz.cli.options import Model, Out, TableAs, deliver_table, load
 from mha_viz.core.amounts import of_bytes
-from mha_viz.core.showing import count
+from mha_viz.core.reprs import count
 from mha_viz.errors import ArgumentError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from mha_viz.corpus.run import Progress
-    from mha_viz.corpus.study import Study
+    from mha_viz.corpus.query.study import Study
+    from mha_viz.corpus.run.run import Progress
 
 _FINDERS = "heads chosen on {} for a relation, and what they find on {}"
 STOPPED = 143  # as a program that SIGTERM has ended
@@ -82,9 +82,9 @@ def make(
     ] = None,
 ) -> None:
     """Run a corpus through a model and store what every head does; again: goes on."""
-    from mha_viz.corpus.run import study
+    from mha_viz.corpus.run.run import study
 
-    with _told_to_stop(out):
+    with _stopping_tidily(out):
         found = study(
             load(model),
             source,
@@ -98,7 +98,7 @@ def make(
             cluster=cluster,
             join=join,
         )
-    _tell_about(found, out)
+    _print_summary(found, out)
 
 
 @app.command()
@@ -114,14 +114,14 @@ def show(
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
-    """What heads do over a study's texts: their labels and, of a treebank, whose arcs they find."""
+    """Show heads over a study's texts: their labels and, of a treebank, whose arcs they find."""
     found = _open(study)
     finders = _FINDERS.format("half of the sentences", "the other")
     if chosen_on is not None:
         found = found.chosen_on(_open(chosen_on))
         finders = _FINDERS.format(chosen_on.name, study.name)
     title = _title(found)
-    _tell_what_is_missing(found)
+    _print_skipped(found)
     if by is None:
         table = found.labels
         deliver_table(_with_heads(table), file_format, out, f"{title}: labels, intervals of 95 %")
@@ -164,7 +164,7 @@ def search(
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
-    """Where a token looks at another one, the heaviest first."""
+    """Find where a token looks at another one, the heaviest first."""
     found = _open(study)
     rows = found.search(
         *(query, key, layer, head, relation),
@@ -192,8 +192,8 @@ def compare(
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
-    """Which heads differ between two studies, and by how many standard errors."""
-    from mha_viz.corpus.compare import compare
+    """Show which heads differ between two studies, and by how many standard errors."""
+    from mha_viz.corpus.query.comparison import compare
 
     a, b = _open(first), _open(second)
     table = compare(a, b).head(limit)
@@ -204,7 +204,7 @@ def compare(
 @app.command()
 def verify(study: Folder) -> None:
     """Compare every file of a study with the hash that was taken when it was written."""
-    from mha_viz.corpus.verification import verify_study
+    from mha_viz.corpus.query.verification import verify_study
 
     found = verify_study(study)
     files, size = count(found.n_files, "file"), of_bytes(found.n_bytes)
@@ -212,7 +212,7 @@ def verify(study: Folder) -> None:
 
 
 def _open(folder: Path) -> Study:
-    from mha_viz.corpus.study import Study
+    from mha_viz.corpus.query.study import Study
 
     return Study.load(folder)
 
@@ -222,8 +222,8 @@ def _title(found: Study) -> str:
 
 
 def _best_finders(found: Study) -> DataFrame:
-    """Of each relation the head that was chosen for it, where enough words ask for it."""
-    from mha_viz.corpus.relations import LEAST_ASKED
+    """Return, for each relation, the head that was chosen for it, where enough words ask for it."""
+    from mha_viz.corpus.treebank.relations import LEAST_ASKED
 
     relations = found.relations
     table = relations[relations["chosen"] & (relations["n"] >= LEAST_ASKED)]
@@ -231,20 +231,20 @@ def _best_finders(found: Study) -> DataFrame:
 
 
 def _with_heads(table: DataFrame) -> DataFrame:
-    """Layer and head as people write them."""
+    """Return the table with layer and head as people write them."""
     names = "L" + table["layer"].astype(str) + " H" + table["head"].astype(str)
     rest = table.drop(columns=["layer", "head"])
     rest.insert(0, "head", names)
     return rest
 
 
-def _tell_about(found: Study, out: str) -> None:
-    """What there is now, and what was not read of it."""
+def _print_summary(found: Study, out: str) -> None:
+    """Print what there is now, and what was not read of it."""
     typer.echo(f"{out}: {_title(found)}, {count(found.n_tokens, 'token')}")
-    _tell_what_is_missing(found)
+    _print_skipped(found)
 
 
-def _tell_what_is_missing(found: Study) -> None:
+def _print_skipped(found: Study) -> None:
     """Print which texts were left out or cut to standard error, so that a table holds no notes."""
     if n_skipped := found.manifest["counts"]["n_skipped"]:
         typer.echo(f"note: {n_skipped:,} could not be read", err=True)
@@ -255,11 +255,11 @@ def _tell_what_is_missing(found: Study) -> None:
 
 
 def _progress() -> Callable[[Progress], None] | None:
-    """Tells a terminal how far the study is; nothing where standard error is a file."""
+    """Return what tells a terminal how far the study is; None where standard error is a file."""
     if not sys.stderr.isatty():
         return None
 
-    def tell(now: Progress) -> None:
+    def show(now: Progress) -> None:
         total = "" if now.n_total is None else f" of {now.n_total:,}"
         left = ""
         if now.seconds_left is not None:
@@ -268,13 +268,13 @@ def _progress() -> Callable[[Progress], None] | None:
         line = f"{now.n_texts:,}{total} texts, {now.texts_per_second:,.1f} a second{left}"
         typer.echo(f"\r{line:<70}", err=True, nl=now.n_texts == now.n_total)
 
-    return tell
+    return show
 
 
 @contextmanager
-def _told_to_stop(out: str) -> Iterator[None]:
-    """SIGTERM ends the work as Ctrl-C does: tidily. Both say how to go on."""
-    from mha_viz.corpus.address import is_address
+def _stopping_tidily(out: str) -> Iterator[None]:
+    """Let SIGTERM end the work as Ctrl-C does: tidily. Both say how to go on."""
+    from mha_viz.corpus.store.address import is_address
 
     def stop(_number: int, _frame: object) -> None:
         raise SystemExit(STOPPED)

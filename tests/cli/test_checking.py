@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mha_viz.cli.main import app
-from mha_viz.ui.operating import resident
+from mha_viz.ui.operating import rss
 from mha_viz.ui.operating.settings import settings
 
 
@@ -18,7 +18,7 @@ def check(monkeypatch):
     """`check("--public", MHA_VIZ_...="...")`: exit status and what was said."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    monkeypatch.setattr(resident, "free", lambda: 4 * 10**9)
+    monkeypatch.setattr(rss, "free", lambda: 4 * 10**9)
     monkeypatch.setenv("MHA_VIZ_PUBLIC", "")
     monkeypatch.setenv("MHA_VIZ_CONFIG", "")
 
@@ -56,6 +56,12 @@ def test_the_settings_in_force_and_where_each_came_from(check, tmp_path):
 def test_what_cannot_be_ends_with_exit_status_1(check, environment, said):
     code, told = check(**environment)
     assert code == 1 and said in told
+
+
+def test_check_tells_how_visitors_are_told_apart(check):
+    assert "ok  addresses: no proxy is named in trusted_proxies" in check("--public")[1]
+    named = check("--public", MHA_VIZ_TRUSTED_PROXIES="10.0.0.0/8, ::1")[1]
+    assert "ok  addresses: visitors are told apart by the headers of 10.0.0.0/8, ::1" in named
 
 
 def test_a_port_that_is_taken_is_told(check):

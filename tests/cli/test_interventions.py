@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 import mha_viz as mv
-from mha_viz.cli.interventions import parse_heads
 from mha_viz.cli.main import app
+from mha_viz.cli.options import parse_heads
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.pruning import pruning_curve
 from tests.making.comparing import near

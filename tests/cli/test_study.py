@@ -88,6 +88,19 @@ def test_compare_two_studies(study: Path, texts: Path, tmp_path: Path) -> None:
     assert len(rows) == 20 and "standard_errors" in rows[0]
 
 
+def test_verify_names_the_file_that_has_changed(study: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    shutil.copytree(study, own)
+    assert "are as they were written" in call("study", "verify", str(own)).stdout
+    changed = own / "heads.parquet"
+    content = bytearray(changed.read_bytes())
+    content[len(content) // 2] ^= 1
+    changed.write_bytes(content)
+    failed = call("study", "verify", str(own), code=2)
+    assert "heads.parquet" in failed.stderr and failed.stderr.count("\n") == 1
+    assert "heads.parquet" in call("study", "show", str(own), code=2).stderr
+
+
 def test_what_could_not_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "texts.jsonl").write_text('{"text": "It slept."}\n{"text": \n{"text": "Gone."}\n')
     source, out = str(tmp_path / "texts.jsonl"), str(tmp_path / "out")
@@ -125,6 +138,7 @@ def test_a_document_is_a_text_where_sentences_are_joined(tmp_path: Path) -> None
     [
         (["nowhere.txt", "--out", "x"], "nowhere.txt"),
         (["show", "nowhere"], "is no study"),
+        (["verify", "nowhere"], "is no study"),
         (["search", "nowhere"], "is no study"),
         (["compare", "nowhere", "folder"], "is no study"),
         (["texts.txt", "--out", "folder"], "other things"),

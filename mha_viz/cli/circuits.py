@@ -1,4 +1,4 @@
-"""The commands of `mha-viz circuits` that take one text apart: logits, scores, tokens, lens."""
+"""The commands of `mha-viz circuits` that read one text or the weights, and do not intervene."""
 
 from __future__ import annotations
 
@@ -7,38 +7,28 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mha_viz.cli.format import TableFormat
-from mha_viz.cli.interventions import parse_heads
 from mha_viz.cli.options import (
+    SHOWN,
     Model,
     Out,
+    Position,
     TableAs,
     Text,
     deliver_table,
     load,
+    parse_head,
+    print_notes,
     read,
-    tell_notes,
 )
-from mha_viz.errors import ArgumentError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_SHOWN = 20  # rows of a table to read; files and JSON have all
 _Layer = Annotated[int, typer.Option("--layer", "-l", help="From 0.")]
 _Head = Annotated[int, typer.Option("--head", "-H", help="From 0.")]
 _Token = Annotated[
     str | None, typer.Option(help="Of this token; the model's first choice if not given.")
 ]
-_Position = Annotated[
-    int | None,
-    typer.Option(help="Where the model predicts, from 0; else its last token or first [MASK]."),
-]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Make them commands of the group."""
-    for command in (logits, scores, tokens, lens):
-        app.command()(command)
 
 
 def logits(
@@ -46,7 +36,7 @@ def logits(
     model: Model = "tiny-gpt2",
     token: _Token = None,
     versus: Annotated[str | None, typer.Option(help="Less the logit of this token.")] = None,
-    position: _Position = None,
+    position: Position = None,
     of: Annotated[str, typer.Option(help="logit or log_probability.")] = "logit",
     sources: Annotated[
         str | None, typer.Option(help="layer.head, as 3.7: that head's share by source token.")
@@ -54,14 +44,14 @@ def logits(
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
-    """What each head, MLP and bias adds to the logit of a token."""
+    """Show what each head, MLP and bias adds to the logit of a token."""
     given = read(text)
-    chosen = None if sources is None else _one_head(sources)
-    from mha_viz.circuits.logit_attribution import logit_attribution
+    chosen = None if sources is None else parse_head(sources, "--sources takes one head, as 3.7")
+    from mha_viz.circuits.decompose.logit_attribution import logit_attribution
 
     loaded = load(model)
     found = logit_attribution(loaded, given, token, versus, position, of=of)
-    tell_notes(found.notes)
+    print_notes(found.notes)
     table = found.table() if chosen is None else found.sources_table(*chosen)
     less = "" if found.versus is None else f" less that of {found.versus}"
     part = "" if chosen is None else f", by the source of L{chosen[0]} H{chosen[1]}"
@@ -84,13 +74,13 @@ def scores(
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
-    """Why a head looks there: a score by what was written to query and key before."""
+    """Show why a head looks there: a score by what was written to query and key before."""
     given = read(text)
-    from mha_viz.circuits.score_attribution import score_attribution
+    from mha_viz.circuits.decompose.score_attribution import score_attribution
 
     loaded = load(model)
     found = score_attribution(loaded, given, layer, head, query, key, versus)
-    tell_notes(found.notes)
+    print_notes(found.notes)
     named = [f"{found.tokens[i].text} ({i})" for i in (query, key)]
     less = "" if versus is None else f" less to {found.tokens[versus].text} ({versus})"
     title = f"{loaded.name}: score of L{layer} H{head} from {named[0]} to {named[1]}{less}"
@@ -104,14 +94,14 @@ def tokens(
     layer: _Layer,
     head: _Head,
     model: Model = "tiny-gpt2",
-    position: _Position = None,
+    position: Position = None,
     top: Annotated[int, typer.Option(help="How many of each.")] = 10,
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
-    """Which tokens a head promotes and suppresses where the model predicts."""
+    """Show which tokens a head promotes and suppresses where the model predicts."""
     given = read(text)
-    from mha_viz.circuits.vocabulary import head_tokens
+    from mha_viz.circuits.decompose.vocabulary import head_tokens
 
     loaded = load(model)
     found = head_tokens(loaded, given, layer, head, position, top_k=top)
@@ -123,31 +113,89 @@ def lens(
     text: Text,
     model: Model = "tiny-gpt2",
     token: _Token = None,
-    position: _Position = None,
+    position: Position = None,
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
-    """The running guess: what the model would predict if it ended after each layer."""
+    """Show the running guess: what the model would predict if it ended after each layer."""
     given = read(text)
-    from mha_viz.circuits.vocabulary import logit_lens
+    from mha_viz.circuits.decompose.vocabulary import logit_lens
 
     loaded = load(model)
     found = logit_lens(loaded, given, token, position)
-    tell_notes(["Middle layers are not trained to be read this way: a guess is no belief."])
+    print_notes(["Middle layers are not trained to be read this way: a guess is no belief."])
     title = f"{loaded.name}: probability of {found.token} and first guess after each layer"
     deliver_table(found.table(), file_format, out, title)
 
 
-def _one_head(given: str) -> tuple[int, int]:
-    heads = parse_heads(given)
-    if len(heads) != 1:
-        raise ArgumentError(f"--sources takes one head, as 3.7, got {given}.")
-    return heads[0]
-
-
 def _to_read(table: DataFrame, file_format: TableFormat) -> DataFrame:
-    """Largest shares first and few columns where people read it; otherwise as it is."""
+    """Return the largest shares first and few columns where people read it; otherwise as it is."""
     if file_format is not TableFormat.table:
         return table
-    largest = table.sort_values("share", key=abs, ascending=False, kind="stable").head(_SHOWN)
+    largest = table.sort_values("share", key=abs, ascending=False, kind="stable").head(SHOWN)
     return largest.drop(columns=["kind", "layer", "head"], errors="ignore")
+
+
+Of = Annotated[str, typer.Argument(metavar="MODEL", help="Shipped name, folder or Hub id.")]
+
+
+def composition(
+    model: Of = "tiny-gpt2",
+    kind: Annotated[str, typer.Option("--kind", "-k", help="Through Q, K or V.")] = "K",
+    file_format: TableAs = TableFormat.table,
+    out: Out = None,
+) -> None:
+    """Show which head reads what an earlier head wrote, by their weights."""
+    from mha_viz.circuits.weights.composition import composition
+
+    found = composition(load(model), kind)
+    print_notes(found.notes)
+    table = found.table()
+    shown = table
+    if file_format is TableFormat.table:
+        shown = table.head(SHOWN)
+    title = f"{model}: {kind}-composition, {len(shown)} of {len(table):,} pairs, by z-score"
+    deliver_table(shown, file_format, out, title, through=kind)
+
+
+def copying(
+    model: Of = "tiny-gpt2", file_format: TableAs = TableFormat.table, out: Out = None
+) -> None:
+    """Show which heads raise the token that they look at, by their weights."""
+    from mha_viz.circuits.weights.ov_circuit import copying_scores
+
+    table = copying_scores(load(model)).table()
+    deliver_table(table, file_format, out, f"{model}: copying by the eigenvalues of OV circuits")
+
+
+_TO_READ = ["source", "target", "weight", "share", "flow"]
+
+
+def flow(
+    text: Text,
+    position: Annotated[
+        int, typer.Option(help="The token whose state is followed, from 0; -1 is the last.")
+    ] = -1,
+    model: Model = "tiny-gpt2",
+    threshold: Annotated[
+        float, typer.Option(help="The smallest share that is followed, in [0, 1].")
+    ] = 0.02,
+    measure: Annotated[str, typer.Option(help="proximity or norm.")] = "proximity",
+    file_format: TableAs = TableFormat.table,
+    out: Out = None,
+) -> None:
+    """Show what one token's state after the last layer is made of, down to the input tokens."""
+    given = read(text)
+    from mha_viz.circuits.flow.graph import flow_graph
+
+    loaded = load(model)
+    found = flow_graph(loaded, given, position, threshold, measure=measure)
+    print_notes(found.notes)
+    edges = found.edges
+    if file_format is TableFormat.table:
+        edges = edges.nlargest(SHOWN, "flow")[_TO_READ]
+    title = (
+        f"{loaded.name}: what flows into {found.tokens[found.position].text} at position "
+        f"{found.position}; {found.kept:.1%} of it followed, {found.cut:.1%} cut"
+    )
+    deliver_table(edges, file_format, out, title, kept=found.kept, cut=found.cut)

@@ -8,38 +8,32 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mha_viz.cli.format import TableFormat
-from mha_viz.cli.interventions import parse_heads, progress
 from mha_viz.cli.options import (
+    SHOWN,
+    Against,
     JsonOut,
     Model,
     Out,
+    Position,
     TableAs,
+    Target,
     Text,
     deliver_table,
     load,
+    parse_head,
+    parse_heads,
+    print_notes,
+    progress,
     read,
-    tell_notes,
 )
 from mha_viz.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from mha_viz.circuits.path_effect import Receiver
+    from mha_viz.circuits.patching.path_effect import Receiver
 
-_SHOWN = 20  # rows of a table to read; files and JSON have all
+_ONE_END = "A path has one head at each end, such as 0.3"
 _Corrupt = Annotated[str, typer.Argument(help="A text of as many tokens that asks for another.")]
 _Metric = Annotated[str, typer.Option(help="logit_difference, logit, loss or kl.")]
-_Target = Annotated[str | None, typer.Option(help="Follow this token.")]
-_Against = Annotated[str | None, typer.Option(help="... and its logit less this one's.")]
-_Position = Annotated[
-    int | None,
-    typer.Option(help="Where the model predicts, from 0; else its last token or first [MASK]."),
-]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Make them commands of the group."""
-    for command in (path, paths, faithfulness):
-        app.command()(command)
 
 
 def path(
@@ -51,15 +45,15 @@ def path(
     ] = "logits",
     model: Model = "tiny-gpt2",
     metric: _Metric = "logit_difference",
-    target: _Target = None,
-    against: _Against = None,
-    position: _Position = None,
+    target: Target = None,
+    against: Against = None,
+    position: Position = None,
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """Measure what changes when one head reads another's output from a corrupted text."""
-    given, one, ends = read(clean, corrupt), _head(sender), _receiver(receiver)
-    from mha_viz.circuits.path_effect import path_effect, receiver_name
+    given, one, ends = read(clean, corrupt), parse_head(sender, _ONE_END), _receiver(receiver)
+    from mha_viz.circuits.patching.path_effect import path_effect, receiver_name
 
     loaded = load(model)
     found = path_effect(
@@ -68,7 +62,7 @@ def path(
         against=against,
         position=position,
     )
-    tell_notes(found.notes)
+    print_notes(found.notes)
     title = f"{loaded.name}: L{one[0]} H{one[1]} -> {receiver_name(ends)}, change of {metric}"
     tokens = _tokens(found.target, found.against)
     deliver_table(found.table(), file_format, out, title, clean=found.clean, **tokens)
@@ -81,9 +75,9 @@ def paths(
     metric: _Metric = "logit_difference",
     way: Annotated[str, typer.Option(help="direct or total.")] = "direct",
     exact: Annotated[bool, typer.Option("--exact", help="Measure every path.")] = False,
-    target: _Target = None,
-    against: _Against = None,
-    position: _Position = None,
+    target: Target = None,
+    against: Against = None,
+    position: Position = None,
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
@@ -93,7 +87,7 @@ def paths(
         raise ArgumentError(
             "KL has no estimates, for its slope at the clean run is 0: add --exact."
         )
-    from mha_viz.circuits.path_effects import path_effects
+    from mha_viz.circuits.patching.path_effects import path_effects
 
     loaded = load(model)
     found = path_effects(
@@ -101,14 +95,14 @@ def paths(
     )
     if exact:
         found.measure(progress("paths"))
-    tell_notes(found.notes)
+    print_notes(found.notes)
     table = found.table().sort_values("effect", key=abs, ascending=False, kind="stable")
     table = table.dropna(axis="columns", how="all")
     numbers: dict[str, object] = {"clean": found.clean, **_tokens(found.target, found.against)}
     if isfinite(found.recall()):  # all paths are measured: of a part both numbers would mislead
         numbers |= {"rank_correlation": found.agreement, "recall_20": found.recall()}
     if file_format is TableFormat.table:
-        table = table.head(_SHOWN)
+        table = table.head(SHOWN)
     n_estimated = found.n_paths - found.n_measured
     title = (
         f"{loaded.name}: {way} paths, change of {metric}; {found.n_measured:,} measured, "
@@ -136,8 +130,8 @@ def faithfulness(
     Shares are those on held-out texts: a search chooses heads on the other half of the texts.
     """
     chosen = None if heads is None else parse_heads(heads)
-    from mha_viz.circuits.faithfulness import faithfulness, find_heads
-    from mha_viz.circuits.tasks import make_task
+    from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
+    from mha_viz.circuits.tasks.tasks import make_task
 
     loaded = load(model)
     asked = make_task(loaded, task, examples, seed)
@@ -148,7 +142,7 @@ def faithfulness(
         found.save(save)
         typer.echo(f"wrote {save}", err=True)
     if found.held_out.refusal:
-        tell_notes([found.held_out.refusal])
+        print_notes([found.held_out.refusal])
     names = ", ".join(f"L{layer} H{head}" for layer, head in found.heads)
     numbers = {"held_out": len(asked.held_out), "chosen_on": len(asked.to_choose_on)}
     title = f"{loaded.name}, {task}: {names}. {found.beside_random}"
@@ -158,21 +152,14 @@ def faithfulness(
 # -- inside ----------------------------------------------------------------------------------------
 
 
-def _head(given: str) -> tuple[int, int]:
-    heads = parse_heads(given)
-    if len(heads) != 1:
-        raise ArgumentError(f"A path has one head at each end, such as 0.3; got {given!r}.")
-    return heads[0]
-
-
 def _receiver(given: str) -> Receiver:
-    """ "2.1.key" as (2, 1, "key"); "logits" as it is."""
+    """Read "2.1.key" as (2, 1, "key"); "logits" as it is."""
     if given == "logits":
         return given
     place, _, name = given.rpartition(".")
     for known in ("query", "key", "value"):
         if name == known:
-            return (*_head(place), known)
+            return (*parse_head(place, _ONE_END), known)
     raise ArgumentError(
         f'--receiver is "logits" or layer.head.input, such as 2.1.key; got {given!r}.'
     )
