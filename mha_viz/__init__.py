@@ -12,33 +12,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mha_viz import errors
-from mha_viz.core import display
+from mha_viz.core.record import display
 from mha_viz.errors import MhaVizError
 
 if TYPE_CHECKING:
     from mha_viz.checkpoints.catalog import ModelInfo, list_models
-    from mha_viz.checkpoints.loading import load
-    from mha_viz.checkpoints.wrapping import wrap
-    from mha_viz.circuits.composition import composition
-    from mha_viz.circuits.faithfulness import faithfulness, find_heads
-    from mha_viz.circuits.flow import FlowGraph, flow_graph
-    from mha_viz.circuits.logit_attribution import logit_attribution
-    from mha_viz.circuits.ov_circuit import copying_scores, favoured_pairs
-    from mha_viz.circuits.path_effect import path_effect
-    from mha_viz.circuits.path_effects import path_effects
-    from mha_viz.circuits.score_attribution import score_attribution
-    from mha_viz.circuits.tasks import make_task
-    from mha_viz.circuits.tested_heads import Faithfulness
-    from mha_viz.circuits.vocabulary import head_tokens, logit_lens
-    from mha_viz.core.attention import attention
-    from mha_viz.core.from_weights import record
+    from mha_viz.checkpoints.loading import load, wrap
+    from mha_viz.circuits.decompose.logit_attribution import logit_attribution
+    from mha_viz.circuits.decompose.score_attribution import score_attribution
+    from mha_viz.circuits.decompose.vocabulary import head_tokens, logit_lens
+    from mha_viz.circuits.flow.graph import FlowGraph, flow_graph
+    from mha_viz.circuits.patching.path_effect import path_effect
+    from mha_viz.circuits.patching.path_effects import path_effects
+    from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
+    from mha_viz.circuits.tasks.tasks import make_task
+    from mha_viz.circuits.tasks.tested_heads import Faithfulness
+    from mha_viz.circuits.weights.composition import composition
+    from mha_viz.circuits.weights.ov_circuit import copying_scores, favoured_pairs
+    from mha_viz.core.attention.attention import attention
+    from mha_viz.core.attention.multi_head import AttentionOutput, MultiHeadAttention
     from mha_viz.core.measure import head_similarity
     from mha_viz.core.metrics import METRICS
     from mha_viz.core.metrics.registering import register_metric
-    from mha_viz.core.multi_head import AttentionOutput, MultiHeadAttention
-    from mha_viz.core.record import AttentionRecord, Token
-    from mha_viz.corpus.run import study
-    from mha_viz.corpus.study import Study
+    from mha_viz.core.record.from_weights import record
+    from mha_viz.core.record.record import AttentionRecord, Token
+    from mha_viz.corpus.query.study import Study
+    from mha_viz.corpus.run.run import study
     from mha_viz.engine.intervention import Intervention
     from mha_viz.engine.model import AttentionModel
     from mha_viz.interventions.ablation import ablate
@@ -54,49 +53,41 @@ __version__ = "0.1.0"
 
 # Each name is imported when it is first asked for (PEP 562): torch and transformers take seconds,
 # and the page that takes a sentence has to be there before them.
-_HOME = {
-    "attention": "mha_viz.core.attention",
-    "AttentionOutput": "mha_viz.core.multi_head",
-    "MultiHeadAttention": "mha_viz.core.multi_head",
-    "record": "mha_viz.core.from_weights",
-    "METRICS": "mha_viz.core.metrics",
-    "register_metric": "mha_viz.core.metrics.registering",
-    "AttentionRecord": "mha_viz.core.record",
-    "Token": "mha_viz.core.record",
-    "AttentionModel": "mha_viz.engine.model",
-    "ModelInfo": "mha_viz.checkpoints.catalog",
-    "list_models": "mha_viz.checkpoints.catalog",
-    "load": "mha_viz.checkpoints.loading",
-    "wrap": "mha_viz.checkpoints.wrapping",
-    "show_head": "mha_viz.notebook",
-    "head_report": "mha_viz.reports.report",
-    "head_similarity": "mha_viz.core.measure",
-    "parameter_similarity": "mha_viz.reports.parameters",
-    "diversity": "mha_viz.reports.parameters",
-    "Intervention": "mha_viz.engine.intervention",
-    "predict": "mha_viz.prediction.prediction",
-    "generate": "mha_viz.prediction.generation",
-    "Writing": "mha_viz.prediction.writing",
-    "ablate": "mha_viz.interventions.ablation",
-    "head_importance": "mha_viz.interventions.importance",
-    "study": "mha_viz.corpus.run",
-    "Study": "mha_viz.corpus.study",
-    "FlowGraph": "mha_viz.circuits.flow",
-    "flow_graph": "mha_viz.circuits.flow",
-    "logit_attribution": "mha_viz.circuits.logit_attribution",
-    "score_attribution": "mha_viz.circuits.score_attribution",
-    "head_tokens": "mha_viz.circuits.vocabulary",
-    "logit_lens": "mha_viz.circuits.vocabulary",
-    "composition": "mha_viz.circuits.composition",
-    "path_effect": "mha_viz.circuits.path_effect",
-    "path_effects": "mha_viz.circuits.path_effects",
-    "make_task": "mha_viz.circuits.tasks",
-    "Faithfulness": "mha_viz.circuits.tested_heads",
-    "faithfulness": "mha_viz.circuits.faithfulness",
-    "find_heads": "mha_viz.circuits.faithfulness",
-    "copying_scores": "mha_viz.circuits.ov_circuit",
-    "favoured_pairs": "mha_viz.circuits.ov_circuit",
+_NAMES = {
+    "core.attention.attention": "attention",
+    "core.attention.multi_head": "AttentionOutput MultiHeadAttention",
+    "core.record.from_weights": "record",
+    "core.metrics": "METRICS",
+    "core.metrics.registering": "register_metric",
+    "core.record.record": "AttentionRecord Token",
+    "engine.model": "AttentionModel",
+    "checkpoints.catalog": "ModelInfo list_models",
+    "checkpoints.loading": "load wrap",
+    "notebook": "show_head",
+    "reports.report": "head_report",
+    "core.measure": "head_similarity",
+    "reports.parameters": "parameter_similarity diversity",
+    "engine.intervention": "Intervention",
+    "prediction.prediction": "predict",
+    "prediction.generation": "generate",
+    "prediction.writing": "Writing",
+    "interventions.ablation": "ablate",
+    "interventions.importance": "head_importance",
+    "corpus.run.run": "study",
+    "corpus.query.study": "Study",
+    "circuits.flow.graph": "FlowGraph flow_graph",
+    "circuits.decompose.logit_attribution": "logit_attribution",
+    "circuits.decompose.score_attribution": "score_attribution",
+    "circuits.decompose.vocabulary": "head_tokens logit_lens",
+    "circuits.weights.composition": "composition",
+    "circuits.patching.path_effect": "path_effect",
+    "circuits.patching.path_effects": "path_effects",
+    "circuits.tasks.tasks": "make_task",
+    "circuits.tasks.tested_heads": "Faithfulness",
+    "circuits.tasks.faithfulness": "faithfulness find_heads",
+    "circuits.weights.ov_circuit": "copying_scores favoured_pairs",
 }
+_HOME = {name: f"mha_viz.{module}" for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "METRICS",

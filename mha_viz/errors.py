@@ -24,11 +24,11 @@ class ArgumentError(MhaVizError, ValueError):
 
 
 class SettingsError(MhaVizError, ValueError):
-    """What whoever runs the server has set makes no sense; it does not start."""
+    """Settings of the server that make no sense; it does not start."""
 
 
 class LimitError(MhaVizError):
-    """More was asked for than whoever runs the server allows, or than it has room for."""
+    """A request beyond what the server allows, or than it has room for."""
 
 
 class TextError(MhaVizError, ValueError):
@@ -44,15 +44,15 @@ class RecordError(MhaVizError, ValueError):
 
 
 class WriteError(MhaVizError, OSError):
-    """A file could not be written; what was there before is as it was."""
+    """A file that could not be written; what was there before is unchanged."""
 
 
 class NotKeptError(MhaVizError, AttributeError):
-    """A quantity was asked of a record that did not keep it (say z of a fallback family)."""
+    """A quantity that a record did not keep (say z of a fallback family)."""
 
 
 class LoadError(MhaVizError):
-    """A model could not be loaded."""
+    """A model that could not be loaded."""
 
 
 class ModelNotFoundError(LoadError):
@@ -68,15 +68,15 @@ class BrokenCheckpointError(LoadError):
 
 
 class AttentionUnavailableError(MhaVizError):
-    """This model family gives no attention weights, neither through our function nor its own."""
+    """A model family that gives no attention weights, by our function or its own."""
 
 
 class OutOfMemoryError(MhaVizError, MemoryError):
-    """A forward pass took more memory than there is."""
+    """A forward pass that took more memory than there is."""
 
 
 class StudyError(MhaVizError, ValueError):
-    """A study of a corpus that cannot be begun, gone on with, or read."""
+    """A study of a corpus that cannot be started, continued or read."""
 
 
 class JobError(MhaVizError):
@@ -84,7 +84,7 @@ class JobError(MhaVizError):
 
 
 def is_panic(error: BaseException) -> bool:
-    """A fault inside of a library written in Rust: pyo3 raises it as no `Exception`.
+    """Return whether this is a fault inside of a Rust library: pyo3 raises no `Exception`.
 
     >>> is_panic(ValueError()), is_panic(KeyboardInterrupt())
     (False, False)
@@ -94,12 +94,9 @@ def is_panic(error: BaseException) -> bool:
 
 @contextmanager
 def translating(translate: Callable[[BaseException], MhaVizError]) -> Iterator[None]:
-    """Around a call of another library: what it raises, a panic included, becomes an error of ours.
+    """Turn what another library raises inside, a panic included, into an error of ours.
 
     Our own errors, a lack of memory, and what ends the program (Ctrl-C) pass as they are.
-
-    Args:
-        translate: from the library's exception to ours.
 
     >>> with translating(lambda error: TextError(f"not a number: {error}")):
     ...     int("seven")

@@ -13,7 +13,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.record import AttentionRecord
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import ArgumentError
 from mha_viz.notebook import record_image, record_payload
 from mha_viz.web.browser import notebook_script, style
@@ -65,14 +65,14 @@ class Explorer(anywidget.AnyWidget):
         settings = bench_settings(packed, selected) | {"name": uuid.uuid4().hex}
         exact = head_payload(packed, record, selected)
         super().__init__(payload=packed, settings=settings, exact=exact)
-        self.observe(self._hear, names="sent")
+        self.observe(self._on_sent, names="sent")
 
     def __repr__(self) -> str:
         layer, head = self.selected
         return f"Explorer(layer {layer}, head {head} of {self.record!r})"
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        """The widget, and a picture of all heads for exports and whatever runs no widgets."""
+        """Return the widget, and a picture of all heads for whatever runs no widgets."""
         data, *metadata = super()._repr_mimebundle_(**options)  # type: ignore[misc]
         picture = base64.b64encode(record_image(self.record)).decode("ascii")
         return {"image/png": picture, **data}, *metadata
@@ -82,8 +82,8 @@ class Explorer(anywidget.AnyWidget):
         """The chosen head's weights, (query, key)."""
         return self.record.head(*self.selected)
 
-    def _hear(self, change: Mapping[str, Any]) -> None:
-        """Take what the browser chose, as far as it makes sense."""
+    def _on_sent(self, change: Mapping[str, Any]) -> None:
+        """Take what the browser chose, as far as it is valid."""
         sent = change["new"]
         view = sent.get("view")
         if not isinstance(view, Mapping):
@@ -102,7 +102,7 @@ class Explorer(anywidget.AnyWidget):
 
 
 def _number(sent: object, size: int, before: int | None) -> int | None:
-    """A place that the browser sent, None beyond the end; what was before where it sent none."""
+    """Return the place that the browser sent, None beyond the end; `before` where it sent none."""
     if not isinstance(sent, str) or not sent.removeprefix("-").isdecimal():
         return before
     return int(sent) if len(sent) < 10 and 0 <= int(sent) < size else None

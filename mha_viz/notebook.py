@@ -7,31 +7,25 @@ from typing import TYPE_CHECKING
 
 from mha_viz.core.measure import measure
 from mha_viz.core.metrics import METRICS
-from mha_viz.core.record import AttentionRecord
-from mha_viz.core.showing import count
-from mha_viz.core.visible import visible_everywhere, visible_keys
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.visible import visible_everywhere, visible_keys
+from mha_viz.core.reprs import count
 from mha_viz.web.labels import clean, head_name, html_text
 from mha_viz.web.payload import grid_payload
 
 if TYPE_CHECKING:
-    from mha_viz.plots.head_figure import HeadFigure
+    from mha_viz.plots.figure_file import HeadFigure
 
 _MAX_TEXT = 200  # characters of a text in a caption
 _FRAME_HEIGHT = 640  # pixels; a larger grid scrolls in its frame
 
 
 def record_bundle(record: AttentionRecord) -> dict[str, str]:
-    """A record as what a notebook stores: the grid of all its heads as a page and as a picture.
+    """Return what a notebook stores of a record: the grid of all heads as a page and a picture.
 
-    The page works offline and in an exported notebook, in a sandboxed frame that can reach neither
-    the notebook nor the network. The picture is for PDF, for notebooks that nobody has trusted
-    and for whatever runs no scripts.
-
-    Args:
-        record: any record.
-
-    Returns:
-        "text/html", in which no token is markup, and "image/png" in base64.
+    The page, "text/html", works offline and in an exported notebook, in a sandboxed frame that can
+    reach neither the notebook nor the network. The picture, "image/png" in base64, is for PDF, for
+    notebooks that nobody has trusted and for whatever runs no scripts.
     """
     from mha_viz.web.standalone import fragment, grid_html
 
@@ -45,11 +39,7 @@ def record_bundle(record: AttentionRecord) -> dict[str, str]:
 
 
 def record_image(record: AttentionRecord) -> bytes:
-    """The grid of all heads with its caption as PNG, for what runs no scripts.
-
-    Args:
-        record: any record.
-    """
+    """Return the grid of all heads with its caption as PNG, for what runs no scripts."""
     from mha_viz.plots.static import grid_image
 
     seen = visible_everywhere(record).cpu()
@@ -57,7 +47,7 @@ def record_image(record: AttentionRecord) -> bytes:
 
 
 def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:
-    """One head's attention weights as a heatmap; in a notebook it draws itself.
+    """Return one head's attention weights as a heatmap; in a notebook it draws itself.
 
     Args:
         record: any record.
@@ -75,7 +65,7 @@ def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:
     >>> mv.show_head(mv.load("tiny-bert").trace("The cat sat"), 0, -1).data[0].type
     'heatmap'
     """
-    from mha_viz.plots.head_figure import HeadFigure
+    from mha_viz.plots.figure_file import HeadFigure
     from mha_viz.plots.heatmap import head_heatmap
     from mha_viz.plots.static import head_image
 
@@ -91,13 +81,13 @@ def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:
 
 
 def record_payload(record: AttentionRecord) -> bytes:
-    """The record as the head grid takes it, with the metrics that apply to it."""
+    """Return the record as the head grid takes it, with the metrics that apply to it."""
     facts = {METRICS[key].title: values.numpy() for key, values in measure(record).items()}
     return grid_payload(record, facts, title=caption(record))
 
 
 def caption(record: AttentionRecord, chosen: tuple[int, int] | None = None) -> str:
-    """Model, part, texts and settings in one line, of all heads or of a chosen (layer, head)."""
+    """Return model, part, texts and settings in a line, of all heads or of (layer, head)."""
     parts = [record.model or "a model"]
     parts += [] if record.part == "self" else [f"{record.part} attention"]
     parts += [clean(text, _MAX_TEXT) for text in (record.text, record.text_pair) if text]
