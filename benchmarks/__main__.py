@@ -20,7 +20,7 @@ SUBJECTS = (
     *("study", "start", "app", "labs", "memory"),
     *("composition", "circuits", "crowd"),
 )
-ALONE = ("soak",)  # runs for an hour, and only where it is asked for
+ALONE = ("soak", "siege")  # run for long, and only where they are asked for
 HEAD = ("measure", "value", "beside", "ratio", "aim", "")
 
 

@@ -95,7 +95,7 @@ def _somebody_studies(browser: Any, url: str) -> Iterator[None]:
     page.get_by_role("heading", name="Search").wait_for(timeout=120_000)
     page.wait_for_selector(IDLE)
     page.get_by_text("Study texts of your own").click()
-    page.get_by_label("Texts, one a line").fill("\n".join(texts))
+    page.get_by_label("Texts, one per line").fill("\n".join(texts))
     page.get_by_role("button", name="Study them").click()
     page.get_by_text("of 2,000 texts,").wait_for(timeout=120_000)
     yield

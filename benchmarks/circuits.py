@@ -12,12 +12,12 @@ from transformers.utils import logging
 from benchmarks.importance import in_transformer_lens, random_model
 from benchmarks.measure import Result, interleaved, ratio, spread
 from benchmarks.trace import text
-from mha_viz.circuits.composition import composition
-from mha_viz.circuits.flow import flow_graph
-from mha_viz.circuits.logit_attribution import logit_attribution
-from mha_viz.circuits.path_effect import path_effect
-from mha_viz.circuits.path_effects import path_effects
-from mha_viz.circuits.score_attribution import score_attribution
+from mha_viz.circuits.decompose.logit_attribution import logit_attribution
+from mha_viz.circuits.decompose.score_attribution import score_attribution
+from mha_viz.circuits.flow.graph import flow_graph
+from mha_viz.circuits.patching.path_effect import path_effect
+from mha_viz.circuits.patching.path_effects import path_effects
+from mha_viz.circuits.weights.composition import composition
 from mha_viz.engine.model import AttentionModel
 from mha_viz.text.encoding import encode_texts
 

@@ -9,7 +9,7 @@ from benchmarks.app import IDLE, NOTE, running
 from benchmarks.browser import VIEWPORT, chromium, until_painted
 from benchmarks.measure import Result, at_most, spread
 from benchmarks.memory import MIB, status
-from mha_viz.ui.learn.contents import LABS, Lab
+from mha_viz.learn.frame.contents import LABS, Lab
 
 REPEATS = 7
 AIM, MOST = 0.2, 500  # seconds, MiB
@@ -34,7 +34,7 @@ SLIDERS = {
 }
 BUTTONS = {
     "statements": ("Picture by layer", "Picture by layer"),
-    "find-the-head": ("Next task", "Task before"),
+    "find-the-head": ("Next task", "Previous task"),
     "what-heads-learn": ("Show the answer", "Hide the answer"),
 }
 FOLDED = {"statements": "1. The heads’ subspaces are orthogonal"}  # what holds its button

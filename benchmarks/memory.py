@@ -80,7 +80,7 @@ def peak() -> int:
 
 def grown(cached: bool = False) -> int:
     import mha_viz as mv
-    from mha_viz.ui.session.cache import Cache
+    from mha_viz.ui.run.cache import Cache
 
     model, cache = mv.load("tiny-bert"), Cache()
     dice = random.Random(0)

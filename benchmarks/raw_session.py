@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,18 +30,21 @@ class RawSession:
         self._socket, self.page, self.query = socket, page, query
         self._sent: dict[str, ForwardMsg] = {}  # what the server may name instead of repeating
         self.elements: dict[Path, Any] = {}
+        self._folded: set[str] = set()  # expanders
 
     async def run(
         self,
         typed: dict[str, str] | None = None,
         click: str = "",
+        unfold: str = "",
         until: Callable[[Any], bool] = lambda element: False,
     ) -> float:
-        """One run of the page.
+        """Run the page once.
 
         Args:
             typed: texts by the keys of their boxes.
             click: the label of a button.
+            unfold: the key of an expander that is open in this run.
             until: asked of each element that comes.
 
         Returns:
@@ -56,6 +59,10 @@ class RawSession:
         if click:
             widget = state.widget_states.widgets.add()
             widget.id, widget.trigger_value = self._buttons(click)[0], True
+        if unfold:
+            widget = state.widget_states.widgets.add()
+            widget.id = next(one for one in self._folded if one.endswith(f"-{unfold}"))
+            widget.bool_value = True
         begin, found = time.perf_counter(), float("nan")
         await self._socket.send(message.SerializeToString())
         while True:
@@ -66,8 +73,10 @@ class RawSession:
                 self.elements[tuple(received.metadata.delta_path)] = element
                 if found != found and until(element):
                     found = time.perf_counter() - begin
+            elif kind == "delta" and received.delta.add_block.expandable.id:
+                self._folded.add(received.delta.add_block.expandable.id)
             elif kind == "new_session":
-                self.elements = {}
+                self.elements, self._folded = {}, set()
             elif kind == "script_finished" and received.script_finished != _BEGINS_ANEW:
                 return found
 
@@ -80,23 +89,23 @@ class RawSession:
         )
 
     def payload(self) -> bytes:
-        """All heads as they lie in the page; b"" where it shows none."""
+        """Return all heads as they lie in the page; b"" where it shows none."""
         found = [one for one in self.elements.values() if _is_payload(one)]
         return found[-1].bidi_component.bytes if found else b""
 
     def numbers(self) -> list[float]:
-        """All numbers of the page's metrics, in order."""
+        """Return all numbers of the page's metrics, in order."""
         metrics = [one.metric.body for one in self.elements.values() if _is(one, "metric")]
         return [float(n) for body in metrics for n in re.findall(r"\d+(?:\.\d+)?", body)]
 
     def words(self) -> str:
-        """All that the page says in paragraphs, warnings and errors."""
+        """Return all that the page says in paragraphs, warnings and errors."""
         said = [one.markdown.body for one in self.elements.values() if _is(one, "markdown")]
         said += [one.alert.body for one in self.elements.values() if _is(one, "alert")]
         return "\n".join(said)
 
     def broken(self) -> bool:
-        """Whether a traceback stands on the page."""
+        """Return whether a traceback stands on the page."""
         return any(_is(one, "exception") for one in self.elements.values())
 
     async def _next(self) -> ForwardMsg:
@@ -112,11 +121,11 @@ class RawSession:
         return received
 
     def has_box(self, key: str) -> bool:
-        """Whether the page has a box for text of that key."""
+        """Return whether the page has a box for text of that key."""
         return bool(self._boxes(key))
 
     def has_button(self, label: str) -> bool:
-        """Whether the page has a button of that label that can be clicked."""
+        """Return whether the page has a button of that label that can be clicked."""
         return bool(self._buttons(label))
 
     def _boxes(self, key: str) -> list[str]:
@@ -138,24 +147,32 @@ def _is_payload(element: Any) -> bool:
 
 
 @asynccontextmanager
-async def opened(url: str, page: str = "", query: str = "") -> AsyncIterator[RawSession]:
-    """A page of the app at `url` that has been run once; left at the end.
+async def opened(
+    url: str, page: str = "", query: str = "", headers: Mapping[str, str] | None = None
+) -> AsyncIterator[RawSession]:
+    """Open a page of the app at `url`, run it once, and leave it at the end.
 
     Args:
         url: of the app, with a slash at its end.
         page: its address, such as "intervene"; "" is the first.
         query: what stands behind the question mark.
+        headers: of the request, beside the usual ones.
     """
+    async with connected(url, headers) as connection:
+        session = RawSession(connection, page, query)
+        await session.run()
+        yield session
+
+
+def connected(url: str, headers: Mapping[str, str] | None = None) -> Any:
+    """Return a websocket as pages of the app at `url` open it; to be entered."""
     host = urlsplit(url).netloc
-    socket = websockets.connect(
+    return websockets.connect(
         f"ws://{host}/_stcore/stream",
         subprotocols=["streamlit"],  # type: ignore[list-item]
         origin=f"http://{host}",  # type: ignore[arg-type]
         max_size=None,
         open_timeout=PATIENCE,
         ping_interval=None,  # a server with fifty visitors may answer late
+        additional_headers=headers,
     )
-    async with socket as connection:
-        session = RawSession(connection, page, query)
-        await session.run()
-        yield session

@@ -26,7 +26,7 @@ from mha_viz.core.metrics.layers import coverage
 from mha_viz.core.metrics.output_pairs import cka, correlation, redundancy
 from mha_viz.core.metrics.outputs import effective_rank, output_root
 from mha_viz.core.metrics.pairs import hellinger, jensen_shannon
-from mha_viz.core.record import AttentionRecord
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.reports.report import head_report
 
 AIMS = {("report", 128): 0.15, ("jensen_shannon", 128): 1.0}  # over the bare pass

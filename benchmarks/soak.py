@@ -19,7 +19,7 @@ from typing import NamedTuple
 from benchmarks.app import SENTENCES, running
 from benchmarks.measure import Result, Skipped
 from benchmarks.raw_session import SENTENCE, RawSession, opened
-from mha_viz.ui.learn.contents import LABS
+from mha_viz.learn.frame.contents import LABS
 
 TITLE = "Endurance"
 MINUTES = float(os.environ.get("MINUTES", "60"))
@@ -38,7 +38,7 @@ HEAVY = {"intervene": ("Measure", "Prune")}
 
 
 class Held(NamedTuple):
-    """What the server held at a moment, in seconds after the beginning."""
+    """Memory, threads and files of the server at a moment, in seconds after the beginning."""
 
     at: float
     server: float  # MiB of the server itself
@@ -64,7 +64,7 @@ async def _measured(seconds: float, visitors: int) -> list[Result]:
         end = time.monotonic() + seconds
         tally = Tally()
         coming = [_come_and_go(url, number, end, tally) for number in range(visitors)]
-        held, *_ = await asyncio.gather(_watched(pid, Path(folder), end), *coming)
+        held, *_ = await asyncio.gather(watched(pid, Path(folder), end), *coming)
     tenth = min(600.0, seconds / 6)
     begin = [one for one in held if abs(one.at - tenth) <= max(tenth / 10, EVERY)]
     last = [one for one in held if one.at >= seconds - max(120.0 * seconds / 3600, 2 * EVERY)]
@@ -114,7 +114,7 @@ def _row(name: str, unit: str, begin: list[Held], last: list[Held]) -> Result:
 
 
 class Tally:
-    """What the visitors did."""
+    """Counts of visits, sentences and jobs."""
 
     visits = sentences = heavy = broken = 0
 
@@ -155,7 +155,7 @@ async def _visit(session: RawSession, dice: random.Random, end: float, tally: Ta
 # -- the server ------------------------------------------------------------------------------------
 
 
-async def _watched(pid: int, folder: Path, end: float) -> list[Held]:
+async def watched(pid: int, folder: Path, end: float) -> list[Held]:
     begin, held = time.monotonic(), []
     while time.monotonic() < end:
         held.append(_look(pid, folder, time.monotonic() - begin))

@@ -15,9 +15,9 @@ import mha_viz as mv
 from benchmarks import study_search
 from benchmarks.measure import Result, at_least, interleaved, ratio, spread
 from benchmarks.trace import WORDS, network, traced_model
-from mha_viz.corpus.batches import Batch, batches
-from mha_viz.corpus.shard import Settings, measure_shard
-from mha_viz.corpus.source import Item
+from mha_viz.corpus.measure.batches import Batch, batches
+from mha_viz.corpus.measure.shard import Settings, measure_shard
+from mha_viz.corpus.sources.source import Item
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.run import padded
 

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 import mha_viz as mv
 from benchmarks.measure import Result, interleaved, spread
-from mha_viz.corpus.heaviest_edges import BY_PARTS, BY_RELATION, KEPT
-from mha_viz.corpus.relations import TO_DEPENDENT, TO_HEAD
-from mha_viz.corpus.source import SHARD_TEXTS
+from mha_viz.corpus.sources.source import SHARD_TEXTS
+from mha_viz.corpus.store.edges_index import BY_PARTS, BY_RELATION, KEPT
+from mha_viz.corpus.treebank.relations import TO_DEPENDENT, TO_HEAD
 
 LAYERS, HEADS, TOKENS = 4, 8, 12  # of tiny-bert, and of a short sentence
 EDGES_OF_A_QUERY = 1.1
