@@ -3,36 +3,41 @@
 The server imports this file for `app`; for each page it then runs it as a script.
 """
 
+from importlib import import_module
+
 import streamlit as st
 from starlette.middleware import Middleware
 
-from mha_viz.ui.learn import glossary, lesson
-from mha_viz.ui.learn.contents import LABS
+from mha_viz.learn import page as learn
+from mha_viz.learn.frame import glossary, lesson
+from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.operating import figures
-from mha_viz.ui.pages import circuits, compare, corpus, explore, intervene, learn
+from mha_viz.ui.pages import FIRST, PAGES
+from mha_viz.ui.run import memory, page_lock, places
 from mha_viz.ui.server import (
     endpoints,
-    first_page,
     gate,
     headers,
-    operating,
-    stopping,
+    lifecycle,
     uploads,
+    websockets,
 )
-from mha_viz.ui.session import coming_back, giving_way, memory, places, state
-from mha_viz.ui.widgets import full, look
+from mha_viz.ui.state import reconnect, state
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.messages import messages
 
 if __name__ != "__main__":
-    operating.begin()
+    lifecycle.begin()
     before = (
         headers.SafeHeaders,
         endpoints.Endpoints,
         gate.Gate,
+        websockets.Websockets,
         uploads.Uploads,
-        first_page.FirstPage,
+        gate.FirstPage,
     )
     app = st.App(
-        __file__, lifespan=stopping.quietly, middleware=[Middleware(each) for each in before]
+        __file__, lifespan=lifecycle.quietly, middleware=[Middleware(each) for each in before]
     )
 else:
     st.set_page_config(
@@ -43,11 +48,13 @@ else:
         menu_items={"About": "mha_viz: see and measure every attention head."},
     )
     tools = {
-        "explore": st.Page(explore.page, title="Explore", url_path="explore", default=True),
-        "compare": st.Page(compare.page, title="Compare", url_path="compare"),
-        "circuits": st.Page(circuits.page, title="Circuits", url_path="circuits"),
-        "corpus": st.Page(corpus.page, title="Corpus", url_path="corpus"),
-        "intervene": st.Page(intervene.page, title="Intervene", url_path="intervene"),
+        key: st.Page(
+            import_module(f"mha_viz.ui.{key}.page").page,
+            title=key.capitalize(),
+            url_path=key,
+            default=key == FIRST,
+        )
+        for key in PAGES
     }
     labs = {"learn": st.Page(learn.index, title="All labs", url_path="learn")} | {
         lab.address: st.Page(learn.page(lab), title=f"{number}. {lab.title}", url_path=lab.address)
@@ -57,10 +64,11 @@ else:
     labs["teach"] = st.Page(lesson.draw, title="For teachers", url_path="teach")
     st.session_state.pages = tools | labs
     page = st.navigation({"": list(tools.values()), "Learn": list(labs.values())}, position="top")
-    state.arrive(page.url_path)
-    coming_back.come_back()
+    state.on_page_enter(page.url_path)
+    reconnect.restore_texts()
     try:
-        with giving_way.page_run(), figures.runs.timed(page.url_path or "explore"):
-            page.run() if places.has_place() else full.draw()
+        timed = figures.runs.timed(page.url_path or "explore")
+        with state.restoring_ends(), page_lock.page_run(), timed:
+            page.run() if places.has_place() else messages.server_full()
     finally:
         memory.go_on()  # torch and transformers load behind the page, where it did not need them

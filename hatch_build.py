@@ -1,4 +1,4 @@
-"""What the wheel holds beside the package, its addresses and its page on a package index.
+"""The wheel's additional files, the project's addresses and its page on a package index.
 
 hatchling runs this, for `pip install` and for a release.
 
@@ -44,7 +44,7 @@ class IndexPage(MetadataHookInterface):
 
 
 def origin(root: Path) -> str:
-    """What the clone's git calls origin, or "" where there is no clone, git or origin."""
+    """Return what the clone's git calls origin, or "" where there is no clone, git or origin."""
     command = ["git", "--git-dir", str(root / ".git"), "config", "--get", "remote.origin.url"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
@@ -53,7 +53,7 @@ def origin(root: Path) -> str:
 
 
 def public_address(remote: str) -> str:
-    """The web address of a git remote at a host with a domain, or "" for any other remote.
+    """Return the web address of a git remote at a host with a domain, or "" for any other remote.
 
     `https://host/owner/name.git`, `ssh://git@host/owner/name` and `git@host:owner/name.git` give
     `https://host/owner/name`, without a password or token that stands before the host.
@@ -67,7 +67,7 @@ def public_address(remote: str) -> str:
 
 
 def with_full_addresses(text: str, repository: str) -> str:
-    """The Markdown text, each path in a link or picture an address in the repository."""
+    """Return the Markdown text, each path in a link or picture an address in the repository."""
     path = r"(?![a-z]+:|#)"  # neither an address already nor a place on the page itself
     text = re.sub(rf"(!\[[^\]]*\]\(){path}", rf"\1{repository}/raw/HEAD/", text)
     text = re.sub(rf"\]\({path}", f"]({repository}/blob/HEAD/", text)

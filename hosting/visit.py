@@ -12,7 +12,7 @@ from playwright.sync_api import Page, sync_playwright
 import mha_viz as mv
 from docs.real_app import CHROMIUM, PATIENCE, open_page, rest
 from mha_viz.errors import ArgumentError
-from mha_viz.ui.learn.contents import LABS
+from mha_viz.learn.frame.contents import LABS
 
 SENTENCE = "The tired traveller found an inn, and the inn found the traveller."
 MODELS = ("tiny-bert", "tiny-gpt2")  # with 4 layers of 8 heads, each

@@ -12,7 +12,7 @@ from mha_viz.reports import stored_run
 from mha_viz.reports.induction import induction_scores
 from mha_viz.reports.report import scores_of_random
 from mha_viz.reports.stored_run import ModelFacts, StoredRun
-from mha_viz.ui.session.views import DEFAULT
+from mha_viz.ui.state.views import DEFAULT
 
 KEEP = ("pattern", "z", "query", "key", "value")
 
