@@ -22,12 +22,13 @@ from benchmarks import (
     measure,
     memory,
     report,
+    siege,
     soak,
     study,
     study_search,
     trace,
 )
-from mha_viz.ui.learn.contents import LABS
+from mha_viz.learn.frame.contents import LABS
 from tests.making.comparing import near
 
 pytestmark = pytest.mark.slow
@@ -230,6 +231,16 @@ def test_a_crowd_waits_and_each_sees_what_is_theirs() -> None:
     results = aside(crowd.measure, raw=3, browsers=0, pause=0.3, seconds=6, n_alone=3)
     assert [r.aim for r in results] == ["", "", "below 3", "below 5", "", "0"]
     assert results[-1].met and results[-1].ours.startswith("0 of ")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads /proc, which Linux has")
+def test_a_short_siege_says_what_visitors_waited_and_what_is_left() -> None:
+    results = aside(siege.measure, minutes=0.3)
+    named = {r.measure: r for r in results}
+    assert named["pages with a traceback"].met and named["most memory"].met
+    assert named["open handles left behind"].met and named["temporary files left behind"].met
+    tries = named["open handles left behind"].beside
+    assert all(word in tries for word in ("idle sockets", "fragments", "uploads", "pages"))
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads /proc, which Linux has")

@@ -10,6 +10,7 @@ from mha_viz.errors import ArgumentError
 from tests.web.unpacked import grid_unpack
 
 pytest.importorskip("anywidget")
+from mha_viz.explorer import Explorer  # which needs anywidget
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def test_a_choice_in_the_browser_can_be_read(record):
     ],
 )
 def test_what_makes_no_sense_changes_nothing(record, sent):
-    explorer = mv.explorer.Explorer(record, (1, 6))
+    explorer = Explorer(record, (1, 6))
     choose(explorer, query=2)
     explorer.sent = sent
     assert explorer.selected == (1, 6)
@@ -54,17 +55,17 @@ def test_what_makes_no_sense_changes_nothing(record, sent):
 
 
 def test_it_begins_with_the_chosen_head_and_all_the_weights(record):
-    explorer = mv.explorer.Explorer(record, (3, 1))
+    explorer = Explorer(record, (3, 1))
     assert explorer.settings["view"] == {"layer": 3, "head": 1, "scale": "sqrt"}
     _, codes = grid_unpack(explorer.payload)
     assert codes.shape == (4, 8, 9, 9)
     assert torch.tensor(codes[3, 1]).argmax() == record[3, 1].argmax()
     with pytest.raises(ArgumentError, match="layer"):
-        mv.explorer.Explorer(record, (4, 0))
+        Explorer(record, (4, 0))
 
 
 def test_it_names_itself_and_leaves_a_picture_in_exports(record):
-    explorer = mv.explorer.Explorer(record, (0, 3))
+    explorer = Explorer(record, (0, 3))
     assert repr(explorer).startswith("Explorer(layer 0, head 3 of AttentionRecord('The cat sat")
     assert "\n" not in repr(explorer) and len(repr(explorer)) < 200
     data, *_ = explorer._repr_mimebundle_()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mha_viz.ui.learn.contents import LABS
+from mha_viz.learn.frame.contents import LABS
 
 FOLDER = Path(__file__).parents[1] / "docs" / "notebooks" / "labs"
 

@@ -16,8 +16,8 @@ import torch
 from PIL import Image
 
 import mha_viz as mv
-from mha_viz.core import display
 from mha_viz.core.measure import measure
+from mha_viz.core.record import display
 from mha_viz.errors import ArgumentError
 from mha_viz.notebook import caption, record_payload
 from tests.web.unpacked import grid_unpack
@@ -114,7 +114,7 @@ def test_a_record_shows_itself_without_anything_else_imported():
     """Whichever way the record came into being, also if only its own module was imported."""
     code = """
 import torch
-from mha_viz.core.record import AttentionRecord, Token
+from mha_viz.core.record.record import AttentionRecord, Token
 record = AttentionRecord(torch.full((1, 2, 3, 3), 1 / 3), tuple(Token(c, 1) for c in "abc"))
 assert "<iframe" in record._repr_mimebundle_()["text/html"]
 """

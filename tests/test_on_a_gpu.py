@@ -6,7 +6,6 @@ Runs where torch has CUDA; CONTRIBUTING.md says so, as the machines that test a 
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ import pytest
 import torch
 
 import mha_viz as mv
-import mha_viz.corpus
-from mha_viz.corpus.likeness import MEASURES as PAIR_MEASURES
+from mha_viz.corpus.measure.pair_similarity import MEASURES as PAIR_MEASURES
+from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.engine.model import AttentionModel
 from tests.circuits.test_path_effect import predicting
 from tests.engine.test_families import CAUSAL, FALLBACK, PAIRED, SINGLE
@@ -25,7 +24,6 @@ from tests.engine.test_families import build as build_family
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="compares a GPU with the processor, and there is none"
 )
-SAMPLE = Path(mv.corpus.__file__).with_name("sample.conllu")
 TEXT, OTHER = "The cat sat on the mat because it was tired.", "A dog ran to the house and it slept."
 SHORT, SHORT_OTHER = "the cat sat on a mat", "the cat ran on the mat"
 

@@ -80,7 +80,7 @@ def test_the_wheel_holds_all_and_nothing_else(wheel: Path) -> None:
     package = ROOT / "mha_viz"
     source = {
         path.relative_to(ROOT).as_posix()
-        for pattern in ("*.py", "*.js", "*.css", "*.png")
+        for pattern in ("*.py", "*.js", "*.css", "*.png", "*.toml")
         for path in package.rglob(pattern)
     }
     assert source <= names
@@ -153,7 +153,8 @@ def test_pytorch_for_cpus_is_tried_before_the_plain_index() -> None:
 def makes(*settings: str, tmp_path: Path, succeeds: bool) -> tuple[str, str]:
     """What make's line that installs PyTorch calls and prints, the index there or not."""
     if not shutil.which("make"):
-        pytest.skip("needs make")  # the tests can be run by pytest alone, on Windows, too
+        # pytest alone runs the tests where there is no make, as on Windows.
+        pytest.skip("no make on PATH: it is make's own line that is tried")
     installer = tmp_path / "uv"
     installer.write_text(
         f"#!/bin/sh\necho \"$@\" >> '{tmp_path}/calls'\nexit {int(not succeeds)}\n"

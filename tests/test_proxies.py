@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from websockets.exceptions import InvalidStatus
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
 
-from tests.ui.serving import serving
+from tests.ui.serving import served
 from tests.waiting import wait_for
 
 FOLDER = Path(__file__).parents[1] / "hosting" / "proxy"
@@ -101,11 +101,19 @@ def caddy(folder: Path, app: int, port: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with serving(
-        tmp_path_factory.mktemp("app"), STREAMLIT_SERVER_ALLOWED_HOSTS=f"{NAME} 127.0.0.1"
-    ) as port:
-        yield port
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Callable[[str], str]]]:
+    with served(
+        tmp_path_factory.mktemp("app"),
+        STREAMLIT_SERVER_ALLOWED_HOSTS=f"{NAME} 127.0.0.1",
+        MHA_VIZ_PUBLIC="1",
+        MHA_VIZ_TRUSTED_PROXIES="127.0.0.1",
+    ) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def app(server: tuple[int, Callable[[str], str]]) -> int:
+    return server[0]
 
 
 @pytest.fixture(params=[nginx, caddy], ids=["nginx", "caddy"])
@@ -167,28 +175,43 @@ def test_a_page_comes_through_tls_with_the_password_and_not_without(proxy: int) 
     assert ask(proxy, "/healthz")[2] == "ok\n" and ask(proxy, "/metrics")[0] == 404
 
 
-def test_a_websocket_opens_for_the_own_page_only_and_runs_it(proxy: int) -> None:
-    def opened(origin: str, password: str = PASSWORD):
-        secret = base64.b64encode(f"{USER}:{password}".encode()).decode()
-        sock = socket.create_connection(("127.0.0.1", proxy))
-        return connect(
-            f"wss://{NAME}:{proxy}/_stcore/stream",
-            sock=sock,
-            ssl=TRUSTING,
-            origin=origin,
-            subprotocols=["streamlit"],
-            additional_headers={"Authorization": f"Basic {secret}"},
-            open_timeout=300,
-        )
+def opened(proxy: int, origin: str, password: str = PASSWORD, **headers: str) -> ClientConnection:
+    """The websocket of a page."""
+    secret = base64.b64encode(f"{USER}:{password}".encode()).decode()
+    protocols: list = ["streamlit"]
+    return connect(
+        f"wss://{NAME}:{proxy}/_stcore/stream",
+        sock=socket.create_connection(("127.0.0.1", proxy)),
+        ssl=TRUSTING,
+        origin=origin,  # type: ignore[arg-type]
+        subprotocols=protocols,
+        additional_headers={"Authorization": f"Basic {secret}", **headers},
+        open_timeout=300,
+    )
 
+
+def test_a_websocket_opens_for_the_own_page_only_and_runs_it(proxy: int) -> None:
     own = f"https://{NAME}:{proxy}"
-    with opened(own) as page:
+    with opened(proxy, own) as page:
         page.send(b"\x5a\x00")  # an empty message: run the script
         assert page.recv(120)
     for origin, password, expected in (("https://evil.example", PASSWORD, 403), (own, "x", 401)):
         with pytest.raises(InvalidStatus) as refused:
-            opened(origin, password)
+            opened(proxy, origin, password)
         assert refused.value.response.status_code == expected
+
+
+def test_an_address_that_a_visitor_makes_up_is_not_handed_on(proxy: int, server) -> None:
+    made_up = {"X-Forwarded-For": "8.8.8.8", "Forwarded": "for=9.9.9.9"}
+    with opened(proxy, f"https://{NAME}:{proxy}", **made_up) as page:
+        page.send(b"\x5a\x00")
+        assert page.recv(120)
+        told = (
+            "from streamlit import runtime\n"
+            "every = runtime.get_instance()._session_mgr.list_active_sessions()\n"
+            "answer = {one.client.client_context.remote_ip for one in every}"
+        )
+        assert server[1](told) == "{'127.0.0.1'}"
 
 
 def test_what_is_too_large_is_refused(proxy: int) -> None:
@@ -198,10 +221,11 @@ def test_what_is_too_large_is_refused(proxy: int) -> None:
     except (BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
         return  # it has hung up in the middle: refused as well
     # nginx looks at the length that is announced; Caddy counts, and by then the app has refused it.
-    assert status in (413, 403)
+    assert status in (413, 400)
 
 
 def test_the_examples_name_what_the_app_wants() -> None:
     for name in ("Caddyfile", "nginx.conf"):
         text = (FOLDER / name).read_text()
         assert f"STREAMLIT_SERVER_ALLOWED_HOSTS={NAME}" in text and "/metrics" in text
+        assert "MHA_VIZ_TRUSTED_PROXIES=127.0.0.1" in text

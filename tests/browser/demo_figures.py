@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit import runtime
 
-from mha_viz.ui.widgets import figures
+from mha_viz.ui.widgets.exports import figures
 from mha_viz.web import theme
 
 HOSTILE = "<script>alert(1)</script> <b>bold</b> $x^2$ [link](http://x.test) # not a comment"

@@ -9,9 +9,9 @@ import pandas as pd
 import streamlit as st
 from streamlit import runtime
 
-from mha_viz.circuits.flow import FlowGraph
-from mha_viz.core.token import Token
-from mha_viz.ui.widgets.flow_graph import HeadPair, flow_graph
+from mha_viz.circuits.flow.graph import FlowGraph
+from mha_viz.core.record.token import Token
+from mha_viz.ui.widgets.components.flow_graph import HeadPair, flow_graph
 from mha_viz.ui.widgets.look import dark
 
 HOSTILE = [

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from mha_viz.ui.learn.contents import LABS
-from mha_viz.ui.session.views import CIRCUITS, SECTIONS
+from mha_viz.learn.frame.contents import LABS
+from mha_viz.ui.state.views import CIRCUITS, SECTIONS
 from tests.browser.idle import wait_until
 
 TEXT = "The old dog slept while the young cat watched the birds."

@@ -97,7 +97,7 @@ def test_controls_show_what_is_drawn_after_the_sentence_was_emptied(open_page, w
     wait_idle(page)
     expect(menu_of(page, "Sort")).to_have_value("entropy")
     expect(page.get_by_role("spinbutton", name="at least")).to_have_value("0.5")
-    for name in ("Log", "Carried"):
+    for name in ("Log", "Value-weighted"):
         expect(segment(page, name)).to_be_checked()
     for name, on in (("Whole words", True), ("No special", True), ("No first", False)):
         expect(page.get_by_role("checkbox", name=name)).to_be_checked(checked=on)

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from mha_viz.ui.session.views import CIRCUITS
+from mha_viz.ui.state.views import CIRCUITS
 from tests.browser.compare_page import click_cell, heading, query
 
 TEXT = "The cat saw the dog. The cat saw the"

@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import expect
 
 import mha_viz as mv
-from mha_viz.ui.session.views import SECTIONS
+from mha_viz.ui.state.views import SECTIONS
 from tests.browser.compare_page import (
     bottom,
     click_cell,
@@ -58,7 +58,7 @@ def test_a_phone_gets_a_heatmap_of_its_own_size(open_page):
 ANSWERS = {
     "layers": "Most",
     "twins": "More alike than chance",
-    "alike": "Look alike, do different things",
+    "alike": "Same attention, different output",
     "sides&text_b=The young cat slept.": "Which heads changed most",
     "diversity": "Textbook statements, measured:",
     "flow": "most comes from",
@@ -156,7 +156,9 @@ def test_a_row_of_the_nearest_twins_opens_the_pair(open_page, wait_idle):
 
 
 def test_ticks_of_two_tables_mark_the_chosen_pair_only(open_page, wait_idle):
-    page = open_page(LINK + "alike&model=tiny-gpt2")
+    text = "The keys to the cabinet are on the table, and the cabinet is in the old house"
+    link = text.replace(" ", "+") + "+by+the+river."  # it has odd pairs of both kinds
+    page = open_page(f"/compare?section=alike&text={link}")
     plot(page)
     for table, row in ((0, 2), (1, 1), (1, 3), (0, 0)):
         tick(page, row, table)
@@ -167,7 +169,7 @@ def test_ticks_of_two_tables_mark_the_chosen_pair_only(open_page, wait_idle):
     expect(page).to_have_url(re.compile("outputs=redundancy"))
     wait_idle(page)
     expect(heading(page, chosen)).to_be_visible()
-    for table in (0, 1):
+    for table in range(page.get_by_test_id("stDataFrame").count()):
         rows = rows_of(page, table)
         for row in ticked(page, table):
             assert " and ".join(rows[row][:2]) == chosen

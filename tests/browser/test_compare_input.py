@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from mha_viz.ui.session.views import SECTIONS
+from mha_viz.ui.state.views import SECTIONS
 from tests.browser.compare_page import plot
 
 
@@ -50,11 +50,11 @@ def test_a_long_text_is_cut_and_said_to_be(open_page, wait_idle):
 @pytest.mark.parametrize(
     ("link", "message"),
     [
-        ("section=nonsense", "makes no sense"),
+        ("section=nonsense", "is not valid"),
         ("section=twins&layer_b=99", "There is no L99 H1"),
-        ("section=sides&model_b=../../etc", "makes no sense"),
+        ("section=sides&model_b=../../etc", "is not valid"),
         ("metric=unknown", "There is no metric"),
-        ("section=twins&clusters=0", "makes no sense"),
+        ("section=twins&clusters=0", "is not valid"),
     ],
 )
 def test_a_bad_link_says_so_and_shows_something(open_page, link, message):

@@ -16,7 +16,7 @@ TEXTS = [
 def test_a_study_survives_the_closing_of_its_page_and_another_visit_finds_it(open_page, wait_idle):
     page = opened(open_page, wait_idle, "/corpus")
     page.get_by_text("Study texts of your own").click()
-    page.get_by_label("Texts, one a line").fill("\n".join(TEXTS))
+    page.get_by_label("Texts, one per line").fill("\n".join(TEXTS))
     page.get_by_role("button", name="Study them").click()
     expect(page.get_by_text("of 300 texts,")).to_be_visible(timeout=MADE)
     page.close()

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from safetensors import safe_open
 
 import mha_viz as mv
-from mha_viz.ui.session.views import SHOWS
+from mha_viz.ui.state.views import SHOWS
 from mha_viz.web.theme import format_weight
 from tests.browser.canvas import point_at
 from tests.browser.idle import run_asked_for

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from mha_viz.ui.session.views import SHOWS
+from mha_viz.ui.state.views import SHOWS
 from tests.browser.workbench_page import grid, name_of, type_text
 
 TEXT = "The old dog slept while the young cat watched the birds."
@@ -18,9 +18,9 @@ TEXT = "The old dog slept while the young cat watched the birds."
         ("/?sort=bogus", "There is no metric"),
         ("/?only=bogus", "There is no kind of head"),
         ("/?layer=99&head=2", "There is no L99 H2"),
-        ("/?model=../../etc/passwd", "makes no sense"),
+        ("/?model=../../etc/passwd", "is not valid"),
         ("/?model=nobody/nothing", "not on this machine"),
-        ("/?mass=nan&scale=rainbow", "makes no sense"),
+        ("/?mass=nan&scale=rainbow", "is not valid"),
     ],
 )
 def test_a_bad_link_says_so_and_shows_something(open_page, path, message):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from mha_viz.ui.widgets.flow_graph import payload_of
+from mha_viz.ui.widgets.components.flow_graph import graph_payload
 from mha_viz.web import theme
 from mha_viz.web.standalone import flow_html
 from tests.browser.canvas import pixels
@@ -106,7 +106,7 @@ def test_a_phone_scrolls_it_and_takes_its_files(show_flow: Show) -> None:
 def test_a_file_needs_no_server(show_flow: Show, tmp_path: Path) -> None:
     page = show_flow("")
     file = tmp_path / "flow.html"
-    file.write_text(flow_html(payload_of(made_up()), title="A <title>", caption="& a text"))
+    file.write_text(flow_html(graph_payload(made_up()), title="A <title>", caption="& a text"))
     page.goto(file.as_uri())
     shape(page)
     expect(page.get_by_role("heading", name="A <title>")).to_be_visible()

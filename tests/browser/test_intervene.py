@@ -40,7 +40,7 @@ def expect_kl(page: Page, heads: list[tuple[int, int]], text: str = TEXT, **opti
 
 def whole(page: Page) -> None:
     """All parts of the page are there."""
-    for name in ("Which heads matter", "How many heads can go"):
+    for name in ("Which heads matter", "How many heads can be removed?"):
         expect(page.get_by_role("heading", name=name)).to_be_visible()
     expect(page.locator(".head-switches .tile").first).to_be_visible()
 
@@ -119,7 +119,7 @@ def test_a_link_opens_on_one_exact_view_in_a_fresh_browser(open_page, wait_idle)
     expect_kl(again, [(0, 3), (1, 2)], **expected)
     assert query(again) == query(page)
     assert query(page)["off"] == "0.3,1.2" and query(page)["source"] == source
-    expect(again.get_by_label("Follow this token")).to_have_value("dog")
+    expect(again.get_by_label("Token to track")).to_have_value("dog")
     expect(again.get_by_text("less “time”").first).to_be_attached()
     page.goto(f"{LINK}&off=2.2&how=scale&factor=-1.5")
     expect_kl(page, [(2, 2)], how="scale", factor=-1.5)
@@ -183,13 +183,13 @@ def test_a_token_of_the_strip_moves_the_place(open_page, wait_idle):
 
 def test_a_bad_target_hides_nothing(open_page, wait_idle):
     page = open_page(LINK + "&off=0.3")
-    type_in(page, "Follow this token", "hippopotamuses")
+    type_in(page, "Token to track", "hippopotamuses")
     expect(page.get_by_role("alert").filter(has_text="tokens for this model")).to_be_visible()
     expect_kl(page, [(0, 3)])
     whole(page)
     tile(page, 1, 2).click()
     expect_kl(page, [(0, 3), (1, 2)])
-    type_in(page, "Follow this token", "play")
+    type_in(page, "Token to track", "play")
     expect(page.get_by_role("alert")).to_have_count(0)
     expect(page.get_by_text("ln p of “play”")).to_be_visible()
 
@@ -197,10 +197,10 @@ def test_a_bad_target_hides_nothing(open_page, wait_idle):
 @pytest.mark.journey
 def test_measured_by_both_methods_and_pruned(open_page, wait_idle):
     page = open_page(LINK + "&off=0.3")
-    page.get_by_text("Measured over this sentence").click()
+    page.get_by_text("Texts to measure on").click()
     page.get_by_label("Texts", exact=True).fill("The cat sat on the mat.\nTom had a red ball.")
     page.get_by_label("Texts", exact=True).press("Control+Enter")
-    expect(page.get_by_text("3 texts. An interval")).to_be_visible()
+    expect(page.get_by_text("3 texts. Intervals show")).to_be_visible()
     wait_idle(page)
     button(page, "Measure").click()
     expect(page.get_by_text("importance by ablation (nats per token)").first).to_be_attached()
@@ -221,18 +221,18 @@ def test_measured_by_both_methods_and_pruned(open_page, wait_idle):
     page.get_by_role("link", name="Intervene").click()
     expect(page.get_by_text("The two methods rank 32 heads")).to_be_visible()
     expect_kl(page, [(0, 3)])
-    page.get_by_text("Measured over this sentence").click()
+    page.get_by_text("Texts to measure on").click()
     expect(page.get_by_label("Texts", exact=True)).to_have_value(re.compile("Tom had a red ball"))
 
 
 @pytest.mark.parametrize(("start", "key"), [("Measure", "measuring"), ("Prune", "pruning")])
 def test_what_takes_long_can_be_stopped(open_page, wait_idle, start, key):
     page = open_page(LINK + "&off=0.3")
-    page.get_by_text("Measured over this sentence").click()
+    page.get_by_text("Texts to measure on").click()
     lines = "\n".join(f"{i} {'the dog ran home and ' * 20}" for i in range(31))
     page.get_by_label("Texts", exact=True).fill(lines)
     page.get_by_label("Texts", exact=True).press("Control+Enter")
-    expect(page.get_by_text("32 texts. An interval")).to_be_visible()
+    expect(page.get_by_text("32 texts. Intervals show")).to_be_visible()
     wait_idle(page)
     button(page, start).click()
     stop = page.locator(f".st-key-stop_{key} button")
@@ -249,7 +249,7 @@ def test_what_takes_long_can_be_stopped(open_page, wait_idle, start, key):
 @pytest.mark.journey
 def test_going_on(open_page, wait_idle):
     page = open_page(LINK + "&off=0.0,0.1,0.2,0.3,0.4")
-    page.get_by_text("Let it go on for 20 tokens").click()
+    page.get_by_text("Continue the text for 20 tokens").click()
     texts = page.get_by_test_id("stText")
     expect(texts).to_have_count(2)
     both = texts.all_inner_texts()

@@ -29,7 +29,7 @@ def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     go_back(page)  # to how the lab was opened
     expect(slider).to_have_value("1")
     expect(page).to_have_url(re.compile("/lab-soft-lookup$"))
-    assert page.get_by_role("alert").filter(has_text="makes no sense").count() == 0
+    assert page.get_by_role("alert").filter(has_text="is not valid").count() == 0
 
 
 def test_the_temperature_is_played_to_its_end_and_written_down_once(open_page, wait_idle):

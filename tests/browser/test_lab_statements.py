@@ -32,7 +32,7 @@ def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     go_back(page)
     wait_idle(page)
     expect(page.get_by_test_id("stPlotlyChart")).to_have_count(1)  # the last statement's alone
-    assert page.get_by_role("alert").filter(has_text="makes no sense").count() == 0
+    assert page.get_by_role("alert").filter(has_text="is not valid").count() == 0
 
 
 def test_stop_ends_the_work(open_page, wait_idle):

@@ -6,7 +6,7 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from mha_viz.ui.learn.contents import LABS
+from mha_viz.learn.frame.contents import LABS
 
 
 @pytest.mark.journey

@@ -13,7 +13,7 @@ from tests.waiting import wait_for
 # In the server's process: work that never ends, and tells how far it is as the true one does.
 ENDLESS = """
 import time
-from mha_viz.ui.session import heavy
+from mha_viz.ui.run import heavy
 def endless(tell):
     while True:
         tell("draws", 0.5)
@@ -22,7 +22,7 @@ heavy.work, answer = lambda function, key, *more: heavy.Work(key, endless), ""
 """
 # What runs counts until its thread has ended; what waits for its turn counts, too.
 AT_WORK = """
-from mha_viz.ui.lanes.jobs import figures
+from mha_viz.ui.jobs.jobs import figures
 answer = int(figures()["running"] + figures()["waiting"])
 """
 

@@ -50,7 +50,7 @@ def type_text(page: Page, text: str) -> None:
 
 def more_texts(page: Page) -> None:
     """As many as are measured over, so that the work is under way for long."""
-    page.get_by_text("Measured over this sentence").click()
+    page.get_by_text("Texts to measure on").click()
     box = page.get_by_label("Texts", exact=True)
     box.fill("\n".join(f"The {number} old dogs slept while it rained." for number in range(31)))
     with run_asked_for(page):
@@ -77,7 +77,7 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
         more_texts(short)
         short.get_by_role("button", name="Prune").click()
         expect(short.get_by_role("progressbar")).to_be_visible()
-        ask("from mha_viz.ui.session import memory; memory.STAYS = 0; answer = ''")
+        ask("from mha_viz.ui.run import memory; memory.STAYS = 0; answer = ''")
 
         way.cut()
         for page in (short, long):
@@ -103,6 +103,9 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
         for page, text in ((short, SHORT), (long, LONG)):
             wait_idle(page)
             expect(page.get_by_text("2 of 32 heads off")).to_be_visible()
+            # The server knows the text a moment before the page shows it, and a click in between
+            # would send what the page shows.
+            expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
             page.get_by_role("button", name="All on").click()  # the first click is heard
             expect(page.get_by_text("2 of 32 heads off")).to_be_hidden()
             expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)

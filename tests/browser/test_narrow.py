@@ -24,7 +24,7 @@ def bottom(page: Page, selector: str) -> float:
 def test_a_model_that_goes_on_leaves_room_for_its_heads(open_page: OpenPage) -> None:
     page = open_page(f"/?model=tiny-gpt2&text={LONG}", viewport=PROJECTOR)
     expect(page.get_by_text("Next: ")).to_be_visible()
-    expect(page.get_by_text("Let it go on")).to_be_visible()
+    expect(page.get_by_text("Continue the text")).to_be_visible()
     grid = page.locator(".workbench.grid").bounding_box()
     assert grid and grid["y"] - bottom(page, ".st-key-bar") <= 40 + 16  # a line, and what is around
     assert max(bottom(page, ".grid-view canvas"), bottom(page, ".heat canvas")) <= 720
@@ -48,6 +48,9 @@ def test_cells_of_a_head_are_squares_with_nothing_blank_below(
 def test_a_phone_shows_all_that_stands_around_the_heads(open_page: OpenPage) -> None:
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
     page = open_page("/?model=tiny-gpt2&text=The old dog slept.&show=lines", **phone)
+    model = page.locator(".st-key-ask_model input")
+    assert model.evaluate("input => input.scrollWidth <= input.clientWidth")  # read whole
+    expect(page.get_by_label("Second sentence")).to_be_hidden()  # which this model cannot take
     sort, only = (box.bounding_box() for box in page.locator(".grid-view .menu:visible").all()[:2])
     assert sort and only and sort["y"] == only["y"]  # side by side
     masked = page.locator(".head-grid .legend-masked").bounding_box()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from mha_viz.ui.session.views import DEFAULT
+from mha_viz.ui.state.views import DEFAULT
 from tests.browser.idle import run_asked_for
 from tests.browser.tabs import OpenPage
 

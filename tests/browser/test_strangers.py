@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
-from mha_viz.core.from_weights import record
+from mha_viz.core.record.from_weights import record
 from mha_viz.plots.heatmap import head_html
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.standalone import grid_html

@@ -129,7 +129,7 @@ def test_a_pair_of_words_is_in_the_address_and_survives_a_change_of_head(open_pa
     for label, place in (("Looks (query)", cat), ("Looked at (key)", dog)):
         menu = page.get_by_test_id("stSelectbox").filter(has=page.get_by_text(label, exact=True))
         expect(menu.locator("input")).to_have_value(f"{place} · {labels[place]}")
-    page.get_by_role("button", name="Let go").click()
+    page.get_by_role("button", name="Clear selection").click()
     wait_idle(page)
     assert not {"query", "key"} & query(page).keys()
 
@@ -204,7 +204,7 @@ def test_messages_that_no_workbench_sends_change_nothing(open_page, wait_idle):
         page.evaluate(
             """(sent) => {
               const benches = globalThis[Symbol.for("mha_viz.benches")];
-              benches.get("bench").ask(sent);
+              benches.get("bench").send(sent);
             }""",
             sent,
         )

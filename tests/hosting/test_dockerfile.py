@@ -38,7 +38,7 @@ def test_what_is_copied_is_there_and_let_through() -> None:
 
 def test_the_image_gets_the_app_with_its_models_and_nothing_of_the_workshop() -> None:
     assert {"app.py", ".streamlit/config.toml", "models/tiny-gpt2/model.safetensors"} <= COPIED
-    assert {"mha_viz/cli/main.py", "mha_viz/ui/learn/contents.py"} <= COPIED
+    assert {"mha_viz/cli/main.py", "mha_viz/learn/frame/contents.py"} <= COPIED
     tops = {path.split("/")[0] for path in COPIED}
     assert not tops & {".git", ".venv", ".github", "benchmarks", "docs", "tests"}
     assert not [path for path in COPIED if "__pycache__" in path]

@@ -32,9 +32,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> image.Built:
     """The image of the Dockerfile above, with one value given for ARG."""
     try:
         sandbox.check_possible()
-    except ArgumentError as error:  # not root, or not Linux: nobody can change what the root is
+    except ArgumentError as error:
+        # Only Linux's root can change what the root of a process is: the steps of an image need it.
         pytest.skip(str(error))
-    # A container often keeps its root from namespaces, without which no step stays apart.
+    # A container often keeps its root from namespaces, without which no step stays apart; the image
+    # is then tried by `make image-try` elsewhere.
     if subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"]).returncode != 0:
         pytest.skip("this machine lets not even root make namespaces")
     root = tmp_path_factory.mktemp("context")

@@ -9,22 +9,35 @@ Pair = tuple[tuple[int, int], tuple[int, int]]  # (argument, value) twice, the a
 CANDIDATES = 24  # rows that are tried before the best of them is taken
 
 
-def pairwise(**arguments: Iterable[object]) -> pytest.MarkDecorator:
+def pairwise(*, dear: bool = False, **arguments: Iterable[object]) -> pytest.MarkDecorator:
     """Parametrize a test by rows in which every pair of values occurs.
 
     Three arguments of 6, 5 and 2 values take about 30 rows instead of 60. Two arguments take all
     their combinations. Rows are sorted, so that what is dear to change (a model) goes first.
 
     Args:
+        dear: whether `make test` takes as few rows as have every value, and leaves the others to
+            `make test-all`.
         **arguments: the values of each, which stand in the test's name.
     """
     values = [list(given) for given in arguments.values()]
-    chosen = [
-        [each[place] for each, place in zip(values, row, strict=True)]
-        for row in covering_rows([len(each) for each in values])
-    ]
-    params = [pytest.param(*row, id="-".join(map(str, row))) for row in chosen]
+    rows = covering_rows([len(each) for each in values])
+    often = rows_with_every_value(rows) if dear else rows
+    params = []
+    for row in rows:
+        chosen = [each[place] for each, place in zip(values, row, strict=True)]
+        marks = () if row in often else (pytest.mark.extended,)
+        params.append(pytest.param(*chosen, id="-".join(map(str, chosen)), marks=marks))
     return pytest.mark.parametrize(tuple(arguments), params)
+
+
+def rows_with_every_value(rows: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return few of these rows, in which every number that a place has occurs there."""
+    missing, few = {value for row in rows for value in enumerate(row)}, []
+    while missing:
+        few.append(max(rows, key=lambda row: len(missing & set(enumerate(row)))))
+        missing -= set(enumerate(few[-1]))
+    return few
 
 
 def covering_rows(sizes: list[int]) -> list[tuple[int, ...]]:

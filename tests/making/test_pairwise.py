@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import pytest
 
-from tests.making.pairwise import covering_rows, pairwise
+from tests.making.pairwise import covering_rows, pairwise, rows_with_every_value
 
 
 @pytest.mark.parametrize("sizes", [(2, 6, 5), (7, 5, 3), (3, 5, 2, 7), (5, 5, 5), (2, 2, 2, 2)])
@@ -21,6 +21,15 @@ def test_covering_rows_hold_every_pair_in_few_rows(sizes):
 @pytest.mark.parametrize("sizes", [(), (5,), (2, 3)])
 def test_covering_rows_of_two_lists_are_all_combinations(sizes):
     assert covering_rows(list(sizes)) == list(product(*map(range, sizes)))
+
+
+def test_of_dear_rows_few_are_taken_often_and_every_value_is_among_them():
+    rows = covering_rows([7, 5, 3])
+    few = rows_with_every_value(rows)
+    assert {*map(len, map(set, zip(*few, strict=True)))} == {7, 5, 3} and len(few) == 7
+    mark = pairwise(dear=True, a=range(7), b=range(5), c=range(3))
+    often = [param.values for param in mark.args[1] if not param.marks]
+    assert often == sorted(few) and len(mark.args[1]) == len(rows)
 
 
 def test_pairwise_names_its_values_and_sorts_by_the_first():

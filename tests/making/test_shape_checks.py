@@ -51,7 +51,7 @@ def modules_with_shapes() -> set[str]:
 def test_every_module_with_shapes_is_checked(pytestconfig: pytest.Config) -> None:
     *checked, _ = pytestconfig.getoption("jaxtyping_packages").split(",")
     with_shapes = modules_with_shapes()
-    assert {"mha_viz.core.attention", "mha_viz.core.multi_head"} <= with_shapes
+    assert {"mha_viz.core.attention.attention", "mha_viz.core.attention.multi_head"} <= with_shapes
     missed = [
         name
         for name in with_shapes

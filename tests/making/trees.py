@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mha_viz.core.token import Token
-from mha_viz.corpus.relations import TO_DEPENDENT, TO_HEAD
-from mha_viz.corpus.trees import ROOT, Sentence, read_conllu, sample_lines
+from mha_viz.core.record.token import Token
+from mha_viz.corpus.treebank.relations import TO_DEPENDENT, TO_HEAD
+from mha_viz.corpus.treebank.trees import ROOT, Sentence, read_conllu, sample_lines
 
 
 def tree(written: str) -> Sentence:

@@ -24,7 +24,7 @@ def story(rng: np.random.Generator, lines: int) -> str:
     return "\n".join(" ".join(made[i : i + 3]) for i in range(0, len(made), 3))
 
 
-def tokenizer_of(cache: Path, kind: str) -> Tokenizer:
+def load_tokenizer(cache: Path, kind: str) -> Tokenizer:
     """The tokenizer in the cache."""
     return Tokenizer.from_file(str(cache / f"{kind}-tokenizer.json"))
 
@@ -47,7 +47,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def small(kind: str, cache: Path, **changes: object) -> train.Recipe:
     """The recipe of a kind, cut down to one layer."""
-    vocab = tokenizer_of(cache, kind).get_vocab_size()
+    vocab = load_tokenizer(cache, kind).get_vocab_size()
     size = dict(n_layers=1, n_heads=2, d_model=16, vocab=vocab, tokens=2000)
     lengths = dict(lengths=(16, 32), until=(0.1, 1.0), batch_tokens=(128, 256))
     return replace(train.RECIPES[kind], **{**size, **lengths, **changes})
@@ -115,7 +115,7 @@ def test_sentences_lose_nothing() -> None:
 
 def test_sentence_starts_point_at_sentences(cache: Path) -> None:
     corpus = data.load("bert", cache, "train")[0]
-    stop = tokenizer_of(cache, "bert").token_to_id(".")
+    stop = load_tokenizer(cache, "bert").token_to_id(".")
     assert (corpus.tokens[corpus.starts[1:] - 1] == stop).all()
 
 
@@ -129,7 +129,7 @@ def test_repeated_random_tokens_repeat() -> None:
 
 def test_causal_batch(cache: Path) -> None:
     corpora, rng = data.load("gpt2", cache, "train"), np.random.default_rng(0)
-    bare = data.bare_ids(tokenizer_of(cache, "gpt2"))
+    bare = data.bare_ids(load_tokenizer(cache, "gpt2"))
     batch = data.causal_batch(corpora, rng, 16, 32, bare, repeats=0.0)
     assert batch.shape == (16, 32)
     again = data.causal_batch(corpora, np.random.default_rng(0), 16, 32, bare, repeats=0.0)
