@@ -45,7 +45,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 NODE_STAMP := $(if $(NPM),node_modules/.installed-$(shell cat package.json package-lock.json | cksum | tr ' ' -))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-extended test-numeric test-fast check check-javascript javascript format bench soak docs pictures lowest wheel wheel-try clean distclean image-try space fuzz mutations
+.PHONY: help run test test-all test-extended test-numeric test-fast check check-javascript javascript format bench soak siege docs pictures lowest wheel wheel-try clean distclean image-try space fuzz mutations
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -113,6 +113,9 @@ bench: $(TEST_STAMP) ## measure speed and memory (ARGS=... are handed on)
 
 soak: $(TEST_STAMP) ## an hour of ten visitors who come and go (MINUTES=60): does the server grow?
 	MINUTES=$(MINUTES) $(PY) -m benchmarks soak
+
+siege: $(TEST_STAMP) ## attacks on a public server beside honest visitors (MINUTES=10)
+	MINUTES=$(or $(filter-out 60,$(MINUTES)),10) $(PY) -m benchmarks siege
 
 lowest: $(NODE_STAMP) ## run the tests with the oldest versions that pyproject.toml allows (needs uv)
 	@[ -n "$(UV)" ] || { echo "make lowest needs uv: https://docs.astral.sh/uv/" >&2; exit 1; }

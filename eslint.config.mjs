@@ -31,7 +31,7 @@ export default [
   // What is installed or built is not ours.
   { ignores: [".venv/", ".lowest/", "node_modules/", "build/", "dist/", "site/"] },
   {
-    files: ["mha_viz/web/components/*.js"],
+    files: ["mha_viz/web/components/**/*.js"],
     languageOptions: {
       ecmaVersion: 2022,
       sourceType: "module",
