@@ -17,7 +17,7 @@ from mha_viz.ui.circuits.targets import known_parts, signed
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import THROUGH
+from mha_viz.ui.state.views import THROUGH, Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports import figures
@@ -40,7 +40,7 @@ def draw(scene: Scene) -> None:
     pairs.through_picker()
     if pairs.lacks_pairs(scene):
         return
-    found = _composition(state.current().through)
+    found = _composition(state.of(Circuits).through)
     zscore, n_heads = found.zscore.numpy(), found.n_heads
     pairs.chips("most_composed", "**Furthest from chance (z)**", zscore, n_heads)
     left, right = st.columns([3, 2], gap="medium")
@@ -73,7 +73,7 @@ def _copying(scene: Scene) -> None:
                 found.score.numpy(),
                 "Copying score",
                 diverging=True,
-                selected=state.current().chosen,
+                selected=state.of(Circuits).chosen,
                 dark=look.dark(),
             ),
             key="copying",
@@ -85,7 +85,7 @@ def _copying(scene: Scene) -> None:
             "random, 0 on average. The table has how far that is from chance (z).",
         )
     with right:
-        layer, head = state.current().chosen
+        layer, head = state.of(Circuits).chosen
         st.markdown(
             f"**{head_name(layer, head)}**: copying score "
             f"{signed(found.score[layer, head])}, z = {signed(found.zscore[layer, head])}; "
@@ -95,7 +95,7 @@ def _copying(scene: Scene) -> None:
 
 
 def _favoured() -> None:
-    layer, head = state.current().chosen
+    layer, head = state.of(Circuits).chosen
 
     def make(model: AttentionModel) -> FavouredPairs:
         return favoured_pairs(model, layer, head)
@@ -111,20 +111,20 @@ def _favoured() -> None:
 
 
 def _composition(kind: str) -> Composition:
-    model = memory.model(*state.current().checkpoint)
+    model = memory.model(*state.of(Circuits).checkpoint)
     size = 8 * (model.n_layers * model.n_heads) ** 2  # two matrices of float32
     return _of_weights("composition", kind, make=lambda one: composition(one, kind), size=size)
 
 
 def _of_weights(*what: Hashable, make: Callable[[AttentionModel], T], size: int) -> T:
     """Return what follows from the weights alone, computed once for all texts."""
-    model = memory.model(*state.current().checkpoint)
+    model = memory.model(*state.of(Circuits).checkpoint)
 
     def made() -> T:
         with st.spinner("Comparing weights …"):
             return make(model)
 
-    key: Hashable = (*state.current().checkpoint, "circuits", *what)
+    key: Hashable = (*state.of(Circuits).checkpoint, "circuits", *what)
     return memory.cache().get(key, made, lambda _: size)
 
 

@@ -23,7 +23,7 @@ from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.scene import Scene, is_head
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import MAX_TESTED, TASKS
+from mha_viz.ui.state.views import MAX_TESTED, TASKS, Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, lazy_sections
 from mha_viz.ui.widgets.exports import exports, figures
@@ -66,9 +66,9 @@ def _task() -> Task:
         ArgumentError: its vocabulary lacks the words.
     """
     choosing.segments("task", "Task", TASKS)
-    name = state.current().task
-    model = memory.model(*state.current().checkpoint)
-    key: Hashable = (*state.current().checkpoint, "task", name)
+    name = state.of(Circuits).task
+    model = memory.model(*state.of(Circuits).checkpoint)
+    key: Hashable = (*state.of(Circuits).checkpoint, "task", name)
     with st.spinner("Writing texts …"):
         return memory.cache().get(
             key, lambda: make_task(model, name), lambda task: 2_000 * len(task.examples)
@@ -77,7 +77,7 @@ def _task() -> Task:
 
 def _heads(scene: Scene) -> tuple[tuple[int, int], ...]:
     """Return the chosen circuit; the framed head until one is chosen."""
-    record, view = scene.record, state.current()
+    record, view = scene.record, state.of(Circuits)
     known = tuple(head for head in view.tested if is_head(record, head)) or (view.chosen,)
     every = [(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -98,7 +98,7 @@ def _heads(scene: Scene) -> tuple[tuple[int, int], ...]:
 
 def _example(task: Task) -> None:
     """Show some texts of the task, and what is right and wrong there."""
-    tokenizer = memory.model(*state.current().checkpoint).tokenizer
+    tokenizer = memory.model(*state.of(Circuits).checkpoint).tokenizer
     lines = []
     for one in task.examples[:N_SHOWN]:
         right, wrong = (plain(label_of(tokenizer, i)) for i in (one.right, one.wrong))
@@ -111,7 +111,7 @@ def _example(task: Task) -> None:
 
 
 def _key(task: Task, heads: tuple[tuple[int, int], ...]) -> Hashable:
-    return state.current().checkpoint, task.name, heads
+    return state.of(Circuits).checkpoint, task.name, heads
 
 
 def _measure(task: Task, heads: tuple[tuple[int, int], ...], n_heads: int) -> None:
@@ -138,7 +138,7 @@ def _measure(task: Task, heads: tuple[tuple[int, int], ...], n_heads: int) -> No
 
 def _work(function: Callable[..., Any], task: Task, *heads: object, passes: int) -> Work:
     """Return work on a task; its time is estimated by its passes over all texts."""
-    checkpoint = state.current().checkpoint
+    checkpoint = state.of(Circuits).checkpoint
     n_tokens = sum(len(one.clean.input_ids) for one in task.examples)
     return heavy.work(
         partial(function, heavy.model_of(checkpoint), task, *heads),
@@ -220,7 +220,7 @@ def _open() -> None:
         allowed.check_upload(given.size)
         found = _checked(Faithfulness.from_bytes(given.getvalue(), "This file"))
         state.change(task=found.task, tested=found.heads[:MAX_TESTED])
-        key = (state.current().checkpoint, found.task, found.heads)
+        key = (state.of(Circuits).checkpoint, found.task, found.heads)
         measurements.keep("circuit", key, found)
 
     st.file_uploader(
@@ -234,7 +234,7 @@ def _open() -> None:
 
 def _checked(found: Faithfulness) -> Faithfulness:
     """Return what a file holds; refuse that of another model."""
-    if found.model != state.current().model or found.task not in TASKS:
+    if found.model != state.of(Circuits).model or found.task not in TASKS:
         raise RecordError(
             f"This circuit is of {found.model} and “{found.task}”: choose that model first, and a "
             "task that is known here."

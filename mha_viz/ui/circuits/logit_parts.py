@@ -15,6 +15,7 @@ from mha_viz.plots.prediction import token_strip
 from mha_viz.ui.circuits import targets
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
@@ -51,7 +52,7 @@ def draw(scene: Scene) -> None:
     with right:
         _by_head(scene, found)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.header(head_name(*state.current().chosen), anchor=False)
+        st.header(head_name(*state.of(Circuits).chosen), anchor=False)
         controls.open_in_explore()
     _head(scene, found, place)
     _guesses(scene, place)
@@ -71,7 +72,7 @@ def _head(scene: Scene, found: LogitAttribution, place: int) -> None:
 
 
 def _attribution(scene: Scene, place: int) -> LogitAttribution:
-    view = state.current()
+    view = state.of(Circuits)
     token, versus = view.target.strip() or None, view.against.strip() or None
     of = "logit" if versus else view.quantity
 
@@ -101,7 +102,7 @@ def _answer(found: LogitAttribution) -> None:
         "most_written",
         "**Heads that write most of it**",
         {place: f"{head_name(*place)}: {targets.signed(shares[place])}" for place in heads},
-        chosen=state.current().chosen,
+        chosen=state.of(Circuits).chosen,
         take=words.choose,
     )
 
@@ -139,7 +140,7 @@ def _by_head(scene: Scene, found: LogitAttribution) -> None:
             "Head by head",
             unit,
             diverging=True,
-            selected=state.current().chosen,
+            selected=state.of(Circuits).chosen,
             dark=look.dark(),
         ),
         key="logit_by_head",
@@ -153,8 +154,8 @@ def _by_head(scene: Scene, found: LogitAttribution) -> None:
 
 
 def _by_source(scene: Scene, found: LogitAttribution) -> None:
-    chosen, unit = state.current().chosen, UNITS[found.of]
-    shares, name = found.sources[chosen].numpy(), head_name(*state.current().chosen)
+    chosen, unit = state.of(Circuits).chosen, UNITS[found.of]
+    shares, name = found.sources[chosen].numpy(), head_name(*state.of(Circuits).chosen)
     figures.show(
         token_strip(
             [token.text for token in found.tokens],
@@ -173,7 +174,7 @@ def _by_source(scene: Scene, found: LogitAttribution) -> None:
 
 
 def _tokens(scene: Scene, place: int) -> None:
-    chosen = state.current().chosen
+    chosen = state.of(Circuits).chosen
 
     def make(model: AttentionModel) -> HeadTokens:
         return head_tokens(model, scene.text, *chosen, place, top_k=N_TOKENS)
@@ -198,7 +199,7 @@ def _tokens(scene: Scene, place: int) -> None:
 
 
 def _guesses(scene: Scene, place: int) -> None:
-    token = state.current().target.strip() or None
+    token = state.of(Circuits).target.strip() or None
 
     def make(model: AttentionModel) -> LogitLens:
         return logit_lens(model, scene.text, token, place, top_k=N_GUESSES)

@@ -13,7 +13,7 @@ from mha_viz.plots.similarity_matrix import similarity_matrix
 from mha_viz.ui.circuits.targets import signed
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import THROUGH
+from mha_viz.ui.state.views import THROUGH, Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -39,8 +39,8 @@ def lacks_pairs(scene: Scene) -> bool:
 
 def shown_pair(values: NDArray[np.floating], n_heads: int) -> Pair:
     """Return the chosen pair; the largest of `values` (writer, reader) until one is chosen."""
-    view = state.current()
-    writer, reader = (view.layer_b, view.head_b), view.chosen
+    view = state.of(Circuits)
+    writer, reader = view.second, view.chosen
     i, j = (layer * n_heads + head for layer, head in (writer, reader))
     if max(writer[1], reader[1]) < n_heads and max(i, j) < len(values) and i // n_heads < reader[0]:
         return writer, reader

@@ -24,7 +24,7 @@ from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.examples import EXAMPLES
-from mha_viz.ui.state.views import BEHAVIOURS, THROUGH, WAYS
+from mha_viz.ui.state.views import BEHAVIOURS, THROUGH, WAYS, Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -96,7 +96,7 @@ def _settings(place: int) -> _PathSettings:
         "Text that the writing head’s output is taken from, with as many tokens",
         placeholder=f"(none: its mean over {N_TEXTS} example sentences)",
     )
-    view = state.current()
+    view = state.of(Circuits)
     words_asked = view.behaviour != "kl"
     return _PathSettings(
         view.source if view.source.strip() else tuple(one.text for one in EXAMPLES[:N_TEXTS]),
@@ -112,7 +112,7 @@ def _paths(scene: Scene, settings: _PathSettings) -> PathEffects | None:
 
     Of a large model they are made on request, until when there are none.
     """
-    view = state.current()
+    view = state.of(Circuits)
     model, key = memory.model(*view.checkpoint), (scene.key, settings, view.way)
     held: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
     if held is not None and held[0] == key:
@@ -146,7 +146,7 @@ def _about(found: PathEffects, settings: _PathSettings) -> None:
 
 def _flat(values: NDArray[Any]) -> NDArray[Any]:
     """Take the paths into the chosen input, as (writer, reader)."""
-    which = list(THROUGH).index(state.current().through)
+    which = list(THROUGH).index(state.of(Circuits).through)
     n = int(np.prod(values.shape[:2]))
     return values[..., which].reshape(n, n)
 
@@ -160,7 +160,7 @@ def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
     if not np.isfinite(values).any():
         st.info("KL is flat where nothing is changed, so that no gradient tells it: measure below.")
         return
-    title = f"{WAYS[found.way]} effect through {THROUGH[state.current().through]}"
+    title = f"{WAYS[found.way]} effect through {THROUGH[state.of(Circuits).through]}"
     pairs.draw_map(
         scene,
         values,
@@ -176,7 +176,7 @@ def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
 
 
 def _caption(scene: Scene, found: PathEffects) -> str:
-    source = state.current().source.strip() or f"mean over {N_TEXTS} example sentences"
+    source = state.of(Circuits).source.strip() or f"mean over {N_TEXTS} example sentences"
     followed = " less ".join(f"“{one}”" for one in (found.target, found.against) if one)
     return words.settings(scene, f"{found.metric} {followed}".strip(), f"from: {source[:200]}")
 
@@ -184,7 +184,7 @@ def _caption(scene: Scene, found: PathEffects) -> str:
 def _pair(scene: Scene, settings: _PathSettings, pair: pairs.Pair) -> None:
     pairs.two_heads(pair)
     sender, (layer, head) = pair
-    into = INPUTS[list(THROUGH).index(state.current().through)]
+    into = INPUTS[list(THROUGH).index(state.of(Circuits).through)]
 
     def make(model: AttentionModel) -> PathEffect:
         return path_effect(
@@ -224,7 +224,7 @@ def _at_logits(scene: Scene, found: PathEffects) -> None:
             f"{WAYS[found.way]} effect on the prediction",
             unit,
             diverging=True,
-            selected=state.current().chosen,
+            selected=state.of(Circuits).chosen,
             dark=look.dark(),
         ),
         key="at_logits",
@@ -308,7 +308,6 @@ def _agreement(scene: Scene, found: PathEffects) -> None:
             {"measured": exact[i, j], "estimate": estimate[i, j]},
         ),
         caption=_caption(scene, found),
-        how_to_read="Each dot is a path through "
-        f"{THROUGH[state.current().through]}. On a straight line through 0 with slope 1, estimates "
-        "are exact.",
+        how_to_read=f"Each dot is a path through {THROUGH[state.of(Circuits).through]}. On a "
+        "straight line through 0 with slope 1, estimates are exact.",
     )

@@ -20,7 +20,7 @@ from mha_viz.ui.explore.head_pictures import strongest_pair
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import FLOWS, MAX_TESTED
+from mha_viz.ui.state.views import FLOWS, MAX_TESTED, Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.flow_graph import HeadPair, flow_graph
 from mha_viz.ui.widgets.controls import choosing, controls
@@ -49,7 +49,7 @@ def draw(scene: Scene) -> None:
 
 def _pickers(scene: Scene) -> tuple[int, int, int | None]:
     """Draw menus for the head, the query, the key and another key; return the tokens' positions."""
-    view, labels = state.current(), targets.first_labels(scene)
+    view, labels = state.of(Circuits), targets.first_labels(scene)
     best = strongest_pair(scene.record, *view.chosen)
     query = view.query if 0 <= view.query < len(labels) else min(best[0], len(labels) - 1)
     seen = visible_keys(scene.record, view.layer)[query, : len(labels)].nonzero().flatten().tolist()
@@ -70,12 +70,12 @@ def _pickers(scene: Scene) -> tuple[int, int, int | None]:
 
 def _heaviest(scene: Scene, query: int, seen: Sequence[int]) -> int:
     """Return the key to which a query gives most weight."""
-    row = scene.record.head(*state.current().chosen)[query]
+    row = scene.record.head(*state.of(Circuits).chosen)[query]
     return max(seen, key=lambda i: float(row[i]), default=0)
 
 
 def _attribution(scene: Scene, query: int, key: int, versus: int | None) -> ScoreAttribution:
-    chosen = state.current().chosen
+    chosen = state.of(Circuits).chosen
 
     def make(model: AttentionModel) -> ScoreAttribution:
         return score_attribution(model, scene.text, *chosen, query, key, versus)
@@ -167,7 +167,7 @@ def draw_graph(scene: Scene) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         place = targets.place_menu(scene, "Into this token")
         choosing.segments("flow", "Shares by", FLOWS)
-    measure = state.current().flow
+    measure = state.of(Circuits).flow
 
     def make(model: AttentionModel) -> FlowGraph:
         return graph_of(model, scene.text, place, FINEST, measure=measure)
@@ -177,9 +177,9 @@ def draw_graph(scene: Scene) -> None:
     for note in found.notes:
         st.caption(plain(note))
     _add_to_circuit()
-    st.header(f"Why {head_name(*state.current().chosen)} looks there", anchor=False)
+    st.header(f"Why {head_name(*state.of(Circuits).chosen)} looks there", anchor=False)
     draw(scene)
-    st.header(f"What {head_name(*state.current().chosen)} writes", anchor=False)
+    st.header(f"What {head_name(*state.of(Circuits).chosen)} writes", anchor=False)
     st.caption(
         "For the prediction at the token that the graph leads into. A masked model predicts a "
         "token that is masked; the graph is of the sentence as it is."
@@ -189,7 +189,7 @@ def draw_graph(scene: Scene) -> None:
 
 
 def _add_to_circuit() -> None:
-    view = state.current()
+    view = state.of(Circuits)
 
     @guarded
     def add() -> None:

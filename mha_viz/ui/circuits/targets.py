@@ -18,7 +18,7 @@ from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import QUANTITIES
+from mha_viz.ui.state.views import QUANTITIES, Circuits
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
@@ -44,7 +44,7 @@ def known_parts() -> Iterator[None]:
 
 def computed(scene: Scene, *what: Hashable, make: Callable[[AttentionModel], T], size: int) -> T:
     """Return what `make` computes of the scene's text, once; `size` is in bytes."""
-    model = memory.model(*state.current().checkpoint)
+    model = memory.model(*state.of(Circuits).checkpoint)
 
     def run() -> T:
         with turn_for(model, scene.text):
@@ -66,7 +66,7 @@ def pickers(scene: Scene, quantity: bool = True) -> int:
     Raises:
         AttentionUnavailableError: the model predicts no tokens.
     """
-    model, view = memory.model(*state.current().checkpoint), state.current()
+    model, view = memory.model(*state.of(Circuits).checkpoint), state.of(Circuits)
     masked = check_predicts(model.network) == "masked"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         place = place_menu(scene, "Masked and predicted" if masked else "Predicted after")
@@ -90,7 +90,7 @@ def place_menu(scene: Scene, label: str) -> int:
     its last word where a full stop or another sign ends it. A masked model predicts its first gap,
     else the last word, and never tokens such as [SEP].
     """
-    model, view = memory.model(*state.current().checkpoint), state.current()
+    model, view = memory.model(*state.of(Circuits).checkpoint), state.of(Circuits)
     masked, gap = objective(model.network) == "masked", model.tokenizer.mask_token_id
     tokens = [token for token in scene.record.tokens if not token.segment]
     offered = words.places(first_labels(scene))

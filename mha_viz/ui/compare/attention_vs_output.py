@@ -19,6 +19,7 @@ from mha_viz.ui.run import reporting
 from mha_viz.ui.run.chance import Chance, chance
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -40,7 +41,7 @@ def draw(scene: Scene) -> None:
     with st.container(horizontal=True, gap="medium"):
         choosing.segments("outputs", "Likeness of outputs", views.OUTPUTS)
         choosing.segments("space", "Likeness of parameters, as colour", views.SPACES)
-    outputs, space = state.current().outputs, state.current().space
+    outputs, space = state.of(Compare).outputs, state.of(Compare).space
     table = reporting.cached(
         scene, "alike", outputs, space, make=lambda: _pairs(scene, outputs, space)
     )
@@ -56,7 +57,7 @@ def draw(scene: Scene) -> None:
         pair.beside(scene, lambda: _scatter(scene, table, outputs, level, [looks, does]))
         st.markdown(f"Attention. {beyond_chance(looks)}")
         st.markdown(f"Output. {beyond_chance(does)}")
-        reporting.offer_random(state.current())
+        reporting.offer_random(state.of(Compare))
         if not level and not short:
             _odd_tables(scene, odd)
         pair.numbers(scene)
@@ -76,7 +77,7 @@ def _pairs(scene: Scene, outputs: str, space: str) -> pd.DataFrame:
             OUTPUT: reporting.likeness(scene, outputs)[i, j],
         }
     )
-    matrix = reporting.parameter_likeness(state.current(), space)
+    matrix = reporting.parameter_likeness(state.of(Compare), space)
     return table if matrix is None else table.assign(**{f"Overlap {space}": matrix[i, j]})
 
 
@@ -87,7 +88,7 @@ def _indices(scene: Scene) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 def _scatter(
     scene: Scene, table: pd.DataFrame, outputs: str, level: bool, by_chance: list[Chance]
 ) -> None:
-    space = state.current().space
+    space = state.of(Compare).space
     weights = table.get(f"Overlap {space}")
     figure = pair_scatter(
         table[ATTENTION].to_numpy(),

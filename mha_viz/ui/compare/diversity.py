@@ -23,6 +23,7 @@ from mha_viz.reports.parameters import diversity
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import words
@@ -83,7 +84,7 @@ def _parameters(scene: Scene) -> None:
 
 def _chance(scene: Scene) -> tuple[float, Band]:
     """Return the mean D of random matrices of this model's shape, and its band."""
-    model = memory.model(*state.current().checkpoint)
+    model = memory.model(*state.of(Compare).checkpoint)
     shape = (scene.record.n_heads, model.d_model, model.d_head)
     return memory.cache().get(
         ("diversity_band", *shape), lambda: diversity_band(*shape), lambda made: 100
@@ -91,7 +92,7 @@ def _chance(scene: Scene) -> tuple[float, Band]:
 
 
 def _diversities(scene: Scene) -> dict[str, np.ndarray] | None:
-    view, layers = state.current(), range(scene.record.n_layers)
+    view, layers = state.of(Compare), range(scene.record.n_layers)
     return reporting.of_parameters(
         view,
         "diversity",
@@ -140,7 +141,7 @@ def _coverage(scene: Scene) -> None:
 
 
 def _head_ranks(scene: Scene) -> None:
-    record, view, title = scene.record, state.current(), "Effective rank of each head"
+    record, view, title = scene.record, state.of(Compare), "Effective rank of each head"
     most = min(record.kept("z").shape[-2:])
     ranks = effective_rank(record.kept("z"), record.W_O).numpy()
     figures.show(

@@ -14,6 +14,7 @@ from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.ui.compare.pair import colour_scale
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -29,7 +30,7 @@ def draw(scene: Scene) -> None:
     if record.is_cross:
         st.info("Cross attention leads from one text to another; choose another part.")
         return
-    layers, view = choosing.numbered("L", record.n_layers), state.current()
+    layers, view = choosing.numbered("L", record.n_layers), state.of(Compare)
     places = words.places(record.labels)
     # Only what somebody chooses is written: to look here must not change what Explore opens with.
     upto = view.upto if view.upto in layers else record.n_layers - 1
@@ -62,7 +63,7 @@ def _rollout(scene: Scene, rollout: np.ndarray, upto: int) -> None:
             rollout,
             record.labels,
             record.key_labels,
-            scale=state.current().scale,
+            scale=state.of(Compare).scale,
             dark=look.dark(),
             title=f"Rollout from the input to layer {upto}",
             **look.square(380, 440),

@@ -13,6 +13,7 @@ from mha_viz.ui.compare.pair import colour_scale, one_head
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports, figures
@@ -25,8 +26,8 @@ N_NAMED = 3  # heads with most of a metric, and with least
 
 def draw(scene: Scene) -> None:
     """Draw a metric by layer, the heads that have most and least of it, and the chosen one."""
-    report = reporting.report(scene, state.current())
-    chosen = state.current().metric
+    report = reporting.report(scene, state.of(Compare))
+    chosen = state.of(Compare).metric
     if chosen not in report.scores:
         now = state.change(metric=next(iter(report.scores))).metric
         st.info(
@@ -37,8 +38,8 @@ def draw(scene: Scene) -> None:
         titles = {key: METRICS[key].title for key in report.scores}
         choosing.menu("metric", "Metric", titles, width=280)
         colour_scale()
-        reporting.offer_random(state.current())
-    view = state.current()
+        reporting.offer_random(state.of(Compare))
+    view = state.of(Compare)
     metric, values = METRICS[view.metric], report.scores[view.metric].numpy()
     st.markdown(f"{metric.meaning} {_extremes(values)}")
     _ends(values)
@@ -67,13 +68,13 @@ def _ends(values: np.ndarray) -> None:
                 f"ends_{title.lower()}",
                 title,
                 offered,
-                chosen=state.current().chosen,
+                chosen=state.of(Compare).chosen,
                 take=words.choose,
             )
 
 
 def _by_layer(scene: Scene, report: Report, values: np.ndarray) -> None:
-    view = state.current()
+    view = state.of(Compare)
     metric = METRICS[view.metric]
     figure = by_layer(
         values,

@@ -25,6 +25,7 @@ from mha_viz.ui.run import reporting
 from mha_viz.ui.run.chance import Chance
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
@@ -41,7 +42,7 @@ _BY_WEIGHTS = {"subspace_overlap": "overlap", "cosine": "cos"}
 
 def one_head(scene: Scene, report: Report) -> None:
     """Draw the chosen head's weights and labels, and a button that leads to all about it."""
-    view = state.current()
+    view = state.of(Compare)
     place = view.chosen
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(head_name(*place), anchor=False)
@@ -78,8 +79,8 @@ def beside(scene: Scene, picture: Callable[[], None]) -> None:
 
 def heading() -> None:
     """Draw the names of the chosen pair."""
-    view = state.current()
-    names = head_name(*view.chosen), head_name(view.layer_b, view.head_b)
+    view = state.of(Compare)
+    names = head_name(*view.chosen), head_name(*view.second)
     st.header(" and ".join(names), anchor=False, width="content")
 
 
@@ -121,7 +122,7 @@ def strongest(
 
 def chosen_places(scene: Scene) -> tuple[int, int]:
     """Return the chosen pair by the numbers of its heads."""
-    view, heads = state.current(), scene.record.n_heads
+    view, heads = state.of(Compare), scene.record.n_heads
     return view.layer * heads + view.head, view.layer_b * heads + view.head_b
 
 
@@ -144,8 +145,8 @@ def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key
 
 def pictures(scene: Scene, width: int | None = None) -> None:
     """Draw the weights of both heads, each drawn in `width` pixels where that is narrow."""
-    view, record = state.current(), scene.record
-    a, b = view.chosen, (view.layer_b, view.head_b)
+    view, record = state.of(Compare), scene.record
+    a, b = view.chosen, view.second
     names = (head_name(*a), head_name(*b))
     caption = words.settings(scene)
     both_heatmaps((record, a), (record, b), names=names, caption=caption, width=width)
@@ -153,8 +154,8 @@ def pictures(scene: Scene, width: int | None = None) -> None:
 
 def numbers(scene: Scene) -> None:
     """Draw the difference of both heads' weights, and every number between the two."""
-    view, record = state.current(), scene.record
-    a, b = view.chosen, (view.layer_b, view.head_b)
+    view, record = state.of(Compare), scene.record
+    a, b = view.chosen, view.second
     one, two = record.head(*a).numpy(), record.head(*b).numpy()
     seen = [visible_keys(record, layer).numpy() for layer, _ in (a, b)]
     names = (head_name(*a), head_name(*b))
@@ -228,7 +229,7 @@ def _heatmap(
     width: int | None = None,
 ) -> None:
     # A copy: what belongs to the figure is kept with the page, and must not keep all heads alive.
-    weights, scale = record.head(*place).numpy().copy(), state.current().scale
+    weights, scale = record.head(*place).numpy().copy(), state.of(Compare).scale
     seen = visible_keys(record, place[0])
     figures.show(
         head_heatmap(
@@ -256,7 +257,7 @@ def _between(scene: Scene, a: Place, b: Place) -> pd.DataFrame:
     rows = [(METRICS[str(key)].title, format_number(value)) for key, value in measured.items()]
     for space in views.SPACES:
         for measure, title in _BY_WEIGHTS.items():
-            matrix = reporting.parameter_likeness(state.current(), space, measure)
+            matrix = reporting.parameter_likeness(state.of(Compare), space, measure)
             if matrix is not None:
                 heads = scene.record.n_heads
                 i, j = (layer * heads + head for layer, head in (a, b))

@@ -24,6 +24,7 @@ from mha_viz.ui.compare.pair import (
 from mha_viz.ui.run import memory, reporting, scene
 from mha_viz.ui.run.scene import Facts, Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
@@ -61,7 +62,7 @@ class _Runs(NamedTuple):
 def draw(first: Scene) -> None:
     """Draw two heads of one run, or of two runs where a second text or model is chosen."""
     controls.other_side()
-    view = state.current()
+    view = state.of(Compare)
     if not view.text_b.strip() and view.model_b in ("", view.model):
         _nearness(first)
         chosen_pair(first)
@@ -69,8 +70,8 @@ def draw(first: Scene) -> None:
     second = _second()
     record = second.record
     words.cut_off(record)
-    if not scene.is_head(record, (view.layer_b, view.head_b)):
-        missing = scene.no_such_head(record, view.layer_b, view.head_b)
+    if not scene.is_head(record, view.second):
+        missing = scene.no_such_head(record, *view.second)
         st.info(plain(f"{missing} Showing another one."))
         state.change(layer_b=0, head_b=0)
     if first.record.is_cross or record.is_cross:
@@ -104,7 +105,7 @@ def _nearness(first: Scene) -> None:
 
 def _second() -> Scene:
     """Return the other text through the other model, or through the same one."""
-    view = state.current()
+    view = state.of(Compare)
     name = view.model_b or view.model
     model = memory.model(name, view.device, view.dtype)
     part = view.part if view.part in model.parts else model.parts[0]
@@ -150,19 +151,19 @@ def _answer(first: Scene, runs: _Runs) -> None:
         return
     order = np.argsort(-change, axis=None, kind="stable")[:N_CHANGED]
     most = [divmod(int(i), change.shape[1]) for i in order]
-    view = state.current()
+    view = state.of(Compare)
     choosing.chips(
         "most_changed_heads",
         "**Which heads changed most** (share of a row’s weight that lies elsewhere)",
         {place: f"{head_name(*place)}: {format_number(change[place])}" for place in most},
-        chosen=view.chosen if view.chosen == (view.layer_b, view.head_b) else None,
+        chosen=view.chosen if view.chosen == view.second else None,
         take=lambda place: words.choose_on_both_sides(list(place)),
     )
 
 
 def _draw(first: Scene, runs: _Runs) -> None:
-    view = state.current()
-    a, b = view.chosen, (view.layer_b, view.head_b)
+    view = state.of(Compare)
+    a, b = view.chosen, view.second
     names = (f"A {head_name(*a)}", f"B {head_name(*b)}")
     both_heatmaps((runs.a, a), (runs.b, b), names=names, caption=_settings(first, runs))
     st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
@@ -230,7 +231,7 @@ def _on_common(
 
 def _most_changed(first: Scene, runs: _Runs, change: np.ndarray) -> None:
     st.markdown("**How much each head changed**")
-    view = state.current()
+    view = state.of(Compare)
     note = (
         " The two models were trained apart: head numbers agree by chance only."
         if runs.a.model != runs.b.model

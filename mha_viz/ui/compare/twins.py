@@ -28,6 +28,7 @@ from mha_viz.ui.run import reporting
 from mha_viz.ui.run.chance import Chance, chance
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -64,7 +65,7 @@ def draw(scene: Scene) -> None:
     """Draw the nearest pairs, the matrix and the pair that a click opens; then the map, and
     clusters."""
     _controls(scene)
-    view = state.current()
+    view = state.of(Compare)
     found = reporting.cached(
         scene,
         "twins",
@@ -123,7 +124,7 @@ def _controls(scene: Scene) -> None:
         for measure, made_of in PAIR_MEASURES.items()
         if getattr(scene.record, made_of) is not None
     }
-    if state.current().measure not in known:
+    if state.of(Compare).measure not in known:
         state.change(measure=next(iter(known)))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         choosing.menu("measure", "Measure", known, width=260)
@@ -134,7 +135,7 @@ def _controls(scene: Scene) -> None:
 
 
 def _matrix(scene: Scene, found: _Comparison, limit: float | None) -> None:
-    view = state.current()
+    view = state.of(Compare)
     metric, names = METRICS[view.measure], words.names(scene)
     tree = ON_THE_TREE if view.order == "cluster" and limit is not None else ""
     figure = similarity_matrix(
@@ -166,7 +167,7 @@ def _matrix(scene: Scene, found: _Comparison, limit: float | None) -> None:
 
 
 def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
-    view = state.current()
+    view = state.of(Compare)
     figure = head_map(
         found.places,
         words.names(scene),
@@ -236,7 +237,7 @@ def _clusters(scene: Scene, groups: np.ndarray, beyond: np.ndarray) -> None:
 
 
 def _cover(scene: Scene, apart: np.ndarray) -> None:
-    view = state.current()
+    view = state.of(Compare)
     likeness = 1 - apart / _span(view.measure)[1]
     cover = covering_heads(likeness, min(view.clusters, len(likeness)))
     named = [head_name(*words.place(i, scene)) for i in cover.heads]

@@ -8,6 +8,7 @@ from mha_viz.corpus.query.search import DIRECTIONS
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.relations import ALL, TO_HEAD
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets.controls import choosing
 
 
@@ -47,7 +48,7 @@ def short_title(arc: str) -> str:
 def menu(name: str, label: str, offered: Iterable[str], *, none: str = "") -> None:
     """Draw a menu of relations with their directions; what a link names beside them is dropped."""
     titles = ({"": none} if none else {}) | {arc: title(arc) for arc in offered}
-    if getattr(state.current(), name) not in titles:
+    if getattr(state.of(Corpus), name) not in titles:
         state.change(**{name: next(iter(titles))})
     choosing.menu(name, label, titles, width=300)
 

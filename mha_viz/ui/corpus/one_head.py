@@ -14,6 +14,7 @@ from mha_viz.plots.bars import token_bars
 from mha_viz.plots.distributions import head_quantiles, histogram_bars
 from mha_viz.ui.corpus.overview import label_table, of_head, of_heads, settings
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import controls
 from mha_viz.ui.widgets.exports import figures
@@ -33,7 +34,7 @@ _PROFILES = {
 
 def draw(study: Study) -> None:
     """Draw the chosen head's labels and profiles."""
-    view = state.current()
+    view = state.of(Corpus)
     st.header(f"One head: {head_name(*view.chosen)}", anchor=False)
     with st.container(horizontal=True):
         controls.head_menus(study.n_layers, study.n_heads, width=100)
@@ -54,7 +55,7 @@ def _labels(study: Study) -> None:
 def _profile(study: Study, axis: str) -> None:
     rows = of_head(study.profile_by(axis))
     title, how_to_read = _PROFILES[axis]
-    name = head_name(*state.current().chosen)
+    name = head_name(*state.of(Corpus).chosen)
     drawn = rows[rows[axis].isin(_NEAR)] if axis == "offset" else rows
     weights = {name: drawn["weight"].to_numpy()}
     figure = token_bars(weights, list(drawn[axis]), "weight", dark=look.dark())
@@ -71,7 +72,7 @@ def _profile(study: Study, axis: str) -> None:
 def draw_distributions(study: Study) -> None:
     """Draw quantiles of all heads, and beside them the texts of the chosen one."""
     heads = study.heads
-    rows = heads[heads["metric"] == state.current().metric]
+    rows = heads[heads["metric"] == state.of(Corpus).metric]
     left, right = st.columns([3, 2], gap="medium")
     with left:
         _all_heads(study, rows)
@@ -80,7 +81,7 @@ def draw_distributions(study: Study) -> None:
 
 
 def _all_heads(study: Study, rows: pd.DataFrame) -> None:
-    view = state.current()
+    view = state.of(Corpus)
     title, unit = METRICS[view.metric].title, words.unit_of(view.metric)
     quantiles = np.stack([of_heads(study, rows, name) for name in QUANTILES])
     figures.show(
@@ -96,7 +97,7 @@ def _all_heads(study: Study, rows: pd.DataFrame) -> None:
 
 
 def _one_head(study: Study) -> None:
-    view = state.current()
+    view = state.of(Corpus)
     title, unit = METRICS[view.metric].title, words.unit_of(view.metric)
     name = head_name(*view.chosen)
     counts = of_head(study.sql(f"SELECT * FROM histogram WHERE metric = '{view.metric}'"))

@@ -15,6 +15,7 @@ from mha_viz.corpus.treebank.split_half import wilson
 from mha_viz.plots.importance import importance_map
 from mha_viz.ui.corpus import arcs
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports, figures
@@ -70,12 +71,12 @@ def of_heads(study: Study, rows: pd.DataFrame, column: str) -> np.ndarray:
 
 def of_head(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the chosen head."""
-    layer, head = state.current().chosen
+    layer, head = state.of(Corpus).chosen
     return rows[(rows["layer"] == layer) & (rows["head"] == head)]
 
 
 def _controls(study: Study, known: list[str]) -> None:
-    view = state.current()
+    view = state.of(Corpus)
     if view.metric not in known:
         title = METRICS[view.metric].title if view.metric in METRICS else repr(view.metric)
         now = state.change(metric="entropy" if "entropy" in known else known[0]).metric
@@ -95,7 +96,7 @@ def _controls(study: Study, known: list[str]) -> None:
             help="A label: on which share of single texts each head would have got it. A relation: "
             "how often each head finds its word.",
         )
-        if state.current().kind == RELATION:
+        if state.of(Corpus).kind == RELATION:
             arcs.menu("arc", "Relation", relations)
 
 
@@ -111,14 +112,14 @@ class _Colours(NamedTuple):
 
 
 def _by_metric(study: Study, heads: pd.DataFrame) -> _Colours:
-    metric = METRICS[state.current().metric]
+    metric = METRICS[state.of(Corpus).metric]
     rows = heads[heads["metric"] == metric.key]
     numbers = (of_heads(study, rows, name) for name in ("mean", "low", "high"))
     return _Colours(metric.title, words.unit_of(metric.key), metric.meaning, *numbers)
 
 
 def _by_label(study: Study, heads: pd.DataFrame) -> _Colours:
-    label = LABELS[state.current().kind]
+    label = LABELS[state.of(Corpus).kind]
     rows = study.sql("SELECT layer, head, label, share_of_texts FROM labels")
     shares = of_heads(study, rows[rows["label"] == label.key], "share_of_texts")
     low, high = wilson(shares * study.n_texts, np.full(shares.shape, study.n_texts))
@@ -127,7 +128,7 @@ def _by_label(study: Study, heads: pd.DataFrame) -> _Colours:
 
 
 def _by_relation(study: Study, heads: pd.DataFrame) -> _Colours:
-    relation, direction = arcs.split(state.current().arc)
+    relation, direction = arcs.split(state.of(Corpus).arc)
     found = study.relations
     rows = found[(found["relation"] == relation) & (found["direction"] == direction)]
     numbers = [of_heads(study, rows, name) for name in ("accuracy", "low", "high")]
@@ -141,11 +142,11 @@ def _by_relation(study: Study, heads: pd.DataFrame) -> _Colours:
             f"{format_number(best['offset_baseline'])}; of all heads "
             f"{head_name(best['layer'], best['head'])} was chosen, on the other half."
         )
-    return _Colours(f"{arcs.title(state.current().arc)}: accuracy", "", meaning, *numbers)
+    return _Colours(f"{arcs.title(state.of(Corpus).arc)}: accuracy", "", meaning, *numbers)
 
 
 def _map(study: Study, heads: pd.DataFrame) -> None:
-    view = state.current()
+    view = state.of(Corpus)
     drawn = {"": _by_metric, RELATION: _by_relation}.get(view.kind, _by_label)(study, heads)
     st.markdown(drawn.meaning)
     title, values, ends = drawn.title, drawn.values, {"low": drawn.low, "high": drawn.high}

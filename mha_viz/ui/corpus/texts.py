@@ -14,7 +14,7 @@ from mha_viz.ui.run import memory
 from mha_viz.ui.run.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, Making, described, studies
 from mha_viz.ui.state import allowed, faults, own_address, state
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import View
+from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets.controls import choosing, lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.ui.widgets.messages.progress import waiting
@@ -30,7 +30,7 @@ def choose() -> None:
     """Draw a menu of the texts, whether sentences are joined, and an expander with a form for
     others."""
     offered = {"": "The sample"} | own()
-    if state.current().corpus not in offered:
+    if state.of(Corpus).corpus not in offered:
         state.add_problem(
             "The texts that this link names are no longer on this server; give them again."
         )
@@ -40,7 +40,7 @@ def choose() -> None:
     with menu:
         choosing.menu("corpus", "Texts", offered)
     with join:
-        can_join = studies().is_treebank(state.current().corpus)
+        can_join = studies().is_treebank(state.of(Corpus).corpus)
         state.bound("joined", st.toggle, "Join sentences", help=_JOIN, disabled=not can_join)
     with form:
         lazy_sections.in_expander("Study texts of your own", "own-texts", _form)
@@ -52,7 +52,7 @@ def own() -> dict[str, str]:
     Where nobody but who sits at this machine can open the page, all that were given are theirs: a
     study is found again after the browser was closed.
     """
-    given, view = st.session_state.get("own_given", ()), state.current()
+    given, view = st.session_state.get("own_given", ()), state.of(Corpus)
     mine = {view.corpus, view.corpus_b, *given}
     alone = own_address.only_here()
     return {key: title for key, title in studies().own().items() if alone or key in mine}
@@ -64,7 +64,7 @@ def about(study: Study) -> None:
     how = "Every number is a mean over texts. Its 95 % interval is a bootstrap over texts."
     if study.sql("SELECT count(low) AS n FROM heads")["n"].item() == 0:
         how = "For one text there is no interval and no label: it is an anecdote."
-    st.markdown(f"**{described(study, state.current())}**, {study.n_tokens:,} tokens. {how}")
+    st.markdown(f"**{described(study, state.of(Corpus))}**, {study.n_tokens:,} tokens. {how}")
     missing = study.notes
     if counts["n_skipped"]:
         place, reason = study.manifest["skipped"][0]
@@ -113,7 +113,7 @@ def _take() -> None:
 _EVERY = 1.0  # seconds between two looks at how far a study is
 
 
-def made(view: View, key: str) -> Study | None:
+def made(view: Corpus, key: str) -> Study | None:
     """Return the study of a view, begun where nobody has; None while it is made."""
     making = studies().find(view)
     if making is None:
@@ -136,7 +136,7 @@ def made(view: View, key: str) -> Study | None:
     return None
 
 
-def _begin(view: View) -> None:
+def _begin(view: Corpus) -> None:
     studies().begin(view, memory.model(*view.checkpoint))
 
 

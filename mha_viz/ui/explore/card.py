@@ -16,7 +16,7 @@ from mha_viz.reports.report import Report
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import View
+from mha_viz.ui.state.views import Explore
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
@@ -35,7 +35,7 @@ _WIDTHS = {"Metric": 104, "This head": 76, "Mean": 68, "Rank": 70}
 
 def card(scene: Scene) -> None:
     """Draw the report card of the chosen head, measured on all tokens."""
-    view = state.current()
+    view = state.of(Explore)
     report = reporting.report(scene, view)
     labels(report)
     place = view.chosen
@@ -80,7 +80,7 @@ def card(scene: Scene) -> None:
 
 def labels(report: Report) -> None:
     """Write the labels of the chosen head, and why it has them."""
-    view = state.current()
+    view = state.of(Explore)
     found = report.labels[view.layer][view.head]
     if not found:
         st.markdown("No label: none of its scores passes a threshold, the baselines and chance.")
@@ -189,7 +189,7 @@ def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percent
 
     It is only looked up: no study is begun for it, and a head's rows are read once.
     """
-    view = state.current()
+    view = state.of(Explore)
     study = _finished(view)
     if study is None or scene.record.part not in ("self", "encoder"):
         return None
@@ -205,7 +205,7 @@ def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percent
     return Percentiles(found.percentiles(rows, scores), described)
 
 
-def _finished(view: View) -> Study | None:
+def _finished(view: Explore) -> Study | None:
     # Studies are made on the page Corpus: where nobody has opened it there is none, and what reads
     # them need not be loaded.
     if memory.known("mha_viz.ui.corpus.sections") is None:

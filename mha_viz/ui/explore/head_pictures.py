@@ -13,6 +13,7 @@ from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.vectors import score_products
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Explore
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
@@ -22,7 +23,7 @@ from mha_viz.web.theme import format_number, format_weight
 
 
 def _plotly(scene: Scene, record: AttentionRecord) -> None:
-    view = state.current()
+    view = state.of(Explore)
     figure = head_heatmap(
         record.head(*view.chosen).numpy(),
         record.labels,
@@ -42,7 +43,7 @@ def _plotly(scene: Scene, record: AttentionRecord) -> None:
 
 def _carried(scene: Scene, record: AttentionRecord) -> None:
     """Draw weights times the length of the values, as shares of each row."""
-    view, whole = state.current(), scene.record
+    view, whole = state.of(Explore), scene.record
     if whole.value is None or not whole.W_O:
         st.info("This family does not show its values, only its attention weights.")
         return
@@ -73,7 +74,7 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
 
 
 def _pair(scene: Scene, record: AttentionRecord) -> None:
-    view, whole = state.current(), scene.record
+    view, whole = state.of(Explore), scene.record
     pattern = whole.head(*view.chosen).numpy()
     best = strongest_pair(whole, *view.chosen)
     query = view.query if 0 <= view.query < pattern.shape[0] else best[0]
@@ -112,7 +113,7 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
 
 def _row_check(record: AttentionRecord, query: int) -> str:
     """Say whether the products alone explain the row, or the model adds something of its own."""
-    view = state.current()
+    view = state.of(Explore)
     assert record.query is not None and record.key is not None
     row = record.pattern[*view.chosen, query]
     products = record.key[view.chosen] @ record.query[*view.chosen, query]
@@ -129,7 +130,7 @@ def _row_check(record: AttentionRecord, query: int) -> str:
 
 def in_words(record: AttentionRecord) -> str:
     """Describe the picture of the chosen head in a sentence."""
-    view = state.current()
+    view = state.of(Explore)
     name = head_name(*view.chosen)
     query, key = strongest_pair(record, *view.chosen)
     weight = float(record.head(*view.chosen)[query, key])

@@ -21,6 +21,7 @@ from mha_viz.ui.run.written import Shown, WrittenScene, forget, shown, written_s
 from mha_viz.ui.state import state
 from mha_viz.ui.state.allowed import most_written
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.views import Explore
 from mha_viz.ui.widgets.components.written_text import written_text
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 
@@ -44,11 +45,11 @@ class _Playing(NamedTuple):
 def continued(scene: Scene, row: DeltaGenerator) -> Scene:
     """Draw the panel, where the model can write; return the scene for the rest of the page."""
     with stop_on_error():
-        model = memory.model(*state.current().checkpoint)
+        model = memory.model(*state.of(Explore).checkpoint)
         if scene.pair or not model.causal or objective(model.network) != "causal":
             forget()
             return scene
-        wanted = written_scene(scene, state.current(), _wanted(scene))
+        wanted = written_scene(scene, state.of(Explore), _wanted(scene))
         st.session_state.setdefault("writing-open", wanted.written > 0)
         is_open = row.toggle("Continue the text", key="writing-open", help=PANEL)
         if not is_open and not wanted.written:
@@ -81,7 +82,7 @@ def plays(scene: Scene) -> bool:
 def _wanted(scene: Scene) -> int:
     """Return how many tokens to write: as far as the player is, or as the view says."""
     playing: _Playing | None = st.session_state.get("writing_plays")
-    view = state.current()
+    view = state.of(Explore)
     if playing is not None and playing.start == written_scene(scene, view, 0).start:
         return min(playing.written, most_written())
     return min(view.written, most_written())
@@ -200,7 +201,7 @@ def announce(row: DeltaGenerator, scene: Scene) -> DeltaGenerator | None:
     The prediction takes a pass of its own, so that it comes after the pictures; until then the line
     says so.
     """
-    if not _predicts(memory.model(*state.current().checkpoint), scene):
+    if not _predicts(memory.model(*state.of(Explore).checkpoint), scene):
         return None
     line = row.empty()
     line.caption(memory.cache().find((scene.key, "says")) or WAIT)
@@ -209,7 +210,7 @@ def announce(row: DeltaGenerator, scene: Scene) -> DeltaGenerator | None:
 
 def fill(line: DeltaGenerator, scene: Scene) -> None:
     """Fill in what the model predicts of the scene, cached or computed now."""
-    model = memory.model(*state.current().checkpoint)
+    model = memory.model(*state.of(Explore).checkpoint)
     try:
         words = memory.cache().get((scene.key, "says"), lambda: _words(scene, model), len)
     except MhaVizError:  # said where it matters, in Intervene; here it is a line less

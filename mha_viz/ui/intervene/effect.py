@@ -23,7 +23,7 @@ from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import release_slot, turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, state
-from mha_viz.ui.state.views import View
+from mha_viz.ui.state.views import Intervene
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
@@ -40,7 +40,7 @@ _NOTHING = Intervention([(0, 0)], "scale", factor=1.0)  # for when no head is ch
 
 def draw(scene: Scene) -> None:
     """Draw the prediction with all heads, and with the chosen ones changed."""
-    view = state.current()
+    view = state.of(Intervene)
     model = memory.model(*view.checkpoint)
     masked = objective(model.network) == "masked"
     found = masking.places(scene, model) if masked else None
@@ -66,12 +66,12 @@ def _show(scene: Scene, model: AttentionModel, found: Ablation) -> None:
     if found.before.objective == "causal":
         _losses(scene, found)
         with continue_on_error():
-            _continuations(scene, model, intervention(state.current()))
+            _continuations(scene, model, intervention(state.of(Intervene)))
 
 
 def _ablation(scene: Scene, model: AttentionModel) -> Ablation:
     """Compare before and after; the run with all heads is made once for a text and a place."""
-    change = intervention(state.current())
+    change = intervention(state.of(Intervene))
     before = _predicted(scene, model, None)
     after = before if change is None else _predicted(scene, model, change)
     target, against = _followed(model, before)
@@ -80,7 +80,7 @@ def _ablation(scene: Scene, model: AttentionModel) -> Ablation:
 
 def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None) -> Prediction:
     """Run one forward pass, cached as long as nothing that it depends on changes."""
-    view = state.current()
+    view = state.of(Intervene)
     place = None if view.place < 0 else view.place
     pair = view.pair if view.pair.strip() else None
 
@@ -98,7 +98,7 @@ def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None)
 def _followed(model: AttentionModel, before: Prediction) -> list[int | None]:
     """Return the ids of the tokens to track; say so where a word is not a token."""
     found: list[int | None] = []
-    for typed in (state.current().target, state.current().against):
+    for typed in (state.of(Intervene).target, state.of(Intervene).against):
         found.append(None)
         with continue_on_error():
             if typed.strip():
@@ -109,7 +109,7 @@ def _followed(model: AttentionModel, before: Prediction) -> list[int | None]:
     return found
 
 
-def intervention(view: View) -> Intervention | None:
+def intervention(view: Intervene) -> Intervention | None:
     """Return the view's intervention; None where no head is changed."""
     if not view.off:
         return None
@@ -119,7 +119,7 @@ def intervention(view: View) -> Intervention | None:
 
 
 def _place(scene: Scene, masks: list[int] | None) -> None:
-    labels, view = scene.record.labels, state.current()
+    labels, view = scene.record.labels, state.of(Intervene)
     if masks is None:
         title, places = "Prediction after", {-1: "the last token", **words.places(labels)}
     else:
@@ -152,7 +152,7 @@ def _bars(scene: Scene, found: Ablation) -> None:
         key="prediction",
         name="Prediction before and after",
         table=table,
-        caption=words.settings(scene, described(state.current())),
+        caption=words.settings(scene, described(state.of(Intervene))),
         how_to_read="Probability of the likeliest tokens with all heads as they are, and with the "
         "chosen ones changed. The rest of the vocabulary shares what is left.",
     )
@@ -178,7 +178,7 @@ def _numbers(found: Ablation) -> None:
         ],
         columns=["Quantity", "All heads", "Changed", "Change"],
     ).set_index("Quantity")
-    if not state.current().off:
+    if not state.of(Intervene).off:
         st.table(table[["All heads"]], width="stretch")
         st.caption("Switch a head off to see how the prediction changes.")
         return
@@ -206,7 +206,7 @@ def _losses(scene: Scene, found: Ablation) -> None:
         key="losses",
         name="Change in the loss of each token",
         table=found.loss_table(),
-        caption=words.settings(scene, described(state.current())),
+        caption=words.settings(scene, described(state.of(Intervene))),
         on_click=_look_before,
         how_to_read="How much worse or better each token is predicted from those before it. Click "
         "one to see the prediction of it.",
@@ -219,7 +219,7 @@ def _look_before(position: object) -> None:
         state.change(place=int(position[0]) - 1)
 
 
-def described(view: View) -> str:
+def described(view: Intervene) -> str:
     """Describe the view's intervention in one line."""
     if not view.off:
         return "no head changed"
@@ -266,7 +266,7 @@ def cache_key(change: Intervention) -> Hashable:
 
 
 def _text(scene: Scene, model: AttentionModel, change: Intervention | None) -> str:
-    text = state.current().text
+    text = state.of(Intervene).text
     return memory.cache().get(
         (scene.key, "goes on", change and cache_key(change)),
         lambda: generate(model, text, None, change, _most()).text,

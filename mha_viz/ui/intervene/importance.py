@@ -17,6 +17,7 @@ from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.examples import EXAMPLES
+from mha_viz.ui.state.views import Intervene
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -33,7 +34,7 @@ REDUNDANCY = "redundancy"  # beside the metrics: likeness of outputs to the near
 
 def known(scene: Scene, method: str) -> HeadImportance | None:
     """Return the measured importance for the present model and texts, or None."""
-    key = (state.current().checkpoint, method, texts(scene))
+    key = (state.of(Intervene).checkpoint, method, texts(scene))
     found: HeadImportance | None = measurements.results("importance").get(key)
     return found
 
@@ -67,7 +68,7 @@ def draw(scene: Scene) -> None:
         choosing.segments("method", "Method", ways)
         with continue_on_error():
             _measure(scene)
-        found = known(scene, state.current().method)
+        found = known(scene, state.of(Intervene).method)
         if found is not None:
             _map(scene, found)
             _beside(scene, found)
@@ -94,7 +95,7 @@ def _texts(scene: Scene) -> None:
 
 def _measure(scene: Scene) -> None:
     """Draw the button and the progress; another click or text ends it."""
-    view, chosen = state.current(), texts(scene)
+    view, chosen = state.of(Intervene), texts(scene)
     model = memory.model(*view.checkpoint)
     passes = importance_passes(model, view.method)
     seconds = measurements.seconds(view.checkpoint, model, chosen, passes)
@@ -122,7 +123,7 @@ def _measure(scene: Scene) -> None:
 
 
 def _map(scene: Scene, found: HeadImportance) -> None:
-    view = state.current()
+    view = state.of(Intervene)
     several = found.n_texts > 1
     figures.show(
         importance_map(
@@ -153,7 +154,7 @@ def _map(scene: Scene, found: HeadImportance) -> None:
 
 def _beside(scene: Scene, found: HeadImportance) -> None:
     """Draw importance beside redundancy, or any metric."""
-    report = reporting.report(scene, state.current())
+    report = reporting.report(scene, state.of(Intervene))
     choices = [REDUNDANCY, *report.scores]
     held = st.session_state.get("chosen_beside")
     chosen = held if held in choices else REDUNDANCY
@@ -172,7 +173,7 @@ def _beside(scene: Scene, found: HeadImportance) -> None:
     values = _redundancy(scene) if chosen == REDUNDANCY else report.scores[chosen].numpy()
     title = "CKA with the nearest twin" if chosen == REDUNDANCY else METRICS[chosen].title
     importance = found.mean.numpy()
-    view = state.current()
+    view = state.of(Intervene)
     figures.show(
         head_scatter(
             values,

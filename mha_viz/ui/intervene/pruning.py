@@ -18,6 +18,7 @@ from mha_viz.ui.intervene.importance import UNIT, known, texts
 from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Intervene
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
@@ -53,7 +54,7 @@ def draw(scene: Scene) -> None:
 
 
 def _seconds(scene: Scene) -> float | None:
-    view, model = state.current(), memory.model(*state.current().checkpoint)
+    view, model = state.of(Intervene), memory.model(*state.of(Intervene).checkpoint)
     measured = [method for method in METHODS if known(scene, method) is not None]
     orders = len(ORDERS) - 1 + N_SEEDS
     passes = pruning_passes(model, orders, N_STEPS, _n_draws(model), measured)
@@ -66,7 +67,7 @@ def _n_draws(model: AttentionModel) -> int:
 
 def _measured(scene: Scene) -> HeadRemoval | None:
     """Return what was measured for the present model and texts; a button starts it."""
-    view, chosen = state.current(), texts(scene)
+    view, chosen = state.of(Intervene), texts(scene)
     key, held = (view.checkpoint, chosen), measurements.results("pruning")
     if st.button("Prune", icon=":material/content_cut:", key="prune", disabled=key in held):
         work = heavy.work(

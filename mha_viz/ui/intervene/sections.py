@@ -14,6 +14,7 @@ from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Intervene
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain, stop_on_error
 
 NO_HEAD = (
@@ -40,7 +41,7 @@ each alone. One text is one text: see the intervals over several above.
 
 def draw(scene: Scene) -> None:
     """Draw everything below the sentence."""
-    view = state.current()
+    view = state.of(Intervene)
     model = memory.model(*view.checkpoint)
     refusal = _refusal(model)
     if refusal:
@@ -73,7 +74,7 @@ def _now(scene: Scene, drawn: tuple[str, tuple[int, int]]) -> None:
 
     `drawn`: the text and the framed head that the rest of the page shows.
     """
-    view = state.current()
+    view = state.of(Intervene)
     if (view.text, view.chosen) != drawn:  # a word was masked, another head framed
         st.rerun()
     with stop_on_error():

@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from bisect import insort
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,7 +40,7 @@ class Lane:
     """So many at a time; the others wait, and are told how many come before them.
 
     A turn goes from hand to hand: whoever ends one gives it to the first in the queue, and wakes
-    nobody else.
+    nobody else. One address leaves a turn to others, where there is more than one.
 
     Args:
         at_once: turns at a time.
@@ -49,7 +50,8 @@ class Lane:
         self.at_once = at_once
         self._lock = threading.Lock()
         self._queue: list[_Place] = []
-        self._running = self._numbers = self._turns = 0
+        self._running: Counter[str | None] = Counter()  # by address
+        self._numbers = self._turns = 0
         self._waited = 0.0
 
     def take(
@@ -68,13 +70,11 @@ class Lane:
         with self._lock:
             self._numbers += 1
             self._turns += 1
-            if self._running < self.at_once and not self._queue:
-                self._running += 1
-                return
             same = [one.since for one in self._queue if who is not None and one.who == who]
             since = max([begin + later, *(last + SHARE for last in same)])
             place = _Place(since, self._numbers, who)
             insort(self._queue, place)
+            self._grant()
         try:
             while not place.granted.wait(LOOK):
                 on_progress(self._before(place))
@@ -84,18 +84,20 @@ class Lane:
         with self._lock:
             self._waited += time.monotonic() - begin
 
-    def end(self) -> None:
-        """Give a turn back: to the first who waits."""
+    def end(self, who: str | None = None) -> None:
+        """Give a turn back: to the first who waits.
+
+        Args:
+            who: as it was taken.
+        """
         with self._lock:
-            if self._queue:
-                self._queue.pop(0).granted.set()
-            else:
-                self._running -= 1
+            self._running -= Counter([who])
+            self._grant()
 
     @property
     def running(self) -> int:
         """How many have a turn."""
-        return self._running
+        return self._running.total()
 
     @property
     def waiting(self) -> int:
@@ -106,11 +108,22 @@ class Lane:
         """Who runs and who waits now; all turns there were, and the seconds waited for them."""
         with self._lock:
             return {
-                "running": float(self._running),
+                "running": float(self.running),
                 "waiting": float(len(self._queue)),
                 "turns": float(self._turns),
                 "seconds_waited": self._waited,
             }
+
+    def _grant(self) -> None:
+        """Under the lock: give the free turns to those who wait and may have one."""
+        most = max(1, self.at_once - 1)
+        for place in tuple(self._queue):
+            if self.running == self.at_once:
+                return
+            if place.who is None or self._running[place.who] < most:
+                self._queue.remove(place)
+                self._running[place.who] += 1
+                place.granted.set()
 
     def _before(self, place: _Place) -> int:
         with self._lock:
@@ -121,13 +134,14 @@ class Lane:
             if place in self._queue:
                 self._queue.remove(place)
                 return
-        self.end()  # it was granted meanwhile
+        self.end(place.who)  # it was granted meanwhile
 
 
 class _Held(threading.local):
     """What the calling thread has: a turn, or a place that it has left for a while."""
 
     runs = 0  # of a page, and of a part of it inside
+    who: str | None = None
     lane: Lane | None = None
 
 
@@ -162,15 +176,14 @@ class Turns:
             finally:
                 held.runs -= 1
             return
-        held.runs = 1
+        held.runs, held.who = 1, who
         self._count(1)
         try:
-            self.short.take(on_progress, who=who)
-            held.lane = self.short
+            self._enter(self.short, on_progress)
             yield
         finally:
             self._leave()
-            held.runs = 0
+            held.runs, held.who = 0, None
             self._count(-1)
 
     @contextmanager
@@ -234,13 +247,13 @@ class Turns:
         return {"short": self.short.figures(), "long": self.long.figures()}
 
     def _enter(self, lane: Lane, on_progress: OnProgress, later: float = 0.0) -> None:
-        lane.take(on_progress, later)
+        lane.take(on_progress, later, self._held.who)
         self._held.lane = lane
 
     def _leave(self) -> Lane | None:
         lane, self._held.lane = self._held.lane, None
         if lane is not None:
-            lane.end()
+            lane.end(self._held.who)
         return lane
 
     @contextmanager

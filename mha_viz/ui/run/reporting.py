@@ -19,7 +19,7 @@ from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import View
+from mha_viz.ui.state.views import Shared
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -28,7 +28,7 @@ T = TypeVar("T")
 AT_ONCE = 30_000_000  # parameters; a larger model is made anew with random weights on request only
 
 
-def report(scene: Scene, view: View) -> Report:
+def report(scene: Scene, view: Shared) -> Report:
     """Return scores, baselines and labels of all heads; with random weights where quick or asked
     for.
 
@@ -66,17 +66,17 @@ def of_kind(report: Report, key: str) -> list[tuple[int, int]]:
     ]
 
 
-def has_random(view: View) -> bool:
+def has_random(view: Shared) -> bool:
     """Return whether random weights are a baseline: the model is small, or somebody asked."""
     return small(view) or view.checkpoint in st.session_state.get("random_wanted", ())
 
 
-def small(view: View) -> bool:
+def small(view: Shared) -> bool:
     """Return whether random weights of this model are made without asking."""
     return memory.facts(*view.checkpoint).n_parameters <= AT_ONCE
 
 
-def offer_random(view: View) -> None:
+def offer_random(view: Shared) -> None:
     """Offer the baseline of random weights, where it has not been made at once."""
     if has_random(view):
         return
@@ -114,7 +114,7 @@ def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:
 
 
 def parameter_likeness(
-    view: View, space: str, measure: str = "subspace_overlap"
+    view: Shared, space: str, measure: str = "subspace_overlap"
 ) -> NDArray[np.float32] | None:
     """Return `parameter_similarity` of the view's model; None where it is unknown."""
     return of_parameters(
@@ -128,7 +128,7 @@ def parameter_likeness(
 
 
 def of_parameters(
-    view: View,
+    view: Shared,
     *what: Hashable,
     make: Callable[[AttentionModel], T],
     size: Callable[[T], int] = lambda made: 10_000,

@@ -34,7 +34,7 @@ from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import heavy
 from mha_viz.ui.run.page_lock import one_thread
-from mha_viz.ui.state.views import View
+from mha_viz.ui.state.views import Corpus
 
 KEPT = 8  # studies, and texts of visitors, where no setting says more
 MAX_TEXTS = 2_000  # of a visitor: of more, a fair sample
@@ -221,7 +221,7 @@ class Studies:
             self._trim()
         return key
 
-    def find(self, view: View) -> Making | None:
+    def find(self, view: Corpus) -> Making | None:
         """The study of a view's model over its texts, begun or not; None if the texts are gone."""
         with self._lock:
             if view.corpus and view.corpus not in self._own:
@@ -238,7 +238,7 @@ class Studies:
             self._trim()
             return self._made[name]
 
-    def finished(self, view: View) -> Study | None:
+    def finished(self, view: Corpus) -> Study | None:
         """The study of a view's model over its texts, if it is made already; else None."""
         with self._lock:
             name = self._name_of(view)
@@ -258,7 +258,7 @@ class Studies:
         with self._lock:
             return self._own.get(corpus, _OF_SAMPLE).is_treebank
 
-    def begin(self, view: View, model: AttentionModel) -> None:
+    def begin(self, view: Corpus, model: AttentionModel) -> None:
         """Begin the study of a view, or go on with it; of two visitors at once, one does."""
         making = self.find(view)
         if making is not None:
@@ -275,12 +275,12 @@ class Studies:
                 making.progress = None
                 _delete(making.folder)
 
-    def _join_of(self, view: View) -> str | None:
+    def _join_of(self, view: Corpus) -> str | None:
         """How a view's sentences are joined; other texts are not, whatever the view says."""
         texts = self._own.get(view.corpus, _OF_SAMPLE)
         return DOCUMENT if view.joined and texts.is_treebank else None
 
-    def _name_of(self, view: View) -> str:
+    def _name_of(self, view: Corpus) -> str:
         what = repr((view.corpus, view.checkpoint, self._join_of(view)))
         return hashlib.sha256(what.encode()).hexdigest()[:32]
 
@@ -345,7 +345,7 @@ def _delete_while_written(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def described(study: Study, view: View) -> str:
+def described(study: Study, view: Corpus) -> str:
     """How many texts of which kind a view's study has."""
     if view.corpus:
         return count(study.n_texts, "text") + " of your own"

@@ -17,7 +17,7 @@ from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.operating.streamlit_run import Superseded, is_history_navigation
 from mha_viz.ui.state import own_address
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import NAMES, Choice, View, from_params, to_params
+from mha_viz.ui.state.views import NAMES, Choice, Shared, V, View, from_params, to_params
 
 MAX_ADDRESSES = 100  # of the browser's history, whose views a session remembers
 T = TypeVar("T")
@@ -31,8 +31,18 @@ _WITH_OPTIONS = (st.selectbox, st.segmented_control, st.select_slider, st.multis
 # address from the view, and ask Streamlit only which runs were caused by Back and Forward.
 
 
-def current() -> View:
-    """Return the session's view; on its first run, what the URL asks for."""
+def current() -> Shared:
+    """Return the choices that pages share."""
+    return _whole()
+
+
+def of(page: type[V]) -> V:
+    """Return the view of a page; of `View`, all choices."""
+    return _whole().seen_by(page)
+
+
+def _whole() -> View:
+    """Return the session's choices; on its first run, what the URL asks for."""
     if "view" not in st.session_state:
         st.session_state.view, st.session_state.problems = from_params(address(), folders())
     view = st.session_state.view
@@ -40,9 +50,9 @@ def current() -> View:
     return view
 
 
-def change(**values: Choice) -> View:
-    """Replace parts of the view; each has the name of its field."""
-    before = current()
+def change(**values: Choice) -> Shared:
+    """Replace choices by the names of their fields, whichever page has them."""
+    before = _whole()
     view = replace(before, **cast(dict[str, Any], values))
     if view.run != before.run:
         view = replace(view, written=0, branches=())
@@ -153,14 +163,14 @@ def share_params() -> dict[str, str]:
     Empty where no address can say all of it.
     """
     for params in (address(), _params(True)):
-        fits = from_params(params, folders()) == (current(), [])
+        fits = from_params(params, folders()) == (_whole(), [])
         if params and fits and params.keys() <= NAMES:
             return params
     return {}
 
 
 def _params(view: bool) -> dict[str, str]:
-    return to_params(current()) if view else {}
+    return to_params(_whole()) if view else {}
 
 
 def _says(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> bool:
@@ -246,7 +256,7 @@ def bound(
         if also is not None:
             also()
 
-    value = getattr(current(), name) if displayed is None else displayed
+    value = getattr(_whole(), name) if displayed is None else displayed
     return control(f"ask_{name}", widget, *args, value=value, take=take, **options)
 
 

@@ -19,7 +19,7 @@ from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.examples import EXAMPLES
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import Choice, View
+from mha_viz.ui.state.views import Choice, Compare, Shared
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, fetching
 from mha_viz.ui.widgets.messages.messages import plain
@@ -106,7 +106,7 @@ def model_picker() -> None:
     )
 
 
-def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> View:
+def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> Shared:
     """Say that a link's model cannot be shown at once, and how to get it; show another one."""
     if not allowed.may_be_named(name):
         state.add_problem(f"{allowed.not_shown(name)} Showing {instead}.")
@@ -281,7 +281,7 @@ def leads_to(page: str, label: str, **choices: Choice) -> None:
 
 def other_models() -> list[str]:
     """Return the models to compare with; "" is the model itself."""
-    typed, other = st.session_state.get("typed_models", ()), state.current().model_b
+    typed, other = st.session_state.get("typed_models", ()), state.of(Compare).model_b
     linked = [other] if other in state.folders() else []
     return ["", *dict.fromkeys((*(info.name for info in allowed.models()), *typed, *linked))]
 
