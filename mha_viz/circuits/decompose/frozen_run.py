@@ -97,9 +97,10 @@ class FrozenRun:
         """Run the stack with a row for each component; return each layer's input and the output."""
         n_rows = 1 + max(row.values())
         made = with_replaced(self.model.network, self._replacements(values, row, n_rows))
-        heard: dict[str, list[Any]] = {path: [] for path in self.layout.layers}
+        layer_calls: dict[str, list[Any]] = {path: [] for path in self.layout.layers}
         layers = {
-            path: CallRecorder(made.get_submodule(path), calls) for path, calls in heard.items()
+            path: CallRecorder(made.get_submodule(path), calls)
+            for path, calls in layer_calls.items()
         }
         ids = torch.tensor([[self.encoded.input_ids[i] for i in self.positions]])
         inputs = {"input_ids": ids.repeat(n_rows, 1).to(self.model.device)}
@@ -115,7 +116,7 @@ class FrozenRun:
         except Exception as error:  # whatever a family's own code makes of rows that are no text
             why = f"a pass with a row for each component ends in {visible(str(error))[:200]!r}"
             raise unknown_layout(self.model, why) from error
-        return self.layout.entering(heard), output.last_hidden_state
+        return self.layout.entering(layer_calls), output.last_hidden_state
 
     def _replacements(
         self, values: Mapping[str, Tensor], row: Mapping[str, int], n_rows: int

@@ -140,7 +140,7 @@ class PathRuns:
             return leaves.gradients(behaviour(self._pass.logits(1, probe, inside=mlps)).sum())
 
     def estimated_effects(
-        self, gradient: Z, received: ReceiverInputs, layer: int
+        self, gradient: Z, receivers: ReceiverInputs, layer: int
     ) -> Float[Tensor, "sender head input"]:
         """Estimate the effect of what a sender makes each head of a layer read, float64.
 
@@ -151,7 +151,7 @@ class PathRuns:
         with torch.inference_mode(False), torch.no_grad():
             for name in INPUTS:
                 read = {one: self.inputs[one][layer] for one in INPUTS}
-                read[name] = received.of(layer, name)
+                read[name] = receivers.of(layer, name)
                 n = len(read[name])
                 tensors = (one.expand(n, -1, -1, -1) for one in read.values())
                 z, _ = self._attentions[layer](*tensors, need_pattern=False)

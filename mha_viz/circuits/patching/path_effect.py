@@ -213,14 +213,14 @@ def _at_reader(
     experiment: PatchingExperiment, sender: Head, reader: tuple[int, int, Input]
 ) -> Effects:
     runs, (layer, head, name) = experiment.runs, reader
-    received = [runs.receiver_inputs(sender[0], [sender[1]], way) for way in (True, False)]
-    read = [one.of(layer, name)[0, head] for one in received]
+    receivers = [runs.receiver_inputs(sender[0], [sender[1]], way) for way in (True, False)]
+    read = [one.of(layer, name)[0, head] for one in receivers]
     direct, total = experiment.effect(runs.patch_receiver(layer, [(head, name)] * 2, read)).tolist()
     if experiment.behaviour.metric == "kl":
         return Effects(direct, total, float("nan"), float("nan"))
     gradient = runs.gradients(experiment.behaviour, direct=False)
     which = INPUTS.index(name)
-    both = (runs.estimated_effects(gradient, one, layer)[0, head, which] for one in received)
+    both = (runs.estimated_effects(gradient, one, layer)[0, head, which] for one in receivers)
     return Effects(direct, total, *map(float, both))
 
 

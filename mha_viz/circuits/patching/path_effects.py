@@ -171,11 +171,11 @@ class PathEffects:
             if ahead is not None:
                 self.estimate_at_logits[layer] = runs.estimated_logit_effects(ahead, layer).cpu()
             for heads in self._batches(range(self.exact.shape[1])):
-                received = self._receiver_inputs(layer, heads)
-                self.at_logits[layer, heads] = self._experiment.effect(received.logits).cpu()
+                receivers = self._receiver_inputs(layer, heads)
+                self.at_logits[layer, heads] = self._experiment.effect(receivers.logits).cpu()
                 for later in range(layer + 1, len(self.exact)):
                     if gradient is not None:
-                        found = runs.estimated_effects(gradient, received, later)
+                        found = runs.estimated_effects(gradient, receivers, later)
                         self.estimate[layer, heads, later] = found.cpu()
         for layer, head in self._unchanged():
             self.at_logits[layer, head] = 0.0
@@ -199,14 +199,14 @@ class PathEffects:
         self, layer: int, heads: Sequence[int], chosen: NDArray[np.bool_], progress: Progress
     ) -> None:
         """Measure the chosen paths from some heads of a layer."""
-        received, runs = self._receiver_inputs(layer, heads), self._experiment.runs
+        receivers, runs = self._receiver_inputs(layer, heads), self._experiment.runs
         for later in range(layer + 1, len(self.exact)):
             missing = np.argwhere(chosen[layer, heads, later])
             for start in range(0, len(missing), runs.n_settings):
                 paths = missing[start : start + runs.n_settings].tolist()
                 readers: list[tuple[int, Input]] = [(head, INPUTS[name]) for _, head, name in paths]
                 read = [
-                    received.of(later, name)[sender, head]
+                    receivers.of(later, name)[sender, head]
                     for (sender, _, _), (head, name) in zip(paths, readers, strict=True)
                 ]
                 effects = self._experiment.effect(

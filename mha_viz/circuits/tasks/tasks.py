@@ -194,10 +194,10 @@ def _different(draw: Drawing, generator: random.Random, n: int) -> list[Example]
         example = draw(generator)
         if example is not None:
             ids = tuple(example.clean.input_ids)
-            alike = by_length.setdefault(len(ids), {})
-            alike.setdefault(ids, example)  # a text with two right answers is one text
-            if len(alike) == n:
-                return list(alike.values())
+            same_length = by_length.setdefault(len(ids), {})
+            same_length.setdefault(ids, example)  # a text with two right answers is one text
+            if len(same_length) == n:
+                return list(same_length.values())
     return list(max(by_length.values(), key=len).values()) if by_length else []
 
 
@@ -211,12 +211,12 @@ def _random_tokens(model: AttentionModel) -> Drawing:
     def draw(generator: random.Random) -> Example | None:
         if period < 3:
             return None
-        *said, wrong = generator.sample(tokens, period + 1)
+        *repeated, wrong = generator.sample(tokens, period + 1)
         at = period // 2  # of the answer, in each copy
-        right, end = said[at], period if masked else at
+        right, end = repeated[at], period if masked else at
         texts = []
         for first in (right, wrong):
-            ids = [*said[:at], first, *said[at + 1 :], *said[:end]]
+            ids = [*repeated[:at], first, *repeated[at + 1 :], *repeated[:end]]
             text = with_tokens(sample, ids, model)
             texts.append(mask_token_at(model, text, start + period + at) if masked else text)
         place = start + period + at - (not masked)

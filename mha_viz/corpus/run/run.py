@@ -237,12 +237,12 @@ class _Run:
     def fill(self) -> None:
         """Measure and write every shard that is not there yet."""
         untrained: AttentionModel | None = None
-        coming = prepared(
+        upcoming = prepared(
             shards(self.source), self.model.reader, self.settings.batch_tokens, self._is_done
         )
         # the thread that reads ahead ends with this, however it ends
-        with self.settings.in_threads(), closing(coming):
-            for number, packed, skipped in coming:
+        with self.settings.in_threads(), closing(upcoming):
+            for number, packed, skipped in upcoming:
                 if number < self.totals.n_shards:
                     continue
                 if not self.settings.keep_texts and number % SHARDS_AT_ONCE == 0:

@@ -177,8 +177,8 @@ def _field(head: list[str], file: OpenFile) -> str | None:
     for written in head:
         with suppress(ValueError, RecursionError):  # said when it is that value's turn
             value = json.loads(written)
-            for key, held in value.items() if isinstance(value, dict) else ():
-                columns[key] = columns.get(key, False) or isinstance(held, str)
+            for key, content in value.items() if isinstance(value, dict) else ():
+                columns[key] = columns.get(key, False) or isinstance(content, str)
     if not columns and file.column is None:
         return None
     of_text = [key for key, texts in columns.items() if texts]

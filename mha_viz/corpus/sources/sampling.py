@@ -32,9 +32,8 @@ def fair_sample(stream: Iterable[T], size: int, seed: int) -> list[T]:
     return [thing for _, thing in drawn]
 
 
-_BYTES = (
-    8  # of a text's hash: among a hundred million texts, two differ and share one in 1 of 3,700
-)
+# Bytes of a text's hash: among a hundred million texts, two differ and share one in 1 of 3,700.
+_BYTES = 8
 _RECENT = 1 << 16  # hashes in a set of Python, which takes ten times the space
 
 
@@ -56,7 +55,7 @@ class SeenTexts:
         plain = " ".join(text.split()).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(plain, digest_size=_BYTES).digest()
         number = int.from_bytes(digest, "little")
-        if number in self._recent or any(_holds(run, number) for run in self._runs):
+        if number in self._recent or any(_contains(run, number) for run in self._runs):
             return False
         self._recent.add(number)
         if len(self._recent) == _RECENT:
@@ -72,6 +71,6 @@ class SeenTexts:
         self._runs.append(run)
 
 
-def _holds(run: UInt64[np.ndarray, "hash"], number: int) -> bool:
+def _contains(run: UInt64[np.ndarray, "hash"], number: int) -> bool:
     place = int(run.searchsorted(np.uint64(number)))
     return place < len(run) and int(run[place]) == number

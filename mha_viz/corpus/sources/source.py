@@ -39,7 +39,7 @@ class Item:
     place: str  # where it stands, as "speech.txt:17"
     # its words and tree, of a CoNLL-U file; or several, joined, with their trees.
     sentence: Sentence | None = None
-    goes_on: bool = False  # whether it goes on with the document of the text before (see `Passage`)
+    continues: bool = False  # the document of the text before (see `Passage`)
     n_lost: int = 0  # the mentions whose antecedents all stand in earlier texts of the document
 
 
@@ -88,7 +88,7 @@ class Source:
         if self._sample is not None:
             items = iter(fair_sample(items, self._sample, self._seed))
         for item in items:
-            self.n_going_on += item.goes_on
+            self.n_going_on += item.continues
             self.n_lost += item.n_lost
             yield item
 
@@ -113,7 +113,7 @@ class Source:
                 continue
             yield Item(
                 *(next(numbers), text, passage.place, passage.sentence),
-                *(passage.goes_on, passage.n_lost),
+                *(passage.continues, passage.n_lost),
             )
         if next(numbers) == 0:
             first = [f" Skipped first, {place}: {reason}" for place, reason in self.skipped[:1]]
@@ -121,7 +121,7 @@ class Source:
 
     def _passages(self) -> Iterator[Passage]:
         for file in self._files:
-            came = False
+            has_passages = False
             try:
                 with _opened(file) as stream:
                     opened = OpenFile(stream, file.name, self._column, self._skip)
@@ -129,10 +129,10 @@ class Source:
                     if self._join is not None:
                         found = join_documents(found, self._join)
                     for passage in found:
-                        came = True
+                        has_passages = True
                         yield passage
             except SourceError as error:
-                if len(self._files) == 1 and not came:
+                if len(self._files) == 1 and not has_passages:
                     raise
                 self._skip(file.name, str(error))  # the rest of the file
 

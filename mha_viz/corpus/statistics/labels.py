@@ -53,7 +53,7 @@ def corpus_labels(
     """
     heads = tables["texts"]
     rows: list[pd.DataFrame] = []
-    held: dict[str, Bool[np.ndarray, "layer head"]] = {}
+    earned_by: dict[str, Bool[np.ndarray, "layer head"]] = {}
     for label in LABELS.values():
         own = heads[heads.metric == label.metric]
         if own.empty:
@@ -63,7 +63,7 @@ def corpus_labels(
         )
         hurdle = _hurdle(label, tables, n_layers)
         worst = low if label.at_least else high
-        held[label.key] = earned = _clears(label, worst, hurdle, held)
+        earned_by[label.key] = earned = _clears(label, worst, hurdle, earned_by)
         layers, places = np.indices(mean.shape)
         values = (layers, places, label.key, mean, low, high)
         limits = (hurdle.baseline[:, None], hurdle.threshold[:, None], shares[label.key], earned)
@@ -76,14 +76,14 @@ def _clears(
     label: Label,
     score: Float[np.ndarray, "*text layer head"],
     hurdle: Hurdle,
-    held: Mapping[str, Bool[np.ndarray, "*text layer head"]],
+    earned_by: Mapping[str, Bool[np.ndarray, "*text layer head"]],
 ) -> Bool[np.ndarray, "*text layer head"]:
     """Tell whether a score clears the hurdle, and no held label rules this one out."""
     sign = 1 if label.at_least else -1
     found = sign * score >= sign * hurdle.threshold[..., None]
     found &= sign * score > sign * hurdle.baseline[..., None]
     for other in label.unless:
-        found &= ~held.get(other, np.zeros_like(found))
+        found &= ~earned_by.get(other, np.zeros_like(found))
     return found
 
 
@@ -140,11 +140,11 @@ def nearest_random(
 
     Uniform attention scores alike where layers see alike.
     """
-    alike = np.abs(uniform[:, :, None] - uniform[:, None]) <= _ROUNDING
-    alike |= np.isnan(uniform).all(1)[:, None, None]
+    same_mask = np.abs(uniform[:, :, None] - uniform[:, None]) <= _ROUNDING
+    same_mask |= np.isnan(uniform).all(1)[:, None, None]
     hardest, worst = (np.fmax, -np.inf) if label.at_least else (np.fmin, np.inf)
     of_layers = hardest.reduce(random, axis=-1)
-    found = hardest.reduce(np.where(alike, of_layers[:, None], worst), axis=-1)
+    found = hardest.reduce(np.where(same_mask, of_layers[:, None], worst), axis=-1)
     return np.where(np.isinf(found), np.nan, found)
 
 

@@ -50,7 +50,7 @@ SCHEMAS = {
 class LayerHits:
     """The counts of the heads of one layer on the texts of a batch."""
 
-    # half, relation and direction -> of each head, how many questions it answers.
+    # half, relation and direction -> of each head, how many targets it finds.
     relations: Mapping[tuple[str, str, str], Int[np.ndarray, " head"]]
     references: Mapping[str, Int[np.ndarray, " head"]]  # half -> how many antecedents it finds
     # (tree, head), how many arcs of each text's trees, one after another, it has.
@@ -87,10 +87,10 @@ class TreeCounts:
         self._arcs += token_arcs(text_id, tokens_of, sentence)
         self._words += word_rows(text_id, tokens_of, sentence)
         for tree in text.trees:
-            for question, steps in zip(
+            for target, steps in zip(
                 tree.targets, relations.offset_hits(tree.targets), strict=True
             ):
-                key = (text.half, question.relation, question.direction)
+                key = (text.half, target.relation, target.direction)
                 self._targets[key] += 1
                 self._steps[key] += steps.astype(np.int64)
             self._rows += tree.kind.sum(0).astype(np.int64)
@@ -101,8 +101,8 @@ class TreeCounts:
 
     def add(self, texts: Sequence[TreeText], layer: int, hits: LayerHits) -> None:
         """Count the hits of one layer's heads on the texts of a batch."""
-        for question, by_head in hits.relations.items():
-            self._hits[*question, layer] += by_head
+        for target, by_head in hits.relations.items():
+            self._hits[*target, layer] += by_head
         for half, by_head in hits.references.items():
             self._reference_hits[half, layer] += by_head
         of_trees = iter(hits.arcs)

@@ -35,7 +35,7 @@ class Block:
 BLOCKS = {
     block.key: block for block in read_records(Block, Path(__file__).with_suffix(".toml"), "block")
 }
-_BEHIND = """
+_FRAMES = """
 <rect class="frame" x="42" y="44" width="194" height="270" rx="8"/>
 <rect class="frame" x="58" y="50" width="172" height="118" rx="6"/>
 <rect class="frame" x="54" y="54" width="174" height="120" rx="6"/>
@@ -55,14 +55,14 @@ _DESCRIPTION = (
 
 def draw(parts: Sequence[str] = (), *, key: str = "block-map") -> None:
     """Draw the map; a click on a block leads to its page."""
-    result = _component()(key=key, data={"lit": list(parts)}, on_go_change=_nothing)
+    result = _component()(key=key, data={"lit": list(parts)}, on_go_change=_no_op)
     clicked = result.get("go") if isinstance(result, Mapping) else None
     pages = st.session_state.get("pages", {})
     if clicked in {block.page for block in BLOCKS.values()} & pages.keys():
         st.switch_page(pages[clicked])
 
 
-def _nothing() -> None:
+def _no_op() -> None:
     """Do nothing: Streamlit reports a component's trigger only to a callback."""
 
 
@@ -81,7 +81,7 @@ def svg() -> str:
         'viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" '
         'orient="auto-start-reverse">'
         f'<path d="M0 0L6 3L0 6z"/></marker></defs>'
-        f'<g aria-hidden="true">{_BEHIND}{arrows}</g>{blocks}</svg>'
+        f'<g aria-hidden="true">{_FRAMES}{arrows}</g>{blocks}</svg>'
     )
 
 

@@ -28,7 +28,7 @@ class Look(TypedDict, total=False):
 
 
 @dataclass
-class _Held:
+class _Stored:
     raw: dict[str, str]  # what the link said, as long as nothing was made of it
     visit: int  # how often Back or Forward led here
     values: dict[str, Any] = field(default_factory=dict)
@@ -42,13 +42,13 @@ class Choices:
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
         key = f"choices-{lab.key}"
-        before: _Held | None = st.session_state.get(key)
-        held = {} if before is None else _params(before)
-        moved = state.sync_from_url(view=lab.uses_text, more=held)
+        before: _Stored | None = st.session_state.get(key)
+        stored = {} if before is None else _params(before)
+        moved = state.sync_from_url(view=lab.uses_text, more=stored)
         if before is None or moved:
             visit = 0 if before is None else before.visit + 1
-            st.session_state[key] = _Held(state.url_params(), visit)
-        self._held: _Held = st.session_state[key]
+            st.session_state[key] = _Stored(state.url_params(), visit)
+        self._stored: _Stored = st.session_state[key]
         self.moving = False  # while a choice is played, value by value; see motion.py
 
     def slide(
@@ -161,11 +161,11 @@ class Choices:
 
     def get(self, name: str, default: T, read: Callable[[str], T]) -> T:
         """Return the choice `name`, for controls that are no plain widgets."""
-        held = self._held
-        held.defaults[name] = default
-        if name not in held.values:
-            held.values[name] = self._read(name, default, read)
-        value: T = held.values[name]
+        stored = self._stored
+        stored.defaults[name] = default
+        if name not in stored.values:
+            stored.values[name] = self._read(name, default, read)
+        value: T = stored.values[name]
         return value
 
     def fixed(self, name: str, value: T) -> T:
@@ -173,16 +173,16 @@ class Choices:
 
         Back and Forward begin anew.
         """
-        found: T = self._held.fixed.setdefault(name, value)
+        found: T = self._stored.fixed.setdefault(name, value)
         return found
 
     def editor_key(self, name: str) -> str:
         """Return a key for an editor of `fixed` numbers, whose edits must not outlive those."""
-        return f"{self.key(name)}-{self._held.visit}"
+        return f"{self.key(name)}-{self._stored.visit}"
 
     def keep(self, name: str, value: Any) -> None:
         """Take over an editor's value, while the page is drawn."""
-        self._held.values[name] = value
+        self._stored.values[name] = value
 
     def set(self, name: str, value: Any) -> None:
         """Choose something, in a callback."""
@@ -196,10 +196,10 @@ class Choices:
     def publish(self) -> None:
         """Write all that was chosen into the address, once it rests; the end of a lab's run."""
         if not self.moving:
-            state.push_url(_params(self._held), view=self.lab.uses_text)
+            state.push_url(_params(self._stored), view=self.lab.uses_text)
 
     def _read(self, name: str, default: T, read: Callable[[str], T]) -> T:
-        raw = self._held.raw.pop(name, None)
+        raw = self._stored.raw.pop(name, None)
         if raw is None:
             return default
         try:
@@ -210,14 +210,14 @@ class Choices:
             return default
 
 
-def _params(held: _Held) -> dict[str, str]:
+def _params(stored: _Stored) -> dict[str, str]:
     """Return a lab's choices as its address writes them."""
     # What no part of the lab has read yet, it may read further down.
-    unread = {name: raw[:MAX_RAW] for name, raw in held.raw.items() if name not in views.NAMES}
+    unread = {name: raw[:MAX_RAW] for name, raw in stored.raw.items() if name not in views.NAMES}
     return unread | {
-        name: _written(value, held.defaults.get(name))
-        for name, value in held.values.items()
-        if value != held.defaults.get(name)
+        name: _written(value, stored.defaults.get(name))
+        for name, value in stored.values.items()
+        if value != stored.defaults.get(name)
     }
 
 

@@ -157,9 +157,9 @@ def editor(
     """
     import pandas as pd
 
-    held = choices.get(name, begin, numbers(begin, -most, most))
+    typed = choices.get(name, begin, numbers(begin, -most, most))
     # The editor keeps its own edits: it must be handed the same numbers in every run.
-    base = choices.fixed(f"{name}-base", held)
+    base = choices.fixed(f"{name}-base", typed)
     number = st.column_config.NumberColumn(min_value=-most, max_value=most, step=step)
     with st.container(width=state.for_type(90 + cell * len(columns))):
         edited = st.data_editor(

@@ -11,12 +11,13 @@ import streamlit as st
 
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
-from mha_viz.corpus.treebank.relations import LEAST_ASKED
+from mha_viz.corpus.treebank.relations import MIN_TARGETS
 from mha_viz.plots import cells
 from mha_viz.plots.difference import difference_heatmap
 from mha_viz.ui.corpus import arcs
 from mha_viz.ui.corpus.overview import of_head, settings
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.web.labels import head_name
@@ -54,11 +55,11 @@ def draw(study: Study) -> None:
 
 
 def _relations(study: Study) -> None:
-    name = head_name(*state.current().chosen)
+    name = head_name(*state.of(Corpus).chosen)
     st.markdown("**Relations that it finds best**")
     table = best_relations(of_head(study.relations))
     if table.empty:
-        st.markdown(f"No relation was asked for {LEAST_ASKED} times: the treebank is too small.")
+        st.markdown(f"No relation was asked for {MIN_TARGETS} times: the treebank is too small.")
         return
     st.dataframe(
         table.head(_SHOWN),
@@ -76,7 +77,7 @@ def _relations(study: Study) -> None:
         "any other word, of n on one half of the sentences, with its 95 % interval; beside it the "
         "fixed offset that was best on the other half, and the same place with random weights. A "
         "head that does not beat both with its whole interval may know nothing of the relation. "
-        f"Only what was asked for {LEAST_ASKED} times or more."
+        f"Only what was asked for {MIN_TARGETS} times or more."
     )
     exports.table_file(
         table, key="corpus-relations", name=f"Relations of {name}", caption=settings(study, name)
@@ -85,7 +86,7 @@ def _relations(study: Study) -> None:
 
 def best_relations(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of one head, those first that beat both baselines, then by accuracy."""
-    frequent = rows[rows["n"] >= LEAST_ASKED]
+    frequent = rows[rows["n"] >= MIN_TARGETS]
     beats = frequent["low"] > frequent[_BASELINES].max(axis=1)
     names = (frequent["relation"] + "." + frequent["direction"]).map(arcs.short_title)
     table = frequent.assign(beats=beats, relation=names)
@@ -123,7 +124,7 @@ def share(row: Mapping[Hashable, Any], name: str) -> str:
 
 
 def _parts_of_speech(study: Study) -> None:
-    name = head_name(*state.current().chosen)
+    name = head_name(*state.of(Corpus).chosen)
     rows = of_head(study.parts_of_speech)
     weight, expected = (by_part(rows, column) for column in ("weight", "expected"))
     words = rows.groupby("from_upos")["n_words"].first()
@@ -138,7 +139,7 @@ def _parts_of_speech(study: Study) -> None:
         side=420,
         dark=look.dark(),
     )
-    few = [row for row, part in enumerate(PARTS) if 0 < words.get(part, 0) < LEAST_ASKED]
+    few = [row for row, part in enumerate(PARTS) if 0 < words.get(part, 0) < MIN_TARGETS]
     cells.fade_rows(figure, few, len(PARTS), look.dark())
     figures.show(
         figure,
@@ -149,7 +150,7 @@ def _parts_of_speech(study: Study) -> None:
         how_to_read="A row is the words that look, with their number; a column is what they look "
         "at. Colour: how much more of a word's weight goes there than if it fell evenly on all "
         "words that the word sees. Rows of fewer than "
-        f"{LEAST_ASKED} words are pale.",
+        f"{MIN_TARGETS} words are pale.",
     )
 
 

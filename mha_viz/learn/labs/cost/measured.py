@@ -113,11 +113,11 @@ def _measured(
     random = torch.Generator().manual_seed(seed)
     total, done = len(WAYS) * len(runs) + 1, 0
 
-    def tell() -> None:
+    def report() -> None:
         if on_progress is not None:
             on_progress(done, total)
 
-    speed = _speed(tell)
+    speed = _speed(report)
     fastest: dict[str, list[float]] = {way: [] for way in WAYS}
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     pattern = []
@@ -134,11 +134,11 @@ def _measured(
         pattern.append(_kept(q, k, v))
         for way, run in ways.items():
             done += 1
-            times = _timed(run, tell, warm=way != "weights")  # which has just been run
+            times = _timed(run, report, warm=way != "weights")  # which has just been run
             seconds[way].append(statistics.median(times))
             fastest[way].append(min(times))
     done = total
-    tell()
+    report()
     return Measured(places, seconds, fastest, pattern, speed, torch.get_num_threads())
 
 
@@ -172,7 +172,7 @@ def heads_at_once(n: int, n_heads: int) -> int:
     return max(1, min(n_heads, MAX_BYTES // (4 * n**2)))
 
 
-def _timed(run: Callable[[], object], tell: Callable[[], None], warm: bool = True) -> list[float]:
+def _timed(run: Callable[[], object], report: Callable[[], None], warm: bool = True) -> list[float]:
     """Time three runs or, where they are short, more; seconds."""
     if warm:
         run()  # the first time is slower: memory has to be found
@@ -181,12 +181,12 @@ def _timed(run: Callable[[], object], tell: Callable[[], None], warm: bool = Tru
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
-        tell()
+        report()
     return times
 
 
-def _speed(tell: Callable[[], None]) -> float:
+def _speed(report: Callable[[], None]) -> float:
     """Measure products per second, in the fastest run of one large matrix product."""
     side = 1024
     left, right = torch.ones(side, side), torch.ones(side, side)
-    return side**3 / min(_timed(partial(torch.mm, left, right), tell))
+    return side**3 / min(_timed(partial(torch.mm, left, right), report))

@@ -95,7 +95,7 @@ def _read_tasks(raw: str) -> str:
 
 def _link(tasks: str, seed: int) -> str:
     """Return the address of this exercise: model, text, tasks and seed, no chosen heads."""
-    view = replace(state.current(), layer=-1, head=-1, query=-1, key=-1, sort="", only="")
+    view = replace(state.of(views.View), layer=-1, head=-1, query=-1, key=-1, sort="", only="")
     more = {"tasks": tasks} if tasks else {}
     more |= {"seed": str(seed)} if seed else {}
     return f"{own_address.reached().url}?{urlencode(views.to_params(view) | more)}"
@@ -233,7 +233,7 @@ def sheet(scene: Scene, link: str, found: dict[str, Board], answers: bool) -> st
     tasks = []
     for one in found.values():
         shown = (_lines(one), _picture(scene, one)) if answers else ((), None)
-        tasks.append(SheetTask(one.task.title, one.task.ask, one.task.rule, *shown))
+        tasks.append(SheetTask(one.task.title, one.task.question, one.task.rule, *shown))
     return worksheet(
         "Find the head: answers" if answers else "Find the head",
         about,

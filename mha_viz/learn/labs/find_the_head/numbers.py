@@ -85,7 +85,7 @@ def points(board: Board, answer: Answer, n_hints: int = 0) -> int:
     if not 0 <= n_hints <= N_HINTS:
         raise ArgumentError(f"there are 0 to {N_HINTS} hints, got {n_hints}.")
     if not answer:
-        share = 0.0 if board.passing or not board.task.may_be_nobody else 1.0
+        share = 0.0 if board.passing or not board.task.may_be_none else 1.0
     else:
         answer = tuple(sorted(answer))
         rank = board.rank(answer)
@@ -166,11 +166,11 @@ def hints(board: Board, seed: int = 0) -> tuple[str, ...]:
     where = " or ".join(f"L{layer}" for layer in near)
     if board.task.n_heads == 2:
         second = f"They are in {' and '.join(f'L{layer}' for layer in sorted(own))}."
-        return board.task.looks, second, f"One of the two is {names(best[:1])}."
+        return board.task.hint, second, f"One of the two is {names(best[:1])}."
     rest = [answer for answer in board.values if answer != best]
     few = sorted([best, *draw.sample(rest, min(len(rest), 2))])
     third = f"The nearest is one of {', '.join(names(answer) for answer in few)}."
-    return board.task.looks, f"The head that comes nearest is in {where}.", third
+    return board.task.hint, f"The head that comes nearest is in {where}.", third
 
 
 def in_order(keys: Sequence[str], seed: int) -> list[str]:

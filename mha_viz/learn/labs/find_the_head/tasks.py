@@ -16,8 +16,8 @@ class Task:
     """A behaviour to find a head for.
 
     Args:
-        key, title, ask: its names, and the question.
-        looks: what its picture looks like; the first hint.
+        key, title, question: its names, and what it asks.
+        hint: what its picture looks like; the first hint.
         metric: what is compared, and `unit` of it.
         label: the label that a head must have to count; "" where the best is right, whoever it is.
         highest: the best head has the most of it, else the least.
@@ -26,15 +26,15 @@ class Task:
 
     key: str
     title: str
-    ask: str
-    looks: str
+    question: str
+    hint: str
     metric: str
     label: str = ""
     highest: bool = True
     needs: str = "pattern"
 
     @property
-    def may_be_nobody(self) -> bool:
+    def may_be_none(self) -> bool:
         """True if "no head does" can be right."""
         return bool(self.label) or self.needs == "loss"
 
@@ -77,7 +77,7 @@ def _read_tasks() -> tuple[Task, ...]:
     """Read `tasks.toml`, a table for each task."""
     entries = tomllib.loads(Path(__file__).with_name("tasks.toml").read_text("utf-8"))
     return tuple(
-        Task(key, **entry | {"looks": " ".join(entry["looks"].split())})
+        Task(key, **entry | {"hint": " ".join(entry["hint"].split())})
         for key, entry in entries.items()
     )
 

@@ -41,7 +41,7 @@ def draw(choices: Choices) -> None:
 
 @frame.part
 def _real(choices: Choices, scene: Scene) -> None:
-    with _apart():
+    with _show_errors():
         _walk(choices, scene, _model())
     choices.publish()
 
@@ -52,7 +52,7 @@ def _model() -> AttentionModel:
 
 
 @contextmanager
-def _apart() -> Iterator[None]:
+def _show_errors() -> Iterator[None]:
     """Show an error inside; the other parts of the lab stay usable."""
     try:
         yield
@@ -143,7 +143,7 @@ def _cross(choices: Choices) -> None:
             for name, title, default in SENTENCES
         )
         turned = choices.toggle("turned", "Reverse what is read")
-    with _apart():
+    with _show_errors():
         _crossed(choices, cross(queries, keys[::-1] if turned else keys))
     choices.publish()
 
