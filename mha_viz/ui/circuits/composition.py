@@ -12,7 +12,7 @@ from mha_viz.circuits.weights.composition import KINDS, Composition, composition
 from mha_viz.circuits.weights.ov_circuit import FavouredPairs, copying_scores, favoured_pairs
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.difference import head_changes
-from mha_viz.ui.circuits import pairs
+from mha_viz.ui.circuits import TEXTS, pairs
 from mha_viz.ui.circuits.targets import known_parts, signed
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
@@ -27,12 +27,6 @@ from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
 T = TypeVar("T")
-CHANCE = (
-    "z is how many standard deviations (score)² lies above its mean for random matrices of the "
-    "same shape and the same singular values: raw scores are larger where a head has few large "
-    "ones, and mislead. It tells what could be read by the weights; whether it is on a text, "
-    "weights do not say."
-)
 
 
 def draw(scene: Scene) -> None:
@@ -58,7 +52,7 @@ def draw(scene: Scene) -> None:
         _pair(pairs.shown_pair(zscore, n_heads))
         for note in found.notes:
             st.caption(plain(note))
-        st.caption(CHANCE)
+        st.caption(TEXTS("composition.chance"))
     st.header("Who copies", anchor=False)
     with known_parts():
         _copying(scene)
@@ -77,12 +71,10 @@ def _copying(scene: Scene) -> None:
                 dark=look.dark(),
             ),
             key="copying",
-            name="Copying score of each head",
             on_click=words.choose,
             table=found.table(),
             caption=words.settings(scene, "OV circuits by weights"),
-            how_to_read="1: the head raises the tokens it looks at; −1: it lowers them; turned at "
-            "random, 0 on average. The table has how far that is from chance (z).",
+            **TEXTS.figure("figures.copying"),
         )
     with right:
         layer, head = state.of(Circuits).chosen
@@ -104,9 +96,12 @@ def _favoured() -> None:
     st.dataframe(found.pairs[["source", "destination", "strength"]], hide_index=True)
     error = "" if found.exact else f" ± {found.copied_error:.1%}"
     st.caption(
-        f"Looking at the source, the head raises the destination (in standard deviations of all "
-        f"its pairs). {found.copied:.1%}{error} of tokens are among the ten that they raise most; "
-        f"by chance {found.copied_by_chance:.1%}."
+        TEXTS(
+            "composition.favoured",
+            copied=found.copied,
+            error=error,
+            copied_by_chance=found.copied_by_chance,
+        )
     )
 
 

@@ -16,6 +16,7 @@ from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
 from mha_viz.errors import RecordError
 from mha_viz.plots.bars import signed_rows
 from mha_viz.text.vocabulary import label_of
+from mha_viz.ui.circuits import TEXTS
 from mha_viz.ui.circuits.targets import known_parts
 from mha_viz.ui.intervene import measurements
 from mha_viz.ui.jobs.ticket import Work
@@ -32,13 +33,6 @@ from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 
 N_SHOWN = 3  # texts of a task
-TELLS = (
-    "A head that does not act gives its mean over other texts of the task; MLPs always act. Alone: "
-    "how much the chosen heads carry while all others give their means, 100% is all that the "
-    "heads of the model do. Without: how much is left when they alone give their means. Heads that "
-    "stand in for each other are missed little, one by one. Heads are proposed on one half of the "
-    "texts and tested on the other: a choice fits the texts it was made on."
-)
 _SHORT = {  # what fits beside a bar on a phone
     "the choice alone": "these alone",
     "all but the choice": "without these",
@@ -56,7 +50,7 @@ def draw(scene: Scene) -> None:
     found = measurements.results("circuit").get(_key(task, heads))
     if found is not None:
         _result(scene, found)
-    st.caption(TELLS)
+    st.caption(TEXTS("faithfulness.tells"))
 
 
 def _task() -> Task:

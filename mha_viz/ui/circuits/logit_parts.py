@@ -12,7 +12,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import signed_rows, stacked_shares
 from mha_viz.plots.difference import head_changes
 from mha_viz.plots.prediction import token_strip
-from mha_viz.ui.circuits import targets
+from mha_viz.ui.circuits import TEXTS, targets
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Circuits
@@ -22,7 +22,6 @@ from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 N_NAMED = 5  # heads that are named above the figures
 N_TOKENS = 10  # that a head promotes, and that it suppresses
@@ -30,15 +29,6 @@ N_GUESSES = 3  # after each layer
 UNITS = {"logit": "logits", "log_probability": "nats"}
 PILES = {"embedding": "embedding", "head": "heads", "MLP": "MLP"}
 REST = "biases and the rest"
-ONE_LOGIT = (
-    "These parts include what raises all logits alike, which changes no probability. Compare with "
-    "another token, or decompose the log-probability, to see why this token is likely."
-)
-LENS = (
-    "What the model would say if it ended after that layer. Nobody has trained it for that: middle "
-    "layers may write in directions that only later layers turn into tokens, so that a guess that "
-    "appears late need not have been computed late. Masked models fare worse than causal ones."
-)
 
 
 def draw(scene: Scene) -> None:
@@ -94,7 +84,7 @@ def _answer(found: LogitAttribution) -> None:
     """Show the sum, and the heads that write most of it."""
     targets.whole_and_parts(found, _whole(found))
     if found.of == "logit" and found.versus is None:
-        st.caption(ONE_LOGIT)
+        st.caption(TEXTS("logit_parts.one_logit"))
     shares = found.heads.numpy()
     order = np.argsort(-np.abs(shares), axis=None, kind="stable")[:N_NAMED]
     heads = [divmod(int(i), shares.shape[1]) for i in order]
@@ -124,11 +114,9 @@ def _by_layer(scene: Scene, found: LogitAttribution) -> None:
     figures.show(
         stacked_shares(piles, places, unit, title="Layer by layer", dark=look.dark()),
         key="logit_by_layer",
-        name=f"Parts of {_whole(found)} by layer",
         table=found.table()[["component", "kind", "share"]],
         caption=_caption(scene, found),
-        how_to_read="What each layer adds directly, above 0 for the token and below 0 against it; "
-        "the diamond is the layer’s sum. What later layers make of it counts as theirs.",
+        **TEXTS.figure("figures.logit_by_layer", whole=_whole(found)),
     )
 
 
@@ -144,12 +132,10 @@ def _by_head(scene: Scene, found: LogitAttribution) -> None:
             dark=look.dark(),
         ),
         key="logit_by_head",
-        name=f"Parts of {_whole(found)} by head",
         on_click=words.choose,
         table=words.head_values(scene, {f"Share ({unit})": shares}),
         caption=_caption(scene, found),
-        how_to_read=f"All heads together add {format_number(shares.sum())}. Click one to see "
-        "which tokens its share comes from.",
+        **TEXTS.figure("figures.logit_by_head", whole=_whole(found), sum=shares.sum()),
     )
 
 
@@ -165,11 +151,15 @@ def _by_source(scene: Scene, found: LogitAttribution) -> None:
             dark=look.dark(),
         ),
         key="logit_by_source",
-        name=f"What {name} adds to {_whole(found)} by source",
         table=found.sources_table(*chosen),
         caption=_caption(scene, found, name),
-        how_to_read=f"The head moves something from each token to position {found.position}; "
-        f"these parts sum to its share, {format_number(shares.sum())}.",
+        **TEXTS.figure(
+            "figures.logit_by_source",
+            name=name,
+            whole=_whole(found),
+            position=found.position,
+            sum=shares.sum(),
+        ),
     )
 
 
@@ -190,11 +180,9 @@ def _tokens(scene: Scene, place: int) -> None:
             dark=look.dark(),
         ),
         key="head_tokens",
-        name=f"Tokens that {name} promotes and suppresses",
         table=found.table(),
         caption=words.settings(scene, name, f"position {found.position}"),
-        how_to_read="The head’s own output through the unembedding, less its mean over the "
-        "vocabulary: the ten tokens it raises most, and the ten it lowers most.",
+        **TEXTS.figure("figures.head_tokens", name=name),
     )
 
 
@@ -207,7 +195,7 @@ def _guesses(scene: Scene, place: int) -> None:
     found = targets.computed(scene, "lens", place, token, make=make, size=10_000)
     st.header("The running guess, layer by layer", anchor=False)
     st.table(_lens_table(found).set_index("After"), width="stretch")
-    st.caption(LENS)
+    st.caption(TEXTS("logit_parts.lens"))
 
 
 def _lens_table(found: LogitLens) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mha_viz.core.compare.twins import head_order
 from mha_viz.plots.similarity_matrix import similarity_matrix
+from mha_viz.ui.circuits import TEXTS
 from mha_viz.ui.circuits.targets import signed
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -129,8 +130,7 @@ def draw_map(
         on_click=take,
         table=words.sorted_table(table, {name: one[i, j] for name, one in columns.items()}),
         caption=caption,
-        how_to_read="Rows are heads that write, columns later heads that read; hatched is what "
-        f"comes no later. {how_to_read}",
+        how_to_read=TEXTS("pairs.map", how_to_read=how_to_read),
     )
 
 

@@ -18,7 +18,7 @@ from mha_viz.circuits.patching.path_effects import N_MEASURED, PathEffects, path
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.difference import head_changes
 from mha_viz.plots.pair_scatter import pair_scatter
-from mha_viz.ui.circuits import pairs, targets
+from mha_viz.ui.circuits import TEXTS, pairs, targets
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
 from mha_viz.ui.run.scene import Scene
@@ -34,12 +34,6 @@ from mha_viz.web.theme import format_number
 
 N_TEXTS = 4  # examples over which a head's mean is taken where no other text is typed
 UNITS = {"logit_difference": "logits", "logit": "logits", "loss": "nats", "kl": "nats"}
-TELLS = (
-    "Direct: everything between the two heads keeps its value of the clean run. Total: what is "
-    "between responds to the change. An estimate computes the reading head’s attention again and "
-    "takes all that follows as linear: cheap, and wrong where the model bends over the change. The "
-    f"{N_MEASURED} largest estimates are measured at once."
-)
 
 
 @dataclass(frozen=True)
@@ -81,7 +75,7 @@ def draw(scene: Scene) -> None:
     _measure(found)
     if found.n_measured:
         _agreement(scene, found)
-    st.caption(TELLS)
+    st.caption(TEXTS("path_effects.tells", n_measured=N_MEASURED))
 
 
 def _settings(place: int) -> _PathSettings:
@@ -169,8 +163,9 @@ def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
         unit=UNITS[found.metric],
         more={"estimate": _flat(found.estimate), "measured": _flat(found.exact)},
         measured=_measured(found),
-        how_to_read=f"{found.n_measured:,} of all {found.n_paths:,} paths are measured, the others "
-        "are estimates. Click a cell for its pair.",
+        how_to_read=TEXTS(
+            "figures.path_map.how_to_read", n_measured=found.n_measured, n_paths=found.n_paths
+        ),
         caption=_caption(scene, found),
     )
 
@@ -228,14 +223,12 @@ def _at_logits(scene: Scene, found: PathEffects) -> None:
             dark=look.dark(),
         ),
         key="at_logits",
-        name=f"{WAYS[found.way]} effect of each head on the prediction",
         table=words.head_values(
             scene, {"measured": found.at_logits, "estimate": found.estimate_at_logits}
         ),
         caption=_caption(scene, found),
         on_click=words.choose,
-        how_to_read="Each head’s output taken from the other text, heard by the prediction alone "
-        "(direct), or by everything behind it (total). All of these are measured.",
+        **TEXTS.figure("figures.at_logits", way=WAYS[found.way]),
     )
 
 
@@ -301,13 +294,11 @@ def _agreement(scene: Scene, found: PathEffects) -> None:
             dark=look.dark(),
         ),
         key="path_agreement",
-        name="Estimated and measured effects of paths",
         on_click=take,
         table=words.sorted_table(
             {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]},
             {"measured": exact[i, j], "estimate": estimate[i, j]},
         ),
         caption=_caption(scene, found),
-        how_to_read=f"Each dot is a path through {THROUGH[state.of(Circuits).through]}. On a "
-        "straight line through 0 with slope 1, estimates are exact.",
+        **TEXTS.figure("figures.path_agreement", through=THROUGH[state.of(Circuits).through]),
     )

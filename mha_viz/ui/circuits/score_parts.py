@@ -15,7 +15,7 @@ from mha_viz.circuits.flow.graph import flow_graph as graph_of
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix, signed_rows
-from mha_viz.ui.circuits import logit_parts, targets
+from mha_viz.ui.circuits import TEXTS, logit_parts, targets
 from mha_viz.ui.explore.head_pictures import strongest_pair
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -120,12 +120,9 @@ def _matrix(scene: Scene, found: ScoreAttribution) -> None:
     figures.show(
         share_matrix(shown.T, down, across, UNIT, title="Query × key", dark=look.dark()),
         key="score_matrix",
-        name=f"Parts of {_whole(found)}",
         table=found.table(),
         caption=words.settings(scene, _whole(found), "before softmax, scales of norms frozen"),
-        how_to_read="Rows are what earlier parts of the model wrote into the query, columns what "
-        "they wrote into the key; each cell is the score that the two make together. The table "
-        "has every part.",
+        **TEXTS.figure("figures.score_matrix", whole=_whole(found)),
     )
 
 
@@ -140,10 +137,9 @@ def _sides(scene: Scene, found: ScoreAttribution) -> None:
         figures.show(
             signed_rows(labels, values[:, 0], UNIT, title=f"In the {side}", dark=look.dark()),
             key=f"score_{side}",
-            name=f"Parts of {_whole(found)} in the {side}",
             table=pd.DataFrame({"component": names, "share": sums}),
             caption=words.settings(scene, _whole(found), side),
-            how_to_read=f"What each part of the {side} adds, with all of the other side.",
+            **TEXTS.figure("figures.score", whole=_whole(found), side=side),
         )
 
 
@@ -180,10 +176,7 @@ def draw_graph(scene: Scene) -> None:
     st.header(f"Why {head_name(*state.of(Circuits).chosen)} looks there", anchor=False)
     draw(scene)
     st.header(f"What {head_name(*state.of(Circuits).chosen)} writes", anchor=False)
-    st.caption(
-        "For the prediction at the token that the graph leads into. A masked model predicts a "
-        "token that is masked; the graph is of the sentence as it is."
-    )
+    st.caption(TEXTS("score_parts.draw_graph"))
     with targets.known_parts():
         logit_parts.of_head(scene, place)
 

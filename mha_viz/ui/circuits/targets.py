@@ -14,6 +14,7 @@ from mha_viz.core.record.token import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, MhaVizError, NotKeptError
 from mha_viz.prediction.logits import check_predicts, objective
+from mha_viz.ui.circuits import TEXTS
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
@@ -25,10 +26,6 @@ from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
 
 T = TypeVar("T")
-FROZEN = (
-    "Norms keep the scale that they had in this run: with it they are linear, and parts add up. "
-    "A part that makes the norm’s scale smaller is not charged for it."
-)
 
 
 @contextmanager
@@ -124,7 +121,7 @@ def whole_and_parts(found: LogitAttribution | ScoreAttribution, name: str) -> No
         f"The parts sum to **{format_number(found.sum())}**; {plain(name)} is "
         f"**{format_number(found.value)}** (difference {abs(found.remainder):.0e}, from rounding)."
     )
-    st.caption(FROZEN)
+    st.caption(TEXTS("targets.frozen"))
 
 
 def signed(value: SupportsFloat) -> str:

@@ -13,7 +13,7 @@ from mha_viz.core.compare.chance import Band
 from mha_viz.core.metrics.chance import discoveries
 from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
 from mha_viz.plots.pair_scatter import CORNERS, is_level, pair_scatter
-from mha_viz.ui.compare import pair
+from mha_viz.ui.compare import TEXTS, pair
 from mha_viz.ui.compare.pair import AT_RATE, beyond_chance
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.chance import Chance, chance
@@ -108,16 +108,10 @@ def _scatter(
     figures.show(
         figure,
         key="alike",
-        name="Pairs of heads by likeness of attention and of output",
         on_click=lambda clicked: words.choose_pair(clicked, scene),
         table=table,
         caption=words.settings(scene, views.OUTPUTS[outputs]),
-        how_to_read="Each dot is a pair of heads. Bottom right: same attention, different output. "
-        "Top left: same output, different attention. Click a dot to see both heads. Shaded: where "
-        "95 % of pairs lie by chance, with permuted tokens; dotted: with random weights (of output "
-        "only: before training all attention is nearly the same). Colour is the overlap of "
-        "subspaces: unlike the cosine of weights it does not depend on the basis that each head "
-        "has inside. One text is a small sample of what two heads may share.",
+        **TEXTS.figure("figures.alike"),
     )
 
 

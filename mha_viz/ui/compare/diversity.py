@@ -20,6 +20,7 @@ from mha_viz.core.names import MATRICES
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.plots.layers import by_layer, layer_lines
 from mha_viz.reports.parameters import diversity
+from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -71,12 +72,7 @@ def _parameters(scene: Scene) -> None:
         below,
         "Diversity D of heads, minus that of random matrices",
         "",
-        "D is the mean of 1 − |cos θ| over pairs of a layer’s heads: 1 is all at right angles. "
-        "Random matrices of this size are nearly so, which is why the distance from theirs is "
-        "drawn: 0 is their mean, shaded is where 95 % of them lie, and a line below it says that "
-        "heads share weights. cos θ depends on the coordinates that each head has chosen inside; "
-        "heads may share a subspace that it does not see: the overlap of subspaces in “Same "
-        "attention, same output?” shows that. D does not depend on the text.",
+        TEXTS("diversity.parameters"),
         band=(band.low - mean, band.high - mean),
         table=lines | {"independent random matrices": np.full(scene.record.n_layers, mean)},
     )
@@ -117,9 +113,7 @@ def _capacity(scene: Scene) -> None:
         _arrays(lines),
         "Information about the query",
         "nats",
-        "How much the keys looked at tell about which token is looking. The sum over heads counts "
-        "what several say alike once for each; together they hold at least what the best holds "
-        "and at most the smaller of the sum and ln n.",
+        TEXTS("diversity.capacity"),
     )
 
 
@@ -133,10 +127,7 @@ def _coverage(scene: Scene) -> None:
         _arrays(lines),
         "Effective rank of what heads write",
         "",
-        "How many directions the heads of a layer write into together, beside the sum of what "
-        "each uses by itself. The nearer the two, the less they overlap. "
-        "A head cannot write into more directions than there are tokens, so short texts give small "
-        "numbers.",
+        TEXTS("diversity.coverage"),
     )
 
 
@@ -151,10 +142,7 @@ def _head_ranks(scene: Scene) -> None:
         on_click=words.choose,
         table=words.head_values(scene, {title: ranks}),
         caption=words.settings(scene, title),
-        how_to_read="Each dot is a head, the line the mean of its layer. A head writes into at "
-        f"most {words.count(most, 'direction')} here: no more than it is wide, and no "
-        "more than there are tokens. A low rank says that it writes much the same for every token, "
-        "not that it matters little.",
+        how_to_read=TEXTS("figures.head_ranks.how_to_read", count=words.count(most, "direction")),
     )
 
 
@@ -195,11 +183,7 @@ def _statements(scene: Scene, rows: list[Row]) -> None:
     # the verdict stands where a phone shows it
     table = pd.DataFrame(rows, columns=["Statement", "Here", "Layer", "Left", "Right"])
     st.dataframe(table, hide_index=True, width="stretch")
-    st.caption(
-        "Both hold for independent heads of fitting size; trained heads are neither. Measured on "
-        "this text, on outputs without the bias b_O. An equality holds where its sides differ by "
-        f"at most {CLOSE:.0%}."
-    )
+    st.caption(TEXTS("diversity.statements", close=CLOSE))
     exports.table_file(
         table,
         key="statements",

@@ -11,6 +11,7 @@ from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.bars import token_bars
 from mha_viz.plots.heatmap import head_heatmap
+from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.compare.pair import colour_scale
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -70,12 +71,9 @@ def _rollout(scene: Scene, rollout: np.ndarray, upto: int) -> None:
             visible=None,  # a share of 0 is what reaches a token from its future
         ),
         key="rollout",
-        name="Attention rollout",
         caption=words.settings(scene, f"up to L{upto}"),
         table=words.by_tokens(rollout, record.labels, record.key_labels, corner="token"),
-        how_to_read=f"{METRICS['attention_rollout'].meaning} Rows sum to 1. It mixes the heads of "
-        "a layer evenly, adds half of each token itself, and knows nothing of values and MLPs: a "
-        "guess at where information may have come from, not a record of it.",
+        **TEXTS.figure("figures.rollout", meaning=METRICS["attention_rollout"].meaning),
     )
 
 
@@ -90,9 +88,7 @@ def _flow(scene: Scene, rollout: np.ndarray, upto: int, query: int) -> None:
     figures.show(
         token_bars(lines, record.labels, "share", dark=look.dark()),
         key="flow",
-        name="Into one token",
         table=pd.DataFrame({"Token": words.numbered(record.labels), **lines}),
         caption=words.settings(scene, f"into {words.places(record.labels)[query]} at L{upto}"),
-        how_to_read=f"{METRICS['attention_flow'].meaning} Flows are scaled to a sum of 1 here, to "
-        "stand beside the rollout (Abnar & Zuidema 2020).",
+        **TEXTS.figure("figures.flow", meaning=METRICS["attention_flow"].meaning),
     )

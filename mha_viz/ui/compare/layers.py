@@ -9,6 +9,7 @@ import streamlit as st
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.plots.layers import by_layer
 from mha_viz.reports.report import Report
+from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.compare.pair import colour_scale, one_head
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene
@@ -142,11 +143,7 @@ def _kinds(scene: Scene, report: Report) -> None:
     st.dataframe(table.rename_axis("Label"), width="stretch")
     induction = LABELS["induction"].title in held
     st.caption(
-        f"Heads of each layer with that label, of {scene.record.n_heads}. A label needs a score "
-        "beyond its threshold, the baselines and chance; a head may have several or none. They "
-        "name what a head does on this text, not what it is for."
-        + f" {words.INDUCTION}"
-        * induction
+        TEXTS("layers.kinds", n_heads=scene.record.n_heads) + f" {words.INDUCTION}" * induction
     )
     exports.table_file(
         table.reset_index(names="Label"),

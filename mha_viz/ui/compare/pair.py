@@ -19,6 +19,7 @@ from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.difference import difference_heatmap, metric_change
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.reports.report import Report
+from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.explore.card import labels
 from mha_viz.ui.explore.head_pictures import in_words
 from mha_viz.ui.run import reporting
@@ -173,12 +174,11 @@ def numbers(scene: Scene) -> None:
                 masked=(~seen[0], ~seen[1]),
             ),
             key="difference",
-            name="Difference of two heads",
             table=words.by_tokens(
                 two - one, record.labels, record.key_labels, visible=seen[0] & seen[1]
             ),
             caption=words.settings(scene, f"{names[1]} minus {names[0]}"),
-            how_to_read=f"Weights of {names[1]} minus those of {names[0]}: rows sum to 0.",
+            **TEXTS.figure("figures.difference", second=names[1], first=names[0]),
         )
     with right:
         st.table(_between(scene, a, b).set_index("Measure"), width="stretch")
@@ -213,10 +213,9 @@ def changes(
     figures.show(
         metric_change(rows, names=names, dark=look.dark()),
         key="changes",
-        name="Metrics of two heads",
         table=table,
         caption=words.settings(scene, f"{names[0]} and {names[1]}"),
-        how_to_read="Each row has a scale of its own; the numbers are at its ends.",
+        **TEXTS.figure("figures.changes"),
     )
 
 
@@ -243,11 +242,9 @@ def _heatmap(
             visible=seen,
         ),
         key=f"heatmap_{key}",
-        name=f"Attention weights of {name}",
         table=words.by_tokens(weights, record.labels, record.key_labels, visible=seen),
         caption=f"{caption} · {name} · colours: {scale}",
-        how_to_read=f"Each row is one token’s weights in {name} over all that it looks at; a row "
-        "sums to 1.",
+        **TEXTS.figure("figures.heatmap", name=name),
     )
 
 

@@ -14,6 +14,7 @@ from mha_viz.core.measure import measure
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.difference import difference_heatmap, head_changes
+from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.compare.pair import (
     both_heatmaps,
     changes,
@@ -97,9 +98,12 @@ def _nearness(first: Scene) -> None:
     apart = reporting.likeness(first, "hellinger")
     each = apart[np.triu_indices(len(apart), 1)]
     st.markdown(
-        f"**They are closer than {(each > apart[i, j]).mean():.0%} of all pairs** "
-        f"(Hellinger distance {format_number(apart[i, j])}; of all pairs, half have less than "
-        f"{format_number(np.median(each))})."
+        TEXTS(
+            "side_by_side.nearness",
+            share=(each > apart[i, j]).mean(),
+            apart=apart[i, j],
+            median=np.median(each),
+        )
     )
 
 
@@ -136,10 +140,7 @@ def _answer(first: Scene, runs: _Runs) -> None:
     """Name the heads that changed most, or say why none can be named."""
     a, b, change = runs.a, runs.b, runs.change
     if not runs.shared:
-        st.info(
-            "The two texts have no token in common, so that no row can be compared: neither a "
-            "difference nor which heads changed most is drawn. Below are both heads as they are."
-        )
+        st.info(TEXTS("side_by_side.answer"))
         return
     if change is None:
         st.info(
@@ -211,13 +212,9 @@ def _difference(
     figures.show(
         figure,
         key="sides",
-        name="Difference of both sides",
         table=words.by_tokens(right - left, labels, labels, visible=~(hidden_left | hidden_right)),
         caption=_settings(first, runs),
-        how_to_read=f"{len(runs.common)} of {len(runs.pairs)} places have the same token in both "
-        "texts (least edits; “a / b” is b in place of a); a place that only one text has is "
-        "hatched. Weights sum to 1 over all keys of a text, so a longer text has smaller weights: "
-        "compare where they lie before how large they are.",
+        **TEXTS.figure("figures.sides", common=len(runs.common), places=len(runs.pairs)),
     )
 
 
@@ -240,12 +237,10 @@ def _most_changed(first: Scene, runs: _Runs, change: np.ndarray) -> None:
     figures.show(
         head_changes(change, selected=view.chosen, dark=look.dark()),
         key="most_changed",
-        name="Which heads changed most",
         on_click=words.choose_on_both_sides,
         table=words.head_values(first, {"Change": change}).sort_values("Change", ascending=False),
         caption=_settings(first, runs),
-        how_to_read="Share of a row’s weight that lies elsewhere in the other text (total "
-        f"variation), averaged over the tokens that both have. Click a head to see it.{note}",
+        **TEXTS.figure("figures.most_changed", note=note),
     )
 
 

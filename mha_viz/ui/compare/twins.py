@@ -22,7 +22,7 @@ from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.plots.head_map import head_map
 from mha_viz.plots.similarity_matrix import similarity_matrix
-from mha_viz.ui.compare import pair
+from mha_viz.ui.compare import TEXTS, pair
 from mha_viz.ui.compare.pair import AT_RATE, beyond_chance, count_beyond
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.chance import Chance, chance
@@ -157,12 +157,16 @@ def _matrix(scene: Scene, found: _Comparison, limit: float | None) -> None:
     figures.show(
         figure,
         key="twins",
-        name=f"{metric.title} of heads",
         on_click=lambda clicked: words.choose_pair(clicked, scene),
         table=pd.DataFrame(found.matrix, columns=names, index=names).reset_index(names="Head"),
         caption=words.settings(scene, metric.title, f"order: {view.order}"),
-        how_to_read=f"Each cell compares two heads: {metric.direction}. Click one to see both "
-        f"beside it. {tree}{NOT_TO_CONCLUDE[view.measure]}",
+        **TEXTS.figure(
+            "figures.twins",
+            title=metric.title,
+            direction=metric.direction,
+            tree=tree,
+            not_to_conclude=NOT_TO_CONCLUDE[view.measure],
+        ),
     )
 
 
@@ -186,12 +190,10 @@ def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
     figures.show(
         figure,
         key="map",
-        name=f"Map of heads by {METRICS[view.measure].title}",
         on_click=words.choose,
         table=pd.DataFrame({"Head": words.names(scene), "x": x, "y": y}),
         caption=words.settings(scene, METRICS[view.measure].title, "classical MDS"),
-        how_to_read=f"Heads that are near each other are alike. {kept} The axes mean nothing. "
-        "Click a head to choose it.",
+        **TEXTS.figure("figures.map", title=METRICS[view.measure].title, kept=kept),
     )
 
 
@@ -230,10 +232,7 @@ def _clusters(scene: Scene, groups: np.ndarray, beyond: np.ndarray) -> None:
         rows.append((str(k + 1), int(held.sum()), alike, ", ".join(names[held])))
     found = pd.DataFrame(rows, columns=["Cluster", "Heads", "Pairs beyond chance", "Which"])
     st.table(found.set_index("Cluster"), width="stretch")  # its cells wrap: all heads are named
-    st.caption(
-        "Average linkage, cut into as many groups as the slider says; fewer where heads are all "
-        "the same."
-    )
+    st.caption(TEXTS("twins.clusters"))
 
 
 def _cover(scene: Scene, apart: np.ndarray) -> None:
@@ -246,11 +245,7 @@ def _cover(scene: Scene, apart: np.ndarray) -> None:
     )
     covering = f"{words.count(len(named), 'head')} that cover{'s' * (len(named) == 1)} what all do"
     st.markdown(f"**{covering}:** {steps}")
-    st.caption(
-        "Chosen one after the other, each the head that makes the rest look most like their "
-        "nearest chosen one (facility location, at least 63 % of the best choice). The share is "
-        f"the mean likeness covered so far, in {METRICS[view.measure].title}."
-    )
+    st.caption(TEXTS("twins.cover", title=METRICS[view.measure].title))
 
 
 def _why_not(scene: Scene, measure: str) -> str:

@@ -14,7 +14,7 @@ from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.relations import MIN_TARGETS
 from mha_viz.plots import cells
 from mha_viz.plots.difference import difference_heatmap
-from mha_viz.ui.corpus import arcs
+from mha_viz.ui.corpus import TEXTS, arcs
 from mha_viz.ui.corpus.overview import of_head, settings
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus
@@ -41,10 +41,7 @@ def draw(study: Study) -> None:
     """Draw the chosen head's relations and parts of speech, beside each other."""
     st.subheader("Grammar", anchor=False)
     if not study.has_trees:
-        st.markdown(
-            "These texts have no gold trees. Of a treebank (a CoNLL-U file, or the sample) this "
-            "says which relations a head finds, and where its weight goes by part of speech."
-        )
+        st.markdown(TEXTS("grammar.draw"))
         return
     left, right = st.columns(2, gap="medium")
     with left:
@@ -72,13 +69,7 @@ def _relations(study: Study) -> None:
             for title in table.select_dtypes("float")
         },
     )
-    st.caption(
-        "“det → head”: how often a word that is the det of another gives that one more weight than "
-        "any other word, of n on one half of the sentences, with its 95 % interval; beside it the "
-        "fixed offset that was best on the other half, and the same place with random weights. A "
-        "head that does not beat both with its whole interval may know nothing of the relation. "
-        f"Only what was asked for {MIN_TARGETS} times or more."
-    )
+    st.caption(TEXTS("grammar.relations", min_targets=MIN_TARGETS))
     exports.table_file(
         table, key="corpus-relations", name=f"Relations of {name}", caption=settings(study, name)
     )
@@ -144,13 +135,9 @@ def _parts_of_speech(study: Study) -> None:
     figures.show(
         figure,
         key="corpus-speech",
-        name=f"Parts of speech of {name}",
         table=rows.drop(columns=["layer", "head"]).reset_index(drop=True),
         caption=settings(study, name, "weight by part of speech"),
-        how_to_read="A row is the words that look, with their number; a column is what they look "
-        "at. Colour: how much more of a word's weight goes there than if it fell evenly on all "
-        "words that the word sees. Rows of fewer than "
-        f"{MIN_TARGETS} words are pale.",
+        **TEXTS.figure("figures.corpus_speech", name=name, min_targets=MIN_TARGETS),
     )
 
 

@@ -12,6 +12,7 @@ from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.summary import QUANTILES
 from mha_viz.plots.bars import token_bars
 from mha_viz.plots.distributions import head_quantiles, histogram_bars
+from mha_viz.ui.corpus import TEXTS
 from mha_viz.ui.corpus.overview import label_table, of_head, of_heads, settings
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus
@@ -62,10 +63,9 @@ def _profile(study: Study, axis: str) -> None:
     figures.show(
         figure,
         key=f"corpus-{axis}",
-        name=f"{title} of {name}",
         table=rows[[axis, "weight"]].reset_index(drop=True),
         caption=settings(study, name, title),
-        how_to_read=f"{how_to_read} Each bar is a mean over all queries that have such a key.",
+        **TEXTS.figure("figures.corpus", title=title, name=name, how_to_read=how_to_read),
     )
 
 
@@ -87,12 +87,10 @@ def _all_heads(study: Study, rows: pd.DataFrame) -> None:
     figures.show(
         head_quantiles(quantiles, title, unit, selected=view.chosen, dark=look.dark()),
         key="corpus-quantiles",
-        name=f"{title} over texts, all heads",
         on_click=words.choose,
         table=rows[["layer", "head", "n_texts", "std", *QUANTILES]].reset_index(drop=True),
         caption=settings(study, title, "quantiles over texts"),
-        how_to_read="A head with a long line does on some texts what it does not on others; its "
-        "mean says little about one sentence. Click a dot to see that head below.",
+        **TEXTS.figure("figures.corpus_quantiles", title=title),
     )
 
 
@@ -110,10 +108,9 @@ def _one_head(study: Study) -> None:
     figures.show(
         histogram_bars(limits, numbers, f"{title}, {name}", unit, dark=look.dark()),
         key="corpus-histogram",
-        name=f"{title} of {name} over texts",
         table=pd.DataFrame(
             {"from": limits[filled], "to": limits[filled + 1], "texts": numbers[filled]}
         ),
         caption=settings(study, name, title, "histogram over texts"),
-        how_to_read="A bar counts the texts on which this head's number lies between two limits.",
+        **TEXTS.figure("figures.corpus_histogram", title=title, name=name),
     )

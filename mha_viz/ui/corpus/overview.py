@@ -13,7 +13,7 @@ from mha_viz.core.reprs import count
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.split_half import wilson
 from mha_viz.plots.importance import importance_map
-from mha_viz.ui.corpus import arcs
+from mha_viz.ui.corpus import TEXTS, arcs
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets import look
@@ -93,8 +93,7 @@ def _controls(study: Study, known: list[str]) -> None:
             "Coloured by",
             kinds,
             width=220,
-            help="A label: on which share of single texts each head would have got it. A relation: "
-            "how often each head finds its word.",
+            help=TEXTS("overview.controls"),
         )
         if state.of(Corpus).kind == RELATION:
             arcs.menu("arc", "Relation", relations)
@@ -158,12 +157,10 @@ def _map(study: Study, heads: pd.DataFrame) -> None:
     figures.show(
         figure,
         key="corpus-map",
-        name=f"{title} of all heads",
         on_click=words.choose,
         table=pd.DataFrame({"Head": names} | {n: one.ravel() for n, one in columns.items()}),
         caption=settings(study, title),
-        how_to_read="A row is a layer, a column a head; hover tells the number and its 95 % "
-        "interval. Click a head to see it below.",
+        **TEXTS.figure("figures.corpus_map", title=title),
     )
 
 
@@ -182,11 +179,7 @@ def _labels(study: Study) -> None:
     st.dataframe(
         table, hide_index=True, width="stretch", placeholder="not defined", column_config=narrow
     )
-    st.caption(
-        "A label needs an interval (low to high) that clears its threshold and the baseline. Share "
-        "of texts: on how many single texts the head would have got it. That is how far one "
-        "sentence can be trusted."
-    )
+    st.caption(TEXTS("overview.labels"))
     exports.table_file(
         table, key="corpus-labels", name="Labels over a corpus", caption=settings(study, "labels")
     )

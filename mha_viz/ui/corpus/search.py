@@ -17,7 +17,7 @@ from mha_viz.corpus.treebank.head_vs_tree import HeadVsTree, head_vs_tree
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.trees import Sentence
 from mha_viz.engine.model import AttentionModel
-from mha_viz.ui.corpus import arcs
+from mha_viz.ui.corpus import TEXTS, arcs
 from mha_viz.ui.corpus.overview import settings
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import size
@@ -179,11 +179,6 @@ _WEIGHTS = (
     "Each token with the token that it looks at the most, and every weight of 0.3 or more: the "
     f"{_MOST} heaviest of each text."
 )
-_TREE = (
-    "Above: the gold tree, from each word to its dependents; orange where the head follows the "
-    "arc in one direction or both. Below: the other word of its sentence that each word looks "
-    "at the most."
-)
 
 
 def draw_examples(study: Study, model: AttentionModel) -> None:
@@ -203,7 +198,7 @@ def draw_examples(study: Study, model: AttentionModel) -> None:
     texts = found.to_dict("records")
     gold = view.gold and study.has_trees
     with st.container(gap=None):
-        st.caption(_TREE if gold else _WEIGHTS)
+        st.caption(TEXTS("search.tree") if gold else _WEIGHTS)
         bring_script(key="corpus-arcs")
     of_texts = {} if gold else _heaviest(study, found)
     for place, row in enumerate(texts):

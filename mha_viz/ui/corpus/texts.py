@@ -10,6 +10,7 @@ from mha_viz.core.reprs import count
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.run import Progress
 from mha_viz.errors import ArgumentError
+from mha_viz.ui.corpus import TEXTS
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, Making, described, studies
 from mha_viz.ui.state import allowed, faults, own_address, state
@@ -18,12 +19,6 @@ from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets.controls import choosing, lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.ui.widgets.messages.progress import waiting
-
-_JOIN = (
-    "Of a treebank that says where its documents begin (# newdoc): a text is then as much of a "
-    "document as the model takes, and antecedents may stand in earlier sentences. Relations and "
-    "trees are asked within each sentence all the same."
-)
 
 
 def choose() -> None:
@@ -41,7 +36,9 @@ def choose() -> None:
         choosing.menu("corpus", "Texts", offered)
     with join:
         can_join = studies().is_treebank(state.of(Corpus).corpus)
-        state.bound("joined", st.toggle, "Join sentences", help=_JOIN, disabled=not can_join)
+        state.bound(
+            "joined", st.toggle, "Join sentences", help=TEXTS("texts.join"), disabled=not can_join
+        )
     with form:
         lazy_sections.in_expander("Study texts of your own", "own-texts", _form)
 
@@ -75,11 +72,7 @@ def about(study: Study) -> None:
 
 
 def _form() -> None:
-    st.caption(
-        f"At most {allowed.upload_mb(MAX_MEGABYTES)} MB, and of more than {MAX_TEXTS:,} texts a "
-        "fair sample of as many. They stay on this server until it stops or others need the room; "
-        "who has the link of the study can read them. The command mha-viz study has no limit."
-    )
+    st.caption(TEXTS("texts.form", upload_mb=allowed.upload_mb(MAX_MEGABYTES), max_texts=MAX_TEXTS))
     with st.form("own-texts-form", border=False):
         st.text_area("Texts, one per line", key="own-typed", height=140)
         st.file_uploader(

@@ -13,7 +13,7 @@ from mha_viz.corpus.query.comparison import beyond_by_chance, compare, compare_w
 from mha_viz.corpus.query.study import Study
 from mha_viz.errors import MhaVizError
 from mha_viz.plots.difference import head_changes
-from mha_viz.ui.corpus import texts
+from mha_viz.ui.corpus import TEXTS, texts
 from mha_viz.ui.corpus.overview import of_heads, settings
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.studies import studies
@@ -180,13 +180,10 @@ def _map(study: Study, rows: pd.DataFrame) -> None:
                 dark=look.dark(),
             ),
             key="corpus-two",
-            name=f"{metric} in two studies",
             on_click=words.choose,
             table=table,
             caption=settings(study, f"against {against}", metric),
-            how_to_read=f"A row is a layer, a column a head. Above 0 the head has more than with "
-            f"{against}, below 0 less; the number is the difference of the means by its standard "
-            "error. Click a head to see it.",
+            **TEXTS.figure("figures.corpus_two", metric=metric, against=against),
         )
 
 

@@ -13,6 +13,7 @@ import streamlit as st
 from mha_viz.core.metrics import METRICS
 from mha_viz.plots.report_card import report_card
 from mha_viz.reports.report import Report
+from mha_viz.ui.explore import TEXTS
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -57,9 +58,7 @@ def card(scene: Scene) -> None:
         tools=False,
     )
     st.caption(
-        "Each row is a metric on a scale of its own: small dots are all heads, the large one is "
-        "this head, ticks are heads that have learned nothing. Far from the other dots: "
-        "unusual. Far from the ticks: learned."
+        TEXTS("card.card")
         + " Measured on all tokens." * (view.words or view.no_special or view.no_first)
         + f" {words.INDUCTION}" * (report.induction is not None)
     )

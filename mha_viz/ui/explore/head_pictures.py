@@ -11,6 +11,7 @@ from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.vectors import score_products
+from mha_viz.ui.explore import TEXTS
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Explore
@@ -35,10 +36,7 @@ def _plotly(scene: Scene, record: AttentionRecord) -> None:
         visible=visible_keys(record, view.layer),
     )
     figures.chart(figure, key="heatmap", alt=in_words(record))
-    st.caption(
-        "Each row is one token’s attention weights over all tokens; a row sums to 1. A weight "
-        "says where the head looks, not whether that matters for the prediction."
-    )
+    st.caption(TEXTS("head_pictures.plotly"))
 
 
 def _carried(scene: Scene, record: AttentionRecord) -> None:
@@ -66,11 +64,7 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
     )
     alt = f"Shares of what {head_name(layer, head)} carries to each token."
     figures.chart(figure, key="carried", alt=alt)
-    st.caption(
-        "Each weight times the length of the vector that it carries, ‖v W_O‖, as a share of its "
-        "row. Where the heatmap is dark and this is pale, the head looks and takes little: often "
-        "so at [SEP] and the first token (Kobayashi et al. 2020). Shown for all tokens."
-    )
+    st.caption(TEXTS("head_pictures.carried"))
 
 
 def _pair(scene: Scene, record: AttentionRecord) -> None:

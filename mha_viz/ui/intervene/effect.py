@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable
 
 import numpy as np
@@ -17,10 +16,10 @@ from mha_viz.prediction.generation import generate
 from mha_viz.prediction.logits import objective
 from mha_viz.prediction.prediction import Prediction, predict
 from mha_viz.text.vocabulary import id_of
-from mha_viz.ui.intervene import masking
+from mha_viz.ui.intervene import TEXTS, masking
 from mha_viz.ui.intervene.switches import HOW_NAMES
 from mha_viz.ui.run import memory
-from mha_viz.ui.run.page_lock import release_slot, turn_for
+from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.views import Intervene
@@ -32,9 +31,6 @@ from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
 from mha_viz.web.theme import format_number
 
 TOP_K = 10
-# Seconds in which a browser paints the numbers. It does not while it draws a figure, which takes it
-# two or three times as long.
-_PAINTED = 0.05
 _NOTHING = Intervention([(0, 0)], "scale", factor=1.0)  # for when no head is changed
 
 
@@ -59,8 +55,6 @@ def _show(scene: Scene, model: AttentionModel, found: Ablation) -> None:
     left, right = st.columns([3, 2], gap="medium")
     with right:
         _numbers(found)
-    with release_slot():
-        time.sleep(_PAINTED)
     with left:
         _bars(scene, found)
     if found.before.objective == "causal":
@@ -150,11 +144,9 @@ def _bars(scene: Scene, found: Ablation) -> None:
             target=ids.index(target.id) if target is not None and target.id in ids else None,
         ),
         key="prediction",
-        name="Prediction before and after",
         table=table,
         caption=words.settings(scene, described(state.of(Intervene))),
-        how_to_read="Probability of the likeliest tokens with all heads as they are, and with the "
-        "chosen ones changed. The rest of the vocabulary shares what is left.",
+        **TEXTS.figure("figures.prediction"),
     )
 
 
@@ -204,12 +196,10 @@ def _losses(scene: Scene, found: Ablation) -> None:
             dark=look.dark(),
         ),
         key="losses",
-        name="Change in the loss of each token",
         table=found.loss_table(),
         caption=words.settings(scene, described(state.of(Intervene))),
         on_click=_look_before,
-        how_to_read="How much worse or better each token is predicted from those before it. Click "
-        "one to see the prediction of it.",
+        **TEXTS.figure("figures.losses"),
     )
 
 
@@ -232,10 +222,6 @@ def described(view: Intervene) -> str:
 
 
 MAX_NEW_TOKENS = 20
-NOT_SO = (
-    "Going on needs a change that does not depend on the whole text: choose zero, scaled or "
-    "uniform."
-)
 
 
 def _continuations(scene: Scene, model: AttentionModel, change: Intervention | None) -> None:
@@ -243,7 +229,7 @@ def _continuations(scene: Scene, model: AttentionModel, change: Intervention | N
     if not st.toggle(f"Continue the text for {_most()} tokens", key="ask_goes_on"):
         return
     if change is not None and change.how in ("mean", "patch_z", "patch_pattern"):
-        st.info(NOT_SO)
+        st.info(TEXTS("effect.not_so"))
         return
     before = _text(scene, model, None)
     after = before if change is None else _text(scene, model, change)

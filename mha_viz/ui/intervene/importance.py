@@ -12,7 +12,7 @@ from mha_viz.core.names import METHODS
 from mha_viz.interventions.duration import importance_passes
 from mha_viz.interventions.importance import HeadImportance, agreement, head_importance
 from mha_viz.plots.importance import head_scatter, importance_map
-from mha_viz.ui.intervene import measurements
+from mha_viz.ui.intervene import TEXTS, measurements
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -140,9 +140,7 @@ def _map(scene: Scene, found: HeadImportance) -> None:
         on_click=words.choose,
         table=found.table(),
         caption=words.settings(scene, words.count(found.n_texts, "text")),
-        how_to_read="By ablation: how much the loss rises with the head off; below 0 the model "
-        "predicts these texts better without it. By gradient: how steeply the loss answers to "
-        "turning the head down a little. Hover shows the 95 % interval over texts.",
+        how_to_read=TEXTS("figures.importance.how_to_read"),
     )
     for note in found.notes:
         st.caption(plain(note))
@@ -184,13 +182,12 @@ def _beside(scene: Scene, found: HeadImportance) -> None:
             dark=look.dark(),
         ),
         key="beside",
-        name=f"{METHOD_NAMES[found.method].capitalize()} and {title}",
         table=words.head_values(scene, {title: values, "Importance": importance}),
         caption=words.settings(scene, words.count(found.n_texts, "text")),
         on_click=words.choose,
-        how_to_read="Each dot is a head. If redundant heads were unimportant, dots would fall from "
-        "the left to the right. The score is of this text, importance over all texts; a rank "
-        "correlation over few heads may arise by chance.",
+        **TEXTS.figure(
+            "figures.beside", method=METHOD_NAMES[found.method].capitalize(), title=title
+        ),
     )
 
 

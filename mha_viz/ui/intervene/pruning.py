@@ -13,7 +13,7 @@ from mha_viz.interventions.duration import pruning_passes
 from mha_viz.interventions.pruning import DRAWS, IMPORTANCE, HeadRemoval, PruningCurve, remove_heads
 from mha_viz.interventions.robustness import Robustness
 from mha_viz.plots.pruning import change_distribution, pruning_curves
-from mha_viz.ui.intervene import measurements
+from mha_viz.ui.intervene import TEXTS, measurements
 from mha_viz.ui.intervene.importance import UNIT, known, texts
 from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.scene import Scene
@@ -113,12 +113,9 @@ def _curves(scene: Scene, curves: dict[Order, PruningCurve]) -> None:
             dark=look.dark(),
         ),
         key="pruning",
-        name="Pruning curves",
         table=pd.concat(tables, ignore_index=True),
         caption=words.settings(scene, words.count(random.n_texts, "text")),
-        how_to_read="From left to right fewer heads are left. A curve below the band takes heads "
-        "away better than chance. The order was found on the same texts that the loss is of, "
-        "which flatters it; nothing is trained again in between.",
+        **TEXTS.figure("figures.pruning"),
     )
 
 
@@ -131,12 +128,12 @@ def _draws(scene: Scene, found: Robustness) -> None:
             changes, "Change in loss with one random head off", UNIT, heads=heads, dark=look.dark()
         ),
         key="draws",
-        name="One random head off",
         on_click=words.choose,
         table=pd.DataFrame({"Head": [f"L{i} H{j}" for i, j in heads], "Change": changes}),
         caption=words.settings(scene, words.count(len(heads), "draw")),
-        how_to_read=f"Each stroke is a head; {numbers['unharmed']:.0%} change the loss by less "
-        f"than {found.tolerance:g} {UNIT}.",
+        **TEXTS.figure(
+            "figures.draws", unharmed=numbers["unharmed"], tolerance=found.tolerance, unit=UNIT
+        ),
     )
     extra = format_number(numbers["extra"])
     st.markdown(
