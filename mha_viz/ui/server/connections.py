@@ -96,13 +96,13 @@ class Limits:
         self._waits: dict[Any, tuple[Wait, float]] = {}  # and since when; the oldest first
 
     def enter(self, connection: Any) -> None:
-        """Note a new connection; the one that has said nothing for longest makes room for it."""
+        """Note a new connection; the one that is waited for longest makes room for it."""
         self._waits[connection] = Wait(REQUEST, SECONDS[REQUEST]), self._clock()
         if len(self._connections) <= self._most:
             return
-        for other in self._waits:
-            wait = waits_for(other)
-            if wait is not None and wait.kind == REQUEST and not other.transport.is_closing():
+        for other, (wait, _) in self._waits.items():
+            is_open = other in self._connections and not other.transport.is_closing()
+            if is_open and waits_for(other) == wait:
                 other.transport.abort()
                 return
 
