@@ -15,7 +15,6 @@ from mha_viz.ui.run import memory
 from mha_viz.ui.run.memory import STAYS
 
 OPENING = 3.0  # seconds in which a page runs by itself; whoever runs it later has done something
-QUIET = 120.0  # seconds after which a page that was only opened gives way to somebody new
 
 
 @dataclass
@@ -99,9 +98,12 @@ class Places:
                 del self._held[session]
 
     def _give_way(self) -> bool:
-        """Give up the place of the page that was opened first and never used, if there is one."""
+        """Give up the place of the page that was opened first and never used, if there is one.
+
+        It stays as it is. Whoever uses it then takes a place in the same way.
+        """
         for session, place in self._held.items():
-            if not place.acted and self._clock() - place.taken >= QUIET:
+            if not place.acted and self._clock() - place.taken > OPENING:
                 del self._held[session]
                 return True
         return False
