@@ -12,7 +12,7 @@ from mha_viz.corpus.run.run import Progress
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.corpus import TEXTS
 from mha_viz.ui.run import memory
-from mha_viz.ui.run.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, Making, described, studies
+from mha_viz.ui.run.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, StudyJob, describe, studies
 from mha_viz.ui.state import allowed, faults, own_address, state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Corpus
@@ -61,7 +61,7 @@ def about(study: Study) -> None:
     how = "Every number is a mean over texts. Its 95 % interval is a bootstrap over texts."
     if study.sql("SELECT count(low) AS n FROM heads")["n"].item() == 0:
         how = "For one text there is no interval and no label: it is an anecdote."
-    st.markdown(f"**{described(study, state.of(Corpus))}**, {study.n_tokens:,} tokens. {how}")
+    st.markdown(f"**{describe(study, state.of(Corpus))}**, {study.n_tokens:,} tokens. {how}")
     missing = study.notes
     if counts["n_skipped"]:
         place, reason = study.manifest["skipped"][0]
@@ -98,7 +98,7 @@ def _take() -> None:
     else:
         content, name = (st.session_state.get("own-typed") or "").encode(), ""
     allowed.check_upload(len(content))
-    key = studies().give(content, name, column)
+    key = studies().add_texts(content, name, column)
     st.session_state.setdefault("own_given", []).append(key)
     state.change(corpus=key)
 
@@ -134,7 +134,7 @@ def _begin(view: Corpus) -> None:
 
 
 @st.fragment(run_every=_EVERY)
-def _progress(making: Making, key: str, can_stop: bool) -> None:
+def _progress(making: StudyJob, key: str, can_stop: bool) -> None:
     """Draw the progress; rerun the page once the study is there."""
     if not making.runs:
         st.rerun()

@@ -200,8 +200,8 @@ def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percent
     )
     scores = {metric: float(values[place]) for metric, values in report.scores.items()}
     scores["n_tokens"] = len(scene.record.tokens)
-    described = import_module("mha_viz.ui.run.studies").described(study, view)
-    return Percentiles(found.percentiles(rows, scores), described)
+    describe = import_module("mha_viz.ui.run.studies").describe(study, view)
+    return Percentiles(found.percentiles(rows, scores), describe)
 
 
 def _finished(view: Explore) -> Study | None:

@@ -58,7 +58,7 @@ def known_model(view: Shared) -> ModelFacts:
 def _loading(view: Shared) -> Iterator[None]:
     """Check a model where needed, then load it inside; say on the page which of both is done."""
     name, place = plain(view.model), st.empty()  # in every run, so that what follows stays in place
-    if memory.to_be_checked(*view.checkpoint):
+    if memory.needs_check(*view.checkpoint):
         first = "" if trial.is_ready() else " in a process of its own, which has to start first"
         with place, st.spinner(f"Checking {name}{first} …"):
             memory.check(view.model)

@@ -39,7 +39,7 @@ def seconds(
     """
     try:
         if checkpoint not in results("pace"):
-            with heavy.its_threads(model):
+            with heavy.threads_for(model):
                 keep("pace", checkpoint, seconds_per_token(model, texts))
         pace: float = results("pace")[checkpoint]
         return pace * n_tokens(model, texts) * passes

@@ -43,18 +43,18 @@ class Chance:
 
 def chance(scene: Scene, measure: str) -> Chance:
     """Find what is beyond chance, once for a text; with random weights where quick or asked for."""
-    wanted = PAIR_MEASURES[measure] == "z" and reporting.has_random(state.current())
+    with_random = PAIR_MEASURES[measure] == "z" and reporting.has_random(state.current())
     return reporting.cached(
         scene,
         "chance",
         measure,
-        wanted,
-        make=lambda: _held_against_chance(scene, measure, wanted),
+        with_random,
+        make=lambda: _compare_with_chance(scene, measure, with_random),
         size=10 * scene.head_count**2,
     )
 
 
-def _held_against_chance(scene: Scene, measure: str, wanted: bool) -> Chance:
+def _compare_with_chance(scene: Scene, measure: str, with_random: bool) -> Chance:
     matrix = reporting.likeness(scene, measure)
     apart = as_distances(torch.from_numpy(matrix), measure).numpy()
     each = apart[np.triu_indices(len(apart), 1)]
@@ -66,7 +66,7 @@ def _held_against_chance(scene: Scene, measure: str, wanted: bool) -> Chance:
         )
     p, pairs = permuted.p_pairs, discoveries(permuted.p_pairs)
     edge, known = permuted.edge, int(np.isfinite(p).sum())
-    band, found = _untrained(scene, measure) if wanted else (None, 0)
+    band, found = _untrained(scene, measure) if with_random else (None, 0)
     return Chance(
         measure,
         permuted.band,

@@ -34,7 +34,7 @@ def report(scene: Scene, view: Shared) -> Report:
 
     Computed once for a text; a click on another head finds it here.
     """
-    which, wanted = view.checkpoint, has_random(view)
+    which, with_random = view.checkpoint, has_random(view)
 
     def make() -> Report:
         if scene.record.part == "cross":
@@ -44,16 +44,16 @@ def report(scene: Scene, view: Shared) -> Report:
                 scene.record, induction=stored.induction, random_scores=stored.random_scores
             )
         part = scene.record.part
-        random = memory.untrained_copy(*which) if wanted else None
+        random = memory.untrained_copy(*which) if with_random else None
         with turn_for(memory.model(*which), scene.text + (scene.pair or "")):
             return make_report(
                 scene.record,
                 random=random,
                 induction=memory.induction(*which, part, False),
-                random_induction=memory.induction(*which, part, True) if wanted else None,
+                random_induction=memory.induction(*which, part, True) if with_random else None,
             )
 
-    return cached(scene, "report", wanted, make=make)
+    return cached(scene, "report", with_random, make=make)
 
 
 def of_kind(report: Report, key: str) -> list[tuple[int, int]]:
@@ -82,12 +82,12 @@ def offer_random(view: Shared) -> None:
         return
 
     @guarded
-    def want() -> None:
+    def request() -> None:
         st.session_state.setdefault("random_wanted", set()).add(view.checkpoint)
 
     st.button(
         "Add random weights as a baseline",
-        on_click=want,
+        on_click=request,
         icon=":material/casino:",
         help="Makes the same architecture with random weights and runs this text through it. For "
         "a model of this size that takes some seconds and as much memory again.",

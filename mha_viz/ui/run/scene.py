@@ -117,7 +117,7 @@ def compute(view: Shared) -> Scene:
     if not view.text.strip():
         raise NothingTyped("Type a sentence above and press Enter, or choose one of the examples.")
     scene = _of(view)
-    memory.cache().turn_to(scene)
+    memory.cache().show_text(scene)
     return _run_once("scene", scene)
 
 
