@@ -39,7 +39,7 @@ def elsewhere(monkeypatch):
     """Work may leave this process, as it does in the app; and does so in no lane but the test's."""
     lane = Jobs(Settings(heavy_running=1))
     monkeypatch.setattr(heavy, "jobs", lambda: lane)
-    monkeypatch.setattr(heavy, "_room", lambda n_bytes: True)
+    monkeypatch.setattr(heavy, "_fits_twice", lambda n_bytes: True)
     yield lane
     lane.workers.put_away()
 
@@ -75,7 +75,7 @@ def test_what_runs_here_and_there_is_the_same(elsewhere, monkeypatch):
 def test_short_work_stays_here_and_work_without_room_as_well(elsewhere, monkeypatch):
     assert importance(SHORT / 2).short and not importance(2 * SHORT).short
     assert importance(None).there.models == [heavy.model_of(GPT2)]
-    monkeypatch.setattr(heavy, "_room", lambda n_bytes: False)
+    monkeypatch.setattr(heavy, "_fits_twice", lambda n_bytes: False)
     assert importance(None).there is None
 
 
