@@ -219,7 +219,7 @@ def test_who_left_while_a_thing_was_made_keeps_nothing():
 
 
 def test_visitors_in_many_threads_leave_nothing_behind():
-    cache = Cache(max_bytes=200, max_unseen=10, share=60, who=lambda: at.visitor)
+    cache = Cache(max_bytes=200, max_unseen=10, max_of_one=60, current_visitor=lambda: at.visitor)
     at = threading.local()
 
     def visit(seed: int) -> None:

@@ -88,11 +88,9 @@ def _copying(scene: Scene) -> None:
 
 def _favoured() -> None:
     layer, head = state.of(Circuits).chosen
-
-    def make(model: AttentionModel) -> FavouredPairs:
-        return favoured_pairs(model, layer, head)
-
-    found = _of_weights("favoured", layer, head, make=make, size=20_000)
+    found: FavouredPairs = _of_weights(
+        *("favoured", layer, head), make=lambda one: favoured_pairs(one, layer, head), size=20_000
+    )
     st.dataframe(found.pairs[["source", "destination", "strength"]], hide_index=True)
     error = "" if found.exact else f" ± {found.copied_error:.1%}"
     st.caption(

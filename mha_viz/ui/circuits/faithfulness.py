@@ -18,7 +18,6 @@ from mha_viz.plots.bars import signed_rows
 from mha_viz.text.vocabulary import label_of
 from mha_viz.ui.circuits import TEXTS
 from mha_viz.ui.circuits.targets import known_parts
-from mha_viz.ui.intervene import measurements
 from mha_viz.ui.jobs.ticket import Work
 from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.scene import Scene, is_head
@@ -47,7 +46,7 @@ def draw(scene: Scene) -> None:
     heads = _heads(scene)
     _example(task)
     _measure(task, heads, scene.head_count)
-    found = measurements.results("circuit").get(_key(task, heads))
+    found = progress.results("circuit").get(_key(task, heads))
     if found is not None:
         _result(scene, found)
     st.caption(TEXTS("faithfulness.tells"))
@@ -121,7 +120,7 @@ def _measure(task: Task, heads: tuple[tuple[int, int], ...], n_heads: int) -> No
         if tests:
             work = _work(faithfulness, task, heads, passes=N_RANDOM + 4)  # random sets: one half
             found = progress.done(work, "stop_testing", "Measuring …", progress.of_total)
-            measurements.keep("circuit", _key(task, heads), found)
+            progress.keep("circuit", _key(task, heads), found)
             st.rerun()
         if proposes:
             work = _work(find_heads, task, passes=n_heads)
@@ -215,7 +214,7 @@ def _open() -> None:
         found = _checked(Faithfulness.from_bytes(given.getvalue(), "This file"))
         state.change(task=found.task, tested=found.heads[:MAX_TESTED])
         key = (state.of(Circuits).checkpoint, found.task, found.heads)
-        measurements.keep("circuit", key, found)
+        progress.keep("circuit", key, found)
 
     st.file_uploader(
         "A circuit that was saved here",

@@ -8,7 +8,6 @@ import streamlit as st
 
 from mha_viz.circuits.decompose.logit_attribution import LogitAttribution, logit_attribution
 from mha_viz.circuits.decompose.vocabulary import HeadTokens, LogitLens, head_tokens, logit_lens
-from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import signed_rows, stacked_shares
 from mha_viz.plots.difference import head_changes
 from mha_viz.plots.prediction import token_strip
@@ -36,11 +35,7 @@ def draw(scene: Scene) -> None:
     place = targets.pickers(scene)
     found = _attribution(scene, place)
     _answer(found)
-    left, right = st.columns([1, 1], gap="medium")
-    with left:
-        _by_layer(scene, found)
-    with right:
-        _by_head(scene, found)
+    look.beside(2, lambda: _by_layer(scene, found), lambda: _by_head(scene, found))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(head_name(*state.of(Circuits).chosen), anchor=False)
         controls.open_in_explore()
@@ -54,24 +49,19 @@ def of_head(scene: Scene, place: int) -> None:
 
 
 def _head(scene: Scene, found: LogitAttribution, place: int) -> None:
-    left, right = st.columns([1, 1], gap="medium")
-    with left:
-        _by_source(scene, found)
-    with right:
-        _tokens(scene, place)
+    look.beside(2, lambda: _by_source(scene, found), lambda: _tokens(scene, place))
 
 
 def _attribution(scene: Scene, place: int) -> LogitAttribution:
     view = state.of(Circuits)
     token, versus = view.target.strip() or None, view.against.strip() or None
     of = "logit" if versus else view.quantity
-
-    def make(model: AttentionModel) -> LogitAttribution:
-        return logit_attribution(model, scene.text, token, versus, place, of=of)
-
-    record = scene.record
-    size = 8 * scene.head_count * len(record.tokens) + 100_000
-    return targets.computed(scene, "logit", place, token, versus, of, make=make, size=size)
+    return targets.computed(
+        scene,
+        *("logit", place, token, versus, of),
+        make=lambda model: logit_attribution(model, scene.text, token, versus, place, of=of),
+        size=8 * scene.head_count * len(scene.record.tokens) + 100_000,
+    )
 
 
 def _whole(found: LogitAttribution) -> str:
@@ -165,11 +155,11 @@ def _by_source(scene: Scene, found: LogitAttribution) -> None:
 
 def _tokens(scene: Scene, place: int) -> None:
     chosen = state.of(Circuits).chosen
-
-    def make(model: AttentionModel) -> HeadTokens:
-        return head_tokens(model, scene.text, *chosen, place, top_k=N_TOKENS)
-
-    found = targets.computed(scene, "tokens", place, chosen, make=make, size=10_000)
+    found: HeadTokens = targets.computed(
+        scene,
+        *("tokens", place, chosen),
+        make=lambda model: head_tokens(model, scene.text, *chosen, place, top_k=N_TOKENS),
+    )
     name = head_name(*chosen)
     figures.show(
         signed_rows(
@@ -188,11 +178,11 @@ def _tokens(scene: Scene, place: int) -> None:
 
 def _guesses(scene: Scene, place: int) -> None:
     token = state.of(Circuits).target.strip() or None
-
-    def make(model: AttentionModel) -> LogitLens:
-        return logit_lens(model, scene.text, token, place, top_k=N_GUESSES)
-
-    found = targets.computed(scene, "lens", place, token, make=make, size=10_000)
+    found: LogitLens = targets.computed(
+        scene,
+        *("lens", place, token),
+        make=lambda model: logit_lens(model, scene.text, token, place, top_k=N_GUESSES),
+    )
     st.header("The running guess, layer by layer", anchor=False)
     st.table(_lens_table(found).set_index("After"), width="stretch")
     st.caption(TEXTS("logit_parts.lens"))

@@ -13,7 +13,6 @@ from mha_viz.circuits.decompose.score_attribution import ScoreAttribution, score
 from mha_viz.circuits.flow.graph import FlowGraph
 from mha_viz.circuits.flow.graph import flow_graph as graph_of
 from mha_viz.core.record.visible import visible_keys
-from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix, signed_rows
 from mha_viz.ui.circuits import TEXTS, logit_parts, targets
 from mha_viz.ui.explore.head_pictures import strongest_pair
@@ -40,11 +39,7 @@ def draw(scene: Scene) -> None:
     query, key, versus = _pickers(scene)
     found = _attribution(scene, query, key, versus)
     _answer(scene, found)
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
-        _matrix(scene, found)
-    with right:
-        _sides(scene, found)
+    look.beside([3, 2], lambda: _matrix(scene, found), lambda: _sides(scene, found))
 
 
 def _pickers(scene: Scene) -> tuple[int, int, int | None]:
@@ -76,12 +71,12 @@ def _heaviest(scene: Scene, query: int, seen: Sequence[int]) -> int:
 
 def _attribution(scene: Scene, query: int, key: int, versus: int | None) -> ScoreAttribution:
     chosen = state.of(Circuits).chosen
-
-    def make(model: AttentionModel) -> ScoreAttribution:
-        return score_attribution(model, scene.text, *chosen, query, key, versus)
-
-    size = 8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2
-    return targets.computed(scene, "score", chosen, query, key, versus, make=make, size=size)
+    return targets.computed(
+        scene,
+        *("score", chosen, query, key, versus),
+        make=lambda model: score_attribution(model, scene.text, *chosen, query, key, versus),
+        size=8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2,
+    )
 
 
 def _whole(found: ScoreAttribution) -> str:
@@ -164,11 +159,12 @@ def draw_graph(scene: Scene) -> None:
         place = targets.place_menu(scene, "Into this token")
         choosing.segments("flow", "Shares by", FLOWS)
     measure = state.of(Circuits).flow
-
-    def make(model: AttentionModel) -> FlowGraph:
-        return graph_of(model, scene.text, place, FINEST, measure=measure)
-
-    found = targets.computed(scene, "flow", place, measure, make=make, size=2_000_000)
+    found: FlowGraph = targets.computed(
+        scene,
+        *("flow", place, measure),
+        make=lambda model: graph_of(model, scene.text, place, FINEST, measure=measure),
+        size=2_000_000,
+    )
     flow_graph(found, key="flow_graph", dark=look.dark(), on_choose=_choose_edge)
     for note in found.notes:
         st.caption(plain(note))

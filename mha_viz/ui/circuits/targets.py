@@ -39,7 +39,9 @@ def known_parts() -> Iterator[None]:
         st.error(plain(str(error)), icon=":material/error:")
 
 
-def computed(scene: Scene, *what: Hashable, make: Callable[[AttentionModel], T], size: int) -> T:
+def computed(
+    scene: Scene, *what: Hashable, make: Callable[[AttentionModel], T], size: int = 10_000
+) -> T:
     """Return what `make` computes of the scene's text, once; `size` is in bytes."""
     model = memory.model(*state.of(Circuits).checkpoint)
 

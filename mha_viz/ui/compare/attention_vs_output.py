@@ -16,7 +16,7 @@ from mha_viz.plots.pair_scatter import CORNERS, is_level, pair_scatter
 from mha_viz.ui.compare import TEXTS, pair
 from mha_viz.ui.compare.pair import AT_RATE, beyond_chance
 from mha_viz.ui.run import reporting
-from mha_viz.ui.run.chance import Chance, chance
+from mha_viz.ui.run.reporting import Chance, chance
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.views import Compare

@@ -42,11 +42,9 @@ def draw(scene: Scene) -> None:
         colour_scale()
     rollout = attention_rollout(record.pattern[: upto + 1])[-1].numpy()
     st.markdown(_most(record, rollout[query], query, upto))
-    left, right = st.columns(2, gap="medium")
-    with left:
-        _rollout(scene, rollout, upto)
-    with right:
-        _flow(scene, rollout, upto, query)
+    look.beside(
+        2, lambda: _rollout(scene, rollout, upto), lambda: _flow(scene, rollout, upto, query)
+    )
 
 
 def _most(record: AttentionRecord, row: np.ndarray, query: int, upto: int) -> str:

@@ -44,11 +44,7 @@ def draw(scene: Scene) -> None:
     metric, values = METRICS[view.metric], report.scores[view.metric].numpy()
     st.markdown(f"{metric.meaning} {_extremes(values)}")
     _ends(values)
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
-        _by_layer(scene, report, values)
-    with right:
-        one_head(scene, report)
+    look.beside([3, 2], lambda: _by_layer(scene, report, values), lambda: one_head(scene, report))
     _kinds(scene, report)
 
 

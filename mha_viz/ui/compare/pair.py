@@ -23,7 +23,7 @@ from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.explore.card import labels
 from mha_viz.ui.explore.head_pictures import in_words
 from mha_viz.ui.run import reporting
-from mha_viz.ui.run.chance import Chance
+from mha_viz.ui.run.reporting import Chance
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.views import Compare

@@ -43,12 +43,7 @@ def draw(study: Study) -> None:
     if not study.has_trees:
         st.markdown(TEXTS("grammar.draw"))
         return
-    left, right = st.columns(2, gap="medium")
-    with left:
-        _relations(study)
-        _whole_trees(study)
-    with right:
-        _parts_of_speech(study)
+    look.beside(2, lambda: _relations(study), lambda: _parts_of_speech(study))
 
 
 def _relations(study: Study) -> None:
@@ -73,6 +68,7 @@ def _relations(study: Study) -> None:
     exports.table_file(
         table, key="corpus-relations", name=f"Relations of {name}", caption=settings(study, name)
     )
+    _whole_trees(study)
 
 
 def best_relations(rows: pd.DataFrame) -> pd.DataFrame:

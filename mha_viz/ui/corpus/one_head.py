@@ -73,11 +73,7 @@ def draw_distributions(study: Study) -> None:
     """Draw quantiles of all heads, and beside them the texts of the chosen one."""
     heads = study.heads
     rows = heads[heads["metric"] == state.of(Corpus).metric]
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
-        _all_heads(study, rows)
-    with right:
-        _one_head(study)
+    look.beside([3, 2], lambda: _all_heads(study, rows), lambda: _one_head(study))
 
 
 def _all_heads(study: Study, rows: pd.DataFrame) -> None:

@@ -48,11 +48,7 @@ def draw(study: Study) -> None:
     heads = study.heads
     known = [key for key in METRICS if key in set(heads["metric"])]
     _controls(study, known)
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
-        _map(study, heads)
-    with right:
-        _labels(study)
+    look.beside([3, 2], lambda: _map(study, heads), lambda: _labels(study))
 
 
 def settings(study: Study, *more: str) -> str:

@@ -19,8 +19,8 @@ from mha_viz.core.record.record import AttentionRecord
 from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
 from mha_viz.ui.run import memory, reporting
-from mha_viz.ui.run.chance import chance
 from mha_viz.ui.run.page_lock import yield_slot
+from mha_viz.ui.run.reporting import chance
 from mha_viz.ui.run.scene import Facts, Scene, displayed_record
 from mha_viz.ui.run.scene import compute as compute
 from mha_viz.ui.run.scene import fit_head as fit_head

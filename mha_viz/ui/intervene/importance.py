@@ -12,7 +12,7 @@ from mha_viz.core.names import METHODS
 from mha_viz.interventions.duration import importance_passes
 from mha_viz.interventions.importance import HeadImportance, agreement, head_importance
 from mha_viz.plots.importance import head_scatter, importance_map
-from mha_viz.ui.intervene import TEXTS, measurements
+from mha_viz.ui.intervene import TEXTS
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -35,7 +35,7 @@ REDUNDANCY = "redundancy"  # beside the metrics: likeness of outputs to the near
 def known(scene: Scene, method: str) -> HeadImportance | None:
     """Return the measured importance for the present model and texts, or None."""
     key = (state.of(Intervene).checkpoint, method, texts(scene))
-    found: HeadImportance | None = measurements.results("importance").get(key)
+    found: HeadImportance | None = progress.results("importance").get(key)
     return found
 
 
@@ -98,7 +98,7 @@ def _measure(scene: Scene) -> None:
     view, chosen = state.of(Intervene), texts(scene)
     model = memory.model(*view.checkpoint)
     passes = importance_passes(model, view.method)
-    seconds = measurements.seconds(view.checkpoint, model, chosen, passes)
+    seconds = progress.seconds(view.checkpoint, model, chosen, passes)
     key = view.checkpoint, view.method, chosen
     work = heavy.work(
         partial(head_importance, heavy.model_of(view.checkpoint), chosen, view.method),
@@ -114,11 +114,11 @@ def _measure(scene: Scene) -> None:
             if len(chosen) > 1
             else "One text: there will be no interval. Add some above."
         )
-        st.caption(f"{interval} {measurements.estimate(seconds)}")
+        st.caption(f"{interval} {progress.estimate(seconds)}")
     if not pressed:
         return
     found = progress.done(work, "stop_measuring", "Measuring …", progress.of_total)
-    measurements.keep("importance", key, found)
+    progress.keep("importance", key, found)
     st.rerun()  # the switches above take their colours from it
 
 

@@ -13,7 +13,7 @@ from mha_viz.interventions.duration import pruning_passes
 from mha_viz.interventions.pruning import DRAWS, IMPORTANCE, HeadRemoval, PruningCurve, remove_heads
 from mha_viz.interventions.robustness import Robustness
 from mha_viz.plots.pruning import change_distribution, pruning_curves
-from mha_viz.ui.intervene import TEXTS, measurements
+from mha_viz.ui.intervene import TEXTS
 from mha_viz.ui.intervene.importance import UNIT, known, texts
 from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.scene import Scene
@@ -46,7 +46,7 @@ def draw(scene: Scene) -> None:
         if found is None:
             st.caption(
                 "Removes heads one by one, in four orders, and follows the loss over "
-                f"the texts above. {measurements.estimate(_seconds(scene))}"
+                f"the texts above. {progress.estimate(_seconds(scene))}"
             )
             return
         _curves(scene, found.curves)
@@ -58,7 +58,7 @@ def _seconds(scene: Scene) -> float | None:
     measured = [method for method in METHODS if known(scene, method) is not None]
     orders = len(ORDERS) - 1 + N_SEEDS
     passes = pruning_passes(model, orders, N_STEPS, _n_draws(model), measured)
-    return measurements.seconds(view.checkpoint, model, texts(scene), passes)
+    return progress.seconds(view.checkpoint, model, texts(scene), passes)
 
 
 def _n_draws(model: AttentionModel) -> int:
@@ -68,7 +68,7 @@ def _n_draws(model: AttentionModel) -> int:
 def _measured(scene: Scene) -> HeadRemoval | None:
     """Return what was measured for the present model and texts; a button starts it."""
     view, chosen = state.of(Intervene), texts(scene)
-    key, held = (view.checkpoint, chosen), measurements.results("pruning")
+    key, held = (view.checkpoint, chosen), progress.results("pruning")
     if st.button("Prune", icon=":material/content_cut:", key="prune", disabled=key in held):
         work = heavy.work(
             partial(
@@ -83,7 +83,7 @@ def _measured(scene: Scene) -> HeadRemoval | None:
             key,
             _seconds(scene),
         )
-        measurements.keep("pruning", key, progress.done(work, "stop_pruning", "Pruning …", _part))
+        progress.keep("pruning", key, progress.done(work, "stop_pruning", "Pruning …", _part))
     found: HeadRemoval | None = held.get(key)
     return found
 

@@ -27,7 +27,7 @@ HOW_NAMES = views.TITLES["how_names"]
 HOW_HELP = views.TITLES["how_help"]
 GROUPS = views.TITLES["groups"]
 LEAST = 8  # heads of the preset of the least important
-TWINS = 3
+NEAREST = 3
 STEPS = 50  # that undo goes back
 
 
@@ -126,7 +126,7 @@ def _presets(scene: Scene) -> None:
         width=220,
         placeholder="a group of heads",
     )
-    framed = "The framed head, whose twins and layer are among the groups."
+    framed = "The framed head; those nearest to it and its layer are among the groups."
     controls.head_menus(scene.record.n_layers, scene.record.n_heads, framed)
     st.button(
         "Undo",
@@ -153,7 +153,7 @@ def presets(scene: Scene, view: Intervene) -> dict[str, Heads]:
         held = reporting.of_kind(report, key)
         if held:
             groups[f"all {title} ({len(held)})"] = tuple(held)
-    groups |= _twin_group(scene, view)
+    groups |= _nearest_group(scene, view)
     values = importance.known(scene, view.method)
     if values is not None:
         order = np.argsort(values.mean.numpy(), axis=None, kind="stable")[:LEAST]
@@ -166,14 +166,14 @@ def presets(scene: Scene, view: Intervene) -> dict[str, Heads]:
     return groups
 
 
-def _twin_group(scene: Scene, view: Intervene) -> dict[str, Heads]:
+def _nearest_group(scene: Scene, view: Intervene) -> dict[str, Heads]:
     heads = scene.record.n_heads
     apart = reporting.likeness(scene, "hellinger")
     me = view.layer * heads + view.head
-    others = [i for i in np.argsort(apart[me], kind="stable").tolist() if i != me][:TWINS]
+    others = [i for i in np.argsort(apart[me], kind="stable").tolist() if i != me][:NEAREST]
     if not others:
         return {}
-    name = f"the {len(others)} nearest twins of {head_name(*view.chosen)}"
+    name = f"the {len(others)} nearest to {head_name(*view.chosen)}"
     return {name: tuple(divmod(int(i), heads) for i in others)}
 
 

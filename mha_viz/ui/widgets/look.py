@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -58,6 +59,13 @@ def _projector() -> None:
 def large() -> bool:
     """Return whether this page is shown in larger type."""
     return bool(st.session_state.get("projected"))
+
+
+def beside(widths: int | Sequence[int], *parts: Callable[[], object]) -> None:
+    """Draw parts beside each other, in so many columns or in columns of these widths."""
+    for column, draw in zip(st.columns(widths, gap="medium"), parts, strict=True):
+        with column:
+            draw()
 
 
 def dark() -> bool:

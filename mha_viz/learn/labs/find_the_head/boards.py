@@ -31,7 +31,6 @@ from mha_viz.learn.labs.find_the_head.tasks import BY_KEY, SPARE, TASKS, Task
 from mha_viz.plots.static import grid_image, head_image
 from mha_viz.plots.worksheet import SheetTask, worksheet
 from mha_viz.ui.explore import drawing
-from mha_viz.ui.intervene import measurements
 from mha_viz.ui.run import heavy, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import own_address, state, views
@@ -188,7 +187,7 @@ def _measure(scene: Scene) -> None:
     work = heavy.work(
         partial(head_importance, heavy.model_of(checkpoint), text, "ablation"),
         (checkpoint, text),
-        measurements.seconds(checkpoint, model, [text], importance_passes(model, "ablation")),
+        progress.seconds(checkpoint, model, [text], importance_passes(model, "ablation")),
     )
     found = progress.done(work, "find-the-head-stop", "Measuring …", progress.of_total)
     st.session_state.setdefault(_LOSSES, {})[scene.key] = found

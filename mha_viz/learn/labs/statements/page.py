@@ -21,7 +21,6 @@ from mha_viz.learn.labs.statements.explanations import TEXTS, predictions, sides
 from mha_viz.learn.labs.statements.numbers import STATEMENTS, Sides, Statement, Verdict, judge
 from mha_viz.plots.layers import layer_lines
 from mha_viz.ui.explore import drawing
-from mha_viz.ui.intervene import measurements
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -265,7 +264,7 @@ def _failing(scene: Scene, n_draws: int, random: bool) -> Robustness:
     work = heavy.work(
         partial(robustness, heavy.model_of(checkpoint, random), text, n_draws),
         (checkpoint, text, random),
-        measurements.seconds(checkpoint, model, [text], 2.0 * n_draws),
+        progress.seconds(checkpoint, model, [text], 2.0 * n_draws),
     )
 
     def words(done: int, of: int) -> progress.Said:

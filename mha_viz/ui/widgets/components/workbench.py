@@ -14,7 +14,7 @@ import streamlit as st
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Choice, validate_choices
-from mha_viz.ui.widgets.components.component import LateComponent, carry
+from mha_viz.ui.widgets.components.component import LateComponent, carry, event_of
 from mha_viz.web.payload import unpack
 
 _bench = LateComponent("workbench")
@@ -42,9 +42,8 @@ def workbench(
 
     @guarded
     def on_event() -> None:
-        event = st.session_state.get(f"{key}-{part}")
-        sent = event.get("view") if isinstance(event, Mapping) else None
-        if not isinstance(sent, Mapping):
+        sent = event_of(st.session_state.get(f"{key}-{part}"), "view")
+        if not sent:
             return
         if isinstance(sent.get("id"), str):
             st.session_state[f"{key}-heard"] = sent["id"][:40]

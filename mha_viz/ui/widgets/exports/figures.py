@@ -6,7 +6,6 @@ Importing it imports torch and plotly, so pages do it late.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -30,20 +29,6 @@ from mha_viz.web.browser import script, style
 Place = tuple[int, int]  # a point of a figure: number of its trace, number in that trace
 # Pictures are made by the Export menu, which puts the caption in them.
 _CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"]}
-
-
-@dataclass(frozen=True)
-class _Exports:
-    """The sources of table and files, which are made once they are opened; see `explain`."""
-
-    figure: Callable[[], go.Figure]
-    key: str
-    table: pd.DataFrame
-    caption: str
-    name: str
-    title: str
-    draw: Callable[[], object]
-    dark: bool
 
 
 def show(
@@ -116,40 +101,26 @@ def explain(
     """
     if how_to_read:
         st.caption(f"**How to read.** {plain(how_to_read)}")
-    rows = draw or (lambda: _rows(table, f"{key}-rows"))
-    _below(_Exports(figure, key, table, caption, name, title, rows, look.dark()))
+    dark = look.dark()
 
+    def rows() -> None:
+        counted = isinstance(table.index, pd.RangeIndex)
+        st.dataframe(table, hide_index=counted, key=f"{key}-rows", placeholder="not defined")
 
-def _rows(table: pd.DataFrame, key: str) -> None:
-    counted = isinstance(table.index, pd.RangeIndex)
-    st.dataframe(table, hide_index=counted, key=key, placeholder="not defined")
+    def files() -> None:
+        file, drawn = safe_name(name, "figure"), figure()
+        with st.container(gap="xsmall"):
+            picture = captioned(drawn, caption, dark=dark, title=name)
+            figure_download(picture, file_name=file, key=f"{key}-pictures")
+            data_and_page(
+                file,
+                lambda: table_csv(table, f"{name}\n{caption}"),
+                lambda: figure_html(drawn, title=name, caption=caption, dark=dark),
+                key=key,
+            )
 
-
-@st.fragment
-def _below(exports: _Exports) -> None:
-    """Draw table and files in a fragment: opening one of them does not draw the page again."""
-    # An open table needs all of a phone's width.
-    beside = not st.session_state.get(f"{exports.key}-table")
-    with st.container(horizontal=beside, horizontal_alignment="left" if beside else "right"):
-        lazy_sections.in_expander(exports.title, f"{exports.key}-table", exports.draw)
-        lazy_sections.in_popover(
-            *lazy_sections.EXPORT, f"{exports.key}-export", lambda: _export(exports)
-        )
-
-
-def _export(exports: _Exports) -> None:
-    """Draw pictures, made by the browser, and files, made outside of the page."""
-    file, figure = safe_name(exports.name, "figure"), exports.figure()
-    name, caption, dark = exports.name, exports.caption, exports.dark
-    with st.container(gap="xsmall"):
-        picture = captioned(figure, caption, dark=dark, title=name)
-        figure_download(picture, file_name=file, key=f"{exports.key}-pictures")
-        data_and_page(
-            file,
-            lambda: table_csv(exports.table, f"{name}\n{caption}"),
-            lambda: figure_html(figure, title=name, caption=caption, dark=dark),
-            key=exports.key,
-        )
+    # A fragment: opening the table or the files does not draw the page again.
+    st.fragment(lazy_sections.table_and_export)(key, draw or rows, files, title)
 
 
 def _prepared(figure: go.Figure, height: int | None, clickable: bool, dark: bool) -> go.Figure:
