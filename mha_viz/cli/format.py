@@ -83,7 +83,7 @@ def picture(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Forma
         seen = visible_everywhere(record)
         return grid_image(pattern, file_format=kind.value, title=title, caption=line, visible=seen)
     title, weights = head_name(*chosen), record.head(*chosen).numpy()
-    head = (weights, record.labels, record.key_labels)
+    head = (weights, (record.labels, record.key_labels))
     seen = visible_keys(record, chosen[0])
     if kind is Format.html:
         return head_html(*head, title=title, caption=line, visible=seen)

@@ -9,7 +9,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.core.compare.twins import head_order
-from mha_viz.plots.similarity_matrix import similarity_matrix
+from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
 from mha_viz.ui.circuits import TEXTS
 from mha_viz.ui.circuits.targets import signed
 from mha_viz.ui.run.scene import Scene
@@ -114,16 +114,18 @@ def draw_map(
         table["Known"] = np.where(measured[i, j], "measured", "estimate").tolist()
     figures.show(
         similarity_matrix(
-            values,
-            names,
-            head_order(np.zeros(values.shape), "layer"),
-            n_heads=n_heads,
+            HeadPairs(
+                values,
+                names,
+                head_order(np.zeros(values.shape), "layer"),
+                n_heads=n_heads,
+                unit=unit,
+                measured=measured,
+            ),
             title=title,
-            unit=unit,
             diverging=True,
-            pair=(writer, reader),
-            measured=measured,
             dark=look.dark(),
+            marks=Marks(pair=(writer, reader)),
         ),
         key=key,
         name=title,

@@ -17,7 +17,7 @@ from mha_viz.circuits.patching.path_effect import PathEffect, path_effect
 from mha_viz.circuits.patching.path_effects import N_MEASURED, PathEffects, path_effects
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.difference import head_changes
-from mha_viz.plots.pair_scatter import pair_scatter
+from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
 from mha_viz.ui.circuits import TEXTS, pairs, targets
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
@@ -282,13 +282,15 @@ def _agreement(scene: Scene, found: PathEffects) -> None:
     )
     figures.show(
         pair_scatter(
-            estimate[i, j],
-            exact[i, j],
-            np.stack([i, j], axis=-1),
-            names,
-            f"estimated ({unit})",
-            f"measured ({unit})",
-            n_heads=n_heads,
+            MeasuredPairs(
+                estimate[i, j],
+                exact[i, j],
+                np.stack([i, j], axis=-1),
+                names,
+                n_heads,
+                f"estimated ({unit})",
+                f"measured ({unit})",
+            ),
             corners=None,
             selected=(writer, reader),
             dark=look.dark(),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mha_viz.core.compare.chance import Band
 from mha_viz.core.metrics.chance import discoveries
 from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
-from mha_viz.plots.pair_scatter import CORNERS, is_level, pair_scatter
+from mha_viz.plots.pair_scatter import CORNERS, MeasuredPairs, is_constant, pair_scatter
 from mha_viz.ui.compare import TEXTS, pair
 from mha_viz.ui.compare.pair import AT_RATE, beyond_chance
 from mha_viz.ui.run import reporting
@@ -46,7 +46,7 @@ def draw(scene: Scene) -> None:
         scene, "alike", outputs, space, make=lambda: _pairs(scene, outputs, space)
     )
     if table[OUTPUT].notna().any():
-        level = is_level(table[OUTPUT].to_numpy())
+        level = is_constant(table[OUTPUT].to_numpy())
         looks, does = chance(scene, "hellinger"), chance(scene, outputs)
         odd = _odd(scene, table, looks, does)
         short = looks.band is None or does.band is None
@@ -90,7 +90,7 @@ def _scatter(
 ) -> None:
     space = state.of(Compare).space
     weights = table.get(f"Overlap {space}")
-    figure = pair_scatter(
+    pairs = MeasuredPairs(
         table[ATTENTION].to_numpy(),
         table[OUTPUT].to_numpy(),
         np.stack(_indices(scene), axis=1),
@@ -99,9 +99,12 @@ def _scatter(
         y_title=f"likeness of output: {views.OUTPUTS[outputs]}",
         colour=None if weights is None else weights.to_numpy(),
         colour_title="" if weights is None else f"overlap of subspaces of {space}",
+        n_heads=scene.record.n_heads,
+    )
+    figure = pair_scatter(
+        pairs,
         corners=None if level else CORNERS,
         chance=_bands(*by_chance),
-        n_heads=scene.record.n_heads,
         selected=_selected(scene),
         dark=look.dark(),
     )

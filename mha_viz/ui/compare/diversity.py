@@ -18,7 +18,7 @@ from mha_viz.core.metrics.layers import (
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.plots.layers import by_layer, layer_lines
+from mha_viz.plots.head_values import by_layer, layer_lines
 from mha_viz.reports.parameters import diversity
 from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.run import memory, reporting

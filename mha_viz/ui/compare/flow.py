@@ -60,8 +60,7 @@ def _rollout(scene: Scene, rollout: np.ndarray, upto: int) -> None:
     figures.show(
         head_heatmap(
             rollout,
-            record.labels,
-            record.key_labels,
+            (record.labels, record.key_labels),
             scale=state.of(Compare).scale,
             dark=look.dark(),
             title=f"Rollout from the input to layer {upto}",

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
-from mha_viz.plots.layers import by_layer
+from mha_viz.plots.head_values import by_layer
 from mha_viz.reports.report import Report
 from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.compare.pair import colour_scale, one_head

@@ -166,8 +166,7 @@ def numbers(scene: Scene) -> None:
             difference_heatmap(
                 one,
                 two,
-                record.labels,
-                record.key_labels,
+                (record.labels, record.key_labels),
                 names=names,
                 dark=look.dark(),
                 title=f"{names[1]} minus {names[0]}",
@@ -233,8 +232,7 @@ def _heatmap(
     figures.show(
         head_heatmap(
             weights,
-            record.labels,
-            record.key_labels,
+            (record.labels, record.key_labels),
             title=name,
             scale=scale,
             dark=look.dark(),

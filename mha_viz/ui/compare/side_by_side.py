@@ -202,8 +202,7 @@ def _difference(
     figure = difference_heatmap(
         left,
         right,
-        labels,
-        labels,
+        (labels, labels),
         names=names,
         title=f"{names[1]} minus {names[0]}",
         dark=look.dark(),

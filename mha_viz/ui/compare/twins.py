@@ -21,7 +21,7 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.plots.head_map import head_map
-from mha_viz.plots.similarity_matrix import similarity_matrix
+from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
 from mha_viz.ui.compare import TEXTS, pair
 from mha_viz.ui.compare.pair import AT_RATE, beyond_chance, count_beyond
 from mha_viz.ui.run import reporting
@@ -138,21 +138,27 @@ def _matrix(scene: Scene, found: _Comparison, limit: float | None) -> None:
     view = state.of(Compare)
     metric, names = METRICS[view.measure], words.names(scene)
     tree = ON_THE_TREE if view.order == "cluster" and limit is not None else ""
-    figure = similarity_matrix(
+    pairs = HeadPairs(
         found.matrix,
         names,
         found.clustering,
         n_heads=scene.record.n_heads,
-        title=metric.title,
         unit=words.unit_of(view.measure),
-        limits=_span(view.measure),
-        diverging=_span(view.measure)[0] < 0,
+        chance=limit,
+    )
+    marks = Marks(
         clusters=view.clusters,
         selected=view.chosen,
         pair=pair.chosen_places(scene),
-        chance=limit,
+    )
+    figure = similarity_matrix(
+        pairs,
+        title=metric.title,
+        limits=_span(view.measure),
+        diverging=_span(view.measure)[0] < 0,
         side=360,
         dark=look.dark(),
+        marks=marks,
     )
     figures.show(
         figure,

@@ -119,8 +119,7 @@ def _parts_of_speech(study: Study) -> None:
     figure = difference_heatmap(
         expected,
         weight,
-        looking,
-        PARTS,
+        (looking, PARTS),
         title=f"Weight from part of speech to part of speech, {name}",
         names=("spread evenly", "this head"),
         side=420,

@@ -11,7 +11,8 @@ from mha_viz.corpus.measure.histograms import N_BINS, edges
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.summary import QUANTILES
 from mha_viz.plots.bars import token_bars
-from mha_viz.plots.distributions import head_quantiles, histogram_bars
+from mha_viz.plots.distributions import histogram_bars
+from mha_viz.plots.head_values import head_quantiles
 from mha_viz.ui.corpus import TEXTS
 from mha_viz.ui.corpus.overview import label_table, of_head, of_heads, settings
 from mha_viz.ui.state import state

@@ -12,7 +12,7 @@ from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.reprs import count
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.split_half import wilson
-from mha_viz.plots.importance import importance_map
+from mha_viz.plots.head_values import importance_map
 from mha_viz.ui.corpus import TEXTS, arcs
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus

@@ -176,7 +176,7 @@ def _map(study: Study, rows: pd.DataFrame) -> None:
                 "standard errors",
                 diverging=True,
                 selected=view.chosen,
-                asides=_asides(study, rows),
+                hover_notes=_asides(study, rows),
                 dark=look.dark(),
             ),
             key="corpus-two",

@@ -27,8 +27,7 @@ def _plotly(scene: Scene, record: AttentionRecord) -> None:
     view = state.of(Explore)
     figure = head_heatmap(
         record.head(*view.chosen).numpy(),
-        record.labels,
-        record.key_labels,
+        (record.labels, record.key_labels),
         title=head_name(*view.chosen),
         scale=view.scale,
         dark=look.dark(),
@@ -54,8 +53,7 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
     shares = torch.where(total > 0, carried / total.clamp_min(1e-30), 0.0)
     figure = head_heatmap(
         shares.numpy(),
-        whole.labels,
-        whole.key_labels,
+        (whole.labels, whole.key_labels),
         scale=view.scale,
         dark=look.dark(),
         title=f"{head_name(layer, head)}: weight × length of the value",

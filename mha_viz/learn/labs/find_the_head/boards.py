@@ -259,8 +259,7 @@ def _picture(scene: Scene, one: Board) -> bytes:
     record, head = scene.record, one.best[0]
     return head_image(
         record.head(*head).numpy(),
-        record.labels,
-        record.key_labels,
+        (record.labels, record.key_labels),
         title=names((head,)),
         caption=words.settings(scene),
         visible=visible_keys(record, head[0]),

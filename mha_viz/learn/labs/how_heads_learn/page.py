@@ -19,7 +19,7 @@ from mha_viz.learn.frame.motion import play
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.how_heads_learn import analysis_page
 from mha_viz.learn.labs.how_heads_learn import numbers as lab
-from mha_viz.plots.tiles import head_tiles
+from mha_viz.plots.heatmap import head_tiles
 from mha_viz.ui.state import views
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures

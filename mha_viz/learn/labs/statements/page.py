@@ -19,7 +19,7 @@ from mha_viz.learn.labs.statements import measured
 from mha_viz.learn.labs.statements import numbers as lab
 from mha_viz.learn.labs.statements.explanations import TEXTS, predictions, sides_in_words, why
 from mha_viz.learn.labs.statements.numbers import STATEMENTS, Sides, Statement, Verdict, judge
-from mha_viz.plots.layers import layer_lines
+from mha_viz.plots.head_values import layer_lines
 from mha_viz.ui.explore import drawing
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene

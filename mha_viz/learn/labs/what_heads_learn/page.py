@@ -17,7 +17,7 @@ from mha_viz.learn.frame.choices import Choices, among
 from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.what_heads_learn import numbers as lab
-from mha_viz.plots.importance import importance_map
+from mha_viz.plots.head_values import importance_map
 from mha_viz.ui.run import heavy
 from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.faults import guarded
