@@ -203,7 +203,7 @@ def report(record: AttentionRecord, table: DataFrame, kind: ReportFormat) -> str
 
 
 def _report_table(table: DataFrame) -> str:
-    """Return a line per head: its main scores, its nearest twin and its labels; baselines below."""
+    """Return a line per head: its main scores, the nearest head and its labels; baselines below."""
     import pandas as pd
 
     shown = {key: name for key, name in REPORT_COLUMNS.items() if key in table}
@@ -221,11 +221,12 @@ def _report_table(table: DataFrame) -> str:
         if known:
             numbers = [_short(known[key]) if key in known else "" for key in shown]
             rows.append(["", *numbers, "", f"({title})"])
-    drawn = grid(["\nhead", *shown.values(), "nearest\ntwin", "\nlabels"], rows, 1, tight=True)
+    drawn = grid(["\nhead", *shown.values(), "nearest\nhead", "\nlabels"], rows, 1, tight=True)
     return (
         f"{drawn}\nEntropy in nats, distance in tokens, the rest are shares of 1. In brackets: "
-        "what heads that\nhave learned nothing score on this text. Twin: the smallest Hellinger "
-        "distance of weights.\nEvery metric and why a head has its label: --format csv\n"
+        "what heads that\nhave learned nothing score on this text. Nearest: the smallest Hellinger "
+        "distance of weights, by\nchance or not. Every metric and why a head has its label: "
+        "--format csv\n"
     )
 
 

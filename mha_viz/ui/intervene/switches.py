@@ -1,7 +1,5 @@
 """Choice of the changed heads and the intervention: the grid of switches, presets, undo."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 
