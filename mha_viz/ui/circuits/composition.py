@@ -1,7 +1,5 @@
 """Weights that read each other: composition of every head with every later one, against chance."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """A circuit put to the test: how much of a behaviour some heads carry, against chance."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from functools import partial
 from math import isnan

@@ -1,7 +1,5 @@
 """Outputs of heads: a logit by its parts, by head, by source token; and promoted tokens."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import streamlit as st

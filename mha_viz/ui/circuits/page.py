@@ -1,7 +1,5 @@
 """Circuits: how heads work together, across layers. Pick, compute, draw."""
 
-from __future__ import annotations
-
 from mha_viz.ui.state import views
 from mha_viz.ui.widgets.controls import picking
 

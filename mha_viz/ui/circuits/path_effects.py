@@ -1,7 +1,5 @@
 """Effects of paths from head to head: measured beside estimated."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass
 from math import isnan

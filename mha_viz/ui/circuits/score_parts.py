@@ -1,7 +1,5 @@
 """One attention score, decomposed by what was written to query and key; and the flow graph."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

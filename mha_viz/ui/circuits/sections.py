@@ -3,8 +3,6 @@
 Importing it imports torch, transformers and plotly, so the page does it late.
 """
 
-from __future__ import annotations
-
 import streamlit as st
 
 from mha_viz.ui.circuits import composition, faithfulness, logit_parts, path_effects, score_parts

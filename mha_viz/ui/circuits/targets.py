@@ -1,7 +1,5 @@
 """The prediction that the page decomposes, and what it says where that cannot be done."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import SupportsFloat, TypeVar

@@ -1,7 +1,5 @@
 """Same attention, same output? Every pair of heads by its weights, outputs and parameters."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Diversity: how different the heads of a layer are, and what textbooks say about it, measured."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import streamlit as st

@@ -1,7 +1,5 @@
 """Attention rollout: how much of each input token reaches another, if attention simply mixes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import streamlit as st

@@ -1,7 +1,5 @@
 """Across layers: one metric, every head of every layer, and which kinds of heads sit where."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import streamlit as st

@@ -1,7 +1,5 @@
 """Compare: heads across layers, with each other, between texts and models. Pick, compute, draw."""
 
-from __future__ import annotations
-
 from mha_viz.ui.state import views
 from mha_viz.ui.widgets.controls import picking
 

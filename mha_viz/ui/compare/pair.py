@@ -1,7 +1,5 @@
 """One head, or two heads side by side with their difference and every number between them."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Mapping
 

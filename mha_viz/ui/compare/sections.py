@@ -3,8 +3,6 @@
 Importing it imports torch and plotly, so the page does it late.
 """
 
-from __future__ import annotations
-
 import streamlit as st
 
 from mha_viz.core.metrics import METRICS

@@ -1,7 +1,5 @@
 """Side by side: two heads, two texts, or two models, aligned token by token."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

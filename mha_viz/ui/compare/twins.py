@@ -1,7 +1,5 @@
 """Twins: every head against every other, in order of layer or of likeness, and as a map."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Relations of the gold trees in menus: each in both directions, as "nsubj.to_head"."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from mha_viz.corpus.query.search import DIRECTIONS
@@ -38,11 +36,11 @@ def short_title(arc: str) -> str:
     """Return a choice's name where there is little room.
 
     >>> short_title("obj.to_dependent"), short_title("all.to_head")
-    ('obj → dependent', 'any → head')
+    ('obj → dep.', 'any → head')
     """
     relation, direction = split(arc)
     name = "any" if relation == ALL else relation
-    return f"{name} → {'head' if direction == TO_HEAD else 'dependent'}"
+    return f"{name} → {'head' if direction == TO_HEAD else 'dep.'}"
 
 
 def menu(name: str, label: str, offered: Iterable[str], *, none: str = "") -> None:

@@ -1,7 +1,5 @@
 """One head against the gold trees of a study: parts of speech, and the relations it finds."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from typing import Any
 

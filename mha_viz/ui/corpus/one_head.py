@@ -1,7 +1,5 @@
 """One head over all texts: its labels and where its weight goes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import streamlit as st

@@ -1,7 +1,5 @@
 """All heads of a study: a metric, label or relation as colours, and which labels hold."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

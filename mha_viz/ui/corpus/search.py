@@ -1,7 +1,5 @@
 """Sentences of a study: the strongest examples, and the search by word, part of speech or tree."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Importing it imports torch, plotly, pyarrow and duckdb, so the page does it late.
 """
 
-from __future__ import annotations
-
 import streamlit as st
 
 from mha_viz.corpus.query.study import Study

@@ -1,7 +1,5 @@
 """The studied texts: the sample, or a visitor's own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

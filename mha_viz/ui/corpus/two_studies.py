@@ -1,7 +1,5 @@
 """Two studies: which heads differ, by how many standard errors, and how many would by chance."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pandas as pd

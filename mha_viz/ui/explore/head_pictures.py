@@ -1,7 +1,5 @@
 """The pictures of one head: weights, what they carry, token lines, one pair, strongest pairs."""
 
-from __future__ import annotations
-
 import numpy as np
 import streamlit as st
 import torch

@@ -1,7 +1,5 @@
 """Explore: type a sentence, see every head, read one. Pick, compute, draw."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from mha_viz.ui.run import memory

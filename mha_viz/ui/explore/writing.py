@@ -1,7 +1,5 @@
 """A causal model goes on with the sentence, token by token; the grid grows with each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple

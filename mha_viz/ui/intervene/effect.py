@@ -1,7 +1,5 @@
 """The prediction before and after, at a chosen place, and the loss of every token."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Importance of every head over several texts, and what goes with it."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

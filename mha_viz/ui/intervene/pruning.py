@@ -1,7 +1,5 @@
 """The pruning curve, and one random head off many times."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pandas as pd

@@ -3,8 +3,6 @@
 Importing it imports torch and plotly.
 """
 
-from __future__ import annotations
-
 import streamlit as st
 
 from mha_viz.engine.model import AttentionModel

@@ -1,7 +1,5 @@
 """A cache of results, bounded in bytes and shared by all visitors."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable

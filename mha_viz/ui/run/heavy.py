@@ -1,7 +1,5 @@
 """Heavy work of pages: functions of the library, on models by their names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial

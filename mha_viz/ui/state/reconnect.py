@@ -5,8 +5,6 @@ page's address says what it showed, but for texts that are too long for it: they
 browser, which sends them to the next session. reconnect.js decides when.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Mapping
 from functools import cache

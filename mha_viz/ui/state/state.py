@@ -3,8 +3,6 @@
 Must not import torch, transformers or plotly, because the page is there before they are.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Views: a small one a page over a shared part, and the link that carries all of them."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, fields, replace

@@ -1,7 +1,5 @@
 """The app's look beyond Streamlit's theme: its icon, and less empty space around a page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypedDict

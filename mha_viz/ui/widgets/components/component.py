@@ -1,7 +1,5 @@
 """The base of all components: scripts and payloads travel once, and events are validated."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 What is drawn is decided in head_switches.js.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -3,8 +3,6 @@
 What is drawn is decided in number_table.js.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Both are drawn, and every choice is made, in the browser (workbench.js); Python 
 afterwards and keeps them in the page's view.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 

@@ -3,8 +3,6 @@
 What is drawn, and when the next token is asked for, is decided in written_text.js.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 

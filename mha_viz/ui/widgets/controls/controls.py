@@ -1,7 +1,5 @@
 """The user's choices: model, text, and how the heads are shown."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

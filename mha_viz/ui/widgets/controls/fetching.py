@@ -1,7 +1,5 @@
 """A model that is not on this machine: what it is, a button that fetches it, and how far it is."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from mha_viz.checkpoints import suggested

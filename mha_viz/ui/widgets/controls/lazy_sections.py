@@ -1,7 +1,5 @@
 """Sections that are made, and sent to the browser, only while somebody has them open."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import streamlit as st

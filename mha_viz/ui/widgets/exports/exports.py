@@ -1,7 +1,5 @@
 """Files and links to keep: PNG, SVG, CSV, HTML, the record, and the address of this view."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Literal, TypeVar

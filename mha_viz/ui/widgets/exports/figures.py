@@ -3,8 +3,6 @@
 Importing it imports torch and plotly, so pages do it late.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

@@ -3,8 +3,6 @@
 Values fill {placeholders}, and {size:number} writes a value as `format_number` does.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from functools import reduce

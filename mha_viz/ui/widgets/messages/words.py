@@ -1,7 +1,5 @@
 """Sentences and tables that several sections share: who a head is, and under which settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
