@@ -206,7 +206,7 @@ def test_the_search_asks_for_parts_of_speech_relations_and_the_previous_one(stud
 
 
 def test_texts_without_trees_say_so_and_leave_out_what_asks_for_them():
-    key = studies().give(TEXTS.encode(), "")
+    key = studies().add_texts(TEXTS.encode(), "")
     app = corpus(corpus=key, kind="relation", from_upos="VERB", along="obj.to_head", gold="1")
     check(app)
     assert "These texts have no gold trees" in said(app)
