@@ -1,7 +1,5 @@
 """Records of encoded texts: one forward pass, and a record of each text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
@@ -56,7 +54,10 @@ def trace_encoded(
     only: str | None = None,
     edits: HeadEdits | None = None,
 ) -> dict[str, AttentionRecord]:
-    """Run one text, or a text for either stack; see `AttentionModel.trace_encoded`."""
+    """Run as `AttentionModel.trace_parts` does, with texts that are encoded already.
+
+    `only` names the one part that is to be returned; `edits` are changes to heads.
+    """
     keep = check_keep(keep)
     runs = run_texts(model, [source], None if target is None else [target], keep, on_layer, edits)
     notes = (edits.note,) if edits is not None and edits.note else ()
