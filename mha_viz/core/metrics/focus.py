@@ -1,7 +1,5 @@
 """Metrics of a row's concentration: its largest weight, and how many keys hold its mass."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from jaxtyping import Float, Int
@@ -73,13 +71,13 @@ def _count_light_keys(rows: Tensor, share: float) -> Tensor:
     rows = rows.detach()
     if rows.device.type == "cpu":
         # numpy sorts several times faster than torch, which keeps track of where each weight was
-        held = torch.from_numpy(np.sort(rows.numpy(), axis=-1)).cumsum_(-1)
+        cumulative = torch.from_numpy(np.sort(rows.numpy(), axis=-1)).cumsum_(-1)
     else:
-        held = rows.sort(-1).values.cumsum(-1)
+        cumulative = rows.sort(-1).values.cumsum(-1)
     # of ten equal weights one is given up, though in floats 0.1 may come out above 1 - 0.9
-    rest = (1 - share + 1e-5) * held[..., -1:]
-    count = torch.searchsorted(held, rest, right=True).squeeze(-1).to(held)
-    return torch.where(held[..., -1].isnan(), torch.nan, count)
+    rest = (1 - share + 1e-5) * cumulative[..., -1:]
+    count = torch.searchsorted(cumulative, rest, right=True).squeeze(-1).to(cumulative)
+    return torch.where(cumulative[..., -1].isnan(), torch.nan, count)
 
 
 def strongest_other(

@@ -131,8 +131,8 @@ def variance(
     centred = (heads - own for heads, own in zip(outputs, mean, strict=True))
     deviation = torch.stack([heads.flatten(1).norm(dim=-1) for heads in centred])
     n_query = outputs.shape[-2]
-    alike = deviation <= rounding(z) * n_query**0.5 * mean[..., 0, :].norm(dim=-1)
-    return torch.where(alike, 0.0, deviation) ** 2 / n_query
+    constant = deviation <= rounding(z) * n_query**0.5 * mean[..., 0, :].norm(dim=-1)
+    return torch.where(constant, 0.0, deviation) ** 2 / n_query
 
 
 def effective_rank(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]:

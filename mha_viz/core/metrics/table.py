@@ -122,9 +122,13 @@ def head_table(
     if ids is not None and len(check_per_key("ids", ids, pattern).unique()) < n_key:
         ids = as_tensor("ids", ids)
         given["ids"] = {"ids": ids}
-        sight: dict[str, Any] = {"causal": causal, "allowed": allowed, "is_special": is_special}
-        if n_query == n_key and occurs_again(pattern, ids, **sight).any():
-            given["repeats"] = {"ids": ids, **sight}
+        visibility: dict[str, Any] = {
+            "causal": causal,
+            "allowed": allowed,
+            "is_special": is_special,
+        }
+        if n_query == n_key and occurs_again(pattern, ids, **visibility).any():
+            given["repeats"] = {"ids": ids, **visibility}
     optional: dict[Need, object] = {"period": period, "sink": sink}
     given |= {need: {need: value} for need, value in optional.items() if value is not None}
     if z is not None and len(W_O):
@@ -155,7 +159,7 @@ def compare_heads(
 
     found = {}
     for key, metric in METRICS.items():
-        held = z if "outputs" in metric.needs else pattern
-        if metric.of == "pair" and held is not None:
-            found[key] = float(metric.function(held[None])[0, 1])
+        subject = z if "outputs" in metric.needs else pattern
+        if metric.of == "pair" and subject is not None:
+            found[key] = float(metric.function(subject[None])[0, 1])
     return pd.Series(found, dtype=float)

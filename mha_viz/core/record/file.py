@@ -1,7 +1,5 @@
 """The file format of a record: safetensors, with a JSON description in its header. No pickle."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import astuple
@@ -43,8 +41,8 @@ def parts(record: Any) -> list[memoryview]:
 
     Straight from the tensors' own memory: safetensors' `save` would hold the whole file as well.
     """
-    held = {name: tensor for name in TENSORS if (tensor := getattr(record, name)) is not None}
-    stored = {name: t if t.dtype in _KINDS else t.float() for name, t in held.items()}
+    kept = {name: tensor for name in TENSORS if (tensor := getattr(record, name)) is not None}
+    stored = {name: t if t.dtype in _KINDS else t.float() for name, t in kept.items()}
     # the widest numbers first, so that each tensor begins at a multiple of its numbers' size
     ordered = sorted(stored.items(), key=lambda item: -item[1].itemsize)
     header: dict[str, Any] = {

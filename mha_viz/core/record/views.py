@@ -56,11 +56,11 @@ def without(record: Record, no_query: list[bool], no_key: list[bool], renormaliz
     if not rows or not columns:
         raise ArgumentError("Nothing would be left: every token of this record is removed.")
     pattern = record.pattern.new_empty(*record.pattern.shape[:2], len(rows), len(columns))
-    gone = record.pattern.new_empty(pattern.shape[:3])
+    removed = record.pattern.new_empty(pattern.shape[:3])
     for i, layer in enumerate(record.pattern):
-        pattern[i], gone[i] = _kept_cells(layer, rows, columns, renormalize)
+        pattern[i], removed[i] = _kept_cells(layer, rows, columns, renormalize)
     if record.removed is not None:  # this removal acts on what the one before left
-        gone = 1 - (1 - record.removed[:, :, rows]) * (1 - gone)
+        removed = 1 - (1 - record.removed[:, :, rows]) * (1 - removed)
     return replace(
         record,
         pattern=pattern,
@@ -70,7 +70,7 @@ def without(record: Record, no_query: list[bool], no_key: list[bool], renormaliz
         query=_at(record.query, rows),
         key=_at(record.key, columns),
         value=_at(record.value, columns),
-        removed=gone,
+        removed=removed,
         sink=_at(record.sink, rows),
         allowed=_still_allowed(record, no_query, no_key),
     )
@@ -125,8 +125,8 @@ def _still_allowed(record: RecordFields, no_query: list[bool], no_key: list[bool
     if record.allowed is None:
         return None
     rows, columns = (
-        [not out for token, out in zip(axis, gone, strict=True) for _ in range(token.parts)]
-        for axis, gone in ((record.tokens, no_query), (record.key_tokens, no_key))
+        [not out for token, out in zip(axis, removed, strict=True) for _ in range(token.parts)]
+        for axis, removed in ((record.tokens, no_query), (record.key_tokens, no_key))
     )
     return record.allowed[:, rows][:, :, columns]
 
@@ -138,8 +138,8 @@ def _kept_cells(
     before = layer[:, rows]
     left = before[..., columns]
     mass, rest = before.sum(-1), left.sum(-1)
-    gone = 1 - rest / mass.clamp_min(_NOTHING)
+    removed = 1 - rest / mass.clamp_min(_NOTHING)
     if renormalize:
         scaled = left / rest.clamp_min(_NOTHING)[..., None]
         left = torch.where(rest[..., None] > _NOTHING, scaled, 0.0)
-    return left, torch.where(mass > _NOTHING, gone, 0.0).clamp(0.0, 1.0)
+    return left, torch.where(mass > _NOTHING, removed, 0.0).clamp(0.0, 1.0)
