@@ -1,7 +1,5 @@
 """The sums by which a layer adds to the residual stream, and the shares of their parts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """The MLPs between heads: where a family keeps them, and stand-ins that freeze their outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

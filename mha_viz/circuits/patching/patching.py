@@ -5,8 +5,6 @@ other heads and MLPs are frozen (direct) or run on (total), and what every later
 and value become is kept. Then the clean run is made once more with one of these in its place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal

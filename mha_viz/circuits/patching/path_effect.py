@@ -1,11 +1,11 @@
 """Path patching: the effect of one head's output through what another head reads of it."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from mha_viz.circuits.decompose.behaviour import Metric
 from mha_viz.circuits.patching.experiment import (
@@ -18,9 +18,6 @@ from mha_viz.circuits.patching.patching import INPUTS, Head, Input, check_head
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LOGITS = "logits"
 Receiver = tuple[int, int, Input] | str
@@ -56,8 +53,6 @@ class PathEffect:
 
     def table(self) -> pd.DataFrame:
         """Make a row for "direct" and one for "total": exact, and estimated."""
-        import pandas as pd
-
         return pd.DataFrame(
             {
                 "path": ["direct", "total"],

@@ -1,7 +1,5 @@
 """Tasks that circuits are found for: texts from templates, drawn for a model's vocabulary."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -233,7 +231,8 @@ def _from_template(model: AttentionModel, name: str) -> Drawing:
         ends = [_ids_behind(model, drawn, answer) for answer in (drawn.right, drawn.wrong)]
         if any(len(end) != 1 for end in ends) or ends[0] == ends[1]:
             return None
-        texts = [_encoded(model, before, drawn, masked) for before in (drawn.clean, drawn.corrupt)]
+        end = f"{drawn.space}{mask_token(model)}{drawn.after}" if masked else ""
+        texts = [encode_texts(model.reader, one + end)[0] for one in (drawn.clean, drawn.corrupt)]
         if len(texts[0].input_ids) != len(texts[1].input_ids) or texts[0].n_unknown:
             return None
         place = len(texts[0].input_ids) - 1
@@ -242,11 +241,6 @@ def _from_template(model: AttentionModel, name: str) -> Drawing:
         return Example(texts[0], texts[1], place, ends[0][0], ends[1][0])
 
     return draw
-
-
-def _encoded(model: AttentionModel, before: str, drawn: Draw, masked: bool) -> Encoded:
-    text = f"{before}{drawn.space}{mask_token(model)}{drawn.after}" if masked else before
-    return encode_texts(model.reader, text)[0]
 
 
 def _ids_behind(model: AttentionModel, drawn: Draw, answer: str) -> list[int]:
