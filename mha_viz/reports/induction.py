@@ -1,7 +1,5 @@
 """Induction scores: random texts of the model's own tokens, repeated once, in one forward pass."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

@@ -1,7 +1,5 @@
 """Encoding of a model's texts: one or a pair, or an encoder's and its decoder's."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import TypeVar
 

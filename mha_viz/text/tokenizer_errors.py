@@ -1,7 +1,5 @@
 """Errors of tokenizers as errors of ours; every call of a tokenizer goes through here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

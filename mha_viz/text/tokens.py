@@ -13,8 +13,6 @@ What holds for every tokenizer:
   its first character lies in.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Vocabulary numbers, and the text that people read or type for them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 
