@@ -1,7 +1,5 @@
 """Batches of texts: encoded, sorted by length, and cut so that little of a batch is padding."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ and of repeated tokens is taken from small sums. A metric that has no formula he
 by text, as for a report.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -166,12 +164,12 @@ def output_scores(z: Tensor, root: Tensor, texts: PaddedTexts) -> dict[str, Tens
     size = mean.norm(dim=-1)
     # centred before it is squared, as in `core.metrics.outputs.variance`
     deviation = ((outputs - mean[..., None, :]).norm(dim=-1) * real).norm(dim=-1)
-    alike = deviation <= z_rounding * n.sqrt() * size
+    constant = deviation <= z_rounding * n.sqrt() * size
     found = {
         "norm_of_mean_output": size,
         "output_norm": norms,
         "output_share": norms / norms.sum(-1, keepdim=True),
-        "variance": torch.where(alike, 0.0, deviation).square() / n,
+        "variance": torch.where(constant, 0.0, deviation).square() / n,
     }
     return {key: found[key] for key in OUTPUT_SCORES}
 

@@ -1,7 +1,5 @@
 """Heads against gold trees, out of a treebank study's tables of counts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A study on several machines: actors of a Ray cluster, each with the model, measure its shards."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -296,7 +294,8 @@ def connect(address: str) -> None:
             "other machines with `ray start --address HOST:PORT`, and give auto on a machine of "
             "it, or the address."
         ) from error
-    _restore(stop)
+    if threading.current_thread() is threading.main_thread():  # where alone signals can be set
+        signal.signal(signal.SIGTERM, stop)
 
 
 def _await_threads() -> None:
@@ -312,9 +311,3 @@ def _check_listens(address: str) -> None:
     if address != "auto":
         host, _, port = address.rpartition(":")
         socket.create_connection((host, int(port)), timeout=_LISTENS_WITHIN).close()
-
-
-def _restore(stop: Any) -> None:
-    """Set SIGTERM's handler again; signals can be set in the main thread alone."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, stop)

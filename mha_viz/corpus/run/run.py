@@ -161,7 +161,11 @@ def study(
         storage.claim_folder(folder)
         with locked(folder):
             manifest = storage.begin_manifest(folder, {**about, "source_name": opened.name})
-            found = _finished(folder, manifest)
+            found = None  # a finished study of which nothing is missing
+            if manifest["finished"]:
+                n_shards = manifest["counts"]["n_shards"]
+                if storage.missing_shard(folder, n_shards) is None:
+                    found = Study.load(folder)
             if found is None:
                 counter = _Counter(n_total, on_progress)
                 totals = totals_so_far(folder, model.n_layers, model.n_heads)
@@ -213,14 +217,6 @@ def _count(opened: Source, identity: dict[str, Any], sample: int | None) -> int 
     if sample is None:
         next(iter(opened))
     return sample
-
-
-def _finished(folder: Path, manifest: dict[str, Any]) -> Study | None:
-    """Open the study, if nothing of it is left to be made."""
-    if not manifest["finished"]:
-        return None
-    n_shards = manifest["counts"]["n_shards"]
-    return Study.load(folder) if storage.missing_shard(folder, n_shards) is None else None
 
 
 @dataclass(frozen=True)

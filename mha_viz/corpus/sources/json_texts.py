@@ -1,7 +1,5 @@
 """Texts in JSON: objects or strings on lines of their own, or in one list."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Sources that can be read only once, copied into a temporary file: pipes, strings."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

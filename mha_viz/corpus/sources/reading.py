@@ -2,8 +2,6 @@
 column.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase, TextIOBase, TextIOWrapper

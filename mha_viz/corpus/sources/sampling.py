@@ -1,7 +1,5 @@
 """Fair samples of a stream, and the texts of a source that occur again."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from heapq import nsmallest

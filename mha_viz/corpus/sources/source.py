@@ -1,7 +1,5 @@
 """Sources of a study's texts: files, a folder of them, standard input, strings."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat
@@ -111,10 +109,9 @@ class Source:
             if not seen.add(text):
                 self.n_duplicates += 1
                 continue
-            yield Item(
-                *(next(numbers), text, passage.place, passage.sentence),
-                *(passage.continues, passage.n_lost),
-            )
+            place, sentence = passage.place, passage.sentence
+            continues, n_lost = passage.continues, passage.n_lost
+            yield Item(next(numbers), text, place, sentence, continues, n_lost)
         if next(numbers) == 0:
             first = [f" Skipped first, {place}: {reason}" for place, reason in self.skipped[:1]]
             raise SourceError(f"There is no text to study in {self.name}.{''.join(first)}")

@@ -1,7 +1,5 @@
 """A study at an address that fsspec knows, as s3://bucket/study: its parts, fetched and put."""
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """The lock of a study's folder: one process at a time writes, and its end releases the lock."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ words, each word's strongest key, spanning trees, sums by parts of speech. What 
 run is done, are counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -105,7 +103,7 @@ class _BatchTargets:
         names = [(half, target.relation, target.direction) for _, half, target in targets]
         self.relation_groups, self._group = _grouped(names, device)
         found = relations.as_tensors([(tree, one) for tree, _, one in targets], self._own.shape[1])
-        self._relations = relations.RelationTensors(*(one.to(device) for one in found))
+        self._relations = relations.RelationTensors._make(one.to(device) for one in found)
 
         referring = [
             (row, text.half, one._replace(query=at[one.query], earlier=earlier))
@@ -116,7 +114,7 @@ class _BatchTargets:
         ]
         self.reference_halves, self._half = _grouped([half for _, half, _ in referring], device)
         mentions = coreference.as_tensors([(row, one) for row, _, one in referring], n_words + 1)
-        self._references = coreference.ReferenceTensors(*(one.to(device) for one in mentions))
+        self._references = coreference.ReferenceTensors._make(one.to(device) for one in mentions)
 
     def _place_trees(self, trees: Sequence[tuple[TreeText, OneTree]], n_words: int) -> None:
         """Find each tree's words in its text, all of them and those of its arcs."""
@@ -132,7 +130,7 @@ class _BatchTargets:
             own[number, : len(read)] = torch.arange(len(read)) + first
             arcs = gold.words[number][gold.words[number] >= 0]
             kept[number, : len(arcs)] = (tree.covered.cumsum(0) - 1)[arcs] + first
-        self._gold = parsing.Gold(*(one.to(self._device) for one in gold))
+        self._gold = parsing.Gold._make(one.to(self._device) for one in gold)
         self._kind, self._own, self._kept = (one.to(self._device) for one in (kind, own, kept))
 
     def sums(self, pattern: Float[Tensor, "batch head query key"], *, causal: bool) -> _Sums:

@@ -4,8 +4,6 @@ A mention stands for itself by its head word. Antecedents are sought in the whol
 sentence, or in all of a document's that were joined.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

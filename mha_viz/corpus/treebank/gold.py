@@ -1,7 +1,5 @@
 """Counts of every head against the gold trees of many sentences, as tables."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -123,7 +121,11 @@ class TreeCounts:
             "coreference": self._coreference(),
         }
         return {
-            name: pa.Table.from_pylist(sorted(found, key=_first_columns), SCHEMAS[name])
+            # by the columns that say what a row is about
+            name: pa.Table.from_pylist(
+                sorted(found, key=lambda row: tuple(v for k, v in row.items() if k not in _SUMS)),
+                SCHEMAS[name],
+            )
             for name, found in rows.items()
         } | {"parts_of_speech": self._parts_of_speech()}
 
@@ -196,8 +198,3 @@ def token_arcs(
 
 
 _SUMS = {"n", "hits", "weight", "expected", "rows", "nearest_hits", "same_word_hits"}
-
-
-def _first_columns(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what a table is sorted by: the columns that say what its row is about."""
-    return tuple(value for name, value in row.items() if name not in _SUMS)

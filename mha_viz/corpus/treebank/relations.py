@@ -4,8 +4,6 @@ A head is chosen for a relation on one half of the sentences and reported on the
 best of hundreds of heads is not mistaken for a finding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
