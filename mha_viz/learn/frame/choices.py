@@ -1,7 +1,5 @@
 """The choices of a lab's controls, kept while other pages are open and carried by its link."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,12 +9,16 @@ import streamlit as st
 
 from mha_viz.learn.frame.contents import Lab
 from mha_viz.ui.state import state, views
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets.components.component import validate_step
+from mha_viz.web.browser import script, style
 
 MAX_RAW = 200  # letters of a link's choice that nothing has read
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 Numbers = tuple[tuple[float, ...], ...]  # a small matrix
 Offered = Sequence[T] | Mapping[T, str]
+_player = st.components.v2.component("mha_viz.player", css=style("player"), js=script("player"))
 
 
 class Look(TypedDict, total=False):
@@ -49,7 +51,7 @@ class Choices:
             visit = 0 if before is None else before.visit + 1
             st.session_state[key] = _Stored(state.url_params(), visit)
         self._stored: _Stored = st.session_state[key]
-        self.moving = False  # while a choice is played, value by value; see motion.py
+        self.moving = False  # while a choice is played, value by value
 
     def slide(
         self, name: str, label: str, options: Offered[T], default: T, **look: Unpack[Look]
@@ -120,6 +122,31 @@ class Choices:
         key, take = self.key(f"{name}-{high}"), partial(self.set, name)
         state.control(key, st.slider, label, low, high, value=value, take=take, width=width)
         return value
+
+    def play(self, name: str, value: float, frames: Sequence[float], what: str) -> None:
+        """Draw a button that leads the choice `name` through values, beginning near `value`.
+
+        Values change in the browser (play_button.js), each as if the control had been moved. While
+        it plays, the address stays: each value would be a step of the browser's history.
+
+        Args:
+            name: of the choice, whose control stands beside the button.
+            value: of the choice now.
+            frames: its values, the first one first.
+            what: is played, to screen readers.
+        """
+        key = self.key(f"{name}-player")
+
+        @guarded
+        def go() -> None:
+            step = validate_step(st.session_state.get(key), len(frames))
+            if step is not None:
+                at, self.moving = step
+                self.set(name, frames[at])
+
+        at = min(range(len(frames)), key=lambda i: abs(frames[i] - value))
+        data = {"at": at, "last": len(frames) - 1, "what": what}
+        _player(key=key, data=data, width="content", on_step_change=go)
 
     def text(self, name: str, label: str, default: str, *, most: int, width: int) -> str:
         """Draw a line of text of at most `most` letters; other arguments as for `slide`."""

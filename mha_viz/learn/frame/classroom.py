@@ -3,8 +3,6 @@
 Knows streamlit; must not import torch.
 """
 
-from __future__ import annotations
-
 import re
 import secrets
 from collections.abc import Callable, Hashable, Sequence

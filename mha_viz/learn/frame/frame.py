@@ -3,8 +3,6 @@
 Knows streamlit; must not import torch or plotly: a lab's first lines are there first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import ParamSpec

@@ -4,8 +4,6 @@ glossary.toml lists the terms, misconceptions.toml the beliefs. Must not import 
 first lines appear at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,8 +13,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from mha_viz.learn.frame import frame
-from mha_viz.learn.frame.contents import BY_KEY, LABS
-from mha_viz.learn.frame.records import read_records
+from mha_viz.learn.frame.contents import BY_KEY, LABS, read_records
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state, views
 from mha_viz.ui.widgets import look
@@ -164,25 +161,16 @@ def _metric_line(metric: Any) -> tuple[str, str]:
     lines = (
         f"**{plain(metric.title)}** `{metric.key}` – {plain(metric.meaning)} "
         f"*{plain(f'{unit}, {span}; {metric.direction}.')}* "
-        f"{plain(metric.source)}. {_where(metric)}",
-        _formula(metric.formula),
+        f"{plain(metric.source)}. {_link(_PLACES.get(metric.key) or _with_its_kind(metric))}",
+        # in parts, so that a phone can break the line between them
+        ", ".join(rf"$\displaystyle {part}$" for part in metric.formula.split(r",\quad ")),
     )
     searched = f"{metric.key} {metric.title} {metric.meaning} {metric.unit} {metric.source}"
     return searched, "  \n  ".join(lines)
 
 
-def _formula(latex: str) -> str:
-    """Split a formula into parts, so that a phone can break the line between them."""
-    return ", ".join(rf"$\displaystyle {part}$" for part in latex.split(r",\quad "))
-
-
 def _number(value: float) -> str:
     return f"{value:g}".replace("-", "−")
-
-
-def _where(metric: Any) -> str:
-    """Link to the page that shows a quantity."""
-    return _link(_PLACES.get(metric.key) or _with_its_kind(metric))
 
 
 def _with_its_kind(metric: Any) -> Place:

@@ -3,8 +3,6 @@
 lesson_plan.toml lists the stops. Must not import torch, so that the first lines appear at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +11,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from mha_viz.learn.frame import classroom, frame
-from mha_viz.learn.frame.contents import LABS
-from mha_viz.learn.frame.records import read_records
+from mha_viz.learn.frame.contents import LABS, read_records
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state import own_address
 from mha_viz.ui.state.faults import guarded

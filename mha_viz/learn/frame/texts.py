@@ -5,8 +5,6 @@ A table is a step (`title`, `statement`, and `formula` where there is one), a qu
 and {size:number} writes a value as `format_number` does. A formula is LaTeX and holds none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, NotRequired, TypedDict, cast

@@ -1,7 +1,5 @@
 """Lab 8's comparisons: two texts, a fused kernel, this machine, and a recurrent network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Lab 8: the time that attention takes on this machine, by text length and number of heads."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -117,14 +115,19 @@ def _measured(
         if on_progress is not None:
             on_progress(done, total)
 
-    speed = _speed(report)
+    square = torch.ones(1024, 1024)
+    speed = len(square) ** 3 / min(_timed(partial(torch.mm, square, square.clone()), report))
     fastest: dict[str, list[float]] = {way: [] for way in WAYS}
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     pattern = []
     for n, d_model, n_heads in runs:
         tokens = torch.randn(n, d_model, generator=random)
         weights = torch.randn(d_model, 4 * d_model, generator=random) / d_model**0.5
-        q, k, v = _split(tokens @ weights[:, : 3 * d_model], n_heads)
+        joined = tokens @ weights[:, : 3 * d_model]
+        q, k, v = (
+            part.unflatten(1, (n_heads, -1)).transpose(0, 1).contiguous()
+            for part in joined.chunk(3, 1)
+        )
         ways: dict[str, Callable[[], object]] = {
             "projections": partial(torch.mm, tokens, weights),
             "weights": partial(_kept, q, k, v),
@@ -140,14 +143,6 @@ def _measured(
     done = total
     report()
     return Measured(places, seconds, fastest, pattern, speed, torch.get_num_threads())
-
-
-def _split(joined: Tensor, n_heads: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Split queries, keys and values, each into (head, token, d_head)."""
-    q, k, v = (
-        part.unflatten(1, (n_heads, -1)).transpose(0, 1).contiguous() for part in joined.chunk(3, 1)
-    )
-    return q, k, v
 
 
 def _kept(q: Tensor, k: Tensor, v: Tensor) -> int:
@@ -183,10 +178,3 @@ def _timed(run: Callable[[], object], report: Callable[[], None], warm: bool = T
         times.append(time.perf_counter() - start)
         report()
     return times
-
-
-def _speed(report: Callable[[], None]) -> float:
-    """Measure products per second, in the fastest run of one large matrix product."""
-    side = 1024
-    left, right = torch.ones(side, side), torch.ones(side, side)
-    return side**3 / min(_timed(partial(torch.mm, left, right), report))

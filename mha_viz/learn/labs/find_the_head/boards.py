@@ -3,8 +3,6 @@
 What needs the loss is measured on request, with progress and Stop.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import urlencode
@@ -19,15 +17,18 @@ from mha_viz.interventions.importance import HeadImportance, head_importance
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.find_the_head.numbers import (
+    BY_KEY,
+    SPARE,
+    TASKS,
     Answer,
     Board,
+    Task,
     board_of_pairs,
     board_of_scores,
     in_order,
     labelled,
     names,
 )
-from mha_viz.learn.labs.find_the_head.tasks import BY_KEY, SPARE, TASKS, Task
 from mha_viz.plots.static import grid_image, head_image
 from mha_viz.plots.worksheet import SheetTask, worksheet
 from mha_viz.ui.explore import drawing

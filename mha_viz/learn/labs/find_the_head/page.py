@@ -3,8 +3,6 @@
 The address says which tasks on which text; answers stay in the session, out of any link.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,7 +84,10 @@ def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) ->
     game.place = min(game.place, len(keys) - 1)
     board = found[keys[game.place]]
     chosen = game.chosen.setdefault(board.task.key, list(board.start))
-    _progress(game, found)
+    scores = _scores(game, found)
+    earned = words.count(sum(scores.values()), "point") + f" of {100 * len(scores)}" * bool(scores)
+    answered = f"{len(scores)} of {len(found)} tasks answered"
+    st.progress(len(scores) / len(found), f"{answered} · {earned}")
     st.header(f"Task {game.place + 1} of {len(keys)}: {board.task.title}", anchor=False)
     st.markdown(board.task.question)
     st.caption(board.task.rule)
@@ -119,13 +120,6 @@ def _scores(game: Game, found: dict[str, Board]) -> dict[str, int]:
         for key, board in found.items()
         if key in game.answers
     }
-
-
-def _progress(game: Game, found: dict[str, Board]) -> None:
-    scores = _scores(game, found)
-    points = words.count(sum(scores.values()), "point") + f" of {100 * len(scores)}" * bool(scores)
-    answered = f"{len(scores)} of {len(found)} tasks answered"
-    st.progress(len(scores) / len(found), f"{answered} · {points}")
 
 
 def _grid(choices: Choices, scene: Scene, chosen: list[Head]) -> None:

@@ -1,7 +1,5 @@
 """Lab 9's gradients and loss: one step, the rate of decay, curvature, and a plane of the loss."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pandas as pd

@@ -3,8 +3,6 @@
 All numbers are those of `circuits`; here they are asked of one kind of text: words repeated once.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

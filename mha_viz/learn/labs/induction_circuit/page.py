@@ -1,7 +1,5 @@
 """The page of lab 13."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from mha_viz.core.reprs import count

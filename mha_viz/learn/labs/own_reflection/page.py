@@ -1,7 +1,5 @@
 """Lab 2 on screen: pick, compute, draw."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

@@ -3,8 +3,6 @@
 `statements_measured` has the sides.
 """
 
-from __future__ import annotations
-
 import math
 import tomllib
 from dataclasses import dataclass, field
@@ -62,17 +60,11 @@ class Statement:
         return f"to within {self.tolerance:g} {self.unit}".strip()
 
 
-def _read_statements() -> tuple[Statement, ...]:
-    """Read `statements.toml`, a table for each statement."""
-    entries = tomllib.loads(Path(__file__).with_name("statements.toml").read_text("utf-8"))
-    folded = ("claim", "formula")
-    return tuple(
-        Statement(key, **entry | {name: " ".join(entry[name].split()) for name in folded})
-        for key, entry in entries.items()
-    )
-
-
-STATEMENTS = _read_statements()
+_TABLES = tomllib.loads(Path(__file__).with_name("statements.toml").read_text("utf-8"))
+STATEMENTS = tuple(
+    Statement(key, **table | {name: " ".join(table[name].split()) for name in ("claim", "formula")})
+    for key, table in _TABLES.items()
+)
 BY_KEY = {statement.key: statement for statement in STATEMENTS}
 
 

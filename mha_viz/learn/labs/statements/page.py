@@ -1,7 +1,5 @@
 """The page of lab 10. Sentences about the numbers are in `explanations`."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import partial
 
@@ -9,7 +7,6 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.interventions.robustness import Robustness, robustness
@@ -82,7 +79,10 @@ def _measured(scene: Scene, space: str, *, random: bool = False) -> Measured:
         return {}
 
     def of_text() -> Measured:
-        record = scene.record if untrained is None else _traced(untrained, scene.record)
+        record = scene.record
+        if untrained is not None:
+            keep = ("pattern", "z") if untrained.backend == "mha_viz" else ("pattern",)
+            record = untrained.trace(record.text, record.text_pair, part=record.part, keep=keep)
         found = measured.of_pattern(record.pattern)
         if record.z is None or not record.W_O:
             return found
@@ -92,12 +92,6 @@ def _measured(scene: Scene, space: str, *, random: bool = False) -> Measured:
     key = (view.model, view.device, view.dtype, view.part, name, space)
     weights = memory.cache().get(key, lambda: _weights(scene, space, random), lambda _: 10_000)
     return weights | reporting.cached(scene, name, make=of_text)
-
-
-def _traced(untrained: AttentionModel, record: AttentionRecord) -> AttentionRecord:
-    """Trace the same text in the model with random weights."""
-    keep = ("pattern", "z") if untrained.backend == "mha_viz" else ("pattern",)
-    return untrained.trace(record.text, record.text_pair, part=record.part, keep=keep)
 
 
 def _untrained() -> AttentionModel | None:

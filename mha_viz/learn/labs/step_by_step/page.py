@@ -1,7 +1,5 @@
 """Lab 4 on screen: one head of the user's model, step by step; every cell can be written out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """The steps of lab 4: their matrices with named axes, and how one makes another."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Lab 5 on screen: merged matrices, their bill and rank, and heads' parts of the whole."""
 
-from __future__ import annotations
-
 import pandas as pd
 import streamlit as st
 import torch

@@ -5,8 +5,6 @@ weight. It counts only beside two opponents that know nothing of language: one s
 the same, and the best head of the same model with random weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -227,7 +225,8 @@ def finding(
     2018 (random weights); the interval, Efron 1979 (percentiles of a bootstrap).
     """
     hits = trained.hits
-    by_offset = _offset_hits(trained)
+    steps = torch.tensor([pair.key - pair.query for pair in trained.pairs])
+    by_offset = {step: (steps == step).float() for step in sorted(set(steps.tolist()))}
     offset = max(by_offset, key=lambda step: float(by_offset[step].mean()))
     untrained = torch.cat([one.hits.flatten(1) for one in random if one is not None], dim=1)
     by_chance = untrained[:, untrained.mean(0).argmax()]
@@ -241,7 +240,10 @@ def finding(
         return ((taken @ heads - best[:, None]) / total[:, None]).unflatten(1, hits.shape[1:])
 
     ends = torch.tensor([0.025, 0.975])
-    low, high = leads(_draws(len(sums), n_draws, seed)).quantile(ends, dim=0)
+    n, generator = len(sums), torch.Generator().manual_seed(seed)
+    chosen = torch.randint(n, (n_draws, n), generator=generator)
+    counts = torch.zeros(n_draws, n).scatter_add_(1, chosen, torch.ones(n_draws, n))
+    low, high = leads(counts).quantile(ends, dim=0)
     return Finding(
         relation,
         trained,
@@ -256,12 +258,6 @@ def finding(
     )
 
 
-def _offset_hits(trained: Attended) -> dict[int, Float[Tensor, " pair"]]:
-    """Return, for each step from query to key, 1 where it leads to the right word."""
-    steps = torch.tensor([pair.key - pair.query for pair in trained.pairs])
-    return {step: (steps == step).float() for step in sorted(set(steps.tolist()))}
-
-
 def _by_sentence(
     trained: Attended, values: Float[Tensor, "pair column"]
 ) -> Float[Tensor, "sentence column"]:
@@ -269,10 +265,3 @@ def _by_sentence(
     numbers = [pair.sentence for pair in trained.pairs]
     rows = torch.tensor([sorted(set(numbers)).index(number) for number in numbers])
     return torch.zeros(len(set(numbers)), values.shape[1]).index_add_(0, rows, values)
-
-
-def _draws(n: int, n_draws: int, seed: int) -> Float[Tensor, "draw sentence"]:
-    """Count how often each sentence is taken in each draw."""
-    random = torch.Generator().manual_seed(seed)
-    chosen = torch.randint(n, (n_draws, n), generator=random)
-    return torch.zeros(n_draws, n).scatter_add_(1, chosen, torch.ones(n_draws, n))

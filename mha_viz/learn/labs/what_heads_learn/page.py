@@ -1,7 +1,5 @@
 """The page of lab 12: measure all heads, and read what the best of them attends to."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from functools import partial
