@@ -60,8 +60,7 @@ class _Comparison(NamedTuple):
 
 
 def draw(scene: Scene) -> None:
-    """Draw the nearest pairs, the matrix and the pair that a click opens; then the map, and
-    clusters."""
+    """Draw the nearest pairs, the matrix with the chosen pair, the map, and clusters."""
     _controls(scene)
     view = state.of(Compare)
     found = reporting.cached(

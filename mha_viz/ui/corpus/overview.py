@@ -56,8 +56,7 @@ def settings(study: Study, *more: str) -> str:
 
 
 def of_heads(study: Study, rows: pd.DataFrame, column: str) -> np.ndarray:
-    """Return a column of rows by layer and head as a matrix (layer, head); NaN where there is no
-    row."""
+    """Return a column of rows as a matrix (layer, head); NaN where there is no row."""
     matrix = np.full((study.n_layers, study.n_heads), np.nan)
     matrix[rows["layer"], rows["head"]] = rows[column]
     return matrix

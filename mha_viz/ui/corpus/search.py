@@ -161,8 +161,7 @@ def marked(text: str, marks: Sequence[Mark] = ()) -> str:
 
 
 def in_explore(text: str, layer: int, head: int, query: int = -1, key: int = -1) -> str:
-    """Return a link in markdown to a text in Explore, on a head and perhaps on a pair of its
-    tokens."""
+    """Return a markdown link to a text in Explore, on a head and perhaps a pair of tokens."""
     if len(text) > views.MAX_URL_TEXT:
         return "(too long for a link)"
     view = state.of(Corpus)

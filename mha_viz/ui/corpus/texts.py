@@ -20,8 +20,7 @@ from mha_viz.ui.widgets.messages.progress import waiting
 
 
 def choose() -> None:
-    """Draw a menu of the texts, whether sentences are joined, and an expander with a form for
-    others."""
+    """Draw menus of the texts and of joined sentences, and an expander for other texts."""
     offered = {"": "The sample"} | own()
     if state.of(Corpus).corpus not in offered:
         state.add_problem(

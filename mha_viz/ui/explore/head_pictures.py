@@ -141,8 +141,7 @@ def strongest_pair(record: AttentionRecord, layer: int, head: int) -> tuple[int,
 
 
 def _lone(record: AttentionRecord) -> int:
-    """Return how many rows hold a weight of 1 in every head: of the first token that a causal model
-    sees.
+    """Return how many rows have weight 1 in every head: a causal model's first token.
 
     Where that token is the whole text, there is nothing else to name.
     """

@@ -1,4 +1,4 @@
-"""The lanes of the pages' own threads: short work first, long work by itself, nobody forgotten.
+"""Lanes of the pages' own threads: short work first, long work alone, and nobody starves.
 
 Fifty threads at once finish late, all of them. A few at a time, in the order they came, finish the
 first soon and the last no later.
@@ -23,7 +23,7 @@ SHARE = 1.0  # seconds by which each further run of one address stands behind th
 
 
 def _nothing(before: int) -> None:
-    """Nobody wants to know how many come first."""
+    """Ignore the number of those who come first."""
 
 
 @dataclass(order=True)
@@ -37,7 +37,7 @@ class _Place:
 
 
 class Lane:
-    """So many at a time; the others wait, and are told how many come before them.
+    """A lane with so many turns at a time; others wait, and hear how many come before them.
 
     A turn goes from hand to hand: whoever ends one gives it to the first in the queue, and wakes
     nobody else. One address leaves a turn to others, where there is more than one.
@@ -96,16 +96,16 @@ class Lane:
 
     @property
     def running(self) -> int:
-        """How many have a turn."""
+        """Number of turns that are taken."""
         return self._running.total()
 
     @property
     def waiting(self) -> int:
-        """How many wait for one."""
+        """Number of those who wait for a turn."""
         return len(self._queue)
 
     def figures(self) -> dict[str, float]:
-        """Who runs and who waits now; all turns there were, and the seconds waited for them."""
+        """Return present turns and waits, all turns so far, and the seconds waited."""
         with self._lock:
             return {
                 "running": float(self.running),
@@ -115,7 +115,7 @@ class Lane:
             }
 
     def _grant(self) -> None:
-        """Under the lock: give the free turns to those who wait and may have one."""
+        """Give free turns to those who wait and may have one; the lock is held."""
         most = max(1, self.at_once - 1)
         for place in tuple(self._queue):
             if self.running == self.at_once:
@@ -138,7 +138,7 @@ class Lane:
 
 
 class _Held(threading.local):
-    """What the calling thread has: a turn, or a place that it has left for a while."""
+    """The turn of the calling thread, or the lane that it has left for a while."""
 
     runs = 0  # of a page, and of a part of it inside
     who: str | None = None
@@ -146,7 +146,7 @@ class _Held(threading.local):
 
 
 class Turns:
-    """The short and the long lane of a server, and which of its threads is in which.
+    """The short and the long lane of a server, and the lane of each of its threads.
 
     Args:
         at_once: short turns at a time; None is one for each processor.
@@ -162,7 +162,7 @@ class Turns:
 
     @contextmanager
     def run(self, on_progress: OnProgress = _nothing, who: str | None = None) -> Iterator[None]:
-        """Around a run of a page, or of a part of it. Inside of another it is a part of that.
+        """Hold a turn during a run of a page or of its part; an inner run shares the turn.
 
         Args:
             on_progress: as for `Lane.take`.
@@ -188,8 +188,9 @@ class Turns:
 
     @contextmanager
     def release_slot(self, on_progress: OnProgress = _nothing) -> Iterator[None]:
-        """Around a wait for other work: the turn is somebody else's meanwhile, and nothing gives
-        way to this run. Who ends the wait by an exception goes on without a turn.
+        """Release the turn during a wait for other work, to which nothing else yields meanwhile.
+
+        A wait that ends by an exception continues without a turn.
 
         Args:
             on_progress: as for `Lane.take`, while waiting for the turn to come back.
@@ -201,7 +202,7 @@ class Turns:
             self._enter(lane, on_progress)
 
     def requeue(self, on_progress: OnProgress = _nothing) -> None:
-        """What is left of this run can wait: those who have just come go first.
+        """Let those who have just come go before the rest of this run.
 
         Args:
             on_progress: as for `Lane.take`.
@@ -211,7 +212,7 @@ class Turns:
 
     @contextmanager
     def long_work(self, on_progress: OnProgress = _nothing) -> Iterator[None]:
-        """Around work of seconds: it waits for the long lane, and leaves the short one to others.
+        """Hold the long lane during work of seconds, and leave the short one to others.
 
         Args:
             on_progress: as for `Lane.take`.
@@ -227,7 +228,7 @@ class Turns:
             self._enter(before, on_progress)
 
     def tell(self, listener: Callable[[bool], object]) -> None:
-        """Have it told whether pages are run, now and whenever that changes; it must be quick."""
+        """Call a quick listener with whether pages are run, now and whenever that changes."""
         with self._changed:
             self._listeners.append(listener)
             listener(self._under_way > 0)
@@ -243,7 +244,7 @@ class Turns:
         return self._under_way
 
     def figures(self) -> dict[str, dict[str, float]]:
-        """`Lane.figures` by lane."""
+        """Return `Lane.figures` by lane."""
         return {"short": self.short.figures(), "long": self.long.figures()}
 
     def _enter(self, lane: Lane, on_progress: OnProgress, later: float = 0.0) -> None:
@@ -258,7 +259,7 @@ class Turns:
 
     @contextmanager
     def _uncounted(self, lane: Lane | None) -> Iterator[None]:
-        """A run that has left the short lane is none that others give way to."""
+        """Exclude a run that has left the short lane from those that others yield to."""
         if lane is not self.short:
             yield
             return
@@ -282,7 +283,7 @@ turns = Turns()
 
 
 class CooperativeYield:
-    """Called by some work between two of its blocks: returns once no page is run.
+    """A call between two blocks of some work that returns once no page is run.
 
     It stands still for no longer than it has worked since, so that it comes to its end at half its
     speed however many pages are run.
@@ -295,7 +296,7 @@ class CooperativeYield:
         self._wait, self._owes, self._went_on = wait, LONGEST, time.monotonic()
 
     def __call__(self) -> None:
-        """Stand still while a page is run."""
+        """Pause while a page is run."""
         stopped = time.monotonic()
         self._owes = min(LONGEST, self._owes + stopped - self._went_on)
         self._wait(self._owes)

@@ -1,4 +1,4 @@
-"""Who has a place on this server: as many open pages as it has room for, and the rest wait."""
+"""Places on this server: as many open pages as fit, while the others wait."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Place:
 
 
 class Places:
-    """Sessions that are let in, in the order in which they came.
+    """Sessions that were let in, in the order in which they came.
 
     Args:
         most: how many; None is any number.
@@ -52,7 +52,7 @@ class Places:
         self._lock = threading.Lock()
 
     def take(self, session: str, address: str | None = None) -> bool:
-        """Whether a session has a place, from before or from now on.
+        """Return whether a session has a place, from before or from now on.
 
         Args:
             session: whose page is run.
@@ -72,7 +72,7 @@ class Places:
             return True
 
     def has_most(self, address: str | None) -> bool:
-        """Whether an address has as many places as one may."""
+        """Return whether an address has as many places as one may."""
         with self._lock:
             return self._has_most(address)
 
@@ -110,7 +110,7 @@ class Places:
 
 
 def has_place() -> bool:
-    """Whether the page that runs may be drawn."""
+    """Return whether the page that runs may be drawn."""
     session = streamlit_run.session_id()
     if session is None:
         return True

@@ -35,8 +35,7 @@ AT_ONCE = 30_000_000  # parameters; a larger model is made anew with random weig
 
 
 def report(scene: Scene, view: Shared) -> Report:
-    """Return scores, baselines and labels of all heads; with random weights where quick or asked
-    for.
+    """Return scores, baselines and labels of all heads; see `has_random` for random weights.
 
     Computed once for a text; a click on another head finds it here.
     """

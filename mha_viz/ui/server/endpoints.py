@@ -1,4 +1,4 @@
-"""Addresses for whoever runs the server: whether it lives, whether it can serve, and figures.
+"""Addresses for the operator: liveness, readiness, and figures.
 
 They stand before all else, so that they answer under any name and while pages are run. Nothing in
 their answers is of a visitor.
@@ -33,13 +33,13 @@ LANES: dict[str, Callable[[], Mapping[str, float]]] = {
 
 
 class Endpoints:
-    """ASGI middleware that answers /healthz, /readyz and /metrics, and hands on the rest."""
+    """ASGI middleware that answers /healthz, /readyz and /metrics, and passes on the rest."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or hand it on."""
+        """Answer a request, or pass it on."""
         answer = None
         if scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):
             answer = _answer(scope["path"], Headers(scope=scope).get("authorization", ""))
@@ -65,7 +65,7 @@ def _answer(path: str, authorization: str) -> Response | None:
 
 
 def not_ready() -> str:
-    """Why the server should not get more visitors now, in one sentence; "" where it may."""
+    """Say in one sentence why the server should not get more visitors now; "" where it may."""
     if reason := memory.ready():
         return reason
     if memory_limit.is_over():
@@ -80,7 +80,7 @@ def not_ready() -> str:
 
 
 def written() -> bytes:
-    """All figures, in the format that Prometheus reads."""
+    """Write all figures in the format that Prometheus reads."""
     from prometheus_client import CollectorRegistry, generate_latest
 
     registry = CollectorRegistry()
@@ -89,10 +89,10 @@ def written() -> bytes:
 
 
 class _Figures:
-    """Hands figures over when they are asked for."""
+    """A collector of figures for the Prometheus library."""
 
     def collect(self) -> Iterator[Any]:
-        """One family after another, in the words of the library."""
+        """Yield one family after another, as the library needs them."""
         from prometheus_client.core import (
             CounterMetricFamily,
             GaugeMetricFamily,
@@ -136,7 +136,7 @@ def _open_pages() -> float:
 
 
 def _of_lanes(gauge: Callable[..., Any]) -> Iterator[Any]:
-    """What the lanes tell, by name; all of the same name in one family."""
+    """Return the figures of lanes by name; all of the same name in one family."""
     told = {lane: dict(tell()) for lane, tell in LANES.items()}
     for name in sorted({name for numbers in told.values() for name in numbers}):
         family = gauge(f"mha_viz_lane_{name}", f"Of each lane of work: {name}.", labels=["lane"])

@@ -155,8 +155,7 @@ def push_url(more: Mapping[str, str] | None = None, view: bool = True) -> None:
 
 
 def share_params() -> dict[str, str]:
-    """Return the view as parameters of another page's address, in the words of this one if
-    possible.
+    """Return the view as parameters of another page, if possible as in this address.
 
     Empty where no address can say all of it.
     """

@@ -79,8 +79,7 @@ class Size(TypedDict):
 
 
 def square(side: int, width: int | None = None) -> Size:
-    """Return sizes of a heatmap, whose cells are squares: `side` pixels at most, and fit for a
-    phone.
+    """Return sizes of a heatmap of square cells: at most `side` pixels, and fit for a phone.
 
     A page does not know its width; but phones, where it matters most, say that they are phones.
     `width` is what a narrow place leaves elsewhere.
