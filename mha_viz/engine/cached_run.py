@@ -5,22 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from transformers import DynamicCache
 
-from mha_viz.engine.attention_function import KEEPABLE, Probe
+from mha_viz.engine.attention_function import KEEPABLE, HeadEdits, Probe
+from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.own_weights import own_weights
 from mha_viz.engine.projections import float32
 from mha_viz.engine.run import OnLayer, Run, within_memory
 from mha_viz.errors import AttentionUnavailableError
-
-if TYPE_CHECKING:
-    from mha_viz.engine.attention_function import HeadEdits
-    from mha_viz.engine.model import AttentionModel
 
 
 class CachedRun:

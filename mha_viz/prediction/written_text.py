@@ -7,8 +7,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, MhaVizError
 from mha_viz.prediction.logits import check_predicts
 from mha_viz.text.encoding import encode_texts
-from mha_viz.text.tokenizer_errors import tokenizer_errors
-from mha_viz.text.tokens import Encoded, encode
+from mha_viz.text.tokens import Encoded, encode, tokenizer_errors
 from mha_viz.text.vocabulary import continuing, label_of
 
 
