@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
-from streamlit import runtime
 
 from mha_viz.ui.jobs import jobs
 from mha_viz.ui.jobs.turns import turns
-from mha_viz.ui.operating import descriptors, figures, memory_limit, refusals, rss
+from mha_viz.ui.operating import descriptors, figures, memory_limit, refusals, rss, streamlit_run
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import memory
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-SESSIONS = "active_sessions"  # as Streamlit calls them
 # What each lane of work tells of itself: numbers by name, among them how many wait.
 LANES: dict[str, Callable[[], Mapping[str, float]]] = {
     "short": turns.short.figures,
@@ -116,7 +114,7 @@ class _Figures:
 
 
 def _gauges() -> Iterator[tuple[str, str, float]]:
-    yield "sessions", "Pages that are open now.", _open_pages()
+    yield "sessions", "Pages that are open now.", streamlit_run.n_sessions()
     yield "memory_bytes", "Memory of the server and its processes.", rss.used()
     limit = settings().memory_mb
     if limit is not None:
@@ -126,13 +124,6 @@ def _gauges() -> Iterator[tuple[str, str, float]]:
     if (most := descriptors.limit()) is not None:
         yield "descriptor_limit", "File descriptors that may be open.", most
     yield "cache_bytes", "What was made of texts and may be wanted again.", memory.cache().n_bytes
-
-
-def _open_pages() -> float:
-    if not runtime.exists():
-        return 0.0
-    told = runtime.get_instance().stats_mgr.get_stats([SESSIONS]).get(SESSIONS, ())
-    return float(sum(getattr(stat, "value", 0) for stat in told))
 
 
 def _of_lanes(gauge: Callable[..., Any]) -> Iterator[Any]:

@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 import numpy as np
 import pandas as pd
 import streamlit as st
-from streamlit import runtime
 
 from mha_viz.core.record import file as record_file
 from mha_viz.core.record.record import AttentionRecord
@@ -17,6 +16,7 @@ from mha_viz.plots.csv_file import commented_csv, table_csv
 from mha_viz.plots.frame import MASKED, where_visible
 from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.static import head_image
+from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.run import scene as scenes
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import own_address, state, views
@@ -43,13 +43,10 @@ def exact_url(record: AttentionRecord, urls: Urls) -> str | None:
     a file when the page runs again, so `urls` holds the address of one run.
     """
     small = record.pattern.nbytes <= MAX_EXACT and max(record.pattern.shape[2:]) <= MAX_SIDE
-    if not runtime.exists() or not small:
-        return None
-    if not urls:
-        manager = runtime.get_instance().media_file_mgr
-        weights = record.pattern.numpy().tobytes()
-        urls.append(manager.add(weights, BINARY, "mha_viz.exact_weights"))
-    return urls[0]
+    if small and not urls:
+        url = serve(lambda: record.pattern.numpy().tobytes(), BINARY, "mha_viz.exact_weights")
+        urls += [] if url is None else [url]
+    return urls[0] if urls else None
 
 
 def menu(scene: Scene, grid: GridBytes) -> None:

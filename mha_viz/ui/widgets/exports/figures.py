@@ -11,11 +11,11 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 from plotly.offline import get_plotlyjs
-from streamlit import runtime
 
 from mha_viz.plots.cells import height_by_width
 from mha_viz.plots.csv_file import table_csv
 from mha_viz.plots.figure_file import captioned, enlarged, figure_html
+from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
@@ -242,17 +242,8 @@ def figure_download(figure: go.Figure, *, file_name: str, key: str) -> None:
     The figure travels to the browser with them, so draw them only where somebody may click. The
     library of 4.6 MB follows at a click, and only where the page has none that can be used.
     """
-    _download(
-        key=key, data={"figure": figure.to_json(), "plotly": _library_url(), "name": file_name}
-    )
-
-
-def _library_url() -> str | None:
-    """Serve plotly.js and return its URL. Streamlit forgets a file when the page runs again."""
-    if not runtime.exists():
-        return None
-    manager = runtime.get_instance().media_file_mgr
-    return manager.add(_library(), "text/javascript", "mha_viz.plotly_js")
+    plotly = serve(_library, "text/javascript", "mha_viz.plotly_js")
+    _download(key=key, data={"figure": figure.to_json(), "plotly": plotly, "name": file_name})
 
 
 @cache
