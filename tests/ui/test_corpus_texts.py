@@ -116,7 +116,7 @@ def test_what_cannot_be_studied_is_a_sentence():
     ]
     app = app.run()  # all is there again
     check(app)
-    keep = studies.Studies().give
+    keep = studies.Studies().add_texts
     for content, name, words in (
         (b"x" * 3_000_000, "a.txt", "at most 2 MB"),
         (b"x" * 3_000_000, "", "at most 2 MB"),
