@@ -106,9 +106,9 @@ def _paths(scene: Scene, settings: _PathSettings) -> PathEffects | None:
     """
     view = state.of(Circuits)
     model, key = memory.model(*view.checkpoint), (scene.key, settings, view.way)
-    held: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
-    if held is not None and held[0] == key:
-        return held[1]
+    kept: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
+    if kept is not None and kept[0] == key:
+        return kept[1]
     if not reporting.small(view) and not st.button("Estimate all paths", key="estimate_paths"):
         return None
     with st.spinner("Estimating all paths …"), cancel_if_superseded(), turn_for(model, scene.text):
@@ -245,7 +245,7 @@ def _measure(found: PathEffects) -> None:
     st.rerun()
 
 
-def _paths_done(done: int, total: int) -> progress.Said:
+def _paths_done(done: int, total: int) -> progress.Progress:
     return done / max(total, 1), f"{done:,} of {total:,} paths"
 
 

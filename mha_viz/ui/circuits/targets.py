@@ -1,4 +1,4 @@
-"""The prediction that the page decomposes, and what it says where that cannot be done."""
+"""The prediction that the page decomposes, and messages where that cannot be done."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager

@@ -157,10 +157,10 @@ def _odd(scene: Scene, table: pd.DataFrame, looks: Chance, does: Chance) -> list
     found = []
     for title, key, alike, other, by in sides:
         unlike = other > UNLIKE
-        held = discoveries(np.where(unlike, alike, np.nan))
-        rows = by[held].nlargest(N_ODD).index
+        odd = discoveries(np.where(unlike, alike, np.nan))
+        rows = by[odd].nlargest(N_ODD).index
         of = int(unlike.sum())
-        found.append(_Odd(title, key, int(held.sum()), of, table.loc[rows], pairs[rows]))
+        found.append(_Odd(title, key, int(odd.sum()), of, table.loc[rows], pairs[rows]))
     return found
 
 
@@ -168,16 +168,16 @@ def _oddest(scene: Scene, sides: list[_Odd]) -> None:
     """Write the answer: how many pairs there are on either side, and which differ most."""
     for column, odd in zip(st.columns(2), sides, strict=True):
         with column:
-            said = (
+            answer = (
                 f"**{odd.title}: {odd.total:,} of {words.count(odd.among, 'pair')}** ({AT_RATE})."
             )
             if odd.total:
                 most = odd.rows[:N_NAMED]
                 gaps = (most[ATTENTION] - most[OUTPUT]).abs().to_numpy()
-                label = f"{said} Differing most:"
+                label = f"{answer} Differing most:"
                 pair.strongest(scene, f"{odd.key}_pairs", label, odd.pairs[:N_NAMED], gaps)
             else:
-                st.markdown(said)
+                st.markdown(answer)
 
 
 def _odd_tables(scene: Scene, sides: list[_Odd]) -> None:

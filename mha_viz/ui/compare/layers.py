@@ -125,17 +125,17 @@ def _extremes(values: np.ndarray) -> str:
 
 def _kinds(scene: Scene, report: Report) -> None:
     layers = scene.record.n_layers
-    held = {}
+    counts = {}
     for key, label in LABELS.items():
         if heads := reporting.of_kind(report, key):
-            held[label.title] = [sum(layer == i for layer, _ in heads) for i in range(layers)]
+            counts[label.title] = [sum(layer == i for layer, _ in heads) for i in range(layers)]
     st.header("Which kinds of heads sit where", anchor=False)
-    if not held:
+    if not counts:
         st.markdown("No head of this model earns a label on this text.")
         return
-    table = pd.DataFrame(held, index=[f"L{i}" for i in range(layers)]).T
+    table = pd.DataFrame(counts, index=[f"L{i}" for i in range(layers)]).T
     st.dataframe(table.rename_axis("Label"), width="stretch")
-    induction = LABELS["induction"].title in held
+    induction = LABELS["induction"].title in counts
     st.caption(
         TEXTS("layers.kinds", n_heads=scene.record.n_heads) + f" {words.INDUCTION}" * induction
     )

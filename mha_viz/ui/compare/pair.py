@@ -73,7 +73,8 @@ def beside(scene: Scene, picture: Callable[[], None]) -> None:
     with right:
         heading()
         pictures(scene, NARROW)
-        pickers(scene)
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            _menus(scene)
 
 
 def heading() -> None:
@@ -81,12 +82,6 @@ def heading() -> None:
     view = state.of(Compare)
     names = head_name(*view.chosen), head_name(*view.second)
     st.header(" and ".join(names), anchor=False, width="content")
-
-
-def pickers(scene: Scene) -> None:
-    """Draw menus for both heads and the colours, in a row."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        _menus(scene)
 
 
 def _menus(scene: Scene, other: tuple[int, int] | None = None) -> None:
@@ -275,16 +270,16 @@ def beyond_chance(found: Chance) -> str:
     """Say how many pairs are beyond chance, and how many chance gives."""
     if found.band is None:
         return TOO_SHORT
-    said = (
+    sentence = (
         f"{count_beyond(found)} Where {_permuted(found.measure)}, 95 % of pairs lie "
         f"{_span(found.band)}. By chance about {found.expected:,.0f} pairs would be more alike "
         f"than that; {found.below:,} are."
     )
     if found.untrained is None:
-        return said
+        return sentence
     return (
-        f"{said} Between heads with random weights 95 % lie {_span(found.untrained)}; pairs more "
-        f"alike than chance: {found.untrained_found:,}."
+        f"{sentence} Between heads with random weights 95 % lie {_span(found.untrained)}; pairs "
+        f"more alike than chance: {found.untrained_found:,}."
     )
 
 

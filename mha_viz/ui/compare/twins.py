@@ -229,10 +229,10 @@ def _clusters(scene: Scene, groups: np.ndarray, beyond: np.ndarray) -> None:
     i, j = np.triu_indices(len(groups), 1)
     rows = []
     for k in np.unique(groups[groups >= 0]):
-        held = groups == k
-        inside = held[i] & held[j]
+        members = groups == k
+        inside = members[i] & members[j]
         alike = f"{int(beyond[inside].sum())} of {int(inside.sum())}"
-        rows.append((str(k + 1), int(held.sum()), alike, ", ".join(names[held])))
+        rows.append((str(k + 1), int(members.sum()), alike, ", ".join(names[members])))
     found = pd.DataFrame(rows, columns=["Cluster", "Heads", "Pairs beyond chance", "Which"])
     st.table(found.set_index("Cluster"), width="stretch")  # its cells wrap: all heads are named
     st.caption(TEXTS("twins.clusters"))

@@ -32,7 +32,7 @@ _LABEL_COLUMNS = {
 }
 
 
-def telling_head(study: Study) -> dict[str, int]:
+def default_head(study: Study) -> dict[str, int]:
     """Return the head to begin with: the one with a label on most single texts."""
     labels = study.labels
     if labels.empty:

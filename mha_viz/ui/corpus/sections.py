@@ -28,7 +28,7 @@ def _fit(study: Study) -> None:
     """Replace what a link asks for and this study does not have."""
     layer, head = state.of(Corpus).chosen
     if not (0 <= layer < study.n_layers and 0 <= head < study.n_heads):
-        state.change(**overview.telling_head(study), query=-1, key=-1)
+        state.change(**overview.default_head(study), query=-1, key=-1)
 
 
 @st.fragment

@@ -27,7 +27,7 @@ def choose() -> None:
             "The texts that this link names are no longer on this server; give them again."
         )
         state.change(corpus="")
-        st.rerun()  # what is told stands above
+        st.rerun()  # the message is drawn above
     menu, join, form = st.columns([4, 2, 6], vertical_alignment="bottom")
     with menu:
         choosing.menu("corpus", "Texts", offered)

@@ -51,7 +51,7 @@ def fit() -> None:
         state.add_problem("The other texts that this link names are no longer on this server.")
         state.change(corpus_b="")
     if state.of(Corpus) != view:
-        st.rerun()  # what is told stands above
+        st.rerun()  # the message is drawn above
 
 
 def draw(study: Study) -> None:
@@ -152,7 +152,7 @@ def _answer(rows: pd.DataFrame) -> None:
 
 def _map(study: Study, rows: pd.DataFrame) -> None:
     view = state.of(Corpus)
-    metric, against = METRICS[view.metric].title, _called(view)
+    metric, against = METRICS[view.metric].title, _reference(view)
     apart = of_heads(study, rows, "standard_errors")
     left, right = st.columns([3, 2], gap="medium")
     table = rows.rename(columns=_COLUMNS)[list(_COLUMNS.values())]
@@ -189,11 +189,11 @@ def _asides(study: Study, rows: pd.DataFrame) -> list[list[str]]:
     means = zip(
         *(of_heads(study, rows, name).ravel() for name in ("mean_b", "mean_a")), strict=True
     )
-    said = [f"{format_number(here)} here, {format_number(there)} there" for here, there in means]
-    return [said[i : i + study.n_heads] for i in range(0, len(said), study.n_heads)]
+    asides = [f"{format_number(here)} here, {format_number(there)} there" for here, there in means]
+    return [asides[i : i + study.n_heads] for i in range(0, len(asides), study.n_heads)]
 
 
-def _called(view: Corpus) -> str:
+def _reference(view: Corpus) -> str:
     if not view.corpus_model_b:
         return "random weights on the same texts"
     model = "the same model" if view.corpus_model_b == SAME_MODEL else view.corpus_model_b

@@ -170,7 +170,7 @@ class Percentiles(NamedTuple):
     texts: str
 
     def in_words(self, metric: str) -> str:
-        """Write "higher than on 97 % of the texts"; "" where nothing can be said."""
+        """Write "higher than on 97 % of the texts"; "" where nothing is known."""
         if metric not in self.table.index:
             return ""
         lower, higher = (float(self.table[side][metric]) for side in ("lower", "higher"))
@@ -220,18 +220,18 @@ def _draw_percentiles(found: Percentiles | None, report: Report, place: tuple[in
             st.caption("Is this usual for the head? A study of many texts would tell:")
             st.page_link(st.session_state.pages["corpus"], label="Make one on Corpus")
         else:
-            st.caption(_said(found, report, place))
+            st.caption(_unusual_line(found, report, place))
             st.page_link(st.session_state.pages["corpus"], label="To the study")
 
 
-def _said(found: Percentiles, report: Report, place: tuple[int, int]) -> str:
+def _unusual_line(found: Percentiles, report: Report, place: tuple[int, int]) -> str:
     beyond = found.table.drop("n_tokens")[["lower", "higher"]].max(axis=1)
     far = beyond[beyond > _UNUSUAL].sort_values(ascending=False, kind="stable").index
     among = f"Against {head_name(*place)} on {found.texts}"
     length = _length(found)
     if far.empty:
         return f"**{among}**: nothing unusual; each number lies within the middle 90 %. {length}"
-    said = "; ".join(
+    numbers = "; ".join(
         f"**{METRICS[metric].title}** {format_number(report.scores[metric][place])}, "
         f"{found.in_words(metric)}"
         for metric in far[:_NAMED]
@@ -239,8 +239,8 @@ def _said(found: Percentiles, report: Report, place: tuple[int, int]) -> str:
     more = f"; and {len(far) - _NAMED} more" if len(far) > _NAMED else ""
     n, usual = int(beyond.notna().sum()), 2 * (1 - _UNUSUAL)
     return (
-        f"**{among}**: {said}{more}. On an ordinary text {format_number(n * usual)} of {n} numbers "
-        f"are so far out. {length}Each of them: “In numbers and words”."
+        f"**{among}**: {numbers}{more}. On an ordinary text {format_number(n * usual)} of {n} "
+        f"numbers are so far out. {length}Each of them: “In numbers and words”."
     )
 
 

@@ -98,7 +98,7 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
     )
     if not whole.is_cross:
         why = "Why this head looks there"
-        controls.leads_to("circuits", why, circuit="looks", query=query, key=key, versus_key=-1)
+        controls.page_button("circuits", why, circuit="looks", query=query, key=key, versus_key=-1)
 
 
 def _row_check(record: AttentionRecord, query: int) -> str:

@@ -47,14 +47,14 @@ def continued(scene: Scene, row: DeltaGenerator) -> Scene:
         if scene.pair or not model.causal or objective(model.network) != "causal":
             forget()
             return scene
-        wanted = written_scene(scene, state.of(Explore), _wanted(scene))
-        st.session_state.setdefault("writing-open", wanted.written > 0)
+        target = written_scene(scene, state.of(Explore), _n_tokens(scene))
+        st.session_state.setdefault("writing-open", target.written > 0)
         is_open = row.toggle("Continue the text", key="writing-open", help=PANEL)
-        if not is_open and not wanted.written:
+        if not is_open and not target.written:
             forget()
             return scene
         try:
-            found = shown(_without_invalid_branches(wanted, model), model)
+            found = shown(_without_invalid_branches(target, model), model)
         except MhaVizError as error:
             st.info(plain(str(error)))
             return scene
@@ -64,9 +64,9 @@ def continued(scene: Scene, row: DeltaGenerator) -> Scene:
         return found.scene if found.tokens else scene
 
 
-def plays(scene: Scene) -> bool:
+def is_playing(scene: Scene) -> bool:
     """Return whether the player is about to write on behind this scene."""
-    playing: _Playing | None = st.session_state.get("writing_plays")
+    playing: _Playing | None = st.session_state.get("writing_player")
     return (
         playing is not None
         and isinstance(scene, WrittenScene)
@@ -77,9 +77,9 @@ def plays(scene: Scene) -> bool:
     )
 
 
-def _wanted(scene: Scene) -> int:
+def _n_tokens(scene: Scene) -> int:
     """Return how many tokens to write: as far as the player is, or as the view says."""
-    playing: _Playing | None = st.session_state.get("writing_plays")
+    playing: _Playing | None = st.session_state.get("writing_player")
     view = state.of(Explore)
     if playing is not None and playing.start == written_scene(scene, view, 0).start:
         return min(playing.written, most_written())
@@ -109,7 +109,7 @@ def _panel(found: Shown, model: AttentionModel) -> None:
         last=n if found.finished else last,
         drawing=found.scene.temperature > 0,
         ends=end_token_ids(model),
-        said=_said(found, last),
+        status=_status_line(found, last),
         key=f"written-{hash(found.scene.start)}",
         on_step=lambda to, playing: _go(found.scene, to, playing),
         on_branch=lambda at, number: _branch(found, at, number),
@@ -156,7 +156,7 @@ def _settings(found: Shown) -> None:
         )
 
 
-def _said(found: Shown, last: int) -> str:
+def _status_line(found: Shown, last: int) -> str:
     n = len(found.tokens)
     if n >= last:
         return f"{n} tokens written: {'the model takes' if n == found.room else 'here are'} no more"
@@ -177,13 +177,13 @@ def _begin_anew() -> None:
 
 def _go(scene: WrittenScene, to: int, playing: bool) -> None:
     visit = st.session_state.get("visit", 0)
-    st.session_state.writing_plays = _Playing(scene.start, to, visit) if playing else None
+    st.session_state.writing_player = _Playing(scene.start, to, visit) if playing else None
     if not playing:
         state.change(written=to)
 
 
 def _branch(found: Shown, at: int, number: int) -> None:
-    st.session_state.writing_plays = None
+    st.session_state.writing_player = None
     before = tuple(one for one in found.scene.branches if one[0] < at)
     n_prompt = found.coming.position - len(found.tokens)
     state.change(branches=(*before, (at, number)), written=at - n_prompt + 1)
@@ -202,7 +202,7 @@ def announce(row: DeltaGenerator, scene: Scene) -> DeltaGenerator | None:
     if not _predicts(memory.model(*state.of(Explore).checkpoint), scene):
         return None
     line = row.empty()
-    line.caption(memory.cache().find((scene.key, "says")) or WAIT)
+    line.caption(memory.cache().find((scene.key, "prediction_line")) or WAIT)
     return line
 
 
@@ -210,8 +210,10 @@ def fill(line: DeltaGenerator, scene: Scene) -> None:
     """Fill in what the model predicts of the scene, cached or computed now."""
     model = memory.model(*state.of(Explore).checkpoint)
     try:
-        words = memory.cache().get((scene.key, "says"), lambda: _words(scene, model), len)
-    except MhaVizError:  # said where it matters, in Intervene; here it is a line less
+        words = memory.cache().get(
+            (scene.key, "prediction_line"), lambda: _words(scene, model), len
+        )
+    except MhaVizError:  # shown where it matters, in Intervene; here the line is left out
         words = ""
     if words:
         line.caption(words)

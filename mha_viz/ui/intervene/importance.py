@@ -152,8 +152,8 @@ def _beside(scene: Scene, found: HeadImportance) -> None:
     """Draw importance beside redundancy, or any metric."""
     report = reporting.report(scene, state.of(Intervene))
     choices = [REDUNDANCY, *report.scores]
-    held = st.session_state.get("chosen_beside")
-    chosen = held if held in choices else REDUNDANCY
+    kept = st.session_state.get("chosen_beside")
+    chosen = kept if kept in choices else REDUNDANCY
     state.control(
         "ask_beside",
         st.selectbox,

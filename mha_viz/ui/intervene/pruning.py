@@ -67,8 +67,8 @@ def _n_draws(model: AttentionModel) -> int:
 def _measured(scene: Scene) -> HeadRemoval | None:
     """Return what was measured for the present model and texts; a button starts it."""
     view, chosen = state.of(Intervene), texts(scene)
-    key, held = (view.checkpoint, chosen), progress.results("pruning")
-    if st.button("Prune", icon=":material/content_cut:", key="prune", disabled=key in held):
+    key, results = (view.checkpoint, chosen), progress.results("pruning")
+    if st.button("Prune", icon=":material/content_cut:", key="prune", disabled=key in results):
         work = heavy.work(
             partial(
                 remove_heads,
@@ -83,11 +83,11 @@ def _measured(scene: Scene) -> HeadRemoval | None:
             _seconds(scene),
         )
         progress.keep("pruning", key, progress.done(work, "stop_pruning", "Pruning …", _part))
-    found: HeadRemoval | None = held.get(key)
+    found: HeadRemoval | None = results.get(key)
     return found
 
 
-def _part(part: str, share: float) -> progress.Said:
+def _part(part: str, share: float) -> progress.Progress:
     words = {IMPORTANCE: "Measuring importance …", DRAWS: "One random head off …"}
     words |= {order: f"Pruning {name} …" for order, name in ORDERS.items()}
     return share, words[part]

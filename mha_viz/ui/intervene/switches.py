@@ -65,7 +65,7 @@ def _patterns(scene: Scene) -> bytes:
 
 
 def _labels(report: Report) -> list[list[str]]:
-    return [[one.label.title for one in held] for row in report.labels for held in row]
+    return [[one.label.title for one in heads] for row in report.labels for heads in row]
 
 
 @guarded
@@ -148,9 +148,9 @@ def presets(scene: Scene, view: Intervene) -> dict[str, Heads]:
     report = reporting.report(scene, view)
     groups: dict[str, Heads] = {}
     for key, title in GROUPS.items():
-        held = reporting.of_kind(report, key)
-        if held:
-            groups[f"all {title} ({len(held)})"] = tuple(held)
+        heads = reporting.of_kind(report, key)
+        if heads:
+            groups[f"all {title} ({len(heads)})"] = tuple(heads)
     groups |= _nearest_group(scene, view)
     values = importance.known(scene, view.method)
     if values is not None:

@@ -166,7 +166,7 @@ def fit_head(scene: Scene) -> None:
     layer, head = view.chosen
     if min(layer, head) < 0:
         layer, head = example_head(scene.model, scene.text) or most_informative_head(scene.facts)
-        st.session_state.telling = layer, head
+        st.session_state.auto_head = layer, head
         if view.layer_b < 0:
             state.change(layer_b=layer, head_b=head)
     elif not is_head(record, view.chosen):

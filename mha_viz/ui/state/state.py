@@ -82,10 +82,10 @@ def restoring_ends() -> Iterator[None]:
     st.session_state.pop("restoring", None)
 
 
-def another_text() -> None:
+def on_text_change() -> None:
     """Unset the tokens of the text before, and the head if nobody has chosen one."""
     change(query=-1, key=-1)
-    if current().chosen == st.session_state.get("telling"):
+    if current().chosen == st.session_state.get("auto_head"):
         change(layer=-1, head=-1)
 
 
@@ -94,7 +94,7 @@ def address() -> dict[str, str]:
     return {name: st.query_params[name] for name in st.query_params}
 
 
-class _Meaning(NamedTuple):
+class _PageState(NamedTuple):
     """The contents of a page under an address."""
 
     view: View | None  # None where the page shows none
@@ -110,15 +110,16 @@ def on_page_enter(page: str) -> None:
 
 
 def sync_from_url(view: bool = True, more: Mapping[str, str] | None = None) -> bool:
-    """Take the view from the address if Back, Forward or a link led to it; for the start of a run.
+    """Take the view from the address after Back, Forward or a link; for the start of a run.
 
     A page that is opened from another one has no parameters and keeps the view. In all other runs
     the address is ignored: it is what the browser had when it sent a click, and may be outdated.
     """
     fresh = st.session_state.pop("fresh", False)
-    led = is_history_navigation() or (fresh and bool(address()))
-    st.session_state.opened = fresh and not led  # from the menu, with a path alone as its address
-    if led and "view" in st.session_state and view:
+    navigated = is_history_navigation() or (fresh and bool(address()))
+    # From the menu, with a path alone as its address.
+    st.session_state.opened = fresh and not navigated
+    if navigated and "view" in st.session_state and view:
         known = _known()
         if known is not None and known.view is not None:
             st.session_state.view, st.session_state.problems = known.view, []
@@ -126,7 +127,7 @@ def sync_from_url(view: bool = True, more: Mapping[str, str] | None = None) -> b
             st.session_state.view, st.session_state.problems = from_params(address(), folders())
     if fresh and _known() is None:
         _remember(address() or _params(view) | dict(more or {}))
-    return led
+    return navigated
 
 
 def url_params() -> dict[str, str]:
@@ -144,7 +145,7 @@ def push_url(more: Mapping[str, str] | None = None, view: bool = True) -> None:
     """
     params = _params(view) | dict(more or {})
     opened = st.session_state.pop("opened", False)
-    if not _says(address(), params, view):
+    if not _leads_here(address(), params, view):
         if opened:
             own_address.complete(st.session_state.page, params)
             st.session_state.completed = params
@@ -170,7 +171,7 @@ def _params(view: bool) -> dict[str, str]:
     return to_params(_whole()) if view else {}
 
 
-def _says(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> bool:
+def _leads_here(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> bool:
     """Return whether an address leads to the same page as these parameters."""
     if written == params or not view:
         return written == params
@@ -181,7 +182,7 @@ def _says(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> 
 
 def _opened(view: View) -> View:
     """Return a view of a link as the page shows it; a head that is not named is the chosen one."""
-    layer, head = st.session_state.get("telling", view.chosen)
+    layer, head = st.session_state.get("auto_head", view.chosen)
     if min(view.chosen) >= 0:
         return view
     second = {"layer_b": layer, "head_b": head} if view.layer_b < 0 else {}
@@ -191,18 +192,18 @@ def _opened(view: View) -> View:
 def _remember(params: dict[str, str], written: Mapping[str, str] | None = None) -> None:
     """Keep what an address of this page, the present one, shows: a text may be too long for it."""
     known, here = _addresses(), _here(written)
-    known[here] = _Meaning(st.session_state.get("view"), params)
+    known[here] = _PageState(st.session_state.get("view"), params)
     known.move_to_end(here)
     while len(known) > MAX_ADDRESSES:
         known.popitem(last=False)
 
 
-def _known() -> _Meaning | None:
+def _known() -> _PageState | None:
     return _addresses().get(_here())
 
 
-def _addresses() -> OrderedDict[Any, _Meaning]:
-    found: OrderedDict[Any, _Meaning] = st.session_state.setdefault("addresses", OrderedDict())
+def _addresses() -> OrderedDict[Any, _PageState]:
+    found: OrderedDict[Any, _PageState] = st.session_state.setdefault("addresses", OrderedDict())
     return found
 
 

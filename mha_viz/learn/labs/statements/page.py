@@ -261,7 +261,7 @@ def _failing(scene: Scene, n_draws: int, random: bool) -> Robustness:
         progress.seconds(checkpoint, model, [text], 2.0 * n_draws),
     )
 
-    def words(done: int, of: int) -> progress.Said:
+    def words(done: int, of: int) -> progress.Progress:
         return done / max(of, 1), "Random weights …" if random else f"{done:,} of {of:,}"
 
     found: Robustness = progress.done(work, f"statements-stop{random}", "Measuring …", words)

@@ -25,7 +25,7 @@ def written_text(
     last: int,
     drawing: bool,
     ends: Container[int],
-    said: str,
+    status: str,
     key: str,
     on_step: Callable[[int, bool], object],
     on_branch: Callable[[int, int], object],
@@ -59,7 +59,7 @@ def written_text(
         "coming": coming and _as_data(coming, ends),
         "last": last,
         "drawing": drawing,
-        "said": said,
+        "said": status,
     }
     _component(key=key, data=data, on_step_change=step, on_branch_change=branch)
 

@@ -160,7 +160,7 @@ def _follow_width(key: str, figure: go.Figure, drawn: go.Figure) -> None:
 
 
 def _bright(trace: dict[str, Any], ink: str) -> dict[str, Any]:
-    """Set an opacity: plotly fades what is not selected to a fifth, unless it is told one."""
+    """Set an opacity: plotly fades what is not selected to a fifth, unless it is given one."""
     if trace["type"] not in ("scatter", "scattergl", "bar"):
         return {}
     marker, colour = trace.get("marker", {}), trace.get("textfont", {}).get("color")
@@ -168,8 +168,8 @@ def _bright(trace: dict[str, Any], ink: str) -> dict[str, Any]:
     if not isinstance(opacity, int | float):
         bubbles = not isinstance(marker.get("size"), int | float | None)
         opacity = 0.7 if bubbles else 1.0  # plotly's defaults
-    told = trace.get("unselected", {}).get("marker", {}).get("opacity")
-    if told == opacity and "text" not in trace:
+    unselected = trace.get("unselected", {}).get("marker", {}).get("opacity")
+    if unselected == opacity and "text" not in trace:
         return {}
     text = dict(color=colour if isinstance(colour, str) else ink)
     return dict(unselected=dict(marker=dict(opacity=opacity), textfont=text))

@@ -16,7 +16,7 @@ from mha_viz.ui.run import heavy
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
 
-Said = tuple[float, str]  # the share that is done, and a few words
+Progress = tuple[float, str]  # the share that is done, and a few words
 KEPT = 8  # measurements that a visitor may come back to
 SURE = 2.0  # seconds of work after which its pace is known well enough
 
@@ -46,7 +46,7 @@ def done(
     work: Work,
     key: str,
     begin: str,
-    words: Callable[..., Said],
+    words: Callable[..., Progress],
     place: DeltaGenerator | None = None,
 ) -> Any:
     """Return what some heavy work finds, with a bar and a button "Stop" meanwhile.
@@ -66,9 +66,9 @@ def done(
         if isinstance(news, Waiting):
             bar.progress(0.0, waiting(news))
             return None
-        share, said = words(*news)
+        share, label = words(*news)
         left = time_left.after(share)
-        bar.progress(min(share, 1.0), said if left is None else f"{said}, {about(left)} left")
+        bar.progress(min(share, 1.0), label if left is None else f"{label}, {about(left)} left")
         return share
 
     try:
@@ -78,7 +78,7 @@ def done(
         stop.empty()
 
 
-def of_total(done: int, total: int) -> Said:
+def of_total(done: int, total: int) -> Progress:
     """Return the progress of work that counts.
 
     >>> of_total(1_200, 4_800)
@@ -111,16 +111,16 @@ def about(seconds: float) -> str:
 
 def results(kind: str) -> dict[Any, Any]:
     """Return a visitor's measurements of a kind by their settings, the latest last."""
-    held: dict[Any, Any] = st.session_state.setdefault(f"measured_{kind}", {})
-    return held
+    kept: dict[Any, Any] = st.session_state.setdefault(f"measured_{kind}", {})
+    return kept
 
 
 def keep(kind: str, key: object, result: object) -> None:
     """Keep a measurement; the oldest goes where there are too many."""
-    held = results(kind)
-    held[key] = result
-    while len(held) > KEPT:
-        held.pop(next(iter(held)))
+    kept = results(kind)
+    kept[key] = result
+    while len(kept) > KEPT:
+        kept.pop(next(iter(kept)))
 
 
 def seconds(
