@@ -106,17 +106,9 @@ def _kernel(choices: Choices, size: int, colour: bool) -> tuple[Numbers, str]:
     )
     n = len(begin)
     names = ["red", "green", "blue"] if tinted else [str(i - n // 2) for i in range(n)]
-    written = frame.editor(
-        choices,
-        f"{preset}{size}{'rgb' * tinted}",
-        begin,
-        names,
-        names,
-        title="kernel",
-        most=MOST,
-        step=None,
-        cell=64,
-    )
+    grid = frame.Grid("kernel", begin, names, names)
+    edited = f"{preset}{size}{'rgb' * tinted}"
+    written = frame.editor(choices, edited, grid, most=MOST, step=None, cell=64)
     return written, KERNELS[preset]
 
 

@@ -50,16 +50,8 @@ def _edited(choices: Choices, name: str, title: str, start: Tensor) -> Tensor:
     """Draw a matrix that can be typed into."""
     rows, columns = start.shape
     begin = tuple(tuple(round(x, 1) for x in row) for row in start.tolist())
-    typed = frame.editor(
-        choices,
-        f"{name}{rows}x{columns}",
-        begin,
-        WORDS[:rows],
-        [str(i) for i in range(columns)],
-        title=title,
-        most=99.0,
-    )
-    return torch.tensor(typed)
+    grid = frame.Grid(title, begin, WORDS[:rows], [str(i) for i in range(columns)])
+    return torch.tensor(frame.editor(choices, f"{name}{rows}x{columns}", grid, most=99.0))
 
 
 def _pipeline(found: Lookup, n: int) -> None:
