@@ -1,7 +1,5 @@
 """Pairs of heads on the Circuits page: one that writes, and a later one that reads it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
@@ -75,7 +73,10 @@ def chips(
     n_heads: int,
     measured: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Offer the pairs with the largest numbers as buttons."""
+    """Offer the pairs with the largest numbers as buttons.
+
+    A pair that was chosen beside other buttons gives way to the first one unless it is among these.
+    """
 
     def number(pair: Pair) -> str:
         i, j = (layer * n_heads + head for layer, head in pair)
@@ -83,7 +84,12 @@ def chips(
         return signed(values[i, j]) + " (estimate)" * estimated
 
     offered = {pair: f"{named(pair)}: {number(pair)}" for pair in _largest(values, n_heads)}
-    choosing.chips(key, label, offered, chosen=shown_pair(values, n_heads), take=choose)
+    shown = shown_pair(values, n_heads)
+    others, before = st.session_state.get("pairs_offered", (offered, None))
+    if offered and others.keys() != offered.keys() and shown == before and shown not in offered:
+        choose(shown := next(iter(offered)))
+    st.session_state.pairs_offered = offered, shown
+    choosing.chips(key, label, offered, chosen=shown, take=choose)
 
 
 def draw_map(
