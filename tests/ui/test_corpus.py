@@ -113,6 +113,7 @@ def test_the_gold_tree_is_drawn_with_what_the_head_follows(study):
 def test_a_head_s_relations_stand_beside_their_baselines_those_that_beat_both_first(page, study):
     shown = table(page, "Relation", "Accuracy", "Offset", "Random", "Beats both")
     assert shown.columns.tolist()[:4] == ["Relation", "Accuracy", "Offset", "Random"]
+    assert shown["Relation"].str.len().max() <= 16  # for which a phone has room
     own = study.relations.query("layer == 1 and head == 2 and n >= 20")
     assert len(shown) == min(12, len(own))
     beats = own["low"] > own[["offset_baseline", "random_baseline"]].max(axis=1)
