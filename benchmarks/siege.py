@@ -38,13 +38,12 @@ SLOWER = 3  # times the 95th percentile of a visitor who is alone
 SOCKETS, HALVES, PAGES = 400, 200, 80
 CALM = 90.0  # seconds in which nothing may be left of the attacks
 ABOUT = f"""`mha-viz app --public` for {MINUTES:.0f} minutes. {HONEST} honest visitors type a
-sentence every five seconds. All of this goes on beside them, from two addresses: messages of 8 MB
-and endless fragmented ones on websockets, {SOCKETS} idle sockets, {HALVES} half-sent requests,
+sentence every five seconds. All of this goes on beside them, from one address: messages of 8 MB and
+endless fragmented ones on websockets, {SOCKETS} idle sockets, {HALVES} half-sent requests,
 {PAGES} pages that are opened and never used, studies whose pages are left, and files for sessions
 with invented names. Who is turned away comes back after a second. Seconds count from Enter to all
 heads."""
-# For documentation (RFC 5737). Studies come from an address of their own, which finds a place.
-ATTACKER, STUDENT, VISITOR = "203.0.113.7", "203.0.113.8", "198.51.100.{}"
+ATTACKER, VISITOR = "203.0.113.7", "198.51.100.{}"  # for documentation (RFC 5737)
 Attack = Callable[[str, Counter[str]], Awaitable[None]]
 _REFUSED = (OSError, EOFError, asyncio.TimeoutError, websockets.WebSocketException)
 
@@ -235,7 +234,7 @@ async def _pages(url: str, told: Counter[str]) -> None:
 
 
 async def _left_studies(url: str, told: Counter[str]) -> None:
-    async with opened(url, "corpus", headers=_from(STUDENT)) as session:
+    async with opened(url, "corpus", headers=_from(ATTACKER)) as session:
         texts = [" ".join(random.choices(SENTENCES, k=30)) for _ in range(2_000)]
         await session.run(unfold="own-texts")
         study = session.run({"own-typed": "\n".join(texts)}, "Study them", "own-texts")
