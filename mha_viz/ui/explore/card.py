@@ -17,7 +17,7 @@ from mha_viz.ui.explore import TEXTS
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import Explore
+from mha_viz.ui.state.views import Corpus, Explore
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
@@ -188,7 +188,7 @@ def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percent
 
     It is only looked up: no study is begun for it, and a head's rows are read once.
     """
-    view = state.of(Explore)
+    view = state.of(Corpus)
     study = _finished(view)
     if study is None or scene.record.part not in ("self", "encoder"):
         return None
@@ -200,11 +200,11 @@ def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percent
     )
     scores = {metric: float(values[place]) for metric, values in report.scores.items()}
     scores["n_tokens"] = len(scene.record.tokens)
-    describe = import_module("mha_viz.ui.run.studies").describe(study, view)
-    return Percentiles(found.percentiles(rows, scores), describe)
+    texts = import_module("mha_viz.ui.run.studies").describe(study, view)
+    return Percentiles(found.percentiles(rows, scores), texts)
 
 
-def _finished(view: Explore) -> Study | None:
+def _finished(view: Corpus) -> Study | None:
     # Studies are made on the page Corpus: where nobody has opened it there is none, and what reads
     # them need not be loaded.
     if memory.known("mha_viz.ui.corpus.sections") is None:
