@@ -118,7 +118,7 @@ def start_app(
             "extra `app`, pip install 'mha-viz[app]', or in a clone pip install '.[app]'."
         ) from error
 
-    # Both are always given: a port that was not asked for Streamlit exchanges for another one.
+    # Both are always given: Streamlit exchanges a port that was not requested for another one.
     command = ["run", str(script), "--server.address", host, "--server.port", str(port)]
     with cli_server.announce_address(host, port):
         streamlit.main(command)
@@ -185,7 +185,7 @@ def show(
     record = record.merge_words() if words else record
     record = record.without_special() if no_special else record
     if chosen is not None:
-        record.head(*chosen)  # says which layers and heads there are
+        record.head(*chosen)  # raises for a head that does not exist
         chosen = (chosen[0] % record.n_layers, chosen[1] % record.n_heads)
     if kind in formats.PICTURES:
         options.deliver(formats.picture(record, chosen, kind), out)

@@ -53,7 +53,7 @@ def curves(
 ) -> go.Figure:
     """Draw lines by name, each (x (point,), y (point,)); a y that is not finite leaves a gap.
 
-    Colour, dash and marker tell lines apart, hover tells exact numbers.
+    Colour, dash and marker tell lines apart, hover shows exact numbers.
     """
     if not lines:
         raise ArgumentError("There is no line to draw.")

@@ -31,10 +31,10 @@ def difference_heatmap(
 ) -> go.Figure:
     """Draw b minus a (query, key), cell by cell, in two hues that are symmetric around 0.
 
-    `labels` are those of queries and of keys. Hover tells both values and the difference. A cell
+    `labels` are those of queries and of keys. Hover shows both values and the difference. A cell
     that only one of the two has (NaN in the other: see `mha_viz.core.compare.alignment.aligned`) is
-    grey and hatched, rising for A and falling for B; hover tells its value. A cell that neither has
-    is grey; where that is because of a mask, hover says so. `masked` are the cells that the mask of
+    grey and hatched, rising for A and falling for B; hover shows its value. A cell that neither has
+    is grey; if a mask is the reason, hover shows it. `masked` are the cells that the mask of
     either side hides: no weights of 0, so that the other side has them alone. Without a title it is
     "B minus A", by `names`.
     """

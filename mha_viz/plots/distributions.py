@@ -76,7 +76,7 @@ def change_distribution(
 ) -> go.Figure:
     """Draw how a change (draw,) is spread: a histogram, every draw below it, quantiles as lines.
 
-    Hover tells how many draws a bar holds and the exact value of each draw. `heads` are the (layer,
+    Hover shows how many draws a bar holds and the exact value of each draw. `heads` are the (layer,
     head) that each draw switched off: named on hover, and customdata of the draws.
     """
     numbers = frame.as_numbers(values, 1, "values (draw)")

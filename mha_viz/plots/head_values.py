@@ -169,12 +169,12 @@ def importance_map(
     selected: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """Draw heads (layer, head) coloured by importance; hover tells the 95 % interval.
+    """Draw heads (layer, head) coloured by importance; hover shows the 95 % interval.
 
     From 0 up on a sequential scale; where a head is below 0 (the model does better without it), on
     a diverging scale around 0. An invisible point in each cell makes clicks readable: customdata is
     [layer, head]. Either both ends of the intervals are given or neither; NaN is not defined (one
-    text has no interval), which hover says.
+    text has no interval), as hover shows.
     """
     numbers = frame.as_numbers(values, 2, "values (layer, head)")
     if (low is None) != (high is None):

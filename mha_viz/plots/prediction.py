@@ -37,7 +37,7 @@ def before_after(
 ) -> go.Figure:
     """Draw probabilities (token,) before and after as a pair of bars per token, with their change.
 
-    The likeliest before is on top. The change is in percentage points. Hover tells both
+    The likeliest before is on top. The change is in percentage points. Hover shows both
     probabilities. A probability that is not defined (NaN) has no bar, and its row says so. `target`
     is the index of a token to mark.
     """
@@ -135,7 +135,7 @@ def token_strip(
     """Draw a text in reading order, each token a cell coloured by a signed number.
 
     Colours are symmetric around 0. Lines break after what fits a phone. A token whose number is not
-    defined (NaN, None: a first token has no loss) is grey and hatched. Hover tells the token, its
+    defined (NaN, None: a first token has no loss) is grey and hatched. Hover shows the token, its
     position and the exact number. customdata of each cell is [position].
     """
     values = frame.as_numbers(change, 1, "change (token)")

@@ -41,7 +41,7 @@ def report_card(
     stand at its ends. All heads are small dots, the chosen one a large one with its exact value at
     the right. Baselines, by metric and name, are ticks; one that no head reaches is an arrow at the
     end that it lies beyond. Where the chosen head has no value, its row says "not defined". Hover
-    tells the rank from the top. customdata of the dots is [layer, head].
+    shows the rank from the top. customdata of the dots is [layer, head].
     """
     if not values:
         raise ArgumentError("There is no metric to draw.")
@@ -88,7 +88,7 @@ class _Scale:
 
 
 def _dots(table: NDArray[np.float64], scale: _Scale, row: int, name: str, unit: str) -> list[_Dot]:
-    """Return a dot for each head that has a value; hover tells its rank from the top."""
+    """Return a dot for each head that has a value; hover shows its rank from the top."""
     layers, heads = np.nonzero(np.isfinite(table))
     known = table[layers, heads]
     ranks = len(known) + 1 - np.searchsorted(np.sort(known), known, side="right")

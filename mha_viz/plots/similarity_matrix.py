@@ -68,7 +68,7 @@ def similarity_matrix(
 
     Ordered by cluster, the tree of merges stands above the columns, with a dashed line at `chance`,
     and a square frames each of at most `clusters`; ordered by layer, thin lines part the layers.
-    Cells without a number (NaN) are grey and hatched, and their heads are named. Hover tells both
+    Cells without a number (NaN) are grey and hatched, and their heads are named. Hover shows both
     heads and the exact value. Up to 21,000 cells there is an invisible point in each, so that a
     click can be read: its customdata is [i, j], the row's and the column's head as they are
     numbered in the matrix, and so is the pair to mark. Measured numbers carry a dot, and hover
