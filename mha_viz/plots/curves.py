@@ -137,7 +137,7 @@ def _band(x: Any, band: tuple[Any, Any], name: str, colour: str) -> dict[str, An
     filled: dict[str, Any] = dict(
         fill="toself", fillcolor=theme.rgba(colour, 0.2), showlegend=False
     )
-    return frame.plain_lines(around, edge, 0, **filled)
+    return frame.plain_lines(around, edge, 0, colour, **filled)
 
 
 def pruning_curves(
