@@ -115,7 +115,7 @@ def test_a_click_in_the_matrix_opens_the_pair(open_page, wait_idle):
     page = open_page(LINK + "twins")
     click_cell(page, (3 * 8 + 1, 8 + 6), of=32)
     expect(heading(page, "L3 H1 and L1 H6")).to_be_visible()
-    expect(page).to_have_url(re.compile("head=1&section=twins&layer_b=1&head_b=6"))
+    expect(page).to_have_url(re.compile("head=1&layer_b=1&head_b=6&section=twins"))
     wait_idle(page)
     between = page.get_by_test_id("stTable").last.inner_text()
     record = mv.load("tiny-bert").trace(TEXT)
