@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from mha_viz.core.attention.scoring import Tiles, row_blocks
 from mha_viz.core.metrics.baselines import allowed_words
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ def allowed_keys(record: AttentionRecord) -> Bool[Tensor, "layer query key"] | N
     Returns:
         None where that is everything or, in a causal record, all but the future.
     """
+    if record.patterns.seen(0, slice(0, 1)) is not None:
+        layers = visible_everywhere(record)
+        ordinary = torch.ones_like(layers[0])
+        ordinary = ordinary.tril() if record.causal else ordinary
+        return None if bool((layers == ordinary).all()) else layers
     if record.allowed is None or not record.merged:
         return record.allowed
     return allowed_words(record.allowed, *parts(record))
@@ -48,6 +54,9 @@ def visible_keys(record: AttentionRecord, layer: int) -> Bool[Tensor, "query key
             [1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
     """
+    seen = record.patterns.seen(layer)
+    if seen is not None:
+        return seen
     pattern = record.pattern[layer]
     known = allowed_keys(record)
     allowed = torch.ones_like(pattern[0], dtype=torch.bool) if known is None else known[layer]
@@ -65,3 +74,19 @@ def visible_keys(record: AttentionRecord, layer: int) -> Bool[Tensor, "query key
 def visible_everywhere(record: AttentionRecord) -> Bool[Tensor, "layer query key"]:
     """Return `visible_keys` of every layer."""
     return torch.stack([visible_keys(record, layer) for layer in range(record.n_layers)])
+
+
+def visible_tiles(record: AttentionRecord, side: int) -> Bool[Tensor, "layer row column"]:
+    """Return in which cells of `record.tiles(side)` any query sees any key."""
+    found = []
+    for layer in range(record.n_layers):
+        tiles = Tiles((1, *record.shape[2:]), side)
+        if record.patterns.seen(layer, slice(0, 1)) is None:
+            tiles.reduce(0, visible_keys(record, layer)[None].float())
+        else:
+            for rows in row_blocks(record.shape[2], 4 * record.shape[3], tiles.cell):
+                seen = record.patterns.seen(layer, rows)
+                assert seen is not None
+                tiles.reduce(rows.start, seen[None].float())
+        found.append(tiles.found[0] > 0)
+    return torch.stack(found)
