@@ -10,6 +10,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from mha_viz.core.attention.multi_head import AttentionWeights
 from mha_viz.core.metrics.outputs import OutputWeights
 from mha_viz.core.names import MATRICES
+from mha_viz.core.record.patterns import MOST_BYTES, STORED_BYTES
+from mha_viz.engine.attention_function import HeadEdits
 from mha_viz.engine.backend import choose_backend
 from mha_viz.engine.projections import LayerProjections
 from mha_viz.engine.run import PARTS, Backend
@@ -17,7 +19,7 @@ from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.text.encoding import Reader, decoder_text, takes_pair
 from mha_viz.text.tokens import encode
 
-MAX_PATTERN_BYTES = 2 * 2**30  # of one record; longer texts are cut, and a note says so
+TILES = 128  # cells of the pooled pictures that a long record may hold, on a side
 _SAMPLE = "A short text, to see whether both ways agree."
 
 
@@ -86,12 +88,26 @@ class LoadedNetwork:
             n_bytes: of pattern, z, query, key and value together.
             n_tokens: that a text may have at most; None is as many as the model takes.
         """
-        # Each head has n x n weights and, with our attention, n rows of z, query, key and value.
-        # An encoder-decoder runs all its parts, whichever of them is returned.
-        cells = n_bytes / (4 * self.n_layers * self.n_heads * len(self.parts))
+        heads = self.n_layers * self.n_heads * len(self.parts)  # all parts run, whichever is asked
+        cells = n_bytes / (4 * heads)
         half = 2 * self.d_head if self.backend == "mha_viz" else 0
-        self.n_ctx = max(1, min(self.n_ctx, int((half**2 + cells) ** 0.5 - half)))
-        self.n_ctx = min(self.n_ctx, n_tokens or self.n_ctx)
+        stored = int((half**2 + cells) ** 0.5 - half)  # n x n weights, n rows of z, query, key ...
+        computed = int((n_bytes - 4 * heads * TILES**2) / (heads * self._bytes_per_position()))
+        longest = max(stored, computed) if self.runs_by_rows(computed) else stored
+        self.n_ctx = max(1, min(self.n_ctx, longest, n_tokens or self.n_ctx))
+
+    def runs_by_rows(self, n_tokens: int, edits: HeadEdits | None = None) -> bool:
+        """Return whether the weights of a text of so many tokens are computed when asked for."""
+        n_bytes = 4 * self.n_layers * self.n_heads * n_tokens**2
+        new_patterns = edits is not None and edits.new_patterns
+        return self.backend == "mha_viz" and n_bytes > STORED_BYTES and not new_patterns
+
+    def _bytes_per_position(self) -> int:
+        """Return what a head of a long record has of one token, everything kept."""
+        group = self.n_heads // self.n_kv_heads
+        shared = self.dtype == torch.float32  # with the queries that are kept, and keys
+        extra = 0 if shared and group == 1 else 4 if shared else 8
+        return self.d_head * (16 + extra)
 
     # -- its weights -----------------------------------------------------------------------------
 
@@ -167,8 +183,9 @@ class LoadedNetwork:
         self.d_head = int(key[0].shape[-1]) if key else self.d_model // self.n_heads
         # Exact zeros above the diagonal in every head of every layer are a mask, not a habit.
         self.causal = all(bool(torch.triu(p, 1).count_nonzero() == 0) for p in first.pattern)
-        cells = MAX_PATTERN_BYTES // (4 * self.n_layers * self.n_heads)
-        self.n_ctx = min(self.n_ctx, int(cells**0.5))
+        if self.backend == "eager":
+            cells = MOST_BYTES // (4 * self.n_layers * self.n_heads)
+            self.n_ctx = min(self.n_ctx, int(cells**0.5))
         self._projections = {part: LayerProjections.of(self.network, runs[part]) for part in runs}
         self._W_O: dict[str, OutputWeights] = {}
         if self.backend == "mha_viz":
