@@ -7,7 +7,7 @@ import pytest
 import mha_viz as mv
 from mha_viz.core.metrics.metric import Metric
 from mha_viz.corpus.measure.measuring import BatchMeasure, BatchOptions
-from mha_viz.corpus.measure.scores import scores_by_text
+from mha_viz.corpus.measure.scores import own_scores
 from mha_viz.errors import StudyError
 from tests.corpus.reference import TEXTS, chance_alone, one_batch, scores_alone, small, traced
 from tests.making.comparing import close
@@ -47,7 +47,7 @@ def _added():
 
 @pytest.mark.parametrize("name", ["bert", "llama", "gpt_oss"])
 def test_a_batch_has_the_metric_of_every_report(name):
-    model, options = small(name), BatchOptions(more=scores_by_text(), chance=True)
+    model, options = small(name), BatchOptions(more=own_scores(), chance=True)
     assert options.more == MORE
     batch = one_batch(model)
     found = BatchMeasure(model, batch.encoded, options)

@@ -9,8 +9,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mha_viz.core.attention.checks import Array, Given, as_tensor
+from mha_viz.core.metrics.blocks import Visible
 from mha_viz.core.metrics.checks import Allowed, OutputMatrices, Pattern, allowed_keys
 from mha_viz.core.metrics.content import repeated_tokens
+from mha_viz.core.metrics.reduction import texts_of
 from mha_viz.core.metrics.table import METRICS, head_table
 from mha_viz.errors import ArgumentError
 
@@ -57,8 +59,14 @@ def uniform_pattern(
             [0.5000, 0.5000]])
     """
     layers = 1 if allowed is None or allowed.ndim < 3 else len(allowed)
-    seen = allowed_keys(torch.empty(layers, 1, n_query, n_key), causal, allowed).float()
-    return (seen / seen.sum(-1, keepdim=True).clamp_min(1.0))[:, None]
+    seen = allowed_keys(torch.empty(layers, 1, n_query, n_key), causal, allowed)
+    return uniform_rows(seen)[:, None]
+
+
+def uniform_rows(seen: Bool[Tensor, "*batch query key"]) -> Float[Tensor, "*batch query key"]:
+    """Give the same weight to each key that a row sees; none to a row that sees nothing."""
+    counts = seen.float()
+    return counts / counts.sum(-1, keepdim=True).clamp_min(1.0)
 
 
 def offset_pattern(n_query: int, n_key: int, offset: int) -> Float[Tensor, "1 1 query key"]:
@@ -104,6 +112,7 @@ def baselines(
     Returns:
         metric key -> Baseline.
     """
+    pattern = as_tensor("pattern", pattern)
     n_query, n_key = pattern.shape[-2:] if parts is None else (int(n.sum()) for n in parts)
     seen = None if allowed is None else as_tensor("allowed", allowed)
     seen = seen if seen is None or parts is None else allowed_words(seen, *parts)
@@ -126,8 +135,9 @@ def baselines(
             rows = torch.full_like(values, _ROWS.get(key, 0) + pattern.shape[-2])
             scores.setdefault(key, {"rows": rows})[name] = values
     if "duplicate_token" in scores:
-        counts = repeated_tokens(pattern, **given)
-        scores["duplicate_token"]["rows"] = counts
+        texts = texts_of(pattern, ids=ids, is_special=is_special, causal=causal)
+        visible = Visible.of(texts, allowed_keys(pattern, causal, seen))
+        scores["duplicate_token"]["rows"] = repeated_tokens(visible, texts)[:, None]
     for key, values in (random or {}).items():
         scores.setdefault(key, {})["random"] = values
     found = {key: _baseline(key, values) for key, values in scores.items()}

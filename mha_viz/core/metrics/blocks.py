@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -41,10 +41,10 @@ class Texts:
 
     def part(self, batch: slice) -> Texts:
         """Return some of the texts."""
-        ids = None if self.ids is None else _part(self.ids, batch)
-        special = None if self.is_special is None else _part(self.is_special, batch)
-        lengths = _part(self.lengths, batch)
-        return replace(self, lengths=lengths, ids=ids, is_special=special)
+        ids = None if self.ids is None else part_of(self.ids, batch)
+        special = None if self.is_special is None else part_of(self.is_special, batch)
+        about = (self.causal, self.cross, self.period, self.start)
+        return Texts(part_of(self.lengths, batch), ids, special, *about)
 
 
 class Visible(NamedTuple):
@@ -69,9 +69,9 @@ class Visible(NamedTuple):
 
     def part(self, batch: slice, queries: slice) -> Visible:
         """Return what some queries of some texts see."""
-        repeats = None if self.repeats is None else _part(self.repeats, batch, queries)
+        repeats = None if self.repeats is None else part_of(self.repeats, batch, queries)
         return Visible(
-            _part(self.seen, batch, queries), _part(self.n_seen, batch, queries), repeats
+            part_of(self.seen, batch, queries), part_of(self.n_seen, batch, queries), repeats
         )
 
 
@@ -151,6 +151,6 @@ class RowBlock:
         return self.pattern.device.type == "cpu" and not self.pattern.requires_grad
 
 
-def _part(tensor: Tensor, batch: slice, *others: slice) -> Tensor:
+def part_of(tensor: Tensor, batch: slice, *others: slice) -> Tensor:
     """Cut some texts; a first axis of 1 stands for all of them."""
     return tensor[slice(None) if len(tensor) == 1 else batch, *others]

@@ -16,8 +16,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.cancellation import check_cancelled
+from mha_viz.core.metrics.blocks import LEAST
 from mha_viz.core.metrics.checks import Pattern, check_pattern, widest, with_float64
-from mha_viz.core.metrics.spread import LEAST
 from mha_viz.core.threads import in_threads
 
 BLOCK = 2**12  # weights of each head at a time: in the cache, and no second pattern is held

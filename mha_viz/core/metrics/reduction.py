@@ -8,6 +8,7 @@ from operator import add
 from typing import Any, TypeVar
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -100,6 +101,13 @@ class HeadSums:
             before = self._sums.get(key)
             self._sums[key] = found if before is None else tuple(map(add, before, found))
 
+    def merge(self, other: HeadSums) -> None:
+        """Add the sums of other rows, which may be over fewer or more keys."""
+        self._strongest = self._strongest + other._strongest
+        for key, found in other._sums.items():
+            before = self._sums.get(key)
+            self._sums[key] = found if before is None else tuple(map(_plus, before, found))
+
     def check(self) -> None:
         """Raise an error where no pattern can have such sums."""
         for key, reduction in self._reductions.items():
@@ -124,6 +132,14 @@ class HeadSums:
                     ~reduction.defined(self._texts)[:, None], torch.nan
                 )
         return found
+
+
+def _plus(a: Any, b: Any) -> Any:
+    """Add two sums; those by key count as 0 for the keys that one of them lacks."""
+    if isinstance(a, Tensor) and a.shape != b.shape:
+        a, b = sorted((a, b), key=lambda one: one.shape[-1])
+        a = F.pad(a, (0, b.shape[-1] - a.shape[-1]))
+    return a + b
 
 
 def reduce_pattern(
@@ -171,7 +187,7 @@ def reduce_pattern(
 
 
 def reduced(
-    function: Callable[..., Any],
+    function: Callable[..., Any] | Reduction,
     pattern: Pattern,
     *,
     causal: bool = False,
@@ -183,19 +199,20 @@ def reduced(
     start: int = 0,
     **settings: Any,
 ) -> Float[Tensor, "layer head"]:
-    """Compute the metric of a public function by the reduction that is tied to it."""
+    """Compute a metric of a whole pattern by a reduction, or by that of a public function."""
     pattern, _ = check_pattern(pattern)
     about = {"causal": causal, "period": period, "start": start}
     texts = texts_of(pattern, ids=ids, is_special=is_special, **about)
     visible = Visible.of(texts, allowed_keys(pattern, causal, allowed))
-    reductions = {"": function.__dict__["reduction"]}
+    tied = function if isinstance(function, Reduction) else function.__dict__["reduction"]
 
     def finish(sums: HeadSums) -> dict[str, Tensor]:
         sums.check()
         return sums.as_they_are()
 
     sinks = check_sink(sink, pattern)
-    return reduce_pattern(pattern, texts, visible, reductions, sinks, finish=finish, **settings)[""]
+    found = reduce_pattern(pattern, texts, visible, {"": tied}, sinks, finish=finish, **settings)
+    return found[""]
 
 
 def texts_of(

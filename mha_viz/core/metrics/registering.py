@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.metrics.metric import Metric, Need
-from mha_viz.core.metrics.table import METRICS
+from mha_viz.core.metrics.table import BUILT_IN, METRICS
 from mha_viz.errors import ArgumentError, ShapeError
 
 _Measure = TypeVar("_Measure", bound=Callable[..., Any])
@@ -63,7 +63,7 @@ def register_metric(
     key = key or getattr(function, "__name__", "")
     if not key.isidentifier():
         raise ArgumentError(f"key must be a name such as my_metric, got {key!r}.")
-    if key in METRICS and METRICS[key].source:
+    if key in BUILT_IN:
         raise ArgumentError(f"{key!r} is a metric of the library: give yours another key.")
     if unknown := sorted(set(needs) - set(_ALLOWED)):
         raise ArgumentError(f"needs may hold {', '.join(_ALLOWED)}; got {', '.join(unknown)}.")
