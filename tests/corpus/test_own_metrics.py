@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
+from docs.make_metrics import render
 from mha_viz.core.metrics.metric import Metric
 from mha_viz.corpus.measure.measuring import BatchMeasure, BatchOptions
 from mha_viz.corpus.measure.scores import own_scores
@@ -74,3 +75,19 @@ def test_a_study_has_it_in_every_table(tmp_path):
     assert set(MORE) <= set(mv.Study.load(tmp_path / "study").heads["metric"])
     with pytest.raises(StudyError, match=r"more.*heaviest"):
         mv.study(model, TEXTS, tmp_path / "study")
+
+
+def test_one_of_blocks_stands_wherever_the_others_do(tmp_path):
+    mv.register_metric(
+        lambda block: (block.pattern > 0.5).sum(-1).float(), key="strong_keys", by_blocks=True
+    )
+    model = mv.load("tiny-bert")
+    records = [model.trace(text) for text in TEXTS[:3]]
+    wanted = [(record.pattern > 0.5).sum(-1).float().mean(-1).flatten() for record in records]
+    for record, want in zip(records, wanted, strict=True):
+        close(mv.head_report(record)["strong_keys"], want)
+        close(mv.METRICS["strong_keys"].function(record.pattern).flatten(), want)
+    study = mv.study(model, TEXTS[:3], tmp_path / "study")
+    heads = study.heads.query("metric == 'strong_keys'").sort_values(["layer", "head"])
+    close(heads["mean"], np.mean(wanted, 0))
+    assert "#### strong_keys" in render()
