@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,9 +12,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.metrics import METRICS, Baseline, baselines, head_table
+from mha_viz.core.metrics.blocks import Texts
+from mha_viz.core.metrics.outputs import outputs_of, reduce_outputs
 from mha_viz.core.metrics.rotation import rotated_scores
+from mha_viz.core.metrics.row_sums import TextSums
+from mha_viz.core.metrics.table import UNSEEN, output_metrics
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
-from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.patterns import ComputedPatterns
+from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.core.record.visible import allowed_keys, parts, visible_everywhere
 from mha_viz.errors import ArgumentError
 
@@ -27,17 +33,73 @@ def measure(record: AttentionRecord) -> dict[str, Tensor]:
     axes. Leaving keys out does not change what is computed from the heads' outputs, which are
     measured where the record has z and W_O.
     """
-    return _without_places(
-        record,
-        head_table(
+    if record.patterns.seen(0, slice(0, 1)) is not None:
+        found = _measured_by_rows(record)
+    else:
+        found = head_table(
             record.pattern,
             **_about(record),
             allowed=allowed_keys(record),
             sink=record.sink,
             z=record.z,
             W_O=record.W_O,
-        ),
+        )
+    return _without_places(record, found)
+
+
+def _measured_by_rows(record: AttentionRecord) -> dict[str, Tensor]:
+    """Return what `head_table` does, of weights that are computed block by block."""
+    patterns, z, W_O = record.patterns, record.z, record.W_O
+    of_weights = text_sums(
+        record.key_tokens,
+        record.shape[2],
+        record.causal,
+        record.merged,
+        has_sinks=record.sink is not None,
     )
+    found = None
+    if isinstance(patterns, ComputedPatterns):
+        found = patterns.measured.get(of_weights.about)
+    if found is None:
+        for layer in range(record.n_layers):
+            sinks = None if record.sink is None else record.sink[layer]
+            sums = of_weights.layer(partial(patterns.seen, layer), sinks)
+            for part in patterns.each_block(layer, sums.reduce):
+                sums.collect(part)
+        found = of_weights.finish()
+        if isinstance(patterns, ComputedPatterns):
+            patterns.measured[of_weights.about] = found
+    if z is not None and len(W_O):
+        found = found | reduce_outputs(outputs_of(z, W_O), output_metrics(of_weights.needs))
+    return {key: found[key] for key in METRICS if key in found}
+
+
+def text_sums(
+    keys: Sequence[Token],
+    n_queries: int,
+    causal: bool,
+    merged: bool = False,
+    device: torch.device | str = "cpu",
+    has_sinks: bool = False,
+) -> TextSums:
+    """Return the sums that the metrics of a text's weights are made of, with nothing in them yet.
+
+    Args:
+        keys: the tokens of the key axis.
+        n_queries: tokens of the query axis.
+        causal: as in a record.
+        merged: as in a record.
+        device: where the weights are.
+        has_sinks: whether heads have learned a sink.
+    """
+    about = {name: one for name, one in _about_tokens(keys, merged).items() if one is not None}
+    texts = Texts(
+        torch.tensor([n_queries], device=device),
+        **{name: one[None].to(device) for name, one in about.items()},
+        causal=causal,
+        cross=n_queries != len(keys),
+    )
+    return TextSums(texts, has_sinks)
 
 
 def text_baselines(
@@ -122,13 +184,16 @@ def as_distances(
 
 
 def _about(record: AttentionRecord) -> dict[str, Any]:
-    special = torch.tensor([token.is_special for token in record.key_tokens])
-    ids = torch.tensor([token.id for token in record.key_tokens])
+    return _about_tokens(record.key_tokens, record.merged) | {"causal": record.causal}
+
+
+def _about_tokens(tokens: Sequence[Token], merged: bool) -> dict[str, Any]:
+    special = torch.tensor([token.is_special for token in tokens])
+    ids = torch.tensor([token.id for token in tokens])
     return {
         # Words merged from several tokens have no id in common with anything.
-        "ids": None if record.merged else ids,
+        "ids": None if merged else ids,
         "is_special": special if bool(special.any()) else None,
-        "causal": record.causal,
     }
 
 
@@ -136,7 +201,7 @@ def _without_places(record: AttentionRecord, table: dict[str, Any]) -> dict[str,
     """Leave out positions where they mean nothing, and a future that no head can see."""
     # A square of queries and keys in cross-attention looks like self-attention and is not.
     places = {"self", "neighbours"} if record.is_cross else set()
-    hidden = {"next_token"} if record.causal else set()
+    hidden = UNSEEN if record.causal else frozenset()
     return {
         key: values
         for key, values in table.items()

@@ -72,7 +72,9 @@ class AttentionModel(LoadedNetwork):
             text: any text; what does not fit n_ctx is cut off, and the record's notes say so.
             text_pair: second segment (BERT-style) or the decoder's text (T5, BART).
             part: which stack of an encoder-decoder; the first one if not given.
-            keep: "pattern" and any of "z", "query", "key", "value"; or "all".
+            keep: "pattern" and any of "z", "query", "key", "value"; or "all", which is these five.
+                Of a long text, whose weights are not stored, "tiles" (128 on a side) and "metrics"
+                are made in the same pass; else they are made when they are first asked for.
             on_layer: called after each layer with the number done; raise in it to abandon. Not
                 called where `backend` is "eager".
             gates: factors (layer, head) on the z of that part's heads, as in `predict`.

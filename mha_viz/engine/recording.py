@@ -16,6 +16,7 @@ from mha_viz.engine.masks import infer_window, none_if_ordinary
 from mha_viz.engine.own_weights import check_own_weights
 from mha_viz.engine.projections import float32, repeat_heads
 from mha_viz.engine.run import (
+    REDUCIBLE,
     OnLayer,
     Reduce,
     Run,
@@ -25,6 +26,7 @@ from mha_viz.engine.run import (
     run,
     run_first_stack,
 )
+from mha_viz.engine.weights_made import WeightsMade
 from mha_viz.text.encoding import Texts, attending, text_notes
 from mha_viz.text.tokens import Encoded
 
@@ -36,6 +38,7 @@ def run_texts(
     keep: Sequence[str],
     on_layer: OnLayer | None = None,
     edits: HeadEdits | None = None,
+    made: WeightsMade | None = None,
 ) -> dict[str, Run]:
     """Run a model over a batch once, as `run` describes it: a run for each part.
 
@@ -45,6 +48,8 @@ def run_texts(
     by_rows = len(sources) == 1 and model.runs_by_rows(longest, edits)
     n_layers = model.n_layers if targets is None else 0
     options = RunOptions(keep, on_layer, n_layers, edits, by_rows=by_rows)
+    if made is not None and made.wanted:
+        options = replace(options, reductions=made, multiple=made.multiple)
     pad = model.tokenizer.pad_token_id or 0
     left = run(model.network, model.backend, sources, targets, pad=pad, options=options)
     if model.backend == "eager":
@@ -62,15 +67,20 @@ def trace_encoded(
     edits: HeadEdits | None = None,
 ) -> dict[str, AttentionRecord]:
     """Run one text, or a text for either stack; see `AttentionModel.trace_encoded`."""
-    keep = check_keep(keep)
-    runs = run_texts(model, [source], None if target is None else [target], keep, on_layer, edits)
+    made = WeightsMade(model, source, check_keep(keep)) if target is None else None
+    keep = [name for name in check_keep(keep) if name not in REDUCIBLE]
+    targets = None if target is None else [target]
+    runs = run_texts(model, [source], targets, keep, on_layer, edits, made)
     notes = (edits.note,) if edits is not None and edits.note else ()
     texts = (source, target)
-    return {
+    records = {
         part: record_of(model, part, runs[part], 0, texts, notes)
         for part in runs
         if only in (None, part)
     }
+    if made is not None:
+        made.put_into(records["self"])
+    return records
 
 
 @torch.inference_mode()

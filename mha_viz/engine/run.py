@@ -30,6 +30,7 @@ from mha_viz.text.tokens import Encoded
 Backend = Literal["mha_viz", "eager"]
 OnLayer = Callable[[int], None]
 Reduce = Callable[[LayerTensors], None]
+REDUCIBLE = ("tiles", "metrics")  # of the weights of a long text, made while they are there
 PARTS = ("encoder", "decoder", "cross")  # of a model with two stacks; others have one, "self"
 
 
@@ -61,10 +62,11 @@ def check_keep(keep: Sequence[str]) -> Sequence[str]:
     """Check the names of what a run is to keep; "all" stands for all of `KEEPABLE`."""
     if keep == "all":
         return KEEPABLE
-    unknown = [name for name in keep if name not in KEEPABLE]
+    known = (*KEEPABLE, *REDUCIBLE)
+    unknown = [name for name in keep if name not in known]
     if unknown or isinstance(keep, str) or "pattern" not in keep:
         raise ArgumentError(
-            f'keep must be "all", or hold "pattern" and any of {", ".join(KEEPABLE[1:])}; '
+            f'keep must be "all", or hold "pattern" and any of {", ".join(known[1:])}; '
             f"got {keep!r}."
         )
     return tuple(dict.fromkeys(keep))  # what is named twice is kept once

@@ -7,11 +7,12 @@ import torch
 
 import mha_viz as mv
 from mha_viz.core.attention import scoring
+from mha_viz.core.measure import measure
 from mha_viz.core.record import patterns
 from mha_viz.core.record.patterns import ComputedPatterns, StoredPatterns
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_everywhere, visible_tiles
-from mha_viz.engine import loaded_network
+from mha_viz.engine import loaded_network, weights_made
 from mha_viz.engine.attention_function import KEEPABLE
 from mha_viz.engine.intervention import Intervention
 from mha_viz.errors import NotKeptError, RecordError
@@ -214,3 +215,28 @@ def test_a_layers_sight_is_kept_as_a_rule(monkeypatch):
     ((_, made),) = both(monkeypatch, model, LONG)
     for one in made.patterns.scoring:
         assert (one.sight.before, one.sight.after, one.sight.mask, one.bias) == (4, 0, None, None)
+
+
+@pytest.mark.parametrize("name", [*NAMES, *PAIRED])
+def test_metrics_of_computed_weights_equal_those_of_stored_ones(monkeypatch, name):
+    model = build({**SINGLE, **PAIRED}[name], name)
+    for own, made in both(monkeypatch, model, LONG, SHORT if name in PAIRED else None):
+        for view in (lambda one: one, AttentionRecord.without_first, AttentionRecord.merge_words):
+            expected, found = measure(view(own)), measure(view(made))
+            assert list(found) == list(expected)
+            for key, values in expected.items():
+                close(found[key], values)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_pass_makes_is_what_is_made_of_the_record(monkeypatch, name):
+    model = build(SINGLE[name], name)
+    keep = ("pattern", "z", "tiles", "metrics")
+    monkeypatch.setattr(weights_made, "TILES", 5)
+    ((own, made),) = both(monkeypatch, model, LONG, keep=keep)
+    assert list(made.patterns.pooled) == [(5, "max")] and len(made.patterns.measured) == 1
+    close(made.tiles(5), own.tiles(5), EXACT)
+    expected, found = measure(own), measure(made)
+    assert list(found) == list(expected) and len(made.patterns.measured) == 1
+    for key, values in expected.items():
+        close(found[key], values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -204,14 +204,14 @@ class ComputedPatterns(Patterns):
         key: of each layer (kv_head, key, d_head), likewise; key heads are not repeated.
         scoring: what each layer does to them.
         pooled: tiles that the pass made, by side and kind of pooling.
-        measured: metrics of the pattern that the pass made, (layer, head) by their key.
+        measured: metrics of the weights by what is known of the tokens: (layer, head) by their key.
     """
 
     query: tuple[Float[Tensor, "head query d_head"], ...]
     key: tuple[Float[Tensor, "kv_head key d_head"], ...]
     scoring: tuple[Scoring, ...]
     pooled: dict[tuple[int, str], Tensor] = field(default_factory=dict)
-    measured: dict[str, Tensor] = field(default_factory=dict)
+    measured: dict[Hashable, dict[str, Tensor]] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -238,7 +238,8 @@ class ComputedPatterns(Patterns):
                     f"a pattern of {expected[1:]}."
                 )
             self._check_rules(scoring)
-            if not (query.isfinite().all() and key.isfinite().all()):
+            ends = [end for tensor in (query, key) for end in torch.aminmax(tensor)]  # NaN, too
+            if not all(bool(end.isfinite()) for end in ends):
                 raise RecordError(f"query and key must be finite numbers. {_BROKEN}")
 
     def _check_rules(self, scoring: Scoring) -> None:
