@@ -59,15 +59,28 @@ class LoadedNetwork:
     @property
     def accepts_pair(self) -> bool:
         """The ability to take a second text: a second segment, or the decoder's text."""
-        return takes_pair(self.reader)
+        return takes_pair(self.long_reader)
+
+    @property
+    def n_stored(self) -> int:
+        """Tokens of the longest text all of whose weights may be held."""
+        return min(self.n_ctx, int((MOST_BYTES // (4 * self.n_layers * self.n_heads)) ** 0.5))
 
     @property
     def reader(self) -> Reader:
-        """The tokenizer, positions and vocabulary that a text must fit."""
+        """The tokenizer, positions and vocabulary that a text must fit whose weights are held."""
+        return self._reader(self.n_stored)
+
+    @property
+    def long_reader(self) -> Reader:
+        """The same for a text whose weights need not be held."""
+        return self._reader(self.n_ctx)
+
+    def _reader(self, n_ctx: int) -> Reader:
         return Reader(
             self.tokenizer,
             self.name,
-            self.n_ctx,
+            n_ctx,
             self.d_vocab,
             two_texts=len(self.parts) > 1,
             start=getattr(self.network.config, "decoder_start_token_id", None),
@@ -88,26 +101,18 @@ class LoadedNetwork:
             n_bytes: of pattern, z, query, key and value together.
             n_tokens: that a text may have at most; None is as many as the model takes.
         """
-        heads = self.n_layers * self.n_heads * len(self.parts)  # all parts run, whichever is asked
-        cells = n_bytes / (4 * heads)
+        # Each head has n x n weights and, with our attention, n rows of z, query, key and value.
+        # An encoder-decoder runs all its parts, whichever of them is returned.
+        cells = n_bytes / (4 * self.n_layers * self.n_heads * len(self.parts))
         half = 2 * self.d_head if self.backend == "mha_viz" else 0
-        stored = int((half**2 + cells) ** 0.5 - half)  # n x n weights, n rows of z, query, key ...
-        computed = int((n_bytes - 4 * heads * TILES**2) / (heads * self._bytes_per_position()))
-        longest = max(stored, computed) if self.runs_by_rows(computed) else stored
-        self.n_ctx = max(1, min(self.n_ctx, longest, n_tokens or self.n_ctx))
+        self.n_ctx = max(1, min(self.n_ctx, int((half**2 + cells) ** 0.5 - half)))
+        self.n_ctx = min(self.n_ctx, n_tokens or self.n_ctx)
 
     def runs_by_rows(self, n_tokens: int, edits: HeadEdits | None = None) -> bool:
         """Return whether the weights of a text of so many tokens are computed when asked for."""
         n_bytes = 4 * self.n_layers * self.n_heads * n_tokens**2
         new_patterns = edits is not None and edits.new_patterns
         return self.backend == "mha_viz" and n_bytes > STORED_BYTES and not new_patterns
-
-    def _bytes_per_position(self) -> int:
-        """Return what a head of a long record has of one token, everything kept."""
-        group = self.n_heads // self.n_kv_heads
-        shared = self.dtype == torch.float32  # with the queries that are kept, and keys
-        extra = 0 if shared and group == 1 else 4 if shared else 8
-        return self.d_head * (16 + extra)
 
     # -- its weights -----------------------------------------------------------------------------
 
@@ -173,7 +178,7 @@ class LoadedNetwork:
     def _choose_backend(self) -> tuple[str, ...]:
         """Choose the backend by a short text, and measure the model by what it left behind."""
         source = encode(self.tokenizer, _SAMPLE, max_length=min(self.n_ctx, 16))
-        target = decoder_text(self.reader, _SAMPLE) if len(self.parts) > 1 else None
+        target = decoder_text(self.long_reader, _SAMPLE) if len(self.parts) > 1 else None
         self.backend, runs, reason = choose_backend(self.network, source, target, self.d_vocab)
         first = runs[self.parts[0]]
         self.n_layers, self.n_heads = len(first.pattern), int(first.pattern[0].shape[1])
@@ -184,8 +189,7 @@ class LoadedNetwork:
         # Exact zeros above the diagonal in every head of every layer are a mask, not a habit.
         self.causal = all(bool(torch.triu(p, 1).count_nonzero() == 0) for p in first.pattern)
         if self.backend == "eager":
-            cells = MOST_BYTES // (4 * self.n_layers * self.n_heads)
-            self.n_ctx = min(self.n_ctx, int(cells**0.5))
+            self.n_ctx = self.n_stored
         self._projections = {part: LayerProjections.of(self.network, runs[part]) for part in runs}
         self._W_O: dict[str, OutputWeights] = {}
         if self.backend == "mha_viz":

@@ -16,6 +16,8 @@ from mha_viz.engine import loaded_network, weights_made
 from mha_viz.engine.attention_function import KEEPABLE
 from mha_viz.engine.intervention import Intervention
 from mha_viz.errors import NotKeptError, RecordError
+from mha_viz.reports import report as module_of_reports
+from mha_viz.reports.report import report
 from tests.engine.test_families import FALLBACK, LONG, PAIRED, SHORT, SINGLE, build, eager
 from tests.making.comparing import close
 
@@ -240,3 +242,31 @@ def test_what_the_pass_makes_is_what_is_made_of_the_record(monkeypatch, name):
     assert list(found) == list(expected) and len(made.patterns.measured) == 1
     for key, values in expected.items():
         close(found[key], values)
+
+
+@pytest.mark.parametrize("name", ["bert", "mistral", "gpt_oss"])
+def test_the_report_of_a_long_text_has_the_numbers_of_a_stored_one(monkeypatch, name):
+    model = build(SINGLE[name], name)
+    ((own, made),) = both(monkeypatch, model, LONG, keep=("pattern", "z", "value"))
+    expected = report(own)
+    other = expected.table(own)
+    monkeypatch.setattr(module_of_reports, "STORED_BYTES", 0)
+    monkeypatch.setattr(patterns, "MOST_BYTES", 0)  # nothing asks for all weights
+    found = report(made)
+    table = found.table(made)
+    assert set(other.columns) - set(table.columns) == {"twin", "twin_hellinger"}
+    for column in table.select_dtypes("number"):
+        close(table[column].to_numpy(float), other[column].to_numpy(float))
+    assert any("too long" in note for note in found.notes)
+    assert not any("too long" in note for note in expected.notes)
+
+
+def test_a_text_runs_to_the_end_of_the_models_context(monkeypatch):
+    model = build(SINGLE["gpt2"], "gpt2")
+    n_ctx = model.n_ctx
+    monkeypatch.setattr(loaded_network, "STORED_BYTES", 0)
+    monkeypatch.setattr(loaded_network, "MOST_BYTES", 4 * model.n_layers * model.n_heads * 10**2)
+    record = model.trace("the " * 200)
+    assert model.n_ctx == n_ctx == len(record.tokens) > model.n_stored == 10
+    change = Intervention([(0, 1)], "uniform")  # which needs all weights of its layers
+    assert len(model.trace("the " * 200, intervention=change).tokens) == 10

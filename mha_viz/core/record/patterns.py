@@ -17,7 +17,7 @@ from mha_viz.core.amounts import of_bytes
 from mha_viz.core.attention.scoring import Found, Rows, Scoring, Tiles, over_blocks, row_blocks
 from mha_viz.errors import NotKeptError, RecordError
 
-STORED_BYTES = 64 * 2**20  # weights of a text that take no more are stored or remembered
+STORED_BYTES = 256 * 2**20  # weights of a text that take no more are stored or remembered
 MOST_BYTES = 2 * 2**30  # of weights that may be asked for in one tensor
 _BROKEN = (
     "NaN or infinity here means that the model's weights or scores are broken; a sum above 1, "
@@ -115,6 +115,15 @@ class Patterns(ABC):
     def _all(self) -> Float[Tensor, "layer head query key"]:
         """All weights, remembered."""
         return self._every_layer()
+
+    def row_sums(self) -> Float[Tensor, "layer head query"]:
+        """Return each row's sum."""
+
+        def sums(first: int, rows: Tensor) -> Tensor:
+            return rows.sum(-1)
+
+        layers = range(self.shape[0])
+        return torch.stack([torch.cat(list(self.each_block(i, sums)), 1) for i in layers])
 
     def from_token(self, query: int) -> Float[Tensor, "layer head key"]:
         """Return every head's weights from one token."""
