@@ -15,6 +15,7 @@ from mha_viz.core.compare.twins import nearest_others
 from mha_viz.core.measure import distances, measure, rotation_null, text_baselines
 from mha_viz.core.metrics import METRICS, Baseline, EarnedLabel, Label, head_labels, too_short
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
+from mha_viz.core.record.patterns import STORED_BYTES
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.reprs import table_html
 from mha_viz.errors import ArgumentError
@@ -156,7 +157,12 @@ def report(
             found.get("induction", Baseline()), uniform=induction.uniform, offset=induction.offset
         )
     scores = {key: scores[key] for key in METRICS if key in scores}
-    earned = head_labels(scores, found, rotation_null(record))
+    if _is_long(record):
+        notes.append(
+            "The text is too long to hold its weights: labels are not compared with rotated keys, "
+            "and no nearest other heads are given."
+        )
+    earned = head_labels(scores, found, None if _is_long(record) else rotation_null(record))
     withheld = _withheld(head_labels(scores, found), earned)
     made = Report(scores, found, earned, induction, withheld=withheld)
     messages = [*_too_short(made, record.n_layers), *_by_chance(made)]
@@ -188,9 +194,13 @@ def head_report(record: AttentionRecord, model: AttentionModel | None = None) ->
     return report(record, model).table(record)
 
 
+def _is_long(record: AttentionRecord) -> bool:
+    return record.patterns.n_bytes > STORED_BYTES
+
+
 def _missing(record: AttentionRecord) -> Iterator[str]:
     """Yield what a reader should know about the record, and why a number may be missing."""
-    mass = record.pattern.sum(-1)
+    mass = record.patterns.row_sums()
     nothing = mass == 0
     if record.removed is not None:
         scaled = bool(((mass > 0.99) | nothing).all())
@@ -292,7 +302,8 @@ def scores_of_random(
 def _twins(record: AttentionRecord) -> Iterator[tuple[str, object]]:
     """Yield each head's most similar other head, by attention and by output."""
     for name, key in TWIN_MEASURES.items():
-        if getattr(record, PAIR_MEASURES[key]) is None:
+        made_of = PAIR_MEASURES[key]
+        if _is_long(record) if made_of == "pattern" else getattr(record, made_of) is None:
             continue
         twins, found = nearest_others(distances(record, key))
         places = (divmod(twin, record.n_heads) for twin in twins.tolist())
