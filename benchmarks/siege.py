@@ -7,6 +7,7 @@ runs. Every attack is bounded, and sent to this machine's loopback only.
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import random
 import statistics
@@ -15,8 +16,9 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -37,9 +39,9 @@ SOCKETS, HALVES, PAGES = 400, 200, 80
 CALM = 90.0  # seconds in which nothing may be left of the attacks
 ABOUT = f"""`mha-viz app --public` for {MINUTES:.0f} minutes. {HONEST} honest visitors type a
 sentence every five seconds. All of this goes on beside them, from one address: messages of 8 MB and
-endless fragmented ones on websockets, {SOCKETS} idle sockets, {HALVES} half-sent requests, {PAGES}
-pages that are opened and never used, studies whose pages are left, and files for sessions with
-invented names. Who is turned away comes back after a second. Seconds count from Enter to all
+endless fragmented ones on websockets, {SOCKETS} idle sockets, {HALVES} half-sent requests,
+{PAGES} pages that are opened and never used, studies whose pages are left, and files for sessions
+with invented names. Who is turned away comes back after a second. Seconds count from Enter to all
 heads."""
 ATTACKER, VISITOR = "203.0.113.7", "198.51.100.{}"  # for documentation (RFC 5737)
 Attack = Callable[[str, Counter[str]], Awaitable[None]]
@@ -62,17 +64,13 @@ async def _measured(seconds: float) -> list[Result]:
         alone: list[float] = []
         await _visit(url, 1, alone, lambda: len(alone) >= ALONE + FIRST)
         before = (await watched(pid, Path(folder), time.monotonic() + 1))[-1]
-        end, told = time.monotonic() + seconds, Counter[str]()
-        waited: list[float] = []
-        attacks = [asyncio.create_task(_again(one, url, told)) for one in ATTACKS]
+        end, waited = time.monotonic() + seconds, list[float]()
         honest = [
             _visit(url, number, waited, lambda: time.monotonic() > end)
             for number in range(2, 2 + HONEST)
         ]
-        held, *broken = await asyncio.gather(watched(pid, Path(folder), end), *honest)
-        for attack in attacks:
-            attack.cancel()
-        await asyncio.gather(*attacks, return_exceptions=True)
+        with _attacked(url) as told:
+            held, *broken = await asyncio.gather(watched(pid, Path(folder), end), *honest)
         after = await _calmed(url, pid, Path(folder), before)
     alone = alone[FIRST:]
     slow, lone = (statistics.quantiles(each, n=20)[-1] for each in (waited, alone))
@@ -137,6 +135,40 @@ def _from(address: str) -> dict[str, str]:
 
 
 # -- attacks ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _attacked(url: str) -> Iterator[Counter[str]]:
+    """Attack from another process, so that no attack holds up the clocks of the visitors here.
+
+    What was tried is counted when the block has ended.
+    """
+    context, told = multiprocessing.get_context("spawn"), Counter[str]()
+    here, there = context.Pipe()
+    process = context.Process(target=_attack, args=(url, there), daemon=True)
+    process.start()
+    there.close()
+    try:
+        yield told
+        here.send(None)
+        told.update(here.recv())
+    finally:
+        process.kill()
+        process.join()
+
+
+def _attack(url: str, outside: Connection) -> None:
+    outside.send(asyncio.run(_until_told(url, outside)))
+
+
+async def _until_told(url: str, outside: Connection) -> Counter[str]:
+    told = Counter[str]()
+    attacks = [asyncio.create_task(_again(one, url, told)) for one in ATTACKS]
+    await asyncio.to_thread(outside.recv)
+    for attack in attacks:
+        attack.cancel()
+    await asyncio.gather(*attacks, return_exceptions=True)
+    return told
 
 
 async def _again(attack: Attack, url: str, told: Counter[str]) -> None:

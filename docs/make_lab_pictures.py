@@ -15,7 +15,7 @@ from docs.make_pictures import SCHEMES
 from docs.real_app import CHROMIUM, PATIENCE, app_and_browser, open_page, rest
 from mha_viz.core.output_file import write_file
 from mha_viz.learn.frame.contents import BY_KEY
-from mha_viz.learn.frame.lab_card import FOLDER, SIZE
+from mha_viz.learn.page import FOLDER, SIZE
 
 COLOURS = 48  # of a picture: few, since all of them together are sent with the first page of Learn
 GAP = 24  # pixels between figures, and around them

@@ -177,11 +177,12 @@ rotation r of 20, a query that may see m keys gives each weight to the key 1 + f
 after a rotation, on average, the pattern as it stands counted in, is how many are expected by
 chance; a label is given from the score on at which those are at most 5 % of the heads that have it
 (a false-discovery rate, estimated as by Tusher, Tibshirani and Chu 2001, with the count of Phipson
-and Smyth 2010). Heads that reach a label which is a share of the weight are no chance: they
-would be compared with themselves. Of random networks of 26 families with queries and keys 8 times
-as large, 5 of 9,792 heads hold a label. Induction has a text of its own, and rotation hardly
-changes a broad head: neither is tested so. A study tests its labels by their intervals over texts
-instead.
+and Smyth 2010). Heads that reach a label which is a share of the weight are left out of this
+count: where a model has many of them, they would withhold each other's labels. Of random networks
+of 26 families with queries and keys 8 times as large, 5 of 9,792 heads hold a label. On four
+sentences, a BERT of 12 layers and 12 heads made so has none among 2,304 heads, a GPT-2 has 6 of
+2,304, and a Llama 39 of 4,608. Induction has a text of its own, and rotation hardly changes a broad
+head: neither is tested so. A study tests its labels by their intervals over texts instead.
 
 Three are different. "Broad" is what nearly every head is before it is trained: it is given only
 where random weights are known and no head of theirs is broad. "Local" and "Long-range" are

@@ -75,8 +75,8 @@ def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:
     name, line = head_name(*place), caption(record, place)
     labels = record.labels, record.key_labels
     return HeadFigure(
-        head_heatmap(weights, *labels, title=name, visible=seen),
-        picture=lambda: head_image(weights, *labels, title=name, caption=line, visible=seen),
+        head_heatmap(weights, labels, title=name, visible=seen),
+        picture=lambda: head_image(weights, labels, title=name, caption=line, visible=seen),
         alt=f"{name} of {line}",
     )
 

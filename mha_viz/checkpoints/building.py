@@ -1,7 +1,5 @@
 """Config, tokenizer and size of a network, found by transformers from untrusted files."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Imports neither torch nor transformers, so that a page can list models before th
 are loaded.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal

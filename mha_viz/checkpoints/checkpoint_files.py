@@ -3,40 +3,17 @@
 Knows names and sizes, and opens nothing: opening a pipe or a device would block.
 """
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
+from mha_viz.checkpoints.config_file import TABLES
 from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
 
 MB = 10**6
-# Every name that transformers may open, and the most that such a file may hold: the first pattern
-# that fits counts. The largest tokenizer.json in use has 35 MB, the largest index 9 MB.
-_LARGEST = (
-    ("*.safetensors", None),  # what they may hold follows from the config
-    ("config.json", 1 * MB),
-    ("generation_config.json", 1 * MB),
-    ("adapter_config.json", 1 * MB),
-    ("tokenizer_config.json", 16 * MB),
-    ("special_tokens_map.json", 16 * MB),
-    ("added_tokens.json", 16 * MB),
-    ("chat_template*", 4 * MB),
-    ("*.jinja", 4 * MB),
-    ("*.safetensors.index.json", 64 * MB),
-    ("tokenizer*", 64 * MB),
-    ("vocab*", 64 * MB),
-    ("merges*", 64 * MB),
-    ("*.model", 64 * MB),
-    ("*.spm", 64 * MB),
-    ("*.tiktoken", 64 * MB),
-    ("*.codes", 64 * MB),
-    ("*.json", None),  # logs of a training and the like, which only some families open
-    ("*.txt", None),
-)
+_LARGEST = [(name, megabytes * MB or None) for name, megabytes in TABLES["files"].items()]
 _TEMPLATES = "additional_chat_templates"
 
 Stamp = tuple[tuple[str, int, int, int], ...]

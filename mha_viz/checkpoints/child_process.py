@@ -1,7 +1,5 @@
 """Python processes of our own, started without this process's secrets and always ended."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

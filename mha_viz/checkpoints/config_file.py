@@ -3,9 +3,8 @@
 Imports neither torch nor transformers, as a list of models reads configs, too.
 """
 
-from __future__ import annotations
-
 import json
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,27 +12,9 @@ from typing import Any
 from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
 
 MAX_CONFIG_BYTES = 10**6
-# No transformer in existence comes near these; a config that does is broken or hostile.
-LIMITS = {
-    "heads": (
-        "num_attention_heads n_head num_heads n_heads encoder_attention_heads "
-        "decoder_attention_heads num_key_value_heads".split(),
-        1024,
-    ),
-    "layers": (
-        "num_hidden_layers n_layer num_layers n_layers encoder_layers decoder_layers "
-        "num_decoder_layers".split(),
-        512,
-    ),
-    "width": (
-        "hidden_size n_embd d_model dim intermediate_size n_inner d_ff embedding_size head_dim "
-        "d_kv".split(),
-        262_144,
-    ),
-    "vocabulary": (["vocab_size"], 1_200_000),
-    "positions": (["max_position_embeddings", "n_positions", "n_ctx"], 20_000_000),
-    "labels": (["num_labels", "_num_labels"], 100_000),
-}
+# Kinds of sizes, each with the keys of a config that hold one, and the most that it may be.
+TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("limits.toml").read_text("utf-8"))
+LIMITS = {kind: (limit["keys"], limit["most"]) for kind, limit in TABLES["config"].items()}
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -91,7 +72,7 @@ def _check_kinds(part: dict[str, Any], name: str) -> None:
         "text_config": isinstance(part.get("text_config"), dict | None),
         "is_encoder_decoder": isinstance(part.get("is_encoder_decoder"), bool | None),
     }
-    for key in (key for key, it_does in fits.items() if not it_does):
+    for key in (key for key, is_fit in fits.items() if not is_fit):
         raise BrokenCheckpointError(
             f"config.json of {name} has {key} = {part[key]!s:.60}, which is not what stands there "
             "in any model. Fetch it again."

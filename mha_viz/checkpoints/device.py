@@ -1,7 +1,5 @@
 """The device that a model runs on, by the name that a user chose. Imports no model library."""
 
-from __future__ import annotations
-
 import torch
 
 from mha_viz.errors import ArgumentError

@@ -4,8 +4,6 @@ Weights are written as they come: what was stopped or broken off goes on where i
 neither torch nor transformers.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import threading
@@ -154,11 +152,11 @@ class Download:
         """Hold the library's lock of one file. A stopped attempt of ours may still let it go."""
         from huggingface_hub.utils import WeakFileLock
 
-        with ExitStack() as held:
+        with ExitStack() as locks:
             for left in reversed(range(int(STALLED_AFTER) + 5)):
                 self._note_progress(self.done)
                 try:
-                    held.enter_context(WeakFileLock(lock, timeout=1))
+                    locks.enter_context(WeakFileLock(lock, timeout=1))
                     break
                 except TimeoutError as error:
                     if not left:
@@ -178,8 +176,8 @@ class Download:
         try:
             with get_session().stream("GET", url, headers=headers, timeout=STALLED_AFTER) as answer:
                 hf_raise_for_status(answer)
-                goes_on = answer.status_code == 206
-                with part.open("ab" if goes_on else "wb") as opened:
+                resumed = answer.status_code == 206
+                with part.open("ab" if resumed else "wb") as opened:
                     for piece in answer.iter_bytes():
                         opened.write(piece)
                         self._note_progress(before + min(opened.tell(), n_bytes))

@@ -3,8 +3,6 @@
 A file that cannot be looked at counts as missing, which is no error.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -3,8 +3,6 @@
 Imports neither torch nor transformers.
 """
 
-from __future__ import annotations
-
 import errno
 import shutil
 import socket
@@ -160,12 +158,12 @@ def _reachable(endpoint: str) -> bool:
     """Return whether the Hub's host accepts one connection within NETWORK_TIMEOUT."""
     url = urlsplit(endpoint)
     port = url.port or (443 if url.scheme == "https" else 80)
-    answered = threading.Event()
+    connected = threading.Event()
 
     def connect() -> None:
         try:
             with socket.create_connection((url.hostname or "", port), timeout=NETWORK_TIMEOUT):
-                answered.set()
+                connected.set()
         except OSError:
             return
 
@@ -173,4 +171,4 @@ def _reachable(endpoint: str) -> bool:
     thread = threading.Thread(target=connect, daemon=True)
     thread.start()
     thread.join(NETWORK_TIMEOUT)
-    return answered.is_set()
+    return connected.is_set()

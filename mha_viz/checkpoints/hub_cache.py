@@ -3,8 +3,6 @@
 Imports neither torch nor transformers.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

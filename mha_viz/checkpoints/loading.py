@@ -1,7 +1,5 @@
 """Name, folder or Hub id -> AttentionModel, with every check that an untrusted checkpoint needs."""
 
-from __future__ import annotations
-
 import copy
 from functools import partial
 from pathlib import Path

@@ -3,8 +3,6 @@
 All have safetensors weights on the Hub and ask for no agreement.
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path

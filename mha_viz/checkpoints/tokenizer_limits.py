@@ -1,7 +1,5 @@
 """Limits of a tokenizer: its number of tokens, and how much its rules may lengthen a text."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Transfer of a model to another process: its parts, and the model built of them again."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Trial builds of untrusted checkpoints in another process."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

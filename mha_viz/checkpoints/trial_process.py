@@ -5,8 +5,6 @@ what came of it. Each folder is built in a child of its own, with limits of time
 may hang, be killed or crash; this process goes on. It ends with its input.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

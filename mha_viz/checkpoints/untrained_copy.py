@@ -1,7 +1,5 @@
 """Untrained copies of a model: the baseline for claims that something was learned."""
 
-from __future__ import annotations
-
 import copy
 from typing import cast
 

@@ -1,7 +1,5 @@
 """The files that hold a checkpoint's weights: safetensors only, whole, and inside its folder."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

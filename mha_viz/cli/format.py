@@ -81,7 +81,7 @@ def picture(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Forma
         tiles, seen = record.tiles(TILE).numpy(), visible_tiles(record, TILE)
         return grid_image(tiles, file_format=kind.value, title=title, caption=line, visible=seen)
     title, weights = head_name(*chosen), record.head(*chosen).numpy()
-    head = (weights, record.labels, record.key_labels)
+    head = (weights, (record.labels, record.key_labels))
     seen = visible_keys(record, chosen[0])
     if kind is Format.html:
         return head_html(*head, title=title, caption=line, visible=seen)
@@ -201,7 +201,7 @@ def report(record: AttentionRecord, table: DataFrame, kind: ReportFormat) -> str
 
 
 def _report_table(table: DataFrame) -> str:
-    """Return a line per head: its main scores, its nearest twin and its labels; baselines below."""
+    """Return a line per head: its main scores, the nearest head and its labels; baselines below."""
     import pandas as pd
 
     shown = {key: name for key, name in REPORT_COLUMNS.items() if key in table}
@@ -219,11 +219,12 @@ def _report_table(table: DataFrame) -> str:
         if known:
             numbers = [_short(known[key]) if key in known else "" for key in shown]
             rows.append(["", *numbers, "", f"({title})"])
-    drawn = grid(["\nhead", *shown.values(), "nearest\ntwin", "\nlabels"], rows, 1, tight=True)
+    drawn = grid(["\nhead", *shown.values(), "nearest\nhead", "\nlabels"], rows, 1, tight=True)
     return (
         f"{drawn}\nEntropy in nats, distance in tokens, the rest are shares of 1. In brackets: "
-        "what heads that\nhave learned nothing score on this text. Twin: the smallest Hellinger "
-        "distance of weights.\nEvery metric and why a head has its label: --format csv\n"
+        "what heads that\nhave learned nothing score on this text. Nearest: the smallest Hellinger "
+        "distance of weights, by\nchance or not. Every metric and why a head has its label: "
+        "--format csv\n"
     )
 
 

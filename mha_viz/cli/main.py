@@ -226,7 +226,7 @@ def report(
         typer.Option(help="Measure the same architecture with random weights, too."),
     ] = True,
 ) -> None:
-    """Measure every head: scores with baselines, labels, nearest twins."""
+    """Measure every head: scores with baselines, labels, nearest heads."""
     given = read(text, pair)  # before anything heavy is imported
     from mha_viz.reports.report import KEEP
     from mha_viz.reports.report import report as make

@@ -223,10 +223,10 @@ def _title(found: Study) -> str:
 
 def _best_finders(found: Study) -> DataFrame:
     """Return, for each relation, the head that was chosen for it, where enough words ask for it."""
-    from mha_viz.corpus.treebank.relations import LEAST_ASKED
+    from mha_viz.corpus.treebank.relations import MIN_TARGETS
 
     relations = found.relations
-    table = relations[relations["chosen"] & (relations["n"] >= LEAST_ASKED)]
+    table = relations[relations["chosen"] & (relations["n"] >= MIN_TARGETS)]
     return _with_heads(table.drop(columns="chosen"))
 
 

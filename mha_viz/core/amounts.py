@@ -1,7 +1,5 @@
 """Large counts and sizes, written short."""
 
-from __future__ import annotations
-
 _COUNTS = ("", " k", " M", " B", " T")
 _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB", "ZB")
 

@@ -1,7 +1,5 @@
 """Cancellation of work between two of its blocks, once its result is not needed any more."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

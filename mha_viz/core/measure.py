@@ -1,7 +1,5 @@
 """Measurements of a record: every metric that has a meaning for it, and the baselines."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

@@ -3,8 +3,6 @@
 Imports nothing heavy, so that a page can check a link before torch is there.
 """
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 Device = Literal["auto", "cpu", "cuda", "mps"]

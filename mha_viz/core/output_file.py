@@ -1,7 +1,5 @@
 """Atomic writes of files: a failure leaves what was there before."""
 
-from __future__ import annotations
-
 import errno
 import os
 import secrets

@@ -1,7 +1,5 @@
 """Work in parts, a thread each, where torch's own threads would wait for each other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar

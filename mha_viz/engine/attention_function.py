@@ -1,7 +1,5 @@
 """Our attention inside pretrained models, and the probe that says what one run keeps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -244,7 +242,10 @@ class Probe:
             if not isinstance(layers, Tensor):  # otherwise it was written to its room
                 layers.append(tensor)
         if self.reduce is not None:
-            self._reduce_layer(tensors)
+            pattern, seen = tensors["pattern"], self.allowed[-1]
+            assert pattern is not None  # likewise
+            layer, z, value = len(self.modules), tensors["z"], tensors["value"]
+            self.reduce(LayerTensors(layer, pattern, z, value, seen, self.has_sinks))
         self.modules.append(module)
         self.scale.append(scale)
         check_cancelled()
@@ -252,12 +253,6 @@ class Probe:
             self.on_layer(len(self.modules))
         if self.stop and len(self.modules) == self.n_layers:
             raise EverythingKept
-
-    def _reduce_layer(self, tensors: dict[str, Tensor | None]) -> None:
-        pattern, layer = tensors["pattern"], len(self.modules)
-        assert pattern is not None and self.reduce is not None  # `_attend` computed the pattern
-        z, value, seen = tensors["z"], tensors["value"], self.allowed[-1]
-        self.reduce(LayerTensors(layer, pattern, z, value, seen, self.has_sinks))
 
 
 # A context variable is seen by the thread that set it and by no other.
@@ -313,7 +308,9 @@ def _attend(
     made_of = attention_mask, position_bias
     if attention_mask is not None:
         attention_mask = attention_mask[..., : key.shape[-2]]  # a cache may be longer than used
-    bias = attention_mask if position_bias is None else _sum(position_bias, attention_mask)
+    bias = attention_mask if position_bias is None else position_bias
+    if position_bias is not None and attention_mask is not None:
+        bias = position_bias + attention_mask
     probe = _LIBRARY_PROBE.get() if mha_probe is None else mha_probe
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
     layer, gates, edits = (0, None, None) if probe is None else probe.next_edits()
@@ -346,10 +343,6 @@ def _attend(
             probe.attentions.append(attend)
         probe.take(module, scale, pattern=pattern, z=z, query=query, key=key, value=value)
     return z.transpose(1, 2), pattern
-
-
-def _sum(position_bias: Tensor, attention_mask: Tensor | None) -> Tensor:
-    return position_bias if attention_mask is None else position_bias + attention_mask
 
 
 def _rule(added: Tensor | None, shape: tuple[int, int]) -> tuple[Sight, Tensor | None]:

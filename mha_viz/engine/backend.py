@@ -1,7 +1,5 @@
 """The choice between our attention function and a family's own weights."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

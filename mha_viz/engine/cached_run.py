@@ -5,22 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from transformers import DynamicCache
 
-from mha_viz.engine.attention_function import KEEPABLE, Probe
+from mha_viz.engine.attention_function import KEEPABLE, HeadEdits, Probe
+from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.own_weights import own_weights
 from mha_viz.engine.projections import float32
 from mha_viz.engine.run import OnLayer, Run, within_memory
 from mha_viz.errors import AttentionUnavailableError
-
-if TYPE_CHECKING:
-    from mha_viz.engine.attention_function import HeadEdits
-    from mha_viz.engine.model import AttentionModel
 
 
 class CachedRun:
@@ -77,13 +74,19 @@ class CachedRun:
     def left(self) -> Run:
         """Join what all pieces left, as one pass over the whole text would have left it."""
         n = len(self)
-        kept = {name: self._joined(name) for name in self._pieces[0].kept if name != "pattern"}
+        kept = {
+            name: torch.cat([piece.kept[name] for piece in self._pieces], dim=2)[:, None]
+            for name in self._pieces[0].kept
+            if name != "pattern"
+        }
         first = self._pieces[0].kept["pattern"]
         pattern = first.new_zeros(*first.shape[:2], n, n)
         for piece in self._pieces:
             pattern[:, :, piece.start : piece.end, : piece.end] = piece.kept["pattern"]
         run = Run({"pattern": pattern[:, None], **kept}, None, self._probe.scale)
-        run.allowed = self._allowed(n)
+        ordinary = torch.ones(n, n, dtype=torch.bool).tril()
+        masks = zip(*(piece.allowed for piece in self._pieces), strict=True)  # none: not given
+        run.allowed = [_whole_mask(self._pieces, seen, ordinary) for seen in masks]
         run.has_sinks = self._probe.has_sinks
         return run
 
@@ -121,15 +124,6 @@ class CachedRun:
             beyond = layer.get_seq_length() - n
             if beyond > 0:
                 layer.crop(-beyond)
-
-    def _joined(self, name: str) -> Tensor:
-        return torch.cat([piece.kept[name] for piece in self._pieces], dim=2)[:, None]
-
-    def _allowed(self, n: int) -> list[Tensor | None]:
-        """Return each layer's mask, (1, n, n); [] where the family has not given any."""
-        ordinary = torch.ones(n, n, dtype=torch.bool).tril()
-        layers = zip(*(piece.allowed for piece in self._pieces), strict=True)
-        return [_whole_mask(self._pieces, seen, ordinary) for seen in layers]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Checks of an intervention or gates against a model and a text, and the numbers they need."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

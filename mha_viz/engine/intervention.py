@@ -1,7 +1,5 @@
 """Changes of heads in a run: zeroed, scaled, averaged, made uniform or patched."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Mapping, Sequence

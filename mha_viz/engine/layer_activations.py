@@ -1,15 +1,13 @@
 """The inputs and the output of one layer's attention, taken from the model itself."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import CallRecorder, replace_modules
+from mha_viz.engine.module_proxies import CallRecorder, with_replaced
 from mha_viz.engine.run import run
 from mha_viz.text.encoding import encode_texts
 
@@ -48,15 +46,10 @@ def layer_activations(
     model.attention_weights(layer, part)  # says what is wrong, where something is
     layers = model.layers(part)
     query, key, output = layers[layer].modules()
-    calls_of: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {query: [], key: [], output: []}
-    replacements = {
-        path: CallRecorder(module, calls_of[module])
-        for path, module in model.network.named_modules(remove_duplicate=False)
-        if module in calls_of
-    }
+    recorders = {module: CallRecorder(module, []) for module in (query, key, output)}
     source, target = encode_texts(model.reader, text, text_pair)
     run(
-        replace_modules(model.network, replacements),
+        with_replaced(model.network, recorders),
         model.backend,
         [source],
         None if target is None else [target],
@@ -64,8 +57,9 @@ def layer_activations(
     )
     # A family may run one module again and again: the call that is this layer's.
     turn = sum(other.module is layers[layer].module for other in layers[:layer])
-    found = (calls_of[query][turn][0], calls_of[key][turn][0], calls_of[output][turn][1])
-    return LayerActivations(*(_plain(tensor.flatten(0, -2)) for tensor in found))
+    ends = zip((query, key, output), (0, 0, 1), strict=True)
+    X, Y, made = (recorders[module].calls[turn][end].flatten(0, -2) for module, end in ends)
+    return LayerActivations(_plain(X), _plain(Y), _plain(made))
 
 
 def _plain(tensor: Tensor) -> Tensor:

@@ -1,7 +1,5 @@
 """LoadedNetwork: a network with its tokenizer, its sizes, its limits and its weights."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn

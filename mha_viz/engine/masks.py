@@ -1,7 +1,5 @@
 """The keys that a run let its queries see, read from its masks or, without masks, its weights."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

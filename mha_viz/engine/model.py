@@ -1,11 +1,8 @@
 """AttentionModel: a network with its tokenizer, and the ways to run a text through it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.engine.attention_function import HeadEdits
 from mha_viz.engine.head_changes import Gates, head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.loaded_network import LoadedNetwork
@@ -13,7 +10,6 @@ from mha_viz.engine.recording import record_of, run_texts, trace_encoded
 from mha_viz.engine.run import OnLayer, check_keep
 from mha_viz.errors import ArgumentError
 from mha_viz.text.encoding import encode_texts
-from mha_viz.text.tokens import Encoded
 
 
 class AttentionModel(LoadedNetwork):
@@ -123,18 +119,7 @@ class AttentionModel(LoadedNetwork):
             *encode_texts(self.long_reader, text, text_pair), keep=keep, on_layer=on_layer
         )
 
-    def trace_encoded(
-        self,
-        source: Encoded,
-        target: Encoded | None = None,
-        *,
-        keep: Sequence[str] = ("pattern", "z"),
-        on_layer: OnLayer | None = None,
-        only: str | None = None,
-        edits: HeadEdits | None = None,
-    ) -> dict[str, AttentionRecord]:
-        """Run as `trace_parts` does, with texts that are encoded already."""
-        return trace_encoded(self, source, target, keep, on_layer, only, edits)
+    trace_encoded = trace_encoded
 
     def trace_batch(
         self, texts: Sequence[str], *, keep: Sequence[str] = ("pattern", "z")

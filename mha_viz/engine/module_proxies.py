@@ -1,7 +1,5 @@
 """Modules that take the place of others in a copy of a network's module tree."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -52,6 +50,13 @@ def replace_modules(network: Network, replacements: Mapping[str, nn.Module]) -> 
             parent = copies[here]
         parent._modules[name] = replacement
     return whole
+
+
+def with_replaced(network: Network, replacements: Mapping[nn.Module, nn.Module]) -> Network:
+    """Replace some modules of a network wherever they stand; the network itself is not touched."""
+    paths = network.named_modules(remove_duplicate=False)
+    found = {path: replacements[module] for path, module in paths if module in replacements}
+    return replace_modules(network, found)
 
 
 def _twin(module: Network) -> Network:

@@ -1,21 +1,15 @@
 """A family's own attention weights, accepted only as weights of every query and key."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch import Tensor
+from transformers import PreTrainedModel
 
-from mha_viz.engine.attention_function import IMPLEMENTATION
+from mha_viz.engine.attention_function import IMPLEMENTATION, Layers
 from mha_viz.errors import AttentionUnavailableError
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from transformers import PreTrainedModel
-
-    from mha_viz.engine.attention_function import Layers
-    from mha_viz.text.tokens import Encoded
+from mha_viz.text.tokens import Encoded
 
 _INSTEAD = "Choose a BERT, GPT-2, Llama, T5 or another softmax-attention model."
 

@@ -91,7 +91,7 @@ class LayerProjections:
         projection = self.find(_OUTPUT)
         if projection is None:
             return None
-        matrix = _in_out(projection)
+        matrix = in_out(projection)
         if matrix.shape[0] % self.n_heads:
             return None
         return matrix.unflatten(0, (self.n_heads, -1))
@@ -113,7 +113,7 @@ class LayerProjections:
             W_Q=split(query[0], self.n_heads),
             W_K=split(key[0], self.n_kv_heads),
             W_V=split(value[0], self.n_kv_heads),
-            W_O=_in_out(output).unflatten(0, (self.n_heads, -1)),
+            W_O=in_out(output).unflatten(0, (self.n_heads, -1)),
             b_Q=split_bias(query[1], self.n_heads),
             b_K=split_bias(key[1], self.n_kv_heads),
             b_V=split_bias(value[1], self.n_kv_heads),
@@ -136,17 +136,17 @@ class LayerProjections:
     def _query_key_value(self) -> tuple[tuple[Tensor, Tensor | None] | None, ...]:
         separate = [self.find(names) for names in (_QUERY, _KEY, _VALUE)]
         if all(projection is not None for projection in separate):
-            return tuple((_in_out(p), _bias(p)) for p in separate if p is not None)
+            return tuple((in_out(p), _bias(p)) for p in separate if p is not None)
         fused = self.find(_FUSED)
         # GPT-NeoX interleaves q, k and v by head; only the plain [q | k | v] layout is read here.
         if fused is None or fused is self.find(("query_key_value",)):
             return (None, None, None)
         bias = _bias(fused)
         biases = (None,) * 3 if bias is None else bias.chunk(3)
-        return tuple(zip(_in_out(fused).chunk(3, dim=1), biases, strict=True))
+        return tuple(zip(in_out(fused).chunk(3, dim=1), biases, strict=True))
 
 
-def _in_out(projection: nn.Linear | Conv1D) -> Tensor:
+def in_out(projection: nn.Linear | Conv1D) -> Tensor:
     """Return the weights as (d_in, d_out): Conv1D stores them so, Linear transposed."""
     weight: Tensor = projection.weight.detach()
     return weight if isinstance(projection, Conv1D) else weight.T

@@ -66,7 +66,10 @@ def trace_encoded(
     only: str | None = None,
     edits: HeadEdits | None = None,
 ) -> dict[str, AttentionRecord]:
-    """Run one text, or a text for either stack; see `AttentionModel.trace_encoded`."""
+    """Run as `AttentionModel.trace_parts` does, with texts that are encoded already.
+
+    `only` names the one part that is to be returned; `edits` are changes to heads.
+    """
     made = WeightsMade(model, source, check_keep(keep)) if target is None else None
     keep = [name for name in check_keep(keep) if name not in REDUCIBLE]
     targets = None if target is None else [target]

@@ -1,7 +1,5 @@
 """One forward pass: encoded texts in, the tensors of each stack of layers out."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,11 +1,9 @@
 """The effect of switching heads off, scaling or replacing them: before, after, difference."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -19,10 +17,6 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.prediction import Prediction, mean_known, predict
 from mha_viz.text.vocabulary import continuing, id_of, label_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _NAMED = 6  # heads that a line has room for
 
@@ -85,21 +79,17 @@ class Ablation:
     @property
     def logit_difference_before(self) -> float | None:
         """logit(target) - logit(against), with all heads; None without both."""
-        if self.target is None or self.against is None:
-            return None
-        return self.target.before - self.against.before
+        pair = (self.target, self.against)
+        return pair[0].before - pair[1].before if pair[0] and pair[1] else None
 
     @property
     def logit_difference_after(self) -> float | None:
         """logit(target) - logit(against), with the heads changed."""
-        if self.target is None or self.against is None:
-            return None
-        return self.target.after - self.against.after
+        pair = (self.target, self.against)
+        return pair[0].after - pair[1].after if pair[0] and pair[1] else None
 
     def table(self) -> pd.DataFrame:
         """Return a row per token of `ids`: probability before, after, change, change of its log."""
-        import pandas as pd
-
         logs = torch.stack([one.log_probs[list(self.ids)] for one in (self.before, self.after)])
         before, after = logs.exp().tolist()
         return pd.DataFrame(
@@ -116,8 +106,6 @@ class Ablation:
 
     def loss_table(self) -> pd.DataFrame:
         """Return a row for each token: its loss before, after, and the change, nats."""
-        import pandas as pd
-
         return pd.DataFrame(
             {
                 "token": [token.text for token in self.before.tokens],
@@ -129,9 +117,8 @@ class Ablation:
 
     def __repr__(self) -> str:
         heads = [f"L{layer} H{head}" for layer, head in self.intervention.heads]
-        named = ", ".join(heads[:_NAMED]) + f" and {len(heads) - _NAMED} more" * (
-            len(heads) > _NAMED
-        )
+        more = f" and {len(heads) - _NAMED} more" if len(heads) > _NAMED else ""
+        named = ", ".join(heads[:_NAMED]) + more
         return f"Ablation({self.intervention.how} {named}, kl={self.kl:.4g})"
 
     def _repr_html_(self) -> str:
@@ -218,11 +205,8 @@ def compare(
     Raises:
         ArgumentError: predictions of other texts or places; a target that is not one token.
     """
-    if (before.text, before.text_pair, before.position) != (
-        after.text,
-        after.text_pair,
-        after.position,
-    ):
+    places = {(one.text, one.text_pair, one.position) for one in (before, after)}
+    if len(places) > 1:
         raise ArgumentError("before and after must be predictions at one place of one text.")
     if target is None and against is not None:
         raise ArgumentError("against needs a target: the token that it is compared with.")

@@ -1,7 +1,5 @@
 """The time that measuring heads takes, estimated before it begins from one batch of the work."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Sequence
 

@@ -1,7 +1,5 @@
 """The importance of each head for the loss: by switching it off, and by the gradient."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -134,7 +132,13 @@ def head_importance(
         raise ArgumentError(f'method must be "ablation" or "gradient", got {method!r}.')
     targets = prediction_targets(model, texts, masked_share)
     off = method == "ablation"
-    values, loss = (_ablations if off else _gradients)(model, targets, on_progress)
+    if off:
+        n_layers, n_heads = model.n_layers, model.n_heads
+        each = ([head] for head in range(n_layers * n_heads))
+        found = losses(model, targets, [[], *each], on_progress)
+        values, loss = (found[1:] - found[0]).T.reshape(-1, n_layers, n_heads), found[0]
+    else:
+        values, loss = _gradients(model, targets, on_progress)
     mean, low, high = t_interval(values)
     return HeadImportance(
         method="ablation" if off else "gradient",
@@ -183,15 +187,6 @@ def t_interval(values: Float[Tensor, "text *rest"]) -> tuple[Tensor, Tensor, Ten
 
     reach = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * values.std(0) / n**0.5
     return mean, mean - reach, mean + reach
-
-
-def _ablations(
-    model: AttentionModel, targets: PredictionTargets, on_progress: OnProgress | None
-) -> tuple[Float[Tensor, "text layer head"], Float[Tensor, " text"]]:
-    size = (model.n_layers, model.n_heads)
-    each = ([head] for head in range(size[0] * size[1]))
-    found = losses(model, targets, [[], *each], on_progress)
-    return (found[1:] - found[0]).T.reshape(-1, *size), found[0]
 
 
 def _gradients(

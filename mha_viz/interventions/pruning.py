@@ -165,7 +165,8 @@ def _orders(
         seeds = (torch.Generator().manual_seed(seed) for seed in range(n_seeds))
         return order, [torch.randperm(total, generator=seed).tolist() for seed in seeds]
     if order == "redundancy":
-        return order, [redundancy_order(mean_similarity(model, texts, on_progress))]
+        different = list(dict.fromkeys(texts))
+        return order, [redundancy_order(mean_similarity(model, different, on_progress))]
     if order in METHODS:
         method: Method = "ablation" if order == "ablation" else "gradient"
         order = head_importance(model, texts, method, on_progress, masked_share=masked_share)

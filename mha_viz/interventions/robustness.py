@@ -1,7 +1,5 @@
 """The loss when one head fails, or two: a test of whether others make up for it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The activations of one layer's attention on a record's text, and its weights as one value."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,17 +1,20 @@
 """Learn: the list of labs, and the page that each of them is drawn on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 
 import streamlit as st
 
-from mha_viz.learn.frame import block_map, frame, lab_card
+from mha_viz.learn.frame import block_map, frame
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.contents import LABS, Lab
 from mha_viz.ui.run import memory
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import messages
+
+FOLDER = Path(__file__).with_name("frame") / "pictures"  # by docs/make_lab_pictures.py
+SIZE = (360, 200)  # pixels; a narrow card shows a picture smaller, and none shows it larger
 
 
 def index() -> None:
@@ -30,13 +33,28 @@ def index() -> None:
         block_map.draw()
     with listed, st.container(key="lab-cards"):
         for lab in LABS:
-            lab_card.draw(lab)
+            _card(lab)
     with st.container(border=True, gap="xxsmall"):
         st.page_link(pages["teach"], label="**For teachers**")
         st.caption("A lesson of 45 minutes, with a link to hand out and the votes of your class.")
     with st.container(border=True, gap="xxsmall"):
         st.page_link(pages["glossary"], label="**Glossary**")
         st.caption("Terms, symbols, shapes and quantities; and what is often believed about heads.")
+
+
+def _card(lab: Lab) -> None:
+    """Draw the card; its style sheet makes all of it lead to the lab."""
+    with st.container(border=True, gap="xxsmall", key=f"lab-card-{lab.key}"):
+        st.image(picture(lab, dark=look.dark()), alt=lab.pictured)
+        label = f"**{LABS.index(lab) + 1}. {lab.title}**"
+        st.page_link(st.session_state.pages[lab.address], label=label)
+        st.caption(f"{lab.about} {frame.plan(lab)}")
+
+
+@cache
+def picture(lab: Lab, *, dark: bool) -> bytes:
+    """Read the PNG file of the lab's most telling figures, in the colours of a page."""
+    return (FOLDER / f"{lab.key}-{'dark' if dark else 'light'}.png").read_bytes()
 
 
 def page(lab: Lab) -> Callable[[], None]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from mha_viz.errors import ShapeError
 from mha_viz.plots import cells
 from mha_viz.plots.frame import (
+    Margins,
     as_numbers,
     axis_title,
     build_figure,
@@ -42,50 +43,33 @@ def stacked_shares(
     parts = {name: as_numbers(values, 1, name) for name, values in series.items()}
     if not parts or any(len(values) != n for values in parts.values()):
         raise ShapeError(f"each series must have {n} numbers, one per place.")
-    names = clean_all(places, n, "places")
-    hovers = [hover_text(name) for name in names]
+    hovers = [hover_text(name) for name in clean_all(places, n, "places")]
     at = np.arange(n)
-    number = f"<b>%{{y:+.4~g}}</b> {hover_text(unit)}<extra></extra>"
-    traces: list[dict[str, Any]] = [
-        dict(
-            type="bar",
-            x=at,
-            y=values,
-            name=plotly_text(clean(name, 30)),
-            customdata=hovers,
-            hovertemplate=f"%{{customdata}}, {hover_text(clean(name, 30))}<br>{number}",
-            marker=dict(color=theme.qualitative(dark)[i % 8], line=dict(width=0)),
-        )
-        for i, (name, values) in enumerate(parts.items())
-    ]
+
+    def trace(name: str, values: Any, **more: Any) -> dict[str, Any]:
+        hover = f"%{{customdata}}, {hover_text(name)}<br><b>%{{y:+.4~g}}</b> {hover_text(unit)}"
+        text = dict(customdata=hovers, hovertemplate=f"{hover}<extra></extra>")
+        return dict(x=at, y=values, name=plotly_text(name), **text, **more)
+
+    traces = []
+    for i, (name, values) in enumerate(parts.items()):
+        look: dict[str, Any] = dict(color=theme.qualitative(dark)[i % 8], line=dict(width=0))
+        traces.append(trace(clean(name, 30), values, type="bar", marker=look))
     edge = dict(width=2, color=theme.paper(dark))
-    traces.append(
-        dict(
-            x=at,
-            y=np.sum(list(parts.values()), axis=0),
-            name="together",
-            mode="markers",
-            customdata=hovers,
-            hovertemplate=f"%{{customdata}}, together<br>{number}",
-            marker=dict(symbol="diamond", size=11, color=theme.ink(dark), line=edge),
-        )
-    )
+    look = dict(symbol="diamond", size=11, color=theme.ink(dark), line=edge)
+    sums = np.sum(list(parts.values()), axis=0)
+    traces.append(trace("together", sums, mode="markers", marker=look))
     step = -(-n // 16)  # names that fit a phone
+    turned = dict(tickangle=0 if n <= 8 else -60, fixedrange=True)
+    shown = [clean(name, 8) for name in places[::step]]
     layout = dict(
         barmode="relative",
         bargap=0.3,
-        xaxis=named_axis(
-            at[::step].tolist(),
-            [clean(name, 8) for name in names[::step]],
-            (-0.6, n - 0.4),
-            tickangle=0 if n <= 8 else -60,
-            fixedrange=True,
-        ),
+        xaxis=named_axis(at[::step].tolist(), shown, (-0.6, n - 0.4), **turned),
         yaxis=dict(zeroline=True, nticks=7, fixedrange=True, title=axis_title(unit)),
     )
-    return headed_figure(
-        traces, dark, title, [], 330, layout, above=6, sides=(8, 8), below=74, named=True
-    )
+    margins = Margins(above=6, right=8, below=74)
+    return headed_figure(traces, dark, title, [], 330, layout, margins, named=True)
 
 
 def signed_rows(
@@ -100,6 +84,7 @@ def signed_rows(
     numbers = as_numbers(values, 1, "values (row)")
     texts = clean_all(labels, len(numbers), "rows")
     scale = theme.diverging(dark)
+    colours = [scale[-2] if value > 0 else scale[1] for value in numbers.tolist()]
     bars = dict(
         type="bar",
         x=numbers,
@@ -111,22 +96,16 @@ def signed_rows(
             for text, value in zip(texts, numbers.tolist(), strict=True)
         ],
         hoverinfo="text",
-        marker=dict(
-            color=[scale[-2] if value > 0 else scale[1] for value in numbers.tolist()],
-            line=dict(width=0),
-        ),
+        marker=dict(color=colours, line=dict(width=0)),
     )
+    shown = [clean(text, _NAME) for text in texts]
+    look = dict(fixedrange=True, automargin=True, tickfont=dict(size=12))
     layout = dict(
         xaxis=dict(zeroline=True, nticks=5, fixedrange=True, title=axis_title(unit)),
-        yaxis=named_axis(
-            range(len(numbers)),
-            [clean(text, _NAME) for text in texts],
-            (len(numbers) - 0.4, -0.6),
-            **dict(fixedrange=True, automargin=True, tickfont=dict(size=12)),
-        ),
+        yaxis=named_axis(range(len(numbers)), shown, (len(numbers) - 0.4, -0.6), **look),
     )
-    inner = _ROW * len(numbers) + 56
-    return headed_figure([bars], dark, title, [], inner, layout, above=4, below=48)
+    inner, margins = _ROW * len(numbers) + 56, Margins(above=4, below=48)
+    return headed_figure([bars], dark, title, [], inner, layout, margins)
 
 
 def share_matrix(
@@ -145,13 +124,10 @@ def share_matrix(
     down = clean_all(row_names, rows, "rows")
     across = clean_all(column_names, columns, "columns")
     cell = min(side / max(rows, columns), 56.0)
-    hover = dict(
-        hovertemplate=f"%{{y}} · %{{x}}<br><b>%{{z:+.4~g}}</b> {hover_text(unit)}<extra></extra>",
-        hoverongaps=False,
-    )
-    colours = cells.scale_colours(values, True, None, dark) | dict(colorbar=cells.colour_bar(dark))
+    hover = f"%{{y}} · %{{x}}<br><b>%{{z:+.4~g}}</b> {hover_text(unit)}<extra></extra>"
+    colours = cells.scale_colours(values, True, None, dark)
     traces = [cells.heatmap_cells(values, cell, colours, hover)]
-    return cells.square_cells(traces, (down, across), cell, with_unit(title, unit), [], dark)
+    return cells.square_cells_figure(traces, (down, across), cell, with_unit(title, unit), [], dark)
 
 
 _NAMED = 60  # tokens up to which each has its name below
@@ -169,34 +145,24 @@ def token_bars(
     if not series or any(np.shape(values) != (n,) for values in series.values()):
         raise ShapeError(f"each series must have {n} numbers, one per token.")
     names = clean_all(labels, n, "tokens")
+    hovers = [hover_text(label) for label in names]
     traces: list[dict[str, Any]] = []
     for i, (name, values) in enumerate(series.items()):
-        traces.append(
-            dict(
-                type="bar",
-                x=np.arange(n),
-                y=np.asarray(values, dtype=np.float32),
-                name=plotly_text(clean(name)),
-                customdata=[hover_text(label) for label in names],
-                marker=dict(
-                    color=theme.qualitative(dark)[i % 8], pattern=dict(shape=["", "/"][i % 2])
-                ),
-                hovertemplate=f"{hover_text(clean(name))}<br>%{{customdata}} (%{{x}}): "
-                "<b>%{y:.4~g}</b><extra></extra>",
-            )
-        )
+        colour, pattern = theme.qualitative(dark)[i % 8], dict(shape=["", "/"][i % 2])
+        hover = f"{hover_text(clean(name))}<br>%{{customdata}} (%{{x}}): <b>%{{y:.4~g}}</b>"
+        trace = dict(x=np.arange(n), y=np.asarray(values, dtype=np.float32), customdata=hovers)
+        trace |= dict(type="bar", name=plotly_text(clean(name)))
+        trace |= dict(marker=dict(color=colour, pattern=pattern))
+        traces.append(trace | dict(hovertemplate=f"{hover}<extra></extra>"))
     step = max(1, -(-n // _NAMED))
-    return build_figure(
-        traces,
-        dark,
-        dict(
-            barmode="group",
-            bargap=0.25,
-            height=330,
-            hovermode="closest",
-            margin=dict(l=8, r=8, t=12, b=46),
-            legend=legend(dark),
-            xaxis=named_axis(range(0, n, step), names[::step], (-0.7, n - 0.3), tickangle=-60),
-            yaxis=dict(title=dict(text=plotly_text(unit), font=dict(size=12)), rangemode="tozero"),
-        ),
+    layout = dict(
+        barmode="group",
+        bargap=0.25,
+        height=330,
+        hovermode="closest",
+        margin=dict(l=8, r=8, t=12, b=46),
+        legend=legend(dark),
+        xaxis=named_axis(range(0, n, step), names[::step], (-0.7, n - 0.3), tickangle=-60),
+        yaxis=dict(title=dict(text=plotly_text(unit), font=dict(size=12)), rangemode="tozero"),
     )
+    return build_figure(traces, dark, layout)

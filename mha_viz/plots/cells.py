@@ -10,12 +10,21 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from mha_viz.plots.frame import MASKED, Limits, headed_figure, merged
+from mha_viz.plots.frame import (
+    MASKED,
+    Limits,
+    Margins,
+    headed_figure,
+    keep_on_click,
+    merged,
+    plain_lines,
+    rectangle,
+)
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, plotly_text
 
 MAX_CLICKABLE = 21_000  # cells; 144 x 144 are 20,736
-PHONE = 300  # pixels that a phone leaves for all columns: their labels fit this width
+PHONE_WIDTH = 300  # pixels that a phone leaves for all columns: their labels fit this width
 BAR = 44  # height of the colour bar
 # Cells are squares, in the upper left corner of the room that there is.
 SQUARE: dict[str, Any] = dict(
@@ -42,20 +51,23 @@ def scale_limits(
 def scale_colours(
     values: NDArray[np.float64], diverging: bool, limits: Limits | None, dark: bool
 ) -> dict[str, Any]:
-    """Return plotly's zmin, zmax and colorscale, from one of `ends_of` the numbers to the other."""
+    """Return plotly's zmin, zmax, colorscale and colorbar; for the ends see `scale_limits`."""
     low, high = scale_limits(values, diverging, limits)
     scale = theme.diverging(dark) if diverging else theme.sequential(dark)
-    return dict(zmin=low, zmax=high, colorscale=theme.stops(scale))
+    return dict(zmin=low, zmax=high, colorscale=theme.stops(scale), colorbar=colour_bar(dark))
 
 
 def heatmap_cells(
-    values: NDArray[np.floating], cell: float, colours: dict[str, Any], hover: dict[str, Any]
+    values: NDArray[np.floating], cell: float, colours: dict[str, Any], hover: str = ""
 ) -> dict[str, Any]:
-    """Return a heatmap of cells `cell` pixels high, with plotly's settings of colours and hover."""
-    space = gap(cell)
-    return dict(
-        type="heatmap", z=values.astype(np.float32), xgap=space, ygap=space, **colours, **hover
-    )
+    """Return a heatmap of cells `cell` pixels high.
+
+    `colours` are plotly's settings, `hover` is the template of the text of a cell, if it has one.
+    """
+    space = 1.0 if cell >= 12 else 0.0  # only cells that are large enough can spare it
+    text = dict(hovertemplate=hover, hoverongaps=False) if hover else dict(hoverinfo="skip")
+    numbers = values.astype(np.float32)
+    return dict(type="heatmap", z=numbers, xgap=space, ygap=space, **colours, **text)
 
 
 def colour_bar(
@@ -108,7 +120,7 @@ def with_height_rule(
     return figure
 
 
-def square_cells(
+def square_cells_figure(
     traces: Sequence[dict[str, Any]],
     names: tuple[Sequence[str], Sequence[str]],
     cell: float,
@@ -118,28 +130,20 @@ def square_cells(
 ) -> go.Figure:
     """Build a figure of square cells with names of rows and columns, empty cells being grey."""
     (down, across), (rows, columns) = names, (len(names[0]), len(names[1]))
-    wide = min(cell, PHONE / columns)
+    wide = min(cell, PHONE_WIDTH / columns)
     layout = dict(
-        shapes=[missing_ground(rows, columns, dark)],
+        dragmode="zoom",
+        shapes=[missing_background(rows, columns, dark)],
         **merged(cell_axes(down, across, cell, wide), SQUARE),
     )
     inner = cell * rows + 6.3 * longest_label(fitting_ticks(across, wide)) + 22
-    figure = headed_figure(
-        [*traces, on_label_axes()],
-        dark,
-        title,
-        notes,
-        inner,
-        layout,
-        above=BAR,
-        below=12,
-        drag="zoom",
-    )
+    traces, margins = [*traces, label_axes_trace()], Margins(above=BAR, below=12)
+    figure = headed_figure(traces, dark, title, notes, inner, layout, margins)
     return with_height_rule(figure, cell, fitting_ticks(down, cell), (rows, columns))
 
 
 def height_by_width(figure: go.Figure) -> tuple[float, float] | None:
-    """(a, b) of a figure that needs no more height than a times its width, plus b; else None.
+    """Return (a, b) of a figure that needs a height of a times its width plus b; else None.
 
     >>> height_by_width(go.Figure(layout=dict(meta=dict(height_by_width=[1, 90]))))
     (1.0, 90.0)
@@ -147,11 +151,6 @@ def height_by_width(figure: go.Figure) -> tuple[float, float] | None:
     noted = figure.layout.meta
     found = noted.get("height_by_width") if isinstance(noted, dict) else None
     return None if found is None else (float(found[0]), float(found[1]))
-
-
-def gap(cell: float) -> float:
-    """Return hairlines between cells, only where cells are large enough to spare them."""
-    return 1.0 if cell >= 12 else 0.0
 
 
 def cell_axes(
@@ -209,7 +208,7 @@ def _ticks(names: Sequence[str], step: int = 1) -> dict[str, Any]:
     )
 
 
-def on_label_axes() -> dict[str, Any]:
+def label_axes_trace() -> dict[str, Any]:
     """Return an empty trace on x2 and y2: plotly draws no axes without one."""
     return dict(x=[None], y=[None], xaxis="x2", yaxis="y2", hoverinfo="skip")
 
@@ -232,50 +231,54 @@ def longest_label(ticks: dict[str, Any]) -> int:
     return max(map(len, ticks["ticktext"]))
 
 
-def missing_ground(rows: int, columns: int, dark: bool) -> dict[str, Any]:
-    """Return a grey ground that shows where a cell has no number."""
-    return _ground(0, rows, columns, layer="below", fillcolor=theme.missing(dark))
+def missing_background(
+    rows: int, columns: int, dark: bool, corner: tuple[int, int] = (0, 0)
+) -> dict[str, Any]:
+    """Return a grey rectangle that shows where a cell has no number; `corner` is (row, column)."""
+    row, column = corner
+    look = dict(layer="below", fillcolor=theme.missing(dark))
+    return _cell_rectangle((row, row + rows), (column, column + columns), **look)
 
 
 def fade_rows(figure: go.Figure, rows: Iterable[int], columns: int, dark: bool) -> None:
-    """Make rows of cells pale, for numbers that stand on little; cells begin at (0, 0)."""
+    """Make rows of cells pale, for numbers of few observations; cells begin at (0, 0)."""
     pale = dict(layer="above", fillcolor=theme.paper(dark), opacity=0.7)
-    figure.layout.shapes += tuple(_ground(row, row + 1, columns, **pale) for row in rows)
+    shapes = (_cell_rectangle((row, row + 1), (0, columns), **pale) for row in rows)
+    figure.layout.shapes += tuple(shapes)
 
 
-def _ground(first: int, end: int, columns: int, **look: Any) -> dict[str, Any]:
-    """Return a rectangle behind or above the cells of some rows."""
-    x, y = dict(x0=-0.5, x1=columns - 0.5), dict(y0=first - 0.5, y1=end - 0.5)
-    return dict(type="rect", xref="x", yref="y", line=dict(width=0), **x, **y, **look)
+def _cell_rectangle(rows: tuple[int, int], columns: tuple[int, int], **look: Any) -> dict[str, Any]:
+    (top, below), (left, right) = rows, columns
+    corners = (left - 0.5, top - 0.5), (right - 0.5, below - 0.5)
+    return rectangle(*corners, xref="x", yref="y", **look)
 
 
 def masked(where: NDArray[np.bool_], cell: float, dark: bool) -> dict[str, Any]:
-    """Return grey cells that say why they have no weight."""
-    grey = theme.missing(dark)
-    colours = dict(showscale=False, colorscale=[[0, grey], [1, grey]])
-    hover = dict(hovertemplate=f"%{{y}} → %{{x}}<br>{MASKED}<extra></extra>", hoverongaps=False)
-    return heatmap_cells(np.where(where, 0.0, np.nan), cell, colours, hover)
+    """Return grey cells whose hover text explains why they have no weight."""
+    grey = dict(showscale=False, colorscale=theme.stops([theme.missing(dark)] * 2))
+    hover = f"%{{y}} → %{{x}}<br>{MASKED}<extra></extra>"
+    return heatmap_cells(np.where(where, 0.0, np.nan), cell, grey, hover)
 
 
-def hatching(where: NDArray[np.bool_], dark: bool, *, falling: bool = False) -> dict[str, Any]:
-    """Return a diagonal line through each of these cells, in one trace."""
+def hatching(
+    where: NDArray[np.bool_], dark: bool, *, falling: bool = False
+) -> list[dict[str, Any]]:
+    """Return a diagonal line through each of these cells, as one trace; none without cells."""
     rows, columns = np.nonzero(where)
     half = np.array([-0.5, 0.5, np.nan], dtype=np.float32)
     tilt = half if falling else -half
-    return dict(
-        x=(columns[:, None] + half).ravel().astype(np.float32),
-        y=(rows[:, None] + tilt).ravel().astype(np.float32),
-        mode="lines",
-        line=dict(width=1, color=theme.hatch(dark)),
-        hoverinfo="skip",
-    )
+    x = (columns[:, None] + half).ravel().astype(np.float32)
+    y = (rows[:, None] + tilt).ravel().astype(np.float32)
+    return [plain_lines(x, y, 1, theme.hatch(dark))] if rows.size else []
 
 
-def frame_trace(corners: Sequence[tuple[float, float, float, float]]) -> dict[str, Any]:
-    """Return rectangles (x0, y0, x1, y1) as one line trace."""
+def frame_trace(
+    corners: Sequence[tuple[float, float, float, float]], width: SupportsFloat, colour: str
+) -> dict[str, Any]:
+    """Return frames of rectangles (x0, y0, x1, y1) as one line trace."""
     x = [v for x0, _, x1, _ in corners for v in (x0, x1, x1, x0, x0, None)]
     y = [v for _, y0, _, y1 in corners for v in (y0, y0, y1, y1, y0, None)]
-    return dict(x=x, y=y, mode="lines", hoverinfo="skip", cliponaxis=False)
+    return plain_lines(x, y, width, colour, cliponaxis=False)
 
 
 def clickable(
@@ -290,24 +293,20 @@ def clickable(
     %{marker.color}.
     """
     missing = np.isnan(values)
-    still = dict(marker=dict(opacity=0))
-    traces = []
+    traces: list[dict[str, Any]] = []
     for where, text in ((~missing, number), (missing, "not defined")):
         rows, columns = np.nonzero(where)
-        colour = dict(color=values[where].astype(np.float32), showscale=False)
-        if rows.size:
-            traces.append(
-                dict(
-                    x=columns.astype(np.int16),
-                    y=rows.astype(np.int16),
-                    mode="markers",
-                    # an array: twenty thousand lists would take longer than all the rest
-                    customdata=customdata[where].astype(np.int16),
-                    marker=dict(opacity=0, size=8, maxdisplayed=1)
-                    | (colour if text == number else {}),
-                    hovertemplate=f"{names}<br>{text}<extra></extra>",
-                    selected=still,
-                    unselected=still,
-                )
-            )
+        marker: dict[str, Any] = dict(opacity=0, size=8, maxdisplayed=1)
+        if text == number:
+            marker |= dict(color=values[where].astype(np.float32), showscale=False)
+        trace = dict(
+            x=columns.astype(np.int16),
+            y=rows.astype(np.int16),
+            mode="markers",
+            # an array: twenty thousand lists would take longer than all the rest
+            customdata=customdata[where].astype(np.int16),
+            marker=marker,
+            hovertemplate=f"{names}<br>{text}<extra></extra>",
+        )
+        traces += [trace | keep_on_click(0)] if rows.size else []
     return traces

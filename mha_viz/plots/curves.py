@@ -1,19 +1,22 @@
-"""Lines over a number, with bands, levels and moments; and a path over a plane through a loss."""
+"""Lines over a number, loss while heads are pruned, and a path over a plane through a loss."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, SupportsFloat
 
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Num
+from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.cells import BAR, colour_bar, scale_colours
+from mha_viz.plots.cells import BAR, colour_bar
 from mha_viz.plots.frame import (
+    Margins,
     annotation,
     as_numbers,
     axis_title,
@@ -24,8 +27,11 @@ from mha_viz.plots.frame import (
     legend,
     markers,
     merged,
+    plain_lines,
     quantity,
     series_look,
+    value_axis,
+    with_unit,
 )
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, plotly_text
@@ -33,58 +39,67 @@ from mha_viz.web.labels import clean, plotly_text
 _MARKED = 40  # points up to which each has a marker
 _LEAST = 1e-6  # nats: a smaller loss has no place on a logarithmic scale
 _HEIGHT = 420  # of a landscape, in pixels
+LOSS_UNIT = "nats per token"
 Axis = Literal["linear", "log"]
 
 
+@dataclass(frozen=True)
+class LineAxes:
+    """Titles, axes and marks of a figure of lines.
+
+    `bands` are (low (point,), high (point,)) around the line of the same name, `levels` dotted
+    horizontal and `moments` dotted vertical lines by name. A "log" axis leaves out what is not
+    above 0. `more` is plotly's layout over that of the figure: {"xaxis": ticks([1, 2, 4])}.
+    """
+
+    title: str
+    x_title: str
+    y_title: str
+    bands: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    levels: Mapping[str, float] = field(default_factory=dict)
+    moments: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+    x_axis: Axis = "linear"
+    y_axis: Axis = "linear"
+    height: int = 340
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
 def curves(
-    lines: Mapping[str, tuple[Any, Any]],
-    *,
-    title: str,
-    x_title: str,
-    y_title: str,
-    bands: Mapping[str, tuple[Any, Any]] | None = None,
-    levels: Mapping[str, float] | None = None,
-    moments: Mapping[str, float] | None = None,
-    note: str = "",
-    x_axis: Axis = "linear",
-    y_axis: Axis = "linear",
-    height: int = 340,
-    more: Mapping[str, Any] | None = None,
-    dark: bool = False,
+    lines: Mapping[str, tuple[Any, Any]], axes: LineAxes, *, dark: bool = False
 ) -> go.Figure:
     """Draw lines by name, each (x (point,), y (point,)); a y that is not finite leaves a gap.
 
-    Colour, dash and marker tell lines apart, hover tells exact numbers. `bands` are (low (point,),
-    high (point,)) around the line of the same name, `levels` dotted horizontal and `moments` dotted
-    vertical lines by name. A "log" axis leaves out what is not above 0. `more` is plotly's layout
-    over that of the figure: {"xaxis": ticks([1, 2, 4])}.
+    Colour, dash and marker tell lines apart, hover tells exact numbers.
     """
     if not lines:
         raise ArgumentError("There is no line to draw.")
     traces: list[dict[str, Any]] = []
-    for i, (name, given) in enumerate(lines.items()):
-        x, y = (as_numbers(values, 1, name) for values in given)
+    for i, (name, points) in enumerate(lines.items()):
+        x, y = (as_numbers(values, 1, name) for values in points)
         if x.shape != y.shape:
             raise ShapeError(f"{name}: {len(x)} places, but {len(y)} values.")
-        if bands and name in bands:
-            traces.append(_band(x, bands[name], name, theme.qualitative(dark)[i % 8]))
-        traces.append(_line(x, y, name, i, x_title, dark))
-    top, space = heading(title, [note], dark)
+        if name in axes.bands:
+            traces.append(_band(x, axes.bands[name], name, theme.qualitative(dark)[i % 8]))
+        traces.append(_line(x, y, name, axes.x_title) | series_look(i, 7, dark))
+    top, space = heading(axes.title, [axes.note], dark)
     below = 56 + (24 * -(-len(lines) // 2) if len(lines) > 1 else 0)
-    marks = [_level(name, y, y_axis, dark) for name, y in (levels or {}).items()]
-    marks += [_moment(name, x, x_axis, dark) for name, x in (moments or {}).items()]
+    dotted = dict(type="line", line=dict(width=1.5, dash="dot", color=theme.ink(dark)))
+    shapes = [dotted | dict(xref="paper", x0=0, x1=1, y0=y, y1=y) for y in axes.levels.values()]
+    shapes += [dotted | dict(yref="paper", y0=0, y1=1, x0=x, x1=x) for x in axes.moments.values()]
     layout = dict(
         title=top,
-        height=height,
+        height=axes.height,
         showlegend=len(lines) > 1,
         legend=legend(dark),
         margin=dict(l=56, r=14, t=space + 8, b=below),
-        shapes=[shape for shape, _ in marks],
-        annotations=[text for _, text in marks],
-        xaxis=_axis(x_title, x_axis) | dict(showline=True, ticks="outside", ticklen=4),
-        yaxis=_axis(y_title, y_axis) | dict(exponentformat="power" if y_axis == "log" else None),
+        shapes=shapes,
+        annotations=_mark_names(axes, dark),
+        xaxis=_axis(axes.x_title, axes.x_axis) | dict(showline=True, ticks="outside", ticklen=4),
+        yaxis=_axis(axes.y_title, axes.y_axis)
+        | dict(exponentformat="power" if axes.y_axis == "log" else None),
     )
-    return build_figure(traces, dark, merged(layout, more or {}))
+    return build_figure(traces, dark, merged(layout, axes.more))
 
 
 def _axis(title: str, kind: Axis) -> dict[str, Any]:
@@ -99,7 +114,7 @@ def ticks(places: Sequence[int]) -> dict[str, Any]:
     )
 
 
-def _line(x: Any, y: Any, name: str, i: int, x_title: str, dark: bool) -> dict[str, Any]:
+def _line(x: Any, y: Any, name: str, x_title: str) -> dict[str, Any]:
     label = plotly_text(clean(name, 60))
     return dict(
         x=x,
@@ -107,7 +122,6 @@ def _line(x: Any, y: Any, name: str, i: int, x_title: str, dark: bool) -> dict[s
         name=label,
         hoverinfo="text",
         mode="lines+markers" if len(x) <= _MARKED else "lines",
-        **series_look(i, 7, dark),
         hovertext=[
             f"{label}<br>{plotly_text(x_title)}: {quantity(a, '')}<br><b>{quantity(b, '')}</b>"
             for a, b in zip(x, y, strict=True)
@@ -115,26 +129,25 @@ def _line(x: Any, y: Any, name: str, i: int, x_title: str, dark: bool) -> dict[s
     )
 
 
-def _level(name: str, y: float, axis: Axis, dark: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a line from left to right, and its name above its end."""
-    shape = dict(type="line", xref="paper", x0=0, x1=1, y0=y, y1=y, line=_dotted(dark))
-    place: dict[str, Any] = dict(xref="paper", xanchor="right", yanchor="bottom")
-    return shape, annotation(plotly_text(name), 1, _place(y, axis), theme.muted(dark), **place)
+def _mark_names(axes: LineAxes, dark: bool) -> list[dict[str, Any]]:
+    """Return the names of levels, above their right ends, and of moments, beside their tops."""
+    end: dict[str, Any] = dict(xref="paper", xanchor="right", yanchor="bottom")
+    top: dict[str, Any] = dict(yref="paper", xanchor="left", yanchor="top")
+    colour = theme.muted(dark)
+    return [
+        *(
+            annotation(plotly_text(name), 1, _annotation_place(y, axes.y_axis), colour, **end)
+            for name, y in axes.levels.items()
+        ),
+        *(
+            annotation(plotly_text(name), _annotation_place(x, axes.x_axis), 1, colour, **top)
+            for name, x in axes.moments.items()
+        ),
+    ]
 
 
-def _moment(name: str, x: float, axis: Axis, dark: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a line from bottom to top, and its name beside its upper end."""
-    shape = dict(type="line", yref="paper", y0=0, y1=1, x0=x, x1=x, line=_dotted(dark))
-    place: dict[str, Any] = dict(yref="paper", xanchor="left", yanchor="top")
-    return shape, annotation(plotly_text(name), _place(x, axis), 1, theme.muted(dark), **place)
-
-
-def _dotted(dark: bool) -> dict[str, Any]:
-    return dict(width=1.5, dash="dot", color=theme.ink(dark))
-
-
-def _place(value: float, axis: Axis) -> float:
-    """Return where an annotation stands: unlike for lines, plotly wants the exponent of ten."""
+def _annotation_place(value: float, axis: Axis) -> float:
+    """Return the coordinate of an annotation: other than for lines, plotly takes the exponent."""
     return math.log10(value) if axis == "log" and value > 0 else value
 
 
@@ -143,24 +156,96 @@ def _band(x: Any, band: tuple[Any, Any], name: str, colour: str) -> dict[str, An
     if not len(low) == len(high) == len(x):
         raise ShapeError(f"{name}: {len(x)} places, but a band of {len(low)} and {len(high)}.")
     known = np.isfinite(low) & np.isfinite(high)
-    red, green, blue = theme.rgb(colour)
-    return dict(
-        x=np.concatenate([x[known], x[known][::-1]]),
-        y=np.concatenate([high[known], low[known][::-1]]),
-        fill="toself",
-        mode="lines",
-        line=dict(width=0),
-        fillcolor=f"rgba({red},{green},{blue},0.2)",
-        hoverinfo="skip",
-        showlegend=False,
+    around = np.concatenate([x[known], x[known][::-1]])
+    edge = np.concatenate([high[known], low[known][::-1]])
+    filled: dict[str, Any] = dict(
+        fill="toself", fillcolor=theme.rgba(colour, 0.2), showlegend=False
     )
+    return plain_lines(around, edge, 0, **filled)
+
+
+def pruning_curves(
+    curves: Mapping[str, tuple[Any, Any]],
+    band: tuple[Any, Any, Any] | None,
+    unpruned: SupportsFloat,
+    *,
+    title: str,
+    band_name: str = "at random",
+    dark: bool = False,
+) -> go.Figure:
+    """Draw loss against the share of heads left, all of them at the left; random as a band.
+
+    `curves` are (share_left (point,), loss (point,)) by name, `band` is (share_left, low, high) of
+    random pruning. A dotted line is the loss with all heads, `unpruned`. All losses are in nats per
+    token. Points that are not defined (NaN) leave gaps.
+    """
+    if not curves and band is None:
+        raise ArgumentError("There is no curve to draw.")
+    traces: list[dict[str, Any]] = []
+    if band is not None:
+        traces += _random_band(_by_share(band, band_name), band_name, dark)
+    level = float(unpruned)
+    dotted = dict(width=1.5, dash="dot", color=theme.ink(dark))
+    text = f"all heads: <b>{quantity(level, LOSS_UNIT)}</b>"
+    line = markers(np.linspace(1, 0, 21), [level] * 21, text, line=dotted)
+    traces.append(line | dict(mode="lines", name=f"all heads: {quantity(level, '')}"))
+    for i, (name, points) in enumerate(curves.items()):
+        share, loss = _by_share(points, name)
+        label = plotly_text(clean(name, 40))
+        hovers = [
+            f"{label}<br>{100 * s:.4g} % of heads left<br>loss <b>{quantity(v, LOSS_UNIT)}</b>"
+            for s, v in zip(share.tolist(), loss.tolist(), strict=True)
+        ]
+        look = merged(series_look(i, 7, dark), dict(line=dict(width=2.2)))
+        mode = "lines+markers" if len(share) <= _MARKED else "lines"
+        shown = dict(name=label, connectgaps=False, mode=mode)
+        traces.append(markers(share, loss, hovers, **look) | shown)
+    plain = dict(zeroline=False, fixedrange=True)
+    left = dict(range=[1.02, -0.02], tickformat=".0%", nticks=6)
+    layout = dict(
+        legend=dict(traceorder="normal"),
+        xaxis=value_axis("heads left", **plain) | left,
+        yaxis=value_axis(with_unit("loss", LOSS_UNIT), **plain),
+    )
+    return headed_figure(traces, dark, title, [], 340 + 16 * len(traces), layout, named=True)
+
+
+def _by_share(given: Sequence[Any], name: str) -> list[NDArray[np.float64]]:
+    """Return arrays of one length, from all heads left to the fewest."""
+    arrays = [as_numbers(values, 1, f"{clean(name, 40)} (point)") for values in given]
+    if len({len(values) for values in arrays}) != 1:
+        sizes = [len(values) for values in arrays]
+        raise ShapeError(f"{clean(name, 40)}: as many shares as losses, but got {sizes}.")
+    order = np.argsort(-arrays[0], kind="stable")
+    return [values[order] for values in arrays]
+
+
+def _random_band(points: list[NDArray[np.float64]], name: str, dark: bool) -> list[dict[str, Any]]:
+    share, low, high = points
+    label = plotly_text(clean(name, 60))
+    hovers = [
+        f"{label}<br>{100 * s:.4g} % of heads left<br>"
+        f"<b>{quantity(a, '')}</b> to <b>{quantity(b, LOSS_UNIT)}</b>"
+        for s, a, b in zip(share.tolist(), low.tolist(), high.tolist(), strict=True)
+    ]
+    look = dict(mode="lines", line=dict(width=0.8, color=theme.muted(dark)), name=label)
+    filled = dict(fill="tonexty", fillcolor=theme.rgba(theme.muted(dark), 0.22))
+    ends = [markers(share, end, hovers) | look for end in (low, high)]
+    return [ends[0] | dict(showlegend=False), ends[1] | filled]
+
+
+@dataclass(frozen=True)
+class LossPlane:
+    """A plane through a loss, in nats and above 0, and a path over it."""
+
+    x: Num[np.ndarray | Tensor, " across"]
+    y: Num[np.ndarray | Tensor, " down"]
+    loss: Num[np.ndarray | Tensor, "down across"]
+    path: Num[np.ndarray | Tensor, "point 2"]
 
 
 def landscape(
-    x: Num[np.ndarray | Tensor, " across"],
-    y: Num[np.ndarray | Tensor, " down"],
-    loss: Num[np.ndarray | Tensor, "down across"],
-    path: Num[np.ndarray | Tensor, "point 2"],
+    plane: LossPlane,
     steps: Sequence[int],
     *,
     title: str,
@@ -169,20 +254,18 @@ def landscape(
     note: str = "",
     dark: bool = False,
 ) -> go.Figure:
-    """Draw lines of equal loss on a plane, and a path over it.
+    """Draw lines of equal loss on a plane, and the path over it, one point for each of `steps`.
 
-    The loss, in nats and above 0, is coloured by its logarithm. `path` is where each of `steps`
-    lies on the plane; the last one is marked.
+    The loss is coloured by its logarithm; the last point is marked.
     """
-    across, down = as_numbers(x, 1, "x"), as_numbers(y, 1, "y")
-    height, way = as_numbers(loss, 2, "loss"), as_numbers(path, 2, "path")
-    if height.shape != (len(down), len(across)) or way.shape != (len(steps), 2):
+    across, down = as_numbers(plane.x, 1, "x"), as_numbers(plane.y, 1, "y")
+    height, points = as_numbers(plane.loss, 2, "loss"), as_numbers(plane.path, 2, "path")
+    if height.shape != (len(down), len(across)) or points.shape != (len(steps), 2):
         raise ShapeError(
             f"A loss for each y and x and a step for each point of the path: got {height.shape} "
-            f"for {len(down)} x {len(across)}, {way.shape} for {len(steps)} steps."
+            f"for {len(down)} x {len(across)}, {points.shape} for {len(steps)} steps."
         )
     powers = np.log10(np.maximum(height, _LEAST))
-    colours = scale_colours(powers, False, None, dark)
     surface = dict(
         type="contour",
         x=across,
@@ -191,32 +274,27 @@ def landscape(
         customdata=height,
         ncontours=24,
         line=dict(width=0.5, color=theme.muted(dark)),
-        colorscale=colours["colorscale"],
-        colorbar=colour_bar(dark, _marks(float(powers.min()), float(powers.max()))),
+        colorscale=theme.stops(theme.sequential(dark)),
+        colorbar=colour_bar(dark, _round_losses(float(powers.min()), float(powers.max()))),
         hovertemplate="loss <b>%{customdata:.4~g}</b> nats<extra></extra>",
     )
     ink = theme.accent(dark)  # seen on pale and on dark
-    line = markers(way[:, 0], way[:, 1], [f"step {step:,}" for step in steps]) | dict(
-        mode="lines+markers",
-        line=dict(width=2, color=ink),
-        marker=dict(size=5, color=theme.paper(dark), line=dict(width=1.5, color=ink), opacity=1),
-    )
-    end = markers(way[-1:, 0], way[-1:, 1], [f"step {steps[-1]:,}, the end"])
-    traces = [surface, line, end | dict(marker=chosen_marker(dark))]
+    look = dict(size=5, color=theme.paper(dark), line=dict(width=1.5, color=ink), opacity=1)
+    line = markers(points[:, 0], points[:, 1], [f"step {step:,}" for step in steps], marker=look)
+    line |= dict(mode="lines+markers", line=dict(width=2, color=ink))
+    last = [f"step {steps[-1]:,}, the end"]
+    end = markers(points[-1:, 0], points[-1:, 1], last, marker=chosen_marker(dark))
     plain = dict(zeroline=False, fixedrange=True)
-    layout = dict(
-        xaxis=dict(plain, title=axis_title(x_title)), yaxis=dict(plain, title=axis_title(y_title))
-    )
-    sides = (56, 12)
-    return headed_figure(
-        traces, dark, title, [note], _HEIGHT, layout, above=BAR, sides=sides, below=48
-    )
+    axes = [dict(plain, title=axis_title(name)) for name in (x_title, y_title)]
+    layout, margins = dict(xaxis=axes[0], yaxis=axes[1]), Margins(above=BAR, left=56, below=48)
+    traces = [surface, line, end]
+    return headed_figure(traces, dark, title, [note], _HEIGHT, layout, margins)
 
 
-def _marks(low: float, high: float) -> dict[SupportsFloat, str]:
+def _round_losses(low: float, high: float) -> dict[SupportsFloat, str]:
     """Return round losses between two powers of ten, by their power.
 
-    >>> list(_marks(-1.2, 1.0).values()), list(_marks(0.0, 0.8).values())
+    >>> list(_round_losses(-1.2, 1.0).values()), list(_round_losses(0.0, 0.8).values())
     (['0.1', '1', '10'], ['1', '2', '5'])
     """
     digits = (1, 2, 5) if high - low < 1.5 else (1,)

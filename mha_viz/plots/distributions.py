@@ -1,21 +1,23 @@
-"""Distributions of a number over many texts: bars for one head, quantiles for all heads."""
+"""Histograms: of a number over texts, and of a change over random draws."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Int, Num
 from numpy.typing import NDArray
+from torch import Tensor
 
 from mha_viz.core.reprs import count
-from mha_viz.errors import ShapeError
+from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import (
+    Margins,
+    annotation,
     as_numbers,
     axis_title,
-    check_head,
-    chosen_marker,
     headed_figure,
     keep_on_click,
     markers,
@@ -28,9 +30,10 @@ from mha_viz.plots.frame import (
 from mha_viz.web import theme
 from mha_viz.web.labels import head_name
 
-_HEIGHT = 260  # of the picture below its heading, in pixels
 _NAMED = 6  # limits of bins that are named below
-_QUANTILES = 5
+QUANTILES = (0.05, 0.5, 0.95)  # of the draws, that are marked
+_DRAWS = 0.2  # height of the strip of draws below the histogram, as a share of it
+_OPACITY = 0.5
 
 
 def histogram_bars(
@@ -53,93 +56,127 @@ def histogram_bars(
     first, last = int(filled[0]), int(filled[-1]) + 1
     ends, numbers = ends[first : last + 1], numbers[first:last]
     named = np.unique(np.linspace(0, len(numbers), min(_NAMED, len(ends))).round().astype(int))
-    bars = dict(
-        type="bar",
-        x=np.arange(len(numbers)) + 0.5,
-        y=numbers,
-        width=1,
-        marker=dict(color=theme.qualitative(dark)[0], line=dict(width=1, color=theme.paper(dark))),
-        hovertext=[
-            f"{quantity(low, '')} to {quantity(high, unit)}<br><b>{count(n, 'text')}</b>"
-            for low, high, n in zip(ends[:-1], ends[1:], numbers.tolist(), strict=True)
-        ],
-        hoverinfo="text",
-        textposition="none",
-    )
+    hovers = [
+        f"{quantity(low, '')} to {quantity(high, unit)}<br><b>{count(n, 'text')}</b>"
+        for low, high, n in zip(ends[:-1], ends[1:], numbers.tolist(), strict=True)
+    ]
+    bars = _bars(np.arange(len(numbers)) + 0.5, numbers, 1, hovers, dark)
+    bars |= dict(textposition="none")
     limits_named = [f"{ends[place]:.3g}" for place in named]
     across = named_axis(named.tolist(), limits_named, (-0.2, len(numbers) + 0.2), tickangle=0)
     across |= dict(title=axis_title(with_unit(title, unit)))
     layout = dict(xaxis=across, yaxis=value_axis("texts") | dict(rangemode="tozero"), bargap=0)
     notes = [f"{count(int(numbers.sum()), 'text')}."]
-    return headed_figure([bars], dark, title, notes, _HEIGHT, layout, below=46)
+    return headed_figure([bars], dark, title, notes, 260, layout, Margins(below=46))
 
 
-def head_quantiles(
-    quantiles: Num[np.ndarray, "quantile layer head"],
+def _bars(x: Any, y: Any, width: Any, hovers: list[str], dark: bool) -> dict[str, Any]:
+    edge = dict(width=1, color=theme.paper(dark))
+    look = dict(color=theme.qualitative(dark)[0], line=edge)
+    text = dict(hovertext=hovers, hoverinfo="text")
+    return dict(type="bar", x=x, y=y, width=width, marker=look, **text)
+
+
+def change_distribution(
+    values: Num[np.ndarray | Tensor, " draw"],
     title: str,
     unit: str,
     *,
-    selected: tuple[int, int] | None = None,
+    heads: Sequence[tuple[int, int]] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """Draw every head's spread over texts: its median, half of the texts thick, nine of ten thin.
+    """Draw how a change (draw,) is spread: a histogram, every draw below it, quantiles as lines.
 
-    `quantiles` (5, layer, head) are those of 5, 25, 50, 75 and 95 %. Heads stand in their order,
-    those of a layer together. customdata of the medians is [layer, head].
+    Hover tells how many draws a bar holds and the exact value of each draw. `heads` are the (layer,
+    head) that each draw switched off: named on hover, and customdata of the draws.
     """
-    spread = as_numbers(quantiles, 3, "quantiles (5, layer, head)")
-    if len(spread) != _QUANTILES:
-        raise ShapeError(f"quantiles must be {_QUANTILES} of each head, got {len(spread)}.")
-    _, layers, heads = spread.shape
-    places = np.arange(layers * heads).reshape(layers, heads) + 0.6 * np.arange(layers)[:, None]
-    known = np.isfinite(spread[2])
-    colour = theme.qualitative(dark)[0]
-    traces = [
-        _stems(places[known], spread[0][known], spread[4][known], dict(width=1, color=colour)),
-        _stems(places[known], spread[1][known], spread[3][known], dict(width=5, color=colour)),
-        _medians(places, spread, known, unit) | keep_on_click(1) | dict(marker=_dot(dark)),
-    ]
-    if selected is not None:
-        layer, head = check_head(selected, layers, heads)
-        chosen = np.zeros_like(known)
-        chosen[layer, head] = known[layer, head]
-        mark = chosen_marker(dark, size=10)
-        traces.append(_medians(places, spread, chosen, unit) | keep_on_click(1) | dict(marker=mark))
-    step = -(-layers // 16)
-    middles, names = places.mean(1)[::step].tolist(), [f"L{i}" for i in range(0, layers, step)]
-    across = named_axis(middles, names, (-1, float(places.max()) + 1), tickangle=0)
-    layout = dict(xaxis=across, yaxis=value_axis(with_unit(title, unit)))
+    numbers = as_numbers(values, 1, "values (draw)")
+    if heads is not None and len(heads) != len(numbers):
+        raise ShapeError(f"There are {len(numbers)} draws, but {len(heads)} heads were given.")
+    known = np.isfinite(numbers)
+    if not known.any():
+        raise ArgumentError("No draw has a value, so there is nothing to draw.")
+    bars, most = _histogram(numbers[known], unit, dark)
+    marked = [(share, float(np.quantile(numbers[known], share))) for share in QUANTILES]
+    traces = [bars, _draws(numbers, heads, most, unit, dark)]
+    traces += [_quantile(*pair, most, dark) for pair in marked]
+    above = float((numbers[known] > 0).mean())
     notes = [
-        "Dot: median. Thick: half of the texts. Thin: 90 %.",
-        missing_note(int((~known).sum()), known.size),
+        ", ".join(f"{_name(share)} {theme.format_number(value)}" for share, value in marked) + ".",
+        f"{int(known.sum()):,} draws, {100 * above:.3g} % above 0.",
+        missing_note(known, "draws"),
     ]
-    return headed_figure(traces, dark, title, notes, _HEIGHT, layout, below=30)
+    down = dict(range=[-_DRAWS * most, 1.04 * most], tickvals=_counts(most), zeroline=False)
+    layout = dict(
+        bargap=0,
+        xaxis=value_axis(with_unit("change", unit), fixedrange=True),
+        yaxis=value_axis("draws", fixedrange=True, **down),
+        annotations=[_name_above(i, *pair, dark) for i, pair in enumerate(marked)],
+    )
+    return headed_figure(traces, dark, title, notes, 300, layout, Margins(above=34, right=14))
 
 
-def _stems(
-    x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], line: Any
-) -> dict[str, Any]:
-    """Return a vertical line from low to high for each head, all of them one trace."""
-    gap = np.full(len(x), np.nan)
-    ends = np.c_[low, high, gap].ravel()
-    return dict(x=np.repeat(x, 3), y=ends, mode="lines", line=line, hoverinfo="skip")
-
-
-def _medians(
-    places: NDArray[np.float64], spread: NDArray[np.float64], where: NDArray[np.bool_], unit: str
-) -> dict[str, Any]:
-    heads = np.argwhere(where).tolist()
+def _histogram(known: NDArray[np.float64], unit: str, dark: bool) -> tuple[dict[str, Any], int]:
+    """Return bars of equal width with exact counts, and the largest count."""
+    bins = int(np.clip(np.ceil(2 * len(known) ** (1 / 3)), 1, 40))  # Rice's rule
+    counts, edges = np.histogram(known, bins if np.ptp(known) else 1)
+    ends = list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
     hovers = [
-        f"{head_name(layer, head)}<br>median <b>{quantity(mid, unit)}</b><br>"
-        f"half of the texts {quantity(lower, '')} to {quantity(upper, '')}<br>"
-        f"nine of ten {quantity(low, '')} to {quantity(high, '')}"
-        for (layer, head), (low, lower, mid, upper, high) in zip(
-            heads, spread[:, where].T.tolist(), strict=True
-        )
+        f"{quantity(a, '')} to {quantity(b, unit)}<br><b>{n:,}</b> of {len(known):,} draws"
+        for a, b, n in ends
     ]
-    return markers(places[where], spread[2][where], hovers, customdata=heads)
+    bars = _bars((edges[:-1] + edges[1:]) / 2, counts, np.diff(edges), hovers, dark)
+    bars["marker"]["opacity"] = 0.75
+    return bars, int(counts.max())
 
 
-def _dot(dark: bool) -> dict[str, Any]:
-    edge = dict(width=1.5, color=theme.qualitative(dark)[0])
-    return dict(size=7, color=theme.paper(dark), line=edge, opacity=1)
+def _draws(
+    values: NDArray[np.float64],
+    heads: Sequence[tuple[int, int]] | None,
+    most: int,
+    unit: str,
+    dark: bool,
+) -> dict[str, Any]:
+    """Return every draw as a short upright stroke below the bars."""
+    at = np.flatnonzero(np.isfinite(values)).tolist()
+    names = [f"draw {i}" if heads is None else f"{head_name(*heads[i])} off" for i in at]
+    hovers = [
+        f"{name}<br><b>{quantity(float(values[i]), unit)}</b>"
+        for i, name in zip(at, names, strict=True)
+    ]
+    stroke = dict(symbol="line-ns-open", size=16, color=theme.muted(dark), line=dict(width=1.5))
+    look = dict(marker=dict(stroke, opacity=_OPACITY), **keep_on_click(_OPACITY))
+    if heads is not None:
+        look |= dict(customdata=[list(map(int, heads[i])) for i in at])
+    return markers(values[at], np.full(len(at), -_DRAWS * most / 2), hovers, **look)
+
+
+def _quantile(share: float, value: float, most: int, dark: bool) -> dict[str, Any]:
+    dash = "solid" if share == 0.5 else "dash"
+    return dict(
+        x=[value] * 12,
+        y=np.linspace(-_DRAWS * most, most, 12),
+        mode="lines",
+        line=dict(width=2, color=theme.accent(dark), dash=dash),
+        hoverinfo="text",
+        hovertext=f"{_name(share)} of the draws: <b>{theme.format_number(value)}</b>",
+    )
+
+
+def _name_above(i: int, share: float, value: float, dark: bool) -> dict[str, Any]:
+    """Return a quantile's name over its line; every second one is higher up."""
+    side = "right" if share < 0.5 else "left"
+    place = dict(yref="paper", yanchor="bottom", xanchor=side, yshift=13 * (i % 2))
+    return annotation(_name(share), value, 1, theme.accent(dark), 11, **place)
+
+
+def _name(share: float) -> str:
+    return "median" if share == 0.5 else f"{100 * share:.4g} %"
+
+
+def _counts(most: int) -> list[int]:
+    """Return a few whole numbers from 0 to the largest count: below 0 there is nothing to count."""
+    step = max(1, round(most / 4))
+    if step > 10:
+        step = 5 * round(step / 5)
+    return list(range(0, most + 1, step))

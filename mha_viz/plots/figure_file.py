@@ -21,12 +21,12 @@ _FONT, _LINE = 12, 15.6  # of the caption, in pixels
 _LEFT, _BELOW = 8, 30  # pixels beside and below the caption
 _LETTER = 6.2  # mean width of a letter of the caption, in pixels
 _CAPTION = "legend99"  # a name that no figure uses
-_CALM = 'style="display:block;max-width:100%;height:auto"'
+_IMAGE_STYLE = 'style="display:block;max-width:100%;height:auto"'
 # Front ends that draw no Plotly data but run its script, as Plotly knows them.
-_SCRIPTS_ONLY = ("colab", "kaggle", "azure", "databricks")
+_SCRIPT_RENDERERS = ("colab", "kaggle", "azure", "databricks")
 _PLOTLY = "application/vnd.plotly.v1+json"
 FACTOR = 1.3  # of `enlarged`
-_SMALL = re.compile(r"font-size:(\d+)px")
+_FONT_SIZE = re.compile(r"font-size:(\d+)px")
 
 
 def captioned(figure: go.Figure, caption: str, *, dark: bool, title: str = "") -> go.Figure:
@@ -76,34 +76,13 @@ def _write_below(figure: go.Figure, text: str, dark: bool) -> None:
         for trace in figure.data:
             if "showlegend" in trace:
                 trace.showlegend = False
-    figure.add_shape(
-        type="line",
-        xref="paper",
-        yref="paper",
-        x0=0,
-        x1=0,
-        y0=0,
-        y1=0,
-        line=dict(width=0),
-        name=" ",
-        showlegend=True,
-        legend=_CAPTION,
-    )
+    corner = dict(x0=0, x1=0, y0=0, y1=0, xref="paper", yref="paper", line=dict(width=0))
+    figure.add_shape(type="line", name=" ", showlegend=True, legend=_CAPTION, **corner)
     font = dict(family=theme.FONT, size=_FONT, color=theme.muted(dark))
-    caption = dict(
-        title=dict(text=text, side="top", font=font),
-        font=dict(size=1),
-        itemwidth=30,
-        bgcolor="rgba(0,0,0,0)",
-        borderwidth=0,
-        orientation="h",
-        x=_LEFT / figure.layout.width,
-        xref="container",
-        xanchor="left",
-        y=0,
-        yref="container",
-        yanchor="bottom",
-    )
+    title = dict(text=text, side="top", font=font)
+    caption = dict(title=title, font=dict(size=1), itemwidth=30, orientation="h", borderwidth=0)
+    caption |= dict(x=_LEFT / figure.layout.width, xref="container", xanchor="left")
+    caption |= dict(y=0, yref="container", yanchor="bottom", bgcolor="rgba(0,0,0,0)")
     figure.update_layout({"showlegend": True, _CAPTION: caption})
 
 
@@ -111,12 +90,12 @@ def _has_legend(figure: go.Figure) -> bool:
     """Return whether plotly shows a legend: where the figure asks for one or has two entries."""
     if figure.layout.showlegend is not None:
         return bool(figure.layout.showlegend)
-    asked = [
+    entries = [
         trace.showlegend
         for trace in figure.data
         if "showlegend" in trace and "colorbar" not in trace
     ]
-    return True in asked or asked.count(None) > 1
+    return True in entries or entries.count(None) > 1
 
 
 def enlarged(figure: go.Figure) -> go.Figure:
@@ -126,8 +105,8 @@ def enlarged(figure: go.Figure) -> go.Figure:
     13.0
     """
     # not with the figure's own to_dict, which turns its arrays into text
-    traces = [_grown(trace.to_plotly_json(), in_font=False) for trace in figure.data]
-    layout = _grown(figure.layout.to_plotly_json(), in_font=False)
+    traces = [_enlarged(trace.to_plotly_json(), in_font=False) for trace in figure.data]
+    layout = _enlarged(figure.layout.to_plotly_json(), in_font=False)
     for name, pixels in layout.get("margin", {}).items():
         if name in "lrtb":
             layout["margin"][name] = pixels * FACTOR
@@ -137,18 +116,18 @@ def enlarged(figure: go.Figure) -> go.Figure:
     return go.Figure(dict(data=traces, layout=layout))
 
 
-def _grown(part: Any, in_font: bool) -> Any:
+def _enlarged(part: Any, in_font: bool) -> Any:
     if isinstance(part, dict):
         return {
             key: value * FACTOR
             if in_font and key == "size" and isinstance(value, int | float)
-            else _grown(value, in_font or key.endswith("font"))
+            else _enlarged(value, in_font or key.endswith("font"))
             for key, value in part.items()
         }
     if isinstance(part, list | tuple):
-        return [_grown(value, in_font) for value in part]
+        return [_enlarged(value, in_font) for value in part]
     if isinstance(part, str):
-        return _SMALL.sub(lambda found: f"font-size:{int(found[1]) * FACTOR:.0f}px", part)
+        return _FONT_SIZE.sub(lambda found: f"font-size:{int(found[1]) * FACTOR:.0f}px", part)
     return part
 
 
@@ -175,7 +154,7 @@ class HeadFigure(go.Figure):  # type: ignore[misc]  # plotly is untyped
         if self._picture is not None:
             png = base64.b64encode(self._picture()).decode("ascii")
             bundle |= {"image/png": png, "text/html": image_html(png, self._alt)}
-        if pio.renderers.default in _SCRIPTS_ONLY:
+        if pio.renderers.default in _SCRIPT_RENDERERS:
             bundle |= super()._repr_mimebundle_()
         return bundle
 
@@ -192,4 +171,4 @@ def image_html(png: str, alt: str) -> str:
     >>> "a &lt; b" in image_html("iVBORw0KGgo=", "a < b")
     True
     """
-    return f'<img src="data:image/png;base64,{png}" alt="{html_text(alt)}" {_CALM}>'
+    return f'<img src="data:image/png;base64,{png}" alt="{html_text(alt)}" {_IMAGE_STYLE}>'

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, SupportsFloat, TypeVar
+from dataclasses import dataclass
+from typing import Any, SupportsFloat, TypeVar
 
 import numpy as np
 import plotly.graph_objects as go
@@ -45,6 +46,14 @@ def check_head(selected: tuple[int, int], layers: int, heads: int) -> tuple[int,
     if not (0 <= layer < layers and 0 <= head < heads):
         raise ArgumentError(f"There is no {head_name(layer, head)} among {layers} x {heads} heads.")
     return layer, head
+
+
+def only_head(selected: tuple[int, int], known: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return a mask (layer, head) of the chosen head, empty where it is not `known`."""
+    place = check_head(selected, *known.shape)
+    mask = np.zeros_like(known)
+    mask[place] = known[place]
+    return mask
 
 
 def check_names(names: Sequence[str], expected: int) -> list[str]:
@@ -118,6 +127,19 @@ def build_figure(
     return go.Figure(dict(data=typed, layout=merged(theme.layout(dark), layout)))
 
 
+@dataclass(frozen=True)
+class Margins:
+    """Pixels around a picture; `above` lie below the heading, for a colour bar or names."""
+
+    above: int = 0
+    left: int = 8
+    right: int = 12
+    below: int = 8
+
+
+_DEFAULT_MARGINS = Margins()
+
+
 def headed_figure(
     traces: Sequence[dict[str, Any]],
     dark: bool,
@@ -125,32 +147,27 @@ def headed_figure(
     notes: Sequence[str],
     inner: SupportsFloat,
     layout: Mapping[str, Any],
+    margins: Margins = _DEFAULT_MARGINS,
     *,
-    above: int = 0,
-    sides: tuple[int, int] = (8, 12),
-    below: int = 8,
     named: bool = False,
-    drag: Literal["zoom", "pan", False] = False,
 ) -> go.Figure:
     """Build a figure below its heading; hover describes the closest point.
 
-    `inner` is the height of all that is below the heading and `above`, the pixels between the
-    heading and the picture for a colour bar or names; `sides` and `below` are pixels beside and
-    under the picture. `layout` lies over that of the heading. `named` adds a legend, `drag` is what
-    dragging with a pointer does.
+    `inner` is the height of all that is below the heading and the margin above. `layout` lies over
+    that of the heading; without a `dragmode` in it, dragging does nothing. `named` adds a legend.
     """
     text, top = heading(title, notes, dark)
-    top += above
-    frame = dict(
+    top += margins.above
+    headed = dict(
         title=text,
         height=round(top + float(inner)),
-        margin=dict(l=sides[0], r=sides[1], t=top, b=below),
+        margin=dict(l=margins.left, r=margins.right, t=top, b=margins.below),
         hovermode="closest",
-        dragmode=drag,
+        dragmode=False,
         showlegend=named,
         **({"legend": legend(dark)} if named else {}),
     )
-    return build_figure(traces, dark, merged(frame, layout))
+    return build_figure(traces, dark, merged(headed, layout))
 
 
 def merged(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,26 +184,9 @@ def merged(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     return {**below, **above, **both}
 
 
-def layer_axis(layers: int) -> dict[str, Any]:
-    """Return the x axis of figures over layers: each has a tick as long as they fit a phone."""
-    return dict(
-        range=[-0.6, layers - 0.4],
-        tickmode="linear",
-        tick0=0,
-        dtick=-(-layers // 16),
-        showgrid=False,
-        zeroline=False,
-        showline=True,
-        ticks="outside",
-        ticklen=4,
-        title=axis_title("layer"),
-        fixedrange=True,
-    )
-
-
-def value_axis(title: str) -> dict[str, Any]:
+def value_axis(title: str, **more: Any) -> dict[str, Any]:
     """Return an axis of numbers with its title, which may be any text."""
-    return dict(zeroline=True, showline=False, nticks=7, title=axis_title(title))
+    return dict(zeroline=True, showline=False, nticks=7, title=axis_title(title)) | more
 
 
 def axis_title(title: str) -> dict[str, Any]:
@@ -223,13 +223,25 @@ def series_look(i: int, size: int, dark: bool) -> dict[str, Any]:
     )
 
 
+def plain_lines(x: Any, y: Any, width: SupportsFloat, colour: str, **more: Any) -> dict[str, Any]:
+    """Return a line, or several with gaps between them, that hover passes over."""
+    return (
+        dict(x=x, y=y, mode="lines", hoverinfo="skip", line=dict(width=width, color=colour)) | more
+    )
+
+
+def plain_markers(x: Any, y: Any, marker: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return markers that hover passes over."""
+    return dict(x=x, y=y, mode="markers", hoverinfo="skip", marker=marker) | more
+
+
 def markers(x: Any, y: Any, hovers: Sequence[str], **more: Any) -> dict[str, Any]:
-    """Return markers with a text each that hover shows."""
+    """Return markers with a text that hover shows: one for each, or one for all."""
     return dict(x=x, y=y, mode="markers", hovertext=hovers, hoverinfo="text", **more)
 
 
 def annotation(
-    text: str, x: SupportsFloat, y: SupportsFloat, colour: str, size: int = 12, **more: Any
+    text: str, x: SupportsFloat, y: SupportsFloat, colour: str | None, size: int = 12, **more: Any
 ) -> dict[str, Any]:
     """Return a text of the layout, fit for plotly already, at a place."""
     return dict(text=text, x=x, y=y, showarrow=False, font=dict(size=size, color=colour), **more)
@@ -247,24 +259,25 @@ def framed(corner: Limits, other: Limits, width: int, dark: bool) -> dict[str, A
 
 
 def rank_correlation(
-    x: NDArray[np.float64], y: NDArray[np.float64], what: str, *, level: bool = False
+    x: NDArray[np.float64], y: NDArray[np.float64], what: str, *, constant: bool = False
 ) -> str:
     """Put Spearman's rank correlation of two measures of some things, `what`, into words.
 
-    It is not defined for fewer than two, or where one measure is level; `level` says that one is,
-    but for rounding.
+    It is not defined for fewer than two, or where one measure is `constant`, perhaps but for
+    rounding.
     """
     from scipy.stats import spearmanr  # has no stubs
 
-    defined = not level and len(x) > 1 and np.ptp(x) and np.ptp(y)
+    defined = not constant and len(x) > 1 and np.ptp(x) and np.ptp(y)
     rho = float(spearmanr(x, y).statistic) if defined else math.nan
     found = f"{rho:.3f}".replace("-", "−") if math.isfinite(rho) else "not defined"
     return f"Spearman’s rank correlation {found}, {len(x):,} {what}."
 
 
-def missing_note(missing: int, total: int, what: str = "heads") -> str:
-    """Return what is left out, in words; empty where nothing is."""
-    return f"{missing:,} of {total:,} {what} without a value, left out." if missing else ""
+def missing_note(known: NDArray[np.bool_], what: str = "heads") -> str:
+    """Return a note on what is not `known` and left out; empty where nothing is."""
+    missing = int((~known).sum())
+    return f"{missing:,} of {known.size:,} {what} without a value, left out." if missing else ""
 
 
 def as_weights(pattern: Any, axes: int) -> NDArray[np.float32]:
@@ -286,12 +299,13 @@ def as_weights(pattern: Any, axes: int) -> NDArray[np.float32]:
 
 
 def labelled_head(
-    pattern: Any, query_labels: Sequence[str], key_labels: Sequence[str]
+    pattern: Any, labels: tuple[Sequence[str], Sequence[str]]
 ) -> tuple[NDArray[np.float32], list[str], list[str]]:
     """Check the weights (query, key) of one head; return them with their cleaned labels."""
     weights = as_weights(pattern, 2)
-    rows = clean_all(query_labels, weights.shape[0], "queries")
-    return weights, rows, clean_all(key_labels, weights.shape[1], "keys")
+    axes = zip(labels, weights.shape, ("queries", "keys"), strict=True)
+    queries, keys = (clean_all(*axis) for axis in axes)
+    return weights, queries, keys
 
 
 def where_visible(weights: NDArray[F], visible: Any, masked: float) -> NDArray[F]:

@@ -1,9 +1,9 @@
-"""All heads as points in a plane: heads that lie close are alike."""
+"""All heads as points in a plane: close heads are similar."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 import plotly.graph_objects as go
@@ -15,6 +15,7 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.cells import BAR, colour_bar
 from mha_viz.plots.frame import (
     SYMBOLS,
+    Margins,
     as_numbers,
     check_head,
     check_names,
@@ -54,31 +55,21 @@ def head_map(
         raise ArgumentError(f"{size} heads do not fill layers of {n_heads}.")
     labels = check_names(names, size)
     known = ~np.isnan(points.sum(axis=1))
-    traces: list[dict[str, Any]] = [
-        dict(
-            **_points(part, points, labels, n_heads),
-            **look,
-            mode="markers+text" if size <= _NAMED else "markers",
-            **keep_on_click(0.9),
-        )
-        for part, look in _parts(known, n_heads, clusters, dark)
-    ]
+    traces: list[dict[str, Any]] = []
+    modes = ("markers+text", "markers") if size <= _NAMED else ("markers", "markers+text")
+    for part, look in _parts(known, n_heads, clusters, dark):
+        dots = _points(part, points, labels, n_heads)
+        traces.append(dots | look | keep_on_click(0.9) | dict(mode=modes[0]))
     if selected is not None:
         layer, head = check_head(selected, size // n_heads, n_heads)
         index = np.array([layer * n_heads + head])
-        traces.append(
-            dict(
-                **_points(index[known[index]], points, labels, n_heads),
-                mode="markers" if size <= _NAMED else "markers+text",
-                name=labels[index[0]],
-                marker=chosen_marker(dark, 15),
-                **keep_on_click(1),
-            )
-        )
-    notes, named = _notes(points[known], size, explained), clusters is not None
-    around: Any = dict(above=0 if named else BAR, sides=(10, 10), below=10)
-    layout = _axes(points[known], dark)
-    return headed_figure(traces, dark, "", notes, 440, layout, named=named, drag="pan", **around)
+        dot = _points(index[known[index]], points, labels, n_heads) | keep_on_click(1)
+        look = dict(mode=modes[1], name=labels[index[0]], marker=chosen_marker(dark, 15))
+        traces.append(dot | look)
+    notes, named = _notes(points, known, explained), clusters is not None
+    margins = Margins(above=0 if named else BAR, left=10, right=10, below=10)
+    layout = _axes(points[known], dark) | dict(dragmode="pan")
+    return headed_figure(traces, dark, "", notes, 440, layout, margins, named=named)
 
 
 def _parts(
@@ -87,19 +78,13 @@ def _parts(
     """Return which heads are drawn together, and how they look."""
     edge = dict(width=1, color=theme.paper(dark))
     if clusters is None:
-        heads = np.flatnonzero(known)
+        heads, layers = np.flatnonzero(known), len(known) // n_heads
         scale = theme.sequential(dark)[2:]  # its palest colours are hard to see as points
-        layers = len(known) // n_heads
-        marker = dict(
-            size=11,
-            opacity=0.9,
-            color=heads // n_heads,
-            cmin=0,
-            cmax=max(layers - 1, 1),
-            colorscale=theme.stops(scale),
-            line=dict(width=1, color=theme.muted(dark)),
-            colorbar=_layer_bar(layers, dark),
-        )
+        marks: dict[SupportsFloat, str] = {i: f"L{i}" for i in range(0, layers, -(-layers // 8))}
+        bar = colour_bar(dark, marks, length=250)
+        marker = dict(size=11, opacity=0.9, line=dict(width=1, color=theme.muted(dark)))
+        marker |= dict(color=heads // n_heads, cmin=0, cmax=max(layers - 1, 1))
+        marker |= dict(colorscale=theme.stops(scale), colorbar=bar)
         return [(heads, dict(marker=marker, name="heads"))]
     numbers = np.asarray(clusters)
     colours = theme.qualitative(dark)
@@ -112,11 +97,6 @@ def _parts(
         name = f"cluster {cluster + 1}" if cluster >= 0 else "in no cluster"
         parts.append((heads, dict(marker=marker, name=f"{name} ({len(heads)})")))
     return parts
-
-
-def _layer_bar(layers: int, dark: bool) -> dict[str, Any]:
-    places = list(range(0, layers, -(-layers // 8)))
-    return colour_bar(dark, {i: f"L{i}" for i in places}, length=250)
 
 
 def _points(
@@ -133,30 +113,22 @@ def _points(
     )
 
 
-def _notes(points: NDArray[np.float64], size: int, explained: float | None) -> list[str]:
-    doubles = len(points) - len(np.unique(points, axis=0))
-    notes = [missing_note(size - len(points), size)]
+def _notes(
+    points: NDArray[np.float64], known: NDArray[np.bool_], explained: float | None
+) -> list[str]:
+    n_hidden = int(known.sum()) - len(np.unique(points[known], axis=0))
+    notes = [missing_note(known)]
     if explained is not None:
         share = f"{100 * explained:.0f} %" if np.isfinite(explained) else "not defined"
         notes.insert(0, f"What is close is alike. Variation shown: {share}.")
-    if doubles:
-        notes.append(f"{doubles} heads lie where another lies.")
-    return notes
+    return notes + [f"{n_hidden} heads lie where another lies."] * (n_hidden > 0)
 
 
 def _axes(points: NDArray[np.float64], dark: bool) -> dict[str, Any]:
     """Return ranges with room for names and markers; plotly widens one to fit the page."""
-    quiet = dict(
-        showgrid=True, zeroline=False, showline=False, ticks="", showticklabels=False, nticks=9
-    )
-    ranges = []
-    reach = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
-    for column in (0, 1):
-        along = points[:, column]
-        low, high = (float(along.min()), float(along.max())) if len(points) else (0.0, 0.0)
-        room = 0.08 * reach or 1.0
-        ranges.append([low - room, high + room])
-    return dict(
-        xaxis=dict(quiet, range=ranges[0], gridcolor=theme.gridline(dark)),
-        yaxis=dict(quiet, range=ranges[1], gridcolor=theme.gridline(dark), scaleanchor="x"),
-    )
+    axis = dict(showgrid=True, zeroline=False, showline=False, ticks="", showticklabels=False)
+    axis |= dict(nticks=9, gridcolor=theme.gridline(dark))
+    low, high = (end(points, axis=0) for end in (np.min, np.max)) if len(points) else ([0, 0],) * 2
+    room = 0.08 * float(np.max(np.subtract(high, low))) or 1.0
+    across, down = ([a - room, b + room] for a, b in zip(low, high, strict=True))
+    return dict(xaxis=axis | dict(range=across), yaxis=axis | dict(range=down, scaleanchor="x"))

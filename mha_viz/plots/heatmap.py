@@ -1,8 +1,8 @@
-"""One head as a plotly heatmap: queries down, keys across, exact weights on hover."""
+"""Weights of heads as plotly heatmaps: one with its tokens on both axes, or a few small ones."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,22 +11,39 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mha_viz.errors import ArgumentError
 from mha_viz.plots import cells
-from mha_viz.plots.frame import build_figure, labelled_head, merged, where_visible
+from mha_viz.plots.frame import (
+    HIDDEN,
+    MASKED,
+    Margins,
+    annotation,
+    as_weights,
+    build_figure,
+    framed,
+    headed_figure,
+    labelled_head,
+    merged,
+    where_visible,
+)
 from mha_viz.web import theme
-from mha_viz.web.labels import plotly_text
+from mha_viz.web.labels import head_name, plotly_text
 from mha_viz.web.standalone import figure_html
 
 _TITLE, _BAR = 32, 40  # heights above the labels, in pixels
 _LETTERS = 16  # of a label beside the axis; hover shows all of it
 # Names of the columns stand above the cells, slanted.
 _SQUARE = cells.SQUARE | dict(xaxis2=dict(side="top", tickangle=-60))
+MAX_TILES, MAX_TOKENS = 32, 64
+_ACROSS = 4  # tiles side by side: a phone has room for no more
+_TILE_HEIGHT = 150  # in pixels
+_LABEL = 17  # height of a tile's name, in pixels
+_GAP = 0.08  # between tiles, as a share of one
 
 
 def head_heatmap(
     pattern: Float[np.ndarray | Tensor, "query key"],
-    query_labels: Sequence[str],
-    key_labels: Sequence[str],
+    labels: tuple[Sequence[str], Sequence[str]],
     *,
     title: str = "",
     scale: str = "sqrt",
@@ -37,14 +54,14 @@ def head_heatmap(
 ) -> go.Figure:
     """Draw a heatmap of one head's weights (query, key) with tokens on both axes.
 
-    The chart holds the weights as they are (float32, about 5.4 bytes a cell on the wire): the curve
-    of the scale ("sqrt", "linear" or "log") lies in the colours, and the colour bar names true
-    weights at the places that the scale gives them. `width` is how wide the chart will be drawn,
-    where that is known and narrow (a phone): it always stretches, but only a known width thins out
-    labels that would overlap. Cells whose keys are not `visible` to a query are grey and named
-    masked.
+    `labels` are those of queries and of keys. The chart holds the weights as they are (float32,
+    about 5.4 bytes a cell on the wire): the curve of the scale ("sqrt", "linear" or "log") lies in
+    the colours, and the colour bar names true weights at the places that the scale gives them.
+    `width` is how wide the chart will be drawn, where that is known and narrow (a phone): it always
+    stretches, but only a known width thins out labels that would overlap. Cells whose keys are not
+    `visible` to a query are grey and named masked.
     """
-    weights, query_names, key_names = labelled_head(pattern, query_labels, key_labels)
+    weights, query_names, key_names = labelled_head(pattern, labels)
     queries, keys = weights.shape
     cell = min(max(side / max(queries, keys), 1.0), 64.0)
     shown = min(cell, max(width - 110, 60) / keys) if width else cell
@@ -53,46 +70,37 @@ def head_heatmap(
         for names in (key_names, query_names)
     )
     colours = dict(zmin=0.0, zmax=1.0, showscale=False, colorscale=theme.colorscale(scale, dark))
-    hover = dict(
-        hovertemplate="%{y} → %{x}<br>weight <b>%{z:.4~g}</b><extra></extra>", hoverongaps=False
-    )
+    hover = "%{y} → %{x}<br>weight <b>%{z:.4~g}</b><extra></extra>"
     shown_weights = where_visible(weights, visible, np.nan)
-    masked = np.isnan(shown_weights)
     above = _TITLE * bool(title)
-    top = above + _BAR
+    height = round(cell * queries + 6.3 * cells.longest_label(across) + 22 + above + _BAR)
+    overhang = _overhang(across, keys, shown)
     layout = dict(
-        title=dict(
-            text=plotly_text(title),
-            font=dict(size=15, color=theme.ink(dark)),
-            x=0,
-            xref="container",
-            y=1,
-            yref="container",
-            yanchor="top",
-            pad=dict(t=6, l=4),
-        ),
-        height=round(cell * queries + 6.3 * cells.longest_label(across) + 10 + top + 12),
-        margin=dict(l=8, r=12 + _overhang(across, keys, shown), t=top, b=12),
+        title=_title(title, dark),
+        height=height,
+        margin=dict(l=8, r=12 + overhang, t=above + _BAR, b=12),
         hovermode="closest",
         dragmode="zoom",
         showlegend=False,
     )
-    traces = [
-        cells.heatmap_cells(shown_weights, cell, colours, hover),
-        _colour_bar(scale, dark, above),
-    ]
-    if masked.any():
-        traces += _masked_cells(masked, cell, dark)
-        layout |= _masked_legend(dark, (above + 4) / layout["height"])
+    traces = [cells.heatmap_cells(shown_weights, cell, colours, hover)]
+    traces.append(_colour_bar(scale, dark, above))
+    if np.isnan(shown_weights).any():
+        traces += _masked_cells(np.isnan(shown_weights), cell, dark)
+        layout |= _masked_legend(dark, (above + 4) / height)
     axes = merged(cells.named_axes(query_names, key_names, down, across), _SQUARE)
     figure = build_figure(traces, dark, layout | axes)
     return cells.with_height_rule(figure, cell, down, (queries, keys))
 
 
+def _title(title: str, dark: bool) -> dict[str, Any]:
+    corner = dict(x=0, xref="container", y=1, yref="container", yanchor="top", pad=dict(t=6, l=4))
+    return dict(corner, text=plotly_text(title), font=dict(size=15, color=theme.ink(dark)))
+
+
 def head_html(
     pattern: Float[np.ndarray | Tensor, "query key"],
-    query_labels: Sequence[str],
-    key_labels: Sequence[str],
+    labels: tuple[Sequence[str], Sequence[str]],
     *,
     title: str = "",
     caption: str = "",
@@ -100,18 +108,15 @@ def head_html(
     visible: Bool[np.ndarray | Tensor, "query key"] | None = None,
 ) -> str:
     """Return one head's `head_heatmap` as one HTML document with plotly's script (about 4.5 MB)."""
-    figure = head_heatmap(pattern, query_labels, key_labels, scale=scale, visible=visible)
+    figure = head_heatmap(pattern, labels, scale=scale, visible=visible)
     return figure_html(figure, title=title, caption=caption)
 
 
 def _masked_cells(masked: NDArray[np.bool_], cell: float, dark: bool) -> list[dict[str, Any]]:
-    """Return grey cells that say why they have no weight, and what the legend shows of them."""
+    """Return grey cells with a hover text that explains them, and their entry in the legend."""
     marker = dict(symbol="square", size=11, color=theme.missing(dark))
-    swatch = dict(x=[None], y=[None], mode="markers", marker=marker, name="masked")
-    return [
-        cells.masked(masked, cell, dark),
-        swatch | dict(showlegend=True, hoverinfo="skip", xaxis="x2", yaxis="y2"),
-    ]
+    swatch = dict(mode="markers", marker=marker, name="masked", showlegend=True)
+    return [cells.masked(masked, cell, dark), cells.label_axes_trace() | swatch]
 
 
 def _masked_legend(dark: bool, below: float) -> dict[str, Any]:
@@ -130,29 +135,93 @@ def _overhang(ticks: dict[str, Any], keys: int, cell: float) -> float:
     return max(0.0, *reach)
 
 
-def _colour_bar(scale: str, dark: bool, top: int) -> dict[str, object]:
+def _colour_bar(scale: str, dark: bool, top: int) -> dict[str, Any]:
     """Return an empty trace that carries the colour bar, in places of the scale, not weights."""
     ticks = np.array(theme.ticks(scale), dtype=np.float32)
     places = theme.scale_weights(ticks, scale)
-    kept: list[int] = []
+    named: list[int] = []
     for i, place in enumerate(places):
-        if not kept or place - places[kept[-1]] >= 0.08:  # else its number covers the one before
-            kept.append(i)
-    return dict(
-        x=[None],
-        y=[None],
-        mode="markers",
-        hoverinfo="skip",
-        showlegend=False,
-        xaxis="x2",
-        yaxis="y2",
-        marker=dict(
-            color=[0],
-            cmin=0,
-            cmax=1,
-            showscale=True,
-            colorscale=theme.stops(theme.sequential(dark)),
-            colorbar=cells.colour_bar(dark, {float(places[i]): f"{ticks[i]:g}" for i in kept})
-            | dict(xref="container", xpad=10, y=1, yref="container", yanchor="top", ypad=top + 4),
-        ),
+        if not named or place - places[named[-1]] >= 0.08:  # else its number covers the one before
+            named.append(i)
+    bar = cells.colour_bar(dark, {float(places[i]): f"{ticks[i]:g}" for i in named})
+    bar |= dict(xref="container", xpad=10, y=1, yref="container", yanchor="top", ypad=top + 4)
+    stops = theme.stops(theme.sequential(dark))
+    marker = dict(color=[0], cmin=0, cmax=1, showscale=True, colorscale=stops, colorbar=bar)
+    return cells.label_axes_trace() | dict(mode="markers", showlegend=False, marker=marker)
+
+
+def head_tiles(
+    patterns: Any,
+    *,
+    title: str,
+    note: str = "",
+    marked: Collection[tuple[int, int]] = (),
+    dark: bool = False,
+    visible: Any = None,
+) -> go.Figure:
+    """Draw a small heatmap for each head, four in a row, a new row for each layer.
+
+    `patterns` are weights (layer, head, query, key), `marked` heads (layer, head) are framed, cells
+    that are not `visible` (query, key) are grey. More than 32 heads or 64 tokens raise
+    ArgumentError.
+    """
+    weights = where_visible(as_weights(patterns, 4), visible, np.nan)
+    n_layers, n_heads, queries, keys = weights.shape
+    if n_layers * n_heads > MAX_TILES or max(queries, keys) > MAX_TOKENS:
+        raise ArgumentError(f"At most {MAX_TILES} heads of {MAX_TOKENS} tokens can be drawn small.")
+    across = min(_ACROSS, n_heads)
+    lines = -(-n_heads // across)  # of one layer
+    label = _LABEL / _TILE_HEIGHT
+    traces: list[dict[str, Any]] = []
+    names: list[dict[str, Any]] = []
+    frames: list[dict[str, Any]] = []
+    corner: dict[str, Any] = dict(xanchor="left", yanchor="bottom", borderpad=0)
+    for layer, head in np.ndindex(n_layers, n_heads):
+        left = (head % across) * (1 + _GAP)
+        above = (layer * lines + head // across) * (1 + label) + label
+        name = head_name(layer, head)
+        traces += _tile(weights[layer, head], name, left, above, dark)
+        names.append(annotation(name, left, above, theme.ink(dark), **corner))
+        if (layer, head) in marked:
+            frames.append(framed((left, above), (left + 1, above + 1), 3, dark))
+    rows = n_layers * lines
+    layout = dict(
+        annotations=names,
+        shapes=frames,
+        xaxis=HIDDEN | dict(range=[-0.01, across * (1 + _GAP) - _GAP + 0.01]),
+        yaxis=HIDDEN | dict(range=[rows * (1 + label) + 0.01, 0]),
     )
+    inner = round(rows * (1 + label) * _TILE_HEIGHT) + 12
+    return headed_figure(traces, dark, title, [note], inner, layout, Margins(left=4, right=4))
+
+
+def _tile(
+    weights: np.ndarray, name: str, left: float, above: float, dark: bool
+) -> list[dict[str, Any]]:
+    """Return one head's cells, a unit wide and high; customdata is (query, key)."""
+    queries, keys = weights.shape
+    masked, grey = np.isnan(weights), theme.stops([theme.missing(dark)] * 2)
+    cells = dict(
+        type="heatmap",
+        customdata=np.moveaxis(np.indices((queries, keys)), 0, -1).astype(np.uint8),
+        zmin=0.0,
+        zmax=1.0,
+        showscale=False,
+        x0=left + 0.5 / keys,
+        dx=1 / keys,
+        y0=above + 0.5 / queries,
+        dy=1 / queries,
+        hoverongaps=False,
+    )
+    place = name + "<br>query %{customdata[0]} → key %{customdata[1]}<br>"
+    shown = dict(
+        z=weights,
+        colorscale=theme.colorscale("sqrt", dark, stops=21),
+        hovertemplate=place + "weight <b>%{z:.4~g}</b><extra></extra>",
+    )
+    hidden = dict(
+        z=np.where(masked, np.float32(0), np.float32(np.nan)),
+        colorscale=grey,
+        hovertemplate=f"{place}{MASKED}<extra></extra>",
+    )
+    return [cells | shown, *([cells | hidden] if masked.any() else [])]

@@ -19,7 +19,6 @@ MAX_CELLS = 4_096
 _WIDTH, _HEIGHT = 46, 30  # of a cell with a number in it, in pixels
 _LETTER = 7  # about the width of one, in pixels
 _EDGE, _SLANTED = 8, 44  # pixels beside the cells, and with slanted names above them
-_NAME = 14  # letters of a name beside the cells
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,8 @@ class Cells:
     the cells. `numbers` stand row after row; None is not defined; on the scale "colours" they are
     red, green and blue. The scale runs from `low` to `high`; it is "diverging", "sequential",
     "sqrt", "grey" or "colours". `cell` is width and height in pixels, `shape` is written behind the
-    title, `texts` into the cells (None: too small for it). `marked` and `note` are as for
-    `number_matrix`.
+    title, `texts` into the cells (None: too small for it). `marked` and `note` are as in
+    `MatrixLook`.
     """
 
     title: str
@@ -49,22 +48,9 @@ class Cells:
     note: str = ""
 
 
-def number_matrix(
-    values: Any,
-    title: str,
-    rows: Sequence[str] = (),
-    columns: Sequence[str] = (),
-    *,
-    shape: str = "",
-    diverging: bool = True,
-    limits: Limits | None = None,
-    marked: Sequence[tuple[int, int]] = (),
-    note: str = "",
-    cell: int = _WIDTH,
-    letters: int = _NAME,
-    room: int | None = None,
-) -> Cells:
-    """Make coloured cells of a matrix (row, column), each with its number; "–" where it has none.
+@dataclass(frozen=True)
+class MatrixLook:
+    """The names and the look of a matrix with its numbers.
 
     `rows` and `columns` name them, where given, in at most `letters`. Without `limits` the scale
     takes what the numbers need, symmetric around 0 where they are `diverging`. `marked` cells (row,
@@ -72,6 +58,25 @@ def number_matrix(
     with their names in place of {row} and {column}. `cell` is a cell's width; below 30 no numbers
     are written. Cells become narrower to fit `room` pixels, where that is known and little (a
     phone).
+    """
+
+    rows: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    shape: str = ""
+    diverging: bool = True
+    limits: Limits | None = None
+    marked: Sequence[tuple[int, int]] = ()
+    note: str = ""
+    cell: int = _WIDTH
+    letters: int = 14
+    room: int | None = None
+
+
+_PLAIN = MatrixLook()
+
+
+def number_matrix(values: Any, title: str, look: MatrixLook = _PLAIN) -> Cells:
+    """Make coloured cells of a matrix (row, column), each with its number; "–" where it has none.
 
     Raises:
         ShapeError: not a matrix. ArgumentError: more than 4,096 cells.
@@ -83,29 +88,32 @@ def number_matrix(
             f"A matrix of {n_rows} x {n_columns} is too large to be written out: at most "
             f"{MAX_CELLS:,} cells."
         )
-    names = clean_all(rows or [str(i) for i in range(n_rows)], n_rows, "rows")
-    heads = clean_all(columns or [str(i) for i in range(n_columns)], n_columns, "columns")
-    if room is not None:
-        around = _left(names if rows else [], letters) + (_SLANTED if columns else _EDGE)
-        cell = max(1, min(cell, (room - around) // n_columns))
-    low, high = scale_limits(numbers, diverging, limits)
+    rows = clean_all(look.rows or [str(i) for i in range(n_rows)], n_rows, "rows")
+    columns = clean_all(look.columns or [str(i) for i in range(n_columns)], n_columns, "columns")
+    shown = (
+        [_shortened(name, look.letters) for name in rows] if look.rows else None,
+        [_shortened(name, look.letters) for name in columns] if look.columns else None,
+    )
+    cell = look.cell
+    if look.room is not None:
+        beside = 10 + _LETTER * max(map(len, shown[0])) if shown[0] else 6
+        around = beside + (_SLANTED if look.columns else _EDGE)
+        cell = max(1, min(cell, (look.room - around) // n_columns))
+    low, high = scale_limits(numbers, look.diverging, look.limits)
     return Cells(
         clean(title, 60),
-        (names, heads),
+        (rows, columns),
         short_numbers(numbers),
         low,
         high,
-        "diverging" if diverging else "sequential",
+        "diverging" if look.diverging else "sequential",
         (float(cell), float(min(_HEIGHT, cell))),
-        shape,
-        shown=(
-            [_short(name, letters) for name in names] if rows else None,
-            [_short(name, letters) for name in heads] if columns else None,
-        ),
-        slanted=bool(columns) and max(map(len, heads)) * _LETTER > cell,
+        look.shape,
+        shown,
+        slanted=bool(look.columns) and max(map(len, columns)) * _LETTER > cell,
         texts=[_text(value) for value in numbers.flat] if cell >= 30 else None,
-        marked=[(int(row), int(column)) for row, column in marked],
-        note=note,
+        marked=[(int(row), int(column)) for row, column in look.marked],
+        note=look.note,
     )
 
 
@@ -114,12 +122,7 @@ def short_numbers(numbers: NDArray[np.float64]) -> list[float | None]:
     return [float(f"{n:.6g}") if math.isfinite(n) else None for n in numbers.ravel().tolist()]
 
 
-def _left(rows: list[str], letters: int) -> int:
-    """Return room for the names of the rows."""
-    return 10 + _LETTER * min(letters, max(map(len, rows))) if rows else 6
-
-
-def _short(name: str, letters: int) -> str:
+def _shortened(name: str, letters: int) -> str:
     return name if len(name) <= letters else name[: letters - 1] + "…"
 
 

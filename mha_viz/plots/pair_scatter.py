@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from scipy.stats import binned_statistic_2d
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.cells import BAR, colour_bar, scale_colours
+from mha_viz.plots.cells import BAR, colour_bar, scale_limits
 from mha_viz.plots.frame import (
     Limits,
+    Margins,
     annotation,
     as_numbers,
     check_names,
@@ -37,27 +39,31 @@ CORNERS = (
 )
 _OPACITY = 0.85  # some, so that crowds show; a paler dot would be lost on the page
 _PALEST = 5  # the first colour of the sequential scale that reaches 3:1 on the page as a dot
-_LEVEL = 1e-5  # numbers that differ by less are the same: the rest is rounding
-_BETWEEN = (0.1, 0.9)  # heights of the dots: what corners mean stands above and below all lines
-_SPAN = 0.01  # the least of an axis, so that rounding does not look like structure
+_TOLERANCE = 1e-5  # numbers that differ by less are the same: the rest is rounding
+_DOT_HEIGHTS = (0.1, 0.9)  # of the picture: what corners mean is written above and below all dots
+_MIN_SPAN = 0.01  # of an axis, so that rounding does not look like structure
 _MOST_DOTS = 2_000  # a browser without WebGL draws so many at once
-_CELLS = (
-    48,
-    36,
-)  # in which the crowd of more is counted: fewer than dots, so the sparsest are dots
+_GRID = (48, 36)  # cells for counting the rest: fewer than dots, so that the sparsest are dots
+
+
+@dataclass(frozen=True)
+class MeasuredPairs:
+    """Pairs of heads, which index `names`, with two measures, and a third one as `colour`."""
+
+    x: Num[np.ndarray | Tensor, " pair"]
+    y: Num[np.ndarray | Tensor, " pair"]
+    pairs: Int[np.ndarray | Tensor, "pair 2"]
+    names: Sequence[str]
+    n_heads: int
+    x_title: str
+    y_title: str
+    colour: Num[np.ndarray | Tensor, " pair"] | None = None
+    colour_title: str = ""
 
 
 def pair_scatter(
-    x: Num[np.ndarray | Tensor, " pair"],
-    y: Num[np.ndarray | Tensor, " pair"],
-    pairs: Int[np.ndarray | Tensor, "pair 2"],
-    names: Sequence[str],
-    x_title: str,
-    y_title: str,
+    measured: MeasuredPairs,
     *,
-    n_heads: int,
-    colour: Num[np.ndarray | Tensor, " pair"] | None = None,
-    colour_title: str = "",
     corners: tuple[str, str, str, str] | None = CORNERS,
     chance: Sequence[tuple[Limits | None, Limits | None]] = (),
     selected: tuple[int, int] | None = None,
@@ -65,63 +71,38 @@ def pair_scatter(
 ) -> go.Figure:
     """Draw every pair of heads as a dot; pairs within a layer have a marker of their own.
 
-    Above the picture stand Spearman's rank correlation, unless a measure is level (see `is_level`),
-    and the number of pairs. There is no p-value: pairs that share a head are not independent.
-    customdata of each dot is its pair [i, j]. Of more than 2,000 pairs those in the densest parts
-    are no dots but counts in cells.
+    Above the picture stand Spearman's rank correlation, unless a measure is constant (see
+    `is_constant`), and the number of pairs. There is no p-value: pairs that share a head are not
+    independent. customdata of each dot is its pair [i, j]. Of more than 2,000 pairs those in the
+    densest parts are no dots but counts in cells.
 
-    `pairs` index `names`; `colour` is a third measure of each pair. `corners` say what low x and
-    low y, high x and low y, low x and high y, and both high mean; the default is for two
-    similarities. `chance` are bands (low, high) of x and of y in which pairs lie by chance, or
-    None: the first two are shaded, others drawn as dotted lines. `selected` is a pair [i, j] to
-    mark, in either order.
+    `corners` say what low x and low y, high x and low y, low x and high y, and both high mean; the
+    default is for two similarities. `chance` are bands (low, high) of x and of y in which pairs lie
+    by chance, or None: the first two are shaded, others drawn as dotted lines. `selected` is a pair
+    [i, j] to mark, in either order.
     """
-    across, down = as_numbers(x, 1, "x"), as_numbers(y, 1, "y")
-    heads = np.asarray(pairs)
-    if not len(across) == len(down) == len(heads) or heads.shape[1:] != (2,):
-        raise ShapeError(
-            f"One x, y and pair each: got {across.shape}, {down.shape}, {heads.shape}."
-        )
-    labels = check_names(names, len(names))
-    if n_heads < 1 or heads.min() < 0 or heads.max() >= len(names):
-        raise ArgumentError(f"Pairs must name heads from 0 to {len(names) - 1}.")
-    known = np.isfinite(across) & np.isfinite(down)
-    same = heads[:, 0] // n_heads == heads[:, 1] // n_heads
-    shade = None if colour is None else as_numbers(colour, 1, "colour")
-    every = dict(type="scatter", mode="markers", hovertemplate=_template(x_title, y_title))
-    crowd = _crowd(across, down, known)
-    lone = known & ~crowd
+    drawn = _Drawn(measured)
+    known, same, titles = drawn.known, drawn.same_layer, (measured.x_title, measured.y_title)
+    crowd = _densest(drawn.x, drawn.y, known)
+    shade = None if measured.colour is None else as_numbers(measured.colour, 1, "colour")
     traces = [
-        dict(
-            **every,
-            **_dots(where, across, down, heads, labels),
-            **_look(kind, shade, where, dark),
-            **keep_on_click(_OPACITY),
-        )
-        for kind, where in enumerate((lone & ~same, lone & same))
+        drawn.dots(where) | _look(kind, shade, where, dark) | keep_on_click(_OPACITY)
+        for kind, where in enumerate((known & ~crowd & ~same, known & ~crowd & same))
     ]
     if selected is not None:
-        chosen = known & (np.sort(heads, axis=1) == np.sort(selected)).all(axis=1)
+        chosen = known & (np.sort(drawn.pairs, axis=1) == np.sort(selected)).all(axis=1)
         mark = dict(size=14, symbol="circle-open", color=theme.accent(dark), line=dict(width=3))
-        traces.append(
-            dict(
-                **every,
-                **_dots(chosen, across, down, heads, labels),
-                name="chosen",
-                marker=mark,
-                **keep_on_click(1),
-            )
-        )
-    notes = [_correlation(across[known], down[known], x_title, y_title)]
-    notes.append(missing_note(int((~known).sum()), len(known), "pairs"))
+        traces.append(drawn.dots(chosen) | dict(name="chosen", marker=mark) | keep_on_click(1))
+    notes = [_correlation(drawn.x[known], drawn.y[known], titles), missing_note(known, "pairs")]
     if crowd.any():
-        traces.insert(0, _counts(across[crowd], down[crowd], dark))
+        traces.insert(0, _counts(drawn.x[crowd], drawn.y[crowd], dark))
         notes.append(f"Where pairs are densest, {crowd.sum():,} of them are counted in cells.")
-    if shade is not None and colour_title:
-        notes.append(f"Colour: {colour_title}.")
+    if shade is not None and measured.colour_title:
+        notes.append(f"Colour: {measured.colour_title}.")
     layout = dict(
-        xaxis=_axis(across[known], x_title) | dict(anchor="free", position=0),
-        yaxis=_axis(down[known], y_title) | dict(domain=_BETWEEN if corners else (0, 1)),
+        dragmode="pan",
+        xaxis=_axis(drawn.x[known], titles[0]) | dict(anchor="free", position=0),
+        yaxis=_axis(drawn.y[known], titles[1]) | dict(domain=_DOT_HEIGHTS if corners else (0, 1)),
         shapes=[
             _band(axis, limits, i == 0, dark)
             for i, bands in enumerate(chance)
@@ -130,65 +111,83 @@ def pair_scatter(
         ],
         annotations=[_corner(i, meaning, dark) for i, meaning in enumerate(corners or ())],
     )
-    above = BAR if shade is not None else 0
-    return headed_figure(
-        traces, dark, "", notes, 440, layout, above=above, sides=(8, 10), named=True, drag="pan"
-    )
+    margins = Margins(above=BAR if shade is not None else 0, right=10)
+    return headed_figure(traces, dark, "", notes, 440, layout, margins, named=True)
 
 
-def is_level(values: NDArray[np.floating]) -> bool:
+class _Drawn:
+    """The numbers and names of pairs, checked."""
+
+    def __init__(self, measured: MeasuredPairs) -> None:
+        self.x, self.y = as_numbers(measured.x, 1, "x"), as_numbers(measured.y, 1, "y")
+        self.pairs = np.asarray(measured.pairs)
+        shapes = self.x.shape, self.y.shape, self.pairs.shape
+        if len({shape[0] for shape in shapes}) > 1 or self.pairs.shape[1:] != (2,):
+            raise ShapeError("One x, y and pair each: got {}, {}, {}.".format(*shapes))
+        self.names = check_names(measured.names, len(measured.names))
+        last = len(self.names) - 1
+        if measured.n_heads < 1 or self.pairs.min() < 0 or self.pairs.max() > last:
+            raise ArgumentError(f"Pairs must name heads from 0 to {last}.")
+        self.known = np.isfinite(self.x) & np.isfinite(self.y)
+        layers = self.pairs // measured.n_heads
+        self.same_layer = layers[:, 0] == layers[:, 1]
+        first, second = (
+            hover_text(clean(name, 60)) for name in (measured.x_title, measured.y_title)
+        )
+        self.hover = (
+            f"%{{text}}<br>{first}: <b>%{{x:.4~g}}</b><br>{second}: <b>%{{y:.4~g}}</b>"
+            "<extra></extra>"
+        )
+
+    def dots(self, where: NDArray[np.bool_]) -> dict[str, Any]:
+        pairs = self.pairs[where]
+        return dict(
+            type="scatter",
+            mode="markers",
+            hovertemplate=self.hover,
+            x=self.x[where].astype(np.float32),
+            y=self.y[where].astype(np.float32),
+            customdata=pairs.astype(np.int16),
+            text=[f"{self.names[i]} and {self.names[j]}" for i, j in pairs.tolist()],
+        )
+
+
+def is_constant(values: NDArray[np.floating]) -> bool:
     """Return whether several numbers, without those that are NaN, are the same but for rounding.
 
-    >>> is_level(np.array([1, 0.9999999, np.nan])), is_level(np.array([0.5]))
+    >>> is_constant(np.array([1, 0.9999999, np.nan])), is_constant(np.array([0.5]))
     (True, False)
     """
     known = values[np.isfinite(values)]
-    return len(known) > 1 and float(np.ptp(known)) <= _LEVEL
+    return len(known) > 1 and float(np.ptp(known)) <= _TOLERANCE
 
 
-def _crowd(
+def _densest(
     x: NDArray[np.float64], y: NDArray[np.float64], known: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Mark the pairs in the densest cells, so that at most `_MOST_DOTS` are left as dots."""
     crowd = np.zeros(len(known), dtype=bool)
     if known.sum() > _MOST_DOTS:
-        *_, place = binned_statistic_2d(x[known], y[known], None, "count", bins=_CELLS)
+        *_, place = binned_statistic_2d(x[known], y[known], None, "count", bins=_GRID)
         density = np.bincount(place)[place]
-        held = np.cumsum(np.bincount(density))  # pairs in cells of at most so many
-        crowd[known] = density > np.searchsorted(held, _MOST_DOTS, side="right") - 1
+        n_sparser = np.cumsum(np.bincount(density))  # pairs in cells of at most so many
+        crowd[known] = density > np.searchsorted(n_sparser, _MOST_DOTS, side="right") - 1
     return crowd
 
 
 def _counts(x: NDArray[np.float64], y: NDArray[np.float64], dark: bool) -> dict[str, Any]:
     """Return how many pairs lie in each cell, the darker the more; a cell without any is empty."""
-    counts, *edges = np.histogram2d(x, y, bins=_CELLS)
+    counts, *edges = np.histogram2d(x, y, bins=_GRID)
     middle_x, middle_y = ((edge[1:] + edge[:-1]) / 2 for edge in edges)
-    red, green, blue = theme.rgb(theme.muted(dark))
     return dict(
         type="heatmap",
         x=middle_x.astype(np.float32),
         y=middle_y.astype(np.float32),
         z=np.where(counts > 0, np.sqrt(counts), np.nan).T.astype(np.float32),
         text=counts.T.astype(np.int32),
-        colorscale=[[end, f"rgba({red},{green},{blue},{0.15 + 0.75 * end})"] for end in (0, 1)],
+        colorscale=[[end, theme.rgba(theme.muted(dark), 0.15 + 0.75 * end)] for end in (0, 1)],
         showscale=False,
         hovertemplate="%{text} pairs<extra></extra>",
-    )
-
-
-def _dots(
-    where: NDArray[np.bool_],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    heads: NDArray[np.intp],
-    labels: list[str],
-) -> dict[str, Any]:
-    pairs = heads[where]
-    return dict(
-        x=x[where].astype(np.float32),
-        y=y[where].astype(np.float32),
-        customdata=pairs.astype(np.int16),
-        text=[f"{labels[i]} and {labels[j]}" for i, j in pairs.tolist()],
     )
 
 
@@ -204,11 +203,11 @@ def _look(
         line=dict(width=0),
     )
     if shade is not None:
-        scale = scale_colours(shade, False, None, dark)
+        low, high = scale_limits(shade, False, None)
         marker |= dict(
             color=shade[where].astype(np.float32),
-            cmin=scale["zmin"],
-            cmax=scale["zmax"],
+            cmin=low,
+            cmax=high,
             colorscale=theme.stops(theme.sequential(dark)[_PALEST:]),
             showscale=kind == 0,
             colorbar=colour_bar(dark) if kind == 0 else None,
@@ -216,18 +215,11 @@ def _look(
     return dict(name=("two layers", "same layer")[kind], marker=marker)
 
 
-def _template(x_title: str, y_title: str) -> str:
-    first, second = (hover_text(clean(name, 60)) for name in (x_title, y_title))
-    return (
-        f"%{{text}}<br>{first}: <b>%{{x:.4~g}}</b><br>{second}: <b>%{{y:.4~g}}</b><extra></extra>"
-    )
-
-
-def _correlation(x: NDArray[np.float64], y: NDArray[np.float64], x_title: str, y_title: str) -> str:
-    """Put Spearman's rank correlation into words, and where a measure is level."""
-    level = [title for values, title in ((x, x_title), (y, y_title)) if is_level(values)]
-    found = rank_correlation(x, y, "pairs", level=bool(level))
-    return found + "".join(f" All pairs are the same in “{title}”." for title in level)
+def _correlation(x: NDArray[np.float64], y: NDArray[np.float64], titles: tuple[str, str]) -> str:
+    """Put Spearman's rank correlation into words, and which measure is constant."""
+    constant = [title for values, title in zip((x, y), titles, strict=True) if is_constant(values)]
+    text = rank_correlation(x, y, "pairs", constant=bool(constant))
+    return text + "".join(f" All pairs are the same in “{title}”." for title in constant)
 
 
 def _band(axis: str, limits: Limits, shaded: bool, dark: bool) -> dict[str, Any]:
@@ -254,7 +246,7 @@ def _corner(i: int, meaning: str, dark: bool) -> dict[str, Any]:
 def _axis(values: NDArray[np.float64], title: str) -> dict[str, Any]:
     """Return a range around the values, with room for whole dots."""
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
-    short = max(_SPAN - (high - low), 0.0) / 2
+    short = max(_MIN_SPAN - (high - low), 0.0) / 2
     low, high = low - short, high + short
     more = 0.04 * (high - low)
     return value_axis(title) | dict(range=[low - more, high + more], zeroline=False)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.cells import colour_bar, missing_ground
+from mha_viz.plots.cells import colour_bar, missing_background
 from mha_viz.plots.frame import annotation, as_numbers, build_figure, framed
 from mha_viz.plots.numbers import Cells, short_numbers
 from mha_viz.web import theme
@@ -32,6 +32,7 @@ _BARE = dict(
     automargin=False,
     constrain="domain",
 )
+_BARE_X, _BARE_Y = _BARE | dict(constraintoward="left"), _BARE | dict(constraintoward="top")
 
 
 def pictures(
@@ -67,26 +68,17 @@ def pictures(
         place = dict(xaxis=f"x{n}", yaxis=f"y{n}")
         pixels = _bytes(values + float((zero or {}).get(title, 0.0)))
         traces.append(dict(type="image", z=pixels, hoverinfo="skip") | place)
-        traces.append(_points(values, title) | place)
+        traces.append(_hover_points(values, title) | place)
         x_span = dict(domain=[left, (column + 0.98) / across], range=[-0.5, wide - 0.5])
         y_span = dict(domain=[top - side / height, top], range=[rows - 0.5, -0.5])
-        axes[f"xaxis{n}"] = dict(_BARE, **x_span, anchor=f"y{n}", constraintoward="left")
-        upright = dict(scaleanchor=f"x{n}", constraintoward="top")
-        axes[f"yaxis{n}"] = dict(_BARE, **y_span, anchor=f"x{n}", **upright)
+        axes[f"xaxis{n}"] = _BARE_X | x_span | dict(anchor=f"y{n}")
+        axes[f"yaxis{n}"] = _BARE_Y | y_span | dict(anchor=f"x{n}", scaleanchor=f"x{n}")
         text = plotly_text(clean(title, 60))
         texts.append(annotation(text, left, top, theme.ink(dark), 13, **_ON_PAPER, **_ABOVE))
         if marked is not None:
             shapes.append(_frame(marked, dark) | dict(xref=f"x{n}", yref=f"y{n}"))
-    layout = dict(
-        **axes,
-        shapes=shapes,
-        annotations=texts,
-        height=height,
-        margin=dict(l=2, r=2, t=0, b=0),
-        showlegend=False,
-        hovermode="closest",
-        dragmode="zoom",
-    )
+    layout = dict(shapes=shapes, annotations=texts, height=height, margin=dict(l=2, r=2, t=0, b=0))
+    layout |= dict(axes, showlegend=False, hovermode="closest", dragmode="zoom")
     return build_figure(traces, dark, layout)
 
 
@@ -127,23 +119,12 @@ def tile_cells(
 ) -> list[Cells]:
     """Make the tiles of `pixel_tiles` for the browser, in the order of the heads."""
     tiles = []
-    for head, (weights, note) in enumerate(
-        zip(as_numbers(pattern, 3, "pattern"), notes, strict=True)
-    ):
+    look: dict[str, Any] = dict(low=0.0, high=1.0, scale="sqrt", cell=(cell, cell))
+    heads = zip(as_numbers(pattern, 3, "pattern"), notes, strict=True)
+    for head, (weights, title) in enumerate(heads):
         window, names = _window(weights, pixel, radius)
-        tiles.append(
-            Cells(
-                clean(note, 24),
-                names,
-                short_numbers(window),
-                0.0,
-                1.0,
-                "sqrt",
-                (cell, cell),
-                marked=((radius, radius),),
-                note=f"weight of head {head}",
-            )
-        )
+        marks: dict[str, Any] = dict(marked=((radius, radius),), note=f"weight of head {head}")
+        tiles.append(Cells(clean(title, 24), names, short_numbers(window), **look, **marks))
     return tiles
 
 
@@ -168,51 +149,44 @@ def pixel_tiles(
     if not len(weights) == len(offsets) == len(notes):
         raise ShapeError(f"{len(weights)} heads need as many offsets and notes.")
     tile, gap = 2 * radius + 1, 2
-    low = min(row for row, _ in offsets), min(column for _, column in offsets)
-    high = max(row for row, _ in offsets), max(column for _, column in offsets)
-    rows, wide = ((tile + gap) * (b - a + 1) for a, b in zip(low, high, strict=True))
-    cells = np.full((rows, wide), np.nan)
-    hover = np.full((rows, wide), "", dtype=object)
+    steps = np.array(offsets) - np.min(offsets, axis=0)  # of a tile, from the first one
+    rows, columns = ((tile + gap) * (np.max(steps, axis=0) + 1)).tolist()
+    cells = np.full((rows, columns), np.nan)
+    hovers = np.full((rows, columns), "", dtype=object)
     shapes: list[dict[str, Any]] = []
     texts: list[dict[str, Any]] = []
-    for head, (row, column) in enumerate(offsets):
-        y, x = (tile + gap) * (row - low[0]) + gap, (tile + gap) * (column - low[1])
+    for head, (row, column) in enumerate(steps.tolist()):
+        y, x = (tile + gap) * row + gap, (tile + gap) * column
         window, names = _window(weights[head], pixel, radius)
         cells[y : y + tile, x : x + tile] = window
-        hover[y : y + tile, x : x + tile] = [
-            [
-                f"head {head} → {of}, {to}<br>weight <b>{theme.format_weight(weight)}</b>"
-                for to, weight in zip(names[1], line, strict=True)
-            ]
-            for of, line in zip(names[0], window, strict=True)
-        ]
-        ends = dict(x0=x - 0.5, x1=x + tile - 0.5, y0=y - 0.5, y1=y + tile - 0.5)
-        ground = missing_ground(tile, tile, dark) | ends
-        shapes += [ground, _frame((y + radius, x + radius), dark)]
+        hovers[y : y + tile, x : x + tile] = _tile_hovers(head, window, names)
+        shapes.append(missing_background(tile, tile, dark, (y, x)))
+        shapes.append(_frame((y + radius, x + radius), dark))
         text = plotly_text(clean(notes[head], 24))
         texts.append(annotation(text, x - 0.5, y - 0.4, theme.muted(dark), 11, **_ABOVE))
-    weights_shown = dict(
-        type="heatmap",
-        z=cells,
-        zmin=0,
-        zmax=1,
-        hoverinfo="text",
-        hovertext=hover.tolist(),
-        hoverongaps=False,
-        xgap=1,
-        ygap=1,
-        colorscale=theme.colorscale("sqrt", dark),
-        colorbar=colour_bar(dark, {weight: f"{weight:g}" for weight in (0, 0.25, 0.5, 1)}),
-    )
+    drawn = dict(type="heatmap", z=cells, zmin=0, zmax=1, xgap=1, ygap=1, hoverongaps=False)
+    drawn |= dict(hoverinfo="text", hovertext=hovers.tolist())
+    marks: dict[SupportsFloat, str] = {weight: f"{weight:g}" for weight in (0, 0.25, 0.5, 1)}
+    drawn |= dict(colorscale=theme.colorscale("sqrt", dark), colorbar=colour_bar(dark, marks))
     layout = dict(
         height=side + 40,
         margin=dict(l=4, r=4, t=34, b=4),
         shapes=shapes,
         annotations=texts,
-        xaxis=_BARE | dict(range=[-0.6, wide - gap], constraintoward="left"),
-        yaxis=_BARE | dict(range=[rows - 0.4, 0], constraintoward="top", scaleanchor="x"),
+        xaxis=_BARE_X | dict(range=[-0.6, columns - gap]),
+        yaxis=_BARE_Y | dict(range=[rows - 0.4, 0], scaleanchor="x"),
     )
-    return build_figure([weights_shown], dark, layout)
+    return build_figure([drawn], dark, layout)
+
+
+def _tile_hovers(head: int, window: NDArray[np.float64], names: list[list[str]]) -> list[list[str]]:
+    return [
+        [
+            f"head {head} → {row}, {column}<br>weight <b>{theme.format_weight(weight)}</b>"
+            for column, weight in zip(names[1], weights, strict=True)
+        ]
+        for row, weights in zip(names[0], window, strict=True)
+    ]
 
 
 def _as_picture(values: Any, title: str) -> NDArray[np.float64]:
@@ -233,8 +207,8 @@ def _bytes(values: NDArray[np.float64]) -> NDArray[np.uint8]:
     return np.round(255 * np.clip(np.nan_to_num(colours), 0.0, 1.0)).astype(np.uint8)
 
 
-def _points(values: NDArray[np.float64], title: str) -> dict[str, Any]:
-    """Return invisible points over the pixels, which tell their numbers."""
+def _hover_points(values: NDArray[np.float64], title: str) -> dict[str, Any]:
+    """Return invisible points over the pixels, whose hover text has the numbers."""
     places = np.argwhere(np.ones(values.shape[:2], dtype=bool)).astype(np.int16)
     numbers = values.reshape(len(places), -1).tolist()
     texts = [", ".join(theme.format_number(n) for n in line) for line in numbers]
@@ -258,14 +232,10 @@ def _window(
     weights: NDArray[np.float64], pixel: Place, radius: int
 ) -> tuple[NDArray[np.float64], list[list[str]]]:
     """Return the weights around a pixel, NaN outside, and the names of rows and columns."""
-    tile = 2 * radius + 1
-    cells = np.full((tile, tile), np.nan)
-    places = [[at + i - radius for i in range(tile)] for at in pixel]
-    for i, row in enumerate(places[0]):
-        for j, column in enumerate(places[1]):
-            if 0 <= row < weights.shape[0] and 0 <= column < weights.shape[1]:
-                cells[i, j] = weights[row, column]
-    return cells, [
+    padded = np.pad(weights, radius, constant_values=np.nan)
+    (row, column), tile = pixel, 2 * radius + 1
+    places = [range(at - radius, at + radius + 1) for at in pixel]
+    return padded[row : row + tile, column : column + tile], [
         [f"{name} {i}" if 0 <= i < size else "outside" for i in along]
         for name, along, size in zip(("row", "column"), places, weights.shape, strict=True)
     ]

@@ -16,6 +16,7 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells
 from mha_viz.plots.frame import (
     HIDDEN,
+    Margins,
     as_numbers,
     headed_figure,
     keep_on_click,
@@ -57,47 +58,37 @@ def before_after(
         )
     if target is not None and not 0 <= target < len(labels):
         raise ArgumentError(f"There is no token {target} among {len(labels)}.")
-    order = np.argsort(-first, kind="stable")  # NaN goes to the end
+    order = np.argsort(-first, kind="stable")  # NaN comes last
     first, second = first[order], second[order]
-    texts = [plotly_text(clean(labels[i], 60)) for i in order.tolist()]
-    called = [plotly_text(clean(name, 40)) for name in names]
+    tokens = [labels[i] for i in order.tolist()]
+    shown_names = [plotly_text(clean(name, 40)) for name in names]
     hovers = [
-        f"<b>{text}</b><br>"
-        + "<br>".join(
-            f"{name}: <b>{quantity(value, '')}</b>"
-            for name, value in zip(called, pair, strict=True)
+        f"<b>{plotly_text(clean(token, 60))}</b>"
+        + "".join(
+            f"<br>{name}: <b>{quantity(value, '')}</b>"
+            for name, value in zip(shown_names, pair, strict=True)
         )
-        + f"<br>change {_points(pair[1] - pair[0])}"
-        for text, *pair in zip(texts, first.tolist(), second.tolist(), strict=True)
+        + f"<br>change {_percentage_points(pair[1] - pair[0])}"
+        for token, *pair in zip(tokens, first.tolist(), second.tolist(), strict=True)
     ]
+    look = dict(type="bar", orientation="h", width=0.34, textposition="none")
+    look |= dict(hovertext=hovers, hoverinfo="text")
     colours = (theme.muted(dark), theme.qualitative(dark)[0])
-    traces: list[dict[str, Any]] = [
-        dict(
-            type="bar",
-            x=values,
-            y=np.arange(len(values)) + place,
-            orientation="h",
-            width=0.34,
-            name=name,
-            hovertext=hovers,
-            hoverinfo="text",
-            textposition="none",
-            marker=dict(color=colour, line=dict(width=0)),
-        )
-        for values, name, colour, place in zip(
-            (first, second), called, colours, (-0.19, 0.19), strict=True
-        )
-    ]
+    traces: list[dict[str, Any]] = []
+    for i, values in enumerate((first, second)):
+        marker = dict(color=colours[i], line=dict(width=0))
+        place = np.arange(len(values)) + (-0.19, 0.19)[i]
+        traces.append(look | dict(x=values, y=place, name=shown_names[i], marker=marker))
     traces.append(_changes(first, second, dark))
     rows = [_row_name(labels[i], i == target, dark) for i in order.tolist()]
     notes = ["pp: percentage points."]
     if target is not None:
         notes.append(f"▸ The tracked token: {clean(labels[target], 30)}")
     highest = float(np.nanmax(np.r_[first, second], initial=0.0)) or 1.0
-    return _in_bars(traces, rows, highest, notes, dark)
+    return _bar_figure(traces, rows, highest, notes, dark)
 
 
-def _points(change: float) -> str:
+def _percentage_points(change: float) -> str:
     """Return a change of probability as it is written: "−4.2 pp"."""
     if change != change:
         return "not defined"
@@ -114,7 +105,7 @@ def _changes(before: NDArray[np.float64], after: NDArray[np.float64], dark: bool
         mode="text",
         textposition="middle right",
         hoverinfo="skip",
-        text=[f" {_points(float(change))}" for change in after - before],
+        text=[f" {_percentage_points(float(change))}" for change in after - before],
         cliponaxis=False,
         textfont=dict(size=12, color=theme.ink(dark)),
         showlegend=False,
@@ -126,29 +117,27 @@ def _row_name(label: str, marked: bool, dark: bool) -> str:
     return f'<b style="color:{theme.accent(dark)}">▸ {text}</b>' if marked else text
 
 
-def _in_bars(
+def _bar_figure(
     traces: list[dict[str, Any]], rows: list[str], highest: float, notes: list[str], dark: bool
 ) -> go.Figure:
+    quiet = dict(zeroline=False, fixedrange=True, ticklabeloverflow="allow")  # else it takes long
+    names = dict(tickvals=list(range(len(rows))), ticktext=rows, tickfont=dict(size=12.5))
+    names |= dict(ticks="outside", ticklen=5, tickcolor="rgba(0,0,0,0)")
     layout = dict(
         barmode="overlay",
         xaxis=dict(
+            quiet,
             range=[0, 1.3 * highest],
             tickformat=".3~p",
             nticks=5,
-            zeroline=False,
-            fixedrange=True,
-            ticklabeloverflow="allow",  # to look for labels that stick out takes long
             title=dict(text="probability", font=dict(size=12), standoff=4),
         ),
         yaxis=dict(
-            **dict(range=[len(rows) - 0.45, -0.55], tickvals=list(range(len(rows))), ticktext=rows),
-            **dict(showgrid=False, zeroline=False, showline=False, fixedrange=True),
-            **dict(ticklabeloverflow="allow", ticks="outside", ticklen=5),
-            **dict(tickcolor="rgba(0,0,0,0)", tickfont=dict(size=12.5)),
+            **quiet, **names, range=[len(rows) - 0.45, -0.55], showgrid=False, showline=False
         ),
     )
-    inner = _ROW * len(rows) + 78
-    return headed_figure(traces, dark, "", notes, inner, layout, sides=(8, 8), below=70, named=True)
+    inner, margins = _ROW * len(rows) + 78, Margins(right=8, below=70)
+    return headed_figure(traces, dark, "", notes, inner, layout, margins, named=True)
 
 
 def token_strip(
@@ -168,57 +157,45 @@ def token_strip(
     values = as_numbers(change, 1, "change (token)")
     texts = clean_all(labels, len(values), "tokens")
     shown = [clean(text, _LABEL) for text in texts]
-    lines, starts, widths = _flow([_width(text) for text in shown])
+    lines, starts, widths = _break_lines([_label_width(text) for text in shown])
     missing = np.isnan(values)
     scale = cells.scale_colours(values, True, None, dark)
+    bars = dict(type="bar", orientation="h", width=0.86, hoverinfo="text", **keep_on_click(1))
+    bars |= dict(textposition="inside", textangle=0, insidetextanchor="middle")
+    bars |= dict(constraintext="inside", cliponaxis=False)
     traces: list[dict[str, Any]] = []
     for where in (~missing, missing):
-        if not where.any():
-            continue
         at = np.flatnonzero(where).tolist()
-        traces.append(
-            dict(
-                type="bar",
-                x=widths[where] - 0.3,
-                base=starts[where],
-                y=lines[where],
-                orientation="h",
-                width=0.86,
-                text=[plotly_text(shown[i]) for i in at],
-                textposition="inside",
-                textangle=0,
-                insidetextanchor="middle",
-                constraintext="inside",
-                cliponaxis=False,
-                textfont=dict(size=_FONT, color=[_ink_on(values[i], scale, dark) for i in at]),
-                hovertext=[_hover(texts[i], i, values[i], unit) for i in at],
-                hoverinfo="text",
-                customdata=[[i] for i in at],
-                **keep_on_click(1),
-                marker=_cell_look(values[where], scale, dark),
-            )
+        trace = dict(
+            x=widths[where] - 0.3,
+            base=starts[where],
+            y=lines[where],
+            text=[plotly_text(shown[i]) for i in at],
+            textfont=dict(size=_FONT, color=[_text_colour(values[i], scale, dark) for i in at]),
+            hovertext=[_hover(texts[i], i, values[i], unit) for i in at],
+            customdata=[[i] for i in at],
+            marker=_cell_look(values[where], scale, dark),
         )
+        traces += [bars | trace] if at else []
     notes = []
     if missing.any():
         notes.append(f"Hatched: {int(missing.sum()):,} of {len(values):,} tokens without a value.")
     count = int(lines[-1]) + 1
-    layout = dict(
-        barmode="overlay",
-        xaxis=dict(HIDDEN, range=[0, _LINE]),
-        yaxis=dict(HIDDEN, range=[count - 0.5, -0.5]),
-    )
+    down = HIDDEN | dict(range=[count - 0.5, -0.5])
+    layout = dict(barmode="overlay", xaxis=HIDDEN | dict(range=[0, _LINE]), yaxis=down)
     title, inner = with_unit(title, unit), _CELL * count + 8
-    return headed_figure(traces, dark, title, notes, inner, layout, above=cells.BAR, sides=(6, 6))
+    margins = Margins(above=cells.BAR, left=6, right=6)
+    return headed_figure(traces, dark, title, notes, inner, layout, margins)
 
 
-def _width(text: str) -> float:
+def _label_width(text: str) -> float:
     """Estimate how many letters wide a label is: those of East Asia take two, marks take none."""
     drawn = [char for char in text if not unicodedata.combining(char)]
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in drawn)
     return max(len(drawn) + 0.9 * wide, 1.4) + _PAD
 
 
-def _flow(
+def _break_lines(
     widths: Sequence[float],
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
     """Return line, start and width of each cell; a line ends where the next would not fit."""
@@ -238,17 +215,15 @@ def _cell_look(values: NDArray[np.float64], scale: dict[str, Any], dark: bool) -
     if np.isnan(values).any():
         hatch = dict(shape="/", fgcolor=theme.hatch(dark), size=7, solidity=0.12)
         return look | dict(color=theme.missing(dark), pattern=hatch)
-    return look | dict(
-        color=values.astype(np.float32),
-        cmin=scale["zmin"],
-        cmax=scale["zmax"],
-        colorscale=scale["colorscale"],
-        colorbar=cells.colour_bar(dark),
-        showscale=True,
+    ends = dict(cmin=scale["zmin"], cmax=scale["zmax"], colorscale=scale["colorscale"])
+    return (
+        look
+        | ends
+        | dict(color=values.astype(np.float32), colorbar=scale["colorbar"], showscale=True)
     )
 
 
-def _ink_on(value: float, scale: dict[str, Any], dark: bool) -> str:
+def _text_colour(value: float, scale: dict[str, Any], dark: bool) -> str:
     """Return dark letters for a light cell, light ones for a dark cell."""
     if value != value:
         return theme.ink(dark)
@@ -258,6 +233,5 @@ def _ink_on(value: float, scale: dict[str, Any], dark: bool) -> str:
 
 
 def _hover(text: str, position: int, value: float, unit: str) -> str:
-    number = quantity(value, unit)
     sign = "+" if value > 0 else ""
-    return f"{plotly_text(text)} · token {position}<br><b>{sign}{number}</b>"
+    return f"{plotly_text(text)} · token {position}<br><b>{sign}{quantity(value, unit)}</b>"

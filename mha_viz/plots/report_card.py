@@ -14,12 +14,14 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import (
     HIDDEN,
+    Margins,
     as_numbers,
     check_head,
     chosen_marker,
     headed_figure,
     keep_on_click,
     markers,
+    plain_lines,
     quantity,
 )
 from mha_viz.web import theme
@@ -66,18 +68,18 @@ def report_card(
         scale = _Scale(table)
         name, unit = titles.get(key, key), units.get(key, "")
         dots += _dots(table, scale, row, name, unit)
-        texts += _written(table, scale, row, name, unit, (layer, head), dark)
+        texts += _row_texts(table, scale, row, (name, unit), (layer, head), dark)
         ticks += _row_ticks(scale, row, (baselines or {}).get(key, {}), unit)
     small = dict(size=6, color=theme.qualitative(dark)[0], opacity=0.4, line=dict(width=0))
     chosen = [dot for dot in dots if dot[2] == [layer, head]]
     traces = [
         row_lines(len(tables), dark),
         dict(_markers(dots), marker=small, **keep_on_click(0.4)),
-        _marks(ticks, dark),
+        _baselines(ticks, dark),
         dict(_markers(chosen), marker=chosen_marker(dark, 14), **keep_on_click(1)),
         text_trace(texts, dark),
     ]
-    return row_figure(traces, len(tables), head_name(layer, head), _key(ticks), dark)
+    return row_figure(traces, len(tables), head_name(layer, head), _legend(ticks), dark)
 
 
 class _Scale:
@@ -85,9 +87,8 @@ class _Scale:
 
     def __init__(self, table: NDArray[np.float64]) -> None:
         known = table[np.isfinite(table)]
-        self.low, self.high = (
-            (float(known.min()), float(known.max())) if known.size else (np.nan, np.nan)
-        )
+        ends = (known.min(), known.max()) if known.size else (np.nan, np.nan)
+        self.low, self.high = map(float, ends)
 
     def place(self, value: Any) -> Any:
         if self.high == self.low:
@@ -95,16 +96,14 @@ class _Scale:
         return (value - self.low) / (self.high - self.low)
 
 
-def _height(row: int, layer: Any, layers: int) -> Any:
-    """Return one height for all dots of a layer, the first layer on top: fewer hide each other."""
-    return row + 0.13 * (2 * (layer + 0.5) / layers - 1)
-
-
 def _dots(table: NDArray[np.float64], scale: _Scale, row: int, name: str, unit: str) -> list[_Dot]:
     """Return a dot for each head that has a value; hover tells its rank from the top."""
     layers, heads = np.nonzero(np.isfinite(table))
     known = table[layers, heads]
     ranks = len(known) + 1 - np.searchsorted(np.sort(known), known, side="right")
+    # One height for all dots of a layer, the first layer on top: fewer hide each other.
+    heights = row + 0.13 * (2 * (layers + 0.5) / len(table) - 1)
+    columns = (scale.place(known), heights, layers, heads, known, ranks)
     metric = plotly_text(clean(name, 60))
     return [
         (
@@ -114,15 +113,7 @@ def _dots(table: NDArray[np.float64], scale: _Scale, row: int, name: str, unit: 
             f"{head_name(layer, head)}: {metric}<br><b>{quantity(value, unit)}</b>"
             f"<br>{rank} of {len(known)} from the top",
         )
-        for x, y, layer, head, value, rank in zip(
-            scale.place(known).tolist(),
-            _height(row, layers, len(table)).tolist(),
-            layers.tolist(),
-            heads.tolist(),
-            known.tolist(),
-            ranks.tolist(),
-            strict=True,
-        )
+        for x, y, layer, head, value, rank in zip(*map(np.ndarray.tolist, columns), strict=True)
     ]
 
 
@@ -132,20 +123,18 @@ def _markers(dots: list[_Dot]) -> dict[str, Any]:
     return markers(across, down, list(texts), customdata=list(where))
 
 
-def _written(
+def _row_texts(
     table: NDArray[np.float64],
     scale: _Scale,
     row: int,
-    name: str,
-    unit: str,
+    metric: tuple[str, str],
     selected: tuple[int, int],
     dark: bool,
 ) -> list[Text]:
-    known = np.isfinite(table)
-    missing = int((~known).sum())
+    missing, (name, unit) = int((~np.isfinite(table)).sum()), metric
     aside = f"{missing} of {table.size} not defined" if missing else ""
     value = f'<b style="color:{theme.accent(dark)}">{quantity(float(table[selected]), unit)}</b>'
-    ends = (scale.low, scale.high) if known.any() else None
+    ends = (scale.low, scale.high) if missing < table.size else None
     return row_texts(row, name, value, ends, aside, dark)
 
 
@@ -154,8 +143,7 @@ def _row_ticks(
 ) -> list[_Tick]:
     """Return a tick for each baseline at its place, an arrow beyond the ends."""
     ticks: list[_Tick] = []
-    for name, given in baselines.items():
-        level = float(given)
+    for name, level in ((name, float(value)) for name, value in baselines.items()):
         if not np.isfinite(level) or not np.isfinite(scale.low):
             continue
         text = f"{plotly_text(clean(name, 40))}: <b>{quantity(level, unit)}</b>"
@@ -168,27 +156,17 @@ def _row_ticks(
     return ticks
 
 
-def _marks(ticks: list[_Tick], dark: bool) -> dict[str, Any]:
+def _baselines(ticks: list[_Tick], dark: bool) -> dict[str, Any]:
     # a tick reaches 0.7 of its size up: less than the row's text is above its line
-    upright = [symbol.startswith("line") for _, _, symbol, _ in ticks]
-    sizes = [TICK if line else 9 for line in upright]
-    ink = theme.ink(dark)
-    return markers(
-        [x for x, *_ in ticks],
-        [y for _, y, *_ in ticks],
-        [text for *_, text in ticks],
-        marker=dict(
-            symbol=[symbol for _, _, symbol, _ in ticks],
-            size=sizes,
-            color=ink,
-            opacity=1,
-            line=dict(width=[2.5 if line else 0 for line in upright], color=ink),
-        ),
-        **keep_on_click(1),
-    )
+    x, y, symbols, hovers = map(list, zip(*ticks, strict=True)) if ticks else ([], [], [], [])
+    upright = [symbol.startswith("line") for symbol in symbols]
+    ink, sizes = theme.ink(dark), [TICK if line else 9 for line in upright]
+    edge = dict(width=[2.5 if line else 0 for line in upright], color=ink)
+    look = dict(symbol=symbols, size=sizes, color=ink, opacity=1, line=edge)
+    return markers(x, y, hovers, marker=look, **keep_on_click(1))
 
 
-def _key(ticks: list[_Tick]) -> list[str]:
+def _legend(ticks: list[_Tick]) -> list[str]:
     notes = ["Small dots: all heads, each row on its own scale."]
     if ticks:
         notes.append("Upright ticks: baselines; arrows: beyond all heads.")
@@ -197,14 +175,8 @@ def _key(ticks: list[_Tick]) -> list[str]:
 
 def row_lines(rows: int, dark: bool) -> dict[str, Any]:
     """Return a thin line below the dots of each row."""
-    places = np.arange(rows, dtype=np.float64)
-    return dict(
-        x=np.tile([0.0, 1.0, np.nan], rows),
-        y=np.repeat(places, 3),
-        mode="lines",
-        line=dict(width=1, color=theme.gridline(dark)),
-        hoverinfo="skip",
-    )
+    across, down = np.tile([0.0, 1.0, np.nan], rows), np.repeat(np.arange(rows, dtype=float), 3)
+    return plain_lines(across, down, 1, theme.gridline(dark))
 
 
 def row_texts(
@@ -219,10 +191,8 @@ def row_texts(
     if aside:
         label += f" {small}{aside}</span>"
     left, right = SIDES
-    texts = [
-        (left, row - _LABEL, label, "middle right"),
-        (right, row - _LABEL, value, "middle left"),
-    ]
+    height = row - _LABEL
+    texts = [(left, height, label, "middle right"), (right, height, value, "middle left")]
     if ends is not None:
         # From the figure's edges inwards: however narrow it is, no digit is cut off.
         texts.append((left, float(row), f"{small}{ends[0]:.3g}</span>", "middle right"))
@@ -232,11 +202,12 @@ def row_texts(
 
 def text_trace(texts: list[Text], dark: bool) -> dict[str, Any]:
     """Return all texts beside and above the lines, as one trace."""
+    x, y, written, sides = map(list, zip(*texts, strict=True))
     return dict(
-        x=[x for x, *_ in texts],
-        y=[y for _, y, *_ in texts],
-        text=[text for *_, text, _ in texts],
-        textposition=[side for *_, side in texts],
+        x=x,
+        y=y,
+        text=written,
+        textposition=sides,
         mode="text",
         hoverinfo="skip",
         cliponaxis=False,
@@ -255,7 +226,5 @@ def row_figure(
     """Return the figure of all these; `named` adds a legend below."""
     across, down = dict(HIDDEN, range=list(SIDES)), dict(HIDDEN, range=[rows - 0.65, -0.65])
     layout = dict(xaxis=across, yaxis=down)
-    inner = _ROW * rows + (44 if named else 10)
-    return headed_figure(
-        traces, dark, title, notes, inner, layout, sides=(6, 6), below=6, named=named
-    )
+    inner, margins = _ROW * rows + (44 if named else 10), Margins(left=6, right=6, below=6)
+    return headed_figure(traces, dark, title, notes, inner, layout, margins, named=named)

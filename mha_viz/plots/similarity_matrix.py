@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,16 @@ from torch import Tensor
 from mha_viz.core.compare.twins import Clustering
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells
-from mha_viz.plots.frame import Limits, as_numbers, headed_figure, merged, with_unit
+from mha_viz.plots.frame import (
+    Limits,
+    Margins,
+    as_numbers,
+    headed_figure,
+    merged,
+    plain_lines,
+    plain_markers,
+    with_unit,
+)
 from mha_viz.web import theme
 from mha_viz.web.labels import clean_all, hover_text
 
@@ -25,113 +35,122 @@ _LISTED = 6  # heads without a value that the note names
 _DOTS = "With a dot: measured. Without: estimated."
 
 
+@dataclass(frozen=True)
+class HeadPairs:
+    """A number for each pair of heads, and the order in which heads are drawn.
+
+    `chance` is the largest distance of heads that are more alike than chance. `measured` tells
+    measured numbers from estimates.
+    """
+
+    matrix: Num[np.ndarray | Tensor, "head2 head2"]
+    names: Sequence[str]
+    clustering: Clustering
+    n_heads: int
+    unit: str = ""
+    chance: float | None = None
+    measured: Bool[np.ndarray, "head2 head2"] | None = None
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Marks in a matrix of heads: frames of clusters, the (layer, head) chosen, a pair (i, j)."""
+
+    clusters: int | None = None
+    selected: tuple[int, int] | None = None
+    pair: tuple[int, int] | None = None
+
+
+_NO_MARKS = Marks()
+
+
 def similarity_matrix(
-    matrix: Num[np.ndarray | Tensor, "head2 head2"],
-    names: Sequence[str],
-    clustering: Clustering,
+    pairs: HeadPairs,
     *,
-    n_heads: int,
     title: str = "",
-    unit: str = "",
     diverging: bool = False,
     limits: Limits | None = None,
-    clusters: int | None = None,
-    selected: tuple[int, int] | None = None,
-    pair: tuple[int, int] | None = None,
-    measured: Bool[np.ndarray, "head2 head2"] | None = None,
-    chance: float | None = None,
+    marks: Marks = _NO_MARKS,
     side: int = 520,
     dark: bool = False,
 ) -> go.Figure:
-    """Draw all heads by all heads as coloured cells, in the order of `clustering`.
+    """Draw all heads by all heads as coloured cells, in the order of their clustering.
 
-    Ordered by cluster, the tree of merges stands above the columns and a square frames each of at
-    most `clusters`; ordered by layer, thin lines part the layers. Cells without a number (NaN) are
-    grey and hatched, and their heads are named. Hover tells both heads and the exact value. Up to
-    21,000 cells there is an invisible point in each, so that a click can be read: its customdata is
-    [i, j], the row's and the column's head as they are numbered in `matrix`, and so is `pair`, the
-    cell to mark. `chance`, a dashed line across the tree, is the largest distance of heads that are
-    more alike than chance. `measured` numbers carry a dot, and hover calls the others estimates.
+    Ordered by cluster, the tree of merges stands above the columns, with a dashed line at `chance`,
+    and a square frames each of at most `clusters`; ordered by layer, thin lines part the layers.
+    Cells without a number (NaN) are grey and hatched, and their heads are named. Hover tells both
+    heads and the exact value. Up to 21,000 cells there is an invisible point in each, so that a
+    click can be read: its customdata is [i, j], the row's and the column's head as they are
+    numbered in the matrix, and so is the pair to mark. Measured numbers carry a dot, and hover
+    calls the others estimates.
     """
-    values, labels = _checked(matrix, names, clustering, n_heads)
-    order, size = list(clustering.order), len(values)
-    values, labels = values[np.ix_(order, order)], [labels[i] for i in order]
-    dots = None if measured is None else measured[np.ix_(order, order)] & np.isfinite(values)
-    cell, wide = (min(pixels / size, 64.0) for pixels in (side, min(side, cells.PHONE)))
+    drawn = _Drawn(pairs)
+    size, labels, clustering = len(drawn.order), drawn.labels, pairs.clustering
+    cell, wide = (min(pixels / size, 64.0) for pixels in (side, min(side, cells.PHONE_WIDTH)))
     by_layer = clustering.by == "layer"
     tree = _TREE if not by_layer and len(clustering.known) > 1 else 0
-    colours = cells.scale_colours(values, diverging, limits, dark)
-    traces = _cells(values, order, colours, cell, unit, dots, dark)
+    colours = cells.scale_colours(drawn.values, diverging, limits, dark)
+    traces = _cells(drawn, colours, cell, pairs.unit, dark)
     if by_layer:
-        traces.append(_layer_lines(size, n_heads, dark))
-    elif clusters is not None:
-        edges = dict(line=dict(width=1.5, color=theme.ink(dark)))
-        traces.append(cells.frame_trace(_blocks(clustering, clusters)) | edges)
+        traces.append(_layer_lines(size, pairs.n_heads, dark))
+    elif marks.clusters is not None:
+        blocks = _blocks(clustering, marks.clusters)
+        traces.append(cells.frame_trace(blocks, 1.5, theme.ink(dark)))
     if tree:
-        traces.append(_dendrogram(clustering, unit, dark))
-        if chance is not None:
-            traces.append(_chance_line(chance, size, dark))
-    if selected is not None:
-        place = order.index(_index(selected, n_heads, size))
-        traces.append(_chosen(place, size, dark))
-    if pair is not None:
-        row, column = (order.index(_index((0, i), size, size)) for i in pair)
+        traces.append(_dendrogram(clustering, dark))
+        if pairs.chance is not None:
+            traces.append(_chance_line(pairs.chance, size, dark))
+    if marks.selected is not None:
+        traces.append(_chosen(drawn.place(marks.selected, pairs.n_heads), size, dark))
+    if marks.pair is not None:
+        row, column = (drawn.place((0, i), size) for i in marks.pair)
         traces.append(_chosen_cell(row, column, cell, dark))
-    below = 22 if by_layer else 12 + 7 * max(map(len, labels))
     inner = cell * size + tree
-    marks = _layer_marks(size, n_heads, wide) if by_layer else None
+    ticks = _layer_ticks(size, pairs.n_heads, wide) if by_layer else None
+    axes = cells.cell_axes(
+        labels, labels, cell, wide, marks=ticks, domain=(0.0, 1.0 - tree / inner)
+    )
+    above = dict(domain=(1.0 - max(tree - 6, 1) / inner, 1.0), anchor="x", visible=False)
     layout = dict(
+        dragmode="zoom",
         hoverdistance=-1,
-        shapes=[cells.missing_ground(size, size, dark)],
-        **merged(
-            cells.cell_axes(
-                labels, labels, cell, wide, marks=marks, domain=(0.0, 1.0 - tree / inner)
-            ),
-            cells.SQUARE,
-        ),
-        yaxis3=dict(
-            domain=(1.0 - max(tree - 6, 1) / inner, 1.0),
-            anchor="x",
-            visible=False,
-            rangemode="tozero",
-            fixedrange=True,
-        ),
+        shapes=[cells.missing_background(size, size, dark)],
+        **merged(axes, cells.SQUARE),
+        yaxis3=dict(above, rangemode="tozero", fixedrange=True),
     )
-    figure = headed_figure(
-        traces,
-        dark,
-        with_unit(title, unit),
-        _notes(clustering, names, values) + [_DOTS] * (dots is not None),
-        inner + below + 8,
-        layout,
-        above=cells.BAR,
-        drag="zoom",
-    )
-    return cells.with_height_rule(
-        figure, cell, marks or cells.fitting_ticks(labels, cell), (size, size)
-    )
+    notes = _notes(clustering, pairs.names, drawn.values) + [_DOTS] * (drawn.dotted is not None)
+    inner += 30 if by_layer else 20 + 7 * max(map(len, labels))
+    heading = (with_unit(title, pairs.unit), notes)
+    figure = headed_figure(traces, dark, *heading, inner, layout, Margins(above=cells.BAR))
+    down = ticks or cells.fitting_ticks(labels, cell)
+    return cells.with_height_rule(figure, cell, down, (size, size))
 
 
-def _checked(
-    matrix: Any, names: Sequence[str], clustering: Clustering, n_heads: int
-) -> tuple[NDArray[np.float64], list[str]]:
-    values = as_numbers(matrix, 2, "matrix (head2, head2)")
-    size = len(values)
-    if values.shape != (size, size) or len(clustering.order) != size:
-        raise ShapeError(
-            f"matrix must be square and its clustering of as many heads: got {values.shape} and "
-            f"{len(clustering.order)}."
-        )
-    if n_heads < 1 or size % n_heads:
-        raise ArgumentError(f"{size} heads do not fill layers of {n_heads}.")
-    return values, clean_all(names, size, "heads")
+class _Drawn:
+    """The numbers and labels of pairs of heads, checked, and in the order of the picture."""
 
+    def __init__(self, pairs: HeadPairs) -> None:
+        values = as_numbers(pairs.matrix, 2, "matrix (head2, head2)")
+        size, self.order = len(values), list(pairs.clustering.order)
+        if values.shape != (size, size) or len(self.order) != size:
+            raise ShapeError(
+                f"matrix must be square and its clustering of as many heads: got {values.shape} "
+                f"and {len(self.order)}."
+            )
+        if pairs.n_heads < 1 or size % pairs.n_heads:
+            raise ArgumentError(f"{size} heads do not fill layers of {pairs.n_heads}.")
+        names, ordered = clean_all(pairs.names, size, "heads"), np.ix_(self.order, self.order)
+        self.values, self.labels = values[ordered], [names[i] for i in self.order]
+        self.known, measured = np.isfinite(self.values), pairs.measured
+        self.dotted = None if measured is None else measured[ordered] & self.known
 
-def _index(selected: tuple[int, int], n_heads: int, size: int) -> int:
-    layer, head = selected
-    if not (0 <= head < n_heads and 0 <= layer * n_heads + head < size):
-        raise ArgumentError(f"There is no head {selected} among {size} heads.")
-    return layer * n_heads + head
+    def place(self, selected: tuple[int, int], n_heads: int) -> int:
+        """Return the row of a head (layer, head)."""
+        layer, head = selected
+        size = len(self.order)
+        if not (0 <= head < n_heads and 0 <= layer * n_heads + head < size):
+            raise ArgumentError(f"There is no head {selected} among {size} heads.")
+        return self.order.index(layer * n_heads + head)
 
 
 def _notes(clustering: Clustering, names: Sequence[str], values: NDArray[np.float64]) -> list[str]:
@@ -146,102 +165,55 @@ def _notes(clustering: Clustering, names: Sequence[str], values: NDArray[np.floa
 
 
 def _cells(
-    values: NDArray[np.float64],
-    order: list[int],
-    colours: dict[str, Any],
-    cell: float,
-    unit: str,
-    dots: NDArray[np.bool_] | None,
-    dark: bool,
+    drawn: _Drawn, colours: dict[str, Any], cell: float, unit: str, dark: bool
 ) -> list[dict[str, Any]]:
-    size = len(values)
-    click = size * size <= cells.MAX_CLICKABLE
+    values, known, dotted = drawn.values, drawn.known, drawn.dotted
+    clickable = values.size <= cells.MAX_CLICKABLE
     pair, after = "%{y} and %{x}", f"</b> {hover_text(unit)}" if unit else "</b>"
-    after += "" if dots is None else "<br>%{text}"
-    kinds = np.where(False if dots is None else dots, "measured", "estimate")
-    exact = f"{pair}<br><b>%{{z:.4~g}}{after}<extra></extra>"
-    hover = dict(hoverinfo="skip") if click else dict(hovertemplate=exact, hoverongaps=False)
-    colours = colours | dict(colorbar=cells.colour_bar(dark))
-    traces = [cells.heatmap_cells(values, cell, colours, hover)]
-    if np.isnan(values).any():
-        traces.append(cells.hatching(np.isnan(values), dark))
-    traces.append(dict(cells.on_label_axes(), mode="markers"))
-    if dots is not None:
-        traces.append(_dots(dots, cell, dark))
-        traces[0] |= dict(text=kinds)
-    if click:
-        heads = np.stack(np.meshgrid(order, order, indexing="ij"), axis=-1)
+    after += "" if dotted is None else "<br>%{text}"
+    hover = "" if clickable else f"{pair}<br><b>%{{z:.4~g}}{after}<extra></extra>"
+    traces = [cells.heatmap_cells(values, cell, colours, hover), *cells.hatching(~known, dark)]
+    traces.append(dict(cells.label_axes_trace(), mode="markers"))
+    points: list[dict[str, Any]] = []
+    if clickable:
+        heads = np.stack(np.meshgrid(drawn.order, drawn.order, indexing="ij"), axis=-1)
         points = cells.clickable(values, heads, pair, "<b>%{marker.color:.4~g}" + after)
-        if dots is not None and np.isfinite(values).any():
-            points[0] |= dict(text=kinds[np.isfinite(values)].tolist())
-        traces += points
-    return traces
-
-
-def _dots(where: NDArray[np.bool_], cell: float, dark: bool) -> dict[str, Any]:
-    rows, columns = np.nonzero(where)
-    look = dict(size=min(max(cell / 3, 3.0), 8.0), opacity=1, color=theme.paper(dark))
-    edge = dict(line=dict(width=1, color=theme.ink(dark)))
-    return dict(x=columns, y=rows, mode="markers", hoverinfo="skip", marker=look | edge)
+    if dotted is not None:
+        kinds = np.where(dotted, "measured", "estimate")
+        rows, columns = np.nonzero(dotted)
+        edge, size = dict(width=1, color=theme.ink(dark)), min(max(cell / 3, 3.0), 8.0)
+        look = dict(size=size, opacity=1, color=theme.paper(dark), line=edge)
+        traces.append(plain_markers(columns, rows, look))
+        traces[0] |= dict(text=kinds)
+        if points and known.any():
+            points[0] |= dict(text=kinds[known].tolist())
+    return traces + points
 
 
 def _layer_lines(size: int, n_heads: int, dark: bool) -> dict[str, Any]:
-    cuts = [i - 0.5 for i in range(n_heads, size, n_heads)]
-    ends = [-0.5, size - 0.5, None]
-    return dict(
-        x=[v for cut in cuts for v in ([cut, cut, None])] + [v for _ in cuts for v in ends],
-        y=[v for _ in cuts for v in ends] + [v for cut in cuts for v in ([cut, cut, None])],
-        mode="lines",
-        hoverinfo="skip",
-        opacity=0.55,
-        line=dict(width=1, color=theme.ink(dark)),
-    )
+    cuts = [v for i in range(n_heads, size, n_heads) for v in (i - 0.5, i - 0.5, None)]
+    ends = [-0.5, size - 0.5, None] * (len(cuts) // 3)
+    return plain_lines(cuts + ends, ends + cuts, 1, theme.ink(dark), opacity=0.55)
 
 
 def _chosen(place: int, size: int, dark: bool) -> dict[str, Any]:
     """Return frames of a row and a column, or arrows at the four ends where cells are small."""
+    low, high, accent = -0.5, size - 0.5, theme.accent(dark)
     if size <= _FRAMED:
-        frames = [
-            (-0.5, place - 0.5, size - 0.5, place + 0.5),
-            (place - 0.5, -0.5, place + 0.5, size - 0.5),
-        ]
-        return cells.frame_trace(frames) | dict(line=dict(width=2, color=theme.accent(dark)))
-    low, high = -0.5, size - 0.5
-    symbols = ["triangle-right", "triangle-left", "triangle-down", "triangle-up"]
-    return dict(
-        x=[low, high, place, place],
-        y=[place, place, low, high],
-        mode="markers",
-        hoverinfo="skip",
-        cliponaxis=False,
-        marker=dict(
-            symbol=symbols,
-            size=11,
-            color=theme.accent(dark),
-            opacity=1,
-            line=dict(width=1, color=theme.paper(dark)),
-        ),
-    )
+        row = (low, place - 0.5, high, place + 0.5)
+        return cells.frame_trace([row, (row[1], row[0], row[3], row[2])], 2, accent)
+    symbols = [f"triangle-{side}" for side in ("right", "left", "down", "up")]
+    edge = dict(width=1, color=theme.paper(dark))
+    arrows = dict(symbol=symbols, size=11, color=accent, opacity=1, line=edge)
+    x, y = [low, high, place, place], [place, place, low, high]
+    return plain_markers(x, y, arrows, cliponaxis=False)
 
 
 def _chosen_cell(row: int, column: int, cell: float, dark: bool) -> dict[str, Any]:
     """Return a ring that is larger than the cell; its edge is seen on dark and on pale cells."""
-    size = max(cell, 9.0) + 5
-    ring = dict(symbol="square-open", opacity=1)
-    colours = ((theme.paper(dark), 5), (theme.accent(dark), 3))
-    return dict(
-        x=[column, column],
-        y=[row, row],
-        mode="markers",
-        hoverinfo="skip",
-        cliponaxis=False,
-        marker=dict(
-            **ring,
-            size=size,
-            color=[colour for colour, _ in colours],
-            line=dict(width=[width for _, width in colours]),
-        ),
-    )
+    ring = dict(symbol="square-open", opacity=1, size=max(cell, 9.0) + 5, line=dict(width=[5, 3]))
+    ring |= dict(color=[theme.paper(dark), theme.accent(dark)])
+    return plain_markers([column, column], [row, row], ring, cliponaxis=False)
 
 
 def _chance_line(height: float, size: int, dark: bool) -> dict[str, Any]:
@@ -256,7 +228,7 @@ def _chance_line(height: float, size: int, dark: bool) -> dict[str, Any]:
     )
 
 
-def _layer_marks(size: int, n_heads: int, cell: float) -> dict[str, Any]:
+def _layer_ticks(size: int, n_heads: int, cell: float) -> dict[str, Any]:
     """Return a label in the middle of each layer, as many as fit."""
     step = max(1, -int(-26 // max(n_heads * cell, 1.0)))
     layers = list(range(0, size // n_heads, step))
@@ -274,7 +246,7 @@ def _blocks(clustering: Clustering, k: int) -> list[tuple[float, float, float, f
     return [(a - 0.5, a - 0.5, b - 0.5, b - 0.5) for a, b in pairwise(cuts)]
 
 
-def _dendrogram(clustering: Clustering, unit: str, dark: bool) -> dict[str, Any]:
+def _dendrogram(clustering: Clustering, dark: bool) -> dict[str, Any]:
     """Return the merges as brackets above the columns, as high as the distance merged at."""
     place = dict(zip(clustering.leaves(), np.arange(len(clustering.known)) * 1.0, strict=True))
     height = dict.fromkeys(place, 0.0)

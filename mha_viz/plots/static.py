@@ -41,8 +41,7 @@ _ONE_AT_A_TIME = Lock()  # matplotlib keeps its settings and fonts for all threa
 
 def head_image(
     pattern: Float[np.ndarray | Tensor, "query key"],
-    query_labels: Sequence[str],
-    key_labels: Sequence[str],
+    labels: tuple[Sequence[str], Sequence[str]],
     *,
     file_format: str = "png",
     title: str = "",
@@ -56,7 +55,7 @@ def head_image(
     the text chunks Title and Description; SVG: Dublin Core). Cells whose keys are not `visible` are
     grey.
     """
-    weights, rows, columns = labelled_head(pattern, query_labels, key_labels)
+    weights, rows, columns = labelled_head(pattern, labels)
     shown = where_visible(weights, visible, _MASKED)
     queries, keys = weights.shape
     cell = min(max(5.5 / max(queries, keys), 0.012), 0.32)  # inches
@@ -156,7 +155,7 @@ def _installed() -> set[str]:
 
 
 def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str) -> None:
-    """Return cells as pixels of their final colour; masked ones are grey, NaN is left open.
+    """Draw cells as pixels of their final colour; masked ones are grey, NaN is left open.
 
     256 colours from a table of our own: matplotlib's own way from numbers to colours takes
     seconds where all heads are drawn.

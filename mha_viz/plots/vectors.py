@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.frame import as_numbers, build_figure, headed_figure, rectangle
+from mha_viz.plots.frame import (
+    Margins,
+    annotation,
+    as_numbers,
+    build_figure,
+    headed_figure,
+    markers,
+    rectangle,
+)
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, plotly_text
 
@@ -53,27 +61,20 @@ def arrows(
     for i, ((x, y), label) in enumerate(zip(tips.tolist(), labels, strict=True)):
         colour = theme.accent(dark) if i == chosen else theme.qualitative(dark)[0]
         shafts.append(dict(_SHAFT, x=x, y=y, arrowcolor=colour))
-        traces.append(
-            dict(
-                x=[x],
-                y=[y],
-                mode="markers+text",
-                text=[label],
-                textposition=_beside(x, y),
-                textfont=dict(size=14, color=theme.ink(dark)),
-                marker=dict(size=9, color=colour),
-                hoverinfo="text",
-                hovertext=f"{label}<br>({theme.format_number(x)}, {theme.format_number(y)})<br>"
-                f"length <b>{theme.format_number(np.hypot(x, y))}</b>",
-            )
-        )
+        across, down, size = map(theme.format_number, (x, y, np.hypot(x, y)))
+        hover = f"{label}<br>({across}, {down})<br>length <b>{size}</b>"
+        font = dict(size=14, color=theme.ink(dark))
+        look = dict(mode="markers+text", marker=dict(size=9, color=colour), textfont=font)
+        name = dict(text=[label], textposition=_text_position(x, y))
+        traces.append(markers([x], [y], hover) | look | name)
     axis = dict(range=[-reach, reach], fixedrange=True, zeroline=True, nticks=7, constrain="domain")
     layout = dict(shapes=shapes, annotations=shafts, xaxis=axis, yaxis=axis | dict(scaleanchor="x"))
-    return headed_figure(traces, dark, title, [], 396, layout, above=4, sides=(36, 10), below=30)
+    margins = Margins(above=4, left=36, right=10, below=30)
+    return headed_figure(traces, dark, title, [], 396, layout, margins)
 
 
-def _beside(x: float, y: float) -> str:
-    """Return where a name stands clear of its arrow."""
+def _text_position(x: float, y: float) -> str:
+    """Return the side on which a name is clear of its arrow."""
     if abs(y) > abs(x):
         return "top center" if y > 0 else "bottom center"
     return "middle right" if x > 0 else "middle left"
@@ -83,14 +84,9 @@ def _line(tip: np.ndarray, label: str, reach: float, dark: bool) -> dict[str, An
     """Return a line through the tip, at a right angle to its arrow."""
     along = np.array([-tip[1], tip[0]]) / np.hypot(*tip) * 4 * reach
     ends = np.stack([tip - along, tip + along])
-    return dict(
-        x=ends[:, 0],
-        y=ends[:, 1],
-        mode="lines",
-        hoverinfo="text",
-        hovertext=f"beyond this line {label} gives more weight than to itself",
-        line=dict(width=2, dash="dot", color=theme.accent(dark)),
-    )
+    hover = f"beyond this line {label} gives more weight than to itself"
+    dotted = dict(width=2, dash="dot", color=theme.accent(dark))
+    return markers(ends[:, 0], ends[:, 1], hover) | dict(mode="lines", line=dotted)
 
 
 def _circle(radius: float, dark: bool) -> dict[str, Any]:
@@ -120,10 +116,7 @@ def score_products(
     if not np.isfinite(products).all():
         raise ArgumentError("query and key must be finite.")
     colours = theme.diverging(dark)
-    strips = [
-        _strip(vector, name, axis, colours)
-        for vector, name, axis in ((q, query_label, "y"), (k, key_label, "y2"))
-    ]
+    strips = [_strip(q, query_label, "y", colours), _strip(k, key_label, "y2", colours)]
     bars = dict(
         type="bar",
         y=products,
@@ -133,9 +126,9 @@ def score_products(
         marker=dict(color=[colours[-2] if p >= 0 else colours[1] for p in products]),
         hovertemplate="dimension %{customdata}<br>product <b>%{y:.4~g}</b><extra></extra>",
     )
-    place = dict(xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=10)
     text = _sum_text(float(products.sum()), float(scale), weight)
-    total = dict(place, x=0, y=1, text=text, showarrow=False, align="left", font=dict(size=14))
+    place = dict(xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=10)
+    total = annotation(text, 0, 1, None, 14, align="left", **place)
     layout = dict(
         height=346,
         margin=dict(l=8, r=8, t=64, b=34),

@@ -1,7 +1,5 @@
 """A token that may come next: how likely it is, how it is drawn, and what else might have come."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 
@@ -124,5 +122,7 @@ def upcoming(model: AttentionModel, text: str, text_pair: str | None = None) -> 
     """
     encoded, _ = encode_texts(model.reader, text, text_pair)
     found = logits(model.network, [encoded], last=True)[0, -1].float().log_softmax(-1).cpu()
-    odds = sampling_probabilities(found, 0, None)
-    return describe_token(model.tokenizer, int(odds.argmax()), found, odds, len(encoded.input_ids))
+    chances = sampling_probabilities(found, 0, None)
+    return describe_token(
+        model.tokenizer, int(chances.argmax()), found, chances, len(encoded.input_ids)
+    )

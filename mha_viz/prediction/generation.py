@@ -1,7 +1,5 @@
 """Continuation of a text by a causal model, with every head as it is or with some changed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import torch

@@ -1,7 +1,5 @@
 """Logits of a model: encoded texts in, a number for every token of the vocabulary out."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """The loss of texts with some heads switched off, for many choices of heads at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """The [MASK] of masked models, and the losses of a text's own tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

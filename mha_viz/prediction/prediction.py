@@ -163,7 +163,10 @@ def predict(
     kind = check_predicts(model.network)
     if kind == "causal" and pseudo_loss:
         raise ArgumentError("pseudo_loss is for masked models: a causal one has a loss of its own.")
-    _check_display(top_k, temperature)
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
+        raise ArgumentError(f"top_k must be a whole number of 1 or more, got {top_k!r}.")
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise ArgumentError(f"temperature must be a finite number above 0, got {temperature}.")
     typed = text if kind == "causal" else replace_mask(model, text)
     pair = text_pair if kind == "causal" or text_pair is None else replace_mask(model, text_pair)
     whole, _ = encode_texts(model.reader, typed, pair)
@@ -234,13 +237,6 @@ def places_to_predict(
 
 
 # -- inside ----------------------------------------------------------------------------------------
-
-
-def _check_display(top_k: int, temperature: Number) -> None:
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
-        raise ArgumentError(f"top_k must be a whole number of 1 or more, got {top_k!r}.")
-    if not (math.isfinite(temperature) and temperature > 0):
-        raise ArgumentError(f"temperature must be a finite number above 0, got {temperature}.")
 
 
 def _forward(

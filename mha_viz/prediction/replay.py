@@ -9,8 +9,6 @@ are shared; the model itself is never written to, so that threads may share it).
 does not allow that (ALBERT runs one layer again and again), every layer is run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -167,12 +165,12 @@ def _layer_list(model: AttentionModel) -> tuple[str, nn.ModuleList] | None:
     return None
 
 
-def _only_path(network: nn.Module, wanted: nn.Module | None) -> str | None:
+def _only_path(network: nn.Module, target: nn.Module | None) -> str | None:
     """Return the path of a matrix or a list of layers, if there is exactly one."""
-    if type(wanted) not in (nn.Linear, nn.ModuleList):
+    if type(target) not in (nn.Linear, nn.ModuleList):
         return None
     everywhere = network.named_modules(remove_duplicate=False)
-    paths = [path for path, module in everywhere if module is wanted]
+    paths = [path for path, module in everywhere if module is target]
     return paths[0] if len(paths) == 1 else None
 
 

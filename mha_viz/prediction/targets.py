@@ -30,8 +30,8 @@ class PredictionTargets:
         text: of each row, the number of its text.
         places: of each row, the positions whose logits answer.
         answers: of each row, the right tokens, one for each place.
-        n_texts: how many texts.
-        notes: what was cut off, and that one text has no interval.
+        n_texts: how many different texts.
+        notes: what was cut or left out, and that one text has no interval.
     """
 
     rows: tuple[Encoded, ...]
@@ -98,7 +98,8 @@ def prediction_targets(
 
     Args:
         model: a causal or masked model of one stack, through our attention function.
-        texts: one or several; what does not fit the model is cut off, and a note says so.
+        texts: one or several; what does not fit the model is cut off, and a note says so. Texts of
+            the same tokens count once: a copy makes nothing more certain.
         masked_share: of a text's tokens hidden at once, in (0, 1]; masked models only. The work is
             in proportion to 1 / masked_share.
 
@@ -117,20 +118,25 @@ def prediction_targets(
         raise TextError("There is no text to take the loss of: give at least one.")
     if not 0 < masked_share <= 1:
         raise ArgumentError(f"masked_share must lie in (0, 1], got {masked_share}.")
-    encoded = [encode_texts(model.reader, text)[0] for text in texts]
+    encoded: dict[tuple[int, ...], Encoded] = {}
     found = []
-    for number, text in enumerate(encoded):
+    for place, given in enumerate(texts, 1):
+        text = encode_texts(model.reader, given)[0]
+        if encoded.setdefault(tuple(text.input_ids), text) is not text:
+            continue
         rows_of_text = _next(text) if kind == "causal" else _hidden(model, text, masked_share)
         if not rows_of_text:
             few = "one token" if kind == "causal" else "no token of its own"
             raise TextError(
-                f"Text {number + 1} of {len(texts)} has {few} for {model.name}, so that there is "
+                f"Text {place} of {len(texts)} has {few} for {model.name}, so that there is "
                 "nothing to predict in it: write at least two words."
             )
-        found += [(row, number, places, answers) for row, places, answers in rows_of_text]
+        found += [(row, len(encoded) - 1, places, answers) for row, places, answers in rows_of_text]
     rows, numbers, places, answers = zip(*found, strict=True)
-    notes = text_notes(model.name, *encoded) + (ONE_TEXT,) * (len(texts) == 1)
-    return PredictionTargets(rows, numbers, places, answers, len(texts), notes)
+    notes = text_notes(model.name, *encoded.values()) + (ONE_TEXT,) * (len(encoded) == 1)
+    if n := len(texts) - len(encoded):
+        notes += (f"Duplicate texts left out: {n}. A text that occurs again counts once.",)
+    return PredictionTargets(rows, numbers, places, answers, len(encoded), notes)
 
 
 def _next(text: Encoded) -> list[Row]:

@@ -1,7 +1,5 @@
 """Continuation of a text token by token, with the weights that each step itself used."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from random import SystemRandom
@@ -241,10 +239,10 @@ class Writing:
 
     def _catch_up(self, on_layer: OnLayer | None = None) -> None:
         """Run the tokens that have not been run, so that it is known what follows the last one."""
-        behind = [*self._prompt.input_ids, *self._ids()][len(self._run) :]
-        if not behind:
+        pending = [*self._prompt.input_ids, *self._ids()][len(self._run) :]
+        if not pending:
             return
-        log_probs = self._run.run(behind, on_layer).float().log_softmax(-1).cpu()
+        log_probs = self._run.run(pending, on_layer).float().log_softmax(-1).cpu()
         if log_probs.isnan().any():
             raise ArgumentError(
                 "The model's numbers overflow with its heads changed so: take smaller factors."

@@ -1,7 +1,5 @@
 """A causal model's prompt, and the prompt with what the model has written behind it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from mha_viz.core.record.record import Token
@@ -9,8 +7,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, MhaVizError
 from mha_viz.prediction.logits import check_predicts
 from mha_viz.text.encoding import encode_texts
-from mha_viz.text.tokenizer_errors import tokenizer_errors
-from mha_viz.text.tokens import Encoded, encode
+from mha_viz.text.tokens import Encoded, encode, tokenizer_errors
 from mha_viz.text.vocabulary import continuing, label_of
 
 
@@ -52,11 +49,11 @@ def extend_prompt(model: AttentionModel, prompt: Encoded, new: list[int]) -> Enc
     ids = [*prompt.input_ids, *new]
     typed = [token.id for token in prompt.tokens if not token.is_special]
     with tokenizer_errors("what it wrote"):
-        said, before = (
+        decoded, before = (
             str(model.tokenizer.decode(part, clean_up_tokenization_spaces=False))
             for part in ([*typed, *new], typed)
         )
-    text = prompt.text + said[len(before) :] if said.startswith(before) else said
+    text = prompt.text + decoded[len(before) :] if decoded.startswith(before) else decoded
     try:
         again = encode(model.tokenizer, text, max_length=model.n_ctx)
         if again.input_ids == ids:
@@ -72,8 +69,8 @@ def _labelled(model: AttentionModel, prompt: Encoded, new: list[int]) -> list[To
     special = set(model.tokenizer.all_special_ids)
     word = max((token.word for token in prompt.tokens if token.word is not None), default=-1)
     tokens = []
-    for number, goes_on in zip(new, continuing(model.tokenizer, new), strict=True):
-        word += not goes_on
+    for number, continues in zip(new, continuing(model.tokenizer, new), strict=True):
+        word += not continues
         own = None if number in special else word
         label = label_of(model.tokenizer, number)
         tokens.append(Token(label, number, word=own, is_special=number in special))

@@ -1,7 +1,5 @@
 """Induction scores: random texts of the model's own tokens, repeated once, in one forward pass."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch
@@ -17,8 +15,7 @@ from mha_viz.interventions.importance import t_interval
 from mha_viz.reports.induction_scores import InductionScores as InductionScores
 from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import decoder_text
-from mha_viz.text.tokenizer_errors import tokenizer_errors
-from mha_viz.text.tokens import Encoded, encode
+from mha_viz.text.tokens import Encoded, encode, tokenizer_errors
 
 LONGEST_PERIOD = 25
 _TEXT = "A short text, for what stands around it."

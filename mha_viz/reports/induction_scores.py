@@ -1,7 +1,5 @@
 """The scores of the induction probe, apart from it: reading them takes no model library."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from jaxtyping import Float

@@ -1,7 +1,5 @@
 """The head to look at first."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

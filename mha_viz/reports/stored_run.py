@@ -86,8 +86,10 @@ def write(folder: Path, run: StoredRun) -> None:
     found = run.induction
     probe = {name: getattr(found, name) for name in ("n_seeds", "period", "uniform", "offset")}
     about = {"sources": _hash(folder), "model": asdict(run.model), "induction": probe}
+    with safe_open(folder / "model.safetensors", framework="pt") as file:
+        stored = file.get_tensor(next(iter(file.keys()))).dtype  # W_O needs no more precision
     tensors = {
-        "W_O": torch.stack(run.record.W_O).to(_dtype_of(folder)),
+        "W_O": torch.stack(run.record.W_O).to(stored),
         **{f"induction.{name}": getattr(found, name) for name in ("mean", "low", "high")},
         **{f"random.{key}": scores for key, scores in run.random_scores.items()},
     }
@@ -140,9 +142,3 @@ def _hash(folder: Path) -> str:
         digest.update(name.encode())
         digest.update(hashlib.sha256((folder / name).read_bytes()).digest())
     return digest.hexdigest()
-
-
-def _dtype_of(folder: Path) -> torch.dtype:
-    """Return the dtype of the model's weights as they are stored: W_O needs no more."""
-    with safe_open(folder / "model.safetensors", framework="pt") as file:
-        return file.get_tensor(next(iter(file.keys()))).dtype

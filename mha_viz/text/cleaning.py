@@ -1,7 +1,5 @@
 """Typed text as Unicode: cleaned, made visible, and split into words."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable

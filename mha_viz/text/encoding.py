@@ -1,7 +1,5 @@
 """Encoding of a model's texts: one or a pair, or an encoder's and its decoder's."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -9,8 +7,7 @@ from transformers import PreTrainedTokenizerBase
 
 from mha_viz.core.record.record import Token
 from mha_viz.errors import MhaVizError, TextError
-from mha_viz.text.tokenizer_errors import tokenizer_errors
-from mha_viz.text.tokens import Encoded, encode
+from mha_viz.text.tokens import Encoded, encode, tokenizer_errors
 
 MOST_UNKNOWN = 0.2  # of a text's tokens, before a note says so
 Text = TypeVar("Text")

@@ -13,10 +13,9 @@ What holds for every tokenizer:
   its first character lies in.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, chain, groupby
@@ -24,13 +23,28 @@ from itertools import accumulate, chain, groupby
 from transformers import PreTrainedTokenizerBase
 
 from mha_viz.core.record.record import Token
-from mha_viz.errors import ArgumentError, TextError
+from mha_viz.errors import ArgumentError, TextError, translating
 from mha_viz.text.cleaning import MAX_LABEL, clean_text, visible, word_numbers
-from mha_viz.text.tokenizer_errors import tokenizer_errors
 
 _WINDOW = (8, 1000)  # characters read at first: 8 for each position of the model, and 1000
 _seen = lru_cache(1 << 14)(visible)  # the same short words come again and again
 _MARGIN = 128  # tokens read beyond what is kept, so that the cut changes none that is kept
+
+
+@contextmanager
+def tokenizer_errors(what: str = "this text") -> Iterator[None]:
+    """Translate a tokenizer's errors inside; also a decorator of a function that uses one.
+
+    The tokenizers library raises bare Exceptions, and where a pattern of a checkpoint goes astray
+    it panics, which is no Exception at all and would silently end a server's thread.
+    """
+
+    def unreadable(error: BaseException) -> TextError:
+        reason = str(error).strip().partition("\n")[0][:200] or type(error).__name__
+        return TextError(f"This model's tokenizer cannot read {what}: {reason}")
+
+    with translating(unreadable):
+        yield
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """Vocabulary numbers, and the text that people read or type for them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 
@@ -10,8 +8,7 @@ from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from mha_viz.errors import ArgumentError
 from mha_viz.text.cleaning import clean_text, in_a_row, visible
-from mha_viz.text.tokenizer_errors import tokenizer_errors
-from mha_viz.text.tokens import spelled
+from mha_viz.text.tokens import spelled, tokenizer_errors
 
 _BYTES = {char: byte for byte, char in bytes_to_unicode().items()}
 _MARKS = ("Ġ", "▁")  # before a token that begins a word

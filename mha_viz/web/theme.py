@@ -135,6 +135,16 @@ def rgb(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
+def rgba(colour: str, opacity: float) -> str:
+    """Return "#rrggbb" as plotly takes a colour that lets others through.
+
+    >>> rgba("#ff0010", 0.2)
+    'rgba(255,0,16,0.2)'
+    """
+    red, green, blue = rgb(colour)
+    return f"rgba({red},{green},{blue},{opacity})"
+
+
 def mix(colours: Sequence[str], position: float) -> str:
     """Return the colour at `position` in [0, 1] of a scale, mixed linearly between its stops.
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 
 from tests.browser.idle import wait_idle
 from tests.browser.tabs import PATIENCE, OpenPage, Tabs
@@ -53,9 +54,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         for number, page in enumerate(item.stash.get(PAGES, [])):
             name = re.sub(r"[^\w.-]+", "_", item.name)
             picture = folder / f"failed_{name}_{number}.png"
-            page.screenshot(path=picture, full_page=True)
-            report.sections.append(("Chromium", f"{page.url}\n{picture}"))
-            page.context.close()
+            try:
+                page.screenshot(path=picture, full_page=True)
+                shown = f"{page.url}\n{picture}"
+                page.context.close()
+            except PlaywrightError as error:  # a page that was closed must not end the whole run
+                shown = f"{page.url}\nno picture: {error.message}"
+            report.sections.append(("Chromium", shown))
     return report
 
 

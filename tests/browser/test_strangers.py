@@ -33,7 +33,7 @@ def test_nothing_runs_in_an_exported_page(show, tmp_path: Path) -> None:
     words = {"title": " ".join(MARKUP), "caption": TYPED}
     pages = {
         "grid": (grid_html(grid_payload(record(pattern, list(MARKUP))), **words), "[data-painted]"),
-        "head": (head_html(pattern[0, 0], MARKUP, MARKUP, **words), ".heatmaplayer image"),
+        "head": (head_html(pattern[0, 0], (MARKUP, MARKUP), **words), ".heatmaplayer image"),
     }
     page = show("only=grid")
     found = dialogs(page)

@@ -139,13 +139,13 @@ def test_documents_are_joined_as_long_as_they_fit_and_never_across(bert: Any) ->
     assert all(len(one) == 1 for one in documents_of)
     for one, after in pairwise(found):
         assert encode_texts(reader, one.text)[0].n_truncated == 0
-        assert after.goes_on == (one.document == after.document)
-        if after.goes_on:  # its first sentence had no room
+        assert after.continues == (one.document == after.document)
+        if after.continues:  # its first sentence had no room
             assert after.sentence is not None
             _, first = after.sentence.parts[0]
             more = f"{one.text} {after.text[: first.words[-1].end]}"
             assert encode_texts(reader, more)[0].n_truncated > 0
-    assert sum(one.goes_on for one in found) > 7
+    assert sum(one.continues for one in found) > 7
 
 
 def _forms(one: Passage) -> Iterator[str]:
@@ -179,7 +179,7 @@ def test_what_a_cut_took_the_antecedent_of_is_counted(bert: Any) -> None:
         passages(document(MET, WAVED, SAW) + document(OTHER)), reader
     )
     assert (first.text, second.text) == ("Ann met Eve She waved", "Eve saw her")
-    assert [one.goes_on for one in (first, second, other)] == [False, True, False]
+    assert [one.continues for one in (first, second, other)] == [False, True, False]
     assert [one.n_lost for one in (first, second, other)] == [0, 2, 0]  # another document's e1
 
 
@@ -190,7 +190,7 @@ def _size(bert: Any, sentence: Sentence) -> int:
 def test_a_sentence_that_is_too_long_stands_alone(bert: Any) -> None:
     reader = replace(bert.reader, n_ctx=6)
     found = list(join_documents(passages(document(WAVED, SAW + " " + "x/X/2/dep " * 9)), reader))
-    assert len(found) == 2 and found[1].goes_on
+    assert len(found) == 2 and found[1].continues
     assert encode_texts(reader, found[1].text)[0].n_truncated > 0
 
 
@@ -208,7 +208,7 @@ def test_a_document_begins_where_its_first_sentence_is_broken_and_ends_at_the_ne
     text = document(MET) + document(broken, WAVED) + "# newdoc\n\n" + document(SAW)
     found = list(join_documents(passages(text), bert.reader))
     assert [one.text for one in found] == ["Ann met Eve", "She waved", "Eve saw her"]
-    assert not any(one.goes_on or one.n_lost for one in found)
+    assert not any(one.continues or one.n_lost for one in found)
 
 
 def test_what_is_of_no_document_stays_a_text_by_itself(bert: Any) -> None:

@@ -1,10 +1,15 @@
 """A disk that takes a few bytes: a command says so, and what was there is as it was."""
 
+import errno
+import io
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from mha_viz.corpus.query.study import Study
+from mha_viz.ui.jobs.shared_flag import SharedFlag
 from tests.cli.command import TEXT, call
 from tests.faults.disk import full_disk
 
@@ -58,6 +63,33 @@ def test_a_study_that_the_disk_does_not_take_goes_on_once_there_is_room(tmp_path
     call("study", str(texts), "--out", str(study))
     assert Study.load(study).n_texts == 20
     assert files_of(study) == files_of(whole)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes see one memory on POSIX alone")
+@pytest.mark.parametrize("has_memfd", [True, False])
+def test_create_of_a_shared_flag_takes_its_memory_at_once(monkeypatch, has_memfd):
+    """A hole in a file gets its room at the first write: on a full disk that ends the process."""
+    if not has_memfd:  # as on macOS: a file of a folder has to do
+        monkeypatch.delattr(os, "memfd_create", raising=False)
+    flag = SharedFlag.create()
+    other = SharedFlag.attach(os.dup(flag.number))
+    os.fsync(flag.number)
+    assert os.fstat(flag.number).st_blocks > 0 and not other.is_set
+    flag.set(True)
+    assert other.is_set
+    flag.set(False)
+    assert not other.is_set
+
+
+def test_create_of_a_shared_flag_without_room_gives_none(monkeypatch):
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+
+    class Full(io.BytesIO):
+        def write(self, content):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **options: Full())
+    assert SharedFlag.create() is None
 
 
 def parts_of(folder: Path) -> list[Path]:

@@ -18,7 +18,7 @@ MODEL = "a/model"
 GIVE = """
 from mha_viz.ui.run.studies import studies
 texts = b"".join(b"The %d old dogs slept while it rained.\\n" % i for i in range(24))
-answer = studies().give(texts, "texts.txt")
+answer = studies().add_texts(texts, "texts.txt")
 """
 MADE = """
 from mha_viz.ui.run.studies import studies

@@ -278,6 +278,17 @@ def test_intervals_over_texts(models, method):
     assert row.importance == found.mean[2, 1] and row.low <= row.importance <= row.high
 
 
+@pytest.mark.parametrize("method", ["ablation", "gradient"])
+def test_copies_of_a_text_count_once(models, method):
+    once, copies = (head_importance(models["bert"], TEXTS[:2] * n, method) for n in (1, 20))
+    assert copies.n_texts == 2 and copies.n_tokens == once.n_tokens
+    for name in ("mean", "low", "high", "values", "loss"):
+        assert torch.equal(getattr(copies, name), getattr(once, name))
+    assert not once.notes and "Duplicate texts left out: 38." in copies.notes[0]
+    alone = head_importance(models["bert"], [TEXT, f"  {TEXT} "], method)
+    assert alone.low.isnan().all() and ONE_TEXT in alone.notes
+
+
 def test_one_text_has_no_interval(models):
     found = head_importance(models["gpt2"], TEXT)
     assert found.low.isnan().all() and found.high.isnan().all() and found.mean.isfinite().all()

@@ -179,6 +179,16 @@ def test_pruning_the_shipped_gpt2_by_importance_is_better_than_at_random():
     assert chosen.loss[-1] == pytest.approx(float(at_random.loss[-1]))
 
 
+@pytest.mark.parametrize("order", ["ablation", "redundancy"])
+def test_copies_of_a_text_count_once(models, order):
+    once, copies = (
+        pruning_curve(models["gpt2"], [*TEXTS, *[TEXTS[0]] * n], order, steps=3) for n in (0, 20)
+    )
+    assert copies.n_texts == 3 and copies.removed == once.removed
+    for name in ("values", "low", "high"):
+        assert torch.equal(getattr(copies, name), getattr(once, name))
+
+
 # -- redundancy ----------------------------------------------------------------------------------
 
 

@@ -11,8 +11,13 @@ import mha_viz as mv
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.labs.find_the_head import numbers as game
-from mha_viz.learn.labs.find_the_head.numbers import board_of_pairs, board_of_scores, points
-from mha_viz.learn.labs.find_the_head.tasks import BY_KEY, TASKS
+from mha_viz.learn.labs.find_the_head.numbers import (
+    BY_KEY,
+    TASKS,
+    board_of_pairs,
+    board_of_scores,
+    points,
+)
 from mha_viz.reports.report import report
 
 TEXT = "The old dog slept while the young cat watched the old dog."

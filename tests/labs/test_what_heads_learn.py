@@ -109,7 +109,7 @@ def test_weights_between_words_by_hand():
     expected = [[0.1, 0.2, 0.1], [0.3, 0.3, 0.2], [0.0, 0.6, 0.0]]
     close(words[0, 0], torch.tensor(expected))
     asked = relation((text, "the -> walking; walking -> the; cat -> the"))
-    found = lab.looked(asked, {text: words}, causal=False)
+    found = lab.attended(asked, {text: words}, causal=False)
     assert found.strongest[:, 0, 0].tolist() == [1, 0, 1]  # "walking" may not look at itself
     assert found.hits[:, 0, 0].tolist() == [1, 1, 0]
     close(found.weight[:, 0, 0], torch.tensor([0.2, 0.3, 0.0]))
@@ -120,14 +120,14 @@ def test_a_text_whose_words_are_not_those_of_the_tokens_is_left_out():
     assert lab.word_weights(cut) is None
     asked = relation(("the cat sat", "the -> cat"), ("a dog ran off", "dog -> a"))
     weights = {"a dog ran off": torch.full((1, 1, 4, 4), 0.25)}
-    assert [pair.sentence for pair in lab.looked(asked, weights, causal=False).pairs] == [1]
-    assert lab.looked(asked, {}, causal=False) is None
+    assert [pair.sentence for pair in lab.attended(asked, weights, causal=False).pairs] == [1]
+    assert lab.attended(asked, {}, causal=False) is None
 
 
 def test_a_causal_model_is_asked_only_where_it_sees_the_word_and_has_a_choice():
     asked = relation(("the cat sat down", "the -> cat; cat -> the; sat -> cat; down -> the"))
     weights = {"the cat sat down": torch.full((1, 1, 4, 4), 0.25).tril()}
-    found = lab.looked(asked, weights, causal=True)
+    found = lab.attended(asked, weights, causal=True)
     assert [(pair.query, pair.key) for pair in found.pairs] == [(2, 1), (3, 0)]
     assert not found.hits.any()  # the same weight everywhere finds nothing
 
@@ -148,7 +148,7 @@ def planted(asked: Relation) -> tuple[dict[str, torch.Tensor], dict[str, torch.T
 
 
 def found_in(asked: Relation) -> lab.Finding:
-    mine, theirs = (lab.looked(asked, each, causal=False) for each in planted(asked))
+    mine, theirs = (lab.attended(asked, each, causal=False) for each in planted(asked))
     return lab.finding(asked, mine, [theirs])
 
 
@@ -157,7 +157,7 @@ def test_a_planted_head_that_knows_is_found_with_certainty(asked):
     found = found_in(asked)
     assert found.score[0, 0] == 1 and found.score[0, 2] == 0
     assert found.verdict == lab.FOUND and (0, 0) in found.winners and found.best == (0, 0)
-    steps = Counter(pair.key - pair.query for pair in found.looked.pairs)
+    steps = Counter(pair.key - pair.query for pair in found.attended.pairs)
     assert found.offset_score == pytest.approx(steps[found.offset] / steps.total())
     assert found.offset_score == pytest.approx(max(steps.values()) / steps.total())
     alone = found.random_score if asked.is_offset else max(found.random_score, found.offset_score)
@@ -186,11 +186,11 @@ def test_the_interval_of_two_sentences_that_disagree_is_all_there_is():
         mine[sentence.text] = torch.eye(4).roll(1, 1)[None, None]  # finds the first pair only
         blind[sentence.text] = torch.zeros(1, 1, 4, 4)
     step = Relation("local", "this", "that", asked.sentences)  # random weights alone are to beat
-    looks = [lab.looked(step, each, causal=False) for each in (mine, blind)]
-    found = lab.finding(step, looks[0], looks[1:])
+    attended = [lab.attended(step, each, causal=False) for each in (mine, blind)]
+    found = lab.finding(step, attended[0], attended[1:])
     assert [float(x) for x in (found.lead, found.low, found.high)] == [0.5, 0.0, 1.0]
     assert found.verdict == lab.UNSURE
-    none = lab.finding(asked, looks[1], looks[1:])
+    none = lab.finding(asked, attended[1], attended[1:])
     assert none.verdict == lab.NONE and not none.winners
 
 
@@ -200,8 +200,8 @@ def test_longer_sentences_do_not_count_more_than_their_pairs():
         ("a cat saw the dog", "a -> cat; cat -> saw; saw -> the"), ("he ran off", "he -> off")
     )
     mine = {s.text: torch.eye(len(s.words)).roll(1, 1)[None, None] for s in asked.sentences}
-    looks = lab.looked(asked, mine, causal=False)
-    found = lab.finding(asked, looks, [looks])
+    attended = lab.attended(asked, mine, causal=False)
+    found = lab.finding(asked, attended, [attended])
     assert float(found.score) == pytest.approx(0.75) == found.random_score
     assert float(found.low) == float(found.high) == 0  # a head is never ahead of itself
 
@@ -258,7 +258,7 @@ def test_scores_are_those_of_a_direct_count():
 def test_other_families_are_measured_too(family):
     asked = relation(("the cat sat on the mat", "cat -> sat; sat -> cat; on -> sat"))
     (found,) = lab.measure(build(family), [asked], n_seeds=1)
-    assert len(found.looked.pairs) == (3 if family == "t5" else 2)
+    assert len(found.attended.pairs) == (3 if family == "t5" else 2)
 
 
 def test_progress_is_told_and_can_end_the_work():

@@ -8,7 +8,7 @@ import pytest
 from jaxtyping import TypeCheckError
 
 import mha_viz
-from mha_viz.plots.layers import by_layer
+from mha_viz.plots.head_values import by_layer
 
 PACKAGE = Path(mha_viz.__file__).parent
 

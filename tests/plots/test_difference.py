@@ -19,7 +19,7 @@ A, B = RNG.random((2, 3, 5)).astype(np.float32)
 
 
 def test_the_difference_is_b_minus_a() -> None:
-    figure = difference_heatmap(A, B, list("abc"), list("vwxyz"), names=("one", "two"))
+    figure = difference_heatmap(A, B, (list("abc"), list("vwxyz")), names=("one", "two"))
     heat = figure.data[0]
     assert (heat.z == (B.astype(float) - A).astype(np.float32)).all()
     assert (heat.customdata[..., 0] == A).all() and (heat.customdata[..., 1] == B).all()
@@ -27,7 +27,7 @@ def test_the_difference_is_b_minus_a() -> None:
     assert heat.colorscale[3][1] == theme.diverging()[3]
     assert "one: " in heat.hovertemplate and "two: " in heat.hovertemplate
     assert figure.layout.title.text == "two minus one"
-    long = difference_heatmap(A, B, list("abc"), ["<" * 20, *"wxyz"])
+    long = difference_heatmap(A, B, (list("abc"), ["<" * 20, *"wxyz"]))
     assert long.layout.xaxis2.ticktext[0] == "&lt;" * 13 + "…"  # cut before it is made harmless
     assert long.layout.xaxis.ticktext[0] == "&lt;" * 20  # what hover says
     sent = json.loads(figure.to_json())["data"][0]["customdata"]
@@ -40,7 +40,7 @@ def test_what_only_one_has_is_hatched_and_keeps_its_value() -> None:
     left, right = aligned(a, [i for i, _ in pairs]), aligned(b, [j for _, j in pairs])
     assert pairs == [(0, 0), (None, 1), (1, 2), (2, None)]
     labels = list("pqrs")
-    figure = difference_heatmap(left, right, labels, labels, names=("one", "two"))
+    figure = difference_heatmap(left, right, (labels, labels), names=("one", "two"))
     heat, only_a, rising, only_b, falling = figure.data[:5]
     assert np.isfinite(heat.z).sum() == 4 and heat.hoverongaps is False
     assert "only in one" in only_a.hovertemplate and "only in two" in only_b.hovertemplate
@@ -55,20 +55,20 @@ def test_what_only_one_has_is_hatched_and_keeps_its_value() -> None:
 def test_a_masked_cell_is_no_difference_of_0() -> None:
     hidden = ~np.tri(3, dtype=bool)
     a, b = (np.where(hidden, 0, RNG.random((3, 3))) for _ in range(2))
-    figure = difference_heatmap(a, b, "abc", "abc", masked=(hidden, hidden))
+    figure = difference_heatmap(a, b, ("abc", "abc"), masked=(hidden, hidden))
     heat, grey = figure.data[:2]
     assert np.array_equal(np.isnan(heat.z), hidden) and np.array_equal(np.isfinite(grey.z), hidden)
     assert MASKED in grey.hovertemplate and "difference" not in grey.hovertemplate
     assert {colour for _, colour in grey.colorscale} == {theme.missing()}
     assert "Grey: masked." in texts(figure) and "Hatched" not in texts(figure)
-    assert "masked" not in texts(difference_heatmap(a, b, "abc", "abc"))
+    assert "masked" not in texts(difference_heatmap(a, b, ("abc", "abc")))
 
 
 def test_what_only_one_may_see_it_has_alone() -> None:
     """A causal model beside one that sees all: 0 there is no weight that could be compared."""
     hidden, nothing = ~np.tri(3, dtype=bool), np.zeros((3, 3), dtype=bool)
     a, b = np.where(hidden, 0, A[:, :3]), B[:, :3]
-    figure = difference_heatmap(a, b, "abc", "abc", masked=(hidden, nothing))
+    figure = difference_heatmap(a, b, ("abc", "abc"), masked=(hidden, nothing))
     heat, alone = figure.data[:2]
     assert np.array_equal(np.isnan(heat.z), hidden)
     assert "only in B" in alone.hovertemplate and (alone.z[hidden] == b[hidden]).all()
@@ -78,29 +78,29 @@ def test_what_only_one_may_see_it_has_alone() -> None:
 def test_what_one_masks_and_the_other_lacks_is_masked() -> None:
     gap = np.full((1, 1), np.nan)
     figure = difference_heatmap(
-        np.zeros((1, 1)), gap, ["a"], ["b"], masked=(gap > 1, np.isnan(gap))
+        np.zeros((1, 1)), gap, (["a"], ["b"]), masked=(gap > 1, np.isnan(gap))
     )
     assert "only in A" in texts(figure)
     figure = difference_heatmap(
-        np.zeros((1, 1)), gap, ["a"], ["b"], masked=(np.isnan(gap), gap > 1)
+        np.zeros((1, 1)), gap, (["a"], ["b"]), masked=(np.isnan(gap), gap > 1)
     )
     assert MASKED in texts(figure) and "only in" not in texts(figure)
 
 
 def test_equal_matrices_and_one_cell() -> None:
-    figure = difference_heatmap(A, A, list("abc"), list("vwxyz"))
+    figure = difference_heatmap(A, A, (list("abc"), list("vwxyz")))
     assert (figure.data[0].z == 0).all() and (figure.data[0].zmin, figure.data[0].zmax) == (-1, 1)
     one = np.ones((1, 1), dtype=np.float32)
-    assert difference_heatmap(one, 3 * one, ["a"], ["b"]).data[0].z[0, 0] == 2
+    assert difference_heatmap(one, 3 * one, (["a"], ["b"])).data[0].z[0, 0] == 2
     nothing = np.full((1, 1), np.nan)
-    assert np.isnan(difference_heatmap(nothing, nothing, ["a"], ["b"]).data[0].z).all()
+    assert np.isnan(difference_heatmap(nothing, nothing, (["a"], ["b"])).data[0].z).all()
 
 
 def test_the_difference_refuses() -> None:
     with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
-        difference_heatmap(A, B[:, :3], list("abc"), list("vwxyz"))
+        difference_heatmap(A, B[:, :3], (list("abc"), list("vwxyz")))
     with pytest.raises(ShapeError):
-        difference_heatmap(A, B, list("ab"), list("vwxyz"))
+        difference_heatmap(A, B, (list("ab"), list("vwxyz")))
 
 
 def test_heads_that_changed() -> None:
@@ -169,13 +169,13 @@ def test_text_stays_text_and_themes_differ() -> None:
     labels = [HOSTILE] * 3
     holed = np.where(np.eye(3, dtype=bool), np.nan, 0.5)
     bad = difference_heatmap(
-        holed, np.flip(holed, 0).copy(), labels, labels, title=HOSTILE, names=(HOSTILE, HOSTILE)
+        holed, np.flip(holed, 0).copy(), (labels, labels), title=HOSTILE, names=(HOSTILE, HOSTILE)
     )
     assert is_neutral(bad)
     assert is_neutral(head_changes(A.astype(float), HOSTILE, HOSTILE))
     assert is_neutral(metric_change({HOSTILE: (1.0, 2.0)}, names=(HOSTILE, "b")))
     for draw in (
-        lambda dark: difference_heatmap(A, B, list("abc"), list("vwxyz"), dark=dark),
+        lambda dark: difference_heatmap(A, B, (list("abc"), list("vwxyz")), dark=dark),
         lambda dark: head_changes(A.astype(float), dark=dark),
     ):
         assert draw(False).data[0].colorscale != draw(True).data[0].colorscale

@@ -32,7 +32,7 @@ def softmax_rows(*shape: int) -> np.ndarray:
 def test_heatmap_holds_the_weights_exactly() -> None:
     pattern = softmax_rows(5, 7)
     for scale in theme.SCALES:
-        figure = head_heatmap(pattern, list("abcde"), list("abcdefg"), scale=scale)
+        figure = head_heatmap(pattern, (list("abcde"), list("abcdefg")), scale=scale)
         data = json.loads(figure.to_json())["data"][0]["z"]
         sent = np.frombuffer(base64.b64decode(data["bdata"]), dtype=data["dtype"])
         assert (sent.reshape(5, 7) == pattern).all()
@@ -41,7 +41,7 @@ def test_heatmap_holds_the_weights_exactly() -> None:
 def test_heatmap_names_masked_cells_and_leaves_their_weight_open() -> None:
     seen = np.tri(4, dtype=bool)
     pattern = np.where(seen, np.eye(4), 0).astype(np.float32)  # visible zeros below the diagonal
-    figure = head_heatmap(pattern, list("abcd"), list("abcd"), visible=seen)
+    figure = head_heatmap(pattern, (list("abcd"), list("abcd")), visible=seen)
     weights, _, masked, swatch = figure.data
     assert (np.isnan(weights.z) == ~seen).all() and (weights.z[seen] == pattern[seen]).all()
     assert (np.isnan(masked.z) == seen).all()
@@ -52,12 +52,12 @@ def test_heatmap_names_masked_cells_and_leaves_their_weight_open() -> None:
     assert figure.layout.showlegend and swatch.name == "masked"
     shown = [trace for trace in figure.data if trace.type == "scatter" and trace.showlegend]
     assert shown == [swatch]
-    whole = head_heatmap(pattern, list("abcd"), list("abcd"), visible=np.ones((4, 4), bool))
+    whole = head_heatmap(pattern, (list("abcd"), list("abcd")), visible=np.ones((4, 4), bool))
     assert len(whole.data) == 2 and not whole.layout.showlegend
 
 
 def test_heatmap_labels_are_neutral_and_not_merged() -> None:
-    figure = head_heatmap(softmax_rows(7, 7), HOSTILE, ["the"] * 7, title="<i>L0 H0</i>")
+    figure = head_heatmap(softmax_rows(7, 7), (HOSTILE, ["the"] * 7), title="<i>L0 H0</i>")
     texts = [
         *figure.layout.yaxis.ticktext,
         *figure.layout.yaxis2.ticktext,
@@ -69,7 +69,7 @@ def test_heatmap_labels_are_neutral_and_not_merged() -> None:
 
 
 def test_heatmap_rows_run_from_top_to_bottom() -> None:
-    figure = head_heatmap(softmax_rows(5, 7), list("abcde"), list("abcdefg"))
+    figure = head_heatmap(softmax_rows(5, 7), (list("abcde"), list("abcdefg")))
     low, high = figure.layout.yaxis.range
     assert low > high and figure.layout.xaxis.range == (-0.5, 6.5)
 
@@ -77,7 +77,7 @@ def test_heatmap_rows_run_from_top_to_bottom() -> None:
 @pytest.mark.parametrize(("queries", "keys"), [(5, 5), (5, 20), (20, 5)])
 def test_the_height_follows_a_narrow_width(queries: int, keys: int) -> None:
     names = [f"t{10 + i}" for i in range(20)]
-    figure = head_heatmap(softmax_rows(queries, keys), names[:queries], names[:keys], side=400)
+    figure = head_heatmap(softmax_rows(queries, keys), (names[:queries], names[:keys]), side=400)
     share, more = cells.height_by_width(figure)
     cell = min(400 / max(queries, keys), 64)
     assert share == queries / keys
@@ -91,7 +91,7 @@ def test_the_height_follows_a_narrow_width(queries: int, keys: int) -> None:
 @pytest.mark.parametrize("size", [2, 64, 512])
 def test_heatmap_stays_small_and_legible(size: int) -> None:
     names = [f"token{i}" for i in range(size)]
-    figure = head_heatmap(softmax_rows(size, size), names, names)
+    figure = head_heatmap(softmax_rows(size, size), (names, names))
     text = figure.to_json()
     assert len(text) <= 10 * size * size + 12_000
     assert figure.layout.height < 1000
@@ -113,9 +113,9 @@ def test_heatmap_colours_follow_the_scale() -> None:
 
 def test_heatmap_refuses() -> None:
     with pytest.raises(ShapeError):
-        head_heatmap(softmax_rows(5, 7), list("abc"), list("abcdefg"))
+        head_heatmap(softmax_rows(5, 7), (list("abc"), list("abcdefg")))
     with pytest.raises(ArgumentError, match="sqrt"):
-        head_heatmap(softmax_rows(5, 7), list("abcde"), list("abcdefg"), scale="cubic")
+        head_heatmap(softmax_rows(5, 7), (list("abcde"), list("abcdefg")), scale="cubic")
 
 
 def test_score_products_add_up() -> None:

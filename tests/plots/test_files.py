@@ -28,7 +28,7 @@ def softmax_rows(*shape: int) -> np.ndarray:
 
 
 def test_png_opens_and_is_described() -> None:
-    data = head_image(softmax_rows(7, 7), TOKENS, TOKENS, title="L0 H1 $a$", caption=CAPTION)
+    data = head_image(softmax_rows(7, 7), (TOKENS, TOKENS), title="L0 H1 $a$", caption=CAPTION)
     with Image.open(io.BytesIO(data)) as image:
         assert min(image.size) > 300
         assert image.text["Title"] == "L0 H1 $a$"
@@ -36,7 +36,7 @@ def test_png_opens_and_is_described() -> None:
 
 
 def test_png_shows_the_colours_of_the_weights() -> None:
-    data = head_image(np.eye(2, dtype=np.float32), ["a", "b"], ["a", "b"])
+    data = head_image(np.eye(2, dtype=np.float32), (["a", "b"], ["a", "b"]))
     with Image.open(io.BytesIO(data)) as image:
         colours = {colour for _, colour in image.convert("RGB").getcolors(1 << 20)}
     assert {theme.rgb(theme.sequential()[0]), theme.rgb(theme.sequential()[-1])} <= colours
@@ -46,11 +46,11 @@ def test_png_shows_masked_cells_in_grey() -> None:
     seen, weights = np.tri(2, dtype=bool), np.eye(2, dtype=np.float32)
     zero, one = theme.rgb(theme.sequential()[0]), theme.rgb(theme.sequential()[-1])
     grey = theme.rgb(theme.missing())
-    names = ["a", "b"], ["a", "b"]
+    names = (["a", "b"], ["a", "b"])
     for data, expected in (
-        (head_image(weights, *names, visible=seen), {zero, one, grey}),
+        (head_image(weights, names, visible=seen), {zero, one, grey}),
         (grid_image(weights[None, None], visible=seen[None]), {zero, one, grey}),
-        (head_image(weights, *names), {zero, one}),
+        (head_image(weights, names), {zero, one}),
     ):
         with Image.open(io.BytesIO(data)) as image:
             counts = {c: n for n, c in image.convert("RGB").getcolors(1 << 20)}
@@ -60,7 +60,7 @@ def test_png_shows_masked_cells_in_grey() -> None:
 
 def test_svg_is_xml_and_described() -> None:
     data = head_image(
-        softmax_rows(7, 7), TOKENS, TOKENS, file_format="svg", title="<L0>", caption=CAPTION
+        softmax_rows(7, 7), (TOKENS, TOKENS), file_format="svg", title="<L0>", caption=CAPTION
     )
     root = ET.fromstring(data)
     texts = " ".join(root.itertext())
@@ -76,19 +76,19 @@ def test_signs_that_xml_has_no_place_for(sign: str) -> None:
     texts, named = [f"a{sign}b", "c"], dict(title=f"t{sign}", caption=f"c{sign}d")
     head, grid = softmax_rows(2, 2), softmax_rows(1, 1, 2, 2)
     for picture in (
-        head_image(head, texts, texts, file_format="svg", **named),
+        head_image(head, (texts, texts), file_format="svg", **named),
         grid_image(grid, file_format="svg", **named),
     ):
         shown = "".join(ET.fromstring(picture).itertext())
         assert sign not in shown and re.search("c[ \ufffd\u2400-\u241f]d", shown)
     payload = grid_payload(record(grid, [Token(text, 7) for text in texts]))
-    for page in (grid_html(payload, **named), head_html(head, texts, texts, **named)):
+    for page in (grid_html(payload, **named), head_html(head, (texts, texts), **named)):
         assert "<h1>t\ufffd</h1>" in page and "<p>c\ufffdd</p>" in page
         page.encode()  # half a character has no bytes
 
 
 def test_no_warnings_for_any_script(recwarn: pytest.WarningsRecorder) -> None:
-    head_image(softmax_rows(7, 7), TOKENS, TOKENS, title="東京 👍", caption="नमस्ते")
+    head_image(softmax_rows(7, 7), (TOKENS, TOKENS), title="東京 👍", caption="नमस्ते")
     assert not [w for w in recwarn if "lyph" in str(w.message)]
 
 
@@ -108,7 +108,7 @@ def test_large_grids_have_a_limited_size() -> None:
 
 def test_files_refuse() -> None:
     with pytest.raises(ArgumentError, match="png"):
-        head_image(softmax_rows(2, 2), ["a", "b"], ["a", "b"], file_format="pdf")
+        head_image(softmax_rows(2, 2), (["a", "b"], ["a", "b"]), file_format="pdf")
 
 
 def test_grid_page_needs_no_network_and_holds_tokens_as_data() -> None:
@@ -133,7 +133,7 @@ def test_fragment_keeps_a_page_inside_its_frame() -> None:
 
 
 def test_head_page_shows_tokens_literally() -> None:
-    page = head_html(softmax_rows(7, 7), TOKENS, TOKENS, title="<L0>")
+    page = head_html(softmax_rows(7, 7), (TOKENS, TOKENS), title="<L0>")
     assert "<b>x</b>" not in page and "</script><script>alert" not in page
     assert "&lt;L0&gt;" in page
     assert not re.search(r"<script[^>]+src=", page)

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ShapeError
-from mha_viz.plots.curves import landscape
+from mha_viz.plots.curves import LossPlane, landscape
 
 X, Y = np.linspace(-1, 1, 5), np.linspace(-2, 2, 4)
 LOSS = 0.3 + X[None] ** 2 + Y[:, None] ** 2
 PATH = np.array([[0.5, 1.0], [0.2, 0.1], [0.0, 0.0]])
 
 
-def made(**more):
-    given = dict(x=X, y=Y, loss=LOSS, path=PATH, steps=[0, 10, 1_200]) | more
-    return landscape(**given, title="Loss", x_title="one", y_title="two")
+def made(loss=LOSS, steps=(0, 10, 1_200), dark=False):
+    plane = LossPlane(X, Y, loss, PATH)
+    return landscape(plane, steps, title="Loss", x_title="one", y_title="two", dark=dark)
 
 
 @pytest.mark.parametrize("dark", [False, True])

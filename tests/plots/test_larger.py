@@ -2,12 +2,12 @@
 
 import plotly.graph_objects as go
 
-from mha_viz.plots.curves import curves
+from mha_viz.plots.curves import LineAxes, curves
 from mha_viz.plots.figure_file import FACTOR, enlarged
 
 
 def test_type_and_room_grow_and_nothing_else() -> None:
-    figure = curves({"a": ([1, 2], [3, 5])}, title="t", x_title="x", y_title="y", note="small")
+    figure = curves({"a": ([1, 2], [3, 5])}, LineAxes("t", "x", "y", note="small"))
     grown = enlarged(figure)
     assert grown.layout.font.size == FACTOR * figure.layout.font.size
     assert grown.layout.xaxis.title.font.size == FACTOR * figure.layout.xaxis.title.font.size

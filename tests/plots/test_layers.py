@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.layers import by_layer, layer_lines
+from mha_viz.plots.head_values import by_layer, layer_lines
 from tests.plots.drawn import HOSTILE, is_neutral
 
 VALUES = np.random.default_rng(5).normal(size=(3, 7))

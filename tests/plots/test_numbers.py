@@ -6,49 +6,58 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.numbers import number_matrix
+from mha_viz.plots.numbers import Cells, MatrixLook, number_matrix
 
 VALUES = np.array([[0.5, -1.25, 0.001], [-0.001, 1234567.0, np.inf]])
 
 
+def matrix(values: np.ndarray, title: str, **look: object) -> Cells:
+    return number_matrix(values, title, MatrixLook(**look))
+
+
 def test_every_cell_has_its_number() -> None:
-    cells = number_matrix(VALUES, "Q")
+    cells = matrix(VALUES, "Q")
     assert cells.texts == ["0.50", "-1.25", "0.00", "0.00", "1e+06", "–"]
     assert cells.numbers == [0.5, -1.25, 0.001, -0.001, 1234570.0, None]
     assert json.loads(json.dumps(vars(cells), allow_nan=False))["numbers"][5] is None
 
 
 def test_names_are_cleaned_and_short_ones_stand_beside_the_cells() -> None:
-    cells = number_matrix(VALUES, "<b>Q</b>", ["<i>a</i>", "b\n"], ["x", "y", "a rather long name"])
+    cells = matrix(
+        VALUES,
+        "<b>Q</b>",
+        rows=["<i>a</i>", "b\n"],
+        columns=["x", "y", "a rather long name"],
+    )
     assert cells.title == "<b>Q</b>"  # text, and the browser never reads it as anything else
     assert cells.names == (["<i>a</i>", "b␊"], ["x", "y", "a rather long name"])
     assert cells.shown == (["<i>a</i>", "b␊"], ["x", "y", "a rather long…"])
-    assert cells.slanted and not number_matrix(VALUES, "Q", columns=["a", "b", "c"]).slanted
-    shorter = number_matrix(VALUES, "Q", columns=["x", "y", "a rather long name"], letters=8)
+    assert cells.slanted and not matrix(VALUES, "Q", columns=["a", "b", "c"]).slanted
+    shorter = matrix(VALUES, "Q", columns=["x", "y", "a rather long name"], letters=8)
     assert shorter.shown[1] == ["x", "y", "a rathe…"] and shorter.names[1][2] == cells.names[1][2]
-    plain = number_matrix(VALUES, "Q")
+    plain = matrix(VALUES, "Q")
     assert plain.shown == (None, None) and plain.names == (["0", "1"], ["0", "1", "2"])
 
 
 def test_signed_numbers_are_coloured_around_zero_and_others_by_their_range() -> None:
     values = VALUES[:1]
-    signed, other = number_matrix(values, "Q"), number_matrix(values, "A", diverging=False)
+    signed, other = matrix(values, "Q"), matrix(values, "A", diverging=False)
     assert (signed.scale, signed.low, signed.high) == ("diverging", -1.25, 1.25)
     assert (other.scale, other.low, other.high) == ("sequential", -1.25, 0.5)
-    assert number_matrix(values, "A", limits=(0, 1)).high == 1
-    flat = number_matrix(np.zeros((2, 3)), "A", diverging=False)
+    assert matrix(values, "A", limits=(0, 1)).high == 1
+    flat = matrix(np.zeros((2, 3)), "A", diverging=False)
     assert flat.low < 0 < flat.high  # no scale of no width
 
 
 def test_marked_cells_are_framed() -> None:
-    assert number_matrix(VALUES, "Q", marked=[(1, 2), (0, 0)]).marked == [(1, 2), (0, 0)]
+    assert matrix(VALUES, "Q", marked=[(1, 2), (0, 0)]).marked == [(1, 2), (0, 0)]
 
 
 @pytest.mark.parametrize("columns", [3, 17, 61])
 def test_it_fits_the_room_that_there_is(columns: int) -> None:
     values, names = np.ones((5, columns)), [f"token{i}" for i in range(columns)]
-    wide = number_matrix(values, "A", ["row"] * 5, names)
-    narrow = number_matrix(values, "A", ["row"] * 5, names, room=350)
+    wide = matrix(values, "A", rows=["row"] * 5, columns=names)
+    narrow = matrix(values, "A", rows=["row"] * 5, columns=names, room=350)
     assert wide.cell == (46.0, 30.0)
     assert narrow.cell[0] * columns + 31 + 44 <= 350  # beside names of three letters
     assert (narrow.texts is None) == (columns > 6)  # no room for numbers
@@ -57,8 +66,8 @@ def test_it_fits_the_room_that_there_is(columns: int) -> None:
 
 def test_what_is_no_matrix_or_too_large_is_refused() -> None:
     with pytest.raises(ShapeError, match="2 axes"):
-        number_matrix(np.ones(3), "v")
+        matrix(np.ones(3), "v")
     with pytest.raises(ArgumentError, match="at most 4,096 cells"):
-        number_matrix(np.ones((64, 65)), "W")
+        matrix(np.ones((64, 65)), "W")
     with pytest.raises(ShapeError):
-        number_matrix(VALUES, "Q", rows=["only one"])
+        matrix(VALUES, "Q", rows=["only one"])

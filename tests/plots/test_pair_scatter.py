@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.pair_scatter import CORNERS, pair_scatter
+from mha_viz.plots.pair_scatter import CORNERS, MeasuredPairs, pair_scatter
 from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, clicked, head_names, is_neutral
 
@@ -17,8 +17,9 @@ RNG = np.random.default_rng(7)
 X, Y = RNG.random(105), RNG.random(105)
 
 
-def draw(x=X, y=Y, names=NAMES, **more):
-    return pair_scatter(x, y, PAIRS, names, "look", "do", n_heads=5, **more)
+def draw(x=X, y=Y, names=NAMES, colour=None, colour_title="", **more):
+    pairs = MeasuredPairs(x, y, PAIRS, names, 5, "look", "do", colour, colour_title)
+    return pair_scatter(pairs, **more)
 
 
 def test_every_pair_is_a_dot_with_its_numbers() -> None:
@@ -90,9 +91,8 @@ def test_of_many_pairs_the_crowd_is_counted_and_the_others_are_dots() -> None:
     pairs = np.stack(np.triu_indices(144, 1), axis=1)
     x, y = RNG.normal(size=(2, len(pairs)))
     x[3], y[5] = np.nan, 11.0
-    figure = pair_scatter(
-        x, y, pairs, head_names(12, 12), "look", "do", n_heads=12, selected=(0, 1)
-    )
+    measured = MeasuredPairs(x, y, pairs, head_names(12, 12), 12, "look", "do")
+    figure = pair_scatter(measured, selected=(0, 1))
     counts, *dots, chosen = figure.data
     assert {trace.type for trace in (*dots, chosen)} == {"scatter"}  # and none of WebGL
     shown = [tuple(pair) for trace in dots for pair in trace.customdata.tolist()]
@@ -112,7 +112,7 @@ def test_of_many_pairs_the_crowd_is_counted_and_the_others_are_dots() -> None:
 def test_many_pairs_that_are_all_the_same_are_one_cell() -> None:
     pairs = np.stack(np.triu_indices(71, 1), axis=1)
     same = np.full(len(pairs), 0.25)
-    figure = pair_scatter(same, same, pairs, head_names(1, 71), "look", "do", n_heads=71)
+    figure = pair_scatter(MeasuredPairs(same, same, pairs, head_names(1, 71), 71, "look", "do"))
     assert figure.data[0].text.sum() == len(pairs) == 2485
     assert sum(len(trace.x) for trace in figure.data[1:]) == 0
 
@@ -141,18 +141,8 @@ def test_refusals() -> None:
 
 
 def test_text_stays_text_and_themes_differ() -> None:
-    hostile = pair_scatter(
-        X,
-        Y,
-        PAIRS,
-        [HOSTILE] * 15,
-        HOSTILE,
-        HOSTILE,
-        n_heads=5,
-        colour=X,
-        colour_title=HOSTILE,
-        corners=(HOSTILE,) * 4,
-    )
+    pairs = MeasuredPairs(X, Y, PAIRS, [HOSTILE] * 15, 5, HOSTILE, HOSTILE, X, HOSTILE)
+    hostile = pair_scatter(pairs, corners=(HOSTILE,) * 4)
     assert is_neutral(hostile)
     for light, dark in zip(
         draw(selected=(0, 1)).data, draw(selected=(0, 1), dark=True).data, strict=True

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.importance import head_scatter, importance_map
+from mha_viz.plots.curves import pruning_curves
+from mha_viz.plots.distributions import change_distribution
+from mha_viz.plots.head_values import head_scatter, importance_map
 from mha_viz.plots.prediction import before_after, token_strip
-from mha_viz.plots.pruning import change_distribution, pruning_curves
 from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, clicked, is_neutral, texts
 

@@ -6,7 +6,7 @@ import pytest
 from mha_viz.core.compare.twins import classical_mds, head_order
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.head_map import head_map
-from mha_viz.plots.similarity_matrix import similarity_matrix
+from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
 from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, clicked, head_names, is_neutral, texts
 
@@ -15,6 +15,14 @@ PLACES = np.array(
 )
 APART = np.abs(PLACES[:, None] - PLACES)  # 3 layers of 5 heads in three groups
 NAMES = head_names(3, 5)
+
+
+def draw(matrix, names, clustering, n_heads, **more):
+    """Draw a matrix of heads; all that is about it or to mark in it is among the arguments."""
+    about = {key: more.pop(key) for key in ("unit", "chance", "measured") if key in more}
+    marks = {key: more.pop(key) for key in ("clusters", "selected", "pair") if key in more}
+    pairs = HeadPairs(matrix, names, clustering, n_heads, **about)
+    return similarity_matrix(pairs, marks=Marks(**marks), **more)
 
 
 def holed(*heads: int) -> np.ndarray:
@@ -37,7 +45,7 @@ def points_over_cells(figure) -> dict[tuple[int, int], tuple[list[int], float | 
 @pytest.mark.parametrize("by", ["cluster", "layer"])
 def test_cells_follow_the_order(by: str) -> None:
     found = head_order(APART, by)
-    figure = similarity_matrix(APART, NAMES, found, n_heads=5)
+    figure = draw(APART, NAMES, found, n_heads=5)
     order = list(found.order)
     assert figure.data[0].z == pytest.approx(APART[np.ix_(order, order)].astype(np.float32))
     assert list(figure.layout.yaxis.ticktext) == [NAMES[i] for i in order]
@@ -48,7 +56,7 @@ def test_cells_follow_the_order(by: str) -> None:
 
 def test_a_click_names_both_heads() -> None:
     found = head_order(holed(6))
-    figure = similarity_matrix(holed(6), NAMES, found, n_heads=5)
+    figure = draw(holed(6), NAMES, found, n_heads=5)
     cells = points_over_cells(figure)
     assert len(cells) == 15 * 15
     for (row, column), (place, value) in cells.items():
@@ -59,7 +67,7 @@ def test_a_click_names_both_heads() -> None:
             assert value == pytest.approx(APART[tuple(place)])
     assert any("not defined" in (trace.hovertemplate or "") for trace in figure.data)
     assert "Not defined for L1 H1: hatched and last." in figure.layout.title.text
-    by_layer = similarity_matrix(holed(6), NAMES, head_order(holed(6), "layer"), n_heads=5)
+    by_layer = draw(holed(6), NAMES, head_order(holed(6), "layer"), n_heads=5)
     assert "L1 H1: hatched." in by_layer.layout.title.text
 
 
@@ -67,15 +75,13 @@ def test_a_click_names_both_heads() -> None:
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_clicked_cell_is_marked(by: str, dark: bool) -> None:
     found = head_order(APART, by)
-    figure = similarity_matrix(
-        APART, NAMES, found, n_heads=5, selected=(1, 2), pair=(7, 13), dark=dark
-    )
+    figure = draw(APART, NAMES, found, n_heads=5, selected=(1, 2), pair=(7, 13), dark=dark)
     ring = figure.data[-1]
     assert set(ring.x) == {found.order.index(13)} and set(ring.y) == {found.order.index(7)}
     assert ring.marker.color[-1] == theme.accent(dark) and ring.hoverinfo == "skip"
     assert ring.customdata is None  # it does not take the clicks of its cell
     with pytest.raises(ArgumentError):
-        similarity_matrix(APART, NAMES, found, n_heads=5, pair=(7, 15))
+        draw(APART, NAMES, found, n_heads=5, pair=(7, 15))
 
 
 @pytest.mark.parametrize("size", [13, 149])
@@ -85,9 +91,7 @@ def test_estimates_are_told_from_what_is_measured(size: int) -> None:
     measured = np.zeros((size, size), bool)
     measured[2, 7] = measured[11, 1] = measured[3, 5] = True  # the last of a cell without a number
     order = head_order(np.zeros((size, size)), "layer")
-    figure = similarity_matrix(
-        matrix, head_names(size, 1), order, n_heads=1, diverging=True, measured=measured
-    )
+    figure = draw(matrix, head_names(size, 1), order, n_heads=1, diverging=True, measured=measured)
     assert "With a dot: measured. Without: estimated." in figure.layout.title.text
     dots = next(t for t in figure.data[1:] if t.marker.symbol is None and t.marker.size in (3, 8))
     assert sorted(zip(dots.y.tolist(), dots.x.tolist(), strict=True)) == [(2, 7), (11, 1)]
@@ -99,24 +103,24 @@ def test_estimates_are_told_from_what_is_measured(size: int) -> None:
     heat = figure.data[0]
     assert heat.text[2][7] == "measured" and heat.text[7][2] == "estimate"
     assert ("%{text}" in (heat.hovertemplate or "")) == (size == 149)
-    plain = similarity_matrix(matrix, head_names(size, 1), order, n_heads=1, diverging=True)
+    plain = draw(matrix, head_names(size, 1), order, n_heads=1, diverging=True)
     assert plain.data[0].text is None and "%{text}" not in str(plain.to_dict())
 
 
 def test_too_many_cells_are_not_clickable_and_144_heads_are() -> None:
     size = 144
     matrix = np.abs(np.subtract.outer(np.arange(size), np.arange(size))) / 10
-    figure = similarity_matrix(matrix, head_names(12, 12), head_order(matrix), n_heads=12)
+    figure = draw(matrix, head_names(12, 12), head_order(matrix), n_heads=12)
     assert len(points_over_cells(figure)) == size * size
     assert len(figure.to_json()) < 30 * size * size
     matrix = np.zeros((149, 149))
-    figure = similarity_matrix(matrix, head_names(149, 1), head_order(matrix, "layer"), n_heads=1)
+    figure = draw(matrix, head_names(149, 1), head_order(matrix, "layer"), n_heads=1)
     assert not points_over_cells(figure) and figure.data[0].hovertemplate
 
 
 def test_squares_frame_the_clusters() -> None:
     found = head_order(holed(0))
-    figure = similarity_matrix(holed(0), NAMES, found, n_heads=5, clusters=3)
+    figure = draw(holed(0), NAMES, found, n_heads=5, clusters=3)
     frames = next(t for t in figure.data[1:] if t.mode == "lines" and t.line.color == theme.ink())
     x = np.array(frames.x, dtype=float).reshape(-1, 6)
     assert frames.x == tuple(frames.x) and len(x) == 3
@@ -127,7 +131,7 @@ def test_squares_frame_the_clusters() -> None:
 
 def test_the_tree_stands_over_its_columns() -> None:
     found = head_order(APART)
-    figure = similarity_matrix(APART, NAMES, found, n_heads=5)
+    figure = draw(APART, NAMES, found, n_heads=5)
     tree = next(t for t in figure.data if t.yaxis == "y3")
     y = np.asarray(tree.y).reshape(-1, 5)
     x = np.asarray(tree.x).reshape(-1, 5)
@@ -137,7 +141,7 @@ def test_the_tree_stands_over_its_columns() -> None:
     assert APART[tuple(first)] == APART[APART > 0].min() and abs(x[0, 2] - x[0, 0]) == 1
     legs = x[:, [0, 2]][y[:, [0, 3]] == 0]
     assert sorted(legs.tolist()) == list(range(15))
-    by_layer = similarity_matrix(APART, NAMES, head_order(APART, "layer"), n_heads=5)
+    by_layer = draw(APART, NAMES, head_order(APART, "layer"), n_heads=5)
     assert not any(t.yaxis == "y3" for t in by_layer.data)
     lines = next(t for t in by_layer.data[1:] if t.mode == "lines")
     assert [v for v in lines.x[:6] if v is not None] == [4.5, 4.5, 9.5, 9.5]
@@ -146,7 +150,7 @@ def test_the_tree_stands_over_its_columns() -> None:
 def test_a_dashed_line_across_the_tree_says_what_chance_gives() -> None:
     lines = []
     for by in ("cluster", "layer"):
-        figure = similarity_matrix(APART, NAMES, head_order(APART, by), n_heads=5, chance=3.5)
+        figure = draw(APART, NAMES, head_order(APART, by), n_heads=5, chance=3.5)
         lines += [trace for trace in figure.data if "by chance" in (trace.hovertemplate or "")]
     assert len(lines) == 1 and lines[0].yaxis == "y3"  # where there is a tree
     assert lines[0].line.dash == "dash" and set(lines[0].y) == {3.5}
@@ -156,38 +160,36 @@ def test_a_dashed_line_across_the_tree_says_what_chance_gives() -> None:
 def test_signed_numbers_are_symmetric_and_ranges_are_kept() -> None:
     signed = np.where(APART > 15, -0.25, 0.75)
     found = head_order(APART)
-    heat = similarity_matrix(signed, NAMES, found, n_heads=5, diverging=True).data[0]
+    heat = draw(signed, NAMES, found, n_heads=5, diverging=True).data[0]
     assert (heat.zmin, heat.zmax) == (-0.75, 0.75)
-    heat = similarity_matrix(signed, NAMES, found, n_heads=5, limits=(-1, 1)).data[0]
+    heat = draw(signed, NAMES, found, n_heads=5, limits=(-1, 1)).data[0]
     assert (heat.zmin, heat.zmax) == (-1, 1)
 
 
 def test_one_head_and_refusals() -> None:
     one = np.zeros((1, 1))
-    figure = similarity_matrix(one, ["L0 H0"], head_order(one), n_heads=1, selected=(0, 0))
+    figure = draw(one, ["L0 H0"], head_order(one), n_heads=1, selected=(0, 0))
     assert clicked(figure) == [[0, 0]]
     found = head_order(APART)
     for wrong in ({"selected": (3, 0)}, {"selected": (0, 5)}):
         with pytest.raises(ArgumentError):
-            similarity_matrix(APART, NAMES, found, n_heads=5, **wrong)
+            draw(APART, NAMES, found, n_heads=5, **wrong)
     with pytest.raises(ArgumentError):
-        similarity_matrix(APART, NAMES, found, n_heads=4)
+        draw(APART, NAMES, found, n_heads=4)
     with pytest.raises(ShapeError):
-        similarity_matrix(APART, NAMES[:7], found, n_heads=5)
+        draw(APART, NAMES[:7], found, n_heads=5)
     with pytest.raises(ShapeError):
-        similarity_matrix(APART[:5, :5], NAMES[:5], found, n_heads=5)
+        draw(APART[:5, :5], NAMES[:5], found, n_heads=5)
 
 
 def test_text_stays_text_and_themes_differ() -> None:
     names = [HOSTILE] * 15
-    figure = similarity_matrix(
-        holed(2), names, head_order(holed(2)), n_heads=5, title=HOSTILE, unit=HOSTILE
-    )
+    figure = draw(holed(2), names, head_order(holed(2)), n_heads=5, title=HOSTILE, unit=HOSTILE)
     assert is_neutral(figure)
     places, _ = classical_mds(APART)
     assert is_neutral(head_map(places, names, 5, selected=(0, 1)))
     colours = [
-        similarity_matrix(APART, NAMES, head_order(APART), n_heads=5, dark=dark).data[0].colorscale
+        draw(APART, NAMES, head_order(APART), n_heads=5, dark=dark).data[0].colorscale
         for dark in (False, True)
     ]
     assert colours[0] != colours[1]

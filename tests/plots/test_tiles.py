@@ -5,7 +5,7 @@ import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import MASKED
-from mha_viz.plots.tiles import head_tiles
+from mha_viz.plots.heatmap import head_tiles
 from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, is_neutral, texts
 

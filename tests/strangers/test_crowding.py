@@ -1,5 +1,6 @@
 """One client at a full public server: others find a place, and pages that are open stay."""
 
+import ast
 import contextlib
 import shutil
 
@@ -40,10 +41,13 @@ class VisitorPage(OpenPage):
 
 
 def test_one_address_gets_its_places_and_leaves_the_others_to_others(tmp_path) -> None:
-    with served(tmp_path, **PUBLIC, **OWN) as (port, _), contextlib.ExitStack() as pages:
+    with served(tmp_path, **PUBLIC, **OWN) as (port, ask), contextlib.ExitStack() as pages:
+        ask("from mha_viz.ui.run import places; places.OPENING = answer = 0.0")
 
         def notice(address: str) -> str:
-            return pages.enter_context(VisitorPage(port, address)).notice()
+            page = pages.enter_context(VisitorPage(port, address))
+            page.notice()
+            return page.notice()  # a page that was used keeps its place
 
         assert [notice(f"2001:4860::{n}") for n in range(OF_ONE)] == [""] * OF_ONE
         for number in range(WAITING_PER_ADDRESS):  # of the same block
@@ -66,6 +70,28 @@ def test_websockets_beyond_those_that_may_wait_are_refused_until_one_is_silent(t
             assert not has_ended(found[1][0])
         for connection, _ in found:
             connection.close()
+
+
+def test_studies_whose_pages_were_left_leave_the_queue(tmp_path) -> None:
+    text = "\n".join(
+        f"The old dog slept while {n} young cats watched the birds." for n in range(2000)
+    )
+    give = "from mha_viz.ui.run import studies; answer = studies.studies().add_texts({!r}.encode(), '')"
+    count = "from mha_viz.ui.jobs.jobs import jobs; answer = sorted(jobs().figures().items())"
+    with served(tmp_path, **PUBLIC) as (port, ask):
+        ask("from mha_viz.ui.run import memory; memory.STAYS = answer = 0.1")
+        keys = [ask(give.format(f"{number}\n{text}")) for number in range(3)]
+
+        def figures() -> dict[str, float]:
+            return dict(ast.literal_eval(ask(count)))
+
+        with contextlib.ExitStack() as pages:
+            for key in keys:
+                pages.enter_context(OpenPage(port)).show("corpus", corpus=key)
+            begun = figures()
+        assert begun["running"] + begun["waiting"] == len(keys)
+        wait_for(lambda: figures()["cancelled"] == len(keys), lambda: str(figures()))
+        assert figures()["running"] == figures()["waiting"] == 0
 
 
 @pytest.mark.skipif(not shutil.which("prlimit"), reason="no prlimit on PATH")

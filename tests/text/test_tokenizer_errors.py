@@ -9,8 +9,7 @@ from transformers import PreTrainedTokenizerFast
 
 import mha_viz as mv
 from mha_viz.errors import ArgumentError, TextError, is_panic
-from mha_viz.text.tokenizer_errors import tokenizer_errors
-from mha_viz.text.tokens import encode
+from mha_viz.text.tokens import encode, tokenizer_errors
 from mha_viz.text.vocabulary import continuing, id_of, label_of
 from tests.making.checkpoints import TEXT, copy
 

@@ -57,7 +57,7 @@ def done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     So a test may put a function of its own in the place of one of ours. Other processes have tests
     of their own (`test_heavy.py`, `lanes/`), and the browser tests use them.
     """
-    monkeypatch.setattr(heavy, "_room", lambda n_bytes: False)
+    monkeypatch.setattr(heavy, "_fits_twice", lambda n_bytes: False)
     monkeypatch.setattr(calls, "OURS", (*calls.OURS, "tests."))
 
 

@@ -2,7 +2,7 @@
 
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.ui.run.studies import Making, studies
+from mha_viz.ui.run.studies import StudyJob, studies
 from mha_viz.ui.state.views import View
 
 
@@ -31,7 +31,7 @@ def made(app: AppTest) -> AppTest:
     return app.run()
 
 
-def making(app: AppTest) -> Making:
+def making(app: AppTest) -> StudyJob:
     view = app.session_state.view
     assert isinstance(view, View)
     found = studies().find(view)

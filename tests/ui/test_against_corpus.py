@@ -21,7 +21,8 @@ PLACE = (1, 2)
 def key():
     """Texts whose study by tiny-bert is finished, on a server where Corpus has been opened."""
     memory.late("mha_viz.ui.corpus.sections")
-    key = studies().give(b"\n".join(b"The cat sat on mat number %d." % i for i in range(40)), "")
+    texts = b"\n".join(b"The cat sat on mat number %d." % i for i in range(40))
+    key = studies().add_texts(texts, "")
     view = replace(DEFAULT, corpus=key)
     studies().begin(view, mv.load("tiny-bert"))
     studies().find(view).wait()

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from unittest.mock import MagicMock
 
 import pytest
 
 from mha_viz.errors import LimitError
 from mha_viz.ui.operating import memory_limit, refusals, rss
 from mha_viz.ui.operating.memory_limit import SELDOM, Ceiling
+from mha_viz.ui.run import memory
 from mha_viz.ui.run.cache import Cache, Visitor
 from mha_viz.ui.state import allowed
 
@@ -84,14 +86,30 @@ def test_beyond_it_long_texts_and_new_models_are_refused_with_a_sentence(pressed
 def test_a_cache_lets_go_of_what_nobody_looks_at_or_of_everything():
     visitor = Visitor("one")
     looking = [visitor]
-    cache = Cache(who=lambda: looking[0] if looking else None)
+    cache = Cache(current_visitor=lambda: looking[0] if looking else None)
     cache.get("seen", lambda: "a", lambda _: 10)
     looking.clear()
     cache.get("unseen", lambda: "b", lambda _: 20)
-    cache.let_go(everything=False)
+    cache.drop(everything=False)
     assert (cache.find("seen"), cache.find("unseen"), cache.n_bytes) == ("a", None, 10)
-    cache.let_go(everything=True)
-    assert (len(cache), cache.n_bytes, dict(visitor.looks_at)) == (0, 0, {})
+    cache.drop(everything=True)
+    assert (len(cache), cache.n_bytes, dict(visitor.in_view)) == (0, 0, {})
+
+
+def test_let_go_forgets_the_models_that_it_drops(monkeypatch):
+    """Of one that is taken for loaded, no files would be checked before they are read again."""
+    monkeypatch.setattr(memory, "late", lambda name: None)
+    monkeypatch.setattr(memory, "_loaded", {})
+    made = MagicMock()
+    monkeypatch.setattr(memory, "_model", made)
+    which = [(f"model-{i}", "cpu", "float32") for i in range(memory.MAX_MODELS + 1)]
+    for each in (*which, which[1]):
+        memory.model(*each)
+    assert list(memory._loaded) == [*which[2:], which[1]]
+    memory.let_go(everything=False)
+    assert memory._loaded and not made.clear.called
+    memory.let_go(everything=True)
+    assert not memory._loaded and made.clear.called
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="only Linux tells")

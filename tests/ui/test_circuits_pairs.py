@@ -47,6 +47,22 @@ def test_a_chosen_pair_is_kept_in_the_link_and_shown():
     assert app.header[0].value == "L0 H3 → L2 H4"
 
 
+def test_a_chosen_pair_gives_way_to_new_chips_unless_it_is_among_them():
+    app = circuits(
+        model="tiny-gpt2", circuit="weights", layer="2", head="4", layer_b="0", head_b="3"
+    )
+    assert app.run().header[0].value == "L0 H3 → L2 H4"  # that of a link stays beside its chips
+
+    def offered(through):
+        app.button_group(key="ask_through").set_value(through).run()
+        check(app)
+        return [chip.partition(":")[0] for chip in app.button_group(key="most_composed").options]
+
+    names = offered("V")
+    assert app.header[0].value == names[0] and "L0 H3 → L2 H4" not in names
+    assert names[0] not in (others := offered("K")) and app.header[0].value == others[0]
+
+
 def test_a_pair_that_does_not_exist_is_never_named():
     values = np.full((4, 4), np.nan)
     values[:2, 2:] = 0.0

@@ -5,7 +5,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.text.vocabulary import label_of
-from mha_viz.ui.circuits.faithfulness import TELLS
+from mha_viz.ui.circuits import TEXTS
 from mha_viz.ui.state.views import TASKS
 from mha_viz.ui.widgets.messages.messages import plain
 from tests.ui.circuits_app import circuits
@@ -35,7 +35,10 @@ def test_a_share_of_nearly_nothing_is_refused_on_the_page(models):
     check(app)
     (told,) = (one.value.replace("\\", "") for one in app.info)
     assert told.startswith("No share of L0 H1 is given.") and "would be noise" in told
-    assert "carry" not in said(app).replace(TELLS, "") and len(app.get("plotly_chart")) == 1
+    assert (
+        "carry" not in said(app).replace(TEXTS("faithfulness.tells"), "")
+        and len(app.get("plotly_chart")) == 1
+    )
 
 
 def percent(outcome):

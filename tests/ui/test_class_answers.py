@@ -252,7 +252,7 @@ def _case(page: str) -> tuple[Stop, mv.AttentionModel, mv.AttentionRecord]:
 def test_the_stop_of_shapes_says_those_on_the_screen():
     stop, model, record = _case("lab-step-by-step")
     n, width, d_head = len(record.tokens), model.d_model, model.d_head
-    assert f"d_model {width} and {model.n_heads} heads, the text {n} tokens" in stop.ask
+    assert f"d_model {width} and {model.n_heads} heads, the text {n} tokens" in stop.question
     assert f"{n} × {d_head} for the queries, {n} × {n} for the weights, {n} × {width}" in (
         stop.solution
     )
@@ -263,14 +263,14 @@ def test_the_stop_of_switches_is_decided_by_the_model():
     stop, model, record = _case("intervene")
     assert record.labels[9] == "box"
     weight = {head: record.pattern[head][-1] for head in ((1, 2), (1, 3), (0, 7))}
-    assert f"L1 H2 gives {weight[1, 2][9]:.0%}".replace("%", " %") in stop.ask
+    assert f"L1 H2 gives {weight[1, 2][9]:.0%}".replace("%", " %") in stop.question
     assert int(weight[1, 3].argmax()) == 9 and float(weight[0, 7][-2]) > 0.995
     found = [mv.ablate(model, record.text, [head], target="box") for head in ((1, 2), (0, 7))]
     before, *after = (
         f"{math.exp(number):.0%}".replace("%", " %")
         for number in (found[0].target.before, *(one.target.after for one in found))
     )
-    assert f"predicts “box” with {before}" in stop.ask
+    assert f"predicts “box” with {before}" in stop.question
     assert f"falls to {after[0]} and stays the likeliest" in stop.solution
     assert f"falls to {after[1]}:" in stop.solution
     assert [one.after.candidates[0] == "box" for one in found] == [True, False]

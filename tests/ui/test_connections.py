@@ -113,11 +113,35 @@ def test_look_at_too_many_fragments_or_unread_bytes_ends_at_once(monkeypatch):
     assert little.transport.aborted
 
 
-def test_enter_one_too_many_ends_the_one_that_has_said_nothing_for_longest():
-    busy, first, second, third = http(more_body=False), http(), http(), http()
-    server = Server(most=3)
-    for each in (busy, first, second, third):
+def test_enter_one_too_many_ends_the_one_that_is_waited_for_longest():
+    busy, silent, body, unread = http(more_body=False), http(), http(more_body=True), http()
+    unread.cycle, unread.transport.unread = busy.cycle, 1
+    server = Server(most=4)
+    for each in (busy, silent, body, unread):
         server.open.add(each)
         server.limits.enter(each)
-    ended = [each.transport.aborted for each in (busy, first, second, third)]
-    assert ended == [False, True, False, False]
+        server.limits.look()
+    ended = []
+    for _ in range(4):
+        new = http()
+        server.open.add(new)
+        server.limits.enter(new)
+        ended.append([each.transport.aborted for each in (busy, silent, body, unread)])
+    assert ended == [
+        [False, True, False, False],
+        [False, True, True, False],
+        [False, True, True, True],
+        [False, True, True, True],
+    ]
+
+
+def test_enter_leaves_a_websocket_that_has_just_been_upgraded():
+    request, page = http(), websocket()
+    page.transport = request.transport
+    server = Server(most=1)
+    server.open.add(request)
+    server.limits.enter(request)
+    server.open.remove(request)
+    server.open |= {page, new := http()}
+    server.limits.enter(new)
+    assert not page.transport.aborted and new.transport.aborted

@@ -65,7 +65,7 @@ def test_an_uploaded_table_is_studied():
 )
 def test_a_file_keeps_its_name_in_what_is_said_of_it(given, called):
     kept = studies.Studies()
-    view = replace(DEFAULT, corpus=kept.give(b"year,month\n1999,12\n2000,1\n", given))
+    view = replace(DEFAULT, corpus=kept.add_texts(b"year,month\n1999,12\n2000,1\n", given))
     kept.begin(view, mv.load("tiny-bert"))
     found = kept.find(view)
     found.wait()
@@ -75,7 +75,7 @@ def test_a_file_keeps_its_name_in_what_is_said_of_it(given, called):
 
 @pytest.mark.parametrize("copies", [1, 2])
 def test_of_one_text_nothing_is_said_that_takes_two(copies):
-    app = corpus(corpus=studies.studies().give(b"The cat sat on the mat.\n" * copies, ""))
+    app = corpus(corpus=studies.studies().add_texts(b"The cat sat on the mat.\n" * copies, ""))
     check(app)
     assert "there is no interval and no label" in said(app)
     assert "it takes two texts or more" in said(app)
@@ -88,7 +88,7 @@ def test_sentences_of_a_treebank_s_documents_are_joined():
     """The study of the command; what has no trees has no documents."""
     story = document("Ann/PROPN/2/nsubj/Entity=(e1) met/VERB/0/root Eve/PROPN/2/obj/Entity=(e2)")
     story += conllu("She/PRON/2/nsubj/Entity=(e1) waved/VERB/0/root")
-    key = studies.studies().give(story.encode(), "mine.conllu")
+    key = studies.studies().add_texts(story.encode(), "mine.conllu")
     app = corpus(corpus=key, gold="1", layer="0", head="0")
     assert "2 texts of your own" in said(app) and not app.toggle(key="ask_joined").disabled
     app = made(app.toggle(key="ask_joined").set_value(True).run())
@@ -99,11 +99,11 @@ def test_sentences_of_a_treebank_s_documents_are_joined():
     assert making(app).study.sql("select text from sentences")["text"].tolist() == [
         "Ann met Eve She waved"
     ]
-    plain = studies.studies().give(b"It rains.", "plain.txt")
+    plain = studies.studies().add_texts(b"It rains.", "plain.txt")
     app = corpus(corpus=plain, joined="1")
     check(app)
     assert "1 text of your own" in said(app) and app.toggle(key="ask_joined").disabled
-    without = studies.studies().give(conllu("It/PRON/0/root").encode(), "none.conllu")
+    without = studies.studies().add_texts(conllu("It/PRON/0/root").encode(), "none.conllu")
     app = corpus(corpus=without, joined="1")
     assert ["There is no document to join" in one.value for one in app.error] == [True]
 
@@ -116,7 +116,7 @@ def test_what_cannot_be_studied_is_a_sentence():
     ]
     app = app.run()  # all is there again
     check(app)
-    keep = studies.Studies().give
+    keep = studies.Studies().add_texts
     for content, name, words in (
         (b"x" * 3_000_000, "a.txt", "at most 2 MB"),
         (b"x" * 3_000_000, "", "at most 2 MB"),
@@ -138,7 +138,7 @@ def test_a_link_to_what_is_not_there_opens_on_what_is():
 
 def test_two_visitors_make_one_study_which_stops_and_goes_on():
     model, kept = mv.load("tiny-bert"), studies.Studies()
-    view = replace(DEFAULT, corpus=kept.give(TEXTS.encode(), ""))
+    view = replace(DEFAULT, corpus=kept.add_texts(TEXTS.encode(), ""))
     kept.begin(view, model)
     found = kept.find(view)
     found.stop()
@@ -156,7 +156,7 @@ def test_two_visitors_make_one_study_which_stops_and_goes_on():
 def test_only_so_many_studies_are_kept():
     kept = studies.Studies()
     views = [
-        replace(DEFAULT, corpus=kept.give(f"Text {i}.".encode(), ""))
+        replace(DEFAULT, corpus=kept.add_texts(f"Text {i}.".encode(), ""))
         for i in range(studies.KEPT + 2)
     ]
     assert [kept.find(view) is None for view in views] == [True] * 2 + [False] * studies.KEPT
@@ -170,16 +170,16 @@ def test_give_of_many_texts_pushes_out_those_of_the_same_visitor(monkeypatch, by
     else:
         monkeypatch.setattr(studies.streamlit_run, "visitor_address", lambda: who)
     monkeypatch.setattr(studies, "settings", lambda: Settings(max_studies=3))
-    first = [kept.give(b"Of a.", ""), kept.give(b"Also of a.", "")]
+    first = [kept.add_texts(b"Of a.", ""), kept.add_texts(b"Also of a.", "")]
     for key in first:
         kept.find(replace(DEFAULT, corpus=key))
     who = "b"
-    second = [kept.give(f"Of b, {i}.".encode(), "") for i in range(5)]
+    second = [kept.add_texts(f"Of b, {i}.".encode(), "") for i in range(5)]
     assert list(kept.own()) == [first[1], *second[-2:]]  # a gave way once, to an equal share
     kept.find(replace(DEFAULT, corpus=second[-1]))
     assert len(kept._made) == 3
     who = "c"  # one who comes anew pushes out the oldest of who has most
-    new = kept.give(b"Of c.", "")
+    new = kept.add_texts(b"Of c.", "")
     assert list(kept.own()) == [first[1], second[-1], new]
     assert kept._owners.keys() == {*kept.own(), *kept._made}
 
@@ -202,7 +202,7 @@ def test_begin_of_a_study_whose_visitors_leave_ends_and_in_public_deletes_it(mon
     monkeypatch.setattr(heavy, "session", lambda for_all=False: "" if for_all else who)
     monkeypatch.setattr(heavy.memory, "visitor", lambda: None)
     kept, model = studies.Studies(), mv.load("tiny-bert")
-    view = replace(DEFAULT, corpus=kept.give(TEXTS.encode(), ""))
+    view = replace(DEFAULT, corpus=kept.add_texts(TEXTS.encode(), ""))
     kept.begin(view, model)
     assert begun.wait(60)
     for who in "bba":  # noqa: B007 - who looks at it waits for it, too, and once
@@ -227,7 +227,7 @@ def test_what_waits_for_its_turn_can_be_stopped_before_it_begins(monkeypatch):
     lane, done = Jobs(Settings(heavy_running=1)), threading.Event()
     monkeypatch.setattr(heavy, "jobs", lambda: lane)
     model, kept = mv.load("tiny-bert"), studies.Studies()
-    view = replace(DEFAULT, corpus=kept.give(TEXTS.encode(), ""))
+    view = replace(DEFAULT, corpus=kept.add_texts(TEXTS.encode(), ""))
     lane.ask(Work("somebody else's", lambda tell: done.wait()), "")
     kept.begin(view, model)
     found = kept.find(view)
@@ -239,7 +239,7 @@ def test_what_waits_for_its_turn_can_be_stopped_before_it_begins(monkeypatch):
 
 
 def test_only_who_sits_at_the_machine_is_offered_the_texts_of_earlier_visits(monkeypatch):
-    key = studies.studies().give(b"Given by another visit.", "earlier.txt")
+    key = studies.studies().add_texts(b"Given by another visit.", "earlier.txt")
     assert "earlier.txt" not in corpus().selectbox(key="ask_corpus").options
     assert "earlier.txt" in corpus(corpus=key).selectbox(key="ask_corpus").options  # has the link
     monkeypatch.setattr(own_address, "only_here", lambda: True)

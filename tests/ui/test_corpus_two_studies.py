@@ -61,7 +61,7 @@ def test_a_study_is_compared_with_another_model_s_on_the_same_texts_under_a_link
 
 
 def test_a_study_is_compared_with_the_same_model_s_on_other_texts(study):
-    key = studies.studies().give(TEXTS.encode(), "mine.txt")
+    key = studies.studies().add_texts(TEXTS.encode(), "mine.txt")
     app = two(corpus_model_b=SAME_MODEL, corpus_b=key)
     check(app)
     assert "Of 3 texts a standard error is itself uncertain" in said(app)

@@ -52,11 +52,11 @@ def test_texts_that_the_disk_does_not_take_leave_no_half_of_them():
     """With room for a few bytes only, as on a disk that is nearly full."""
     kept = studies.Studies()
     with full_disk(100), pytest.raises(WriteError) as raised:
-        kept.give(b"A text.\n" * 1000, "texts.txt")
+        kept.add_texts(b"A text.\n" * 1000, "texts.txt")
     assert "could not keep this on its disk" in faults.sentence(raised.value)
     assert kept.own() == {}
     assert [path for path in kept._folder.rglob("*") if path.is_file()] == []
-    assert kept.give(b"A text.\n" * 1000, "texts.txt") in kept.own()  # once there is room
+    assert kept.add_texts(b"A text.\n" * 1000, "texts.txt") in kept.own()  # once there is room
 
 
 def _page() -> None:

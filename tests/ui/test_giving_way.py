@@ -66,7 +66,7 @@ def test_a_study_gives_way_within_a_batch_and_is_the_same_study(monkeypatch):
     calls = []
     monkeypatch.setattr(studies, "CooperativeYield", lambda: lambda: calls.append(None))
     kept, model = studies.Studies(), mv.load("tiny-bert")
-    view = replace(DEFAULT, corpus=kept.give(b"Birds sing.\nIt rains.", ""))
+    view = replace(DEFAULT, corpus=kept.add_texts(b"Birds sing.\nIt rains.", ""))
     kept.begin(view, model)
     found = kept.find(view)
     found.wait()

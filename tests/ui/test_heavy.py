@@ -7,14 +7,15 @@ import pytest
 import torch
 
 import mha_viz as mv
+from mha_viz.interventions import duration
 from mha_viz.interventions.importance import head_importance
-from mha_viz.ui.intervene import measurements
 from mha_viz.ui.jobs.jobs import Jobs
 from mha_viz.ui.jobs.ticket import SHORT, Work
 from mha_viz.ui.jobs.turns import turns
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.run import heavy
 from mha_viz.ui.run.page_lock import page_run, release_slot
+from mha_viz.ui.widgets.messages import progress
 from mha_viz.ui.widgets.messages.progress import TimeLeft
 from tests.making.comparing import close
 from tests.ui.compare_app import check, said, table
@@ -39,7 +40,7 @@ def elsewhere(monkeypatch):
     """Work may leave this process, as it does in the app; and does so in no lane but the test's."""
     lane = Jobs(Settings(heavy_running=1))
     monkeypatch.setattr(heavy, "jobs", lambda: lane)
-    monkeypatch.setattr(heavy, "_room", lambda n_bytes: True)
+    monkeypatch.setattr(heavy, "_fits_twice", lambda n_bytes: True)
     yield lane
     lane.workers.put_away()
 
@@ -62,7 +63,7 @@ def test_what_runs_here_and_there_is_the_same(elsewhere, monkeypatch):
     press(app, "measure")
     here = table(app, "importance", "low")
     assert not elsewhere.workers.pids
-    monkeypatch.setattr(measurements, "seconds_per_token", lambda *given: 1.0)
+    monkeypatch.setattr(duration, "seconds_per_token", lambda *given: 1.0)
     app = intervene("importance", more="A dog ran home.")
     assert "minutes on this machine" in said(app)
     press(app, "measure")
@@ -75,7 +76,7 @@ def test_what_runs_here_and_there_is_the_same(elsewhere, monkeypatch):
 def test_short_work_stays_here_and_work_without_room_as_well(elsewhere, monkeypatch):
     assert importance(SHORT / 2).short and not importance(2 * SHORT).short
     assert importance(None).there.models == [heavy.model_of(GPT2)]
-    monkeypatch.setattr(heavy, "_room", lambda n_bytes: False)
+    monkeypatch.setattr(heavy, "_fits_twice", lambda n_bytes: False)
     assert importance(None).there is None
 
 
@@ -102,20 +103,20 @@ def test_the_pace_is_measured_in_as_many_threads_as_the_work_has(monkeypatch):
     """Two threads that wait for each other on a busy machine took ten times as long as one."""
     seen = []
     monkeypatch.setattr(
-        measurements,
+        duration,
         "seconds_per_token",
         lambda *given: seen.append(torch.get_num_threads()) or 0.1,
     )
     held: dict[str, float] = {}
-    monkeypatch.setattr(measurements, "results", lambda kind: held)
-    monkeypatch.setattr(measurements, "keep", lambda kind, key, pace: held.update({key: pace}))
+    monkeypatch.setattr(progress, "results", lambda kind: held)
+    monkeypatch.setattr(progress, "keep", lambda kind, key, pace: held.update({key: pace}))
     usual, model = torch.get_num_threads(), mv.load("tiny-gpt2")
     torch.set_num_threads(2)
     try:
-        assert measurements.seconds("small", model, TEXTS, 1.0) is not None
+        assert progress.seconds("small", model, TEXTS, 1.0) is not None
         torch.set_num_threads(2)
         monkeypatch.setattr(heavy, "_SMALL", 0)
-        assert measurements.seconds("large", model, TEXTS, 1.0) is not None
+        assert progress.seconds("large", model, TEXTS, 1.0) is not None
     finally:
         torch.set_num_threads(usual)
     assert seen == [1, 2]

@@ -148,7 +148,7 @@ def test_each_group_holds_what_its_name_says():
     assert seen
     app.selectbox(key="ask_preset").select("all of layer 2").run()
     assert off(app) == tuple((2, head) for head in range(8))
-    app.selectbox(key="ask_preset").select("the 3 nearest twins of L2 H5").run()
+    app.selectbox(key="ask_preset").select("the 3 nearest to L2 H5").run()
     apart = measure.head_similarity(scene.record, "hellinger")[2 * 8 + 5]
     apart[2 * 8 + 5] = 9
     assert off(app) == tuple(sorted(divmod(i, 8) for i in apart.argsort()[:3].tolist()))

@@ -62,7 +62,7 @@ def test_pruning_is_that_of_the_library(monkeypatch):
 def test_how_long_it_takes_is_said_before_the_click(monkeypatch):
     calls = []
     monkeypatch.setattr(
-        "mha_viz.ui.intervene.measurements.seconds_per_token",
+        "mha_viz.interventions.duration.seconds_per_token",
         lambda *given: calls.append(given) or 0.1,
     )
     app = intervene(more="", text="The cat sat on the mat.")

@@ -7,7 +7,7 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from docs import make_lab_pictures
-from mha_viz.learn.frame import lab_card
+from mha_viz.learn import page as learn_page
 from mha_viz.learn.frame.contents import LABS, Lab
 from mha_viz.ui.widgets import look
 from tests.ui.compare_app import check
@@ -17,14 +17,14 @@ EVERY = pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.key)
 
 
 def opened(lab: Lab, dark: bool) -> Image.Image:
-    return Image.open(io.BytesIO(lab_card.picture(lab, dark=dark)))
+    return Image.open(io.BytesIO(learn_page.picture(lab, dark=dark)))
 
 
 @KINDS
 @EVERY
 def test_a_picture_is_of_the_cards_size_and_shows_something(lab: Lab, dark: bool) -> None:
     picture = opened(lab, dark)
-    assert (picture.format, picture.mode, picture.size) == ("PNG", "P", lab_card.SIZE)
+    assert (picture.format, picture.mode, picture.size) == ("PNG", "P", learn_page.SIZE)
     counts = sorted(count for count, _ in picture.getcolors())
     assert len(counts) > 8 and sum(counts[:-1]) > 0.02 * sum(counts)  # beside its background
 
@@ -36,7 +36,7 @@ def test_a_picture_is_light_on_light_pages_and_dark_on_dark_ones(lab: Lab) -> No
 
 
 def test_there_is_a_picture_for_each_lab_and_they_are_small() -> None:
-    kept = {path.name: path.stat().st_size for path in lab_card.FOLDER.iterdir()}
+    kept = {path.name: path.stat().st_size for path in learn_page.FOLDER.iterdir()}
     schemes = make_lab_pictures.SCHEMES
     assert kept.keys() == {f"{lab.key}-{scheme}.png" for lab in LABS for scheme in schemes}
     assert sum(kept.values()) <= 200_000
@@ -46,11 +46,11 @@ def test_there_is_a_picture_for_each_lab_and_they_are_small() -> None:
 def test_figures_stand_side_by_side_undistorted() -> None:
     figures = [Image.new("RGB", (300, 100), colour) for colour in ("#fcfcfd", "black")]
     made = Image.open(io.BytesIO(make_lab_pictures.small(figures)))
-    assert made.size == lab_card.SIZE
+    assert made.size == learn_page.SIZE
     assert made.convert("RGB").getpixel((0, 0)) == (252, 252, 253)  # its edges are not seen
     made = made.convert("L")
     left, top, right, bottom = made.point(lambda value: 255 * (value < 128)).getbbox()
-    assert left > lab_card.SIZE[0] / 2
+    assert left > learn_page.SIZE[0] / 2
     assert (right - left) / (bottom - top) == pytest.approx(3, rel=0.1)
 
 

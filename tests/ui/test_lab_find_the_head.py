@@ -9,13 +9,14 @@ import pytest
 import mha_viz as mv
 from mha_viz.learn.labs.find_the_head import boards
 from mha_viz.learn.labs.find_the_head.numbers import (
+    BY_KEY,
+    TASKS,
     board_of_pairs,
     board_of_scores,
     hints,
     labelled,
     points,
 )
-from mha_viz.learn.labs.find_the_head.tasks import BY_KEY, TASKS
 from mha_viz.reports.report import KEEP, report
 from tests.making.pairwise import pairwise
 from tests.ui.compare_app import HOSTILE, TEXT, check, table

@@ -23,7 +23,7 @@ def test_what_is_said_and_drawn_are_the_labs_numbers(found):
     text = check(app)
     assert f"**{found.second_loss:.2g}** in the second" in text
     model = mv.load(numbers.MODEL)
-    score = numbers.why_there(model, found, found.readers[0], 1)
+    score = numbers.score_difference(model, found, found.readers[0], 1)
     assert f"a score higher by **{score.value:.3g}**" in text
     shown = table(app, "component", "share")
     assert shown["component"].iloc[0] == numbers.by_key_component(score).component[0]

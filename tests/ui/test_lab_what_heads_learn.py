@@ -90,8 +90,8 @@ def test_the_map_and_the_sentences_are_those_of_the_best_head(measured, found):
     lines = sentences(measured)
     assert len(lines) == len(one.relation.sentences)
     marks = "".join(lines)
-    assert marks.count("✓") == int(one.looked.hits[:, layer, head].sum())
-    assert marks.count("✓") + marks.count("✗") == len(one.looked.pairs)
+    assert marks.count("✓") == int(one.attended.hits[:, layer, head].sum())
+    assert marks.count("✓") + marks.count("✗") == len(one.attended.pairs)
 
 
 def test_none_here_is_said_plainly_and_the_choice_is_in_the_link(measured):

@@ -13,7 +13,7 @@ from mha_viz.ui.run.cache import Cache, Visitor
 
 
 def test_the_least_recently_used_goes_first():
-    cache = Cache(spare=10)
+    cache = Cache(max_unseen=10)
     for key in "abc":
         cache.get(key, lambda key=key: key * 3, len)
     cache.get("a", lambda: "made again", len)  # touched: now b is the oldest
@@ -26,7 +26,7 @@ def test_the_least_recently_used_goes_first():
 
 
 def test_a_thing_larger_than_the_room_pushes_nothing_out():
-    cache = Cache(spare=10)
+    cache = Cache(max_unseen=10)
     cache.get("small", lambda: "s", len)
     assert cache.get("huge", lambda: "h" * 50, len) == "h" * 50
     assert cache.get("small", lambda: "made again", len) == "s"
@@ -145,7 +145,7 @@ def test_what_is_asked_for_while_it_is_made_by_the_same_thread_does_not_wait_for
 
 
 def test_what_is_not_kept_is_handed_to_all_who_waited():
-    cache, made = Cache(spare=3), []
+    cache, made = Cache(max_unseen=3), []
     begun = waiting(cache)
 
     def make():
@@ -161,11 +161,11 @@ def test_what_is_not_kept_is_handed_to_all_who_waited():
 def visited(**bounds: int) -> tuple[Cache, list[Visitor], list[int]]:
     """A cache asked by the one visitor in the list, and how many bytes it let go each time."""
     here, dropped = [Visitor()], []
-    return Cache(**bounds, who=lambda: here[0], on_drop=dropped.append), here, dropped
+    return Cache(**bounds, current_visitor=lambda: here[0], on_drop=dropped.append), here, dropped
 
 
 def test_what_a_visitor_looks_at_stays_until_he_leaves():
-    cache, here, dropped = visited(room=100, spare=5)
+    cache, here, dropped = visited(max_bytes=100, max_unseen=5)
     cache.get("large", lambda: "x" * 50, len)
     assert cache.get("large", lambda: "made again", len) == "x" * 50
     first, here[0] = here[0], Visitor()
@@ -177,7 +177,7 @@ def test_what_a_visitor_looks_at_stays_until_he_leaves():
 
 
 def test_many_visitors_share_one_room():
-    cache, here, _ = visited(room=100, spare=5)
+    cache, here, _ = visited(max_bytes=100, max_unseen=5)
     visitors = [Visitor() for _ in range(5)]
     for number, visitor in enumerate(visitors):
         here[0] = visitor
@@ -186,47 +186,47 @@ def test_many_visitors_share_one_room():
     assert cache.find(0) is None and cache.find(1) is None and cache.find(4) is not None
     here[0] = visitors[0]  # his next click makes it anew, and the next one goes
     assert cache.get(0, lambda: "y" * 30, len) == "y" * 30
-    assert cache.find(2) is None and not visitors[2].looks_at
+    assert cache.find(2) is None and not visitors[2].in_view
 
 
 def test_another_text_lets_go_of_the_last():
-    cache, _, _ = visited(room=100, spare=5)
-    cache.turn_to("first")
+    cache, _, _ = visited(max_bytes=100, max_unseen=5)
+    cache.show_text("first")
     for key in ("first", "merged"):
         cache.get(key, lambda: "x" * 20, len)
-    cache.turn_to("first")
+    cache.show_text("first")
     assert cache.n_bytes == 40
-    cache.turn_to("second")
+    cache.show_text("second")
     assert cache.n_bytes == 0
 
 
 def test_one_visitor_has_a_share():
-    cache, here, _ = visited(room=100, spare=0, share=50)
+    cache, here, _ = visited(max_bytes=100, max_unseen=0, max_of_one=50)
     for key in "abc":
         cache.get(key, lambda: "x" * 20, len)
-    assert list(here[0].looks_at) == ["b", "c"] and cache.n_bytes == 40
+    assert list(here[0].in_view) == ["b", "c"] and cache.n_bytes == 40
 
 
 def test_who_left_while_a_thing_was_made_keeps_nothing():
-    cache, here, _ = visited(room=100, spare=5)
+    cache, here, _ = visited(max_bytes=100, max_unseen=5)
 
     def make() -> str:
         cache.leave(here[0])
         return "x" * 50
 
     assert cache.get("large", make, len) == "x" * 50
-    assert cache.n_bytes == 0 and not here[0].looks_at
+    assert cache.n_bytes == 0 and not here[0].in_view
 
 
 def test_visitors_in_many_threads_leave_nothing_behind():
-    cache = Cache(room=200, spare=10, share=60, who=lambda: at.visitor)
+    cache = Cache(max_bytes=200, max_unseen=10, max_of_one=60, current_visitor=lambda: at.visitor)
     at = threading.local()
 
     def visit(seed: int) -> None:
         for _ in range(30):
             at.visitor = Visitor()
             for step in range(12):
-                cache.turn_to(step // 4)
+                cache.show_text(step // 4)
                 cache.get((seed + step) % 17, lambda: "x" * 25, len)
                 assert cache.n_bytes <= 200
             cache.leave(at.visitor)

@@ -3,7 +3,7 @@
 import pytest
 import streamlit as st
 
-from mha_viz.learn.frame import motion
+from mha_viz.learn.frame import choices as choices_module
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.contents import BY_KEY
 from mha_viz.learn.labs.convolution import controls
@@ -21,7 +21,7 @@ PLAYED = {
 def player(monkeypatch):
     """The component's stand-in, which keeps what it was called with."""
     called = {}
-    monkeypatch.setattr(motion, "_player", lambda **given: called.update(given))
+    monkeypatch.setattr(choices_module, "_player", lambda **given: called.update(given))
     monkeypatch.setattr(st, "session_state", _State())
     return called
 
@@ -45,7 +45,7 @@ def _sent(player, to, playing):
 
 def test_a_step_is_a_choice_and_the_address_waits_for_the_last(player):
     choices = _Choices()
-    motion.play(choices, "temperature", 0.9, (5.0, 1.0, 0.5), "the temperature")
+    choices.play("temperature", 0.9, (5.0, 1.0, 0.5), "the temperature")
     assert player["data"] == {"at": 1, "last": 2, "what": "the temperature"}
     _sent(player, 2, True)
     assert choices.chosen == {"temperature": 0.5} and choices.moving
@@ -55,7 +55,7 @@ def test_a_step_is_a_choice_and_the_address_waits_for_the_last(player):
 
 def test_what_is_no_step_changes_nothing(player):
     choices = _Choices()
-    motion.play(choices, "temperature", 5.0, (5.0, 1.0), "the temperature")
+    choices.play("temperature", 5.0, (5.0, 1.0), "the temperature")
     for to, playing in ((2, True), (-1, True), ("1", True), (1, 1), (None, None)):
         _sent(player, to, playing)
     assert choices.chosen == {} and not choices.moving
@@ -75,9 +75,9 @@ def test_an_address_is_written_once_a_choice_rests(monkeypatch):
     monkeypatch.setattr(
         "mha_viz.ui.state.state.push_url", lambda *given, **named: written.append(1)
     )
-    monkeypatch.setattr("mha_viz.learn.frame.choices._params", lambda held: {})
+    monkeypatch.setattr("mha_viz.learn.frame.choices._params", lambda stored: {})
     choices = _Choices()
-    choices._held, choices.moving = None, True
+    choices._stored, choices.moving = None, True
     choices.publish()
     assert not written
     choices.moving = False

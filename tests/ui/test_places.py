@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 from mha_viz.ui.operating import refusals
 from mha_viz.ui.run import places
 from mha_viz.ui.run.memory import STAYS
-from mha_viz.ui.run.places import OPENING, QUIET, Places
+from mha_viz.ui.run.places import OPENING, Places
 from tests.ui.explore_app import APP
 
 
@@ -55,7 +55,7 @@ def test_take_after_a_page_that_was_only_opened_is_closed_finds_its_place_free()
 def test_take_on_a_full_server_gets_the_place_of_a_page_that_nobody_used():
     house = House(2)
     assert house.come("used") and house.act("used") and house.come("opened")
-    house.now += QUIET - 1
+    house.now += OPENING
     assert not house.come("new")
     house.now += 1
     assert house.come("new") and house.come("used") and not house.come("opened")

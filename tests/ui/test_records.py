@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz.learn.frame.records import read_records
+from mha_viz.learn.frame.contents import read_records
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,20 @@ from mha_viz.engine.run import PARTS
 from mha_viz.ui.explore import head_pictures
 from mha_viz.ui.intervene import importance, pruning, switches
 from mha_viz.ui.state import views
-from mha_viz.ui.state.views import BENCH, DEFAULT, View, from_params, to_params, validate_choices
+from mha_viz.ui.state.views import (
+    BENCH,
+    DEFAULT,
+    Circuits,
+    Compare,
+    Corpus,
+    Explore,
+    Intervene,
+    Shared,
+    View,
+    from_params,
+    to_params,
+    validate_choices,
+)
 from mha_viz.web.theme import SCALES
 
 VIEW = View(
@@ -92,6 +105,15 @@ def test_every_field_survives_the_url():
     for field in fields(View):  # none of them may be the default, or the test shows nothing
         assert getattr(VIEW, field.name) != getattr(DEFAULT, field.name)
     assert from_params(to_params(VIEW)) == (VIEW, [])
+
+
+@pytest.mark.parametrize("page", [Explore, Compare, Corpus, Circuits, Intervene])
+def test_seen_by_page_returns_shared_and_own_choices_only(page: type[Shared]) -> None:
+    seen = VIEW.seen_by(page)
+    names = {field.name for field in fields(seen)}
+    assert type(seen) is page and names < {field.name for field in fields(View)}
+    assert {field.name for field in fields(Shared)} < names
+    assert all(getattr(seen, name) == getattr(VIEW, name) for name in names)
 
 
 @pytest.mark.parametrize("factor", [1.0, -0.25, 2**-9, 0.1 + 0.2, -1e-300])

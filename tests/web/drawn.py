@@ -6,7 +6,7 @@ import numpy as np
 
 from mha_viz.core.metrics import LABELS
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.plots.numbers import number_matrix
+from mha_viz.plots.numbers import MatrixLook, number_matrix
 from mha_viz.ui.state.views import BENCH, DEFAULT, SCALES, SHOWS
 from mha_viz.ui.widgets.components import head_switches
 from mha_viz.ui.widgets.components.flow_graph import graph_payload
@@ -115,19 +115,19 @@ def _numbers(rows: int, columns: int) -> dict[str, object]:
     """Return two matrices of one shape, the colours of the first, and one of very small cells."""
     dice = np.random.default_rng(11)
     pair = dice.dirichlet(np.ones(columns), (2, rows))
-    names = ["The", "<b>cat</b>", "$x$"], [f"k{i}" for i in range(columns)]
+    names = {"rows": ["The", "<b>cat</b>", "$x$"], "columns": [f"k{i}" for i in range(columns)]}
     look = {"shape": "3 × 5", "diverging": False, "limits": (0.0, 1.0)}
     note = {"marked": [(1, 2)], "note": "of {row} to {column}"}
     small = np.tril(dice.dirichlet(np.ones(13), 13))
     small[0, 0], small[2, 7] = 1.0, np.nan
     tokens = [f"t{i}" for i in range(13)]
+    large = MatrixLook(**names, **look, **note)
+    tight = MatrixLook(tokens, tokens, cell=9, **look, marked=[(2, 3)])
     return {
-        "tables": [vars(number_matrix(one, "softmax", *names, **look, **note)) for one in pair],
+        "tables": [vars(number_matrix(one, "softmax", large)) for one in pair],
         "colours": [
             [theme.rgb(theme.mix(theme.sequential(dark), v)) for v in pair[0].ravel().tolist()]
             for dark in (False, True)
         ],
-        "small": vars(
-            number_matrix(small, "weights", tokens, tokens, cell=9, **look, marked=[(2, 3)])
-        ),
+        "small": vars(number_matrix(small, "weights", tight)),
     }

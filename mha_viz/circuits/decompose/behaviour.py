@@ -1,7 +1,5 @@
 """Behaviour of a model at some places as one number: a logit, a difference of two, loss or KL."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, get_args
 

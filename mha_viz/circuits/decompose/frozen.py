@@ -1,7 +1,5 @@
 """Stand-ins that make a network linear: norms keep one run's scale, writers give its outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

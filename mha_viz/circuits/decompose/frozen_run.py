@@ -1,7 +1,5 @@
 """One run of a model, recorded at some positions, and the same run again as a linear map."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +20,7 @@ from mha_viz.circuits.decompose.frozen import (
 from mha_viz.circuits.decompose.layout import Layout, layout_of, stack_of, unknown_layout
 from mha_viz.engine.attention_function import EverythingKept, Probe
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import CallRecorder, replace_modules
+from mha_viz.engine.module_proxies import CallRecorder, replace_modules, with_replaced
 from mha_viz.engine.run import padded, within_memory
 from mha_viz.errors import MhaVizError
 from mha_viz.text.cleaning import visible
@@ -97,9 +95,10 @@ class FrozenRun:
         """Run the stack with a row for each component; return each layer's input and the output."""
         n_rows = 1 + max(row.values())
         made = with_replaced(self.model.network, self._replacements(values, row, n_rows))
-        heard: dict[str, list[Any]] = {path: [] for path in self.layout.layers}
+        layer_calls: dict[str, list[Any]] = {path: [] for path in self.layout.layers}
         layers = {
-            path: CallRecorder(made.get_submodule(path), calls) for path, calls in heard.items()
+            path: CallRecorder(made.get_submodule(path), calls)
+            for path, calls in layer_calls.items()
         }
         ids = torch.tensor([[self.encoded.input_ids[i] for i in self.positions]])
         inputs = {"input_ids": ids.repeat(n_rows, 1).to(self.model.device)}
@@ -115,7 +114,7 @@ class FrozenRun:
         except Exception as error:  # whatever a family's own code makes of rows that are no text
             why = f"a pass with a row for each component ends in {visible(str(error))[:200]!r}"
             raise unknown_layout(self.model, why) from error
-        return self.layout.entering(heard), output.last_hidden_state
+        return self.layout.entering(layer_calls), output.last_hidden_state
 
     def _replacements(
         self, values: Mapping[str, Tensor], row: Mapping[str, int], n_rows: int
@@ -160,18 +159,6 @@ class FrozenRun:
                     raise unknown_layout(self.model, f"{site.path} is no LayerNorm and no RMSNorm")
                 found[site.module].append(norm)
         return found
-
-
-def with_replaced(network: Any, replacements: Mapping[nn.Module, nn.Module]) -> Any:
-    """Replace some modules of a network wherever they stand; the network itself is not touched."""
-    return replace_modules(
-        network,
-        {
-            path: replacements[module]
-            for path, module in network.named_modules(remove_duplicate=False)
-            if module in replacements
-        },
-    )
 
 
 def _call(network: Any, inputs: dict[str, Any], probe: Probe | None) -> Any:

@@ -1,7 +1,5 @@
 """Modules of a network that write into its residual stream, and the components they write."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

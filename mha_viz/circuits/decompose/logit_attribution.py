@@ -1,10 +1,9 @@
 """Direct logit attribution: a token's logit as a sum over what each component wrote."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
+import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -18,9 +17,6 @@ from mha_viz.errors import ArgumentError
 from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import text_notes
 from mha_viz.text.vocabulary import label_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Of = Literal["logit", "log_probability"]
 
@@ -76,8 +72,6 @@ class LogitAttribution:
 
     def table(self) -> pd.DataFrame:
         """Make a row for each component: component, kind, layer, head, share."""
-        import pandas as pd
-
         return pd.DataFrame(
             {
                 "component": [one.name for one in self.components],
@@ -98,8 +92,6 @@ class LogitAttribution:
         Raises:
             ArgumentError: no such head.
         """
-        import pandas as pd
-
         n_layers, n_heads, _ = self.sources.shape
         check_index("layer", layer, n_layers)
         check_index("head", head, n_heads)

@@ -1,7 +1,5 @@
 """The readout of one run, from the stack's output to the logits: linear, part by part."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +13,7 @@ from mha_viz.circuits.decompose.layout import is_norm, stack_of, unknown_layout
 from mha_viz.circuits.decompose.residual import ResidualStream
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.own_weights import rounding
+from mha_viz.engine.projections import in_out
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.prediction.logits import check_predicts
 from mha_viz.prediction.masking import replace_mask
@@ -47,7 +46,7 @@ class Readout:
     def linear(self, rows: Float[Tensor, "row d_model"]) -> Float[Tensor, "row d"]:
         """Map parts of the stack's output to parts of the unembedding's input, without biases."""
         if self.dense is not None:
-            rows = rows @ _in_out(self.dense)
+            rows = rows @ in_out(self.dense)
         if self.gate is not None:
             rows = rows * self.gate
         return rows if self.norm is None else self.norm.linear(rows[:, None])[:, 0]
@@ -70,7 +69,7 @@ class Readout:
     @property
     def W_U(self) -> Float[Tensor, "d d_vocab"]:
         """The unembedding, with the scale on the logits."""
-        return _in_out(self.unembedding) * self.scale
+        return in_out(self.unembedding) * self.scale
 
     @property
     def b_U(self) -> Float[Tensor, " d_vocab"] | None:
@@ -162,7 +161,7 @@ def _checked(made: Readout) -> Readout:
     with torch.no_grad():
         total = made.linear(made.stream.final[:, 0].sum(0, keepdim=True))[0]
         total = total if made.bias is None else total + made.bias
-        raw = total @ _in_out(made.unembedding)
+        raw = total @ in_out(made.unembedding)
         raw = raw if made.unembedding.bias is None else raw + made.unembedding.bias
     made.stream.check_sum(raw, made.raw)
     return made
@@ -192,8 +191,3 @@ def _near(a: Tensor | None, b: Tensor) -> bool:
     if a is None or a.shape != b.shape:
         return False
     return float((a - b).abs().max()) <= rounding(b.dtype) * float(b.abs().max())
-
-
-def _in_out(projection: Any) -> Tensor:
-    weight: Tensor = projection.weight.detach()
-    return weight if isinstance(projection, Conv1D) else weight.T

@@ -1,7 +1,5 @@
 """The residual stream of one run as a sum of named components, at any place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The sums by which a layer adds to the residual stream, and the shares of their parts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -83,27 +81,27 @@ def residual_sums(stream: ResidualStream, layer: int) -> tuple[ResidualSum, ...]
     One where both read the same stream (GPT-NeoX). How a family lays them out is read off the
     numbers of this run, and that the parts sum to the stream is checked.
     """
-    heard = _LayerCalls(stream, layer)
+    layer_calls = _LayerCalls(stream, layer)
     layout = stream.run.layout
     x, y = stream.whole(layer), stream.whole(layer + 1)
-    ((_, _, written),) = heard.calls(layout.outputs)
-    ((_, mlp_reads, mlp),) = heard.calls(layout.mlps)
-    own, attention = _on_its_way(heard, written)
-    own_mlp, mlp = _on_its_way(heard, mlp)
-    after = heard.norm_of(x + attention)
-    last = None if after is None else heard.norm_of(after[1] + mlp)
+    ((_, _, written),) = layer_calls.calls(layout.outputs)
+    ((_, mlp_reads, mlp),) = layer_calls.calls(layout.mlps)
+    own, attention = _on_its_way(layer_calls, written)
+    own_mlp, mlp = _on_its_way(layer_calls, mlp)
+    after = layer_calls.norm_of(x + attention)
+    last = None if after is None else layer_calls.norm_of(after[1] + mlp)
     if after is not None and last is not None and _same(last[1], y):
         sums: tuple[ResidualSum, ...] = _post_norm(stream, layer, own, own_mlp, mlp, after, last)
     else:
-        sums = _pre_norm(heard, own, own_mlp, attention, mlp, mlp_reads)
+        sums = _pre_norm(layer_calls, own, own_mlp, attention, mlp, mlp_reads)
     for one in sums:
         _check(stream, one)
     return sums
 
 
-def _on_its_way(heard: _LayerCalls, written: Tensor) -> tuple[tuple[FrozenNorm, ...], Tensor]:
+def _on_its_way(layer_calls: _LayerCalls, written: Tensor) -> tuple[tuple[FrozenNorm, ...], Tensor]:
     """Apply the norm that an output passes before it is added (Gemma 2), if there is one."""
-    found = heard.norm_of(written)
+    found = layer_calls.norm_of(written)
     return ((), written) if found is None else ((found[0],), found[1])
 
 
@@ -134,7 +132,7 @@ def _post_norm(
 
 
 def _pre_norm(
-    heard: _LayerCalls,
+    layer_calls: _LayerCalls,
     own: tuple[FrozenNorm, ...],
     own_mlp: tuple[FrozenNorm, ...],
     attention: Tensor,
@@ -142,20 +140,20 @@ def _pre_norm(
     mlp_reads: Tensor | None,
 ) -> tuple[ResidualSum, ...]:
     """Build the sums of a layer that never norms its stream: y = x + factor * (attention + MLP)."""
-    stream, layer = heard.stream, heard.layer
+    stream, layer = layer_calls.stream, layer_calls.layer
     x, y = stream.whole(layer), stream.whole(layer + 1)
     factor = float(getattr(stream.model.config, "residual_multiplier", 1.0))  # Granite
     bias = _attention_bias(stream, layer, own, factor)
     mlp_bias = factor * _passed(torch.zeros_like(y), own_mlp)
     mlp = factor * mlp - mlp_bias
     middle = x + factor * attention
-    if _same(mlp_reads, middle) or heard.norm_of(middle) is not None:
+    if _same(mlp_reads, middle) or layer_calls.norm_of(middle) is not None:
         return (
             ResidualSum(layer, middle, x, bias, None, factor, own),
             ResidualSum(layer, y, middle, mlp_bias, mlp),
         )
-    if not _same(mlp_reads, x) and not heard.reads_norm_of(mlp_reads, x):
-        raise heard.unknown(
+    if not _same(mlp_reads, x) and not layer_calls.reads_norm_of(mlp_reads, x):
+        raise layer_calls.unknown(
             f"layer {layer}'s MLP reads neither what enters nor what attention left"
         )
     return (ResidualSum(layer, y, x, bias + mlp_bias, mlp, factor, own),)

@@ -1,11 +1,9 @@
 """Score attribution: a query's score with a key by what the components wrote to each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -17,9 +15,6 @@ from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.text.encoding import encode_texts, text_notes
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +59,6 @@ class ScoreAttribution:
 
     def table(self) -> pd.DataFrame:
         """Make a row for each pair of components, and for what lies beyond them."""
-        import pandas as pd
-
         names = [c.name for c in self.query_components], [c.name for c in self.key_components]
         pairs = pd.MultiIndex.from_product(names, names=["query_component", "key_component"])
         found = pd.DataFrame({"share": self.shares.flatten().numpy()}, index=pairs).reset_index()

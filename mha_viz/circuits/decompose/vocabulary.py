@@ -1,24 +1,19 @@
 """The residual stream and a head's part of it, read as tokens: logit lens, tokens of a head."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import pandas as pd
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from mha_viz.circuits.decompose.frozen import ConstantOutput
-from mha_viz.circuits.decompose.frozen_run import with_replaced
 from mha_viz.circuits.decompose.readout import check_index, read_at, token_number
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.module_proxies import with_replaced
 from mha_viz.errors import ArgumentError
 from mha_viz.text.vocabulary import label_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +39,6 @@ class HeadTokens:
 
     def table(self) -> pd.DataFrame:
         """Make a row for each rank: promoted, raised, suppressed, lowered."""
-        import pandas as pd
-
         return pd.DataFrame(
             {
                 "promoted": self.promoted,
@@ -81,8 +74,6 @@ class LogitLens:
 
     def table(self) -> pd.DataFrame:
         """Make a row for each depth: after, the token's probability, first guess, its own."""
-        import pandas as pd
-
         return pd.DataFrame(
             {
                 "after": ["embedding", *(f"L{i}" for i in range(len(self.labels) - 1))],

@@ -154,7 +154,9 @@ def flow_graph(
     >>> round(graph.kept + graph.cut, 5)
     1.0
     """
-    known = _checked_measure(measure)
+    known = next((one for one in MEASURES if one == measure), None)
+    if known is None:
+        raise ArgumentError(f"measure must be one of {', '.join(MEASURES)}; got {measure!r}.")
     _check_threshold(threshold)
     encoded = encode_texts(model.reader, text)[0]
     at = _checked_position(position, len(encoded.input_ids))
@@ -199,13 +201,6 @@ def _walk(stream: ResidualStream, at: int, threshold: float, measure: Measure) -
 
 
 # -- checks ----------------------------------------------------------------------------------------
-
-
-def _checked_measure(measure: str) -> Measure:
-    for known in MEASURES:
-        if measure == known:
-            return known
-    raise ArgumentError(f"measure must be one of {', '.join(MEASURES)}; got {measure!r}.")
 
 
 def _check_threshold(threshold: Any) -> None:

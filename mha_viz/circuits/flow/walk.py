@@ -1,7 +1,5 @@
 """The walk down from one token's state: the parts of each sum that it keeps, as nodes and edges."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The experiment of path patching: a clean run, another one, and the behaviour measured."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,7 +61,11 @@ def patching_experiment(
     z, after = _other_run(model, text, corrupt, before.position)
     right, wrong = _tokens(model, before, after, target, against)
     whole = metric == "loss" and kind == "causal" and target is None and position is None
-    places, answers = _whole(text) if whole else ((before.position,), (right,))
+    if whole and len(text.input_ids) < 2:
+        raise TextError("The loss of a text takes two tokens at least: write a longer one.")
+    ids = tuple(text.input_ids)  # of a whole text each but the first is predicted
+    places = tuple(range(len(ids) - 1)) if whole else (before.position,)
+    answers = ids[1:] if whole else (right,)
     runs = PathRuns(model, PredictionTargets((text,), (0,), (places,), (answers,), 1), z)
     two = metric == "logit_difference"
     return PatchingExperiment(
@@ -78,13 +80,6 @@ def patching_experiment(
         label_of(model.tokenizer, wrong) if two else "",
         text_notes(model.name, text),
     )
-
-
-def _whole(text: Encoded) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """List where each token but the first is predicted, and which it is."""
-    if len(text.input_ids) < 2:
-        raise TextError("The loss of a text takes two tokens at least: write a longer one.")
-    return tuple(range(len(text.input_ids) - 1)), tuple(text.input_ids[1:])
 
 
 def _checked(metric: str, target: Word, against: Word) -> Metric:

@@ -1,7 +1,5 @@
 """The MLPs between heads: where a family keeps them, and stand-ins that freeze their outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,12 +27,12 @@ class FrozenMlps:
     def __init__(self, model: AttentionModel) -> None:
         self.model = model
         self._paths = _mlp_paths(model)  # of each layer; ALBERT's are all the same one
-        self._heard: dict[str, list[tuple[Any, Any]]] = {path: [] for path in self._paths}
+        self._calls: dict[str, list[tuple[Any, Any]]] = {path: [] for path in self._paths}
 
     def recorders(self) -> dict[str, nn.Module]:
         """Make stand-ins that record each MLP's output."""
         get = self.model.network.get_submodule
-        return {path: CallRecorder(get(path), heard) for path, heard in self._heard.items()}
+        return {path: CallRecorder(get(path), calls) for path, calls in self._calls.items()}
 
     def frozen(self, start: int, n_settings: int) -> dict[str, nn.Module]:
         """Make stand-ins that give the recorded outputs, whatever their input.
@@ -42,14 +40,14 @@ class FrozenMlps:
         `start` is the first layer that is run; each row is repeated `n_settings` times in the
         batch.
         """
-        calls = sum(map(len, self._heard.values()))
+        calls = sum(map(len, self._calls.values()))
         if calls != len(self._paths):
             raise _unknown(self.model)
         outputs: dict[str, list[Any]] = {}
         for layer, path in enumerate(self._paths):
             turn = self._paths[:layer].count(path)
             if layer >= start:
-                given = repeated(self._heard[path][turn][1], n_settings)
+                given = repeated(self._calls[path][turn][1], n_settings)
                 outputs.setdefault(path, []).append(given)
         get = self.model.network.get_submodule
         return {path: _FrozenOutput(get(path), given) for path, given in outputs.items()}

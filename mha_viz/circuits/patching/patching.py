@@ -5,8 +5,6 @@ other heads and MLPs are frozen (direct) or run on (total), and what every later
 and value become is kept. Then the clean run is made once more with one of these in its place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -140,7 +138,7 @@ class PathRuns:
             return leaves.gradients(behaviour(self._pass.logits(1, probe, inside=mlps)).sum())
 
     def estimated_effects(
-        self, gradient: Z, received: ReceiverInputs, layer: int
+        self, gradient: Z, receivers: ReceiverInputs, layer: int
     ) -> Float[Tensor, "sender head input"]:
         """Estimate the effect of what a sender makes each head of a layer read, float64.
 
@@ -151,7 +149,7 @@ class PathRuns:
         with torch.inference_mode(False), torch.no_grad():
             for name in INPUTS:
                 read = {one: self.inputs[one][layer] for one in INPUTS}
-                read[name] = received.of(layer, name)
+                read[name] = receivers.of(layer, name)
                 n = len(read[name])
                 tensors = (one.expand(n, -1, -1, -1) for one in read.values())
                 z, _ = self._attentions[layer](*tensors, need_pattern=False)

@@ -1,11 +1,11 @@
 """Path patching: the effect of one head's output through what another head reads of it."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from mha_viz.circuits.decompose.behaviour import Metric
 from mha_viz.circuits.patching.experiment import (
@@ -18,9 +18,6 @@ from mha_viz.circuits.patching.patching import INPUTS, Head, Input, check_head
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LOGITS = "logits"
 Receiver = tuple[int, int, Input] | str
@@ -56,8 +53,6 @@ class PathEffect:
 
     def table(self) -> pd.DataFrame:
         """Make a row for "direct" and one for "total": exact, and estimated."""
-        import pandas as pd
-
         return pd.DataFrame(
             {
                 "path": ["direct", "total"],
@@ -213,14 +208,14 @@ def _at_reader(
     experiment: PatchingExperiment, sender: Head, reader: tuple[int, int, Input]
 ) -> Effects:
     runs, (layer, head, name) = experiment.runs, reader
-    received = [runs.receiver_inputs(sender[0], [sender[1]], way) for way in (True, False)]
-    read = [one.of(layer, name)[0, head] for one in received]
+    receivers = [runs.receiver_inputs(sender[0], [sender[1]], way) for way in (True, False)]
+    read = [one.of(layer, name)[0, head] for one in receivers]
     direct, total = experiment.effect(runs.patch_receiver(layer, [(head, name)] * 2, read)).tolist()
     if experiment.behaviour.metric == "kl":
         return Effects(direct, total, float("nan"), float("nan"))
     gradient = runs.gradients(experiment.behaviour, direct=False)
     which = INPUTS.index(name)
-    both = (runs.estimated_effects(gradient, one, layer)[0, head, which] for one in received)
+    both = (runs.estimated_effects(gradient, one, layer)[0, head, which] for one in receivers)
     return Effects(direct, total, *map(float, both))
 
 

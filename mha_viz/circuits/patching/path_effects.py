@@ -1,11 +1,10 @@
 """All paths from head to head: estimated in a few passes, the strongest of them measured."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Float64
 from numpy.typing import NDArray
@@ -21,9 +20,6 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import agreement
 from mha_viz.prediction.loss import OnProgress, Progress
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Way = Literal["direct", "total"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -61,11 +57,8 @@ class PathEffects:
         self._experiment, self.way = experiment, way
         self.metric = experiment.behaviour.metric
         self.clean = float(experiment.behaviour(experiment.runs.logits[None]))
-        self.target, self.against, self.notes = (
-            experiment.target,
-            experiment.against,
-            experiment.notes,
-        )
+        self.target, self.against = experiment.target, experiment.against
+        self.notes = experiment.notes
         n_layers, n_heads = experiment.runs.z.shape[:2]
         if 3 * (n_layers * n_heads) ** 2 > MAX_PATHS:
             raise ArgumentError(
@@ -77,7 +70,10 @@ class PathEffects:
         self.at_logits: Heads = np.full((n_layers, n_heads), np.nan)
         self.estimate_at_logits: Heads = self.at_logits.copy()
         self._estimate()
-        self._measure(self._most_estimated(n_measured), Progress(None, n_measured))
+        largest = np.zeros(self.exact.shape, bool)  # those that are not known to be 0
+        unknown = np.where(np.isfinite(self.exact), np.nan, self.estimate)
+        largest.ravel()[_largest(unknown, n_measured)] = True
+        self._measure(largest, Progress(None, n_measured))
 
     @property
     def n_paths(self) -> int:
@@ -135,8 +131,6 @@ class PathEffects:
 
         Columns: sender_layer, sender_head, layer, head, input, effect, known, estimate, exact.
         """
-        import pandas as pd
-
         index = np.indices(self.exact.shape).reshape(5, -1)
         later = index[2] > index[0]
         known = np.where(np.isnan(self.estimate), "", "estimate")
@@ -171,22 +165,18 @@ class PathEffects:
             if ahead is not None:
                 self.estimate_at_logits[layer] = runs.estimated_logit_effects(ahead, layer).cpu()
             for heads in self._batches(range(self.exact.shape[1])):
-                received = self._receiver_inputs(layer, heads)
-                self.at_logits[layer, heads] = self._experiment.effect(received.logits).cpu()
+                receivers = self._receiver_inputs(layer, heads)
+                self.at_logits[layer, heads] = self._experiment.effect(receivers.logits).cpu()
                 for later in range(layer + 1, len(self.exact)):
                     if gradient is not None:
-                        found = runs.estimated_effects(gradient, received, later)
+                        found = runs.estimated_effects(gradient, receivers, later)
                         self.estimate[layer, heads, later] = found.cpu()
-        for layer, head in self._unchanged():
+        for layer, head in np.ndindex(*self.at_logits.shape):
+            if runs.differs((layer, head)):
+                continue
             self.at_logits[layer, head] = 0.0
             self.exact[layer, head, layer + 1 :] = 0.0
             self.estimate[layer, head, layer + 1 :] = 0.0 if gradient is not None else np.nan
-
-    def _most_estimated(self, n: int) -> NDArray[np.bool_]:
-        """Mark the paths with the largest estimates that are not measured."""
-        found = np.zeros(self.exact.size, bool)
-        found[_largest(np.where(np.isfinite(self.exact), np.nan, self.estimate), n)] = True
-        return found.reshape(self.exact.shape)
 
     def _measure(self, chosen: NDArray[np.bool_], progress: Progress) -> None:
         """Measure some paths; `chosen` is like `exact`."""
@@ -199,14 +189,14 @@ class PathEffects:
         self, layer: int, heads: Sequence[int], chosen: NDArray[np.bool_], progress: Progress
     ) -> None:
         """Measure the chosen paths from some heads of a layer."""
-        received, runs = self._receiver_inputs(layer, heads), self._experiment.runs
+        receivers, runs = self._receiver_inputs(layer, heads), self._experiment.runs
         for later in range(layer + 1, len(self.exact)):
             missing = np.argwhere(chosen[layer, heads, later])
             for start in range(0, len(missing), runs.n_settings):
                 paths = missing[start : start + runs.n_settings].tolist()
                 readers: list[tuple[int, Input]] = [(head, INPUTS[name]) for _, head, name in paths]
                 read = [
-                    received.of(later, name)[sender, head]
+                    receivers.of(later, name)[sender, head]
                     for (sender, _, _), (head, name) in zip(paths, readers, strict=True)
                 ]
                 effects = self._experiment.effect(
@@ -224,11 +214,6 @@ class PathEffects:
         at_once = self._experiment.runs.n_settings
         for start in range(0, len(heads), at_once):
             yield list(heads[start : start + at_once])
-
-    def _unchanged(self) -> list[tuple[int, int]]:
-        """Find the heads whose output is the same in both runs."""
-        heads = np.ndindex(*self.at_logits.shape)
-        return [head for head in heads if not self._experiment.runs.differs(head)]
 
 
 def path_effects(

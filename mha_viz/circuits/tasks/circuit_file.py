@@ -1,7 +1,5 @@
 """A tested choice of heads as a small JSON file, which is checked when it is opened."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Faithfulness of a circuit: heads tested alone and missing, and searched for."""
 
-from __future__ import annotations
-
 import operator
 import random
 from collections.abc import Sequence

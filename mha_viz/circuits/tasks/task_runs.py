@@ -1,7 +1,5 @@
 """Runs of a task's texts with some heads as they are, and every other one at its mean."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Tasks that circuits are found for: texts from templates, drawn for a model's vocabulary."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -194,10 +192,10 @@ def _different(draw: Drawing, generator: random.Random, n: int) -> list[Example]
         example = draw(generator)
         if example is not None:
             ids = tuple(example.clean.input_ids)
-            alike = by_length.setdefault(len(ids), {})
-            alike.setdefault(ids, example)  # a text with two right answers is one text
-            if len(alike) == n:
-                return list(alike.values())
+            same_length = by_length.setdefault(len(ids), {})
+            same_length.setdefault(ids, example)  # a text with two right answers is one text
+            if len(same_length) == n:
+                return list(same_length.values())
     return list(max(by_length.values(), key=len).values()) if by_length else []
 
 
@@ -211,12 +209,12 @@ def _random_tokens(model: AttentionModel) -> Drawing:
     def draw(generator: random.Random) -> Example | None:
         if period < 3:
             return None
-        *said, wrong = generator.sample(tokens, period + 1)
+        *repeated, wrong = generator.sample(tokens, period + 1)
         at = period // 2  # of the answer, in each copy
-        right, end = said[at], period if masked else at
+        right, end = repeated[at], period if masked else at
         texts = []
         for first in (right, wrong):
-            ids = [*said[:at], first, *said[at + 1 :], *said[:end]]
+            ids = [*repeated[:at], first, *repeated[at + 1 :], *repeated[:end]]
             text = with_tokens(sample, ids, model)
             texts.append(mask_token_at(model, text, start + period + at) if masked else text)
         place = start + period + at - (not masked)
@@ -233,7 +231,8 @@ def _from_template(model: AttentionModel, name: str) -> Drawing:
         ends = [_ids_behind(model, drawn, answer) for answer in (drawn.right, drawn.wrong)]
         if any(len(end) != 1 for end in ends) or ends[0] == ends[1]:
             return None
-        texts = [_encoded(model, before, drawn, masked) for before in (drawn.clean, drawn.corrupt)]
+        end = f"{drawn.space}{mask_token(model)}{drawn.after}" if masked else ""
+        texts = [encode_texts(model.reader, one + end)[0] for one in (drawn.clean, drawn.corrupt)]
         if len(texts[0].input_ids) != len(texts[1].input_ids) or texts[0].n_unknown:
             return None
         place = len(texts[0].input_ids) - 1
@@ -242,11 +241,6 @@ def _from_template(model: AttentionModel, name: str) -> Drawing:
         return Example(texts[0], texts[1], place, ends[0][0], ends[1][0])
 
     return draw
-
-
-def _encoded(model: AttentionModel, before: str, drawn: Draw, masked: bool) -> Encoded:
-    text = f"{before}{drawn.space}{mask_token(model)}{drawn.after}" if masked else before
-    return encode_texts(model.reader, text)[0]
 
 
 def _ids_behind(model: AttentionModel, drawn: Draw, answer: str) -> list[int]:

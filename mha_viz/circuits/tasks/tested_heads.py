@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import pandas as pd
 
 from mha_viz.circuits.patching.patching import Head
 from mha_viz.circuits.tasks import circuit_file
 from mha_viz.core.output_file import write_file
 from mha_viz.core.reprs import table_html
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEAST = 0.1  # logits that all heads must add for a share of them: a factor of 1.1 in the odds
 
@@ -98,8 +97,6 @@ class Faithfulness:
 
         Columns: heads, behaviour, share, share_chosen_on. The rows of random sets are their means.
         """
-        import pandas as pd
-
         held_out, chosen_on = self.held_out, self.chosen_on
         names = ("all", "none", "the choice alone", "all but the choice")
         rows = [

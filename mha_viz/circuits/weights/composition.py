@@ -1,7 +1,5 @@
 """Composition: how much later heads read of what earlier heads wrote, by the weights alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args

@@ -104,12 +104,12 @@ def _pulled_back(
 ) -> list[Tensor]:
     """Map what several layers read to before the first of them."""
     *before, last = reads
-    wanted = [last]
+    pulled_back = [last]
     for layer, folds in zip(reversed(before), reversed(passing), strict=True):
         for fold in reversed(folds):
-            wanted = [fold.pull_back(read) for read in wanted]
-        wanted.append(layer)
-    return wanted[::-1]
+            pulled_back = [fold.pull_back(read) for read in pulled_back]
+        pulled_back.append(layer)
+    return pulled_back[::-1]
 
 
 def all_squared_norms(

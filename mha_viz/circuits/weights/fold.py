@@ -36,7 +36,10 @@ class Fold:
             gain = weight.detach().to(dtype)
             # cos, not a random draw: the same everywhere, far from centred, and no two alike
             probe = 1 + torch.arange(1.0, len(gain) + 1, dtype=dtype, device=gain.device).cos()
-            made = _without_bias(norm, probe.to(weight.dtype)).to(dtype)
+            bias = getattr(norm, "bias", None)
+            with torch.inference_mode():
+                made = norm(probe.to(weight.dtype))
+                made = (made if bias is None else made - bias).to(dtype)
             tolerance = max(_LIKE, 4 * torch.finfo(weight.dtype).eps)
             for fold in (cls(g, c) for g in (gain, 1 + gain) for c in (True, False)):
                 expected = fold.carry(probe)
@@ -61,10 +64,3 @@ class Fold:
 def centre(vectors: Float[Tensor, "*rest d_model"]) -> Float[Tensor, "*rest d_model"]:
     """Subtract the mean over d_model."""
     return vectors - vectors.mean(-1, keepdim=True)
-
-
-@torch.inference_mode()
-def _without_bias(norm: nn.Module, probe: Tensor) -> Tensor:
-    made: Tensor = norm(probe)
-    bias = getattr(norm, "bias", None)
-    return made if bias is None else made - bias

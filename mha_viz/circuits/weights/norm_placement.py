@@ -4,8 +4,6 @@ Families call and place their norms differently. Here one short text is run, and
 by what came in and went out of them; a layer whose sums do not come out so is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

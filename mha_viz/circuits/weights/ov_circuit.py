@@ -1,7 +1,5 @@
 """The OV circuit of a head: its effect from token to token by its weights alone."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -159,10 +159,10 @@ def _baseline(key: str, scores: Mapping[str, Tensor]) -> Baseline:
     if "uniform" not in scores or "outputs" in METRICS[key].needs:  # those differ by their values
         return whole
     levels = scores["uniform"].mean(-1)
-    alike = (levels[:, None] - levels).abs() <= _ROUNDING  # NaN is like nothing
-    if alike.all():
+    equal = (levels[:, None] - levels).abs() <= _ROUNDING  # NaN is like nothing
+    if equal.all():
         return whole
-    of_layers = [{name: values[rows] for name, values in scores.items()} for rows in alike]
+    of_layers = [{name: values[rows] for name, values in scores.items()} for rows in equal]
     return replace(whole, by_layer=tuple(map(_over_heads, of_layers)))
 
 

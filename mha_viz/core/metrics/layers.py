@@ -100,7 +100,10 @@ def coverage(z: HeadVectors, W_O: OutputMatrices) -> Coverage:
     z, W_O, wide = check_outputs(z, W_O)
 
     def rank(layer: tuple[Tensor, Tensor]) -> Tensor:
-        return rank_of_gram(_gram_of_stack(*layer))
+        # z = Q R with orthonormal Q: the rows of R W_O have the singular values of those of z W_O
+        short = torch.linalg.qr(layer[0].double(), mode="r").R
+        rows = (short @ layer[1].to(short)).flatten(0, 1)
+        return rank_of_gram(products([rows if rows.shape[0] < rows.shape[1] else rows.mT]))
 
     layers = list(zip(z, W_O, strict=True))
     together = torch.stack(list(in_threads(rank, layers))).to(wide)
@@ -220,11 +223,3 @@ def _summed(z: HeadVectors, W_O: OutputMatrices) -> list[Tensor]:
     z, W_O, wide = check_outputs(z, W_O)
     side_by_side = z.to(wide).transpose(1, 2).flatten(2)  # all heads' z in one row
     return [rows @ W.to(rows).flatten(0, 1) for rows, W in zip(side_by_side, W_O, strict=True)]
-
-
-def _gram_of_stack(z: Tensor, W_O: Tensor) -> Tensor:
-    """Return the smaller Gram matrix of a layer's (head * query, d_model) outputs."""
-    # z = Q R with orthonormal Q: the rows of R W_O have the singular values of those of z W_O
-    short = torch.linalg.qr(z.double(), mode="r").R
-    rows = (short @ W_O.to(short)).flatten(0, 1)
-    return products([rows if rows.shape[0] < rows.shape[1] else rows.mT])

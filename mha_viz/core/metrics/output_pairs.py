@@ -210,9 +210,9 @@ def _centred(z: HeadVectors, over: tuple[int, ...]) -> Tensor:
     heads = _scaled(z)
     mean, whole = heads.mean(over, keepdim=True), heads.flatten(1).norm(dim=-1)
     heads -= mean  # in place: a second tensor of this size takes longer to lay out than to fill
-    alike = heads.flatten(1).norm(dim=-1) <= rounding(z) * whole
-    if alike.any():
-        heads[alike] = torch.nan
+    constant = heads.flatten(1).norm(dim=-1) <= rounding(z) * whole
+    if constant.any():
+        heads[constant] = torch.nan
     return heads
 
 

@@ -120,8 +120,8 @@ def _block(pattern: Tensor, queries: slice, heads: slice | Tensor = slice(None))
 
 def _nowhere(pattern: Tensor) -> Tensor:
     """Return 1 minus each row's sum, (layer * head, query); 0 where that may be rounding."""
-    lacking = 1 - pattern.detach().sum(-1, dtype=check_pattern(pattern)[1]).flatten(0, 1)
-    return torch.where(lacking > ROUNDING, lacking, 0.0)
+    missing = 1 - pattern.detach().sum(-1, dtype=check_pattern(pattern)[1]).flatten(0, 1)
+    return torch.where(missing > ROUNDING, missing, 0.0)
 
 
 def products(blocks: Iterable[Tensor]) -> Tensor:

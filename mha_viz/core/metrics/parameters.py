@@ -43,7 +43,9 @@ def cosine(weights: Weights) -> Float[Tensor, "pair pair"]:
             [0.7071, 1.0000]])
     """
     (layers,) = _checked(weights=weights)
-    rows = torch.cat([_unit(layer).flatten(1) for layer in layers])
+    scaled = map(_scaled, layers)
+    units = [W / torch.linalg.vector_norm(W, dim=(-2, -1), keepdim=True) for W in scaled]
+    rows = torch.cat([unit.flatten(1) for unit in units])  # NaN for a head of zeros
     return _symmetric(rows @ rows.mT).clamp(-1.0, 1.0)
 
 
@@ -191,28 +193,18 @@ def _checked(**named: Weights) -> list[list[Tensor]]:
                 f"empty, got {', '.join(map(str, sorted(shapes)))}"
             )
         heads_and_width.add((len(layers), shape[0], shape[2]))
-        checked.append([_wide(layer) for layer in layers])
+        wide = [torch.promote_types(layer.dtype, torch.float32) for layer in layers]
+        checked.append([w.detach().to(kind) for w, kind in zip(layers, wide, strict=True)])
     if len(heads_and_width) > 1:
         got = " and ".join(f"{name} {len(w)} x {shape_of(w[0])}" for name, w in named.items())
         raise ShapeError(f"layers, heads and d_head must be the same, got {got}")
     return checked
 
 
-def _wide(weights: Tensor) -> Tensor:
-    """Convert to the precision to add up in: float32, or float64 if it is that."""
-    return weights.detach().to(torch.promote_types(weights.dtype, torch.float32))
-
-
 def _scaled(weights: Tensor) -> Tensor:
     """Scale the largest entry to 1, so that no square underflows; zeros stay."""
     largest = weights.abs().amax((-2, -1), keepdim=True)
     return weights / largest.where(largest > 0, 1.0)
-
-
-def _unit(weights: Tensor) -> Tensor:
-    """Scale each head to norm 1, (head, d_model, d_head); a head of zeros becomes NaN."""
-    weights = _scaled(weights)
-    return weights / torch.linalg.vector_norm(weights, dim=(-2, -1), keepdim=True)
 
 
 def _orthonormal_right(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:

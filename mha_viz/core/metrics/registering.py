@@ -1,7 +1,5 @@
 """Custom metrics, measured and shown wherever the built-in ones are."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Collection

@@ -113,9 +113,9 @@ def _masks(seen: Bool[Tensor, "layer query key"]) -> Iterator[tuple[list[int], T
     """Yield each different mask with its layers."""
     left = list(range(len(seen)))
     while left:
-        alike = [layer for layer in left if torch.equal(seen[layer], seen[left[0]])]
-        yield alike, seen[left[0]]
-        left = [layer for layer in left if layer not in alike]
+        same_mask = [layer for layer in left if torch.equal(seen[layer], seen[left[0]])]
+        yield same_mask, seen[left[0]]
+        left = [layer for layer in left if layer not in same_mask]
 
 
 def _weight(

@@ -167,7 +167,7 @@ def compare_heads(
 
     found = {}
     for key, metric in METRICS.items():
-        held = z if "outputs" in metric.needs else pattern
-        if metric.of == "pair" and held is not None:
-            found[key] = float(metric.function(held[None])[0, 1])
+        subject = z if "outputs" in metric.needs else pattern
+        if metric.of == "pair" and subject is not None:
+            found[key] = float(metric.function(subject[None])[0, 1])
     return pd.Series(found, dtype=float)

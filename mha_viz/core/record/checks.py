@@ -3,8 +3,6 @@
 `record` calls it for each new record.
 """
 
-from __future__ import annotations
-
 from operator import index
 from typing import Any, SupportsIndex
 

@@ -1,7 +1,5 @@
 """RecordFields: the tensors and names that a record consists of, and the sizes they have."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """The file format of a record: safetensors, with a JSON description in its header. No pickle."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import astuple

@@ -1,7 +1,5 @@
 """A record of attention weights that another tool computed: one line from tensors and strings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tokens: the labels of a pattern's axes, and the words that sub-words make."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import pairwise
 

@@ -57,9 +57,9 @@ def without(record: Record, no_query: list[bool], no_key: list[bool], renormaliz
     if not rows or not columns:
         raise ArgumentError("Nothing would be left: every token of this record is removed.")
     patterns = KeptPatterns(record.patterns, torch.tensor(rows), torch.tensor(columns), renormalize)
-    gone = patterns.gone()
+    removed = patterns.gone()
     if record.removed is not None:  # this removal acts on what the one before left
-        gone = 1 - (1 - record.removed[:, :, rows]) * (1 - gone)
+        removed = 1 - (1 - record.removed[:, :, rows]) * (1 - removed)
     return replace(
         record,
         patterns=_kept_alike(record, patterns),
@@ -69,7 +69,7 @@ def without(record: Record, no_query: list[bool], no_key: list[bool], renormaliz
         query=_at(record.query, rows),
         key=_at(record.key, columns),
         value=_at(record.value, columns),
-        removed=gone,
+        removed=removed,
         sink=_at(record.sink, rows),
         allowed=_still_allowed(record, no_query, no_key),
     )
@@ -126,7 +126,7 @@ def _still_allowed(record: RecordFields, no_query: list[bool], no_key: list[bool
     if record.allowed is None:
         return None
     rows, columns = (
-        [not out for token, out in zip(axis, gone, strict=True) for _ in range(token.parts)]
-        for axis, gone in ((record.tokens, no_query), (record.key_tokens, no_key))
+        [not out for token, out in zip(axis, removed, strict=True) for _ in range(token.parts)]
+        for axis, removed in ((record.tokens, no_query), (record.key_tokens, no_key))
     )
     return record.allowed[:, rows][:, :, columns]

@@ -1,18 +1,12 @@
 """The keys that a query may see: masked cells, apart from weights that happen to be 0."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
 from mha_viz.core.attention.scoring import Tiles, row_blocks
 from mha_viz.core.metrics.baselines import allowed_words
-
-if TYPE_CHECKING:
-    from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.record import AttentionRecord
 
 
 def parts(record: AttentionRecord) -> tuple[Int[Tensor, "query"], Int[Tensor, "key"]]:

@@ -1,7 +1,5 @@
 """Batches of texts: encoded, sorted by length, and cut so that little of a batch is padding."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -82,10 +80,10 @@ def prepared(
     What goes wrong in the thread is raised here. A consumer that stops closes the iterator, which
     waits for the one shard that is being read. Shards that are done come without batches.
     """
-    coming = iter(shards)
+    upcoming = iter(shards)
 
     def prepare() -> Prepared | None:
-        for number, items in coming:
+        for number, items in upcoming:
             found = ([], []) if is_done(number) else batches(reader, items, batch_tokens)
             return Prepared(number, *found)
         return None

@@ -1,7 +1,5 @@
 """Histograms of a head's scores over texts, in bins that are the same in every study."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

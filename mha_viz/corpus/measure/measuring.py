@@ -1,7 +1,5 @@
 """One batch through a model: each layer is reduced to sums as soon as it is computed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Similarity of any two heads over many texts: sums of their similarity on each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Profiles of each head's weight over all texts: by offset, by position, by kind of key."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One shard of a study: some texts run, measured and put into tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

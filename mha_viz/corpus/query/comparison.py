@@ -1,20 +1,16 @@
 """Comparison of two studies, or of one with its random weights: heads by standard errors."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from mha_viz.core.attention.checks import Number
+from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.store.blocks import columns_of, read_block
 from mha_viz.corpus.store.storage import shards_with_texts
 from mha_viz.errors import ArgumentError, StudyError
-
-if TYPE_CHECKING:
-    from mha_viz.corpus.query.study import Study
 
 _KEYS = ["layer", "head", "metric"]
 _MEANS = "SELECT layer, head, metric, n_texts, mean, std FROM "

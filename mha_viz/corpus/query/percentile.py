@@ -1,15 +1,12 @@
 """Percentiles: where a head's scores on one text lie among its scores on all texts of a study."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, SupportsFloat
+from typing import SupportsFloat
 
 import numpy as np
 import pandas as pd
 
-if TYPE_CHECKING:
-    from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.query.study import Study
 
 _NEAR = 1e-4  # of a number: as far apart as rounding leaves two runs of one text
 

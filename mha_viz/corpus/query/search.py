@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -155,7 +154,7 @@ def _among_all(database: Database, terms: EdgeQuery) -> pd.DataFrame:
     if terms.relation is not None:
         of_arcs = [terms.relation, terms.relation]
         arcs = f"SELECT * FROM ({TOKEN_ARCS}) WHERE {_RELATION}"
-        table = f"{table} JOIN ({arcs}) AS asked USING (text_id, query, key)"
+        table = f"{table} JOIN ({arcs}) AS arc USING (text_id, query, key)"
     if terms.previous and terms.key is None:
         conditions.add("key = query - 1")
     elif terms.previous and terms.key is not None:
@@ -169,23 +168,12 @@ def _among_all(database: Database, terms: EdgeQuery) -> pd.DataFrame:
     def heavier(least: Number) -> pd.DataFrame:
         return database.query(sql, (*of_arcs, *conditions.values, least, terms.limit))
 
-    if terms.has_grammar or terms.previous:
-        return _heaviest(heavier, terms.min_weight, terms.limit)
-    return heavier(terms.min_weight)
-
-
-def _heaviest(
-    heavier: Callable[[Number], pd.DataFrame], min_weight: Number, limit: int
-) -> pd.DataFrame:
-    """Search for the heaviest edges first.
-
-    No table is in order of weight. Where enough heavy edges are found, most others need not be
-    looked at.
-    """
-    for least in _HEAVY:
-        if least > min_weight and len(found := heavier(least)) == limit:
+    # No table is in order of weight: where enough heavy edges are found, most others need not be
+    # looked at.
+    for least in _HEAVY if terms.has_grammar or terms.previous else ():
+        if least > terms.min_weight and len(found := heavier(least)) == terms.limit:
             return found
-    return heavier(min_weight)
+    return heavier(terms.min_weight)
 
 
 def _check(terms: EdgeQuery) -> None:

@@ -196,12 +196,12 @@ class Study:
     @property
     def trees(self) -> pd.DataFrame:
         """The share of the gold trees in every head: see `corpus.treebank.parsing.tree_scores`."""
-        return tree_scores.trees(self._database, self._chosen_on)
+        return tree_scores.scores(self._database, self._chosen_on, "trees")
 
     @property
     def coreference(self) -> pd.DataFrame:
         """The accuracy of every head at antecedents: `corpus.treebank.coreference`."""
-        return tree_scores.coreference(self._database, self._chosen_on)
+        return tree_scores.scores(self._database, self._chosen_on, "coreference")
 
     def sentence(self, text_id: int) -> Sentence:
         """Read a text with its gold tree, for `corpus.treebank.head_vs_tree`.

@@ -1,7 +1,5 @@
 """Tables of a finished study: examples of a head, similarities of pairs, profiles by an axis."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from jaxtyping import Float

@@ -1,7 +1,5 @@
 """Heads against gold trees, out of a treebank study's tables of counts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -75,20 +73,13 @@ def parts_of_speech(database: Database) -> pd.DataFrame:
     )
 
 
-def trees(database: Database, chosen_on: Database | None = None) -> pd.DataFrame:
-    """Compute `Study.trees`."""
+def scores(database: Database, chosen_on: Database | None, table: str) -> pd.DataFrame:
+    """Compute `Study.trees` or `Study.coreference` out of the table of that name."""
     check_trees(database)
+    compute = {"trees": tree_scores, "coreference": coreference_scores}[table]
     with database.reading():
-        theirs = _untrained("trees", database, chosen_on)
-        return tree_scores(_counts("trees", database, chosen_on), theirs)
-
-
-def coreference(database: Database, chosen_on: Database | None = None) -> pd.DataFrame:
-    """Compute `Study.coreference`."""
-    check_trees(database)
-    with database.reading():
-        theirs = _untrained("coreference", database, chosen_on)
-        return coreference_scores(_counts("coreference", database, chosen_on), theirs)
+        theirs = _untrained(table, database, chosen_on)
+        return compute(_counts(table, database, chosen_on), theirs)
 
 
 def sentence(database: Database, text_id: int) -> Sentence:

@@ -1,7 +1,5 @@
 """Checks of a finished study: whether it is whole, and whether every file has its hash."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

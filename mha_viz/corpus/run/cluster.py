@@ -1,7 +1,5 @@
 """A study on several machines: actors of a Ray cluster, each with the model, measure its shards."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -105,7 +103,7 @@ class Cluster:
         for window in _windows(Task(number, items) for number, items in missing):
             if pool is None:
                 pool = _Pool(self._plan(model, untrained(), settings))
-            yield from pool.measured(window, self._arrived)
+            yield from pool.measured(window, self._is_local)
         for draft in self.folder.glob(".*.part"):  # of actors that were killed
             shutil.rmtree(draft, ignore_errors=True)
 
@@ -133,7 +131,7 @@ class Cluster:
             versions(),
         )
 
-    def _arrived(self, number: int) -> bool:
+    def _is_local(self, number: int) -> bool:
         """Tell whether a shard that an actor has written is complete on this machine."""
         if self._address is not None:
             self._address.fetch_shard(number, self.folder)
@@ -159,7 +157,7 @@ class _Pool:
         self._plan = ray.put(plan)
 
     def measured(
-        self, tasks: Sequence[Task], arrived: Callable[[int], bool]
+        self, tasks: Sequence[Task], is_local: Callable[[int], bool]
     ) -> Iterator[dict[str, Any]]:
         """Yield each shard's summary as actors finish it; those of dead actors begin anew.
 
@@ -175,7 +173,7 @@ class _Pool:
                     if "error" in result:
                         kind, message = result["error"]
                         raise getattr(errors, kind, StudyError)(message)
-                    _wait_for(result["number"], arrived)
+                    _wait_for(result["number"], is_local)
                     del left[result["number"]]
                     yield result["summary"]
             except RayTaskError:  # what is no error of ours, as on one machine
@@ -249,10 +247,10 @@ def _room(needs: Mapping[str, Any]) -> int:
     return room
 
 
-def _wait_for(number: int, arrived: Callable[[int], bool]) -> None:
+def _wait_for(number: int, is_local: Callable[[int], bool]) -> None:
     """Wait for a shard: a network file system may show late what another machine has written."""
     until = time.monotonic() + _SEEN_WITHIN
-    while not arrived(number):
+    while not is_local(number):
         if time.monotonic() > until:
             raise StudyError(
                 f"Part {number:05d} of the study was written, but this machine does not see it: "
@@ -296,7 +294,8 @@ def connect(address: str) -> None:
             "other machines with `ray start --address HOST:PORT`, and give auto on a machine of "
             "it, or the address."
         ) from error
-    _restore(stop)
+    if threading.current_thread() is threading.main_thread():  # where alone signals can be set
+        signal.signal(signal.SIGTERM, stop)
 
 
 def _await_threads() -> None:
@@ -312,9 +311,3 @@ def _check_listens(address: str) -> None:
     if address != "auto":
         host, _, port = address.rpartition(":")
         socket.create_connection((host, int(port)), timeout=_LISTENS_WITHIN).close()
-
-
-def _restore(stop: Any) -> None:
-    """Set SIGTERM's handler again; signals can be set in the main thread alone."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, stop)

@@ -161,7 +161,11 @@ def study(
         storage.claim_folder(folder)
         with locked(folder):
             manifest = storage.begin_manifest(folder, {**about, "source_name": opened.name})
-            found = _finished(folder, manifest)
+            found = None  # a finished study of which nothing is missing
+            if manifest["finished"]:
+                n_shards = manifest["counts"]["n_shards"]
+                if storage.missing_shard(folder, n_shards) is None:
+                    found = Study.load(folder)
             if found is None:
                 counter = _Counter(n_total, on_progress)
                 totals = totals_so_far(folder, model.n_layers, model.n_heads)
@@ -215,14 +219,6 @@ def _count(opened: Source, identity: dict[str, Any], sample: int | None) -> int 
     return sample
 
 
-def _finished(folder: Path, manifest: dict[str, Any]) -> Study | None:
-    """Open the study, if nothing of it is left to be made."""
-    if not manifest["finished"]:
-        return None
-    n_shards = manifest["counts"]["n_shards"]
-    return Study.load(folder) if storage.missing_shard(folder, n_shards) is None else None
-
-
 @dataclass(frozen=True)
 class _Run:
     """A study in the making."""
@@ -237,12 +233,12 @@ class _Run:
     def fill(self) -> None:
         """Measure and write every shard that is not there yet."""
         untrained: AttentionModel | None = None
-        coming = prepared(
+        upcoming = prepared(
             shards(self.source), self.model.reader, self.settings.batch_tokens, self._is_done
         )
         # the thread that reads ahead ends with this, however it ends
-        with self.settings.in_threads(), closing(coming):
-            for number, packed, skipped in coming:
+        with self.settings.in_threads(), closing(upcoming):
+            for number, packed, skipped in upcoming:
                 if number < self.totals.n_shards:
                     continue
                 if not self.settings.keep_texts and number % SHARDS_AT_ONCE == 0:

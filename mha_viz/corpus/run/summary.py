@@ -1,7 +1,5 @@
 """Summaries of all shards: small tables of heads, and edges to search."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An actor of a cluster: it holds the model, measures shards and writes them to their place."""
 
-from __future__ import annotations
-
 import json
 import platform
 import tempfile

@@ -49,7 +49,7 @@ def _texts(passages: Iterator[Passage], budget: _TokenBudget) -> Iterator[Passag
             part[0],
             text=text.text,
             sentence=text,
-            goes_on=bool(opening),
+            continues=bool(opening),
             n_lost=known.lost(text.mentions),
         )
         opening = text.opening
@@ -71,25 +71,25 @@ def join_sentences(sentences: Sequence[Sentence], opening: str) -> Sentence:
 
 def _parts(passages: Iterator[Passage], budget: _TokenBudget) -> Iterator[list[Passage]]:
     """Yield as many sentences together as fit."""
-    held: list[Passage] = []
+    pending: list[Passage] = []
     sizes: list[int] = []
     fault: SourceError | None = None
     try:
         for passage in passages:
             check_cancelled()
             size = budget.size(passage.text)
-            while held and sum(sizes) + size > budget.most:
-                n = budget.fitting(held)
-                yield held[:n]
-                held, sizes = held[n:], sizes[n:]
-            held.append(passage)
+            while pending and sum(sizes) + size > budget.most:
+                n = budget.fitting(pending)
+                yield pending[:n]
+                pending, sizes = pending[n:], sizes[n:]
+            pending.append(passage)
             sizes.append(size)
     except SourceError as error:  # the rest of the file is lost, but nothing that was read
         fault = error
-    while held:
-        n = budget.fitting(held)
-        yield held[:n]
-        held = held[n:]
+    while pending:
+        n = budget.fitting(pending)
+        yield pending[:n]
+        pending = pending[n:]
     if fault is not None:
         raise fault
 
@@ -142,11 +142,11 @@ class _SeenEntities:
 
     def lost(self, mentions: Iterable[Mention]) -> int:
         """Count the mentions of a text whose antecedents are all in earlier texts."""
-        here: set[str] = set()
+        mentioned: set[str] = set()
         n = 0
         for _, means in sorted(entities_by_head(mentions).items()):
-            n += here.isdisjoint(means) and any(_short(name) in self._names for name in means)
-            here |= means
+            n += mentioned.isdisjoint(means) and any(_short(name) in self._names for name in means)
+            mentioned |= means
         return n
 
 

@@ -1,7 +1,5 @@
 """Texts in JSON: objects or strings on lines of their own, or in one list."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -177,8 +175,8 @@ def _field(head: list[str], file: OpenFile) -> str | None:
     for written in head:
         with suppress(ValueError, RecursionError):  # said when it is that value's turn
             value = json.loads(written)
-            for key, held in value.items() if isinstance(value, dict) else ():
-                columns[key] = columns.get(key, False) or isinstance(held, str)
+            for key, content in value.items() if isinstance(value, dict) else ():
+                columns[key] = columns.get(key, False) or isinstance(content, str)
     if not columns and file.column is None:
         return None
     of_text = [key for key, texts in columns.items() if texts]

@@ -1,7 +1,5 @@
 """Sources that can be read only once, copied into a temporary file: pipes, strings."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -86,12 +84,12 @@ class _CopyReader(RawIOBase):
 
 
 def standard_input(copy: IO[bytes]) -> None:
-    """TemporaryCopy standard input to its end."""
+    """Copy standard input to its end."""
     shutil.copyfileobj(sys.stdin.buffer, copy)
 
 
 def pipe(path: Path, copy: IO[bytes]) -> None:
-    """TemporaryCopy all that comes out of a pipe."""
+    """Copy all that a pipe gives."""
     with path.open("rb") as stream:
         shutil.copyfileobj(stream, copy)
 

@@ -49,7 +49,9 @@ def passages(file: OpenFile, ending: str) -> Iterator[Passage]:
         if _begin(file.stream).startswith(GZIP):
             file = replace(file, stream=gzip.GzipFile(fileobj=file.stream))
         begin = _begin(file.stream)
-        if begin.startswith((b"\xff\xfe", b"\xfe\xff")) or _has_wide_letters(begin, ending):
+        # letters with zeros beside them are UTF-16 or UTF-32 without a mark
+        wide = bool(ending) and ending != ".parquet" and 4 * begin.count(0) > len(begin)
+        if wide or begin.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise SourceError(
                 f"{file.name} is UTF-16 or UTF-32, and UTF-8 is expected: save it as UTF-8."
             )
@@ -75,11 +77,6 @@ def _begin(stream: BufferedIOBase) -> bytes:
     begin = stream.read(512)
     stream.seek(0)
     return begin
-
-
-def _has_wide_letters(begin: bytes, ending: str) -> bool:
-    """Tell whether letters have zeros beside them, as UTF-16 and UTF-32 without a mark."""
-    return bool(ending) and ending != ".parquet" and 4 * begin.count(0) > len(begin)
 
 
 def _reader_by_content(begin: bytes, file: OpenFile) -> Reader:
@@ -156,7 +153,13 @@ def _parquet(opened: OpenFile) -> Iterator[Passage]:
     A Parquet file is read from its end, so one packed by gzip is unpacked onto the disk.
     """
     with ExitStack() as files:
-        files.enter_context(translating(lambda error: _damaged(opened.name, error)))
+
+        def damaged(error: BaseException) -> SourceError:
+            reason = str(error).strip().partition("\n")[0][:200].rstrip(".")
+            reason = reason or type(error).__name__
+            return SourceError(f"{opened.name} cannot be read as Parquet: {reason}.")
+
+        files.enter_context(translating(damaged))
         seekable: object = opened.stream
         if isinstance(opened.stream, gzip.GzipFile):
             unpacked = files.enter_context(tempfile.TemporaryFile())
@@ -181,11 +184,6 @@ def _parquet(opened: OpenFile) -> Iterator[Passage]:
                     opened.skip(place, "There is no text.")
                 else:
                     yield Passage(place, text)
-
-
-def _damaged(name: str, error: BaseException) -> SourceError:
-    reason = str(error).strip().partition("\n")[0][:200].rstrip(".") or type(error).__name__
-    return SourceError(f"{name} cannot be read as Parquet: {reason}.")
 
 
 def _is_text(kind: pa.DataType) -> bool:

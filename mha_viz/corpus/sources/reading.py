@@ -2,8 +2,6 @@
 column.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase, TextIOBase, TextIOWrapper
@@ -32,7 +30,7 @@ class Passage:
     text: str  # not yet cleaned; bytes that are no UTF-8 stand in it as U+DC80 to U+DCFF
     sentence: Sentence | None = None  # its words and tree, of a CoNLL-U file
     document: int = 0  # its number in the file, from 1; 0: of none that is known
-    goes_on: bool = False  # whether the text before is of the same document
+    continues: bool = False  # whether the text before is of the same document
     n_lost: int = 0  # mentions whose antecedents are all in earlier texts
 
 

@@ -1,7 +1,5 @@
 """Fair samples of a stream, and the texts of a source that occur again."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from heapq import nsmallest
@@ -32,9 +30,8 @@ def fair_sample(stream: Iterable[T], size: int, seed: int) -> list[T]:
     return [thing for _, thing in drawn]
 
 
-_BYTES = (
-    8  # of a text's hash: among a hundred million texts, two differ and share one in 1 of 3,700
-)
+# Bytes of a text's hash: among a hundred million texts, two differ and share one in 1 of 3,700.
+_BYTES = 8
 _RECENT = 1 << 16  # hashes in a set of Python, which takes ten times the space
 
 
@@ -56,7 +53,7 @@ class SeenTexts:
         plain = " ".join(text.split()).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(plain, digest_size=_BYTES).digest()
         number = int.from_bytes(digest, "little")
-        if number in self._recent or any(_holds(run, number) for run in self._runs):
+        if number in self._recent or any(_contains(run, number) for run in self._runs):
             return False
         self._recent.add(number)
         if len(self._recent) == _RECENT:
@@ -72,6 +69,6 @@ class SeenTexts:
         self._runs.append(run)
 
 
-def _holds(run: UInt64[np.ndarray, "hash"], number: int) -> bool:
+def _contains(run: UInt64[np.ndarray, "hash"], number: int) -> bool:
     place = int(run.searchsorted(np.uint64(number)))
     return place < len(run) and int(run[place]) == number

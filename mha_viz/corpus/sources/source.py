@@ -1,7 +1,5 @@
 """Sources of a study's texts: files, a folder of them, standard input, strings."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat
@@ -39,7 +37,7 @@ class Item:
     place: str  # where it stands, as "speech.txt:17"
     # its words and tree, of a CoNLL-U file; or several, joined, with their trees.
     sentence: Sentence | None = None
-    goes_on: bool = False  # whether it goes on with the document of the text before (see `Passage`)
+    continues: bool = False  # the document of the text before (see `Passage`)
     n_lost: int = 0  # the mentions whose antecedents all stand in earlier texts of the document
 
 
@@ -88,7 +86,7 @@ class Source:
         if self._sample is not None:
             items = iter(fair_sample(items, self._sample, self._seed))
         for item in items:
-            self.n_going_on += item.goes_on
+            self.n_going_on += item.continues
             self.n_lost += item.n_lost
             yield item
 
@@ -111,17 +109,16 @@ class Source:
             if not seen.add(text):
                 self.n_duplicates += 1
                 continue
-            yield Item(
-                *(next(numbers), text, passage.place, passage.sentence),
-                *(passage.goes_on, passage.n_lost),
-            )
+            place, sentence = passage.place, passage.sentence
+            continues, n_lost = passage.continues, passage.n_lost
+            yield Item(next(numbers), text, place, sentence, continues, n_lost)
         if next(numbers) == 0:
             first = [f" Skipped first, {place}: {reason}" for place, reason in self.skipped[:1]]
             raise SourceError(f"There is no text to study in {self.name}.{''.join(first)}")
 
     def _passages(self) -> Iterator[Passage]:
         for file in self._files:
-            came = False
+            has_passages = False
             try:
                 with _opened(file) as stream:
                     opened = OpenFile(stream, file.name, self._column, self._skip)
@@ -129,10 +126,10 @@ class Source:
                     if self._join is not None:
                         found = join_documents(found, self._join)
                     for passage in found:
-                        came = True
+                        has_passages = True
                         yield passage
             except SourceError as error:
-                if len(self._files) == 1 and not came:
+                if len(self._files) == 1 and not has_passages:
                     raise
                 self._skip(file.name, str(error))  # the rest of the file
 

@@ -1,7 +1,5 @@
 """Labels over a corpus, by a head's interval, its threshold and its baselines; and on texts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +51,7 @@ def corpus_labels(
     """
     heads = tables["texts"]
     rows: list[pd.DataFrame] = []
-    held: dict[str, Bool[np.ndarray, "layer head"]] = {}
+    earned_by: dict[str, Bool[np.ndarray, "layer head"]] = {}
     for label in LABELS.values():
         own = heads[heads.metric == label.metric]
         if own.empty:
@@ -63,7 +61,7 @@ def corpus_labels(
         )
         hurdle = _hurdle(label, tables, n_layers)
         worst = low if label.at_least else high
-        held[label.key] = earned = _clears(label, worst, hurdle, held)
+        earned_by[label.key] = earned = _clears(label, worst, hurdle, earned_by)
         layers, places = np.indices(mean.shape)
         values = (layers, places, label.key, mean, low, high)
         limits = (hurdle.baseline[:, None], hurdle.threshold[:, None], shares[label.key], earned)
@@ -76,14 +74,14 @@ def _clears(
     label: Label,
     score: Float[np.ndarray, "*text layer head"],
     hurdle: Hurdle,
-    held: Mapping[str, Bool[np.ndarray, "*text layer head"]],
+    earned_by: Mapping[str, Bool[np.ndarray, "*text layer head"]],
 ) -> Bool[np.ndarray, "*text layer head"]:
     """Tell whether a score clears the hurdle, and no held label rules this one out."""
     sign = 1 if label.at_least else -1
     found = sign * score >= sign * hurdle.threshold[..., None]
     found &= sign * score > sign * hurdle.baseline[..., None]
     for other in label.unless:
-        found &= ~held.get(other, np.zeros_like(found))
+        found &= ~earned_by.get(other, np.zeros_like(found))
     return found
 
 
@@ -140,11 +138,11 @@ def nearest_random(
 
     Uniform attention scores alike where layers see alike.
     """
-    alike = np.abs(uniform[:, :, None] - uniform[:, None]) <= _ROUNDING
-    alike |= np.isnan(uniform).all(1)[:, None, None]
+    same_mask = np.abs(uniform[:, :, None] - uniform[:, None]) <= _ROUNDING
+    same_mask |= np.isnan(uniform).all(1)[:, None, None]
     hardest, worst = (np.fmax, -np.inf) if label.at_least else (np.fmin, np.inf)
     of_layers = hardest.reduce(random, axis=-1)
-    found = hardest.reduce(np.where(alike, of_layers[:, None], worst), axis=-1)
+    found = hardest.reduce(np.where(same_mask, of_layers[:, None], worst), axis=-1)
     return np.where(np.isinf(found), np.nan, found)
 
 
@@ -195,30 +193,21 @@ def _hurdles_of_texts(
     random = _heads(known, "untrained", label.metric, n_layers)
     best = none if random is None else nearest_random(label, random, uniform)
     rows = _column(known, "chance", f"{label.metric}_rows")
-    rows = _n_rows(label, n_tokens, none) if rows is None else rows
+    if rows is None and label.metric == "duplicate_token":  # of these the study has the count
+        rows = none
+    elif rows is None:
+        fewer = label.metric in ("previous_token", "next_token")  # a row has no such neighbour
+        rows = np.broadcast_to((n_tokens - fewer)[:, None], none.shape)
     baseline, threshold = none.copy(), none.copy()
     hurdles: dict[tuple[float, ...], tuple[float, float]] = {}  # those of layers are mostly equal
     for at in np.ndindex(none.shape):
         key = (float(uniform[at]), float(best[at]), float(rows[at]))
         if key not in hurdles:
-            hurdles[key] = _to_beat(label, *key)
+            value = [None if np.isnan(number) else number for number in key]
+            given = Baseline(
+                uniform=value[0], random_high=value[1], random_low=value[1], n_rows=value[2]
+            )
+            found = baseline_and_threshold(label, given)  # None where that text is too short
+            hurdles[key] = (np.nan, np.nan) if found is None else found[1:]
         baseline[at], threshold[at] = hurdles[key]
     return Hurdle(baseline, threshold)
-
-
-def _to_beat(label: Label, uniform: float, best: float, rows: float) -> tuple[float, float]:
-    """Return (baseline, threshold) of one text and layer; NaN where that text is too short."""
-    known = [None if np.isnan(value) else value for value in (uniform, best, rows)]
-    given = Baseline(uniform=known[0], random_high=known[1], random_low=known[1], n_rows=known[2])
-    found = baseline_and_threshold(label, given)
-    return (np.nan, np.nan) if found is None else found[1:]
-
-
-def _n_rows(
-    label: Label, n_tokens: Float[np.ndarray, "text"], none: Float[np.ndarray, "text layer"]
-) -> Float[np.ndarray, "text layer"]:
-    """Count the rows that a score is a mean of; of repeated tokens the study has the count."""
-    if label.metric == "duplicate_token":
-        return none
-    fewer = label.metric in ("previous_token", "next_token")  # a row has no such neighbour
-    return np.broadcast_to((n_tokens - fewer)[:, None], none.shape)

@@ -1,7 +1,5 @@
 """A study at an address that fsspec knows, as s3://bucket/study: its parts, fetched and put."""
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile
@@ -33,13 +31,13 @@ class Address:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._files, root = self._reached(lambda: fsspec.core.url_to_fs(url))
+        self._files, root = self._translated(lambda: fsspec.core.url_to_fs(url))
         self._root = root.rstrip("/")
 
     def fetch(self, folder: Path) -> None:
         """Copy what is complete of the study into an empty folder, if anything is there."""
         self._files.invalidate_cache()
-        names = self._reached(self._names)
+        names = self._translated(self._names)
         if names and MANIFEST not in names:
             raise StudyError(
                 f"{self.url} holds other things ({names[0]}) and no study: give a new address, or "
@@ -87,7 +85,7 @@ class Address:
 
     def _complete(self) -> list[int]:
         """List the numbers of the shards that are complete."""
-        found = self._reached(lambda: self._files.glob(f"{self._root}/{SHARDS}/*/{SUMMARY}"))
+        found = self._translated(lambda: self._files.glob(f"{self._root}/{SHARDS}/*/{SUMMARY}"))
         numbers = (path.split("/")[-2] for path in found)
         return sorted(int(number) for number in numbers if number.isdecimal())
 
@@ -99,11 +97,11 @@ class Address:
 
     def _fetch_file(self, name: str, folder: Path) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        self._reached(lambda: self._files.get_file(f"{self._root}/{name}", str(folder / name)))
+        self._translated(lambda: self._files.get_file(f"{self._root}/{name}", str(folder / name)))
 
-    def _reached(self, ask: Callable[[], T]) -> T:
+    def _translated(self, read: Callable[[], T]) -> T:
         with translating(lambda error: StudyError(self._cannot("read", error))):
-            return ask()
+            return read()
 
     def _cannot(self, done: str, error: BaseException) -> str:
         reason: Any = getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,7 +1,5 @@
 """The rows of a shard as arrays: a number for each text, head and metric."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A study's tables for SQL: DuckDB over its Parquet files, which it can only read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ The heaviest stand along each relation and between two parts of speech; a search
 reads these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks of a study's files: sizes and hashes are kept in JSON files, with their own hash."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """The lock of a study's folder: one process at a time writes, and its end releases the lock."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator
@@ -23,7 +21,7 @@ def locked(folder: Path) -> Iterator[None]:
     file that is left over locks nothing. The number in it is that of the process at work.
     """
     path = folder / LOCK
-    file = _own(path)
+    file = _acquire(path)
     try:
         yield
     finally:
@@ -32,12 +30,12 @@ def locked(folder: Path) -> Iterator[None]:
         file.close()
 
 
-def _own(path: Path) -> IO[str]:
+def _acquire(path: Path) -> IO[str]:
     """Return the lock file, held, with our number in it."""
     while True:
         file = path.open("a+", encoding="ascii")
         try:
-            _seize(file)
+            _lock_file(file)
         except OSError as error:
             with file:
                 file.seek(0)
@@ -57,7 +55,7 @@ def _own(path: Path) -> IO[str]:
 if sys.platform == "win32":
     import msvcrt
 
-    def _seize(file: IO[str]) -> None:
+    def _lock_file(file: IO[str]) -> None:
         file.seek(_FAR)
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         file.seek(0)
@@ -65,5 +63,5 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _seize(file: IO[str]) -> None:
+    def _lock_file(file: IO[str]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -55,8 +55,8 @@ class Sizes(NamedTuple):
             and found.n_tokens <= found.n_texts * found.n_ctx
         ):
             raise ValueError(f"no study has these sizes: {found}")
-        for told in ("n_truncated", "n_left_out", "n_skipped"):
-            int(counts[told])
+        for name in ("n_truncated", "n_left_out", "n_skipped"):
+            int(counts[name])
         int(counts.get("n_duplicates", 0))  # earlier versions counted none
         model["name"].encode()
         study_notes(manifest)
@@ -103,21 +103,21 @@ def study_notes(manifest: Mapping[str, Any]) -> list[str]:
 def truncation_note(manifest: Mapping[str, Any]) -> str:
     """Return how many texts and documents were cut, in sentences; "" where none was."""
     counts, model = manifest["counts"], manifest["model"]
-    said = []
+    sentences = []
     if counts["n_truncated"]:
-        said.append(
+        sentences.append(
             f"Cut to the {model['n_ctx']:,} tokens that {model['name']} takes: "
             f"{counts['n_truncated']:,} of {counts['n_texts']:,} texts; about "
             f"{counts['n_left_out']:,} tokens were left out."
         )
     if counts.get("n_going_on"):
         most = min(model["n_ctx"], MOST_TOKENS)
-        said.append(
+        sentences.append(
             f"{counts['n_going_on']:,} of {counts['n_texts']:,} texts go on with a document that "
             f"is longer than {most:,} tokens: {count(counts['n_lost'], 'mention')} in them had "
             "antecedents in earlier texts alone, and were not asked for them."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb")

@@ -1,7 +1,5 @@
 """Alignment of a tree's words with a model's tokens, and of the patterns between them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -73,15 +71,11 @@ def align_words(tokens: Sequence[Token], sentence: Sentence) -> Alignment:
             [0.3333, 1.0000]])
     """
     words = torch.tensor([(word.start, word.end) for word in sentence.words])
-    places = torch.tensor([_offsets(token) for token in tokens])
+    # an empty place for a token that is special or stands in a second text
+    outside = [t.is_special or t.segment or None in (t.start, t.end) for t in tokens]
+    pairs = zip(tokens, outside, strict=True)
+    places = torch.tensor([(0, 0) if out else (one.start, one.end) for one, out in pairs])
     first = torch.maximum(words[:, None, 0], places[None, :, 0])
     last = torch.minimum(words[:, None, 1], places[None, :, 1])
     common = (last - first).clamp_min(0).float()
     return Alignment(common / common.sum(0).clamp_min(1))
-
-
-def _offsets(token: Token) -> tuple[int, int]:
-    """Return a token's offsets; an empty place if it is special or stands in a second text."""
-    if token.is_special or token.segment or token.start is None or token.end is None:
-        return 0, 0
-    return token.start, token.end

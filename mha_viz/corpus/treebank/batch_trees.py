@@ -5,8 +5,6 @@ words, each word's strongest key, spanning trees, sums by parts of speech. What 
 run is done, are counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -54,9 +52,9 @@ class BatchTrees:
     def finish(self) -> None:
         """Fetch the counts; the run is done."""
         for layer, sums in self._layers:
-            answered, references, arcs, weights = (one.cpu().numpy() for one in sums)
+            by_relation, references, arcs, weights = (one.cpu().numpy() for one in sums)
             hits = LayerHits(
-                dict(zip(self._targets.relation_groups, answered.astype(np.int64), strict=True)),
+                dict(zip(self._targets.relation_groups, by_relation.astype(np.int64), strict=True)),
                 dict(zip(self._targets.reference_halves, references.astype(np.int64), strict=True)),
                 arcs,
                 weights,
@@ -95,17 +93,17 @@ class _BatchTargets:
         self._row = torch.tensor([row for row, *_ in trees]).to(device)
         self._place_trees([(texts[row], tree) for row, _, tree in trees], n_words)
 
-        asked = [
-            (number, half, question._replace(query=at[question.query], keys=keys))
+        targets = [
+            (number, half, target._replace(query=at[target.query], keys=keys))
             for number, (_, half, tree) in enumerate(trees)
             for at in [_among_read(tree.covered)]
-            for question in tree.targets
-            for keys in [tuple(at[key] for key in question.keys)]
+            for target in tree.targets
+            for keys in [tuple(at[key] for key in target.keys)]
         ]
-        names = [(half, question.relation, question.direction) for _, half, question in asked]
+        names = [(half, target.relation, target.direction) for _, half, target in targets]
         self.relation_groups, self._group = _grouped(names, device)
-        found = relations.as_tensors([(tree, one) for tree, _, one in asked], self._own.shape[1])
-        self._relations = relations.RelationTensors(*(one.to(device) for one in found))
+        found = relations.as_tensors([(tree, one) for tree, _, one in targets], self._own.shape[1])
+        self._relations = relations.RelationTensors._make(one.to(device) for one in found)
 
         referring = [
             (row, text.half, one._replace(query=at[one.query], earlier=earlier))
@@ -116,7 +114,7 @@ class _BatchTargets:
         ]
         self.reference_halves, self._half = _grouped([half for _, half, _ in referring], device)
         mentions = coreference.as_tensors([(row, one) for row, _, one in referring], n_words + 1)
-        self._references = coreference.ReferenceTensors(*(one.to(device) for one in mentions))
+        self._references = coreference.ReferenceTensors._make(one.to(device) for one in mentions)
 
     def _place_trees(self, trees: Sequence[tuple[TreeText, OneTree]], n_words: int) -> None:
         """Find each tree's words in its text, all of them and those of its arcs."""
@@ -132,7 +130,7 @@ class _BatchTargets:
             own[number, : len(read)] = torch.arange(len(read)) + first
             arcs = gold.words[number][gold.words[number] >= 0]
             kept[number, : len(arcs)] = (tree.covered.cumsum(0) - 1)[arcs] + first
-        self._gold = parsing.Gold(*(one.to(self._device) for one in gold))
+        self._gold = parsing.Gold._make(one.to(self._device) for one in gold)
         self._kind, self._own, self._kept = (one.to(self._device) for one in (kind, own, kept))
 
     def sums(self, pattern: Float[Tensor, "batch head query key"], *, causal: bool) -> _Sums:
@@ -140,12 +138,12 @@ class _BatchTargets:
         words = between_words(self._shares[:, None], pattern)
         own = self._among(self._own, words)
         right = relations.relation_hits(self._relations, own)
-        met = coreference.reference_hits(self._references, words)
+        reference_hits = coreference.reference_hits(self._references, words)
         weight = parts_of_speech.weight_by_kind(own, self._kind)
         expected = parts_of_speech.expected_by_kind(own, self._kind, causal=causal)
         return _Sums(
             _counted(right, self._group, len(self.relation_groups)),
-            _counted(met, self._half, len(self.reference_halves)),
+            _counted(reference_hits, self._half, len(self.reference_halves)),
             parsing.arc_hits(self._among(self._kept, words), self._gold),
             torch.stack([weight.sum(0), expected.sum(0)]),
         )
@@ -173,7 +171,7 @@ def _grouped(names: Sequence[Any], device: torch.device | str) -> tuple[list[Any
 
 
 def _counted(
-    hits: Bool[Tensor, "question head"], group: Int[Tensor, " question"], n_groups: int
+    hits: Bool[Tensor, "target head"], group: Int[Tensor, " target"], n_groups: int
 ) -> Float[Tensor, "group head"]:
     """Count the hits in each group."""
     found = hits.new_zeros(n_groups, hits.shape[1], dtype=widest(hits.device))

@@ -4,8 +4,6 @@ A mention stands for itself by its head word. Antecedents are sought in the whol
 sentence, or in all of a document's that were joined.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -48,41 +46,41 @@ def references(sentence: Sentence, covered: Bool[Tensor, " word"]) -> list[Refer
     return found
 
 
-def as_tensors(asked: Sequence[tuple[int, Reference]], n_words: int) -> ReferenceTensors:
+def as_tensors(targets: Sequence[tuple[int, Reference]], n_words: int) -> ReferenceTensors:
     """Lay out references, each with the place of its text in the batch, as tensors."""
-    among, right = torch.zeros(2, len(asked), n_words, dtype=torch.bool)
-    for row, (_, one) in enumerate(asked):
+    among, right = torch.zeros(2, len(targets), n_words, dtype=torch.bool)
+    for row, (_, one) in enumerate(targets):
         among[row, list(one.earlier)] = True
         right[row, list(one.earlier)] = torch.tensor(one.right)
-    places = [(text, one.query) for text, one in asked]
+    places = [(text, one.query) for text, one in targets]
     text, query = torch.tensor(places, dtype=torch.long).reshape(-1, 2).T
     return ReferenceTensors(text, query, among, right)
 
 
 def reference_hits(
-    asked: ReferenceTensors, words: Float[Tensor, "text head word word"]
+    targets: ReferenceTensors, words: Float[Tensor, "text head word word"]
 ) -> Bool[Tensor, "reference head"]:
     """Tell whether the earlier mention with the most weight is an antecedent; a tie is none."""
-    weights = words[asked.text, :, asked.query].masked_fill(~asked.among[:, None], -1.0)
+    weights = words[targets.text, :, targets.query].masked_fill(~targets.among[:, None], -1.0)
     most, place = weights.max(-1)
     alone = ((weights == most[..., None]).sum(-1) == 1) & (most > 0)
-    return asked.right.gather(1, place) & alone
+    return targets.right.gather(1, place) & alone
 
 
-def nearest_hit(asked: Reference) -> bool:
+def nearest_hit(target: Reference) -> bool:
     """Tell whether the nearest earlier mention is an antecedent."""
-    return asked.right[-1]
+    return target.right[-1]
 
 
-def same_word_hit(asked: Reference, sentence: Sentence) -> bool:
+def same_word_hit(target: Reference, sentence: Sentence) -> bool:
     """Tell whether the nearest earlier mention with the same head word is an antecedent."""
-    own = sentence.words[asked.query].form.casefold()
-    alike = [
+    own = sentence.words[target.query].form.casefold()
+    same_word = [
         right
-        for head, right in zip(asked.earlier, asked.right, strict=True)
+        for head, right in zip(target.earlier, target.right, strict=True)
         if sentence.words[head].form.casefold() == own
     ]
-    return bool(alike) and alike[-1]
+    return bool(same_word) and same_word[-1]
 
 
 def coreference_scores(counts: pd.DataFrame, untrained: pd.DataFrame | None = None) -> pd.DataFrame:

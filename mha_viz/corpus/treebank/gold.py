@@ -1,7 +1,5 @@
 """Counts of every head against the gold trees of many sentences, as tables."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +48,7 @@ SCHEMAS = {
 class LayerHits:
     """The counts of the heads of one layer on the texts of a batch."""
 
-    # half, relation and direction -> of each head, how many questions it answers.
+    # half, relation and direction -> of each head, how many targets it finds.
     relations: Mapping[tuple[str, str, str], Int[np.ndarray, " head"]]
     references: Mapping[str, Int[np.ndarray, " head"]]  # half -> how many antecedents it finds
     # (tree, head), how many arcs of each text's trees, one after another, it has.
@@ -87,10 +85,10 @@ class TreeCounts:
         self._arcs += token_arcs(text_id, tokens_of, sentence)
         self._words += word_rows(text_id, tokens_of, sentence)
         for tree in text.trees:
-            for question, steps in zip(
+            for target, steps in zip(
                 tree.targets, relations.offset_hits(tree.targets), strict=True
             ):
-                key = (text.half, question.relation, question.direction)
+                key = (text.half, target.relation, target.direction)
                 self._targets[key] += 1
                 self._steps[key] += steps.astype(np.int64)
             self._rows += tree.kind.sum(0).astype(np.int64)
@@ -101,8 +99,8 @@ class TreeCounts:
 
     def add(self, texts: Sequence[TreeText], layer: int, hits: LayerHits) -> None:
         """Count the hits of one layer's heads on the texts of a batch."""
-        for question, by_head in hits.relations.items():
-            self._hits[*question, layer] += by_head
+        for target, by_head in hits.relations.items():
+            self._hits[*target, layer] += by_head
         for half, by_head in hits.references.items():
             self._reference_hits[half, layer] += by_head
         of_trees = iter(hits.arcs)
@@ -123,7 +121,11 @@ class TreeCounts:
             "coreference": self._coreference(),
         }
         return {
-            name: pa.Table.from_pylist(sorted(found, key=_first_columns), SCHEMAS[name])
+            # by the columns that say what a row is about
+            name: pa.Table.from_pylist(
+                sorted(found, key=lambda row: tuple(v for k, v in row.items() if k not in _SUMS)),
+                SCHEMAS[name],
+            )
             for name, found in rows.items()
         } | {"parts_of_speech": self._parts_of_speech()}
 
@@ -196,8 +198,3 @@ def token_arcs(
 
 
 _SUMS = {"n", "hits", "weight", "expected", "rows", "nearest_hits", "same_word_hits"}
-
-
-def _first_columns(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what a table is sorted by: the columns that say what its row is about."""
-    return tuple(value for name, value in row.items() if name not in _SUMS)

@@ -1,7 +1,5 @@
 """One head against a gold tree: the arcs that the head follows."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from mha_viz.core.metrics.focus import strongest_other

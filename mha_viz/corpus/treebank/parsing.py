@@ -1,7 +1,5 @@
 """Parsing by a head's weights: the gold tree's arcs in the spanning tree."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Weights from part of speech to part of speech."""
 
-from __future__ import annotations
-
 import numpy as np
 from jaxtyping import Bool, Float
 from torch import Tensor

@@ -4,8 +4,6 @@ A head is chosen for a relation on one half of the sentences and reported on the
 best of hundreds of heads is not mistaken for a finding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -22,7 +20,7 @@ from mha_viz.corpus.treebank.trees import PUNCTUATION, ROOT, Sentence
 
 TO_HEAD, TO_DEPENDENT = "to_head", "to_dependent"
 ALL = "all"  # relations but punctuation, as one
-LEAST_ASKED = 20  # words, for an accuracy to say anything
+MIN_TARGETS = 20  # words, for an accuracy to say anything
 FARTHEST = 10  # words, of a fixed offset
 OFFSETS = tuple(step for step in range(-FARTHEST, FARTHEST + 1) if step)
 KEYS = ["relation", "direction"]
@@ -31,11 +29,9 @@ KEYS = ["relation", "direction"]
 class RelationTarget(NamedTuple):
     """A word whose head, or dependent, is looked for."""
 
-    # with its subtype ("nsubj:pass"), or `ALL`
     relation: str  # with its subtype ("nsubj:pass"), or `ALL`
-    direction: str  # `TO_HEAD` or `TO_DEPENDENT`  # `TO_HEAD` or `TO_DEPENDENT`
-    query: int  # number of the word that looks  # number of the word that looks
-    # numbers of the words that are right; a head may have several such dependents.
+    direction: str  # `TO_HEAD` or `TO_DEPENDENT`
+    query: int  # number of the word that attends
     # numbers of the words that are right; a head may have several such dependents
     keys: tuple[int, ...]
 
@@ -43,10 +39,10 @@ class RelationTarget(NamedTuple):
 class RelationTensors(NamedTuple):
     """The targets in all trees of a batch, as tensors."""
 
-    tree: Int[Tensor, " question"]  # (question,), which tree it is about
-    query: Int[Tensor, " question"]  # (question,), number of the word that looks
-    # (question, 1 + word), whether no word is right, which is never, and which words are.
-    right: Bool[Tensor, "question _"]
+    tree: Int[Tensor, " target"]  # (target,), which tree it is about
+    query: Int[Tensor, " target"]  # (target,), number of the word that looks
+    # (target, 1 + word), whether no word is right, which is never, and which words are.
+    right: Bool[Tensor, "target _"]
 
 
 class ArcMatch(NamedTuple):
@@ -64,21 +60,21 @@ def relation_targets(
 ) -> list[RelationTarget]:
     """List the targets of a tree, in both directions of each relation.
 
-    A question counts where the word that looks can see one that is right and could be wrong: two
+    A target counts where the attending word can see one that is right and could be wrong: two
     other words at least. A causal model's word sees only what stands before it.
     """
-    asked: dict[tuple[str, str, int], list[int]] = {}
+    targets: dict[tuple[str, str, int], list[int]] = {}
     there = covered.tolist()
     for number, word in enumerate(sentence.words):
         if word.head == ROOT or not (there[number] and there[word.head]):
             continue
         names = [word.deprel] if word.deprel == PUNCTUATION else [word.deprel, ALL]
         for name in names:
-            asked.setdefault((name, TO_HEAD, number), []).append(word.head)
-            asked.setdefault((name, TO_DEPENDENT, word.head), []).append(number)
+            targets.setdefault((name, TO_HEAD, number), []).append(word.head)
+            targets.setdefault((name, TO_DEPENDENT, word.head), []).append(number)
     n_there = sum(there)
     found = []
-    for (name, direction, query), keys in asked.items():
+    for (name, direction, query), keys in targets.items():
         seen = [key for key in keys if not causal or key < query]
         n_others = sum(there[:query]) if causal else n_there - 1
         if seen and n_others > 1:
@@ -86,41 +82,41 @@ def relation_targets(
     return found
 
 
-def as_tensors(asked: Sequence[tuple[int, RelationTarget]], n_words: int) -> RelationTensors:
+def as_tensors(targets: Sequence[tuple[int, RelationTarget]], n_words: int) -> RelationTensors:
     """Lay out targets, each with the number of its tree, as tensors."""
-    right = torch.zeros(len(asked), 1 + n_words, dtype=torch.bool)
-    marked = [(row, 1 + key) for row, (_, question) in enumerate(asked) for key in question.keys]
+    right = torch.zeros(len(targets), 1 + n_words, dtype=torch.bool)
+    marked = [(row, 1 + key) for row, (_, target) in enumerate(targets) for key in target.keys]
     right[tuple(torch.tensor(marked, dtype=torch.long).reshape(-1, 2).T)] = True
-    places = [(tree, question.query) for tree, question in asked]
+    places = [(tree, target.query) for tree, target in targets]
     tree, query = torch.tensor(places, dtype=torch.long).reshape(-1, 2).T
     return RelationTensors(tree, query, right)
 
 
 def relation_hits(
-    asked: RelationTensors, words: Float[Tensor, "tree head word word"]
-) -> Bool[Tensor, "question head"]:
+    targets: RelationTensors, words: Float[Tensor, "tree head word word"]
+) -> Bool[Tensor, "target head"]:
     """Tell whether the word attended to most is right; a tie is not."""
-    looked = strongest_other(words)[asked.tree, :, asked.query]
-    return asked.right.gather(1, looked + 1)
+    strongest = strongest_other(words)[targets.tree, :, targets.query]
+    return targets.right.gather(1, strongest + 1)
 
 
-def offset_hits(asked: Sequence[RelationTarget]) -> NDArray[np.bool_]:
+def offset_hits(targets: Sequence[RelationTarget]) -> NDArray[np.bool_]:
     """Tell whether each of `OFFSETS` leads from the word that looks to one that is right.
 
     >>> offset_hits([RelationTarget("det", TO_HEAD, 0, (2,))])[0].nonzero()[0], OFFSETS[11]
     (array([11]), 2)
     """
-    steps = np.zeros((len(asked), len(OFFSETS)), dtype=bool)
-    for row, question in enumerate(asked):
-        steps[row] = [question.query + step in question.keys for step in OFFSETS]
+    steps = np.zeros((len(targets), len(OFFSETS)), dtype=bool)
+    for row, target in enumerate(targets):
+        steps[row] = [target.query + step in target.keys for step in OFFSETS]
     return steps
 
 
 def match_arcs(sentence: Sentence, words: Float[Tensor, "word word"]) -> list[ArcMatch]:
     """List every arc of a gold tree, and whether one head follows it."""
-    looked = strongest_other(words[None])[0].tolist()
+    strongest = strongest_other(words[None])[0].tolist()
     return [
-        ArcMatch(i, w.head, w.deprel, looked[i] == w.head, looked[w.head] == i)
+        ArcMatch(i, w.head, w.deprel, strongest[i] == w.head, strongest[w.head] == i)
         for i, w in enumerate(sentence.words)
         if w.head != ROOT
     ]

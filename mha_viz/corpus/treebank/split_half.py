@@ -1,7 +1,5 @@
 """Unbiased shares: heads are chosen on one half of the sentences and reported on the other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A text with gold trees: the targets of every head in it, and its words as rows of a table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

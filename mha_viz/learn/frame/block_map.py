@@ -3,8 +3,7 @@
 block_map.js answers to clicks. Must not import torch.
 """
 
-from __future__ import annotations
-
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,8 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.learn.frame.contents import BY_KEY, LABS
-from mha_viz.learn.frame.records import read_records
+from mha_viz.learn.frame.contents import BY_KEY, LABS, read_records
 from mha_viz.web.browser import script, style
 from mha_viz.web.labels import html_text
 
@@ -35,34 +33,19 @@ class Block:
 BLOCKS = {
     block.key: block for block in read_records(Block, Path(__file__).with_suffix(".toml"), "block")
 }
-_BEHIND = """
-<rect class="frame" x="42" y="44" width="194" height="270" rx="8"/>
-<rect class="frame" x="58" y="50" width="172" height="118" rx="6"/>
-<rect class="frame" x="54" y="54" width="174" height="120" rx="6"/>
-"""
-_ARROWS = """
-M20 34V49|M178 34V40H25|M32 100H61|M142 174V181|M142 206V211|M52 224H33|M32 254H51|M52 264H33|
-M20 314V323|M120 350V357
-"""  # paths of SVG, each with a tip at its end
-_DESCRIPTION = (
-    "A transformer as blocks. Token embeddings and positions start the stream of each token. In "
-    "each layer, heads read it, compare queries with keys and gather values; what they "
-    "gathered goes through concatenation and W_O and is added to the residual stream; so is what "
-    "the MLP makes of it. The unembedding turns the last vectors into predictions, and the loss "
-    "trains all of it."
-)
+_DRAWING = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 def draw(parts: Sequence[str] = (), *, key: str = "block-map") -> None:
     """Draw the map; a click on a block leads to its page."""
-    result = _component()(key=key, data={"lit": list(parts)}, on_go_change=_nothing)
+    result = _component()(key=key, data={"lit": list(parts)}, on_go_change=_no_op)
     clicked = result.get("go") if isinstance(result, Mapping) else None
     pages = st.session_state.get("pages", {})
     if clicked in {block.page for block in BLOCKS.values()} & pages.keys():
         st.switch_page(pages[clicked])
 
 
-def _nothing() -> None:
+def _no_op() -> None:
     """Do nothing: Streamlit reports a component's trigger only to a callback."""
 
 
@@ -73,15 +56,20 @@ def named(parts: Sequence[str]) -> str:
 
 def svg() -> str:
     """Return the drawing without colours of its own: the style sheet has those of the theme."""
-    arrows = "".join(f'<path d="{path}" marker-end="url(#tip)"/>' for path in _ARROWS.split("|"))
+    arrows = "".join(f'<path d="{p}" marker-end="url(#tip)"/>' for p in _DRAWING["arrows"])
+    frames = "".join(
+        f'<rect class="frame" x="{x}" y="{y}" width="{width}" height="{height}" rx="{r}"/>'
+        for x, y, width, height, r in _DRAWING["frames"]
+    )
     blocks = "".join(_drawn(block) for block in BLOCKS.values())
+    description = html_text(_DRAWING["description"])
     return (
         f'<svg class="map" viewBox="0 0 {WIDTH} {HEIGHT}" role="group" aria-label="Map of a '
-        f'transformer"><desc>{html_text(_DESCRIPTION)}</desc><defs><marker id="tip" '
+        f'transformer"><desc>{description}</desc><defs><marker id="tip" '
         'viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" '
         'orient="auto-start-reverse">'
         f'<path d="M0 0L6 3L0 6z"/></marker></defs>'
-        f'<g aria-hidden="true">{_BEHIND}{arrows}</g>{blocks}</svg>'
+        f'<g aria-hidden="true">{frames}{arrows}</g>{blocks}</svg>'
     )
 
 
@@ -90,18 +78,15 @@ def _drawn(block: Block) -> str:
     middle = x + width / 2, y + height / 2
     turned = f' transform="rotate(-90 {middle[0]} {middle[1]})"' if height > width else ""
     label = html_text(block.label)
-    hint = html_text(f"{block.does}. {_page_title(block.page)}")
+    lab = BY_KEY.get(block.page.removeprefix("lab-"))
+    page = "Page Intervene" if lab is None else f"Lab {LABS.index(lab) + 1}: {lab.title}"
+    hint = html_text(f"{block.does}. {page}")
     return (
         f'<a href="{block.page}" data-part="{block.key}" data-page="{block.page}" '
         f'aria-label="{label}: {hint}"><title>{hint}</title>'
         f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="4"/>'
         f'<text x="{middle[0]}" y="{middle[1]}"{turned}>{label}</text></a>'
     )
-
-
-def _page_title(page: str) -> str:
-    lab = BY_KEY.get(page.removeprefix("lab-"))
-    return "Page Intervene" if lab is None else f"Lab {LABS.index(lab) + 1}: {lab.title}"
 
 
 @cache

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Cells(TypedDict, total=False):
-    """The look of a matrix, in the words of `number_matrix`."""
+    """The look of a matrix, in the words of `MatrixLook`."""
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -55,11 +55,11 @@ def matrix(
     **cells: Unpack[Cells],
 ) -> None:
     """Draw a matrix with its numbers. Several wrap side by side in a horizontal container."""
-    from mha_viz.plots.numbers import number_matrix
+    from mha_viz.plots.numbers import MatrixLook, number_matrix
     from mha_viz.ui.widgets.components.number_table import number_tables
 
     room = look.ROOM if look.phone() else None
-    made = number_matrix(values, title, room=room, **cells)
+    made = number_matrix(values, title, MatrixLook(room=room, **cells))
     number_tables([made], dark=look.dark(), key=key, on_click=on_click)
 
 
@@ -87,8 +87,7 @@ def head_picture(key: str, record: AttentionRecord, head: tuple[int, int], title
 
     figure = head_heatmap(
         record.head(*head).numpy(),
-        record.labels,
-        record.key_labels,
+        (record.labels, record.key_labels),
         title=title,
         dark=look.dark(),
         **look.square(360),
@@ -98,7 +97,7 @@ def head_picture(key: str, record: AttentionRecord, head: tuple[int, int], title
 
 
 class Axes(TypedDict, total=False):
-    """The parts of a figure of lines besides the lines, in the words of `curves`."""
+    """The parts of a figure of lines besides the lines, in the words of `LineAxes`."""
 
     bands: Mapping[str, tuple[Any, Any]]
     levels: Mapping[str, float]
@@ -130,11 +129,11 @@ def lines(
     """
     import pandas as pd
 
-    from mha_viz.plots.curves import curves
+    from mha_viz.plots.curves import LineAxes, curves
     from mha_viz.ui.widgets.exports import figures
 
     figures.show(
-        curves(drawn, title=title, x_title=x_title, y_title=y_title, dark=look.dark(), **axes),
+        curves(drawn, LineAxes(title, x_title, y_title, **axes), dark=look.dark()),
         key=key,
         name=name or title,
         table=pd.DataFrame(dict(table)),

@@ -1,7 +1,5 @@
 """The choices of a lab's controls, kept while other pages are open and carried by its link."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,12 +9,16 @@ import streamlit as st
 
 from mha_viz.learn.frame.contents import Lab
 from mha_viz.ui.state import state, views
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets.components.component import validate_step
+from mha_viz.web.browser import script, style
 
 MAX_RAW = 200  # letters of a link's choice that nothing has read
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 Numbers = tuple[tuple[float, ...], ...]  # a small matrix
 Offered = Sequence[T] | Mapping[T, str]
+_player = st.components.v2.component("mha_viz.player", css=style("player"), js=script("player"))
 
 
 class Look(TypedDict, total=False):
@@ -28,7 +30,7 @@ class Look(TypedDict, total=False):
 
 
 @dataclass
-class _Held:
+class _Stored:
     raw: dict[str, str]  # what the link said, as long as nothing was made of it
     visit: int  # how often Back or Forward led here
     values: dict[str, Any] = field(default_factory=dict)
@@ -42,14 +44,14 @@ class Choices:
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
         key = f"choices-{lab.key}"
-        before: _Held | None = st.session_state.get(key)
-        held = {} if before is None else _params(before)
-        moved = state.sync_from_url(view=lab.uses_text, more=held)
+        before: _Stored | None = st.session_state.get(key)
+        stored = {} if before is None else _params(before)
+        moved = state.sync_from_url(view=lab.uses_text, more=stored)
         if before is None or moved:
             visit = 0 if before is None else before.visit + 1
-            st.session_state[key] = _Held(state.url_params(), visit)
-        self._held: _Held = st.session_state[key]
-        self.moving = False  # while a choice is played, value by value; see motion.py
+            st.session_state[key] = _Stored(state.url_params(), visit)
+        self._stored: _Stored = st.session_state[key]
+        self.moving = False  # while a choice is played, value by value
 
     def slide(
         self, name: str, label: str, options: Offered[T], default: T, **look: Unpack[Look]
@@ -121,6 +123,31 @@ class Choices:
         state.control(key, st.slider, label, low, high, value=value, take=take, width=width)
         return value
 
+    def play(self, name: str, value: float, frames: Sequence[float], what: str) -> None:
+        """Draw a button that leads the choice `name` through values, beginning near `value`.
+
+        Values change in the browser (play_button.js), each as if the control had been moved. While
+        it plays, the address stays: each value would be a step of the browser's history.
+
+        Args:
+            name: of the choice, whose control stands beside the button.
+            value: of the choice now.
+            frames: its values, the first one first.
+            what: is played, to screen readers.
+        """
+        key = self.key(f"{name}-player")
+
+        @guarded
+        def go() -> None:
+            step = validate_step(st.session_state.get(key), len(frames))
+            if step is not None:
+                at, self.moving = step
+                self.set(name, frames[at])
+
+        at = min(range(len(frames)), key=lambda i: abs(frames[i] - value))
+        data = {"at": at, "last": len(frames) - 1, "what": what}
+        _player(key=key, data=data, width="content", on_step_change=go)
+
     def text(self, name: str, label: str, default: str, *, most: int, width: int) -> str:
         """Draw a line of text of at most `most` letters; other arguments as for `slide`."""
 
@@ -161,11 +188,11 @@ class Choices:
 
     def get(self, name: str, default: T, read: Callable[[str], T]) -> T:
         """Return the choice `name`, for controls that are no plain widgets."""
-        held = self._held
-        held.defaults[name] = default
-        if name not in held.values:
-            held.values[name] = self._read(name, default, read)
-        value: T = held.values[name]
+        stored = self._stored
+        stored.defaults[name] = default
+        if name not in stored.values:
+            stored.values[name] = self._read(name, default, read)
+        value: T = stored.values[name]
         return value
 
     def fixed(self, name: str, value: T) -> T:
@@ -173,16 +200,16 @@ class Choices:
 
         Back and Forward begin anew.
         """
-        found: T = self._held.fixed.setdefault(name, value)
+        found: T = self._stored.fixed.setdefault(name, value)
         return found
 
     def editor_key(self, name: str) -> str:
         """Return a key for an editor of `fixed` numbers, whose edits must not outlive those."""
-        return f"{self.key(name)}-{self._held.visit}"
+        return f"{self.key(name)}-{self._stored.visit}"
 
     def keep(self, name: str, value: Any) -> None:
         """Take over an editor's value, while the page is drawn."""
-        self._held.values[name] = value
+        self._stored.values[name] = value
 
     def set(self, name: str, value: Any) -> None:
         """Choose something, in a callback."""
@@ -196,10 +223,10 @@ class Choices:
     def publish(self) -> None:
         """Write all that was chosen into the address, once it rests; the end of a lab's run."""
         if not self.moving:
-            state.push_url(_params(self._held), view=self.lab.uses_text)
+            state.push_url(_params(self._stored), view=self.lab.uses_text)
 
     def _read(self, name: str, default: T, read: Callable[[str], T]) -> T:
-        raw = self._held.raw.pop(name, None)
+        raw = self._stored.raw.pop(name, None)
         if raw is None:
             return default
         try:
@@ -210,14 +237,14 @@ class Choices:
             return default
 
 
-def _params(held: _Held) -> dict[str, str]:
+def _params(stored: _Stored) -> dict[str, str]:
     """Return a lab's choices as its address writes them."""
     # What no part of the lab has read yet, it may read further down.
-    unread = {name: raw[:MAX_RAW] for name, raw in held.raw.items() if name not in views.NAMES}
+    unread = {name: raw[:MAX_RAW] for name, raw in stored.raw.items() if name not in views.NAMES}
     return unread | {
-        name: _written(value, held.defaults.get(name))
-        for name, value in held.values.items()
-        if value != held.defaults.get(name)
+        name: _written(value, stored.defaults.get(name))
+        for name, value in stored.values.items()
+        if value != stored.defaults.get(name)
     }
 
 

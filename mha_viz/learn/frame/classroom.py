@@ -3,8 +3,6 @@
 Knows streamlit; must not import torch.
 """
 
-from __future__ import annotations
-
 import re
 import secrets
 from collections.abc import Callable, Hashable, Sequence
@@ -61,9 +59,9 @@ def join_named_class() -> None:
 def _browser() -> str:
     """Return the random name of the browser that shows this page."""
     if _BROWSER not in st.session_state:
-        sent = str(st.context.cookies.get(COOKIE, ""))
-        known = re.fullmatch(r"[\w-]{22}", sent, re.ASCII)
-        st.session_state[_BROWSER] = sent if known else secrets.token_urlsafe(16)
+        cookie = str(st.context.cookies.get(COOKIE, ""))
+        known = re.fullmatch(r"[\w-]{22}", cookie, re.ASCII)
+        st.session_state[_BROWSER] = cookie if known else secrets.token_urlsafe(16)
     found: str = st.session_state[_BROWSER]
     return found
 
@@ -82,8 +80,8 @@ def code() -> str | None:
 
 def leads() -> bool:
     """Tell whether this browser opened the class that its page is in."""
-    here = code()
-    return here is not None and classes().leads(here, _browser())
+    joined = code()
+    return joined is not None and classes().leads(joined, _browser())
 
 
 def begin() -> None:
@@ -105,21 +103,21 @@ def prediction(
 
     Before that a teacher, whose screen the class sees, is shown how many have answered.
     """
-    here = code()
-    if here is None:
+    joined = code()
+    if joined is None:
         return
     question = question, tuple(options)
     if is_open:
-        classes().see(here, question, _browser())
+        classes().see(joined, question, _browser())
     elif chosen is not None and not leads():
-        classes().vote(here, question, _browser(), options.index(chosen))
+        classes().vote(joined, question, _browser(), options.index(chosen))
     if is_open or leads():
-        _votes(here, question, tuple(options), is_open)
+        _votes(joined, question, tuple(options), is_open)
 
 
 @st.fragment(run_every=REFRESH_SECONDS)
-def _votes(here: str, question: Hashable, options: tuple[str, ...], is_open: bool) -> None:
-    counts = classes().counts(here, question, len(options))
+def _votes(joined: str, question: Hashable, options: tuple[str, ...], is_open: bool) -> None:
+    counts = classes().counts(joined, question, len(options))
     total = sum(counts)
     st.markdown(f"**Your class:** {total} answer{'s' if total != 1 else ''} so far.")
     if not is_open:

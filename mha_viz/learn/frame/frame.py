@@ -3,11 +3,9 @@
 Knows streamlit; must not import torch or plotly: a lab's first lines are there first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import ParamSpec
+from typing import NamedTuple, ParamSpec
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -138,14 +136,20 @@ def layer_and_head(n_layers: int, n_heads: int) -> None:
             )
 
 
+class Grid(NamedTuple):
+    """A small matrix: its title, its numbers to begin with, and the names of rows and columns."""
+
+    title: str
+    begin: Numbers
+    rows: Sequence[str]
+    columns: Sequence[str]
+
+
 def editor(
     choices: Choices,
     name: str,
-    begin: Numbers,
-    rows: Sequence[str],
-    columns: Sequence[str],
+    grid: Grid,
     *,
-    title: str,
     most: float,
     step: float | None = 0.1,
     cell: int = 74,
@@ -157,20 +161,20 @@ def editor(
     """
     import pandas as pd
 
-    held = choices.get(name, begin, numbers(begin, -most, most))
+    typed = choices.get(name, grid.begin, numbers(grid.begin, -most, most))
     # The editor keeps its own edits: it must be handed the same numbers in every run.
-    base = choices.fixed(f"{name}-base", held)
+    base = choices.fixed(f"{name}-base", typed)
     number = st.column_config.NumberColumn(min_value=-most, max_value=most, step=step)
-    with st.container(width=state.for_type(90 + cell * len(columns))):
+    with st.container(width=state.for_type(90 + cell * len(grid.columns))):
         edited = st.data_editor(
-            pd.DataFrame(base, index=list(rows), columns=list(columns)),
+            pd.DataFrame(base, index=list(grid.rows), columns=list(grid.columns)),
             num_rows="fixed",
             key=choices.editor_key(f"{name}-editor"),
             width="stretch",
             row_height=state.for_type(35),
             column_config={
-                "_index": st.column_config.TextColumn(title, disabled=True),
-                **dict.fromkeys(columns, number),
+                "_index": st.column_config.TextColumn(grid.title, disabled=True),
+                **dict.fromkeys(grid.columns, number),
             },
         )
     filled = edited.astype(float).fillna(0.0).clip(-most, most).to_numpy()

@@ -4,8 +4,6 @@ glossary.toml lists the terms, misconceptions.toml the beliefs. Must not import 
 first lines appear at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,8 +13,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from mha_viz.learn.frame import frame
-from mha_viz.learn.frame.contents import BY_KEY, LABS
-from mha_viz.learn.frame.records import read_records
+from mha_viz.learn.frame.contents import BY_KEY, LABS, read_records
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state, views
 from mha_viz.ui.widgets import look
@@ -82,7 +79,7 @@ GROUPS = read_records(Group, Path(__file__).with_suffix(".toml"), "group")
 MISCONCEPTIONS = read_records(
     Misconception, Path(__file__).with_name("misconceptions.toml"), "misconception"
 )
-_SEEN = {  # quantities that are not where others of their kind are
+_PLACES = {  # quantities that are not where others of their kind are
     "sink": Place("Explore", "explore", _ALL_HEADS),  # not sorted by it: few models have one
     "value_weighted": Place("Explore", "explore", {"show": "carried"}),
     "cosine": Place("Compare", "compare", {"section": "alike", "space": "W_Q"}),
@@ -104,16 +101,16 @@ def draw() -> None:
     )
     if not state.share_params():
         st.caption("Your text is too long for a link: the new tab opens without it.")
-    wanted = _search().lower().split()
+    words = _search().lower().split()
     found = 0
     for group in GROUPS:
-        found += _group(group.title, [_of_term(term) for term in group.terms], wanted)
+        found += _group(group.title, [_term_line(term) for term in group.terms], words)
     metrics = memory.late("mha_viz.core.metrics")
     for of, title in QUANTITIES.items():
-        rows = [_of_metric(metric) for metric in metrics.METRICS.values() if metric.of == of]
-        found += _group(title, rows, wanted)
-    found += _group("Names for heads", [_of_label(one) for one in metrics.LABELS.values()], wanted)
-    found += _group("Often believed", [_of_belief(one) for one in MISCONCEPTIONS], wanted)
+        rows = [_metric_line(metric) for metric in metrics.METRICS.values() if metric.of == of]
+        found += _group(title, rows, words)
+    found += _group("Names for heads", [_label_line(one) for one in metrics.LABELS.values()], words)
+    found += _group("Often believed", [_belief_line(one) for one in MISCONCEPTIONS], words)
     if not found:
         st.info("Nothing here is called that. Try a part of the word.")
 
@@ -137,16 +134,16 @@ def _search() -> str:
     return text
 
 
-def _group(title: str, rows: Iterable[tuple[str, str]], wanted: list[str]) -> int:
+def _group(title: str, rows: Iterable[tuple[str, str]], words: list[str]) -> int:
     """Draw a heading and its entries (searched text, markdown); return how many are shown."""
-    shown = [line for searched, line in rows if all(word in searched.lower() for word in wanted)]
+    shown = [line for searched, line in rows if all(word in searched.lower() for word in words)]
     if shown:
         st.header(title, anchor=False)
         st.markdown("\n".join(f"- {line}" for line in shown))
     return len(shown)
 
 
-def _of_term(term: Term) -> tuple[str, str]:
+def _term_line(term: Term) -> tuple[str, str]:
     parts = [f"**{plain(term.name)}**"]
     if term.symbol:
         parts.append(f"${term.symbol}$")
@@ -157,32 +154,23 @@ def _of_term(term: Term) -> tuple[str, str]:
     return f"{term.name} {term.shape} {term.meaning}", " ".join(parts)
 
 
-def _of_metric(metric: Any) -> tuple[str, str]:
+def _metric_line(metric: Any) -> tuple[str, str]:
     low, high = metric.limits
     span = f"{_number(low)} to {_number(high)}" if high is not None else f"from {_number(low)}"
     unit = metric.unit or "a plain number"
     lines = (
         f"**{plain(metric.title)}** `{metric.key}` – {plain(metric.meaning)} "
         f"*{plain(f'{unit}, {span}; {metric.direction}.')}* "
-        f"{plain(metric.source)}. {_where(metric)}",
-        _formula(metric.formula),
+        f"{plain(metric.source)}. {_link(_PLACES.get(metric.key) or _with_its_kind(metric))}",
+        # in parts, so that a phone can break the line between them
+        ", ".join(rf"$\displaystyle {part}$" for part in metric.formula.split(r",\quad ")),
     )
     searched = f"{metric.key} {metric.title} {metric.meaning} {metric.unit} {metric.source}"
     return searched, "  \n  ".join(lines)
 
 
-def _formula(latex: str) -> str:
-    """Split a formula into parts, so that a phone can break the line between them."""
-    return ", ".join(rf"$\displaystyle {part}$" for part in latex.split(r",\quad "))
-
-
 def _number(value: float) -> str:
     return f"{value:g}".replace("-", "−")
-
-
-def _where(metric: Any) -> str:
-    """Link to the page that shows a quantity."""
-    return _link(_SEEN.get(metric.key) or _with_its_kind(metric))
 
 
 def _with_its_kind(metric: Any) -> Place:
@@ -196,13 +184,13 @@ def _with_its_kind(metric: Any) -> Place:
     return Place("Compare", "compare", chosen)
 
 
-def _of_label(label: Any) -> tuple[str, str]:
+def _label_line(label: Any) -> tuple[str, str]:
     seen = _link(Place("Explore", "explore", _ALL_HEADS | {"only": label.key}))
     searched = f"{label.key} {label.title} {label.meaning}"
     return searched, f"**{plain(label.title)}** – {plain(label.meaning)} {seen}"
 
 
-def _of_belief(one: Misconception) -> tuple[str, str]:
+def _belief_line(one: Misconception) -> tuple[str, str]:
     seen = _link(Place(BY_KEY[one.lab].title, BY_KEY[one.lab].address))
     return f"{one.belief} {one.truth}", f"*“{plain(one.belief)}”* {plain(one.truth)} {seen}"
 
@@ -214,6 +202,6 @@ def _link(place: Place) -> str:
     """
     address = "./" if place.page == "explore" else place.page
     if place.page not in _WITHOUT_VIEW:
-        view = replace(state.current(), **place.chosen)
+        view = replace(state.of(views.View), **place.chosen)
         address += f"?{urlencode(views.to_params(view))}"
     return f"[{plain(place.title)}]({address})"

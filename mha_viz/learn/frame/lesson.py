@@ -3,8 +3,6 @@
 lesson_plan.toml lists the stops. Must not import torch, so that the first lines appear at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +11,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from mha_viz.learn.frame import classroom, frame
-from mha_viz.learn.frame.contents import LABS
-from mha_viz.learn.frame.records import read_records
+from mha_viz.learn.frame.contents import LABS, read_records
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state import own_address
 from mha_viz.ui.state.faults import guarded
@@ -33,7 +30,7 @@ class Stop:
         page: its address in the app.
         minutes: that it takes.
         do: the activity of the class.
-        ask: a question for the class before anything is shown.
+        question: a question for the class before anything is shown.
         often: frequent wrong answers of pupils, with the reason.
         solution: the right answer, with the numbers that show it.
         params: the case that question and solution are about, as parameters of the address.
@@ -42,7 +39,7 @@ class Stop:
     page: str
     minutes: int
     do: str
-    ask: str
+    question: str
     often: str
     solution: str
     params: Mapping[str, str] = field(default_factory=dict)
@@ -106,7 +103,7 @@ def _stop(number: int, stop: Stop) -> None:
             st.page_link(pages[stop.page], label=f"**{title}**", query_params=stop.params)
         st.caption(f"Stop {number}, {stop.minutes} minutes")
         st.markdown(plain(stop.do))
-        st.markdown(f"**Ask:** {plain(stop.ask)}")
+        st.markdown(f"**Ask:** {plain(stop.question)}")
         with st.expander("What is often answered, and the solution"):
             st.markdown(f"**Often answered:** {plain(stop.often)}")
             st.markdown(f"**Solution:** {plain(stop.solution)}")

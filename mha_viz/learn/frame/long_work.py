@@ -3,8 +3,6 @@
 Not for a fragment: there neither Stop nor another choice would end the run.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Weights that read each other: composition of every head with every later one, against chance."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
@@ -12,12 +10,12 @@ from mha_viz.circuits.weights.composition import KINDS, Composition, composition
 from mha_viz.circuits.weights.ov_circuit import FavouredPairs, copying_scores, favoured_pairs
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.difference import head_changes
-from mha_viz.ui.circuits import pairs
+from mha_viz.ui.circuits import TEXTS, pairs
 from mha_viz.ui.circuits.targets import known_parts, signed
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import THROUGH
+from mha_viz.ui.state.views import THROUGH, Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports import figures
@@ -27,12 +25,6 @@ from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
 T = TypeVar("T")
-CHANCE = (
-    "z is how many standard deviations (score)² lies above its mean for random matrices of the "
-    "same shape and the same singular values: raw scores are larger where a head has few large "
-    "ones, and mislead. It tells what could be read by the weights; whether it is on a text, "
-    "weights do not say."
-)
 
 
 def draw(scene: Scene) -> None:
@@ -40,7 +32,7 @@ def draw(scene: Scene) -> None:
     pairs.through_picker()
     if pairs.lacks_pairs(scene):
         return
-    found = _composition(state.current().through)
+    found = _composition(state.of(Circuits).through)
     zscore, n_heads = found.zscore.numpy(), found.n_heads
     pairs.chips("most_composed", "**Furthest from chance (z)**", zscore, n_heads)
     left, right = st.columns([3, 2], gap="medium")
@@ -58,7 +50,7 @@ def draw(scene: Scene) -> None:
         _pair(pairs.shown_pair(zscore, n_heads))
         for note in found.notes:
             st.caption(plain(note))
-        st.caption(CHANCE)
+        st.caption(TEXTS("composition.chance"))
     st.header("Who copies", anchor=False)
     with known_parts():
         _copying(scene)
@@ -73,19 +65,17 @@ def _copying(scene: Scene) -> None:
                 found.score.numpy(),
                 "Copying score",
                 diverging=True,
-                selected=state.current().chosen,
+                selected=state.of(Circuits).chosen,
                 dark=look.dark(),
             ),
             key="copying",
-            name="Copying score of each head",
             on_click=words.choose,
             table=found.table(),
             caption=words.settings(scene, "OV circuits by weights"),
-            how_to_read="1: the head raises the tokens it looks at; −1: it lowers them; turned at "
-            "random, 0 on average. The table has how far that is from chance (z).",
+            **TEXTS.figure("figures.copying"),
         )
     with right:
-        layer, head = state.current().chosen
+        layer, head = state.of(Circuits).chosen
         st.markdown(
             f"**{head_name(layer, head)}**: copying score "
             f"{signed(found.score[layer, head])}, z = {signed(found.zscore[layer, head])}; "
@@ -95,36 +85,37 @@ def _copying(scene: Scene) -> None:
 
 
 def _favoured() -> None:
-    layer, head = state.current().chosen
-
-    def make(model: AttentionModel) -> FavouredPairs:
-        return favoured_pairs(model, layer, head)
-
-    found = _of_weights("favoured", layer, head, make=make, size=20_000)
+    layer, head = state.of(Circuits).chosen
+    found: FavouredPairs = _of_weights(
+        *("favoured", layer, head), make=lambda one: favoured_pairs(one, layer, head), size=20_000
+    )
     st.dataframe(found.pairs[["source", "destination", "strength"]], hide_index=True)
     error = "" if found.exact else f" ± {found.copied_error:.1%}"
     st.caption(
-        f"Looking at the source, the head raises the destination (in standard deviations of all "
-        f"its pairs). {found.copied:.1%}{error} of tokens are among the ten that they raise most; "
-        f"by chance {found.copied_by_chance:.1%}."
+        TEXTS(
+            "composition.favoured",
+            copied=found.copied,
+            error=error,
+            copied_by_chance=found.copied_by_chance,
+        )
     )
 
 
 def _composition(kind: str) -> Composition:
-    model = memory.model(*state.current().checkpoint)
+    model = memory.model(*state.of(Circuits).checkpoint)
     size = 8 * (model.n_layers * model.n_heads) ** 2  # two matrices of float32
     return _of_weights("composition", kind, make=lambda one: composition(one, kind), size=size)
 
 
 def _of_weights(*what: Hashable, make: Callable[[AttentionModel], T], size: int) -> T:
     """Return what follows from the weights alone, computed once for all texts."""
-    model = memory.model(*state.current().checkpoint)
+    model = memory.model(*state.of(Circuits).checkpoint)
 
     def made() -> T:
         with st.spinner("Comparing weights …"):
             return make(model)
 
-    key: Hashable = (*state.current().checkpoint, "circuits", *what)
+    key: Hashable = (*state.of(Circuits).checkpoint, "circuits", *what)
     return memory.cache().get(key, made, lambda _: size)
 
 

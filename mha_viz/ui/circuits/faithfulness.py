@@ -1,7 +1,5 @@
 """A circuit put to the test: how much of a behaviour some heads carry, against chance."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from functools import partial
 from math import isnan
@@ -16,14 +14,14 @@ from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
 from mha_viz.errors import RecordError
 from mha_viz.plots.bars import signed_rows
 from mha_viz.text.vocabulary import label_of
+from mha_viz.ui.circuits import TEXTS
 from mha_viz.ui.circuits.targets import known_parts
-from mha_viz.ui.intervene import measurements
 from mha_viz.ui.jobs.ticket import Work
 from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.scene import Scene, is_head
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import MAX_TESTED, TASKS
+from mha_viz.ui.state.views import MAX_TESTED, TASKS, Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, lazy_sections
 from mha_viz.ui.widgets.exports import exports, figures
@@ -32,13 +30,6 @@ from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 
 N_SHOWN = 3  # texts of a task
-TELLS = (
-    "A head that does not act gives its mean over other texts of the task; MLPs always act. Alone: "
-    "how much the chosen heads carry while all others give their means, 100% is all that the "
-    "heads of the model do. Without: how much is left when they alone give their means. Heads that "
-    "stand in for each other are missed little, one by one. Heads are proposed on one half of the "
-    "texts and tested on the other: a choice fits the texts it was made on."
-)
 _SHORT = {  # what fits beside a bar on a phone
     "the choice alone": "these alone",
     "all but the choice": "without these",
@@ -53,10 +44,10 @@ def draw(scene: Scene) -> None:
     heads = _heads(scene)
     _example(task)
     _measure(task, heads, scene.head_count)
-    found = measurements.results("circuit").get(_key(task, heads))
+    found = progress.results("circuit").get(_key(task, heads))
     if found is not None:
         _result(scene, found)
-    st.caption(TELLS)
+    st.caption(TEXTS("faithfulness.tells"))
 
 
 def _task() -> Task:
@@ -66,9 +57,9 @@ def _task() -> Task:
         ArgumentError: its vocabulary lacks the words.
     """
     choosing.segments("task", "Task", TASKS)
-    name = state.current().task
-    model = memory.model(*state.current().checkpoint)
-    key: Hashable = (*state.current().checkpoint, "task", name)
+    name = state.of(Circuits).task
+    model = memory.model(*state.of(Circuits).checkpoint)
+    key: Hashable = (*state.of(Circuits).checkpoint, "task", name)
     with st.spinner("Writing texts …"):
         return memory.cache().get(
             key, lambda: make_task(model, name), lambda task: 2_000 * len(task.examples)
@@ -77,7 +68,7 @@ def _task() -> Task:
 
 def _heads(scene: Scene) -> tuple[tuple[int, int], ...]:
     """Return the chosen circuit; the framed head until one is chosen."""
-    record, view = scene.record, state.current()
+    record, view = scene.record, state.of(Circuits)
     known = tuple(head for head in view.tested if is_head(record, head)) or (view.chosen,)
     every = [(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -98,7 +89,7 @@ def _heads(scene: Scene) -> tuple[tuple[int, int], ...]:
 
 def _example(task: Task) -> None:
     """Show some texts of the task, and what is right and wrong there."""
-    tokenizer = memory.model(*state.current().checkpoint).tokenizer
+    tokenizer = memory.model(*state.of(Circuits).checkpoint).tokenizer
     lines = []
     for one in task.examples[:N_SHOWN]:
         right, wrong = (plain(label_of(tokenizer, i)) for i in (one.right, one.wrong))
@@ -111,7 +102,7 @@ def _example(task: Task) -> None:
 
 
 def _key(task: Task, heads: tuple[tuple[int, int], ...]) -> Hashable:
-    return state.current().checkpoint, task.name, heads
+    return state.of(Circuits).checkpoint, task.name, heads
 
 
 def _measure(task: Task, heads: tuple[tuple[int, int], ...], n_heads: int) -> None:
@@ -127,7 +118,7 @@ def _measure(task: Task, heads: tuple[tuple[int, int], ...], n_heads: int) -> No
         if tests:
             work = _work(faithfulness, task, heads, passes=N_RANDOM + 4)  # random sets: one half
             found = progress.done(work, "stop_testing", "Measuring …", progress.of_total)
-            measurements.keep("circuit", _key(task, heads), found)
+            progress.keep("circuit", _key(task, heads), found)
             st.rerun()
         if proposes:
             work = _work(find_heads, task, passes=n_heads)
@@ -138,7 +129,7 @@ def _measure(task: Task, heads: tuple[tuple[int, int], ...], n_heads: int) -> No
 
 def _work(function: Callable[..., Any], task: Task, *heads: object, passes: int) -> Work:
     """Return work on a task; its time is estimated by its passes over all texts."""
-    checkpoint = state.current().checkpoint
+    checkpoint = state.of(Circuits).checkpoint
     n_tokens = sum(len(one.clean.input_ids) for one in task.examples)
     return heavy.work(
         partial(function, heavy.model_of(checkpoint), task, *heads),
@@ -220,8 +211,8 @@ def _open() -> None:
         allowed.check_upload(given.size)
         found = _checked(Faithfulness.from_bytes(given.getvalue(), "This file"))
         state.change(task=found.task, tested=found.heads[:MAX_TESTED])
-        key = (state.current().checkpoint, found.task, found.heads)
-        measurements.keep("circuit", key, found)
+        key = (state.of(Circuits).checkpoint, found.task, found.heads)
+        progress.keep("circuit", key, found)
 
     st.file_uploader(
         "A circuit that was saved here",
@@ -234,7 +225,7 @@ def _open() -> None:
 
 def _checked(found: Faithfulness) -> Faithfulness:
     """Return what a file holds; refuse that of another model."""
-    if found.model != state.current().model or found.task not in TASKS:
+    if found.model != state.of(Circuits).model or found.task not in TASKS:
         raise RecordError(
             f"This circuit is of {found.model} and “{found.task}”: choose that model first, and a "
             "task that is known here."

@@ -1,27 +1,24 @@
 """Outputs of heads: a logit by its parts, by head, by source token; and promoted tokens."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from mha_viz.circuits.decompose.logit_attribution import LogitAttribution, logit_attribution
 from mha_viz.circuits.decompose.vocabulary import HeadTokens, LogitLens, head_tokens, logit_lens
-from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import signed_rows, stacked_shares
 from mha_viz.plots.difference import head_changes
 from mha_viz.plots.prediction import token_strip
-from mha_viz.ui.circuits import targets
+from mha_viz.ui.circuits import TEXTS, targets
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 N_NAMED = 5  # heads that are named above the figures
 N_TOKENS = 10  # that a head promotes, and that it suppresses
@@ -29,15 +26,6 @@ N_GUESSES = 3  # after each layer
 UNITS = {"logit": "logits", "log_probability": "nats"}
 PILES = {"embedding": "embedding", "head": "heads", "MLP": "MLP"}
 REST = "biases and the rest"
-ONE_LOGIT = (
-    "These parts include what raises all logits alike, which changes no probability. Compare with "
-    "another token, or decompose the log-probability, to see why this token is likely."
-)
-LENS = (
-    "What the model would say if it ended after that layer. Nobody has trained it for that: middle "
-    "layers may write in directions that only later layers turn into tokens, so that a guess that "
-    "appears late need not have been computed late. Masked models fare worse than causal ones."
-)
 
 
 def draw(scene: Scene) -> None:
@@ -45,13 +33,9 @@ def draw(scene: Scene) -> None:
     place = targets.pickers(scene)
     found = _attribution(scene, place)
     _answer(found)
-    left, right = st.columns([1, 1], gap="medium")
-    with left:
-        _by_layer(scene, found)
-    with right:
-        _by_head(scene, found)
+    look.beside(2, lambda: _by_layer(scene, found), lambda: _by_head(scene, found))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.header(head_name(*state.current().chosen), anchor=False)
+        st.header(head_name(*state.of(Circuits).chosen), anchor=False)
         controls.open_in_explore()
     _head(scene, found, place)
     _guesses(scene, place)
@@ -63,24 +47,19 @@ def of_head(scene: Scene, place: int) -> None:
 
 
 def _head(scene: Scene, found: LogitAttribution, place: int) -> None:
-    left, right = st.columns([1, 1], gap="medium")
-    with left:
-        _by_source(scene, found)
-    with right:
-        _tokens(scene, place)
+    look.beside(2, lambda: _by_source(scene, found), lambda: _tokens(scene, place))
 
 
 def _attribution(scene: Scene, place: int) -> LogitAttribution:
-    view = state.current()
+    view = state.of(Circuits)
     token, versus = view.target.strip() or None, view.against.strip() or None
     of = "logit" if versus else view.quantity
-
-    def make(model: AttentionModel) -> LogitAttribution:
-        return logit_attribution(model, scene.text, token, versus, place, of=of)
-
-    record = scene.record
-    size = 8 * scene.head_count * len(record.tokens) + 100_000
-    return targets.computed(scene, "logit", place, token, versus, of, make=make, size=size)
+    return targets.computed(
+        scene,
+        *("logit", place, token, versus, of),
+        make=lambda model: logit_attribution(model, scene.text, token, versus, place, of=of),
+        size=8 * scene.head_count * len(scene.record.tokens) + 100_000,
+    )
 
 
 def _whole(found: LogitAttribution) -> str:
@@ -93,7 +72,7 @@ def _answer(found: LogitAttribution) -> None:
     """Show the sum, and the heads that write most of it."""
     targets.whole_and_parts(found, _whole(found))
     if found.of == "logit" and found.versus is None:
-        st.caption(ONE_LOGIT)
+        st.caption(TEXTS("logit_parts.one_logit"))
     shares = found.heads.numpy()
     order = np.argsort(-np.abs(shares), axis=None, kind="stable")[:N_NAMED]
     heads = [divmod(int(i), shares.shape[1]) for i in order]
@@ -101,7 +80,7 @@ def _answer(found: LogitAttribution) -> None:
         "most_written",
         "**Heads that write most of it**",
         {place: f"{head_name(*place)}: {targets.signed(shares[place])}" for place in heads},
-        chosen=state.current().chosen,
+        chosen=state.of(Circuits).chosen,
         take=words.choose,
     )
 
@@ -123,11 +102,9 @@ def _by_layer(scene: Scene, found: LogitAttribution) -> None:
     figures.show(
         stacked_shares(piles, places, unit, title="Layer by layer", dark=look.dark()),
         key="logit_by_layer",
-        name=f"Parts of {_whole(found)} by layer",
         table=found.table()[["component", "kind", "share"]],
         caption=_caption(scene, found),
-        how_to_read="What each layer adds directly, above 0 for the token and below 0 against it; "
-        "the diamond is the layer’s sum. What later layers make of it counts as theirs.",
+        **TEXTS.figure("figures.logit_by_layer", whole=_whole(found)),
     )
 
 
@@ -139,22 +116,20 @@ def _by_head(scene: Scene, found: LogitAttribution) -> None:
             "Head by head",
             unit,
             diverging=True,
-            selected=state.current().chosen,
+            selected=state.of(Circuits).chosen,
             dark=look.dark(),
         ),
         key="logit_by_head",
-        name=f"Parts of {_whole(found)} by head",
         on_click=words.choose,
         table=words.head_values(scene, {f"Share ({unit})": shares}),
         caption=_caption(scene, found),
-        how_to_read=f"All heads together add {format_number(shares.sum())}. Click one to see "
-        "which tokens its share comes from.",
+        **TEXTS.figure("figures.logit_by_head", whole=_whole(found), sum=shares.sum()),
     )
 
 
 def _by_source(scene: Scene, found: LogitAttribution) -> None:
-    chosen, unit = state.current().chosen, UNITS[found.of]
-    shares, name = found.sources[chosen].numpy(), head_name(*state.current().chosen)
+    chosen, unit = state.of(Circuits).chosen, UNITS[found.of]
+    shares, name = found.sources[chosen].numpy(), head_name(*state.of(Circuits).chosen)
     figures.show(
         token_strip(
             [token.text for token in found.tokens],
@@ -164,21 +139,25 @@ def _by_source(scene: Scene, found: LogitAttribution) -> None:
             dark=look.dark(),
         ),
         key="logit_by_source",
-        name=f"What {name} adds to {_whole(found)} by source",
         table=found.sources_table(*chosen),
         caption=_caption(scene, found, name),
-        how_to_read=f"The head moves something from each token to position {found.position}; "
-        f"these parts sum to its share, {format_number(shares.sum())}.",
+        **TEXTS.figure(
+            "figures.logit_by_source",
+            name=name,
+            whole=_whole(found),
+            position=found.position,
+            sum=shares.sum(),
+        ),
     )
 
 
 def _tokens(scene: Scene, place: int) -> None:
-    chosen = state.current().chosen
-
-    def make(model: AttentionModel) -> HeadTokens:
-        return head_tokens(model, scene.text, *chosen, place, top_k=N_TOKENS)
-
-    found = targets.computed(scene, "tokens", place, chosen, make=make, size=10_000)
+    chosen = state.of(Circuits).chosen
+    found: HeadTokens = targets.computed(
+        scene,
+        *("tokens", place, chosen),
+        make=lambda model: head_tokens(model, scene.text, *chosen, place, top_k=N_TOKENS),
+    )
     name = head_name(*chosen)
     figures.show(
         signed_rows(
@@ -189,24 +168,22 @@ def _tokens(scene: Scene, place: int) -> None:
             dark=look.dark(),
         ),
         key="head_tokens",
-        name=f"Tokens that {name} promotes and suppresses",
         table=found.table(),
         caption=words.settings(scene, name, f"position {found.position}"),
-        how_to_read="The head’s own output through the unembedding, less its mean over the "
-        "vocabulary: the ten tokens it raises most, and the ten it lowers most.",
+        **TEXTS.figure("figures.head_tokens", name=name),
     )
 
 
 def _guesses(scene: Scene, place: int) -> None:
-    token = state.current().target.strip() or None
-
-    def make(model: AttentionModel) -> LogitLens:
-        return logit_lens(model, scene.text, token, place, top_k=N_GUESSES)
-
-    found = targets.computed(scene, "lens", place, token, make=make, size=10_000)
+    token = state.of(Circuits).target.strip() or None
+    found: LogitLens = targets.computed(
+        scene,
+        *("lens", place, token),
+        make=lambda model: logit_lens(model, scene.text, token, place, top_k=N_GUESSES),
+    )
     st.header("The running guess, layer by layer", anchor=False)
     st.table(_lens_table(found).set_index("After"), width="stretch")
-    st.caption(LENS)
+    st.caption(TEXTS("logit_parts.lens"))
 
 
 def _lens_table(found: LogitLens) -> pd.DataFrame:

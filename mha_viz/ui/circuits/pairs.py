@@ -1,7 +1,5 @@
 """Pairs of heads on the Circuits page: one that writes, and a later one that reads it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,11 +7,12 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.core.compare.twins import head_order
-from mha_viz.plots.similarity_matrix import similarity_matrix
+from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
+from mha_viz.ui.circuits import TEXTS
 from mha_viz.ui.circuits.targets import signed
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import THROUGH
+from mha_viz.ui.state.views import THROUGH, Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -39,8 +38,8 @@ def lacks_pairs(scene: Scene) -> bool:
 
 def shown_pair(values: NDArray[np.floating], n_heads: int) -> Pair:
     """Return the chosen pair; the largest of `values` (writer, reader) until one is chosen."""
-    view = state.current()
-    writer, reader = (view.layer_b, view.head_b), view.chosen
+    view = state.of(Circuits)
+    writer, reader = view.second, view.chosen
     i, j = (layer * n_heads + head for layer, head in (writer, reader))
     if max(writer[1], reader[1]) < n_heads and max(i, j) < len(values) and i // n_heads < reader[0]:
         return writer, reader
@@ -74,7 +73,10 @@ def chips(
     n_heads: int,
     measured: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Offer the pairs with the largest numbers as buttons."""
+    """Offer the pairs with the largest numbers as buttons.
+
+    A pair that was chosen beside other buttons gives way to the first one unless it is among these.
+    """
 
     def number(pair: Pair) -> str:
         i, j = (layer * n_heads + head for layer, head in pair)
@@ -82,7 +84,12 @@ def chips(
         return signed(values[i, j]) + " (estimate)" * estimated
 
     offered = {pair: f"{named(pair)}: {number(pair)}" for pair in _largest(values, n_heads)}
-    choosing.chips(key, label, offered, chosen=shown_pair(values, n_heads), take=choose)
+    shown = shown_pair(values, n_heads)
+    others, before = st.session_state.get("pairs_offered", (offered, None))
+    if offered and others.keys() != offered.keys() and shown == before and shown not in offered:
+        choose(shown := next(iter(offered)))
+    st.session_state.pairs_offered = offered, shown
+    choosing.chips(key, label, offered, chosen=shown, take=choose)
 
 
 def draw_map(
@@ -113,24 +120,25 @@ def draw_map(
         table["Known"] = np.where(measured[i, j], "measured", "estimate").tolist()
     figures.show(
         similarity_matrix(
-            values,
-            names,
-            head_order(np.zeros(values.shape), "layer"),
-            n_heads=n_heads,
+            HeadPairs(
+                values,
+                names,
+                head_order(np.zeros(values.shape), "layer"),
+                n_heads=n_heads,
+                unit=unit,
+                measured=measured,
+            ),
             title=title,
-            unit=unit,
             diverging=True,
-            pair=(writer, reader),
-            measured=measured,
             dark=look.dark(),
+            marks=Marks(pair=(writer, reader)),
         ),
         key=key,
         name=title,
         on_click=take,
         table=words.sorted_table(table, {name: one[i, j] for name, one in columns.items()}),
         caption=caption,
-        how_to_read="Rows are heads that write, columns later heads that read; hatched is what "
-        f"comes no later. {how_to_read}",
+        how_to_read=TEXTS("pairs.map", how_to_read=how_to_read),
     )
 
 

@@ -1,7 +1,5 @@
 """Effects of paths from head to head: measured beside estimated."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass
 from math import isnan
@@ -17,14 +15,14 @@ from mha_viz.circuits.patching.path_effect import PathEffect, path_effect
 from mha_viz.circuits.patching.path_effects import N_MEASURED, PathEffects, path_effects
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.difference import head_changes
-from mha_viz.plots.pair_scatter import pair_scatter
-from mha_viz.ui.circuits import pairs, targets
+from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
+from mha_viz.ui.circuits import TEXTS, pairs, targets
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.examples import EXAMPLES
-from mha_viz.ui.state.views import BEHAVIOURS, THROUGH, WAYS
+from mha_viz.ui.state.views import BEHAVIOURS, THROUGH, WAYS, Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -34,12 +32,6 @@ from mha_viz.web.theme import format_number
 
 N_TEXTS = 4  # examples over which a head's mean is taken where no other text is typed
 UNITS = {"logit_difference": "logits", "logit": "logits", "loss": "nats", "kl": "nats"}
-TELLS = (
-    "Direct: everything between the two heads keeps its value of the clean run. Total: what is "
-    "between responds to the change. An estimate computes the reading head’s attention again and "
-    "takes all that follows as linear: cheap, and wrong where the model bends over the change. The "
-    f"{N_MEASURED} largest estimates are measured at once."
-)
 
 
 @dataclass(frozen=True)
@@ -81,7 +73,7 @@ def draw(scene: Scene) -> None:
     _measure(found)
     if found.n_measured:
         _agreement(scene, found)
-    st.caption(TELLS)
+    st.caption(TEXTS("path_effects.tells", n_measured=N_MEASURED))
 
 
 def _settings(place: int) -> _PathSettings:
@@ -96,7 +88,7 @@ def _settings(place: int) -> _PathSettings:
         "Text that the writing head’s output is taken from, with as many tokens",
         placeholder=f"(none: its mean over {N_TEXTS} example sentences)",
     )
-    view = state.current()
+    view = state.of(Circuits)
     words_asked = view.behaviour != "kl"
     return _PathSettings(
         view.source if view.source.strip() else tuple(one.text for one in EXAMPLES[:N_TEXTS]),
@@ -112,11 +104,11 @@ def _paths(scene: Scene, settings: _PathSettings) -> PathEffects | None:
 
     Of a large model they are made on request, until when there are none.
     """
-    view = state.current()
+    view = state.of(Circuits)
     model, key = memory.model(*view.checkpoint), (scene.key, settings, view.way)
-    held: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
-    if held is not None and held[0] == key:
-        return held[1]
+    kept: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
+    if kept is not None and kept[0] == key:
+        return kept[1]
     if not reporting.small(view) and not st.button("Estimate all paths", key="estimate_paths"):
         return None
     with st.spinner("Estimating all paths …"), cancel_if_superseded(), turn_for(model, scene.text):
@@ -146,7 +138,7 @@ def _about(found: PathEffects, settings: _PathSettings) -> None:
 
 def _flat(values: NDArray[Any]) -> NDArray[Any]:
     """Take the paths into the chosen input, as (writer, reader)."""
-    which = list(THROUGH).index(state.current().through)
+    which = list(THROUGH).index(state.of(Circuits).through)
     n = int(np.prod(values.shape[:2]))
     return values[..., which].reshape(n, n)
 
@@ -160,7 +152,7 @@ def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
     if not np.isfinite(values).any():
         st.info("KL is flat where nothing is changed, so that no gradient tells it: measure below.")
         return
-    title = f"{WAYS[found.way]} effect through {THROUGH[state.current().through]}"
+    title = f"{WAYS[found.way]} effect through {THROUGH[state.of(Circuits).through]}"
     pairs.draw_map(
         scene,
         values,
@@ -169,14 +161,15 @@ def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
         unit=UNITS[found.metric],
         more={"estimate": _flat(found.estimate), "measured": _flat(found.exact)},
         measured=_measured(found),
-        how_to_read=f"{found.n_measured:,} of all {found.n_paths:,} paths are measured, the others "
-        "are estimates. Click a cell for its pair.",
+        how_to_read=TEXTS(
+            "figures.path_map.how_to_read", n_measured=found.n_measured, n_paths=found.n_paths
+        ),
         caption=_caption(scene, found),
     )
 
 
 def _caption(scene: Scene, found: PathEffects) -> str:
-    source = state.current().source.strip() or f"mean over {N_TEXTS} example sentences"
+    source = state.of(Circuits).source.strip() or f"mean over {N_TEXTS} example sentences"
     followed = " less ".join(f"“{one}”" for one in (found.target, found.against) if one)
     return words.settings(scene, f"{found.metric} {followed}".strip(), f"from: {source[:200]}")
 
@@ -184,7 +177,7 @@ def _caption(scene: Scene, found: PathEffects) -> str:
 def _pair(scene: Scene, settings: _PathSettings, pair: pairs.Pair) -> None:
     pairs.two_heads(pair)
     sender, (layer, head) = pair
-    into = INPUTS[list(THROUGH).index(state.current().through)]
+    into = INPUTS[list(THROUGH).index(state.of(Circuits).through)]
 
     def make(model: AttentionModel) -> PathEffect:
         return path_effect(
@@ -224,18 +217,16 @@ def _at_logits(scene: Scene, found: PathEffects) -> None:
             f"{WAYS[found.way]} effect on the prediction",
             unit,
             diverging=True,
-            selected=state.current().chosen,
+            selected=state.of(Circuits).chosen,
             dark=look.dark(),
         ),
         key="at_logits",
-        name=f"{WAYS[found.way]} effect of each head on the prediction",
         table=words.head_values(
             scene, {"measured": found.at_logits, "estimate": found.estimate_at_logits}
         ),
         caption=_caption(scene, found),
         on_click=words.choose,
-        how_to_read="Each head’s output taken from the other text, heard by the prediction alone "
-        "(direct), or by everything behind it (total). All of these are measured.",
+        **TEXTS.figure("figures.at_logits", way=WAYS[found.way]),
     )
 
 
@@ -254,7 +245,7 @@ def _measure(found: PathEffects) -> None:
     st.rerun()
 
 
-def _paths_done(done: int, total: int) -> progress.Said:
+def _paths_done(done: int, total: int) -> progress.Progress:
     return done / max(total, 1), f"{done:,} of {total:,} paths"
 
 
@@ -289,26 +280,25 @@ def _agreement(scene: Scene, found: PathEffects) -> None:
     )
     figures.show(
         pair_scatter(
-            estimate[i, j],
-            exact[i, j],
-            np.stack([i, j], axis=-1),
-            names,
-            f"estimated ({unit})",
-            f"measured ({unit})",
-            n_heads=n_heads,
+            MeasuredPairs(
+                estimate[i, j],
+                exact[i, j],
+                np.stack([i, j], axis=-1),
+                names,
+                n_heads,
+                f"estimated ({unit})",
+                f"measured ({unit})",
+            ),
             corners=None,
             selected=(writer, reader),
             dark=look.dark(),
         ),
         key="path_agreement",
-        name="Estimated and measured effects of paths",
         on_click=take,
         table=words.sorted_table(
             {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]},
             {"measured": exact[i, j], "estimate": estimate[i, j]},
         ),
         caption=_caption(scene, found),
-        how_to_read="Each dot is a path through "
-        f"{THROUGH[state.current().through]}. On a straight line through 0 with slope 1, estimates "
-        "are exact.",
+        **TEXTS.figure("figures.path_agreement", through=THROUGH[state.of(Circuits).through]),
     )

@@ -1,7 +1,5 @@
 """One attention score, decomposed by what was written to query and key; and the flow graph."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,14 +11,13 @@ from mha_viz.circuits.decompose.score_attribution import ScoreAttribution, score
 from mha_viz.circuits.flow.graph import FlowGraph
 from mha_viz.circuits.flow.graph import flow_graph as graph_of
 from mha_viz.core.record.visible import visible_keys
-from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix, signed_rows
-from mha_viz.ui.circuits import logit_parts, targets
+from mha_viz.ui.circuits import TEXTS, logit_parts, targets
 from mha_viz.ui.explore.head_pictures import strongest_pair
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import FLOWS, MAX_TESTED
+from mha_viz.ui.state.views import FLOWS, MAX_TESTED, Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.flow_graph import HeadPair, flow_graph
 from mha_viz.ui.widgets.controls import choosing, controls
@@ -40,16 +37,12 @@ def draw(scene: Scene) -> None:
     query, key, versus = _pickers(scene)
     found = _attribution(scene, query, key, versus)
     _answer(scene, found)
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
-        _matrix(scene, found)
-    with right:
-        _sides(scene, found)
+    look.beside([3, 2], lambda: _matrix(scene, found), lambda: _sides(scene, found))
 
 
 def _pickers(scene: Scene) -> tuple[int, int, int | None]:
     """Draw menus for the head, the query, the key and another key; return the tokens' positions."""
-    view, labels = state.current(), targets.first_labels(scene)
+    view, labels = state.of(Circuits), targets.first_labels(scene)
     best = strongest_pair(scene.record, *view.chosen)
     query = view.query if 0 <= view.query < len(labels) else min(best[0], len(labels) - 1)
     seen = visible_keys(scene.record, view.layer)[query, : len(labels)].nonzero().flatten().tolist()
@@ -70,18 +63,18 @@ def _pickers(scene: Scene) -> tuple[int, int, int | None]:
 
 def _heaviest(scene: Scene, query: int, seen: Sequence[int]) -> int:
     """Return the key to which a query gives most weight."""
-    row = scene.record.head(*state.current().chosen)[query]
+    row = scene.record.head(*state.of(Circuits).chosen)[query]
     return max(seen, key=lambda i: float(row[i]), default=0)
 
 
 def _attribution(scene: Scene, query: int, key: int, versus: int | None) -> ScoreAttribution:
-    chosen = state.current().chosen
-
-    def make(model: AttentionModel) -> ScoreAttribution:
-        return score_attribution(model, scene.text, *chosen, query, key, versus)
-
-    size = 8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2
-    return targets.computed(scene, "score", chosen, query, key, versus, make=make, size=size)
+    chosen = state.of(Circuits).chosen
+    return targets.computed(
+        scene,
+        *("score", chosen, query, key, versus),
+        make=lambda model: score_attribution(model, scene.text, *chosen, query, key, versus),
+        size=8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2,
+    )
 
 
 def _whole(found: ScoreAttribution) -> str:
@@ -120,12 +113,9 @@ def _matrix(scene: Scene, found: ScoreAttribution) -> None:
     figures.show(
         share_matrix(shown.T, down, across, UNIT, title="Query × key", dark=look.dark()),
         key="score_matrix",
-        name=f"Parts of {_whole(found)}",
         table=found.table(),
         caption=words.settings(scene, _whole(found), "before softmax, scales of norms frozen"),
-        how_to_read="Rows are what earlier parts of the model wrote into the query, columns what "
-        "they wrote into the key; each cell is the score that the two make together. The table "
-        "has every part.",
+        **TEXTS.figure("figures.score_matrix", whole=_whole(found)),
     )
 
 
@@ -140,10 +130,9 @@ def _sides(scene: Scene, found: ScoreAttribution) -> None:
         figures.show(
             signed_rows(labels, values[:, 0], UNIT, title=f"In the {side}", dark=look.dark()),
             key=f"score_{side}",
-            name=f"Parts of {_whole(found)} in the {side}",
             table=pd.DataFrame({"component": names, "share": sums}),
             caption=words.settings(scene, _whole(found), side),
-            how_to_read=f"What each part of the {side} adds, with all of the other side.",
+            **TEXTS.figure("figures.score", whole=_whole(found), side=side),
         )
 
 
@@ -167,29 +156,27 @@ def draw_graph(scene: Scene) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         place = targets.place_menu(scene, "Into this token")
         choosing.segments("flow", "Shares by", FLOWS)
-    measure = state.current().flow
-
-    def make(model: AttentionModel) -> FlowGraph:
-        return graph_of(model, scene.text, place, FINEST, measure=measure)
-
-    found = targets.computed(scene, "flow", place, measure, make=make, size=2_000_000)
+    measure = state.of(Circuits).flow
+    found: FlowGraph = targets.computed(
+        scene,
+        *("flow", place, measure),
+        make=lambda model: graph_of(model, scene.text, place, FINEST, measure=measure),
+        size=2_000_000,
+    )
     flow_graph(found, key="flow_graph", dark=look.dark(), on_choose=_choose_edge)
     for note in found.notes:
         st.caption(plain(note))
     _add_to_circuit()
-    st.header(f"Why {head_name(*state.current().chosen)} looks there", anchor=False)
+    st.header(f"Why {head_name(*state.of(Circuits).chosen)} looks there", anchor=False)
     draw(scene)
-    st.header(f"What {head_name(*state.current().chosen)} writes", anchor=False)
-    st.caption(
-        "For the prediction at the token that the graph leads into. A masked model predicts a "
-        "token that is masked; the graph is of the sentence as it is."
-    )
+    st.header(f"What {head_name(*state.of(Circuits).chosen)} writes", anchor=False)
+    st.caption(TEXTS("score_parts.draw_graph"))
     with targets.known_parts():
         logit_parts.of_head(scene, place)
 
 
 def _add_to_circuit() -> None:
-    view = state.current()
+    view = state.of(Circuits)
 
     @guarded
     def add() -> None:

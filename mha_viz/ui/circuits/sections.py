@@ -3,14 +3,13 @@
 Importing it imports torch, transformers and plotly, so the page does it late.
 """
 
-from __future__ import annotations
-
 import streamlit as st
 
 from mha_viz.ui.circuits import composition, faithfulness, logit_parts, path_effects, score_parts
 from mha_viz.ui.circuits.targets import known_parts
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Circuits
 from mha_viz.ui.widgets.messages.messages import stop_on_error
 
 _SECTIONS = {
@@ -24,7 +23,7 @@ _MEASURING = {"effect": path_effects.draw, "test": faithfulness.draw}
 
 def fit(scene: Scene) -> None:
     """Replace a token that a link asks for and this text does not have."""
-    view, (queries, keys) = state.current(), scene.record.shape[2:]
+    view, (queries, keys) = state.of(Circuits), scene.record.shape[2:]
     if max(view.query + 1 - queries, view.key + 1 - keys, view.versus_key + 1 - keys) > 0:
         state.add_problem("The link names a token that this text does not have. Showing others.")
         state.change(query=-1, key=-1, versus_key=-1)
@@ -35,9 +34,9 @@ def draw(scene: Scene) -> None:
     with st.container():
         if scene.pair is not None:
             st.info("This page is about one text: the second one plays no part in it.")
-    if state.current().circuit in _MEASURING:
+    if state.of(Circuits).circuit in _MEASURING:
         with stop_on_error(), known_parts():
-            _MEASURING[state.current().circuit](scene)
+            _MEASURING[state.of(Circuits).circuit](scene)
     else:
         _section(scene)
 
@@ -47,5 +46,5 @@ def _section(scene: Scene) -> None:
     """Draw the section in a fragment: a click reruns nothing else on the page."""
     with stop_on_error():
         with known_parts():
-            _SECTIONS[state.current().circuit](scene)
+            _SECTIONS[state.of(Circuits).circuit](scene)
         state.push_url()

@@ -1,6 +1,4 @@
-"""The prediction that the page decomposes, and what it says where that cannot be done."""
-
-from __future__ import annotations
+"""The prediction that the page decomposes, and messages where that cannot be done."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,21 +12,18 @@ from mha_viz.core.record.token import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, MhaVizError, NotKeptError
 from mha_viz.prediction.logits import check_predicts, objective
+from mha_viz.ui.circuits import TEXTS
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import QUANTITIES
+from mha_viz.ui.state.views import QUANTITIES, Circuits
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
 
 T = TypeVar("T")
-FROZEN = (
-    "Norms keep the scale that they had in this run: with it they are linear, and parts add up. "
-    "A part that makes the norm’s scale smaller is not charged for it."
-)
 
 
 @contextmanager
@@ -42,9 +37,11 @@ def known_parts() -> Iterator[None]:
         st.error(plain(str(error)), icon=":material/error:")
 
 
-def computed(scene: Scene, *what: Hashable, make: Callable[[AttentionModel], T], size: int) -> T:
+def computed(
+    scene: Scene, *what: Hashable, make: Callable[[AttentionModel], T], size: int = 10_000
+) -> T:
     """Return what `make` computes of the scene's text, once; `size` is in bytes."""
-    model = memory.model(*state.current().checkpoint)
+    model = memory.model(*state.of(Circuits).checkpoint)
 
     def run() -> T:
         with turn_for(model, scene.text):
@@ -66,7 +63,7 @@ def pickers(scene: Scene, quantity: bool = True) -> int:
     Raises:
         AttentionUnavailableError: the model predicts no tokens.
     """
-    model, view = memory.model(*state.current().checkpoint), state.current()
+    model, view = memory.model(*state.of(Circuits).checkpoint), state.of(Circuits)
     masked = check_predicts(model.network) == "masked"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         place = place_menu(scene, "Masked and predicted" if masked else "Predicted after")
@@ -90,7 +87,7 @@ def place_menu(scene: Scene, label: str) -> int:
     its last word where a full stop or another sign ends it. A masked model predicts its first gap,
     else the last word, and never tokens such as [SEP].
     """
-    model, view = memory.model(*state.current().checkpoint), state.current()
+    model, view = memory.model(*state.of(Circuits).checkpoint), state.of(Circuits)
     masked, gap = objective(model.network) == "masked", model.tokenizer.mask_token_id
     tokens = [token for token in scene.record.tokens if not token.segment]
     offered = words.places(first_labels(scene))
@@ -124,7 +121,7 @@ def whole_and_parts(found: LogitAttribution | ScoreAttribution, name: str) -> No
         f"The parts sum to **{format_number(found.sum())}**; {plain(name)} is "
         f"**{format_number(found.value)}** (difference {abs(found.remainder):.0e}, from rounding)."
     )
-    st.caption(FROZEN)
+    st.caption(TEXTS("targets.frozen"))
 
 
 def signed(value: SupportsFloat) -> str:

@@ -1,7 +1,5 @@
 """Same attention, same output? Every pair of heads by its weights, outputs and parameters."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -12,13 +10,14 @@ from numpy.typing import NDArray
 from mha_viz.core.compare.chance import Band
 from mha_viz.core.metrics.chance import discoveries
 from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
-from mha_viz.plots.pair_scatter import CORNERS, is_level, pair_scatter
-from mha_viz.ui.compare import pair
+from mha_viz.plots.pair_scatter import CORNERS, MeasuredPairs, is_constant, pair_scatter
+from mha_viz.ui.compare import TEXTS, pair
 from mha_viz.ui.compare.pair import AT_RATE, beyond_chance
 from mha_viz.ui.run import reporting
-from mha_viz.ui.run.chance import Chance, chance
+from mha_viz.ui.run.reporting import Chance, chance
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -40,12 +39,12 @@ def draw(scene: Scene) -> None:
     with st.container(horizontal=True, gap="medium"):
         choosing.segments("outputs", "Likeness of outputs", views.OUTPUTS)
         choosing.segments("space", "Likeness of parameters, as colour", views.SPACES)
-    outputs, space = state.current().outputs, state.current().space
+    outputs, space = state.of(Compare).outputs, state.of(Compare).space
     table = reporting.cached(
         scene, "alike", outputs, space, make=lambda: _pairs(scene, outputs, space)
     )
     if table[OUTPUT].notna().any():
-        level = is_level(table[OUTPUT].to_numpy())
+        level = is_constant(table[OUTPUT].to_numpy())
         looks, does = chance(scene, "hellinger"), chance(scene, outputs)
         odd = _odd(scene, table, looks, does)
         short = looks.band is None or does.band is None
@@ -56,7 +55,7 @@ def draw(scene: Scene) -> None:
         pair.beside(scene, lambda: _scatter(scene, table, outputs, level, [looks, does]))
         st.markdown(f"Attention. {beyond_chance(looks)}")
         st.markdown(f"Output. {beyond_chance(does)}")
-        reporting.offer_random(state.current())
+        reporting.offer_random(state.of(Compare))
         if not level and not short:
             _odd_tables(scene, odd)
         pair.numbers(scene)
@@ -76,7 +75,7 @@ def _pairs(scene: Scene, outputs: str, space: str) -> pd.DataFrame:
             OUTPUT: reporting.likeness(scene, outputs)[i, j],
         }
     )
-    matrix = reporting.parameter_likeness(state.current(), space)
+    matrix = reporting.parameter_likeness(state.of(Compare), space)
     return table if matrix is None else table.assign(**{f"Overlap {space}": matrix[i, j]})
 
 
@@ -87,9 +86,9 @@ def _indices(scene: Scene) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 def _scatter(
     scene: Scene, table: pd.DataFrame, outputs: str, level: bool, by_chance: list[Chance]
 ) -> None:
-    space = state.current().space
+    space = state.of(Compare).space
     weights = table.get(f"Overlap {space}")
-    figure = pair_scatter(
+    pairs = MeasuredPairs(
         table[ATTENTION].to_numpy(),
         table[OUTPUT].to_numpy(),
         np.stack(_indices(scene), axis=1),
@@ -98,25 +97,22 @@ def _scatter(
         y_title=f"likeness of output: {views.OUTPUTS[outputs]}",
         colour=None if weights is None else weights.to_numpy(),
         colour_title="" if weights is None else f"overlap of subspaces of {space}",
+        n_heads=scene.record.n_heads,
+    )
+    figure = pair_scatter(
+        pairs,
         corners=None if level else CORNERS,
         chance=_bands(*by_chance),
-        n_heads=scene.record.n_heads,
         selected=_selected(scene),
         dark=look.dark(),
     )
     figures.show(
         figure,
         key="alike",
-        name="Pairs of heads by likeness of attention and of output",
         on_click=lambda clicked: words.choose_pair(clicked, scene),
         table=table,
         caption=words.settings(scene, views.OUTPUTS[outputs]),
-        how_to_read="Each dot is a pair of heads. Bottom right: same attention, different output. "
-        "Top left: same output, different attention. Click a dot to see both heads. Shaded: where "
-        "95 % of pairs lie by chance, with permuted tokens; dotted: with random weights (of output "
-        "only: before training all attention is nearly the same). Colour is the overlap of "
-        "subspaces: unlike the cosine of weights it does not depend on the basis that each head "
-        "has inside. One text is a small sample of what two heads may share.",
+        **TEXTS.figure("figures.alike"),
     )
 
 
@@ -161,10 +157,10 @@ def _odd(scene: Scene, table: pd.DataFrame, looks: Chance, does: Chance) -> list
     found = []
     for title, key, alike, other, by in sides:
         unlike = other > UNLIKE
-        held = discoveries(np.where(unlike, alike, np.nan))
-        rows = by[held].nlargest(N_ODD).index
+        odd = discoveries(np.where(unlike, alike, np.nan))
+        rows = by[odd].nlargest(N_ODD).index
         of = int(unlike.sum())
-        found.append(_Odd(title, key, int(held.sum()), of, table.loc[rows], pairs[rows]))
+        found.append(_Odd(title, key, int(odd.sum()), of, table.loc[rows], pairs[rows]))
     return found
 
 
@@ -172,16 +168,16 @@ def _oddest(scene: Scene, sides: list[_Odd]) -> None:
     """Write the answer: how many pairs there are on either side, and which differ most."""
     for column, odd in zip(st.columns(2), sides, strict=True):
         with column:
-            said = (
+            answer = (
                 f"**{odd.title}: {odd.total:,} of {words.count(odd.among, 'pair')}** ({AT_RATE})."
             )
             if odd.total:
                 most = odd.rows[:N_NAMED]
                 gaps = (most[ATTENTION] - most[OUTPUT]).abs().to_numpy()
-                label = f"{said} Differing most:"
+                label = f"{answer} Differing most:"
                 pair.strongest(scene, f"{odd.key}_pairs", label, odd.pairs[:N_NAMED], gaps)
             else:
-                st.markdown(said)
+                st.markdown(answer)
 
 
 def _odd_tables(scene: Scene, sides: list[_Odd]) -> None:

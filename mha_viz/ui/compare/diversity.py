@@ -1,7 +1,5 @@
 """Diversity: how different the heads of a layer are, and what textbooks say about it, measured."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -18,11 +16,13 @@ from mha_viz.core.metrics.layers import (
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.plots.layers import by_layer, layer_lines
+from mha_viz.plots.head_values import by_layer, layer_lines
 from mha_viz.reports.parameters import diversity
+from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import words
@@ -70,12 +70,7 @@ def _parameters(scene: Scene) -> None:
         below,
         "Diversity D of heads, minus that of random matrices",
         "",
-        "D is the mean of 1 − |cos θ| over pairs of a layer’s heads: 1 is all at right angles. "
-        "Random matrices of this size are nearly so, which is why the distance from theirs is "
-        "drawn: 0 is their mean, shaded is where 95 % of them lie, and a line below it says that "
-        "heads share weights. cos θ depends on the coordinates that each head has chosen inside; "
-        "heads may share a subspace that it does not see: the overlap of subspaces in “Same "
-        "attention, same output?” shows that. D does not depend on the text.",
+        TEXTS("diversity.parameters"),
         band=(band.low - mean, band.high - mean),
         table=lines | {"independent random matrices": np.full(scene.record.n_layers, mean)},
     )
@@ -83,7 +78,7 @@ def _parameters(scene: Scene) -> None:
 
 def _chance(scene: Scene) -> tuple[float, Band]:
     """Return the mean D of random matrices of this model's shape, and its band."""
-    model = memory.model(*state.current().checkpoint)
+    model = memory.model(*state.of(Compare).checkpoint)
     shape = (scene.record.n_heads, model.d_model, model.d_head)
     return memory.cache().get(
         ("diversity_band", *shape), lambda: diversity_band(*shape), lambda made: 100
@@ -91,7 +86,7 @@ def _chance(scene: Scene) -> tuple[float, Band]:
 
 
 def _diversities(scene: Scene) -> dict[str, np.ndarray] | None:
-    view, layers = state.current(), range(scene.record.n_layers)
+    view, layers = state.of(Compare), range(scene.record.n_layers)
     return reporting.of_parameters(
         view,
         "diversity",
@@ -116,9 +111,7 @@ def _capacity(scene: Scene) -> None:
         _arrays(lines),
         "Information about the query",
         "nats",
-        "How much the keys looked at tell about which token is looking. The sum over heads counts "
-        "what several say alike once for each; together they hold at least what the best holds "
-        "and at most the smaller of the sum and ln n.",
+        TEXTS("diversity.capacity"),
     )
 
 
@@ -132,15 +125,12 @@ def _coverage(scene: Scene) -> None:
         _arrays(lines),
         "Effective rank of what heads write",
         "",
-        "How many directions the heads of a layer write into together, beside the sum of what "
-        "each uses by itself. The nearer the two, the less they overlap. "
-        "A head cannot write into more directions than there are tokens, so short texts give small "
-        "numbers.",
+        TEXTS("diversity.coverage"),
     )
 
 
 def _head_ranks(scene: Scene) -> None:
-    record, view, title = scene.record, state.current(), "Effective rank of each head"
+    record, view, title = scene.record, state.of(Compare), "Effective rank of each head"
     most = min(record.kept("z").shape[-2:])
     ranks = effective_rank(record.kept("z"), record.W_O).numpy()
     figures.show(
@@ -150,10 +140,7 @@ def _head_ranks(scene: Scene) -> None:
         on_click=words.choose,
         table=words.head_values(scene, {title: ranks}),
         caption=words.settings(scene, title),
-        how_to_read="Each dot is a head, the line the mean of its layer. A head writes into at "
-        f"most {words.count(most, 'direction')} here: no more than it is wide, and no "
-        "more than there are tokens. A low rank says that it writes much the same for every token, "
-        "not that it matters little.",
+        how_to_read=TEXTS("figures.head_ranks.how_to_read", count=words.count(most, "direction")),
     )
 
 
@@ -194,11 +181,7 @@ def _statements(scene: Scene, rows: list[Row]) -> None:
     # the verdict stands where a phone shows it
     table = pd.DataFrame(rows, columns=["Statement", "Here", "Layer", "Left", "Right"])
     st.dataframe(table, hide_index=True, width="stretch")
-    st.caption(
-        "Both hold for independent heads of fitting size; trained heads are neither. Measured on "
-        "this text, on outputs without the bias b_O. An equality holds where its sides differ by "
-        f"at most {CLOSE:.0%}."
-    )
+    st.caption(TEXTS("diversity.statements", close=CLOSE))
     exports.table_file(
         table,
         key="statements",

@@ -1,7 +1,5 @@
 """Attention rollout: how much of each input token reaches another, if attention simply mixes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -11,9 +9,11 @@ from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.bars import token_bars
 from mha_viz.plots.heatmap import head_heatmap
+from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.compare.pair import colour_scale
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -29,7 +29,7 @@ def draw(scene: Scene) -> None:
     if record.is_cross:
         st.info("Cross attention leads from one text to another; choose another part.")
         return
-    layers, view = choosing.numbered("L", record.n_layers), state.current()
+    layers, view = choosing.numbered("L", record.n_layers), state.of(Compare)
     places = words.places(record.labels)
     # Only what somebody chooses is written: to look here must not change what Explore opens with.
     upto = view.upto if view.upto in layers else record.n_layers - 1
@@ -40,11 +40,9 @@ def draw(scene: Scene) -> None:
         colour_scale()
     rollout = attention_rollout(record.pattern[: upto + 1])[-1].numpy()
     st.markdown(_most(record, rollout[query], query, upto))
-    left, right = st.columns(2, gap="medium")
-    with left:
-        _rollout(scene, rollout, upto)
-    with right:
-        _flow(scene, rollout, upto, query)
+    look.beside(
+        2, lambda: _rollout(scene, rollout, upto), lambda: _flow(scene, rollout, upto, query)
+    )
 
 
 def _most(record: AttentionRecord, row: np.ndarray, query: int, upto: int) -> str:
@@ -60,21 +58,17 @@ def _rollout(scene: Scene, rollout: np.ndarray, upto: int) -> None:
     figures.show(
         head_heatmap(
             rollout,
-            record.labels,
-            record.key_labels,
-            scale=state.current().scale,
+            (record.labels, record.key_labels),
+            scale=state.of(Compare).scale,
             dark=look.dark(),
             title=f"Rollout from the input to layer {upto}",
             **look.square(380, 440),
             visible=None,  # a share of 0 is what reaches a token from its future
         ),
         key="rollout",
-        name="Attention rollout",
         caption=words.settings(scene, f"up to L{upto}"),
         table=words.by_tokens(rollout, record.labels, record.key_labels, corner="token"),
-        how_to_read=f"{METRICS['attention_rollout'].meaning} Rows sum to 1. It mixes the heads of "
-        "a layer evenly, adds half of each token itself, and knows nothing of values and MLPs: a "
-        "guess at where information may have come from, not a record of it.",
+        **TEXTS.figure("figures.rollout", meaning=METRICS["attention_rollout"].meaning),
     )
 
 
@@ -89,9 +83,7 @@ def _flow(scene: Scene, rollout: np.ndarray, upto: int, query: int) -> None:
     figures.show(
         token_bars(lines, record.labels, "share", dark=look.dark()),
         key="flow",
-        name="Into one token",
         table=pd.DataFrame({"Token": words.numbered(record.labels), **lines}),
         caption=words.settings(scene, f"into {words.places(record.labels)[query]} at L{upto}"),
-        how_to_read=f"{METRICS['attention_flow'].meaning} Flows are scaled to a sum of 1 here, to "
-        "stand beside the rollout (Abnar & Zuidema 2020).",
+        **TEXTS.figure("figures.flow", meaning=METRICS["attention_flow"].meaning),
     )

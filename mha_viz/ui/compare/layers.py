@@ -1,18 +1,18 @@
 """Across layers: one metric, every head of every layer, and which kinds of heads sit where."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
-from mha_viz.plots.layers import by_layer
+from mha_viz.plots.head_values import by_layer
 from mha_viz.reports.report import Report
+from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.compare.pair import colour_scale, one_head
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports, figures
@@ -25,8 +25,8 @@ N_NAMED = 3  # heads with most of a metric, and with least
 
 def draw(scene: Scene) -> None:
     """Draw a metric by layer, the heads that have most and least of it, and the chosen one."""
-    report = reporting.report(scene, state.current())
-    chosen = state.current().metric
+    report = reporting.report(scene, state.of(Compare))
+    chosen = state.of(Compare).metric
     if chosen not in report.scores:
         now = state.change(metric=next(iter(report.scores))).metric
         st.info(
@@ -37,16 +37,12 @@ def draw(scene: Scene) -> None:
         titles = {key: METRICS[key].title for key in report.scores}
         choosing.menu("metric", "Metric", titles, width=280)
         colour_scale()
-        reporting.offer_random(state.current())
-    view = state.current()
+        reporting.offer_random(state.of(Compare))
+    view = state.of(Compare)
     metric, values = METRICS[view.metric], report.scores[view.metric].numpy()
     st.markdown(f"{metric.meaning} {_extremes(values)}")
     _ends(values)
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
-        _by_layer(scene, report, values)
-    with right:
-        one_head(scene, report)
+    look.beside([3, 2], lambda: _by_layer(scene, report, values), lambda: one_head(scene, report))
     _kinds(scene, report)
 
 
@@ -67,13 +63,13 @@ def _ends(values: np.ndarray) -> None:
                 f"ends_{title.lower()}",
                 title,
                 offered,
-                chosen=state.current().chosen,
+                chosen=state.of(Compare).chosen,
                 take=words.choose,
             )
 
 
 def _by_layer(scene: Scene, report: Report, values: np.ndarray) -> None:
-    view = state.current()
+    view = state.of(Compare)
     metric = METRICS[view.metric]
     figure = by_layer(
         values,
@@ -129,23 +125,19 @@ def _extremes(values: np.ndarray) -> str:
 
 def _kinds(scene: Scene, report: Report) -> None:
     layers = scene.record.n_layers
-    held = {}
+    counts = {}
     for key, label in LABELS.items():
         if heads := reporting.of_kind(report, key):
-            held[label.title] = [sum(layer == i for layer, _ in heads) for i in range(layers)]
+            counts[label.title] = [sum(layer == i for layer, _ in heads) for i in range(layers)]
     st.header("Which kinds of heads sit where", anchor=False)
-    if not held:
+    if not counts:
         st.markdown("No head of this model earns a label on this text.")
         return
-    table = pd.DataFrame(held, index=[f"L{i}" for i in range(layers)]).T
+    table = pd.DataFrame(counts, index=[f"L{i}" for i in range(layers)]).T
     st.dataframe(table.rename_axis("Label"), width="stretch")
-    induction = LABELS["induction"].title in held
+    induction = LABELS["induction"].title in counts
     st.caption(
-        f"Heads of each layer with that label, of {scene.record.n_heads}. A label needs a score "
-        "beyond its threshold, the baselines and chance; a head may have several or none. They "
-        "name what a head does on this text, not what it is for."
-        + f" {words.INDUCTION}"
-        * induction
+        TEXTS("layers.kinds", n_heads=scene.record.n_heads) + f" {words.INDUCTION}" * induction
     )
     exports.table_file(
         table.reset_index(names="Label"),

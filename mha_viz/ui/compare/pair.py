@@ -1,7 +1,5 @@
 """One head, or two heads side by side with their difference and every number between them."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Mapping
 
@@ -19,12 +17,14 @@ from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.difference import difference_heatmap, metric_change
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.reports.report import Report
+from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.explore.card import labels
 from mha_viz.ui.explore.head_pictures import in_words
 from mha_viz.ui.run import reporting
-from mha_viz.ui.run.chance import Chance
+from mha_viz.ui.run.reporting import Chance
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
@@ -41,7 +41,7 @@ _BY_WEIGHTS = {"subspace_overlap": "overlap", "cosine": "cos"}
 
 def one_head(scene: Scene, report: Report) -> None:
     """Draw the chosen head's weights and labels, and a button that leads to all about it."""
-    view = state.current()
+    view = state.of(Compare)
     place = view.chosen
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(head_name(*place), anchor=False)
@@ -73,20 +73,15 @@ def beside(scene: Scene, picture: Callable[[], None]) -> None:
     with right:
         heading()
         pictures(scene, NARROW)
-        pickers(scene)
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            _menus(scene)
 
 
 def heading() -> None:
     """Draw the names of the chosen pair."""
-    view = state.current()
-    names = head_name(*view.chosen), head_name(view.layer_b, view.head_b)
+    view = state.of(Compare)
+    names = head_name(*view.chosen), head_name(*view.second)
     st.header(" and ".join(names), anchor=False, width="content")
-
-
-def pickers(scene: Scene) -> None:
-    """Draw menus for both heads and the colours, in a row."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        _menus(scene)
 
 
 def _menus(scene: Scene, other: tuple[int, int] | None = None) -> None:
@@ -121,7 +116,7 @@ def strongest(
 
 def chosen_places(scene: Scene) -> tuple[int, int]:
     """Return the chosen pair by the numbers of its heads."""
-    view, heads = state.current(), scene.record.n_heads
+    view, heads = state.of(Compare), scene.record.n_heads
     return view.layer * heads + view.head, view.layer_b * heads + view.head_b
 
 
@@ -144,8 +139,8 @@ def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key
 
 def pictures(scene: Scene, width: int | None = None) -> None:
     """Draw the weights of both heads, each drawn in `width` pixels where that is narrow."""
-    view, record = state.current(), scene.record
-    a, b = view.chosen, (view.layer_b, view.head_b)
+    view, record = state.of(Compare), scene.record
+    a, b = view.chosen, view.second
     names = (head_name(*a), head_name(*b))
     caption = words.settings(scene)
     both_heatmaps((record, a), (record, b), names=names, caption=caption, width=width)
@@ -153,8 +148,8 @@ def pictures(scene: Scene, width: int | None = None) -> None:
 
 def numbers(scene: Scene) -> None:
     """Draw the difference of both heads' weights, and every number between the two."""
-    view, record = state.current(), scene.record
-    a, b = view.chosen, (view.layer_b, view.head_b)
+    view, record = state.of(Compare), scene.record
+    a, b = view.chosen, view.second
     one, two = record.head(*a).numpy(), record.head(*b).numpy()
     seen = [visible_keys(record, layer).numpy() for layer, _ in (a, b)]
     names = (head_name(*a), head_name(*b))
@@ -164,20 +159,18 @@ def numbers(scene: Scene) -> None:
             difference_heatmap(
                 one,
                 two,
-                record.labels,
-                record.key_labels,
+                (record.labels, record.key_labels),
                 names=names,
                 dark=look.dark(),
                 title=f"{names[1]} minus {names[0]}",
                 masked=(~seen[0], ~seen[1]),
             ),
             key="difference",
-            name="Difference of two heads",
             table=words.by_tokens(
                 two - one, record.labels, record.key_labels, visible=seen[0] & seen[1]
             ),
             caption=words.settings(scene, f"{names[1]} minus {names[0]}"),
-            how_to_read=f"Weights of {names[1]} minus those of {names[0]}: rows sum to 0.",
+            **TEXTS.figure("figures.difference", second=names[1], first=names[0]),
         )
     with right:
         st.table(_between(scene, a, b).set_index("Measure"), width="stretch")
@@ -212,10 +205,9 @@ def changes(
     figures.show(
         metric_change(rows, names=names, dark=look.dark()),
         key="changes",
-        name="Metrics of two heads",
         table=table,
         caption=words.settings(scene, f"{names[0]} and {names[1]}"),
-        how_to_read="Each row has a scale of its own; the numbers are at its ends.",
+        **TEXTS.figure("figures.changes"),
     )
 
 
@@ -228,13 +220,12 @@ def _heatmap(
     width: int | None = None,
 ) -> None:
     # A copy: what belongs to the figure is kept with the page, and must not keep all heads alive.
-    weights, scale = record.head(*place).numpy().copy(), state.current().scale
+    weights, scale = record.head(*place).numpy().copy(), state.of(Compare).scale
     seen = visible_keys(record, place[0])
     figures.show(
         head_heatmap(
             weights,
-            record.labels,
-            record.key_labels,
+            (record.labels, record.key_labels),
             title=name,
             scale=scale,
             dark=look.dark(),
@@ -242,11 +233,9 @@ def _heatmap(
             visible=seen,
         ),
         key=f"heatmap_{key}",
-        name=f"Attention weights of {name}",
         table=words.by_tokens(weights, record.labels, record.key_labels, visible=seen),
         caption=f"{caption} · {name} · colours: {scale}",
-        how_to_read=f"Each row is one token’s weights in {name} over all that it looks at; a row "
-        "sums to 1.",
+        **TEXTS.figure("figures.heatmap", name=name),
     )
 
 
@@ -256,7 +245,7 @@ def _between(scene: Scene, a: Place, b: Place) -> pd.DataFrame:
     rows = [(METRICS[str(key)].title, format_number(value)) for key, value in measured.items()]
     for space in views.SPACES:
         for measure, title in _BY_WEIGHTS.items():
-            matrix = reporting.parameter_likeness(state.current(), space, measure)
+            matrix = reporting.parameter_likeness(state.of(Compare), space, measure)
             if matrix is not None:
                 heads = scene.record.n_heads
                 i, j = (layer * heads + head for layer, head in (a, b))
@@ -281,16 +270,16 @@ def beyond_chance(found: Chance) -> str:
     """Say how many pairs are beyond chance, and how many chance gives."""
     if found.band is None:
         return TOO_SHORT
-    said = (
+    sentence = (
         f"{count_beyond(found)} Where {_permuted(found.measure)}, 95 % of pairs lie "
         f"{_span(found.band)}. By chance about {found.expected:,.0f} pairs would be more alike "
         f"than that; {found.below:,} are."
     )
     if found.untrained is None:
-        return said
+        return sentence
     return (
-        f"{said} Between heads with random weights 95 % lie {_span(found.untrained)}; pairs more "
-        f"alike than chance: {found.untrained_found:,}."
+        f"{sentence} Between heads with random weights 95 % lie {_span(found.untrained)}; pairs "
+        f"more alike than chance: {found.untrained_found:,}."
     )
 
 

@@ -3,14 +3,13 @@
 Importing it imports torch and plotly, so the page does it late.
 """
 
-from __future__ import annotations
-
 import streamlit as st
 
 from mha_viz.core.metrics import METRICS
 from mha_viz.ui.compare import attention_vs_output, diversity, flow, layers, side_by_side, twins
 from mha_viz.ui.run.scene import Scene, is_head, no_such_head
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets.controls import controls
 from mha_viz.ui.widgets.messages.messages import stop_on_error
 
@@ -26,7 +25,7 @@ _SECTIONS = {
 
 def fit(scene: Scene) -> None:
     """Replace what a link asks for and this scene does not have by something that it has."""
-    view, record = state.current(), scene.record
+    view, record = state.of(Compare), scene.record
     if view.metric not in METRICS:
         state.add_problem(
             f"There is no metric {view.metric!r}. Showing {METRICS['entropy'].title}."
@@ -35,9 +34,9 @@ def fit(scene: Scene) -> None:
     if view.model_b not in controls.other_models():
         state.add_problem(f"The model {view.model_b!r} that the link names is not on this machine.")
         state.change(model_b="")
-    of_first = view.section != "sides" or state.current().model_b in ("", view.model)
-    if of_first and not is_head(record, (view.layer_b, view.head_b)):
-        missing = no_such_head(record, view.layer_b, view.head_b)
+    of_first = view.section != "sides" or state.of(Compare).model_b in ("", view.model)
+    if of_first and not is_head(record, view.second):
+        missing = no_such_head(record, *view.second)
         state.add_problem(f"{missing} Showing another one.")
         state.change(layer_b=0, head_b=min(1, record.n_heads - 1))
 
@@ -46,5 +45,5 @@ def fit(scene: Scene) -> None:
 def draw(scene: Scene) -> None:
     """Draw the chosen section in a fragment: a click reruns nothing else on the page."""
     with stop_on_error():
-        _SECTIONS[state.current().section](scene)
+        _SECTIONS[state.of(Compare).section](scene)
         state.push_url()

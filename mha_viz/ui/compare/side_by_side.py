@@ -1,7 +1,5 @@
 """Side by side: two heads, two texts, or two models, aligned token by token."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,6 +12,7 @@ from mha_viz.core.measure import measure
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.difference import difference_heatmap, head_changes
+from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.compare.pair import (
     both_heatmaps,
     changes,
@@ -24,6 +23,7 @@ from mha_viz.ui.compare.pair import (
 from mha_viz.ui.run import memory, reporting, scene
 from mha_viz.ui.run.scene import Facts, Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
@@ -61,7 +61,7 @@ class _Runs(NamedTuple):
 def draw(first: Scene) -> None:
     """Draw two heads of one run, or of two runs where a second text or model is chosen."""
     controls.other_side()
-    view = state.current()
+    view = state.of(Compare)
     if not view.text_b.strip() and view.model_b in ("", view.model):
         _nearness(first)
         chosen_pair(first)
@@ -69,8 +69,8 @@ def draw(first: Scene) -> None:
     second = _second()
     record = second.record
     words.cut_off(record)
-    if not scene.is_head(record, (view.layer_b, view.head_b)):
-        missing = scene.no_such_head(record, view.layer_b, view.head_b)
+    if not scene.is_head(record, view.second):
+        missing = scene.no_such_head(record, *view.second)
         st.info(plain(f"{missing} Showing another one."))
         state.change(layer_b=0, head_b=0)
     if first.record.is_cross or record.is_cross:
@@ -96,15 +96,18 @@ def _nearness(first: Scene) -> None:
     apart = reporting.likeness(first, "hellinger")
     each = apart[np.triu_indices(len(apart), 1)]
     st.markdown(
-        f"**They are closer than {(each > apart[i, j]).mean():.0%} of all pairs** "
-        f"(Hellinger distance {format_number(apart[i, j])}; of all pairs, half have less than "
-        f"{format_number(np.median(each))})."
+        TEXTS(
+            "side_by_side.nearness",
+            share=(each > apart[i, j]).mean(),
+            apart=apart[i, j],
+            median=np.median(each),
+        )
     )
 
 
 def _second() -> Scene:
     """Return the other text through the other model, or through the same one."""
-    view = state.current()
+    view = state.of(Compare)
     name = view.model_b or view.model
     model = memory.model(name, view.device, view.dtype)
     part = view.part if view.part in model.parts else model.parts[0]
@@ -135,10 +138,7 @@ def _answer(first: Scene, runs: _Runs) -> None:
     """Name the heads that changed most, or say why none can be named."""
     a, b, change = runs.a, runs.b, runs.change
     if not runs.shared:
-        st.info(
-            "The two texts have no token in common, so that no row can be compared: neither a "
-            "difference nor which heads changed most is drawn. Below are both heads as they are."
-        )
+        st.info(TEXTS("side_by_side.answer"))
         return
     if change is None:
         st.info(
@@ -150,19 +150,19 @@ def _answer(first: Scene, runs: _Runs) -> None:
         return
     order = np.argsort(-change, axis=None, kind="stable")[:N_CHANGED]
     most = [divmod(int(i), change.shape[1]) for i in order]
-    view = state.current()
+    view = state.of(Compare)
     choosing.chips(
         "most_changed_heads",
         "**Which heads changed most** (share of a row’s weight that lies elsewhere)",
         {place: f"{head_name(*place)}: {format_number(change[place])}" for place in most},
-        chosen=view.chosen if view.chosen == (view.layer_b, view.head_b) else None,
+        chosen=view.chosen if view.chosen == view.second else None,
         take=lambda place: words.choose_on_both_sides(list(place)),
     )
 
 
 def _draw(first: Scene, runs: _Runs) -> None:
-    view = state.current()
-    a, b = view.chosen, (view.layer_b, view.head_b)
+    view = state.of(Compare)
+    a, b = view.chosen, view.second
     names = (f"A {head_name(*a)}", f"B {head_name(*b)}")
     both_heatmaps((runs.a, a), (runs.b, b), names=names, caption=_settings(first, runs))
     st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
@@ -200,8 +200,7 @@ def _difference(
     figure = difference_heatmap(
         left,
         right,
-        labels,
-        labels,
+        (labels, labels),
         names=names,
         title=f"{names[1]} minus {names[0]}",
         dark=look.dark(),
@@ -210,13 +209,9 @@ def _difference(
     figures.show(
         figure,
         key="sides",
-        name="Difference of both sides",
         table=words.by_tokens(right - left, labels, labels, visible=~(hidden_left | hidden_right)),
         caption=_settings(first, runs),
-        how_to_read=f"{len(runs.common)} of {len(runs.pairs)} places have the same token in both "
-        "texts (least edits; “a / b” is b in place of a); a place that only one text has is "
-        "hatched. Weights sum to 1 over all keys of a text, so a longer text has smaller weights: "
-        "compare where they lie before how large they are.",
+        **TEXTS.figure("figures.sides", common=len(runs.common), places=len(runs.pairs)),
     )
 
 
@@ -230,7 +225,7 @@ def _on_common(
 
 def _most_changed(first: Scene, runs: _Runs, change: np.ndarray) -> None:
     st.markdown("**How much each head changed**")
-    view = state.current()
+    view = state.of(Compare)
     note = (
         " The two models were trained apart: head numbers agree by chance only."
         if runs.a.model != runs.b.model
@@ -239,12 +234,10 @@ def _most_changed(first: Scene, runs: _Runs, change: np.ndarray) -> None:
     figures.show(
         head_changes(change, selected=view.chosen, dark=look.dark()),
         key="most_changed",
-        name="Which heads changed most",
         on_click=words.choose_on_both_sides,
         table=words.head_values(first, {"Change": change}).sort_values("Change", ascending=False),
         caption=_settings(first, runs),
-        how_to_read="Share of a row’s weight that lies elsewhere in the other text (total "
-        f"variation), averaged over the tokens that both have. Click a head to see it.{note}",
+        **TEXTS.figure("figures.most_changed", note=note),
     )
 
 

@@ -1,7 +1,5 @@
 """Twins: every head against every other, in order of layer or of likeness, and as a map."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -21,13 +19,14 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.plots.head_map import head_map
-from mha_viz.plots.similarity_matrix import similarity_matrix
-from mha_viz.ui.compare import pair
+from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
+from mha_viz.ui.compare import TEXTS, pair
 from mha_viz.ui.compare.pair import AT_RATE, beyond_chance, count_beyond
 from mha_viz.ui.run import reporting
-from mha_viz.ui.run.chance import Chance, chance
+from mha_viz.ui.run.reporting import Chance, chance
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
+from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -61,10 +60,9 @@ class _Comparison(NamedTuple):
 
 
 def draw(scene: Scene) -> None:
-    """Draw the nearest pairs, the matrix and the pair that a click opens; then the map, and
-    clusters."""
+    """Draw the nearest pairs, the matrix with the chosen pair, the map, and clusters."""
     _controls(scene)
-    view = state.current()
+    view = state.of(Compare)
     found = reporting.cached(
         scene,
         "twins",
@@ -123,7 +121,7 @@ def _controls(scene: Scene) -> None:
         for measure, made_of in PAIR_MEASURES.items()
         if getattr(scene.record, made_of) is not None
     }
-    if state.current().measure not in known:
+    if state.of(Compare).measure not in known:
         state.change(measure=next(iter(known)))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         choosing.menu("measure", "Measure", known, width=260)
@@ -134,39 +132,49 @@ def _controls(scene: Scene) -> None:
 
 
 def _matrix(scene: Scene, found: _Comparison, limit: float | None) -> None:
-    view = state.current()
+    view = state.of(Compare)
     metric, names = METRICS[view.measure], words.names(scene)
     tree = ON_THE_TREE if view.order == "cluster" and limit is not None else ""
-    figure = similarity_matrix(
+    pairs = HeadPairs(
         found.matrix,
         names,
         found.clustering,
         n_heads=scene.record.n_heads,
-        title=metric.title,
         unit=words.unit_of(view.measure),
-        limits=_span(view.measure),
-        diverging=_span(view.measure)[0] < 0,
+        chance=limit,
+    )
+    marks = Marks(
         clusters=view.clusters,
         selected=view.chosen,
         pair=pair.chosen_places(scene),
-        chance=limit,
+    )
+    figure = similarity_matrix(
+        pairs,
+        title=metric.title,
+        limits=_span(view.measure),
+        diverging=_span(view.measure)[0] < 0,
         side=360,
         dark=look.dark(),
+        marks=marks,
     )
     figures.show(
         figure,
         key="twins",
-        name=f"{metric.title} of heads",
         on_click=lambda clicked: words.choose_pair(clicked, scene),
         table=pd.DataFrame(found.matrix, columns=names, index=names).reset_index(names="Head"),
         caption=words.settings(scene, metric.title, f"order: {view.order}"),
-        how_to_read=f"Each cell compares two heads: {metric.direction}. Click one to see both "
-        f"beside it. {tree}{NOT_TO_CONCLUDE[view.measure]}",
+        **TEXTS.figure(
+            "figures.twins",
+            title=metric.title,
+            direction=metric.direction,
+            tree=tree,
+            not_to_conclude=NOT_TO_CONCLUDE[view.measure],
+        ),
     )
 
 
 def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
-    view = state.current()
+    view = state.of(Compare)
     figure = head_map(
         found.places,
         words.names(scene),
@@ -185,12 +193,10 @@ def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
     figures.show(
         figure,
         key="map",
-        name=f"Map of heads by {METRICS[view.measure].title}",
         on_click=words.choose,
         table=pd.DataFrame({"Head": words.names(scene), "x": x, "y": y}),
         caption=words.settings(scene, METRICS[view.measure].title, "classical MDS"),
-        how_to_read=f"Heads that are near each other are alike. {kept} The axes mean nothing. "
-        "Click a head to choose it.",
+        **TEXTS.figure("figures.map", title=METRICS[view.measure].title, kept=kept),
     )
 
 
@@ -223,20 +229,17 @@ def _clusters(scene: Scene, groups: np.ndarray, beyond: np.ndarray) -> None:
     i, j = np.triu_indices(len(groups), 1)
     rows = []
     for k in np.unique(groups[groups >= 0]):
-        held = groups == k
-        inside = held[i] & held[j]
+        members = groups == k
+        inside = members[i] & members[j]
         alike = f"{int(beyond[inside].sum())} of {int(inside.sum())}"
-        rows.append((str(k + 1), int(held.sum()), alike, ", ".join(names[held])))
+        rows.append((str(k + 1), int(members.sum()), alike, ", ".join(names[members])))
     found = pd.DataFrame(rows, columns=["Cluster", "Heads", "Pairs beyond chance", "Which"])
     st.table(found.set_index("Cluster"), width="stretch")  # its cells wrap: all heads are named
-    st.caption(
-        "Average linkage, cut into as many groups as the slider says; fewer where heads are all "
-        "the same."
-    )
+    st.caption(TEXTS("twins.clusters"))
 
 
 def _cover(scene: Scene, apart: np.ndarray) -> None:
-    view = state.current()
+    view = state.of(Compare)
     likeness = 1 - apart / _span(view.measure)[1]
     cover = covering_heads(likeness, min(view.clusters, len(likeness)))
     named = [head_name(*words.place(i, scene)) for i in cover.heads]
@@ -245,11 +248,7 @@ def _cover(scene: Scene, apart: np.ndarray) -> None:
     )
     covering = f"{words.count(len(named), 'head')} that cover{'s' * (len(named) == 1)} what all do"
     st.markdown(f"**{covering}:** {steps}")
-    st.caption(
-        "Chosen one after the other, each the head that makes the rest look most like their "
-        "nearest chosen one (facility location, at least 63 % of the best choice). The share is "
-        f"the mean likeness covered so far, in {METRICS[view.measure].title}."
-    )
+    st.caption(TEXTS("twins.cover", title=METRICS[view.measure].title))
 
 
 def _why_not(scene: Scene, measure: str) -> str:

@@ -1,13 +1,12 @@
 """Relations of the gold trees in menus: each in both directions, as "nsubj.to_head"."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from mha_viz.corpus.query.search import DIRECTIONS
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.relations import ALL, TO_HEAD
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets.controls import choosing
 
 
@@ -37,17 +36,17 @@ def short_title(arc: str) -> str:
     """Return a choice's name where there is little room.
 
     >>> short_title("obj.to_dependent"), short_title("all.to_head")
-    ('obj → dependent', 'any → head')
+    ('obj → dep.', 'any → head')
     """
     relation, direction = split(arc)
     name = "any" if relation == ALL else relation
-    return f"{name} → {'head' if direction == TO_HEAD else 'dependent'}"
+    return f"{name} → {'head' if direction == TO_HEAD else 'dep.'}"
 
 
 def menu(name: str, label: str, offered: Iterable[str], *, none: str = "") -> None:
     """Draw a menu of relations with their directions; what a link names beside them is dropped."""
     titles = ({"": none} if none else {}) | {arc: title(arc) for arc in offered}
-    if getattr(state.current(), name) not in titles:
+    if getattr(state.of(Corpus), name) not in titles:
         state.change(**{name: next(iter(titles))})
     choosing.menu(name, label, titles, width=300)
 

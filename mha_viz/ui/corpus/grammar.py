@@ -1,7 +1,5 @@
 """One head against the gold trees of a study: parts of speech, and the relations it finds."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -11,12 +9,13 @@ import streamlit as st
 
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
-from mha_viz.corpus.treebank.relations import LEAST_ASKED
+from mha_viz.corpus.treebank.relations import MIN_TARGETS
 from mha_viz.plots import cells
 from mha_viz.plots.difference import difference_heatmap
-from mha_viz.ui.corpus import arcs
+from mha_viz.ui.corpus import TEXTS, arcs
 from mha_viz.ui.corpus.overview import of_head, settings
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.web.labels import head_name
@@ -40,25 +39,17 @@ def draw(study: Study) -> None:
     """Draw the chosen head's relations and parts of speech, beside each other."""
     st.subheader("Grammar", anchor=False)
     if not study.has_trees:
-        st.markdown(
-            "These texts have no gold trees. Of a treebank (a CoNLL-U file, or the sample) this "
-            "says which relations a head finds, and where its weight goes by part of speech."
-        )
+        st.markdown(TEXTS("grammar.draw"))
         return
-    left, right = st.columns(2, gap="medium")
-    with left:
-        _relations(study)
-        _whole_trees(study)
-    with right:
-        _parts_of_speech(study)
+    look.beside(2, lambda: _relations(study), lambda: _parts_of_speech(study))
 
 
 def _relations(study: Study) -> None:
-    name = head_name(*state.current().chosen)
+    name = head_name(*state.of(Corpus).chosen)
     st.markdown("**Relations that it finds best**")
     table = best_relations(of_head(study.relations))
     if table.empty:
-        st.markdown(f"No relation was asked for {LEAST_ASKED} times: the treebank is too small.")
+        st.markdown(f"No relation was asked for {MIN_TARGETS} times: the treebank is too small.")
         return
     st.dataframe(
         table.head(_SHOWN),
@@ -71,21 +62,16 @@ def _relations(study: Study) -> None:
             for title in table.select_dtypes("float")
         },
     )
-    st.caption(
-        "“det → head”: how often a word that is the det of another gives that one more weight than "
-        "any other word, of n on one half of the sentences, with its 95 % interval; beside it the "
-        "fixed offset that was best on the other half, and the same place with random weights. A "
-        "head that does not beat both with its whole interval may know nothing of the relation. "
-        f"Only what was asked for {LEAST_ASKED} times or more."
-    )
+    st.caption(TEXTS("grammar.relations", min_targets=MIN_TARGETS))
     exports.table_file(
         table, key="corpus-relations", name=f"Relations of {name}", caption=settings(study, name)
     )
+    _whole_trees(study)
 
 
 def best_relations(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of one head, those first that beat both baselines, then by accuracy."""
-    frequent = rows[rows["n"] >= LEAST_ASKED]
+    frequent = rows[rows["n"] >= MIN_TARGETS]
     beats = frequent["low"] > frequent[_BASELINES].max(axis=1)
     names = (frequent["relation"] + "." + frequent["direction"]).map(arcs.short_title)
     table = frequent.assign(beats=beats, relation=names)
@@ -123,7 +109,7 @@ def share(row: Mapping[Hashable, Any], name: str) -> str:
 
 
 def _parts_of_speech(study: Study) -> None:
-    name = head_name(*state.current().chosen)
+    name = head_name(*state.of(Corpus).chosen)
     rows = of_head(study.parts_of_speech)
     weight, expected = (by_part(rows, column) for column in ("weight", "expected"))
     words = rows.groupby("from_upos")["n_words"].first()
@@ -131,25 +117,20 @@ def _parts_of_speech(study: Study) -> None:
     figure = difference_heatmap(
         expected,
         weight,
-        looking,
-        PARTS,
+        (looking, PARTS),
         title=f"Weight from part of speech to part of speech, {name}",
         names=("spread evenly", "this head"),
         side=420,
         dark=look.dark(),
     )
-    few = [row for row, part in enumerate(PARTS) if 0 < words.get(part, 0) < LEAST_ASKED]
+    few = [row for row, part in enumerate(PARTS) if 0 < words.get(part, 0) < MIN_TARGETS]
     cells.fade_rows(figure, few, len(PARTS), look.dark())
     figures.show(
         figure,
         key="corpus-speech",
-        name=f"Parts of speech of {name}",
         table=rows.drop(columns=["layer", "head"]).reset_index(drop=True),
         caption=settings(study, name, "weight by part of speech"),
-        how_to_read="A row is the words that look, with their number; a column is what they look "
-        "at. Colour: how much more of a word's weight goes there than if it fell evenly on all "
-        "words that the word sees. Rows of fewer than "
-        f"{LEAST_ASKED} words are pale.",
+        **TEXTS.figure("figures.corpus_speech", name=name, min_targets=MIN_TARGETS),
     )
 
 

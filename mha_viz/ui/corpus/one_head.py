@@ -1,7 +1,5 @@
 """One head over all texts: its labels and where its weight goes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -11,9 +9,12 @@ from mha_viz.corpus.measure.histograms import N_BINS, edges
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.summary import QUANTILES
 from mha_viz.plots.bars import token_bars
-from mha_viz.plots.distributions import head_quantiles, histogram_bars
+from mha_viz.plots.distributions import histogram_bars
+from mha_viz.plots.head_values import head_quantiles
+from mha_viz.ui.corpus import TEXTS
 from mha_viz.ui.corpus.overview import label_table, of_head, of_heads, settings
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import controls
 from mha_viz.ui.widgets.exports import figures
@@ -33,7 +34,7 @@ _PROFILES = {
 
 def draw(study: Study) -> None:
     """Draw the chosen head's labels and profiles."""
-    view = state.current()
+    view = state.of(Corpus)
     st.header(f"One head: {head_name(*view.chosen)}", anchor=False)
     with st.container(horizontal=True):
         controls.head_menus(study.n_layers, study.n_heads, width=100)
@@ -54,49 +55,42 @@ def _labels(study: Study) -> None:
 def _profile(study: Study, axis: str) -> None:
     rows = of_head(study.profile_by(axis))
     title, how_to_read = _PROFILES[axis]
-    name = head_name(*state.current().chosen)
+    name = head_name(*state.of(Corpus).chosen)
     drawn = rows[rows[axis].isin(_NEAR)] if axis == "offset" else rows
     weights = {name: drawn["weight"].to_numpy()}
     figure = token_bars(weights, list(drawn[axis]), "weight", dark=look.dark())
     figures.show(
         figure,
         key=f"corpus-{axis}",
-        name=f"{title} of {name}",
         table=rows[[axis, "weight"]].reset_index(drop=True),
         caption=settings(study, name, title),
-        how_to_read=f"{how_to_read} Each bar is a mean over all queries that have such a key.",
+        **TEXTS.figure("figures.corpus", title=title, name=name, how_to_read=how_to_read),
     )
 
 
 def draw_distributions(study: Study) -> None:
     """Draw quantiles of all heads, and beside them the texts of the chosen one."""
     heads = study.heads
-    rows = heads[heads["metric"] == state.current().metric]
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
-        _all_heads(study, rows)
-    with right:
-        _one_head(study)
+    rows = heads[heads["metric"] == state.of(Corpus).metric]
+    look.beside([3, 2], lambda: _all_heads(study, rows), lambda: _one_head(study))
 
 
 def _all_heads(study: Study, rows: pd.DataFrame) -> None:
-    view = state.current()
+    view = state.of(Corpus)
     title, unit = METRICS[view.metric].title, words.unit_of(view.metric)
     quantiles = np.stack([of_heads(study, rows, name) for name in QUANTILES])
     figures.show(
         head_quantiles(quantiles, title, unit, selected=view.chosen, dark=look.dark()),
         key="corpus-quantiles",
-        name=f"{title} over texts, all heads",
         on_click=words.choose,
         table=rows[["layer", "head", "n_texts", "std", *QUANTILES]].reset_index(drop=True),
         caption=settings(study, title, "quantiles over texts"),
-        how_to_read="A head with a long line does on some texts what it does not on others; its "
-        "mean says little about one sentence. Click a dot to see that head below.",
+        **TEXTS.figure("figures.corpus_quantiles", title=title),
     )
 
 
 def _one_head(study: Study) -> None:
-    view = state.current()
+    view = state.of(Corpus)
     title, unit = METRICS[view.metric].title, words.unit_of(view.metric)
     name = head_name(*view.chosen)
     counts = of_head(study.sql(f"SELECT * FROM histogram WHERE metric = '{view.metric}'"))
@@ -109,10 +103,9 @@ def _one_head(study: Study) -> None:
     figures.show(
         histogram_bars(limits, numbers, f"{title}, {name}", unit, dark=look.dark()),
         key="corpus-histogram",
-        name=f"{title} of {name} over texts",
         table=pd.DataFrame(
             {"from": limits[filled], "to": limits[filled + 1], "texts": numbers[filled]}
         ),
         caption=settings(study, name, title, "histogram over texts"),
-        how_to_read="A bar counts the texts on which this head's number lies between two limits.",
+        **TEXTS.figure("figures.corpus_histogram", title=title, name=name),
     )

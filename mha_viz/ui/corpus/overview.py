@@ -1,7 +1,5 @@
 """All heads of a study: a metric, label or relation as colours, and which labels hold."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +10,10 @@ from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.reprs import count
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.split_half import wilson
-from mha_viz.plots.importance import importance_map
-from mha_viz.ui.corpus import arcs
+from mha_viz.plots.head_values import importance_map
+from mha_viz.ui.corpus import TEXTS, arcs
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports, figures
@@ -33,7 +32,7 @@ _LABEL_COLUMNS = {
 }
 
 
-def telling_head(study: Study) -> dict[str, int]:
+def default_head(study: Study) -> dict[str, int]:
     """Return the head to begin with: the one with a label on most single texts."""
     labels = study.labels
     if labels.empty:
@@ -47,11 +46,7 @@ def draw(study: Study) -> None:
     heads = study.heads
     known = [key for key in METRICS if key in set(heads["metric"])]
     _controls(study, known)
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
-        _map(study, heads)
-    with right:
-        _labels(study)
+    look.beside([3, 2], lambda: _map(study, heads), lambda: _labels(study))
 
 
 def settings(study: Study, *more: str) -> str:
@@ -61,8 +56,7 @@ def settings(study: Study, *more: str) -> str:
 
 
 def of_heads(study: Study, rows: pd.DataFrame, column: str) -> np.ndarray:
-    """Return a column of rows by layer and head as a matrix (layer, head); NaN where there is no
-    row."""
+    """Return a column of rows as a matrix (layer, head); NaN where there is no row."""
     matrix = np.full((study.n_layers, study.n_heads), np.nan)
     matrix[rows["layer"], rows["head"]] = rows[column]
     return matrix
@@ -70,12 +64,12 @@ def of_heads(study: Study, rows: pd.DataFrame, column: str) -> np.ndarray:
 
 def of_head(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the chosen head."""
-    layer, head = state.current().chosen
+    layer, head = state.of(Corpus).chosen
     return rows[(rows["layer"] == layer) & (rows["head"] == head)]
 
 
 def _controls(study: Study, known: list[str]) -> None:
-    view = state.current()
+    view = state.of(Corpus)
     if view.metric not in known:
         title = METRICS[view.metric].title if view.metric in METRICS else repr(view.metric)
         now = state.change(metric="entropy" if "entropy" in known else known[0]).metric
@@ -92,10 +86,9 @@ def _controls(study: Study, known: list[str]) -> None:
             "Coloured by",
             kinds,
             width=220,
-            help="A label: on which share of single texts each head would have got it. A relation: "
-            "how often each head finds its word.",
+            help=TEXTS("overview.controls"),
         )
-        if state.current().kind == RELATION:
+        if state.of(Corpus).kind == RELATION:
             arcs.menu("arc", "Relation", relations)
 
 
@@ -111,14 +104,14 @@ class _Colours(NamedTuple):
 
 
 def _by_metric(study: Study, heads: pd.DataFrame) -> _Colours:
-    metric = METRICS[state.current().metric]
+    metric = METRICS[state.of(Corpus).metric]
     rows = heads[heads["metric"] == metric.key]
     numbers = (of_heads(study, rows, name) for name in ("mean", "low", "high"))
     return _Colours(metric.title, words.unit_of(metric.key), metric.meaning, *numbers)
 
 
 def _by_label(study: Study, heads: pd.DataFrame) -> _Colours:
-    label = LABELS[state.current().kind]
+    label = LABELS[state.of(Corpus).kind]
     rows = study.sql("SELECT layer, head, label, share_of_texts FROM labels")
     shares = of_heads(study, rows[rows["label"] == label.key], "share_of_texts")
     low, high = wilson(shares * study.n_texts, np.full(shares.shape, study.n_texts))
@@ -127,7 +120,7 @@ def _by_label(study: Study, heads: pd.DataFrame) -> _Colours:
 
 
 def _by_relation(study: Study, heads: pd.DataFrame) -> _Colours:
-    relation, direction = arcs.split(state.current().arc)
+    relation, direction = arcs.split(state.of(Corpus).arc)
     found = study.relations
     rows = found[(found["relation"] == relation) & (found["direction"] == direction)]
     numbers = [of_heads(study, rows, name) for name in ("accuracy", "low", "high")]
@@ -141,11 +134,11 @@ def _by_relation(study: Study, heads: pd.DataFrame) -> _Colours:
             f"{format_number(best['offset_baseline'])}; of all heads "
             f"{head_name(best['layer'], best['head'])} was chosen, on the other half."
         )
-    return _Colours(f"{arcs.title(state.current().arc)}: accuracy", "", meaning, *numbers)
+    return _Colours(f"{arcs.title(state.of(Corpus).arc)}: accuracy", "", meaning, *numbers)
 
 
 def _map(study: Study, heads: pd.DataFrame) -> None:
-    view = state.current()
+    view = state.of(Corpus)
     drawn = {"": _by_metric, RELATION: _by_relation}.get(view.kind, _by_label)(study, heads)
     st.markdown(drawn.meaning)
     title, values, ends = drawn.title, drawn.values, {"low": drawn.low, "high": drawn.high}
@@ -157,12 +150,10 @@ def _map(study: Study, heads: pd.DataFrame) -> None:
     figures.show(
         figure,
         key="corpus-map",
-        name=f"{title} of all heads",
         on_click=words.choose,
         table=pd.DataFrame({"Head": names} | {n: one.ravel() for n, one in columns.items()}),
         caption=settings(study, title),
-        how_to_read="A row is a layer, a column a head; hover tells the number and its 95 % "
-        "interval. Click a head to see it below.",
+        **TEXTS.figure("figures.corpus_map", title=title),
     )
 
 
@@ -181,11 +172,7 @@ def _labels(study: Study) -> None:
     st.dataframe(
         table, hide_index=True, width="stretch", placeholder="not defined", column_config=narrow
     )
-    st.caption(
-        "A label needs an interval (low to high) that clears its threshold and the baseline. Share "
-        "of texts: on how many single texts the head would have got it. That is how far one "
-        "sentence can be trusted."
-    )
+    st.caption(TEXTS("overview.labels"))
     exports.table_file(
         table, key="corpus-labels", name="Labels over a corpus", caption=settings(study, "labels")
     )

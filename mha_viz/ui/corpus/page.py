@@ -1,7 +1,5 @@
 """Corpus: what every head does over many texts. Pick, compute, draw."""
 
-from __future__ import annotations
-
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
 from mha_viz.ui.widgets import look

@@ -1,7 +1,5 @@
 """Sentences of a study: the strongest examples, and the search by word, part of speech or tree."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -17,11 +15,12 @@ from mha_viz.corpus.treebank.head_vs_tree import HeadVsTree, head_vs_tree
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.trees import Sentence
 from mha_viz.engine.model import AttentionModel
-from mha_viz.ui.corpus import arcs
+from mha_viz.ui.corpus import TEXTS, arcs
 from mha_viz.ui.corpus.overview import settings
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import size
 from mha_viz.ui.state import state, views
+from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets.components.sentence_arcs import Arc, Piece, bring_script, sentence_arcs
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports
@@ -38,7 +37,7 @@ def draw(study: Study) -> None:
     """Draw the search, and the sentences that it finds."""
     st.header("Search", anchor=False)
     _controls(study)
-    view = state.current()
+    view = state.of(Corpus)
     relation, direction = arcs.split(view.along)
     found = study.search(
         query=view.from_word.strip() or None,
@@ -70,7 +69,7 @@ def draw(study: Study) -> None:
 
 
 def _controls(study: Study) -> None:
-    view = state.current()
+    view = state.of(Corpus)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for name, label in (("from_word", "Token that looks"), ("to_word", "Token looked at")):
             state.bound(
@@ -101,7 +100,7 @@ def _grammar(study: Study) -> None:
     """Draw what can be searched in a treebank only."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for name, label in (("from_upos", "Part that looks"), ("to_upos", "Part looked at")):
-            if getattr(state.current(), name) not in ("", *PARTS):
+            if getattr(state.of(Corpus), name) not in ("", *PARTS):
                 state.change(**{name: ""})
             offered = {"": "any part of speech"} | {part: part for part in PARTS}
             choosing.menu(name, label, offered, width=180)
@@ -162,11 +161,10 @@ def marked(text: str, marks: Sequence[Mark] = ()) -> str:
 
 
 def in_explore(text: str, layer: int, head: int, query: int = -1, key: int = -1) -> str:
-    """Return a link in markdown to a text in Explore, on a head and perhaps on a pair of its
-    tokens."""
+    """Return a markdown link to a text in Explore, on a head and perhaps a pair of tokens."""
     if len(text) > views.MAX_URL_TEXT:
         return "(too long for a link)"
-    view = state.current()
+    view = state.of(Corpus)
     shown = views.View(model=view.model, device=view.device, dtype=view.dtype, text=text)
     shown = replace(shown, layer=layer, head=head, query=query, key=key)
     return f"[Open in Explore](./?{urlencode(views.to_params(shown))})"
@@ -178,16 +176,11 @@ _WEIGHTS = (
     "Each token with the token that it looks at the most, and every weight of 0.3 or more: the "
     f"{_MOST} heaviest of each text."
 )
-_TREE = (
-    "Above: the gold tree, from each word to its dependents; orange where the head follows the "
-    "arc in one direction or both. Below: the other word of its sentence that each word looks "
-    "at the most."
-)
 
 
 def draw_examples(study: Study, model: AttentionModel) -> None:
     """Draw the texts that score highest by the chosen metric or label."""
-    view = state.current()
+    view = state.of(Corpus)
     known = set(study.heads["metric"])
     by_label = view.kind in LABELS and LABELS[view.kind].metric in known
     by = view.kind if by_label else view.metric
@@ -202,7 +195,7 @@ def draw_examples(study: Study, model: AttentionModel) -> None:
     texts = found.to_dict("records")
     gold = view.gold and study.has_trees
     with st.container(gap=None):
-        st.caption(_TREE if gold else _WEIGHTS)
+        st.caption(TEXTS("search.tree") if gold else _WEIGHTS)
         bring_script(key="corpus-arcs")
     of_texts = {} if gold else _heaviest(study, found)
     for place, row in enumerate(texts):
@@ -221,7 +214,7 @@ def draw_examples(study: Study, model: AttentionModel) -> None:
 
 def _heaviest(study: Study, found: pd.DataFrame) -> dict[int, tuple[list[Piece], list[Arc]]]:
     """Return each text's tokens, and the drawn weights of the chosen head."""
-    view, ids = state.current(), ", ".join(map(str, found["text_id"].tolist()))
+    view, ids = state.of(Corpus), ", ".join(map(str, found["text_id"].tolist()))
     tokens = study.sql(
         f"SELECT text_id, tokens, is_special FROM sentences WHERE text_id IN ({ids})"
     )
@@ -251,7 +244,7 @@ def _heaviest(study: Study, found: pd.DataFrame) -> dict[int, tuple[list[Piece],
 def _record(model: AttentionModel, text: str) -> AttentionRecord:
     """Return a text run again, unless somebody has lately looked at it."""
     return memory.cache().get(
-        ("example", state.current().checkpoint, text),
+        ("example", state.of(Corpus).checkpoint, text),
         lambda: model.trace(text, keep=("pattern",)),
         size,
     )

@@ -3,14 +3,13 @@
 Importing it imports torch, plotly, pyarrow and duckdb, so the page does it late.
 """
 
-from __future__ import annotations
-
 import streamlit as st
 
 from mha_viz.corpus.query.study import Study
 from mha_viz.ui.corpus import grammar, one_head, overview, search, texts, two_studies
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets.messages.messages import stop_on_error
 
 
@@ -18,7 +17,7 @@ def draw() -> None:
     """Draw the study of the chosen texts, or its progress."""
     texts.choose()
     two_studies.fit()
-    study = texts.made(state.current(), "study")
+    study = texts.made(state.of(Corpus), "study")
     if study is not None:
         texts.about(study)
         _fit(study)
@@ -27,9 +26,9 @@ def draw() -> None:
 
 def _fit(study: Study) -> None:
     """Replace what a link asks for and this study does not have."""
-    layer, head = state.current().chosen
+    layer, head = state.of(Corpus).chosen
     if not (0 <= layer < study.n_layers and 0 <= head < study.n_heads):
-        state.change(**overview.telling_head(study), query=-1, key=-1)
+        state.change(**overview.default_head(study), query=-1, key=-1)
 
 
 @st.fragment
@@ -40,7 +39,7 @@ def _parts(study: Study) -> None:
         one_head.draw_distributions(study)
         one_head.draw(study)
         grammar.draw(study)
-        search.draw_examples(study, memory.model(*state.current().checkpoint))
+        search.draw_examples(study, memory.model(*state.of(Corpus).checkpoint))
         search.draw(study)
         two_studies.draw(study)
         state.push_url()

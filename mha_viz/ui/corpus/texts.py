@@ -1,7 +1,5 @@
 """The studied texts: the sample, or a visitor's own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st
@@ -10,38 +8,34 @@ from mha_viz.core.reprs import count
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.run import Progress
 from mha_viz.errors import ArgumentError
+from mha_viz.ui.corpus import TEXTS
 from mha_viz.ui.run import memory
-from mha_viz.ui.run.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, Making, described, studies
+from mha_viz.ui.run.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, StudyJob, describe, studies
 from mha_viz.ui.state import allowed, faults, own_address, state
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import View
+from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets.controls import choosing, lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.ui.widgets.messages.progress import waiting
 
-_JOIN = (
-    "Of a treebank that says where its documents begin (# newdoc): a text is then as much of a "
-    "document as the model takes, and antecedents may stand in earlier sentences. Relations and "
-    "trees are asked within each sentence all the same."
-)
-
 
 def choose() -> None:
-    """Draw a menu of the texts, whether sentences are joined, and an expander with a form for
-    others."""
+    """Draw menus of the texts and of joined sentences, and an expander for other texts."""
     offered = {"": "The sample"} | own()
-    if state.current().corpus not in offered:
+    if state.of(Corpus).corpus not in offered:
         state.add_problem(
             "The texts that this link names are no longer on this server; give them again."
         )
         state.change(corpus="")
-        st.rerun()  # what is told stands above
+        st.rerun()  # the message is drawn above
     menu, join, form = st.columns([4, 2, 6], vertical_alignment="bottom")
     with menu:
         choosing.menu("corpus", "Texts", offered)
     with join:
-        can_join = studies().is_treebank(state.current().corpus)
-        state.bound("joined", st.toggle, "Join sentences", help=_JOIN, disabled=not can_join)
+        can_join = studies().is_treebank(state.of(Corpus).corpus)
+        state.bound(
+            "joined", st.toggle, "Join sentences", help=TEXTS("texts.join"), disabled=not can_join
+        )
     with form:
         lazy_sections.in_expander("Study texts of your own", "own-texts", _form)
 
@@ -52,7 +46,7 @@ def own() -> dict[str, str]:
     Where nobody but who sits at this machine can open the page, all that were given are theirs: a
     study is found again after the browser was closed.
     """
-    given, view = st.session_state.get("own_given", ()), state.current()
+    given, view = st.session_state.get("own_given", ()), state.of(Corpus)
     mine = {view.corpus, view.corpus_b, *given}
     alone = own_address.only_here()
     return {key: title for key, title in studies().own().items() if alone or key in mine}
@@ -64,7 +58,7 @@ def about(study: Study) -> None:
     how = "Every number is a mean over texts. Its 95 % interval is a bootstrap over texts."
     if study.sql("SELECT count(low) AS n FROM heads")["n"].item() == 0:
         how = "For one text there is no interval and no label: it is an anecdote."
-    st.markdown(f"**{described(study, state.current())}**, {study.n_tokens:,} tokens. {how}")
+    st.markdown(f"**{describe(study, state.of(Corpus))}**, {study.n_tokens:,} tokens. {how}")
     missing = study.notes
     if counts["n_skipped"]:
         place, reason = study.manifest["skipped"][0]
@@ -75,11 +69,7 @@ def about(study: Study) -> None:
 
 
 def _form() -> None:
-    st.caption(
-        f"At most {allowed.upload_mb(MAX_MEGABYTES)} MB, and of more than {MAX_TEXTS:,} texts a "
-        "fair sample of as many. They stay on this server until it stops or others need the room; "
-        "who has the link of the study can read them. The command mha-viz study has no limit."
-    )
+    st.caption(TEXTS("texts.form", upload_mb=allowed.upload_mb(MAX_MEGABYTES), max_texts=MAX_TEXTS))
     with st.form("own-texts-form", border=False):
         st.text_area("Texts, one per line", key="own-typed", height=140)
         st.file_uploader(
@@ -105,7 +95,7 @@ def _take() -> None:
     else:
         content, name = (st.session_state.get("own-typed") or "").encode(), ""
     allowed.check_upload(len(content))
-    key = studies().give(content, name, column)
+    key = studies().add_texts(content, name, column)
     st.session_state.setdefault("own_given", []).append(key)
     state.change(corpus=key)
 
@@ -113,7 +103,7 @@ def _take() -> None:
 _EVERY = 1.0  # seconds between two looks at how far a study is
 
 
-def made(view: View, key: str) -> Study | None:
+def made(view: Corpus, key: str) -> Study | None:
     """Return the study of a view, begun where nobody has; None while it is made."""
     making = studies().find(view)
     if making is None:
@@ -136,12 +126,12 @@ def made(view: View, key: str) -> Study | None:
     return None
 
 
-def _begin(view: View) -> None:
+def _begin(view: Corpus) -> None:
     studies().begin(view, memory.model(*view.checkpoint))
 
 
 @st.fragment(run_every=_EVERY)
-def _progress(making: Making, key: str, can_stop: bool) -> None:
+def _progress(making: StudyJob, key: str, can_stop: bool) -> None:
     """Draw the progress; rerun the page once the study is there."""
     if not making.runs:
         st.rerun()

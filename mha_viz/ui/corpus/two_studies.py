@@ -1,7 +1,5 @@
 """Two studies: which heads differ, by how many standard errors, and how many would by chance."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pandas as pd
@@ -13,12 +11,12 @@ from mha_viz.corpus.query.comparison import beyond_by_chance, compare, compare_w
 from mha_viz.corpus.query.study import Study
 from mha_viz.errors import MhaVizError
 from mha_viz.plots.difference import head_changes
-from mha_viz.ui.corpus import texts
+from mha_viz.ui.corpus import TEXTS, texts
 from mha_viz.ui.corpus.overview import of_heads, settings
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.studies import studies
 from mha_viz.ui.state import allowed, state
-from mha_viz.ui.state.views import SAME_MODEL, View
+from mha_viz.ui.state.views import SAME_MODEL, Corpus
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -42,7 +40,7 @@ _COLUMNS = {
 
 def fit() -> None:
     """Replace what a link compares with and this machine does not have."""
-    view = state.current()
+    view = state.of(Corpus)
     if view.corpus_model_b not in _models():
         state.add_problem(
             f"{view.corpus_model_b!r}, to compare with, is not on this machine or has other layers "
@@ -52,15 +50,15 @@ def fit() -> None:
     if view.corpus_b not in _texts():
         state.add_problem("The other texts that this link names are no longer on this server.")
         state.change(corpus_b="")
-    if state.current() != view:
-        st.rerun()  # what is told stands above
+    if state.of(Corpus) != view:
+        st.rerun()  # the message is drawn above
 
 
 def draw(study: Study) -> None:
     """Draw the choice of a second study, and each head's difference from it."""
     st.header("Two studies", anchor=False)
     _controls()
-    view = state.current()
+    view = state.of(Corpus)
     other = _other(view)
     if (other.corpus, other.checkpoint) == (view.corpus, view.checkpoint):
         st.info("Choose another model, or other texts, to compare this study with.")
@@ -80,7 +78,7 @@ def _controls() -> None:
             "On",
             _texts(),
             width=280,
-            disabled=not state.current().corpus_model_b,
+            disabled=not state.of(Corpus).corpus_model_b,
             help="Random weights are run over the texts of this study, with it.",
         )
 
@@ -93,7 +91,7 @@ def _models() -> dict[str, str]:
             known[name] = find_model(name, download=False)
         except MhaVizError:
             continue  # a folder that has been taken away since
-    view = state.current()
+    view = state.of(Corpus)
     own = memory.facts(*view.checkpoint)
     like = {
         name: name
@@ -107,7 +105,7 @@ def _texts() -> dict[str, str]:
     return {"": "The same texts", _SAMPLE: "The sample"} | texts.own()
 
 
-def _other(view: View) -> View:
+def _other(view: Corpus) -> Corpus:
     corpus = view.corpus if view.corpus_b == "" else view.corpus_b.removeprefix(_SAMPLE)
     model = view.model if view.corpus_model_b == SAME_MODEL else view.corpus_model_b
     return replace(view, corpus=corpus, model=model)
@@ -115,7 +113,7 @@ def _other(view: View) -> View:
 
 def _compared(study: Study) -> pd.DataFrame | None:
     """Return rows of `compare`, the other study first; None while that is being made."""
-    view = state.current()
+    view = state.of(Corpus)
     if not view.corpus_model_b:
         of_random = ("compared with random", study.folder)
         return memory.cache().get(of_random, lambda: compare_with_random(study), _size)
@@ -137,7 +135,7 @@ def _answer(rows: pd.DataFrame) -> None:
         st.info("Nothing can be said: it takes two texts or more on which the metric is defined.")
         return
     far, chance = int((known >= FAR).sum()), beyond_by_chance(len(known), FAR)
-    title = METRICS[state.current().metric].title
+    title = METRICS[state.of(Corpus).metric].title
     best = rows.iloc[0]
     st.markdown(
         f"**{title}: {far} of {len(known)} heads differ by {FAR:g} standard errors or more**, most "
@@ -153,8 +151,8 @@ def _answer(rows: pd.DataFrame) -> None:
 
 
 def _map(study: Study, rows: pd.DataFrame) -> None:
-    view = state.current()
-    metric, against = METRICS[view.metric].title, _called(view)
+    view = state.of(Corpus)
+    metric, against = METRICS[view.metric].title, _reference(view)
     apart = of_heads(study, rows, "standard_errors")
     left, right = st.columns([3, 2], gap="medium")
     table = rows.rename(columns=_COLUMNS)[list(_COLUMNS.values())]
@@ -176,17 +174,14 @@ def _map(study: Study, rows: pd.DataFrame) -> None:
                 "standard errors",
                 diverging=True,
                 selected=view.chosen,
-                asides=_asides(study, rows),
+                hover_notes=_asides(study, rows),
                 dark=look.dark(),
             ),
             key="corpus-two",
-            name=f"{metric} in two studies",
             on_click=words.choose,
             table=table,
             caption=settings(study, f"against {against}", metric),
-            how_to_read=f"A row is a layer, a column a head. Above 0 the head has more than with "
-            f"{against}, below 0 less; the number is the difference of the means by its standard "
-            "error. Click a head to see it.",
+            **TEXTS.figure("figures.corpus_two", metric=metric, against=against),
         )
 
 
@@ -194,11 +189,11 @@ def _asides(study: Study, rows: pd.DataFrame) -> list[list[str]]:
     means = zip(
         *(of_heads(study, rows, name).ravel() for name in ("mean_b", "mean_a")), strict=True
     )
-    said = [f"{format_number(here)} here, {format_number(there)} there" for here, there in means]
-    return [said[i : i + study.n_heads] for i in range(0, len(said), study.n_heads)]
+    asides = [f"{format_number(here)} here, {format_number(there)} there" for here, there in means]
+    return [asides[i : i + study.n_heads] for i in range(0, len(asides), study.n_heads)]
 
 
-def _called(view: View) -> str:
+def _reference(view: Corpus) -> str:
     if not view.corpus_model_b:
         return "random weights on the same texts"
     model = "the same model" if view.corpus_model_b == SAME_MODEL else view.corpus_model_b

@@ -1,1 +1,5 @@
 """The Explore page's parts: all heads, one head's pictures, its card."""
+
+from mha_viz.ui.widgets.messages.texts import Texts, read_texts
+
+TEXTS = read_texts(__name__, Texts)

@@ -13,10 +13,11 @@ import streamlit as st
 from mha_viz.core.metrics import METRICS
 from mha_viz.plots.report_card import report_card
 from mha_viz.reports.report import Report
+from mha_viz.ui.explore import TEXTS
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import View
+from mha_viz.ui.state.views import Corpus, Explore
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
@@ -35,7 +36,7 @@ _WIDTHS = {"Metric": 104, "This head": 76, "Mean": 68, "Rank": 70}
 
 def card(scene: Scene) -> None:
     """Draw the report card of the chosen head, measured on all tokens."""
-    view = state.current()
+    view = state.of(Explore)
     report = reporting.report(scene, view)
     labels(report)
     place = view.chosen
@@ -57,9 +58,7 @@ def card(scene: Scene) -> None:
         tools=False,
     )
     st.caption(
-        "Each row is a metric on a scale of its own: small dots are all heads, the large one is "
-        "this head, ticks are heads that have learned nothing. Far from the other dots: "
-        "unusual. Far from the ticks: learned."
+        TEXTS("card.card")
         + " Measured on all tokens." * (view.words or view.no_special or view.no_first)
         + f" {words.INDUCTION}" * (report.induction is not None)
     )
@@ -80,7 +79,7 @@ def card(scene: Scene) -> None:
 
 def labels(report: Report) -> None:
     """Write the labels of the chosen head, and why it has them."""
-    view = state.current()
+    view = state.of(Explore)
     found = report.labels[view.layer][view.head]
     if not found:
         st.markdown("No label: none of its scores passes a threshold, the baselines and chance.")
@@ -171,7 +170,7 @@ class Percentiles(NamedTuple):
     texts: str
 
     def in_words(self, metric: str) -> str:
-        """Write "higher than on 97 % of the texts"; "" where nothing can be said."""
+        """Write "higher than on 97 % of the texts"; "" where nothing is known."""
         if metric not in self.table.index:
             return ""
         lower, higher = (float(self.table[side][metric]) for side in ("lower", "higher"))
@@ -189,7 +188,7 @@ def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percent
 
     It is only looked up: no study is begun for it, and a head's rows are read once.
     """
-    view = state.current()
+    view = state.of(Corpus)
     study = _finished(view)
     if study is None or scene.record.part not in ("self", "encoder"):
         return None
@@ -201,11 +200,11 @@ def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percent
     )
     scores = {metric: float(values[place]) for metric, values in report.scores.items()}
     scores["n_tokens"] = len(scene.record.tokens)
-    described = import_module("mha_viz.ui.run.studies").described(study, view)
-    return Percentiles(found.percentiles(rows, scores), described)
+    texts = import_module("mha_viz.ui.run.studies").describe(study, view)
+    return Percentiles(found.percentiles(rows, scores), texts)
 
 
-def _finished(view: View) -> Study | None:
+def _finished(view: Corpus) -> Study | None:
     # Studies are made on the page Corpus: where nobody has opened it there is none, and what reads
     # them need not be loaded.
     if memory.known("mha_viz.ui.corpus.sections") is None:
@@ -221,18 +220,18 @@ def _draw_percentiles(found: Percentiles | None, report: Report, place: tuple[in
             st.caption("Is this usual for the head? A study of many texts would tell:")
             st.page_link(st.session_state.pages["corpus"], label="Make one on Corpus")
         else:
-            st.caption(_said(found, report, place))
+            st.caption(_unusual_line(found, report, place))
             st.page_link(st.session_state.pages["corpus"], label="To the study")
 
 
-def _said(found: Percentiles, report: Report, place: tuple[int, int]) -> str:
+def _unusual_line(found: Percentiles, report: Report, place: tuple[int, int]) -> str:
     beyond = found.table.drop("n_tokens")[["lower", "higher"]].max(axis=1)
     far = beyond[beyond > _UNUSUAL].sort_values(ascending=False, kind="stable").index
     among = f"Against {head_name(*place)} on {found.texts}"
     length = _length(found)
     if far.empty:
         return f"**{among}**: nothing unusual; each number lies within the middle 90 %. {length}"
-    said = "; ".join(
+    numbers = "; ".join(
         f"**{METRICS[metric].title}** {format_number(report.scores[metric][place])}, "
         f"{found.in_words(metric)}"
         for metric in far[:_NAMED]
@@ -240,8 +239,8 @@ def _said(found: Percentiles, report: Report, place: tuple[int, int]) -> str:
     more = f"; and {len(far) - _NAMED} more" if len(far) > _NAMED else ""
     n, usual = int(beyond.notna().sum()), 2 * (1 - _UNUSUAL)
     return (
-        f"**{among}**: {said}{more}. On an ordinary text {format_number(n * usual)} of {n} numbers "
-        f"are so far out. {length}Each of them: “In numbers and words”."
+        f"**{among}**: {numbers}{more}. On an ordinary text {format_number(n * usual)} of {n} "
+        f"numbers are so far out. {length}Each of them: “In numbers and words”."
     )
 
 

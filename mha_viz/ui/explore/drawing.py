@@ -19,13 +19,13 @@ from mha_viz.core.record.record import AttentionRecord
 from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
 from mha_viz.ui.run import memory, reporting
-from mha_viz.ui.run.chance import chance
 from mha_viz.ui.run.page_lock import yield_slot
+from mha_viz.ui.run.reporting import chance
 from mha_viz.ui.run.scene import Facts, Scene, displayed_record
 from mha_viz.ui.run.scene import compute as compute
 from mha_viz.ui.run.scene import fit_head as fit_head
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, Choice, View
+from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, Choice, Explore, Shared
 from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.workbench import workbench
 from mha_viz.ui.widgets.controls import lazy_sections
@@ -42,23 +42,23 @@ if TYPE_CHECKING:
 RESTS = "The text is being written: this comes when it pauses."
 
 
-def load_model(view: View) -> AttentionModel:
+def load_model(view: Shared) -> AttentionModel:
     """Return the view's model, shared with all users who have chosen the same."""
     with _loading(view):
         return memory.model(*view.checkpoint)
 
 
-def known_model(view: View) -> ModelFacts:
+def known_model(view: Shared) -> ModelFacts:
     """Return the facts of the view's model; while it is not loaded, a stored run may know them."""
     with _loading(view):
         return memory.facts(*view.checkpoint)
 
 
 @contextmanager
-def _loading(view: View) -> Iterator[None]:
+def _loading(view: Shared) -> Iterator[None]:
     """Check a model where needed, then load it inside; say on the page which of both is done."""
     name, place = plain(view.model), st.empty()  # in every run, so that what follows stays in place
-    if memory.to_be_checked(*view.checkpoint):
+    if memory.needs_check(*view.checkpoint):
         first = "" if trial.is_ready() else " in a process of its own, which has to start first"
         with place, st.spinner(f"Checking {name}{first} …"):
             memory.check(view.model)
@@ -94,7 +94,7 @@ def text_notes(record: AttentionRecord) -> None:
 
 def fit_grid(scene: Scene) -> None:
     """Replace an order, a kind of heads or a pair of tokens that this scene does not have."""
-    view = state.current()
+    view = state.of(Explore)
     queries, keys = scene.record.shape[2:]
     state.change(
         query=view.query if view.query < queries else -1, key=view.key if view.key < keys else -1
@@ -124,15 +124,15 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
     with stop_on_error():
         fit_head(scene)  # anyone can send anything
         fit_grid(scene)
-        payload = _payload(scene, state.current(), urls)
-        settings = _settings(scene, state.current())
+        payload = _payload(scene, state.of(Explore), urls)
+        settings = _settings(scene, state.of(Explore))
         grid, head = st.columns([11, 10], gap="medium")
         with grid:
             workbench("grid", payload, settings, key="bench", take=_take)
         with head:
             workbench("head", payload, settings, key="bench", take=_take)
-            record = displayed_record(scene, state.current())
-            if picture := PICTURES.get(state.current().show):
+            record = displayed_record(scene, state.of(Explore))
+            if picture := PICTURES.get(state.of(Explore).show):
                 picture(scene, record)
         # Fragments within follow; they must stand at the same place in every run.
         with st.container(gap=None):
@@ -140,10 +140,10 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
         with st.container(gap=None):
             # Other axes are made in the browser of what the model left, but where cells are pooled.
             exact = record if _is_pooled(scene.record) else scene.record
-            carry(head_payload(payload, exact, state.current().chosen), key="bench-exact")
+            carry(head_payload(payload, exact, state.of(Explore).chosen), key="bench-exact")
             yield_slot()
             # Until they come, the workbench says that they are on their way.
-            if not in_motion or state.current().only:
+            if not in_motion or state.of(Explore).only:
                 carry(_notes(scene, payload), key="bench-notes")
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, _explored)
@@ -167,7 +167,7 @@ def _take(choices: dict[str, Choice]) -> None:
     state.change(**choices)
 
 
-def _settings(scene: Scene, view: View) -> dict[str, Any]:
+def _settings(scene: Scene, view: Explore) -> dict[str, Any]:
     known = set(scene.facts) | ({"induction"} if scene.record.part != "cross" else set())
     probed = _sorted_by(scene, view) if view.sort == "induction" else {}
     return {
@@ -188,7 +188,7 @@ def _settings(scene: Scene, view: View) -> dict[str, Any]:
     }
 
 
-def _payload(scene: Scene, view: View, urls: exports.Urls) -> bytes:
+def _payload(scene: Scene, view: Explore, urls: exports.Urls) -> bytes:
     """Pack all heads and metrics; the browser derives other axes, if it has all cells."""
     record = scene.record
     if _is_pooled(record):
@@ -206,7 +206,7 @@ def _is_pooled(record: AttentionRecord) -> bool:
 
 def _notes(scene: Scene, payload: bytes) -> bytes:
     """Pack the labels, which take longer than the weights."""
-    report = reporting.report(scene, state.current())
+    report = reporting.report(scene, state.of(Explore))
     earned = [row for layer in report.labels for row in layer]
     notes = {
         "labels": [[one.label.title for one in row] for row in earned],
@@ -235,10 +235,10 @@ def _status(scene: Scene, record: AttentionRecord) -> None:
     st.caption(
         f"{words.count(layers, 'layer')} × {words.count(n_heads, 'head')} · {size} · {scene.origin}"
     )
-    if "induction" in (state.current().sort, state.current().only):
+    if "induction" in (state.of(Explore).sort, state.of(Explore).only):
         st.caption(words.INDUCTION)
     if record.removed_mass is not None:
-        view = state.current()
+        view = state.of(Explore)
         mean = float(record.removed_mass.mean())
         mine = float(record.removed_mass[view.chosen])
         st.caption(
@@ -247,7 +247,7 @@ def _status(scene: Scene, record: AttentionRecord) -> None:
         )
 
 
-def _sorted_by(scene: Scene, view: View) -> Facts:
+def _sorted_by(scene: Scene, view: Explore) -> Facts:
     """Return the metric that heads are sorted by; empty where they stand by layer.
 
     Induction is of the model, not of the text: it is probed only where it is asked for.
@@ -266,7 +266,7 @@ def _sorted_by(scene: Scene, view: View) -> Facts:
 
 
 def _table(scene: Scene) -> None:
-    view = state.current()
+    view = state.of(Explore)
     facts = scene.facts | _sorted_by(scene, view)
     earned = reporting.report(scene, view).labels
     titles = [", ".join(one.label.title for one in row) for layer in earned for row in layer]
@@ -287,11 +287,13 @@ def _table(scene: Scene) -> None:
     exports.table_file(table, key="heads-table", name="All heads", caption=source)
 
 
-def _explored(scene: Scene, record: AttentionRecord, view: View, url: str | None = None) -> bytes:
+def _explored(
+    scene: Scene, record: AttentionRecord, view: Explore, url: str | None = None
+) -> bytes:
     facts = {METRICS[key].title: scores for key, scores in scene.facts.items()}
     return grid_payload(record, facts, exact_url=url)
 
 
 def _facts(scene: Scene) -> None:
-    st.markdown(plain(in_words(displayed_record(scene, state.current()))))
+    st.markdown(plain(in_words(displayed_record(scene, state.of(Explore)))))
     card(scene)

@@ -1,7 +1,5 @@
 """The pictures of one head: weights, what they carry, token lines, one pair, strongest pairs."""
 
-from __future__ import annotations
-
 import numpy as np
 import streamlit as st
 import torch
@@ -11,8 +9,10 @@ from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.vectors import score_products
+from mha_viz.ui.explore import TEXTS
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Explore
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
@@ -22,11 +22,10 @@ from mha_viz.web.theme import format_number, format_weight
 
 
 def _plotly(scene: Scene, record: AttentionRecord) -> None:
-    view = state.current()
+    view = state.of(Explore)
     figure = head_heatmap(
         record.head(*view.chosen).numpy(),
-        record.labels,
-        record.key_labels,
+        (record.labels, record.key_labels),
         title=head_name(*view.chosen),
         scale=view.scale,
         dark=look.dark(),
@@ -34,15 +33,12 @@ def _plotly(scene: Scene, record: AttentionRecord) -> None:
         visible=visible_keys(record, view.layer),
     )
     figures.chart(figure, key="heatmap", alt=in_words(record))
-    st.caption(
-        "Each row is one token’s attention weights over all tokens; a row sums to 1. A weight "
-        "says where the head looks, not whether that matters for the prediction."
-    )
+    st.caption(TEXTS("head_pictures.plotly"))
 
 
 def _carried(scene: Scene, record: AttentionRecord) -> None:
     """Draw weights times the length of the values, as shares of each row."""
-    view, whole = state.current(), scene.record
+    view, whole = state.of(Explore), scene.record
     if whole.value is None or not whole.W_O:
         st.info("This family does not show its values, only its attention weights.")
         return
@@ -55,8 +51,7 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
     shares = torch.where(total > 0, carried / total.clamp_min(1e-30), 0.0)
     figure = head_heatmap(
         shares.numpy(),
-        whole.labels,
-        whole.key_labels,
+        (whole.labels, whole.key_labels),
         scale=view.scale,
         dark=look.dark(),
         title=f"{head_name(layer, head)}: weight × length of the value",
@@ -65,15 +60,11 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
     )
     alt = f"Shares of what {head_name(layer, head)} carries to each token."
     figures.chart(figure, key="carried", alt=alt)
-    st.caption(
-        "Each weight times the length of the vector that it carries, ‖v W_O‖, as a share of its "
-        "row. Where the heatmap is dark and this is pale, the head looks and takes little: often "
-        "so at [SEP] and the first token (Kobayashi et al. 2020). Shown for all tokens."
-    )
+    st.caption(TEXTS("head_pictures.carried"))
 
 
 def _pair(scene: Scene, record: AttentionRecord) -> None:
-    view, whole = state.current(), scene.record
+    view, whole = state.of(Explore), scene.record
     pattern = whole.head(*view.chosen).numpy()
     best = strongest_pair(whole, *view.chosen)
     query = view.query if 0 <= view.query < pattern.shape[0] else best[0]
@@ -107,12 +98,12 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
     )
     if not whole.is_cross:
         why = "Why this head looks there"
-        controls.leads_to("circuits", why, circuit="looks", query=query, key=key, versus_key=-1)
+        controls.page_button("circuits", why, circuit="looks", query=query, key=key, versus_key=-1)
 
 
 def _row_check(record: AttentionRecord, query: int) -> str:
     """Say whether the products alone explain the row, or the model adds something of its own."""
-    view = state.current()
+    view = state.of(Explore)
     assert record.query is not None and record.key is not None
     row = record.rows(*view.chosen, [query])[0]
     products = record.key[view.chosen] @ record.query[*view.chosen, query]
@@ -129,7 +120,7 @@ def _row_check(record: AttentionRecord, query: int) -> str:
 
 def in_words(record: AttentionRecord) -> str:
     """Describe the picture of the chosen head in a sentence."""
-    view = state.current()
+    view = state.of(Explore)
     name = head_name(*view.chosen)
     query, key = strongest_pair(record, *view.chosen)
     weight = float(record.head(*view.chosen)[query, key])
@@ -150,8 +141,7 @@ def strongest_pair(record: AttentionRecord, layer: int, head: int) -> tuple[int,
 
 
 def _lone(record: AttentionRecord) -> int:
-    """Return how many rows hold a weight of 1 in every head: of the first token that a causal model
-    sees.
+    """Return how many rows have weight 1 in every head: a causal model's first token.
 
     Where that token is the whole text, there is nothing else to name.
     """

@@ -1,7 +1,5 @@
 """Explore: type a sentence, see every head, read one. Pick, compute, draw."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from mha_viz.ui.run import memory
@@ -16,16 +14,16 @@ def page() -> None:
     scene = picking.picked(lambda scene: memory.late("mha_viz.ui.explore.drawing").fit_grid(scene))
     runs = scene.stored is None  # a stored run waits for no model, and predicts nothing
     row, panel = st.container(horizontal=True, vertical_alignment="center"), st.container()
-    line, plays = None, False
+    line, is_playing = None, False
     if runs:
         writing = memory.late("mha_viz.ui.explore.writing")
         with panel:
             scene = writing.continued(scene, row)
-        plays = writing.plays(scene)
+        is_playing = writing.is_playing(scene)
         line = memory.late("mha_viz.ui.explore.writing").announce(row, scene)
     with st.container():
-        if hint := controls.look_for():
+        if hint := controls.example_hint():
             st.caption(f":material/lightbulb: {hint}")
-    memory.late("mha_viz.ui.explore.drawing").heads(scene, in_motion=plays)
+    memory.late("mha_viz.ui.explore.drawing").heads(scene, in_motion=is_playing)
     if line is not None:
         memory.late("mha_viz.ui.explore.writing").fill(line, scene)

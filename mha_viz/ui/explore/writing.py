@@ -1,7 +1,5 @@
 """A causal model goes on with the sentence, token by token; the grid grows with each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
@@ -21,6 +19,7 @@ from mha_viz.ui.run.written import Shown, WrittenScene, forget, shown, written_s
 from mha_viz.ui.state import state
 from mha_viz.ui.state.allowed import most_written
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.views import Explore
 from mha_viz.ui.widgets.components.written_text import written_text
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 
@@ -44,18 +43,18 @@ class _Playing(NamedTuple):
 def continued(scene: Scene, row: DeltaGenerator) -> Scene:
     """Draw the panel, where the model can write; return the scene for the rest of the page."""
     with stop_on_error():
-        model = memory.model(*state.current().checkpoint)
+        model = memory.model(*state.of(Explore).checkpoint)
         if scene.pair or not model.causal or objective(model.network) != "causal":
             forget()
             return scene
-        wanted = written_scene(scene, state.current(), _wanted(scene))
-        st.session_state.setdefault("writing-open", wanted.written > 0)
+        target = written_scene(scene, state.of(Explore), _n_tokens(scene))
+        st.session_state.setdefault("writing-open", target.written > 0)
         is_open = row.toggle("Continue the text", key="writing-open", help=PANEL)
-        if not is_open and not wanted.written:
+        if not is_open and not target.written:
             forget()
             return scene
         try:
-            found = shown(_without_invalid_branches(wanted, model), model)
+            found = shown(_without_invalid_branches(target, model), model)
         except MhaVizError as error:
             st.info(plain(str(error)))
             return scene
@@ -65,9 +64,9 @@ def continued(scene: Scene, row: DeltaGenerator) -> Scene:
         return found.scene if found.tokens else scene
 
 
-def plays(scene: Scene) -> bool:
+def is_playing(scene: Scene) -> bool:
     """Return whether the player is about to write on behind this scene."""
-    playing: _Playing | None = st.session_state.get("writing_plays")
+    playing: _Playing | None = st.session_state.get("writing_player")
     return (
         playing is not None
         and isinstance(scene, WrittenScene)
@@ -78,10 +77,10 @@ def plays(scene: Scene) -> bool:
     )
 
 
-def _wanted(scene: Scene) -> int:
+def _n_tokens(scene: Scene) -> int:
     """Return how many tokens to write: as far as the player is, or as the view says."""
-    playing: _Playing | None = st.session_state.get("writing_plays")
-    view = state.current()
+    playing: _Playing | None = st.session_state.get("writing_player")
+    view = state.of(Explore)
     if playing is not None and playing.start == written_scene(scene, view, 0).start:
         return min(playing.written, most_written())
     return min(view.written, most_written())
@@ -110,7 +109,7 @@ def _panel(found: Shown, model: AttentionModel) -> None:
         last=n if found.finished else last,
         drawing=found.scene.temperature > 0,
         ends=end_token_ids(model),
-        said=_said(found, last),
+        status=_status_line(found, last),
         key=f"written-{hash(found.scene.start)}",
         on_step=lambda to, playing: _go(found.scene, to, playing),
         on_branch=lambda at, number: _branch(found, at, number),
@@ -157,7 +156,7 @@ def _settings(found: Shown) -> None:
         )
 
 
-def _said(found: Shown, last: int) -> str:
+def _status_line(found: Shown, last: int) -> str:
     n = len(found.tokens)
     if n >= last:
         return f"{n} tokens written: {'the model takes' if n == found.room else 'here are'} no more"
@@ -178,13 +177,13 @@ def _begin_anew() -> None:
 
 def _go(scene: WrittenScene, to: int, playing: bool) -> None:
     visit = st.session_state.get("visit", 0)
-    st.session_state.writing_plays = _Playing(scene.start, to, visit) if playing else None
+    st.session_state.writing_player = _Playing(scene.start, to, visit) if playing else None
     if not playing:
         state.change(written=to)
 
 
 def _branch(found: Shown, at: int, number: int) -> None:
-    st.session_state.writing_plays = None
+    st.session_state.writing_player = None
     before = tuple(one for one in found.scene.branches if one[0] < at)
     n_prompt = found.coming.position - len(found.tokens)
     state.change(branches=(*before, (at, number)), written=at - n_prompt + 1)
@@ -200,19 +199,21 @@ def announce(row: DeltaGenerator, scene: Scene) -> DeltaGenerator | None:
     The prediction takes a pass of its own, so that it comes after the pictures; until then the line
     says so.
     """
-    if not _predicts(memory.model(*state.current().checkpoint), scene):
+    if not _predicts(memory.model(*state.of(Explore).checkpoint), scene):
         return None
     line = row.empty()
-    line.caption(memory.cache().find((scene.key, "says")) or WAIT)
+    line.caption(memory.cache().find((scene.key, "prediction_line")) or WAIT)
     return line
 
 
 def fill(line: DeltaGenerator, scene: Scene) -> None:
     """Fill in what the model predicts of the scene, cached or computed now."""
-    model = memory.model(*state.current().checkpoint)
+    model = memory.model(*state.of(Explore).checkpoint)
     try:
-        words = memory.cache().get((scene.key, "says"), lambda: _words(scene, model), len)
-    except MhaVizError:  # said where it matters, in Intervene; here it is a line less
+        words = memory.cache().get(
+            (scene.key, "prediction_line"), lambda: _words(scene, model), len
+        )
+    except MhaVizError:  # shown where it matters, in Intervene; here the line is left out
         words = ""
     if words:
         line.caption(words)

@@ -1,8 +1,5 @@
 """The prediction before and after, at a chosen place, and the loss of every token."""
 
-from __future__ import annotations
-
-import time
 from collections.abc import Hashable
 
 import numpy as np
@@ -17,13 +14,13 @@ from mha_viz.prediction.generation import generate
 from mha_viz.prediction.logits import objective
 from mha_viz.prediction.prediction import Prediction, predict
 from mha_viz.text.vocabulary import id_of
-from mha_viz.ui.intervene import masking
+from mha_viz.ui.intervene import TEXTS, masking
 from mha_viz.ui.intervene.switches import HOW_NAMES
 from mha_viz.ui.run import memory
-from mha_viz.ui.run.page_lock import release_slot, turn_for
+from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, state
-from mha_viz.ui.state.views import View
+from mha_viz.ui.state.views import Intervene
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
@@ -32,15 +29,12 @@ from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
 from mha_viz.web.theme import format_number
 
 TOP_K = 10
-# Seconds in which a browser paints the numbers. It does not while it draws a figure, which takes it
-# two or three times as long.
-_PAINTED = 0.05
 _NOTHING = Intervention([(0, 0)], "scale", factor=1.0)  # for when no head is changed
 
 
 def draw(scene: Scene) -> None:
     """Draw the prediction with all heads, and with the chosen ones changed."""
-    view = state.current()
+    view = state.of(Intervene)
     model = memory.model(*view.checkpoint)
     masked = objective(model.network) == "masked"
     found = masking.places(scene, model) if masked else None
@@ -59,19 +53,17 @@ def _show(scene: Scene, model: AttentionModel, found: Ablation) -> None:
     left, right = st.columns([3, 2], gap="medium")
     with right:
         _numbers(found)
-    with release_slot():
-        time.sleep(_PAINTED)
     with left:
         _bars(scene, found)
     if found.before.objective == "causal":
         _losses(scene, found)
         with continue_on_error():
-            _continuations(scene, model, intervention(state.current()))
+            _continuations(scene, model, intervention(state.of(Intervene)))
 
 
 def _ablation(scene: Scene, model: AttentionModel) -> Ablation:
     """Compare before and after; the run with all heads is made once for a text and a place."""
-    change = intervention(state.current())
+    change = intervention(state.of(Intervene))
     before = _predicted(scene, model, None)
     after = before if change is None else _predicted(scene, model, change)
     target, against = _followed(model, before)
@@ -80,7 +72,7 @@ def _ablation(scene: Scene, model: AttentionModel) -> Ablation:
 
 def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None) -> Prediction:
     """Run one forward pass, cached as long as nothing that it depends on changes."""
-    view = state.current()
+    view = state.of(Intervene)
     place = None if view.place < 0 else view.place
     pair = view.pair if view.pair.strip() else None
 
@@ -98,7 +90,7 @@ def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None)
 def _followed(model: AttentionModel, before: Prediction) -> list[int | None]:
     """Return the ids of the tokens to track; say so where a word is not a token."""
     found: list[int | None] = []
-    for typed in (state.current().target, state.current().against):
+    for typed in (state.of(Intervene).target, state.of(Intervene).against):
         found.append(None)
         with continue_on_error():
             if typed.strip():
@@ -109,7 +101,7 @@ def _followed(model: AttentionModel, before: Prediction) -> list[int | None]:
     return found
 
 
-def intervention(view: View) -> Intervention | None:
+def intervention(view: Intervene) -> Intervention | None:
     """Return the view's intervention; None where no head is changed."""
     if not view.off:
         return None
@@ -119,7 +111,7 @@ def intervention(view: View) -> Intervention | None:
 
 
 def _place(scene: Scene, masks: list[int] | None) -> None:
-    labels, view = scene.record.labels, state.current()
+    labels, view = scene.record.labels, state.of(Intervene)
     if masks is None:
         title, places = "Prediction after", {-1: "the last token", **words.places(labels)}
     else:
@@ -150,11 +142,9 @@ def _bars(scene: Scene, found: Ablation) -> None:
             target=ids.index(target.id) if target is not None and target.id in ids else None,
         ),
         key="prediction",
-        name="Prediction before and after",
         table=table,
-        caption=words.settings(scene, described(state.current())),
-        how_to_read="Probability of the likeliest tokens with all heads as they are, and with the "
-        "chosen ones changed. The rest of the vocabulary shares what is left.",
+        caption=words.settings(scene, described(state.of(Intervene))),
+        **TEXTS.figure("figures.prediction"),
     )
 
 
@@ -178,7 +168,7 @@ def _numbers(found: Ablation) -> None:
         ],
         columns=["Quantity", "All heads", "Changed", "Change"],
     ).set_index("Quantity")
-    if not state.current().off:
+    if not state.of(Intervene).off:
         st.table(table[["All heads"]], width="stretch")
         st.caption("Switch a head off to see how the prediction changes.")
         return
@@ -204,12 +194,10 @@ def _losses(scene: Scene, found: Ablation) -> None:
             dark=look.dark(),
         ),
         key="losses",
-        name="Change in the loss of each token",
         table=found.loss_table(),
-        caption=words.settings(scene, described(state.current())),
+        caption=words.settings(scene, described(state.of(Intervene))),
         on_click=_look_before,
-        how_to_read="How much worse or better each token is predicted from those before it. Click "
-        "one to see the prediction of it.",
+        **TEXTS.figure("figures.losses"),
     )
 
 
@@ -219,7 +207,7 @@ def _look_before(position: object) -> None:
         state.change(place=int(position[0]) - 1)
 
 
-def described(view: View) -> str:
+def described(view: Intervene) -> str:
     """Describe the view's intervention in one line."""
     if not view.off:
         return "no head changed"
@@ -232,10 +220,6 @@ def described(view: View) -> str:
 
 
 MAX_NEW_TOKENS = 20
-NOT_SO = (
-    "Going on needs a change that does not depend on the whole text: choose zero, scaled or "
-    "uniform."
-)
 
 
 def _continuations(scene: Scene, model: AttentionModel, change: Intervention | None) -> None:
@@ -243,7 +227,7 @@ def _continuations(scene: Scene, model: AttentionModel, change: Intervention | N
     if not st.toggle(f"Continue the text for {_most()} tokens", key="ask_goes_on"):
         return
     if change is not None and change.how in ("mean", "patch_z", "patch_pattern"):
-        st.info(NOT_SO)
+        st.info(TEXTS("effect.not_so"))
         return
     before = _text(scene, model, None)
     after = before if change is None else _text(scene, model, change)
@@ -266,7 +250,7 @@ def cache_key(change: Intervention) -> Hashable:
 
 
 def _text(scene: Scene, model: AttentionModel, change: Intervention | None) -> str:
-    text = state.current().text
+    text = state.of(Intervene).text
     return memory.cache().get(
         (scene.key, "goes on", change and cache_key(change)),
         lambda: generate(model, text, None, change, _most()).text,

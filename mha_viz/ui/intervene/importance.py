@@ -1,7 +1,5 @@
 """Importance of every head over several texts, and what goes with it."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -11,12 +9,13 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import METHODS
 from mha_viz.interventions.duration import importance_passes
 from mha_viz.interventions.importance import HeadImportance, agreement, head_importance
-from mha_viz.plots.importance import head_scatter, importance_map
-from mha_viz.ui.intervene import measurements
+from mha_viz.plots.head_values import head_scatter, importance_map
+from mha_viz.ui.intervene import TEXTS
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.examples import EXAMPLES
+from mha_viz.ui.state.views import Intervene
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -33,8 +32,8 @@ REDUNDANCY = "redundancy"  # beside the metrics: likeness of outputs to the near
 
 def known(scene: Scene, method: str) -> HeadImportance | None:
     """Return the measured importance for the present model and texts, or None."""
-    key = (state.current().checkpoint, method, texts(scene))
-    found: HeadImportance | None = measurements.results("importance").get(key)
+    key = (state.of(Intervene).checkpoint, method, texts(scene))
+    found: HeadImportance | None = progress.results("importance").get(key)
     return found
 
 
@@ -67,7 +66,7 @@ def draw(scene: Scene) -> None:
         choosing.segments("method", "Method", ways)
         with continue_on_error():
             _measure(scene)
-        found = known(scene, state.current().method)
+        found = known(scene, state.of(Intervene).method)
         if found is not None:
             _map(scene, found)
             _beside(scene, found)
@@ -94,10 +93,10 @@ def _texts(scene: Scene) -> None:
 
 def _measure(scene: Scene) -> None:
     """Draw the button and the progress; another click or text ends it."""
-    view, chosen = state.current(), texts(scene)
+    view, chosen = state.of(Intervene), texts(scene)
     model = memory.model(*view.checkpoint)
     passes = importance_passes(model, view.method)
-    seconds = measurements.seconds(view.checkpoint, model, chosen, passes)
+    seconds = progress.seconds(view.checkpoint, model, chosen, passes)
     key = view.checkpoint, view.method, chosen
     work = heavy.work(
         partial(head_importance, heavy.model_of(view.checkpoint), chosen, view.method),
@@ -113,16 +112,16 @@ def _measure(scene: Scene) -> None:
             if len(chosen) > 1
             else "One text: there will be no interval. Add some above."
         )
-        st.caption(f"{interval} {measurements.estimate(seconds)}")
+        st.caption(f"{interval} {progress.estimate(seconds)}")
     if not pressed:
         return
     found = progress.done(work, "stop_measuring", "Measuring …", progress.of_total)
-    measurements.keep("importance", key, found)
+    progress.keep("importance", key, found)
     st.rerun()  # the switches above take their colours from it
 
 
 def _map(scene: Scene, found: HeadImportance) -> None:
-    view = state.current()
+    view = state.of(Intervene)
     several = found.n_texts > 1
     figures.show(
         importance_map(
@@ -139,9 +138,7 @@ def _map(scene: Scene, found: HeadImportance) -> None:
         on_click=words.choose,
         table=found.table(),
         caption=words.settings(scene, words.count(found.n_texts, "text")),
-        how_to_read="By ablation: how much the loss rises with the head off; below 0 the model "
-        "predicts these texts better without it. By gradient: how steeply the loss answers to "
-        "turning the head down a little. Hover shows the 95 % interval over texts.",
+        how_to_read=TEXTS("figures.importance.how_to_read"),
     )
     for note in found.notes:
         st.caption(plain(note))
@@ -153,10 +150,10 @@ def _map(scene: Scene, found: HeadImportance) -> None:
 
 def _beside(scene: Scene, found: HeadImportance) -> None:
     """Draw importance beside redundancy, or any metric."""
-    report = reporting.report(scene, state.current())
+    report = reporting.report(scene, state.of(Intervene))
     choices = [REDUNDANCY, *report.scores]
-    held = st.session_state.get("chosen_beside")
-    chosen = held if held in choices else REDUNDANCY
+    kept = st.session_state.get("chosen_beside")
+    chosen = kept if kept in choices else REDUNDANCY
     state.control(
         "ask_beside",
         st.selectbox,
@@ -172,7 +169,7 @@ def _beside(scene: Scene, found: HeadImportance) -> None:
     values = _redundancy(scene) if chosen == REDUNDANCY else report.scores[chosen].numpy()
     title = "CKA with the nearest twin" if chosen == REDUNDANCY else METRICS[chosen].title
     importance = found.mean.numpy()
-    view = state.current()
+    view = state.of(Intervene)
     figures.show(
         head_scatter(
             values,
@@ -183,13 +180,12 @@ def _beside(scene: Scene, found: HeadImportance) -> None:
             dark=look.dark(),
         ),
         key="beside",
-        name=f"{METHOD_NAMES[found.method].capitalize()} and {title}",
         table=words.head_values(scene, {title: values, "Importance": importance}),
         caption=words.settings(scene, words.count(found.n_texts, "text")),
         on_click=words.choose,
-        how_to_read="Each dot is a head. If redundant heads were unimportant, dots would fall from "
-        "the left to the right. The score is of this text, importance over all texts; a rank "
-        "correlation over few heads may arise by chance.",
+        **TEXTS.figure(
+            "figures.beside", method=METHOD_NAMES[found.method].capitalize(), title=title
+        ),
     )
 
 

@@ -1,7 +1,5 @@
 """The gaps that a masked model fills: where they are, and how to make one with a click."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from mha_viz.engine.model import AttentionModel

@@ -1,6 +1,4 @@
-"""Intervene: switch heads off and see what the model says then. Pick, compute, draw."""
-
-from __future__ import annotations
+"""Intervene: switch heads off and see what the model predicts then. Pick, compute, draw."""
 
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state

@@ -1,7 +1,5 @@
 """The pruning curve, and one random head off many times."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pandas as pd
@@ -12,12 +10,14 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.duration import pruning_passes
 from mha_viz.interventions.pruning import DRAWS, IMPORTANCE, HeadRemoval, PruningCurve, remove_heads
 from mha_viz.interventions.robustness import Robustness
-from mha_viz.plots.pruning import change_distribution, pruning_curves
-from mha_viz.ui.intervene import measurements
+from mha_viz.plots.curves import pruning_curves
+from mha_viz.plots.distributions import change_distribution
+from mha_viz.ui.intervene import TEXTS
 from mha_viz.ui.intervene.importance import UNIT, known, texts
 from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Intervene
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
@@ -45,7 +45,7 @@ def draw(scene: Scene) -> None:
         if found is None:
             st.caption(
                 "Removes heads one by one, in four orders, and follows the loss over "
-                f"the texts above. {measurements.estimate(_seconds(scene))}"
+                f"the texts above. {progress.estimate(_seconds(scene))}"
             )
             return
         _curves(scene, found.curves)
@@ -53,11 +53,11 @@ def draw(scene: Scene) -> None:
 
 
 def _seconds(scene: Scene) -> float | None:
-    view, model = state.current(), memory.model(*state.current().checkpoint)
+    view, model = state.of(Intervene), memory.model(*state.of(Intervene).checkpoint)
     measured = [method for method in METHODS if known(scene, method) is not None]
     orders = len(ORDERS) - 1 + N_SEEDS
     passes = pruning_passes(model, orders, N_STEPS, _n_draws(model), measured)
-    return measurements.seconds(view.checkpoint, model, texts(scene), passes)
+    return progress.seconds(view.checkpoint, model, texts(scene), passes)
 
 
 def _n_draws(model: AttentionModel) -> int:
@@ -66,9 +66,9 @@ def _n_draws(model: AttentionModel) -> int:
 
 def _measured(scene: Scene) -> HeadRemoval | None:
     """Return what was measured for the present model and texts; a button starts it."""
-    view, chosen = state.current(), texts(scene)
-    key, held = (view.checkpoint, chosen), measurements.results("pruning")
-    if st.button("Prune", icon=":material/content_cut:", key="prune", disabled=key in held):
+    view, chosen = state.of(Intervene), texts(scene)
+    key, results = (view.checkpoint, chosen), progress.results("pruning")
+    if st.button("Prune", icon=":material/content_cut:", key="prune", disabled=key in results):
         work = heavy.work(
             partial(
                 remove_heads,
@@ -82,12 +82,12 @@ def _measured(scene: Scene) -> HeadRemoval | None:
             key,
             _seconds(scene),
         )
-        measurements.keep("pruning", key, progress.done(work, "stop_pruning", "Pruning …", _part))
-    found: HeadRemoval | None = held.get(key)
+        progress.keep("pruning", key, progress.done(work, "stop_pruning", "Pruning …", _part))
+    found: HeadRemoval | None = results.get(key)
     return found
 
 
-def _part(part: str, share: float) -> progress.Said:
+def _part(part: str, share: float) -> progress.Progress:
     words = {IMPORTANCE: "Measuring importance …", DRAWS: "One random head off …"}
     words |= {order: f"Pruning {name} …" for order, name in ORDERS.items()}
     return share, words[part]
@@ -112,12 +112,9 @@ def _curves(scene: Scene, curves: dict[Order, PruningCurve]) -> None:
             dark=look.dark(),
         ),
         key="pruning",
-        name="Pruning curves",
         table=pd.concat(tables, ignore_index=True),
         caption=words.settings(scene, words.count(random.n_texts, "text")),
-        how_to_read="From left to right fewer heads are left. A curve below the band takes heads "
-        "away better than chance. The order was found on the same texts that the loss is of, "
-        "which flatters it; nothing is trained again in between.",
+        **TEXTS.figure("figures.pruning"),
     )
 
 
@@ -130,12 +127,12 @@ def _draws(scene: Scene, found: Robustness) -> None:
             changes, "Change in loss with one random head off", UNIT, heads=heads, dark=look.dark()
         ),
         key="draws",
-        name="One random head off",
         on_click=words.choose,
         table=pd.DataFrame({"Head": [f"L{i} H{j}" for i, j in heads], "Change": changes}),
         caption=words.settings(scene, words.count(len(heads), "draw")),
-        how_to_read=f"Each stroke is a head; {numbers['unharmed']:.0%} change the loss by less "
-        f"than {found.tolerance:g} {UNIT}.",
+        **TEXTS.figure(
+            "figures.draws", unharmed=numbers["unharmed"], tolerance=found.tolerance, unit=UNIT
+        ),
     )
     extra = format_number(numbers["extra"])
     st.markdown(

@@ -1,7 +1,5 @@
 """Choice of the changed heads and the intervention: the grid of switches, presets, undo."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 
@@ -14,7 +12,7 @@ from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene, extent, is_head
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import View
+from mha_viz.ui.state.views import Intervene
 from mha_viz.ui.widgets.components.head_switches import head_switches
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.messages import words
@@ -27,7 +25,7 @@ HOW_NAMES = views.TITLES["how_names"]
 HOW_HELP = views.TITLES["how_help"]
 GROUPS = views.TITLES["groups"]
 LEAST = 8  # heads of the preset of the least important
-TWINS = 3
+NEAREST = 3
 STEPS = 50  # that undo goes back
 
 
@@ -37,7 +35,7 @@ def draw(scene: Scene) -> None:
     above = st.container(horizontal=True, vertical_alignment="bottom")
     with above:
         _how(len(scene.record.labels))
-    view = state.current()
+    view = state.of(Intervene)
     st.caption(HOW_HELP[view.how])
     values = importance.known(scene, view.method)
     changed = head_switches(
@@ -56,7 +54,7 @@ def draw(scene: Scene) -> None:
         put(changed)
     with above:  # drawn last: there is something to undo as soon as a switch has moved
         _presets(scene)
-    st.caption(_in_words(state.current()))
+    st.caption(_in_words(state.of(Intervene)))
 
 
 def _patterns(scene: Scene) -> bytes:
@@ -67,14 +65,14 @@ def _patterns(scene: Scene) -> bytes:
 
 
 def _labels(report: Report) -> list[list[str]]:
-    return [[one.label.title for one in held] for row in report.labels for held in row]
+    return [[one.label.title for one in heads] for row in report.labels for heads in row]
 
 
 @guarded
 def put(off: Iterable[tuple[int, int]]) -> None:
     """Change which heads are off, and remember what was."""
     past: list[Heads] = st.session_state.setdefault("past", [])
-    past.append(state.current().off)
+    past.append(state.of(Intervene).off)
     del past[:-STEPS]
     state.change(off=tuple(sorted(set(off))))
 
@@ -87,7 +85,7 @@ def _undo() -> None:
 
 def _fit(scene: Scene) -> None:
     """Sort the heads that are off; leave out those that this model does not have, and say so."""
-    off, record = state.current().off, scene.record
+    off, record = state.of(Intervene).off, scene.record
     known = {head for head in off if is_head(record, head)}
     if tuple(sorted(known)) != off:
         state.change(off=tuple(sorted(known)))
@@ -99,7 +97,7 @@ def _fit(scene: Scene) -> None:
 
 def _how(n_tokens: int) -> None:
     choosing.menu("how", "Intervention", HOW_NAMES, width=200)
-    how = state.current().how
+    how = state.of(Intervene).how
     if how == "scale":
         state.bound("factor", st.number_input, "Factor", -10.0, 10.0, step=0.1, width=120)
     if how.startswith("patch"):
@@ -108,7 +106,7 @@ def _how(n_tokens: int) -> None:
 
 
 def _presets(scene: Scene) -> None:
-    found = presets(scene, state.current())
+    found = presets(scene, state.of(Intervene))
 
     @guarded
     def take() -> None:
@@ -126,7 +124,7 @@ def _presets(scene: Scene) -> None:
         width=220,
         placeholder="a group of heads",
     )
-    framed = "The framed head, whose twins and layer are among the groups."
+    framed = "The framed head; those nearest to it and its layer are among the groups."
     controls.head_menus(scene.record.n_layers, scene.record.n_heads, framed)
     st.button(
         "Undo",
@@ -140,20 +138,20 @@ def _presets(scene: Scene) -> None:
         icon=":material/restart_alt:",
         on_click=put,
         args=((),),
-        disabled=not state.current().off,
+        disabled=not state.of(Intervene).off,
         key="all_on",
     )
 
 
-def presets(scene: Scene, view: View) -> dict[str, Heads]:
+def presets(scene: Scene, view: Intervene) -> dict[str, Heads]:
     """Return groups of heads by name; those that have none are left out."""
     report = reporting.report(scene, view)
     groups: dict[str, Heads] = {}
     for key, title in GROUPS.items():
-        held = reporting.of_kind(report, key)
-        if held:
-            groups[f"all {title} ({len(held)})"] = tuple(held)
-    groups |= _twin_group(scene, view)
+        heads = reporting.of_kind(report, key)
+        if heads:
+            groups[f"all {title} ({len(heads)})"] = tuple(heads)
+    groups |= _nearest_group(scene, view)
     values = importance.known(scene, view.method)
     if values is not None:
         order = np.argsort(values.mean.numpy(), axis=None, kind="stable")[:LEAST]
@@ -166,18 +164,18 @@ def presets(scene: Scene, view: View) -> dict[str, Heads]:
     return groups
 
 
-def _twin_group(scene: Scene, view: View) -> dict[str, Heads]:
+def _nearest_group(scene: Scene, view: Intervene) -> dict[str, Heads]:
     heads = scene.record.n_heads
     apart = reporting.likeness(scene, "hellinger")
     me = view.layer * heads + view.head
-    others = [i for i in np.argsort(apart[me], kind="stable").tolist() if i != me][:TWINS]
+    others = [i for i in np.argsort(apart[me], kind="stable").tolist() if i != me][:NEAREST]
     if not others:
         return {}
-    name = f"the {len(others)} nearest twins of {head_name(*view.chosen)}"
+    name = f"the {len(others)} nearest to {head_name(*view.chosen)}"
     return {name: tuple(divmod(int(i), heads) for i in others)}
 
 
-def _in_words(view: View) -> str:
+def _in_words(view: Intervene) -> str:
     if not view.off:
         return "All heads are on. Click a tile, drag over several, or click a layer’s name."
     return f"{len(view.off)} changed: {words.listed(view.off, 12)}."

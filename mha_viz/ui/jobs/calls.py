@@ -1,4 +1,4 @@
-"""What goes to another process: a function of ours, its arguments, and names of models."""
+"""Calls that go to another process: our functions, their arguments, and names of models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OURS = ("mha_viz.",)  # modules whose functions may be called
 
 
 class Checkpoint(NamedTuple):
-    """Stands for a model among the arguments of a call: each process loads it for itself.
+    """A model among the arguments of a call, by its name: each process loads it for itself.
 
     Args:
         name, device, dtype: as of `mha_viz.load`, which checks it in that process, too.
@@ -35,7 +35,7 @@ class Call:
 
     Args:
         work: the function, with all its arguments but one.
-        progress_argument: the name of that one: it is called with how far the work is.
+        progress_argument: the name of that one: it is called with the progress.
         threads: of torch.
     """
 
@@ -49,22 +49,22 @@ class Call:
             raise ValueError(f"{module} is no module whose functions may be called.")
 
     def with_models(self, given: Callable[[Checkpoint], Any]) -> partial[Any]:
-        """The function with models in place of their names."""
+        """Return the function with models in place of their names."""
         args = (given(one) if isinstance(one, Checkpoint) else one for one in self.work.args)
         return partial(self.work.func, *args, **self.work.keywords)
 
     @property
     def models(self) -> list[Checkpoint]:
-        """Those among its arguments."""
+        """Models among its arguments."""
         return [one for one in self.work.args if isinstance(one, Checkpoint)]
 
     def imports(self) -> Call:
-        """A call that does no more than to import what this one needs."""
+        """Return a call that only imports what this one needs."""
         loading = ["mha_viz.checkpoints.loading"] if self.models else []
-        return Call(partial(imported, self.work.func.__module__, *loading))
+        return Call(partial(import_modules, self.work.func.__module__, *loading))
 
 
-def imported(*modules: str) -> None:
+def import_modules(*modules: str) -> None:
     """Import modules."""
     for module in modules:
         import_module(module)

@@ -1,4 +1,4 @@
-"""A request to end some work: set by one thread, checked by the one that works."""
+"""A token that cancels work: set by one thread, checked by the one that works."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable
 
 
 class Cancelled(BaseException):
-    """The work was ended because nobody waits for it any more.
+    """The end of work that nobody waits for any more.
 
-    It is not an `Exception`: code that tries something out and takes any failure for an answer must
-    not take a cancellation for one. Streamlit ends a run in the same way.
+    It is not an `Exception`: code that treats any failure as an answer must not catch it.
+    Streamlit ends a run in the same way.
     """
 
 
 class CancelToken:
-    """A flag that is set once: the work checks it now and then, or is called back."""
+    """A flag that is set once: the work checks it regularly, or is called back."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,7 +24,7 @@ class CancelToken:
 
     @property
     def is_set(self) -> bool:
-        """Whether it is set."""
+        """True once it is set."""
         return self._is_set
 
     def set(self) -> None:
@@ -35,7 +35,7 @@ class CancelToken:
             act()
 
     def add_callback(self, act: Callable[[], object]) -> None:
-        """Have `act` called by the thread that sets it; now, if it is set already."""
+        """Call `act` in the thread that sets it, or now if it is set already."""
         with self._lock:
             if not self._is_set:
                 self._callbacks.append(act)

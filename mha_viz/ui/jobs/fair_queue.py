@@ -1,4 +1,4 @@
-"""Whose turn is next: sessions take turns, however many requests each of them has."""
+"""A queue in which sessions take turns, however many requests each of them has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """Things that wait, in the order of their turns.
+    """Waiting things in the order of their turns.
 
     Every request of a session goes one round later than its last one. So the first of each session
     come before the second of any, in the order of arrival, and nobody waits for ever: who comes
@@ -28,21 +28,21 @@ class FairQueue(Generic[T]):
         self._waits: dict[T, tuple[int, str]] = {}  # in the order of arrival
 
     def add(self, thing: T, session: str) -> None:
-        """Let a thing wait, or give one that waits another session's turn if it is sooner."""
+        """Add a thing, or give one that waits another session's turn if it is sooner."""
         own = [turn for turn, who in self._waits.values() if who == session]
         turn = max(self._round, *(1 + before for before in (self._had.get(session, -1), *own)))
         if thing not in self._waits or turn < self._waits[thing][0]:
             self._waits[thing] = (turn, session)
 
     def take(self, thing: T) -> None:
-        """It has its turn."""
+        """Remove a thing whose turn has come."""
         turn, session = self._waits.pop(thing)
         self._round, self._had[session] = max(self._round, turn), turn
         # Whose latest turn was in an earlier round is as good as new.
         self._had = {who: turn for who, turn in self._had.items() if turn >= self._round}
 
     def remove(self, thing: T) -> None:
-        """It waits no more."""
+        """Remove a thing that waits no more."""
         self._waits.pop(thing)
 
     def __iter__(self) -> Iterator[T]:

@@ -1,4 +1,4 @@
-"""The lane of heavy work: a few jobs at a time, and a fair turn for each session.
+"""Lane of heavy work: a few jobs at a time, and a fair turn for each session.
 
 Who asks waits in a thread of its own and is told how far its job is; what it raises there (a newer
 click, a page that was left) ends the job, unless somebody else waits for the same one.
@@ -35,7 +35,7 @@ USUAL = 30.0  # seconds of a job of which nobody knows how long it takes
 
 
 class Jobs:
-    """The lane: who runs, who waits, and in which order.
+    """Lane of heavy work: running and waiting jobs, in the order of their turns.
 
     Args:
         limits: how much it takes.
@@ -90,11 +90,11 @@ class Jobs:
             return ticket
 
     def do(self, work: Work, session: str, on_progress: OnProgress) -> Any:
-        """What the work finds: `ask`, and wait as `Ticket.result` does."""
+        """Return the result of work: `ask`, then wait as `Ticket.result` does."""
         return self.ask(work, session).result(on_progress)
 
     def leave(self, ticket: Ticket, job: Job) -> None:
-        """Somebody waits no more."""
+        """Remove one who waits for a job."""
         with self._lock:
             if ticket in job.waits:
                 job.waits.remove(ticket)
@@ -108,7 +108,7 @@ class Jobs:
         job.stop.set()  # outside the lock: it speaks with a process
 
     def leave_all(self, session: str) -> None:
-        """A session has ended: it waits for nothing any more."""
+        """Remove an ended session from all jobs that it waits for."""
         with self._lock:
             every = [*self._running, *self._order]
             held = [(one, job) for job in every for one in job.waits if one.session == session]
@@ -116,7 +116,7 @@ class Jobs:
             self.leave(ticket, job)
 
     def place(self, job: Job) -> Waiting | None:
-        """Where a job stands in the queue."""
+        """Return the place of a job in the queue."""
         with self._lock:
             if job.runs or job.ended:
                 return None
@@ -127,7 +127,7 @@ class Jobs:
             return Waiting(len(first) + 1, ahead / self.most)
 
     def figures(self) -> dict[str, float]:
-        """Jobs that run and wait now, and all there were by their ends, with their seconds."""
+        """Return numbers of running and waiting jobs, and of all by their ends, with seconds."""
         with self._lock:
             return {
                 "running": float(len(self._running)),
@@ -186,12 +186,12 @@ class Jobs:
                     threading.Thread(target=self._run, args=(job,), daemon=True).start()
 
     def _forget(self, job: Job) -> None:
-        """Nobody joins it any more."""
+        """Let nobody join a job any more."""
         if self._jobs.get(job.work.key) is job:
             del self._jobs[job.work.key]
 
     def _end(self, job: Job) -> None:
-        """Tell those who wait; and let go of models and texts, though tickets may be kept."""
+        """Wake those who wait, and release models and texts, because tickets may be kept."""
         self._forget(job)
         job.runs, job.ended = False, True
         job.work = replace(job.work, here=_nothing, there=None)
@@ -251,7 +251,7 @@ class Jobs:
             return job.work.here(tell)
 
     def _let_others_go_first(self, job: Job) -> None:
-        """Patient work stands still while others have a turn; then it has one again."""
+        """Pause patient work while others have a turn, then give it one again."""
         with self._lock:
             heavy = any(not one.work.short for one in self._order)
             if not heavy or job.lasts < TURN or job.stop.is_set:
@@ -280,7 +280,7 @@ class Jobs:
 
 
 def _nothing(tell: Callable[..., None]) -> None:
-    """What is left of work that has ended."""
+    """Do nothing, in place of work that has ended."""
 
 
 def _workers(limits: Settings, most: int) -> Workers | RayWorkers:
@@ -298,7 +298,7 @@ def _workers(limits: Settings, most: int) -> Workers | RayWorkers:
 
 
 def _memory(limits: Settings) -> int:
-    """Bytes that a job may take: what the operator allows the whole server, or the machine has."""
+    """Return the bytes that a job may take: the operator's limit, or the machine's memory."""
     if limits.memory_mb is not None:
         return limits.memory_mb * 10**6
     return int(psutil.virtual_memory().total)
@@ -306,12 +306,12 @@ def _memory(limits: Settings) -> int:
 
 @cache
 def jobs() -> Jobs:
-    """The lane of this server."""
+    """Return the lane of this server."""
     made = Jobs(settings())
     turns.tell(made.workers.set_paused)
     return made
 
 
 def figures() -> dict[str, float]:
-    """Figures of this server's lane; nothing in them tells who asked for what."""
+    """Return figures of this server's lane; they do not tell who asked for what."""
     return jobs().figures()

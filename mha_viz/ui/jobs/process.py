@@ -1,4 +1,4 @@
-"""Heavy work in processes, which run out of memory or crash by themselves and alone.
+"""Processes for heavy work, which run out of memory or crash alone.
 
 They are no pool of multiprocessing or pebble. Started by `spawn`, a worker of those runs the
 `__main__` of the server once more, which is Streamlit's page; it inherits the environment with its
@@ -35,11 +35,11 @@ NO_MEMORY = (
 
 
 class NoProcessError(Exception):
-    """The system starts no process: the work has to be done here."""
+    """An error where the system starts no process: the work has to be done here."""
 
 
 class RemoteFault(Exception):
-    """What was not meant to happen happened in another process; the text is its traceback."""
+    """An unexpected error in another process; the text is its traceback."""
 
 
 def failure(kind: str, value: Any) -> BaseException:
@@ -59,7 +59,7 @@ def failure(kind: str, value: Any) -> BaseException:
 
 
 class Worker:
-    """One process, which runs one call at a time.
+    """A process that runs one call at a time.
 
     Args:
         n_bytes: of memory that it may take beyond the libraries.
@@ -85,11 +85,11 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """Its number in the system."""
+        """Number of the process in the system."""
         return self._process.pid
 
     def run(self, call: Call, stop: CancelToken, on_progress: Callable[..., object]) -> Any:
-        """What the call returns.
+        """Run a call and return its result.
 
         Args:
             call: to be run there.
@@ -152,7 +152,7 @@ class Worker:
         return kind, value
 
     def _end(self, number: int) -> None:
-        """Ask it to end a call, and soon end the process itself if it does not."""
+        """End a call, and soon the process itself if the call does not end."""
         if not self._runs or number != self._number:
             return
 
@@ -168,7 +168,7 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether it can take another call."""
+        """True while it can take another call."""
         return self._process.poll() is None
 
     def put_away(self) -> None:
@@ -197,7 +197,7 @@ class Workers:
         atexit.register(self._kill)
 
     def run(self, call: Call, stop: CancelToken, on_progress: Callable[..., object]) -> Any:
-        """As `Worker.run`, in the process that knows the call's models, or any, or a new one."""
+        """Run a call as `Worker.run`, in a process that knows its models, another, or a new one."""
         worker = self._taken(call)
         try:
             return worker.run(call, stop, on_progress)
@@ -205,7 +205,7 @@ class Workers:
             self._back(worker)
 
     def prepare(self, call: Call) -> None:
-        """Have a process ready that has imported what this call needs; returns at once."""
+        """Prepare a process that has imported what this call needs; return at once."""
         with self._changed:
             if self._all:  # there is one, or will be in a moment
                 return
@@ -216,7 +216,7 @@ class Workers:
             self.run(call, CancelToken(), lambda *_: None)
 
     def set_paused(self, paused: bool) -> None:
-        """Have all of them stand still, between two blocks and for a while, or go on."""
+        """Pause all of them between two blocks, for a while, or let them continue."""
         if self._flag is not None:
             self._flag.set(paused)
 

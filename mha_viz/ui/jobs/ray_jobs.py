@@ -24,7 +24,7 @@ _WITHIN = 30.0  # seconds in which an actor answers beside its call
 
 
 class Runner:
-    """An actor that runs a call, and tells beside it how far the call is."""
+    """An actor that runs a call and reports its progress beside it."""
 
     def __init__(self) -> None:
         self._progress: tuple[Any, ...] = ()
@@ -52,7 +52,7 @@ class Runner:
 
 
 class RayWorkers:
-    """Actors of a cluster for calls, one for each while it runs: the face of `process.Workers`.
+    """Actors of a cluster, one for each running call, with the interface of `process.Workers`.
 
     A model is loaded by its name on the machine that runs the call. A folder of a model therefore
     has to be one that all machines see under that name.

@@ -1,4 +1,4 @@
-"""One byte that the server and the processes of its heavy jobs see: whether pages are run."""
+"""A flag in one byte of memory that the server shares with the processes of its heavy jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import IO
 
 
 class SharedFlag:
-    """Raised by the server and seen by its processes, without a message that has to be read.
+    """A flag that the server sets while pages are run and its processes see, without a message.
 
     Args:
         file: of one byte; it stays open.
@@ -20,7 +20,7 @@ class SharedFlag:
 
     @classmethod
     def create(cls) -> SharedFlag | None:
-        """A new one that is not raised; None where processes cannot see the same memory."""
+        """Return a new flag that is not set; None where processes cannot share memory."""
         if os.name != "posix":
             return None
         try:
@@ -38,19 +38,19 @@ class SharedFlag:
 
     @classmethod
     def attach(cls, number: int) -> SharedFlag:
-        """The one that a process was started with, by the number of its file."""
+        """Return the flag that a process was started with, by the number of its file."""
         return cls(os.fdopen(number, "r+b", buffering=0))
 
     @property
     def number(self) -> int:
-        """Of its file, for processes that are started."""
+        """Number of its file, for processes that are started."""
         return self._file.fileno()
 
     @property
     def is_set(self) -> bool:
-        """Whether it is."""
+        """True while it is set."""
         return self._byte[0] == 1
 
     def set(self, value: bool) -> None:
-        """Raise it, or take it down."""
+        """Set or clear it."""
         self._byte[0] = int(value)

@@ -1,4 +1,4 @@
-"""Heavy work as a page asks for it, a job of the lane, and the ticket of one who waits for it."""
+"""Heavy work as a page requests it, a job of the lane, and the ticket of one who waits for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHORT = 3.0
 
 @dataclass(frozen=True)
 class Work:
-    """Some heavy work, and both ways to do it.
+    """Heavy work, and both ways to do it.
 
     Args:
         key: equal of requests that have the same result: they are computed once.
@@ -38,7 +38,7 @@ class Work:
 
     @property
     def short(self) -> bool:
-        """Whether no process would be worth its start."""
+        """True if the work takes less time than the start of a process."""
         return self.seconds is not None and self.seconds < SHORT
 
 
@@ -55,7 +55,7 @@ LOOK = 0.2  # seconds between two looks at how far a job is, and whether somebod
 
 @dataclass(eq=False)
 class Job:
-    """Work in the lane. All of it is read and changed under the lane's lock.
+    """Work in the lane, read and changed under the lane's lock only.
 
     Args:
         work: to be done.
@@ -92,7 +92,7 @@ class Job:
         return 0.0 if self.began is None else self.clock() - self.began
 
     def left(self, expected: float) -> float:
-        """Estimate the seconds that it still takes: by what it has done, where that is known.
+        """Estimate the remaining seconds, by its progress where that is known.
 
         Args:
             expected: seconds of all of it, as they were estimated before it began.
@@ -103,7 +103,7 @@ class Job:
 
 
 class Ticket:
-    """What one who waits for a job has in hand.
+    """A ticket of one who waits for a job.
 
     Args:
         job: that is waited for.
@@ -123,12 +123,12 @@ class Ticket:
 
     @property
     def ended(self) -> bool:
-        """Whether there is a result or an error."""
+        """True once there is a result or an error."""
         return self._job.ended
 
     @property
     def error(self) -> BaseException | None:
-        """Why there is no result; None where it was stopped."""
+        """The error in place of a result; None where the job was stopped."""
         error = self._job.error
         return None if isinstance(error, Cancelled) else error
 
@@ -142,7 +142,7 @@ class Ticket:
         self._leave(self, self._job)
 
     def can_be_joined(self, session: str) -> bool:
-        """Whether others wait for the job, and that session does not yet."""
+        """Return whether others wait for the job, and that session does not yet."""
         sessions = {one.session for one in tuple(self._job.waits)}
         return bool(sessions) and session not in sessions
 
@@ -152,7 +152,7 @@ class Ticket:
             ticket.leave()
 
     def wait(self, on_progress: OnProgress = lambda news: None) -> None:
-        """Until the job has ended.
+        """Wait until the job has ended.
 
         Args:
             on_progress: called now and then with the place in the queue, or with the progress of
@@ -166,7 +166,7 @@ class Ticket:
                     self._job.changed.wait(LOOK)
 
     def result(self, on_progress: OnProgress) -> Any:
-        """What the job found, once it is there.
+        """Wait for the result of the job and return it.
 
         Args:
             on_progress: as of `wait`. What it raises passes to who called, who has left then.

@@ -1,4 +1,4 @@
-"""The lanes of the pages' own threads: short work first, long work by itself, nobody forgotten.
+"""Lanes of the pages' own threads: short work first, long work alone, and nobody starves.
 
 Fifty threads at once finish late, all of them. A few at a time, in the order they came, finish the
 first soon and the last no later.
@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from bisect import insort
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ SHARE = 1.0  # seconds by which each further run of one address stands behind th
 
 
 def _nothing(before: int) -> None:
-    """Nobody wants to know how many come first."""
+    """Ignore the number of those who come first."""
 
 
 @dataclass(order=True)
@@ -36,10 +37,10 @@ class _Place:
 
 
 class Lane:
-    """So many at a time; the others wait, and are told how many come before them.
+    """A lane with so many turns at a time; others wait, and hear how many come before them.
 
     A turn goes from hand to hand: whoever ends one gives it to the first in the queue, and wakes
-    nobody else.
+    nobody else. One address leaves a turn to others, where there is more than one.
 
     Args:
         at_once: turns at a time.
@@ -49,7 +50,8 @@ class Lane:
         self.at_once = at_once
         self._lock = threading.Lock()
         self._queue: list[_Place] = []
-        self._running = self._numbers = self._turns = 0
+        self._running: Counter[str | None] = Counter()  # by address
+        self._numbers = self._turns = 0
         self._waited = 0.0
 
     def take(
@@ -68,13 +70,11 @@ class Lane:
         with self._lock:
             self._numbers += 1
             self._turns += 1
-            if self._running < self.at_once and not self._queue:
-                self._running += 1
-                return
             same = [one.since for one in self._queue if who is not None and one.who == who]
             since = max([begin + later, *(last + SHARE for last in same)])
             place = _Place(since, self._numbers, who)
             insort(self._queue, place)
+            self._grant()
         try:
             while not place.granted.wait(LOOK):
                 on_progress(self._before(place))
@@ -84,33 +84,46 @@ class Lane:
         with self._lock:
             self._waited += time.monotonic() - begin
 
-    def end(self) -> None:
-        """Give a turn back: to the first who waits."""
+    def end(self, who: str | None = None) -> None:
+        """Give a turn back: to the first who waits.
+
+        Args:
+            who: as it was taken.
+        """
         with self._lock:
-            if self._queue:
-                self._queue.pop(0).granted.set()
-            else:
-                self._running -= 1
+            self._running -= Counter([who])
+            self._grant()
 
     @property
     def running(self) -> int:
-        """How many have a turn."""
-        return self._running
+        """Number of turns that are taken."""
+        return self._running.total()
 
     @property
     def waiting(self) -> int:
-        """How many wait for one."""
+        """Number of those who wait for a turn."""
         return len(self._queue)
 
     def figures(self) -> dict[str, float]:
-        """Who runs and who waits now; all turns there were, and the seconds waited for them."""
+        """Return present turns and waits, all turns so far, and the seconds waited."""
         with self._lock:
             return {
-                "running": float(self._running),
+                "running": float(self.running),
                 "waiting": float(len(self._queue)),
                 "turns": float(self._turns),
                 "seconds_waited": self._waited,
             }
+
+    def _grant(self) -> None:
+        """Give free turns to those who wait and may have one; the lock is held."""
+        most = max(1, self.at_once - 1)
+        for place in tuple(self._queue):
+            if self.running == self.at_once:
+                return
+            if place.who is None or self._running[place.who] < most:
+                self._queue.remove(place)
+                self._running[place.who] += 1
+                place.granted.set()
 
     def _before(self, place: _Place) -> int:
         with self._lock:
@@ -121,18 +134,19 @@ class Lane:
             if place in self._queue:
                 self._queue.remove(place)
                 return
-        self.end()  # it was granted meanwhile
+        self.end(place.who)  # it was granted meanwhile
 
 
 class _Held(threading.local):
-    """What the calling thread has: a turn, or a place that it has left for a while."""
+    """The turn of the calling thread, or the lane that it has left for a while."""
 
     runs = 0  # of a page, and of a part of it inside
+    who: str | None = None
     lane: Lane | None = None
 
 
 class Turns:
-    """The short and the long lane of a server, and which of its threads is in which.
+    """The short and the long lane of a server, and the lane of each of its threads.
 
     Args:
         at_once: short turns at a time; None is one for each processor.
@@ -148,7 +162,7 @@ class Turns:
 
     @contextmanager
     def run(self, on_progress: OnProgress = _nothing, who: str | None = None) -> Iterator[None]:
-        """Around a run of a page, or of a part of it. Inside of another it is a part of that.
+        """Hold a turn during a run of a page or of its part; an inner run shares the turn.
 
         Args:
             on_progress: as for `Lane.take`.
@@ -162,21 +176,21 @@ class Turns:
             finally:
                 held.runs -= 1
             return
-        held.runs = 1
+        held.runs, held.who = 1, who
         self._count(1)
         try:
-            self.short.take(on_progress, who=who)
-            held.lane = self.short
+            self._enter(self.short, on_progress)
             yield
         finally:
             self._leave()
-            held.runs = 0
+            held.runs, held.who = 0, None
             self._count(-1)
 
     @contextmanager
     def release_slot(self, on_progress: OnProgress = _nothing) -> Iterator[None]:
-        """Around a wait for other work: the turn is somebody else's meanwhile, and nothing gives
-        way to this run. Who ends the wait by an exception goes on without a turn.
+        """Release the turn during a wait for other work, to which nothing else yields meanwhile.
+
+        A wait that ends by an exception continues without a turn.
 
         Args:
             on_progress: as for `Lane.take`, while waiting for the turn to come back.
@@ -188,7 +202,7 @@ class Turns:
             self._enter(lane, on_progress)
 
     def requeue(self, on_progress: OnProgress = _nothing) -> None:
-        """What is left of this run can wait: those who have just come go first.
+        """Let those who have just come go before the rest of this run.
 
         Args:
             on_progress: as for `Lane.take`.
@@ -198,7 +212,7 @@ class Turns:
 
     @contextmanager
     def long_work(self, on_progress: OnProgress = _nothing) -> Iterator[None]:
-        """Around work of seconds: it waits for the long lane, and leaves the short one to others.
+        """Hold the long lane during work of seconds, and leave the short one to others.
 
         Args:
             on_progress: as for `Lane.take`.
@@ -214,7 +228,7 @@ class Turns:
             self._enter(before, on_progress)
 
     def tell(self, listener: Callable[[bool], object]) -> None:
-        """Have it told whether pages are run, now and whenever that changes; it must be quick."""
+        """Call a quick listener with whether pages are run, now and whenever that changes."""
         with self._changed:
             self._listeners.append(listener)
             listener(self._under_way > 0)
@@ -230,22 +244,22 @@ class Turns:
         return self._under_way
 
     def figures(self) -> dict[str, dict[str, float]]:
-        """`Lane.figures` by lane."""
+        """Return `Lane.figures` by lane."""
         return {"short": self.short.figures(), "long": self.long.figures()}
 
     def _enter(self, lane: Lane, on_progress: OnProgress, later: float = 0.0) -> None:
-        lane.take(on_progress, later)
+        lane.take(on_progress, later, self._held.who)
         self._held.lane = lane
 
     def _leave(self) -> Lane | None:
         lane, self._held.lane = self._held.lane, None
         if lane is not None:
-            lane.end()
+            lane.end(self._held.who)
         return lane
 
     @contextmanager
     def _uncounted(self, lane: Lane | None) -> Iterator[None]:
-        """A run that has left the short lane is none that others give way to."""
+        """Exclude a run that has left the short lane from those that others yield to."""
         if lane is not self.short:
             yield
             return
@@ -269,7 +283,7 @@ turns = Turns()
 
 
 class CooperativeYield:
-    """Called by some work between two of its blocks: returns once no page is run.
+    """A call between two blocks of some work that returns once no page is run.
 
     It stands still for no longer than it has worked since, so that it comes to its end at half its
     speed however many pages are run.
@@ -282,7 +296,7 @@ class CooperativeYield:
         self._wait, self._owes, self._went_on = wait, LONGEST, time.monotonic()
 
     def __call__(self) -> None:
-        """Stand still while a page is run."""
+        """Pause while a page is run."""
         stopped = time.monotonic()
         self._owes = min(LONGEST, self._owes + stopped - self._went_on)
         self._wait(self._owes)

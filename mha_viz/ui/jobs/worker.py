@@ -1,4 +1,4 @@
-"""Runs heavy work one call after the other: `python -m mha_viz.ui.jobs.worker BYTES [SIGN]`.
+"""A process that runs heavy work, call by call: `python -m mha_viz.ui.jobs.worker BYTES [SIGN]`.
 
 Calls come in on the standard input and answers go out on the standard output, pickled: both ends
 are of this program, and nothing that a stranger wrote is read in that way. It ends with its input,
@@ -45,7 +45,7 @@ _flag: SharedFlag | None = None  # raised while pages are run
 
 
 def main() -> None:
-    """Answer every call until the input ends."""
+    """Run every call until the input ends."""
     global _flag
     answers = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -158,7 +158,7 @@ def outcome(
 
 
 def model_of(checkpoint: Checkpoint) -> Any:
-    """A model by its name: checked as everywhere, and kept for the next call."""
+    """Return a model by its name, checked as everywhere and kept for the next call."""
     if checkpoint not in _models:
         while len(_models) >= KEPT or any(one[:3] != checkpoint[:3] for one in _models):
             _models.popitem(last=False)

@@ -1,1 +1,1 @@
-"""What whoever runs the server decides and watches: limits, and figures of how it does."""
+"""Decisions and observations of whoever runs the server: limits, and figures."""

@@ -56,13 +56,13 @@ def counted(address: str) -> str | None:
 
 
 def _nearest(chain: list[str]) -> str:
-    """The last address that no trusted proxy has; each proxy adds whom it was asked by."""
+    """Return the last address that no trusted proxy has; each proxy adds its client's address."""
     strangers = [address for address in chain if not _is_trusted(address)]
     return str(_parsed((strangers or chain)[-1]))
 
 
 def _bare(entry: str) -> str:
-    """The address of an entry, without quotes, brackets and its port."""
+    """Return the address of an entry without quotes, brackets and its port."""
     entry = entry.strip().strip('"')
     if entry.startswith("["):
         return entry[1:].partition("]")[0]

@@ -20,7 +20,7 @@ _OPEN = Path("/dev/fd")
 
 
 def raise_limit() -> None:
-    """Let this process open as many files as the system allows it; shells give it 1,024."""
+    """Raise the limit of open files to the system's own; shells set it to 1,024."""
     if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -46,6 +46,6 @@ def used() -> int | None:
 
 
 def are_few() -> bool:
-    """Whether few are left."""
+    """Return whether few are left."""
     most, taken = limit(), used()
     return most is not None and taken is not None and taken > NEAR * most

@@ -1,4 +1,4 @@
-"""Figures of how the server does: runs of its pages and how long they took.
+"""Figures of the server: runs of its pages and how long they took.
 
 Nothing in them tells who did what: a page is known by its place in the app, and by nothing typed.
 """
@@ -15,7 +15,7 @@ BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # seconds
 
 
 class Times:
-    """Seconds of what was done, by its kind: how many took at most so long, and their sum."""
+    """Seconds by kind of work: how many took at most so long, and their sum."""
 
     def __init__(self) -> None:
         self._counts: dict[str, list[int]] = {}
@@ -23,7 +23,7 @@ class Times:
         self._lock = threading.Lock()
 
     def note(self, kind: str, seconds: float) -> None:
-        """One more of a kind."""
+        """Count one more of a kind."""
         with self._lock:
             counts = self._counts.setdefault(kind, [0] * (len(BOUNDS) + 1))
             counts[bisect_left(BOUNDS, seconds)] += 1
@@ -39,7 +39,7 @@ class Times:
             self.note(kind, time.perf_counter() - begun)
 
     def table(self) -> dict[str, tuple[list[tuple[float, int]], float]]:
-        """By kind: (bound, how many took at most as long) up to infinity, and all seconds."""
+        """Return, by kind, (bound, how many took at most as long) up to infinity, and the sum."""
         with self._lock:
             found = {
                 kind: (list(counts), self._sums[kind]) for kind, counts in self._counts.items()

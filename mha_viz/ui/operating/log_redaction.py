@@ -1,4 +1,4 @@
-"""Logs of a public server: what went wrong and where, and nothing that anybody has typed.
+"""Redaction of a public server's log: errors and their places stay, typed text does not.
 
 Messages of libraries, and above all of exceptions, carry what they were given: the text of a
 visitor, the path of a file. So a record keeps its level, its logger and the place in the code, and
@@ -25,7 +25,7 @@ _log = logging.getLogger(f"{OURS}.log")
 
 
 def begin() -> None:
-    """From now on nothing typed reaches the log, stdout or stderr."""
+    """Keep everything typed out of the log, stdout and stderr from now on."""
     _records_without_messages()
     logging.captureWarnings(True)
     sys.excepthook = lambda *raised: _unexpected(raised[1])
@@ -40,7 +40,7 @@ def _records_without_messages() -> None:
 
 
 def _cleaned(record: logging.LogRecord) -> logging.LogRecord:
-    """The record without what came from outside."""
+    """Return the record without text from outside."""
     ours = record.name == OURS or record.name.startswith(f"{OURS}.")
     said = str(record.msg) if ours and not record.args else ""
     raised = record.exc_info[1] if record.exc_info else None
@@ -52,7 +52,7 @@ def _cleaned(record: logging.LogRecord) -> logging.LogRecord:
 
 
 def _places(error: BaseException) -> list[str]:
-    """Kinds of an exception and of what led to it, each with the places that it passed."""
+    """Return the kinds of an exception and its causes, each with the places that it passed."""
     found: list[str] = []
     seen: set[int] = set()
     each: BaseException | None = error
@@ -72,7 +72,7 @@ def _unexpected(error: BaseException | None) -> None:
 
 
 def _native_code_is_not_heard() -> None:
-    """What libraries in Rust and C write past Python, a panic with the text in it, goes nowhere."""
+    """Discard what native libraries write past Python, as a panic with the text in it."""
     try:
         kept = os.dup(2)
     except OSError:  # there is no stderr

@@ -1,4 +1,4 @@
-"""Give freed memory back to the system, which the allocator does not do by itself."""
+"""Return of freed memory to the system, which the allocator does not do by itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _M_ARENA_MAX = -8  # of malloc.h
 
 
 def share_arenas() -> None:
-    """Have all threads allocate from few arenas; at the start, before there are more.
+    """Make all threads allocate from few arenas; call it at the start, before there are more.
 
     glibc gives threads arenas of their own, up to eight for each processor. Runs of pages come and
     go in threads, and what they leave free in one arena is of no use to the others.

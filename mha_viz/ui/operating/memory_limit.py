@@ -1,4 +1,4 @@
-"""The most memory that the server may take: near it things are let go, beyond it work is refused.
+"""A memory limit of the server: near it caches are dropped, beyond it work is refused.
 
 A server that takes more than its machine has is ended by the system, with all that visitors have
 open. So whoever asks for what takes much is refused before that.
@@ -23,7 +23,7 @@ MB = 10**6
 
 
 class Ceiling:
-    """Keeps the server below its ceiling.
+    """A guard that keeps the server below its memory limit.
 
     Args:
         most: bytes that it may take.
@@ -55,7 +55,7 @@ class Ceiling:
         self.over = taken > self.most
 
     def keep(self) -> None:
-        """Look again and again, in a thread of its own."""
+        """Check again and again, in a thread of its own."""
 
         def on_and_on() -> None:
             while True:
@@ -78,7 +78,7 @@ def keep(let_go: LetGo) -> None:
 
 
 def is_over() -> bool:
-    """Whether the server takes more memory than it may."""
+    """Return whether the server takes more memory than it may."""
     return any(ceiling.over for ceiling in _kept)
 
 

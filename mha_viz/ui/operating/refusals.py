@@ -1,4 +1,4 @@
-"""What was refused because whoever runs the server does not allow it: a sentence, and a count."""
+"""Refusals of what the operator does not allow: a sentence, and a count."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def refused(kind: str, sentence: str) -> LimitError:
 
 
 def counted() -> dict[str, int]:
-    """Refusals by kind since the server started."""
+    """Return the number of refusals by kind since the server started."""
     with _lock:
         return dict(_counted)

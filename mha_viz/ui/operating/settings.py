@@ -31,7 +31,7 @@ _MAX_BYTES = 2**16  # of a settings file
 
 
 def _limit(about: str, public: int | float, low: int, high: int) -> Any:
-    """A limit that a server for one person does not have: None there.
+    """Declare a limit that a server for one person does not have: None there.
 
     Args:
         about: what it limits, for the table of settings.
@@ -83,7 +83,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Reading:
-    """Settings, and where each came from.
+    """Settings, and the source of each.
 
     Args:
         settings: in force.
@@ -95,7 +95,7 @@ class Reading:
 
 
 def read(environment: Mapping[str, str] | None = None) -> Reading:
-    """The settings that the environment gives, and the file that it names.
+    """Read the settings from the environment and the file that it names.
 
     Args:
         environment: of the server; None is this process's.
@@ -130,7 +130,7 @@ def read(environment: Mapping[str, str] | None = None) -> Reading:
 
 
 def _table(path: Path) -> dict[str, Any]:
-    """The one table of a settings file."""
+    """Return the one table of a settings file."""
     expected = f"Expected a settings file in TOML with one table [{TABLE}]"
     try:
         with path.open("rb") as file:
@@ -164,7 +164,7 @@ def _known(key: str, by_name: Mapping[str, Field[Any]], shown: str) -> Field[Any
 
 
 def _parsed(choice: Field[Any], raw: str) -> object:
-    """A value of the environment as a file would have it; as it is where it makes no sense."""
+    """Read a value of the environment as a file would have it, or keep it as it is."""
     if choice.name == "public":
         return _SWITCHES.get(raw.lower(), raw)
     if choice.name in _LISTS:

@@ -6,6 +6,8 @@ release of Streamlit can break one file only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import RerunException, get_script_run_ctx
@@ -66,3 +68,19 @@ def end_unless_connected(session: str) -> bool:
         return False
     runtime.get_instance().close_session(session)
     return True
+
+
+def serve(content: Callable[[], bytes], mime: str, name: str) -> str | None:
+    """Serve a file until this page runs again and return its URL; None where there is no server."""
+    if not runtime.exists():
+        return None
+    return runtime.get_instance().media_file_mgr.add(content(), mime, name)
+
+
+def n_sessions() -> float:
+    """Return the number of sessions with an open page."""
+    if not runtime.exists():
+        return 0.0
+    name = "active_sessions"
+    stats = runtime.get_instance().stats_mgr.get_stats([name]).get(name, ())
+    return float(sum(getattr(stat, "value", 0) for stat in stats))

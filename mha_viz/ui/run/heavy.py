@@ -1,6 +1,4 @@
-"""Heavy work as pages put it into its lane: functions of the library, on models by their names."""
-
-from __future__ import annotations
+"""Heavy work of pages: functions of the library, on models by their names."""
 
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
@@ -15,14 +13,14 @@ from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import one_thread, release_slot
 
-LIBRARIES = 10**9  # bytes that a process takes before its model, and some to spare
+LIBRARIES = 10**9  # bytes that a process takes before its model, and work to spare
 _SMALL = 30_000_000  # parameters; matrices of smaller models gain little from several threads
 
 RATE = 2 * 10**10  # parameters times tokens in a second, of one thread
 
 
 def model_of(checkpoint: tuple[str, str, str], random: bool = False) -> Any:
-    """What stands for a model among the arguments of `work`: a `Checkpoint`.
+    """Return the `Checkpoint` that stands for a model among the arguments of `work`.
 
     Args:
         checkpoint: of a view.
@@ -37,16 +35,16 @@ def work(
     seconds: float | None = None,
     progress_argument: str = "on_progress",
 ) -> Work:
-    """A function of the library as heavy work.
+    """Return a function of the library as heavy work.
 
-    It is done in a process of its own, but for short work, models on a graphics card, and models
-    that the memory has no room for twice.
+    A process of its own does it, except short work, models on a graphics card, and models that
+    do not fit into memory twice.
 
     Args:
-        function: with its arguments, of which `model_of` gives the models.
-        key: what the result depends on: equal work of several visitors is done once.
-        seconds: how long it will take, about.
-        progress_argument: its argument that is called with how far it is.
+        function: with its arguments; `model_of` gives models.
+        key: all that the result depends on: equal work of several visitors is done once.
+        seconds: an estimate of its duration.
+        progress_argument: its argument that is called with the progress.
     """
     given = Call(function).models
     made = {one: _model(one) for one in given}
@@ -54,19 +52,19 @@ def work(
     call = Call(function, progress_argument, jobs().threads if large else 1)
     n_bytes = sum(4 * p.numel() for one in made.values() for p in one.network.parameters())
 
-    def here(tell: Callable[..., None]) -> Any:
+    def run_here(on_progress: Callable[..., None]) -> Any:
         with one_thread():
-            return call.with_models(made.__getitem__)(**{progress_argument: tell})
+            return call.with_models(made.__getitem__)(**{progress_argument: on_progress})
 
-    apart = bool(settings().cluster) or (
-        all(one.device.type == "cpu" for one in made.values()) and _room(n_bytes)
+    remote = bool(settings().cluster) or (
+        all(one.device.type == "cpu" for one in made.values()) and _fits_twice(n_bytes)
     )
     name = f"{function.func.__module__}.{function.func.__qualname__}"
-    return Work((name, key), here, call if apart else None, seconds)
+    return Work((name, key), run_here, call if remote else None, seconds)
 
 
-def its_threads(model: Any) -> AbstractContextManager[None]:
-    """Give torch as many threads, in this one, as the work on a model has, about."""
+def threads_for(model: Any) -> AbstractContextManager[None]:
+    """Give torch in this thread about as many threads as heavy work on a model has."""
     return nullcontext() if _large(model) else one_thread()
 
 
@@ -75,41 +73,36 @@ def _large(model: Any) -> bool:
 
 
 def work_here(function: Callable[..., Any], key: Hashable) -> Work:
-    """A function that changes what a session holds, and so has to run in this process.
+    """Return heavy work that changes an object of the session, and so runs in this process.
 
     Args:
-        function: called with what it tells how far it is.
-        key: of its own, as nobody else may have the result.
+        function: called with a callback for its progress.
+        key: of its own, because nobody else may get the result.
     """
 
-    def here(tell: Callable[..., None]) -> Any:
+    def run_here(on_progress: Callable[..., None]) -> Any:
         with one_thread():
-            return function(tell)
+            return function(on_progress)
 
-    return Work(key, here)
+    return Work(key, run_here)
 
 
 def seconds(model: Any, n_tokens: int) -> float:
-    """How long forward passes take, about: enough to tell what is over at once from what is not.
-
-    Args:
-        model: a loaded one.
-        n_tokens: that go through it.
-    """
+    """Estimate how long passes of so many tokens take; enough to recognise short work."""
     return n_tokens * sum(p.numel() for p in model.network.parameters()) / RATE
 
 
-def expect(some: Work) -> None:
-    """A page has a button for this work: a process is made ready, for a visitor who is alone here.
+def expect(work: Work) -> None:
+    """Prepare a process for work whose button is on the page.
 
-    A public server keeps its memory and processors for those who have pressed one.
+    A public server keeps its memory and processors for those who have pressed a button.
     """
-    if some.there is not None and not some.short and not settings().public:
-        jobs().workers.prepare(some.there)
+    if work.there is not None and not work.short and not settings().public:
+        jobs().workers.prepare(work.there)
 
 
-def ask(some: Work, for_all: bool = False) -> Ticket:
-    """Put work into the lane for the visitor whose page is run, or for all of them.
+def submit(work: Work, for_all: bool = False) -> Ticket:
+    """Submit work for the visitor whose page is run, or for all of them.
 
     Raises:
         JobError: there are enough jobs.
@@ -117,8 +110,8 @@ def ask(some: Work, for_all: bool = False) -> Ticket:
     """
     memory_limit.check()
     if name := session(for_all):
-        memory.visitor()  # so that the end of the session is heard
-    return jobs().ask(some, name)
+        memory.visitor()  # so that the end of the session is noticed
+    return jobs().ask(work, name)
 
 
 def session(for_all: bool = False) -> str:
@@ -126,13 +119,11 @@ def session(for_all: bool = False) -> str:
     return "" if for_all else streamlit_run.session_id() or ""
 
 
-def do(some: Work, on_progress: OnProgress) -> Any:
-    """What the work finds. A newer click, and a page that is left, end it.
+def do(work: Work, on_progress: OnProgress) -> Any:
+    """Return the result of work, which a newer click or a closed page cancels.
 
-    Args:
-        some: work.
-        on_progress: called with news: a place in the queue, or the progress of the function. It
-            returns the share that is done, where it knows.
+    `on_progress` is called with a place in the queue, or the progress of the function, and returns
+    the share that is done, where it knows.
     """
     before: object = None
     share: float | None = None
@@ -145,7 +136,7 @@ def do(some: Work, on_progress: OnProgress) -> Any:
         return share
 
     with release_slot():  # the page computes nothing meanwhile
-        return ask(some).result(look)
+        return submit(work).result(look)
 
 
 def _model(checkpoint: Checkpoint) -> Any:
@@ -153,6 +144,6 @@ def _model(checkpoint: Checkpoint) -> Any:
     return (memory.untrained_copy if random else memory.model)(name, device, dtype)
 
 
-def _room(n_bytes: int) -> bool:
+def _fits_twice(n_bytes: int) -> bool:
     """Return whether a model has room in another process, too."""
     return rss.free() > n_bytes + LIBRARIES

@@ -1,4 +1,4 @@
-"""What outlives one run of the page: the libraries, loaded models, and records of recent texts."""
+"""Memory beyond one run of a page: the libraries, loaded models, and records of recent texts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LOADING = "mha_viz.checkpoints.loading"
 FIRST = ("mha_viz.ui.explore.drawing", "mha_viz.reports.stored_run")  # with torch, which takes 1 s
 # With transformers, which takes 4 s.
 REST = (LOADING, "mha_viz.ui.compare.sections", "mha_viz.ui.intervene.sections")
-BREATH = 0.5  # seconds in which a browser paints what it was sent, undisturbed
+PAINT_SECONDS = 0.5  # seconds in which a browser paints what it was sent, undisturbed
 STAYS = 15  # seconds in which a page whose connection broke finds its session again
 
 
@@ -55,26 +55,26 @@ class _Engine:
         self.error: BaseException | None = None
         self.ready: set[str] = set()
         self.drawn = threading.Event()
-        self.done = False  # all is imported, and the models in `wanted` are loaded
-        self.wanted: set[tuple[str, str, str]] = set()
+        self.done = False  # all is imported, and the models in `requested` are loaded
+        self.requested: set[tuple[str, str, str]] = set()
         self._first = threading.Event()
         self._turn = threading.Lock()  # modules of two threads at once may get half of each other
         threading.Thread(target=self._load, daemon=True).start()
 
     def _load(self) -> None:
         try:
-            with _nothing_collected():
+            with _without_collection():
                 for name in FIRST:
                     import_module(name)
                 gc.freeze()  # what they hold stays. No later: visitors' things come and go
             self.ready.update(FIRST)
             self._first.set()
             self.drawn.wait()
-            time.sleep(BREATH)
-            with _nothing_collected():
+            time.sleep(PAINT_SECONDS)
+            with _without_collection():
                 for name in REST:
                     self.get(name)
-            for checkpoint in tuple(self.wanted):
+            for checkpoint in tuple(self.requested):
                 _model(*checkpoint)
         except BaseException as error:
             self.error = error
@@ -83,7 +83,7 @@ class _Engine:
         _stored_run.cache_clear()  # nobody asks for one any more
 
     def get(self, name: str) -> ModuleType:
-        """A module, imported now or after what is being imported."""
+        """Return a module, imported now or after what is being imported."""
         self._first.wait()
         with self._turn:
             if self.error is not None:
@@ -94,8 +94,8 @@ class _Engine:
 
 
 @contextlib.contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """An import makes much and drops little: to look for garbage takes a quarter of its time."""
+def _without_collection() -> Iterator[None]:
+    """Pause garbage collection, which takes a quarter of the time of an import."""
     gc.disable()
     try:
         yield
@@ -109,12 +109,12 @@ def _engine() -> _Engine:
 
 
 def go_on() -> None:
-    """A page has been drawn: import what is not there yet behind it; returns at once."""
+    """Import the rest of the libraries behind a page that has been drawn; return at once."""
     _engine().drawn.set()
 
 
 def late(name: str) -> ModuleType:
-    """A module that needs torch, transformers or plotly, once those are there."""
+    """Return a module that needs torch, transformers or plotly, once those are imported."""
     engine = _engine()
     if name in engine.ready:
         return sys.modules[name]
@@ -123,15 +123,15 @@ def late(name: str) -> ModuleType:
 
 
 def known(name: str) -> ModuleType | None:
-    """A module as of `late`, where somebody has needed it already; nothing is imported."""
+    """Return a module as `late` does if it is imported already, else None."""
     return sys.modules[name] if name in _engine().ready else None
 
 
 def stored_run(name: str, device: str, dtype: str) -> StoredRun | None:
-    """What stands in for a shipped model while the libraries that run it are being imported.
+    """Return the stored run of a shipped model while the libraries that run it are imported.
 
-    The model itself is then loaded behind the page. None where nothing stands in for it: it can
-    be loaded at once, runs elsewhere than on the processor, or brings no run along.
+    The model itself is then loaded behind the page. None where it can be loaded at once, runs
+    elsewhere than on the processor, or has no stored run.
     """
     engine = _engine()
     if engine.done or dtype != "float32":
@@ -140,7 +140,7 @@ def stored_run(name: str, device: str, dtype: str) -> StoredRun | None:
         return None
     found = _stored_run(name)
     if found is not None:
-        engine.wanted.add((name, device, dtype))
+        engine.requested.add((name, device, dtype))
     return found
 
 
@@ -151,7 +151,7 @@ def _stored_run(name: str) -> StoredRun | None:
 
 
 def facts(name: str, device: str, dtype: str) -> ModelFacts:
-    """What a page says of a model; of a stored run, while the model is not loaded."""
+    """Return the facts of a model; from a stored run while the model is not loaded."""
     stored = stored_run(name, device, dtype)
     if stored is not None:
         return stored.model
@@ -160,8 +160,8 @@ def facts(name: str, device: str, dtype: str) -> ModelFacts:
     return found
 
 
-def to_be_checked(name: str, device: str, dtype: str) -> bool:
-    """Tell whether a model is not loaded yet and must be built on trial first."""
+def needs_check(name: str, device: str, dtype: str) -> bool:
+    """Return whether a model is not loaded yet and must be built on trial first."""
     allowed.check_model(name)
     new = (name, device, dtype) not in _loaded
     return new and find_model(name, download=False).source != "shipped"
@@ -175,7 +175,7 @@ def check(name: str) -> None:
 
 
 def model(name: str, device: str, dtype: str) -> AttentionModel:
-    """A loaded model, shared by all users; the least recently used one is let go."""
+    """Return a loaded model, shared by all users; the least recently used one is dropped."""
     late(LOADING)  # outside of what is cached: Streamlit would show the spinner again
     which = (name, device, dtype)
     # Whoever waits for it, too, leaves the turn to others: a large model takes its time.
@@ -203,10 +203,7 @@ def _model(name: str, device: str, dtype: str) -> AttentionModel:
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def untrained_copy(name: str, device: str, dtype: str) -> AttentionModel | None:
-    """The same architecture with random weights: what a model scores that has learned nothing.
-
-    None where a config does not say how to build the model anew.
-    """
+    """Return the same architecture with random weights; None where a config cannot rebuild it."""
     made = _engine().get("mha_viz.checkpoints.untrained_copy")
     try:
         with cancellation(None):  # as for `_model`
@@ -221,7 +218,7 @@ def untrained_copy(name: str, device: str, dtype: str) -> AttentionModel | None:
 def induction(
     name: str, device: str, dtype: str, part: str, random: bool
 ) -> InductionScores | None:
-    """What the probe with random repeated tokens found in a model; it does not depend on a text.
+    """Return the scores of the probe with random repeated tokens, which depends on no text.
 
     None where the probe cannot be run: too few positions, or too few tokens in the vocabulary.
     """
@@ -234,18 +231,15 @@ def induction(
         return None
 
 
-# -- what visitors look at -------------------------------------------------------------------------
-
-
 @functools.cache
 def cache() -> Cache:
-    """One for all visitors: those who look at the same text share what was made of it."""
-    return Cache(who=_who, on_drop=malloc_trim.soon, wait=wait_without_slot)
+    """Return the cache of all visitors, who share what was computed for the same text."""
+    return Cache(current_visitor=_current_visitor, on_drop=malloc_trim.soon, wait=wait_without_slot)
 
 
 def let_go(everything: bool) -> None:
-    """Make room: what nobody looks at goes, or all that can be made again, models as well."""
-    cache().let_go(everything)
+    """Drop what no page shows, or all that can be made again, models as well."""
+    cache().drop(everything)
     if everything:
         for loaded in (_model, untrained_copy, induction):
             loaded.clear()
@@ -254,13 +248,13 @@ def let_go(everything: bool) -> None:
 
 
 def ready() -> str:
-    """Why no page can be shown at once, in one sentence; "" where it can be.
+    """Say in one sentence why no page can be shown at once; "" where it can be.
 
-    Who asks makes the libraries and the first model load, although no page is open yet.
+    The libraries and the first model begin to load, although no page is open yet.
     """
     engine = _engine()
     if not engine.done:
-        engine.wanted.add(DEFAULT.checkpoint)
+        engine.requested.add(DEFAULT.checkpoint)
         engine.drawn.set()
         return "The libraries and the first model are being loaded: ask again in a few seconds."
     if engine.error is not None:
@@ -268,26 +262,26 @@ def ready() -> str:
     return ""
 
 
-def _who() -> Visitor | None:
+def _current_visitor() -> Visitor | None:
     return None if streamlit_run.session_id() is None else visitor()
 
 
-def _gone(visitor: Visitor) -> None:
-    """Streamlit calls this when a page's connection ends, on its event loop."""
+def _on_disconnect(visitor: Visitor) -> None:
+    """Forget what the page showed; Streamlit calls this on its event loop when a page closes."""
     cache().leave(visitor)
     with contextlib.suppress(RuntimeError):  # elsewhere (cleared caches) no page was closed
         loop = asyncio.get_running_loop()
         loop.call_later(STAYS, _close, visitor.session)
 
 
-@st.cache_resource(scope="session", show_spinner=False, on_release=_gone)
+@st.cache_resource(scope="session", show_spinner=False, on_release=_on_disconnect)
 def visitor() -> Visitor:
-    """Return who looks at the page that is run; once made, the end of the session is heard."""
+    """Return whose page is run; once it exists, `_on_disconnect` is called at the session's end."""
     return Visitor(streamlit_run.session_id() or "")
 
 
 def _close(session: str) -> None:
-    """End a session that did not come back, with all that it waits for."""
+    """End a session that did not reconnect, with all that it waits for."""
     if streamlit_run.end_unless_connected(session):
         jobs().leave_all(session)
         malloc_trim.soon()

@@ -1,4 +1,4 @@
-"""The turns of pages as the app takes them, their threads of torch, and work that yields to them.
+"""Turns of page runs, their threads of torch, and work that yields to them.
 
 Importing it does not import torch.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -29,38 +29,35 @@ _LONG = 5 * 10**10  # half a second with all
 
 @contextmanager
 def page_run() -> Iterator[None]:
-    """Around a run of a page, or of a part of it: it waits for its turn and has it until its end.
-
-    What gives way stands still meanwhile.
-    """
-    with _waiting() as told, turns.run(told.place, streamlit_run.visitor_address()):
-        told.end()
+    """Hold a turn during a run of a page, or of a part of it; background work yields meanwhile."""
+    with closing(_QueueNotice()) as notice, turns.run(notice.show, streamlit_run.visitor_address()):
+        notice.close()
         _use_all_threads()
         yield
 
 
 def release_slot() -> AbstractContextManager[None]:
-    """Around a wait for other work in a run of a page: somebody else has its turn meanwhile."""
+    """Release the turn of this run while it waits for other work."""
     return turns.release_slot(_raise_if_superseded)
 
 
 def wait_without_slot(event: threading.Event) -> None:
-    """Wait for what another thread does; a run that nobody waits for any more ends."""
+    """Wait for another thread without holding a turn; end the run if it is superseded."""
     with release_slot():
         while not event.wait(LOOK):
             streamlit_run.raise_if_superseded()
 
 
 def yield_slot() -> None:
-    """The page shows what it was asked for: the rest of the run lets newer ones go first."""
+    """Let newer runs go first: this page shows already what was requested."""
     turns.requeue(_raise_if_superseded)
 
 
 @contextmanager
 def long_work() -> Iterator[None]:
-    """Around work of seconds that a page waits for: one at a time, and giving way to short runs."""
-    with _waiting() as told, turns.long_work(told.place):
-        told.end()
+    """Hold the long lane during work of seconds: one at a time, and yielding to short runs."""
+    with closing(_QueueNotice()) as notice, turns.long_work(notice.show):
+        notice.close()
         with cancellation(CooperativeYield()):
             yield
 
@@ -87,34 +84,25 @@ def _raise_if_superseded(before: int) -> None:
     streamlit_run.raise_if_superseded()
 
 
-class _Told:
-    """Says on the page how many come first, where the wait is longer than nothing."""
+class _QueueNotice:
+    """A message on the page that says how many come first, once the wait is noticeable."""
 
     def __init__(self) -> None:
-        self._begin, self._shown, self._said = time.monotonic(), ExitStack(), -1
+        self._begin, self._shown, self._place = time.monotonic(), ExitStack(), -1
 
-    def place(self, before: int) -> None:
-        """Ends a run that was overtaken; shows the place in the queue."""
+    def show(self, before: int) -> None:
+        """Show the place in the queue, unless the run is superseded."""
         streamlit_run.raise_if_superseded()
-        if time.monotonic() - self._begin > PATIENCE and before != self._said:
-            self.end()
+        if time.monotonic() - self._begin > PATIENCE and before != self._place:
+            self.close()
             others = "1 visitor" if before == 1 else f"{before} visitors"
             # What is no element takes no place: all below would move.
             self._shown.enter_context(st.spinner(f"Busy: {others} before you …"))
-            self._said = before
+            self._place = before
 
-    def end(self) -> None:
-        """The turn has come."""
+    def close(self) -> None:
+        """Remove the message."""
         self._shown.close()
-
-
-@contextmanager
-def _waiting() -> Iterator[_Told]:
-    told = _Told()
-    try:
-        yield told
-    finally:
-        told.end()
 
 
 @contextmanager
@@ -135,7 +123,7 @@ def one_thread() -> Iterator[None]:
 
 
 def _use_all_threads() -> None:
-    """Give this thread torch's usual number: a new one begins with that set last in any other."""
+    """Give this thread torch's usual number; a new thread begins with the number set last."""
     if _usual_threads.cache_info().currsize:  # else nobody has changed it
         import torch
 

@@ -1,4 +1,4 @@
-"""Who has a place on this server: as many open pages as it has room for, and the rest wait."""
+"""Places on this server: as many open pages as fit, while the others wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from mha_viz.ui.run import memory
 from mha_viz.ui.run.memory import STAYS
 
 OPENING = 3.0  # seconds in which a page runs by itself; whoever runs it later has done something
-QUIET = 120.0  # seconds after which a page that was only opened gives way to somebody new
 
 
 @dataclass
@@ -29,7 +28,7 @@ class _Place:
 
 
 class Places:
-    """Sessions that are let in, in the order in which they came.
+    """Sessions that were let in, in the order in which they came.
 
     Args:
         most: how many; None is any number.
@@ -53,7 +52,7 @@ class Places:
         self._lock = threading.Lock()
 
     def take(self, session: str, address: str | None = None) -> bool:
-        """Whether a session has a place, from before or from now on.
+        """Return whether a session has a place, from before or from now on.
 
         Args:
             session: whose page is run.
@@ -73,7 +72,7 @@ class Places:
             return True
 
     def has_most(self, address: str | None) -> bool:
-        """Whether an address has as many places as one may."""
+        """Return whether an address has as many places as one may."""
         with self._lock:
             return self._has_most(address)
 
@@ -99,16 +98,19 @@ class Places:
                 del self._held[session]
 
     def _give_way(self) -> bool:
-        """Give up the place of the page that was opened first and never used, if there is one."""
+        """Give up the place of the page that was opened first and never used, if there is one.
+
+        It stays as it is. Whoever uses it then takes a place in the same way.
+        """
         for session, place in self._held.items():
-            if not place.acted and self._clock() - place.taken >= QUIET:
+            if not place.acted and self._clock() - place.taken > OPENING:
                 del self._held[session]
                 return True
         return False
 
 
 def has_place() -> bool:
-    """Whether the page that runs may be drawn."""
+    """Return whether the page that runs may be drawn."""
     session = streamlit_run.session_id()
     if session is None:
         return True

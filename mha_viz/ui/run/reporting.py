@@ -1,16 +1,21 @@
-"""Baselines, labels and likenesses of heads, computed once for all pages."""
+"""Baselines, labels, likenesses of heads and chance, computed once for all pages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import streamlit as st
+import torch
 from numpy.typing import NDArray
 
-from mha_viz.core.measure import head_similarity
+from mha_viz.core.compare.chance import Band, permuted_pairs, untrained_band
+from mha_viz.core.measure import as_distances, head_similarity
+from mha_viz.core.metrics.chance import discoveries
+from mha_viz.core.names import PAIR_MEASURES
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.reports.parameters import parameter_similarity
 from mha_viz.reports.report import Report
@@ -18,8 +23,9 @@ from mha_viz.reports.report import report as make_report
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
 from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import View
+from mha_viz.ui.state.views import Shared
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -28,13 +34,12 @@ T = TypeVar("T")
 AT_ONCE = 30_000_000  # parameters; a larger model is made anew with random weights on request only
 
 
-def report(scene: Scene, view: View) -> Report:
-    """Return scores, baselines and labels of all heads; with random weights where quick or asked
-    for.
+def report(scene: Scene, view: Shared) -> Report:
+    """Return scores, baselines and labels of all heads; see `has_random` for random weights.
 
     Computed once for a text; a click on another head finds it here.
     """
-    which, wanted = view.checkpoint, has_random(view)
+    which, with_random = view.checkpoint, has_random(view)
 
     def make() -> Report:
         if scene.record.part == "cross":
@@ -44,16 +49,16 @@ def report(scene: Scene, view: View) -> Report:
                 scene.record, induction=stored.induction, random_scores=stored.random_scores
             )
         part = scene.record.part
-        random = memory.untrained_copy(*which) if wanted else None
+        random = memory.untrained_copy(*which) if with_random else None
         with turn_for(memory.model(*which), scene.text + (scene.pair or "")):
             return make_report(
                 scene.record,
                 random=random,
                 induction=memory.induction(*which, part, False),
-                random_induction=memory.induction(*which, part, True) if wanted else None,
+                random_induction=memory.induction(*which, part, True) if with_random else None,
             )
 
-    return cached(scene, "report", wanted, make=make)
+    return cached(scene, "report", with_random, make=make)
 
 
 def of_kind(report: Report, key: str) -> list[tuple[int, int]]:
@@ -66,28 +71,28 @@ def of_kind(report: Report, key: str) -> list[tuple[int, int]]:
     ]
 
 
-def has_random(view: View) -> bool:
+def has_random(view: Shared) -> bool:
     """Return whether random weights are a baseline: the model is small, or somebody asked."""
     return small(view) or view.checkpoint in st.session_state.get("random_wanted", ())
 
 
-def small(view: View) -> bool:
+def small(view: Shared) -> bool:
     """Return whether random weights of this model are made without asking."""
     return memory.facts(*view.checkpoint).n_parameters <= AT_ONCE
 
 
-def offer_random(view: View) -> None:
+def offer_random(view: Shared) -> None:
     """Offer the baseline of random weights, where it has not been made at once."""
     if has_random(view):
         return
 
     @guarded
-    def want() -> None:
+    def request() -> None:
         st.session_state.setdefault("random_wanted", set()).add(view.checkpoint)
 
     st.button(
         "Add random weights as a baseline",
-        on_click=want,
+        on_click=request,
         icon=":material/casino:",
         help="Makes the same architecture with random weights and runs this text through it. For "
         "a model of this size that takes some seconds and as much memory again.",
@@ -114,7 +119,7 @@ def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:
 
 
 def parameter_likeness(
-    view: View, space: str, measure: str = "subspace_overlap"
+    view: Shared, space: str, measure: str = "subspace_overlap"
 ) -> NDArray[np.float32] | None:
     """Return `parameter_similarity` of the view's model; None where it is unknown."""
     return of_parameters(
@@ -128,7 +133,7 @@ def parameter_likeness(
 
 
 def of_parameters(
-    view: View,
+    view: Shared,
     *what: Hashable,
     make: Callable[[AttentionModel], T],
     size: Callable[[T], int] = lambda made: 10_000,
@@ -145,3 +150,77 @@ def of_parameters(
 
     key = (*view.checkpoint, view.part, "parameters", *what)
     return memory.cache().get(key, known, lambda made: 0 if made is None else size(made))
+
+
+@dataclass(frozen=True, eq=False)
+class Chance:
+    """Findings of one measure on one text beyond chance; pairs in the order of `np.triu_indices`.
+
+    Args:
+        band: where 95 % of pairs lie whose tokens are permuted; None: the text is too short.
+        p: of each pair; NaN where it has no distance. pairs: those more alike than chance.
+        twins: which heads have another one nearer than chance.
+        expected, below: how many pairs chance puts below the band's edge, and how many lie there.
+        untrained: the band of heads with random weights; None where it is not known or none.
+        untrained_found: how many of their pairs are more alike than chance.
+    """
+
+    measure: str
+    band: Band | None
+    p: NDArray[np.float64]
+    pairs: NDArray[np.bool_]
+    twins: NDArray[np.bool_]
+    expected: float = 0.0
+    below: int = 0
+    untrained: Band | None = None
+    untrained_found: int = 0
+
+
+def chance(scene: Scene, measure: str) -> Chance:
+    """Find what is beyond chance, once for a text; with random weights where quick or asked for."""
+    with_random = PAIR_MEASURES[measure] == "z" and has_random(state.current())
+    return cached(
+        scene,
+        "chance",
+        measure,
+        with_random,
+        make=lambda: _compare_with_chance(scene, measure, with_random),
+        size=10 * scene.head_count**2,
+    )
+
+
+def _compare_with_chance(scene: Scene, measure: str, with_random: bool) -> Chance:
+    matrix = likeness(scene, measure)
+    apart = as_distances(torch.from_numpy(matrix), measure).numpy()
+    each = apart[np.triu_indices(len(apart), 1)]
+    permuted = permuted_pairs(scene.record, measure)
+    if permuted is None:
+        nothing = np.zeros(len(each), bool)
+        return Chance(
+            measure, None, np.full(len(each), np.nan), nothing, np.zeros(len(apart), bool)
+        )
+    p, pairs = permuted.p_pairs, discoveries(permuted.p_pairs)
+    edge, known = permuted.edge, int(np.isfinite(p).sum())
+    band, found = _untrained(scene, measure) if with_random else (None, 0)
+    return Chance(
+        measure,
+        permuted.band,
+        p,
+        pairs,
+        discoveries(permuted.p_nearest),
+        expected=known * float((permuted.pairs < edge).mean()),
+        below=int((each < edge).sum()),
+        untrained=band,
+        untrained_found=found,
+    )
+
+
+def _untrained(scene: Scene, measure: str) -> tuple[Band | None, int]:
+    """Return where pairs of heads with random weights lie, and how many are beyond chance."""
+    model = memory.untrained_copy(scene.model, scene.device, scene.dtype)
+    if model is None or model.backend != "mha_viz":
+        return None, 0
+    record = model.trace(scene.text, scene.pair, part=scene.part, keep=("pattern", "z"))
+    permuted = permuted_pairs(record, measure)
+    found = 0 if permuted is None else int(discoveries(permuted.p_pairs).sum())
+    return untrained_band(record, measure), found

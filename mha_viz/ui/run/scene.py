@@ -20,7 +20,7 @@ from mha_viz.ui.run.page_lock import PATIENCE, cancel_if_superseded, turn_for
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.examples import example_head
 from mha_viz.ui.state.faults import NothingTyped, guarded
-from mha_viz.ui.state.views import View
+from mha_viz.ui.state.views import Explore, Shared
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -112,16 +112,16 @@ class Scene:
         return _trace(self, memory.model(*checkpoint), self.text, self.pair, self.part)
 
 
-def compute(view: View) -> Scene:
+def compute(view: Shared) -> Scene:
     """Run the view's text, or find it among the recent ones."""
     if not view.text.strip():
         raise NothingTyped("Type a sentence above and press Enter, or choose one of the examples.")
     scene = _of(view)
-    memory.cache().turn_to(scene)
+    memory.cache().show_text(scene)
     return _run_once("scene", scene)
 
 
-def other(view: View) -> Scene:
+def other(view: Shared) -> Scene:
     """Run a second text or model beside the first."""
     return _run_once("other_scene", _of(view))
 
@@ -135,12 +135,12 @@ def _run_once(side: str, scene: Scene) -> Scene:
     return scene
 
 
-def _of(view: View) -> Scene:
+def _of(view: Shared) -> Scene:
     pair = view.pair if view.pair.strip() else None
     return Scene(*view.checkpoint, view.part, view.text, pair)
 
 
-def displayed_record(scene: Scene, view: View) -> AttentionRecord:
+def displayed_record(scene: Scene, view: Explore) -> AttentionRecord:
     """Return the record as the view wants it: sub-words merged, tokens left out."""
     options = view.axes
     if not any(options):
@@ -162,11 +162,11 @@ def displayed_record(scene: Scene, view: View) -> AttentionRecord:
 
 def fit_head(scene: Scene) -> None:
     """Bring the view's head back to one that this model has."""
-    view, record = state.current(), scene.record
+    view, record = state.of(Explore), scene.record
     layer, head = view.chosen
     if min(layer, head) < 0:
         layer, head = example_head(scene.model, scene.text) or most_informative_head(scene.facts)
-        st.session_state.telling = layer, head
+        st.session_state.auto_head = layer, head
         if view.layer_b < 0:
             state.change(layer_b=layer, head_b=head)
     elif not is_head(record, view.chosen):

@@ -1,4 +1,4 @@
-"""The studies of this server: made behind the pages, in the lane of heavy work, and shared."""
+"""Studies of this server, made as heavy work behind the pages and shared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import heavy
 from mha_viz.ui.run.page_lock import one_thread
-from mha_viz.ui.state.views import View
+from mha_viz.ui.state.views import Corpus
 
 KEPT = 8  # studies, and texts of visitors, where no setting says more
 MAX_TEXTS = 2_000  # of a visitor: of more, a fair sample
@@ -47,7 +47,7 @@ BATCH_TOKENS = 1024
 
 
 class OwnTexts(NamedTuple):
-    """Texts of a visitor: where they lie, the column that holds them, and what they are called."""
+    """Texts of a visitor: their file, the column that holds them, and their title."""
 
     path: Path
     column: str | None
@@ -55,19 +55,19 @@ class OwnTexts(NamedTuple):
 
     @property
     def is_treebank(self) -> bool:
-        """Whether its sentences may be of documents."""
+        """True if its sentences may belong to documents."""
         return ending_of(self.path.name) == ".conllu"
 
 
-class Making:
-    """A study that is there, is being made, was stopped, or failed.
+class StudyJob:
+    """A study that is done, is being made, was stopped, or failed.
 
     Args:
-        folder: where it lies.
+        folder: of the study.
         texts: the source.
         sample: how many texts at most; None is all.
         join: as for `corpus.run.study`.
-        on_left: called, with the number of the try, where it stopped as nobody waited any more.
+        on_abandoned: called with the number of the try once nobody waits for it any more.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Making:
         texts: OwnTexts,
         sample: int | None,
         join: str | None,
-        on_left: Callable[[Making, int], None],
+        on_abandoned: Callable[[StudyJob, int], None],
     ) -> None:
         self.folder = folder
         self.tries = 0
@@ -84,37 +84,37 @@ class Making:
         self.study: Study | None = None
         self.texts, self._column = texts.path, texts.column
         self._sample, self._join = sample, join
-        self._on_left = on_left
+        self._on_abandoned = on_abandoned
         self._ticket: Ticket | None = None
         self._stopped = False
 
     @property
     def runs(self) -> bool:
-        """Whether it is being made, or waits for its turn."""
+        """True while it is being made or queued."""
         return self._ticket is not None and not self._ticket.ended
 
     @property
     def is_new(self) -> bool:
-        """Whether nobody has begun it."""
+        """True until somebody starts it."""
         return self._ticket is None
 
     @property
     def waiting(self) -> Waiting | None:
-        """Its place in the queue of heavy work, where it is there."""
+        """Its place in the queue of heavy work; None where it is not queued."""
         return None if self._ticket is None else self._ticket.waiting
 
     @property
     def error(self) -> BaseException | None:
-        """Why there is no study; None where it was stopped."""
+        """The error that it failed with; None where it was stopped."""
         return None if self._ticket is None else self._ticket.error
 
     def begin(self, model: AttentionModel) -> None:
-        """Make it, or go on after the last complete part; returns at once.
+        """Make it, or continue after the last complete part; return at once.
 
-        Of visitors who look at it while it is made, each waits for it: it stops with the last.
+        It stops once the last of the visitors who look at it has left.
 
         Raises:
-            JobError: the server has enough to do, or whoever asks has.
+            JobError: the queue of the server or of this visitor is full.
         """
         for_all = self.texts == SAMPLE
         if self.runs and self._ticket is not None:
@@ -125,40 +125,40 @@ class Making:
         if self.study is None:
             make = partial(self._make, model, self.tries)
             work = Work(("study", str(self.folder)), make, patient=True)
-            self._ticket = heavy.ask(work, for_all=for_all)
+            self._ticket = heavy.submit(work, for_all=for_all)
 
     def stop(self) -> None:
-        """Stop soon, for all who wait; what is complete stays."""
+        """Stop soon, for all who wait; complete parts are kept."""
         self._stopped = True
         if self._ticket is not None:
             self._ticket.stop()
 
     def wait(self) -> None:
-        """Until it is made, stopped, or has failed."""
+        """Wait until it is made, stopped, or has failed."""
         if self._ticket is not None:
             self._ticket.wait()
 
-    def _make(self, model: AttentionModel, number: int, look: Callable[[], None]) -> None:
-        """Make the study; it asks between blocks whether to go on, and stands still for pages."""
+    def _make(self, model: AttentionModel, number: int, check: Callable[[], None]) -> None:
+        """Make the study; between blocks, check for cancellation and yield to pages."""
         try:
-            self._study(model, look)
+            self._study(model, check)
         except Cancelled:
             if not self._stopped:
-                self._on_left(self, number)
+                self._on_abandoned(self, number)
             raise
 
-    def _study(self, model: AttentionModel, look: Callable[[], None]) -> None:
+    def _study(self, model: AttentionModel, check: Callable[[], None]) -> None:
         cooperative_yield = CooperativeYield()
 
-        def between() -> None:
+        def between_blocks() -> None:
             cooperative_yield()
-            look()
+            check()
 
-        def tell(progress: Progress) -> None:
+        def on_progress(progress: Progress) -> None:
             self.progress = progress
             check_cancelled()
 
-        with one_thread(), cancellation(between):
+        with one_thread(), cancellation(between_blocks):
             self.study = study(
                 model,
                 self.texts,
@@ -166,20 +166,20 @@ class Making:
                 column=self._column,
                 sample=self._sample,
                 batch_tokens=BATCH_TOKENS,
-                on_progress=tell,
+                on_progress=on_progress,
                 join=self._join,
                 cluster=settings().cluster or None,
             )
 
 
 class Studies:
-    """The studies of a process, by model and texts, in a folder that goes when the process ends."""
+    """Studies of a process, by model and texts, in a folder that is deleted at its end."""
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="mha-viz-studies-"))
         self._deletion = weakref.finalize(self, _delete_while_written, self._folder)
         self._lock = threading.Lock()
-        self._made: OrderedDict[str, Making] = OrderedDict()
+        self._made: OrderedDict[str, StudyJob] = OrderedDict()
         self._own: OrderedDict[str, OwnTexts] = OrderedDict()
         self._owners: dict[str, str] = {}  # the address, or session, that brought a study or texts
 
@@ -187,7 +187,7 @@ class Studies:
         """Delete them all, as the end of the process does."""
         self._deletion()
 
-    def give(self, content: bytes, name: str, column: str | None = None) -> str:
+    def add_texts(self, content: bytes, name: str, column: str | None = None) -> str:
         """Keep a visitor's texts, to be studied; returns the key that stands for them.
 
         Args:
@@ -221,27 +221,27 @@ class Studies:
             self._trim()
         return key
 
-    def find(self, view: View) -> Making | None:
-        """The study of a view's model over its texts, begun or not; None if the texts are gone."""
+    def find(self, view: Corpus) -> StudyJob | None:
+        """Return the study of a view's model over its texts, begun or not; None without texts."""
         with self._lock:
             if view.corpus and view.corpus not in self._own:
                 return None
-            name = self._name_of(view)
+            name = self._key_of(view)
             if name not in self._made:
-                texts, join = self._own.get(view.corpus, _OF_SAMPLE), self._join_of(view)
+                texts, join = self._own.get(view.corpus, _OF_SAMPLE), self._joining(view)
                 sample = MAX_TEXTS if view.corpus else None
                 folder = self._folder / name
-                self._made[name] = Making(folder, texts, sample, join, self._forget_left)
+                self._made[name] = StudyJob(folder, texts, sample, join, self._delete_abandoned)
                 own = streamlit_run.visitor_address() or heavy.session()
                 self._owners[name] = own if view.corpus else ""
             self._made.move_to_end(name)
             self._trim()
             return self._made[name]
 
-    def finished(self, view: View) -> Study | None:
-        """The study of a view's model over its texts, if it is made already; else None."""
+    def finished(self, view: Corpus) -> Study | None:
+        """Return the study of a view's model over its texts if it is done, else None."""
         with self._lock:
-            name = self._name_of(view)
+            name = self._key_of(view)
             found = self._made.get(name)
             if found is None or found.study is None:
                 return None
@@ -249,23 +249,23 @@ class Studies:
             return found.study
 
     def own(self) -> dict[str, str]:
-        """All texts of visitors: the key that stands for them, and what they are called."""
+        """Return the titles of all texts of visitors by their keys."""
         with self._lock:
             return {key: texts.title for key, texts in self._own.items()}
 
     def is_treebank(self, corpus: str) -> bool:
-        """Whether the texts that a key stands for have trees, and perhaps documents."""
+        """Return whether the texts of a key have trees, and perhaps documents."""
         with self._lock:
             return self._own.get(corpus, _OF_SAMPLE).is_treebank
 
-    def begin(self, view: View, model: AttentionModel) -> None:
-        """Begin the study of a view, or go on with it; of two visitors at once, one does."""
+    def begin(self, view: Corpus, model: AttentionModel) -> None:
+        """Begin the study of a view, or continue it, once for all visitors."""
         making = self.find(view)
         if making is not None:
             with self._lock:
                 making.begin(model)
 
-    def _forget_left(self, making: Making, number: int) -> None:
+    def _delete_abandoned(self, making: StudyJob, number: int) -> None:
         """Delete the parts of a visitor's study whose visitors have all left a public server.
 
         Strangers could fill its disk with them; where no stranger comes, it can be continued.
@@ -275,46 +275,47 @@ class Studies:
                 making.progress = None
                 _delete(making.folder)
 
-    def _join_of(self, view: View) -> str | None:
-        """How a view's sentences are joined; other texts are not, whatever the view says."""
+    def _joining(self, view: Corpus) -> str | None:
+        """Return how a view's sentences are joined; only those of treebanks can be."""
         texts = self._own.get(view.corpus, _OF_SAMPLE)
         return DOCUMENT if view.joined and texts.is_treebank else None
 
-    def _name_of(self, view: View) -> str:
-        what = repr((view.corpus, view.checkpoint, self._join_of(view)))
+    def _key_of(self, view: Corpus) -> str:
+        what = repr((view.corpus, view.checkpoint, self._joining(view)))
         return hashlib.sha256(what.encode()).hexdigest()[:32]
 
     def _trim(self) -> None:
-        """Let go of what is too much: the oldest of who keeps most, and nothing that is made now.
+        """Delete what is too much: the oldest of the largest owner, and nothing in use.
 
         Whoever brings many texts pushes out their own, and nobody else's.
         """
         idle = [name for name, one in self._made.items() if not one.runs]
-        for name in self._first_to_go(self._made, idle):
+        for name in self._oldest_of_largest_owner(self._made, idle):
             _delete(self._made.pop(name).folder)
         read = {one.texts for one in self._made.values() if one.runs}
         unread = [key for key, texts in self._own.items() if texts.path not in read]
-        for key in self._first_to_go(self._own, unread):
+        for key in self._oldest_of_largest_owner(self._own, unread):
             _delete(self._own.pop(key).path.parent)
 
-    def _first_to_go(self, kept: Iterable[str], free: list[str]) -> list[str]:
+    def _oldest_of_largest_owner(self, kept: Iterable[str], free: list[str]) -> list[str]:
         counts = Counter(self._owners[key] for key in kept)
         too_many = counts.total() - (settings().max_studies or KEPT)
-        gone: list[str] = []
-        while free and len(gone) < too_many:
-            gone.append(max(free, key=lambda key: counts[self._owners[key]]))  # of equals the first
-            free.remove(gone[-1])
-            counts[self._owners.pop(gone[-1])] -= 1
-        return gone
+        deleted: list[str] = []
+        while free and len(deleted) < too_many:
+            # Of equals the first.
+            deleted.append(max(free, key=lambda key: counts[self._owners[key]]))
+            free.remove(deleted[-1])
+            counts[self._owners.pop(deleted[-1])] -= 1
+        return deleted
 
 
 _OF_SAMPLE = OwnTexts(SAMPLE, None, "")
 
 
 def _file_name(name: str) -> str:
-    """What a visitor's file is called where it is kept, and so in messages: its own name.
+    """Return the name of a visitor's file on this server and in messages.
 
-    Signs that may mean something in a path give way to "_".
+    Characters that may mean something in a path are replaced by "_".
 
     >>> _file_name("../notes/reviews*.CSV"), _file_name("..\\\\what?.csv")
     ('reviews_.CSV', '.._what_.csv')
@@ -324,7 +325,7 @@ def _file_name(name: str) -> str:
 
 
 def _title(name: str, content: bytes) -> str:
-    """What texts are called: as their file is, or by the first of their words.
+    """Name texts after their file, or by their first words.
 
     >>> _title("", b"The cat sat on the mat because it was tired.\\nIt slept.")
     '“The cat sat on the mat because it …”'
@@ -339,14 +340,14 @@ def _delete(folder: Path) -> None:
 
 
 def _delete_while_written(folder: Path) -> None:
-    """Delete a folder into which a study may still be writing, again and again until it is gone."""
+    """Delete a folder, again and again while a study may still write into it."""
     end = time.monotonic() + DELETING
     while folder.exists() and time.monotonic() < end:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def described(study: Study, view: View) -> str:
-    """How many texts of which kind a view's study has."""
+def describe(study: Study, view: Corpus) -> str:
+    """Say how many texts of which kind a view's study has."""
     if view.corpus:
         return count(study.n_texts, "text") + " of your own"
     of = "text" if study.manifest["settings"].get("join") else "sentence"
@@ -355,5 +356,5 @@ def described(study: Study, view: View) -> str:
 
 @cache
 def studies() -> Studies:
-    """Those of this process."""
+    """Return the studies of this process."""
     return Studies()

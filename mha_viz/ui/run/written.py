@@ -1,4 +1,4 @@
-"""A text that a model goes on with, as a scene: what was written, and the run that wrote it."""
+"""A text that a model continues, as a scene, with the run that wrote it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mha_viz.prediction.writing import Writing
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import PATIENCE
 from mha_viz.ui.run.scene import Run, Scene, measured
-from mha_viz.ui.state.views import View
+from mha_viz.ui.state.views import Explore
 
 Branches = tuple[tuple[int, int], ...]
 
@@ -40,7 +40,7 @@ class WrittenScene(Scene):
         return replace(self, branches=(), written=0)
 
     def run(self) -> Run:
-        """Return the run that wrote the text; it stays on the session's desk, not in the cache."""
+        """Return the run that wrote the text; it stays with the session, not in the cache."""
         return shown(self, memory.model(self.model, self.device, self.dtype)).run
 
 
@@ -62,8 +62,8 @@ class Shown:
 
 
 @dataclass
-class _Desk:
-    """A session's place for writing one text at a time.
+class _Writer:
+    """A session's writer of one text at a time.
 
     A newer run of the page waits, while the overtaken one ends with the layer that it is in.
     """
@@ -74,7 +74,7 @@ class _Desk:
     shown: Shown | None = None
 
 
-def written_scene(scene: Scene, view: View, written: int) -> WrittenScene:
+def written_scene(scene: Scene, view: Explore, written: int) -> WrittenScene:
     """Return a scene's text with so many tokens behind it, written as the view says."""
     return WrittenScene(
         *(scene.model, scene.device, scene.dtype, scene.part, scene.text, scene.pair),
@@ -87,16 +87,16 @@ def written_scene(scene: Scene, view: View, written: int) -> WrittenScene:
 
 
 def shown(scene: WrittenScene, model: AttentionModel) -> Shown:
-    """Return what the scene shows, found on the session's desk or written there.
+    """Return what the scene shows, found on the session's writer or written there.
 
     Raises:
         ArgumentError, AttentionUnavailableError, TextError: as `Writing`.
     """
-    desk: _Desk = st.session_state.setdefault("writing_desk", _Desk(threading.Lock()))
-    with desk.lock:
-        known = desk.shown
+    writer: _Writer = st.session_state.setdefault("writing_desk", _Writer(threading.Lock()))
+    with writer.lock:
+        known = writer.shown
         if known is None or known.scene != scene:
-            known = desk.shown = _write(desk, scene, model)
+            known = writer.shown = _write(writer, scene, model)
         return known
 
 
@@ -105,7 +105,7 @@ def forget() -> None:
     st.session_state.pop("writing_desk", None)
 
 
-def _write(desk: _Desk, scene: WrittenScene, model: AttentionModel) -> Shown:
+def _write(writer: _Writer, scene: WrittenScene, model: AttentionModel) -> Shown:
     bar, start = st.empty(), time.perf_counter()
     n = 0
 
@@ -114,12 +114,12 @@ def _write(desk: _Desk, scene: WrittenScene, model: AttentionModel) -> Shown:
         if time.perf_counter() - start > PATIENCE:
             bar.progress(min(n / max(scene.written, 1), 1.0), f"Token {n} of {scene.written}")
 
-    if desk.writing is None or desk.start != scene.start or desk.writing.model is not model:
-        desk.writing = None
-        desk.writing = _begun(scene, model, on_layer)
-        desk.start = scene.start
-    writing, chosen = desk.writing, dict(scene.branches)
-    surplus = len(writing) - _as_wanted(writing, chosen, scene.written)
+    if writer.writing is None or writer.start != scene.start or writer.writing.model is not model:
+        writer.writing = None
+        writer.writing = _new_writing(scene, model, on_layer)
+        writer.start = scene.start
+    writing, chosen = writer.writing, dict(scene.branches)
+    surplus = len(writing) - _n_matching(writing, chosen, scene.written)
     if surplus:
         writing.back(surplus, on_layer)
     while (n := len(writing)) < scene.written:
@@ -142,7 +142,9 @@ def _write(desk: _Desk, scene: WrittenScene, model: AttentionModel) -> Shown:
     )
 
 
-def _begun(scene: WrittenScene, model: AttentionModel, on_layer: Callable[[int], None]) -> Writing:
+def _new_writing(
+    scene: WrittenScene, model: AttentionModel, on_layer: Callable[[int], None]
+) -> Writing:
     top_k = None if scene.top_k is None else min(scene.top_k, model.d_vocab)
     return Writing(
         model,
@@ -154,10 +156,10 @@ def _begun(scene: WrittenScene, model: AttentionModel, on_layer: Callable[[int],
     )
 
 
-def _as_wanted(writing: Writing, chosen: dict[int, int], most: int) -> int:
+def _n_matching(writing: Writing, chosen: dict[int, int], most: int) -> int:
     """Count the leading tokens, at most so many, that are as they should be."""
     for i, token in enumerate(writing.written[:most]):
-        wanted = chosen.get(token.position)
-        if token.branched != (wanted is not None) or (wanted is not None and token.id != wanted):
+        branch = chosen.get(token.position)
+        if token.branched != (branch is not None) or (branch is not None and token.id != branch):
             return i
     return min(len(writing), most)

@@ -1,1 +1,1 @@
-"""The server in front of the pages: which requests it answers, how it ends."""
+"""The server in front of the pages: the requests that it answers, and its end."""

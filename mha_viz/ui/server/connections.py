@@ -1,4 +1,4 @@
-"""Limits of what one connection may hold, and for how long, below the level of requests.
+"""Limits of one connection's memory and time, below the level of requests.
 
 uvicorn closes a connection that is kept alive without a request, and nothing else: half a request,
 half a message and an answer that nobody reads would stay for as long as the other end likes.
@@ -26,7 +26,7 @@ OFTEN = 0.5  # seconds between two looks
 
 
 class Wait(NamedTuple):
-    """Something that the other end has to do, and the seconds that it has for it."""
+    """A wait for the other end of a connection, and its limit in seconds."""
 
     kind: str
     seconds: float
@@ -68,7 +68,7 @@ def largest_message() -> int:
 
 def _noted(protocol: type[Any], limits: Limits) -> type[Any]:
     class Noted(protocol):  # type: ignore[misc]
-        """A protocol of HTTP whose connections are limited from their first moment on."""
+        """An HTTP protocol whose connections are limited from their first moment on."""
 
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             super().connection_made(transport)
@@ -96,13 +96,13 @@ class Limits:
         self._waits: dict[Any, tuple[Wait, float]] = {}  # and since when; the oldest first
 
     def enter(self, connection: Any) -> None:
-        """Note a new connection; the one that has said nothing for longest makes room for it."""
+        """Note a new connection; the one that is waited for longest makes room for it."""
         self._waits[connection] = Wait(REQUEST, SECONDS[REQUEST]), self._clock()
         if len(self._connections) <= self._most:
             return
-        for other in self._waits:
-            wait = waits_for(other)
-            if wait is not None and wait.kind == REQUEST and not other.transport.is_closing():
+        for other, (wait, _) in self._waits.items():
+            is_open = other in self._connections and not other.transport.is_closing()
+            if is_open and waits_for(other) == wait:
                 other.transport.abort()
                 return
 
@@ -125,14 +125,14 @@ class Limits:
                 connection.transport.abort()
 
     async def keep(self) -> None:
-        """Look again and again."""
+        """Check again and again."""
         while True:
             self.look()
             await asyncio.sleep(OFTEN)
 
 
 def waits_for(connection: Any) -> Wait | None:
-    """What the server waits for at a connection; None where it is the server's turn."""
+    """Return what the server waits for at a connection; None where it is the server's turn."""
     if connection.transport.is_closing():  # and what was sent last is not read yet
         return Wait(CLOSE, SECONDS[CLOSE])
     if hasattr(connection, "handshake_complete"):
@@ -150,7 +150,7 @@ def waits_for(connection: Any) -> Wait | None:
 
 
 def holds_too_much(connection: Any) -> bool:
-    """Whether a connection holds more than a page that works ever does."""
+    """Return whether a connection holds more than a working page ever does."""
     unread = connection.transport.get_write_buffer_size()
     most = int(config.get_option("server.maxMessageSize")) * memory_limit.MB
     if memory_limit.is_over():
@@ -159,7 +159,7 @@ def holds_too_much(connection: Any) -> bool:
 
 
 def _unfinished(connection: Any) -> int:
-    """Bytes of a websocket's message of which the end has not come; at least one for a part."""
+    """Count the bytes of an unfinished websocket message; at least one for a part."""
     if not hasattr(connection, "handshake_complete"):
         return 0
     frames = connection.frames

@@ -1,4 +1,4 @@
-"""Addresses for whoever runs the server: whether it lives, whether it can serve, and figures.
+"""Addresses for the operator: liveness, readiness, and figures.
 
 They stand before all else, so that they answer under any name and while pages are run. Nothing in
 their answers is of a visitor.
@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
-from streamlit import runtime
 
 from mha_viz.ui.jobs import jobs
 from mha_viz.ui.jobs.turns import turns
-from mha_viz.ui.operating import descriptors, figures, memory_limit, refusals, rss
+from mha_viz.ui.operating import descriptors, figures, memory_limit, refusals, rss, streamlit_run
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import memory
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-SESSIONS = "active_sessions"  # as Streamlit calls them
 # What each lane of work tells of itself: numbers by name, among them how many wait.
 LANES: dict[str, Callable[[], Mapping[str, float]]] = {
     "short": turns.short.figures,
@@ -33,13 +31,13 @@ LANES: dict[str, Callable[[], Mapping[str, float]]] = {
 
 
 class Endpoints:
-    """ASGI middleware that answers /healthz, /readyz and /metrics, and hands on the rest."""
+    """ASGI middleware that answers /healthz, /readyz and /metrics, and passes on the rest."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or hand it on."""
+        """Answer a request, or pass it on."""
         answer = None
         if scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):
             answer = _answer(scope["path"], Headers(scope=scope).get("authorization", ""))
@@ -65,7 +63,7 @@ def _answer(path: str, authorization: str) -> Response | None:
 
 
 def not_ready() -> str:
-    """Why the server should not get more visitors now, in one sentence; "" where it may."""
+    """Say in one sentence why the server should not get more visitors now; "" where it may."""
     if reason := memory.ready():
         return reason
     if memory_limit.is_over():
@@ -80,7 +78,7 @@ def not_ready() -> str:
 
 
 def written() -> bytes:
-    """All figures, in the format that Prometheus reads."""
+    """Write all figures in the format that Prometheus reads."""
     from prometheus_client import CollectorRegistry, generate_latest
 
     registry = CollectorRegistry()
@@ -89,10 +87,10 @@ def written() -> bytes:
 
 
 class _Figures:
-    """Hands figures over when they are asked for."""
+    """A collector of figures for the Prometheus library."""
 
     def collect(self) -> Iterator[Any]:
-        """One family after another, in the words of the library."""
+        """Yield one family after another, as the library needs them."""
         from prometheus_client.core import (
             CounterMetricFamily,
             GaugeMetricFamily,
@@ -116,7 +114,7 @@ class _Figures:
 
 
 def _gauges() -> Iterator[tuple[str, str, float]]:
-    yield "sessions", "Pages that are open now.", _open_pages()
+    yield "sessions", "Pages that are open now.", streamlit_run.n_sessions()
     yield "memory_bytes", "Memory of the server and its processes.", rss.used()
     limit = settings().memory_mb
     if limit is not None:
@@ -128,15 +126,8 @@ def _gauges() -> Iterator[tuple[str, str, float]]:
     yield "cache_bytes", "What was made of texts and may be wanted again.", memory.cache().n_bytes
 
 
-def _open_pages() -> float:
-    if not runtime.exists():
-        return 0.0
-    told = runtime.get_instance().stats_mgr.get_stats([SESSIONS]).get(SESSIONS, ())
-    return float(sum(getattr(stat, "value", 0) for stat in told))
-
-
 def _of_lanes(gauge: Callable[..., Any]) -> Iterator[Any]:
-    """What the lanes tell, by name; all of the same name in one family."""
+    """Return the figures of lanes by name; all of the same name in one family."""
     told = {lane: dict(tell()) for lane, tell in LANES.items()}
     for name in sorted({name for numbers in told.values() for name in numbers}):
         family = gauge(f"mha_viz_lane_{name}", f"Of each lane of work: {name}.", labels=["lane"])

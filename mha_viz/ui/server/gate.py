@@ -1,4 +1,4 @@
-"""Which requests the server answers: those that use one of its names and come from its pages.
+"""A gate for requests: only those to one of the server's names and from its own pages.
 
 A page of another site may send requests here from the browser of somebody who has both open. It
 cannot choose its Origin, and to read an answer it needs a name of its own that leads to this
@@ -26,13 +26,13 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Gate:
-    """ASGI middleware that refuses, with one sentence, what was not meant for this server."""
+    """ASGI middleware that refuses, in one sentence, requests that are not for this server."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on, or answer why it is refused."""
+        """Pass a request on, or answer why it is refused."""
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
@@ -52,13 +52,13 @@ class Gate:
 
 
 class FirstPage:
-    """ASGI middleware that sends /explore to /, where Streamlit would tell of no such page."""
+    """ASGI middleware that redirects /explore to /, which Streamlit does not know by that name."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on, or say where its page is."""
+        """Pass a request on, or redirect it to its page."""
         named = scope["type"] == "http" and scope["path"].rstrip("/").endswith(f"/{FIRST}")
         if not named or scope["method"] not in ("GET", "HEAD"):
             await self.app(scope, receive, send)
@@ -69,7 +69,7 @@ class FirstPage:
 
 
 def refusal(hosts: list[str], origins: list[str]) -> str:
-    """Why a request with these headers is not answered, in one sentence; "" where it is."""
+    """Say in one sentence why a request with these headers is refused; "" where it is not."""
     if len(hosts) != 1 or len(origins) > 1:
         return "A request names one host, and at most one origin: this one does not."
     host = hosts[0]
@@ -88,7 +88,7 @@ def refusal(hosts: list[str], origins: list[str]) -> str:
 
 
 def _name(host: str) -> str | None:
-    """The name in a Host header, without its port; None where it is not one."""
+    """Return the name in a Host header without its port; None where it is not valid."""
     try:
         parts = urlsplit(f"//{host}")
         _ = parts.port  # raises where it is no number
@@ -100,7 +100,7 @@ def _name(host: str) -> str | None:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether this server goes by a name; by Streamlit's list where somebody has made one."""
+    """Return whether a name is this server's; by Streamlit's list where there is one."""
     given: list[str] = config.get_option("server.allowedHosts")
     if given:
         return any(_matches(name, pattern.strip().lower().rstrip(".")) for pattern in given)
@@ -113,7 +113,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _matches(name: str, pattern: str) -> bool:
-    """As Streamlit documents `server.allowedHosts`."""
+    """Match a name as Streamlit documents `server.allowedHosts`."""
     if pattern.startswith("*."):
         return name.endswith(pattern[1:])
     return pattern in ("*", name)
@@ -132,14 +132,14 @@ def _is_address(name: str) -> bool:
 
 
 def _machine_names() -> set[str]:
-    """The names of this machine, also in its own network; found without asking any other."""
+    """Return the names of this machine, also in its own network, without asking another one."""
     name = socket.gethostname().lower()
     short = name.partition(".")[0]
     return {name, short, f"{short}.local"} - {""}
 
 
 def _is_own_page(origin: str, host: str) -> bool:
-    """Whether a page of that origin came from here, or from an origin that is trusted."""
+    """Return whether an origin is this server's own, or a trusted one."""
     if not config.get_option("server.enableCORS"):
         return True
     trusted = {item.strip() for item in config.get_option("server.corsAllowedOrigins")}

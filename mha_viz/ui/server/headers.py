@@ -1,4 +1,4 @@
-"""What every answer tells the browser to forbid: other hosts, other scripts, foreign frames.
+"""Headers that make the browser forbid other hosts, other scripts and foreign frames.
 
 Streamlit has no settings for these headers.
 """
@@ -27,14 +27,14 @@ PERMISSIONS = ("camera", "display-capture", "geolocation", "microphone", "paymen
 
 
 class SafeHeaders:
-    """ASGI middleware that adds the headers to whatever is answered behind it."""
+    """ASGI middleware that adds these headers to every answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self._added = headers(settings().embedded_in)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on, and add to its answer."""
+        """Pass a request on, and add to its answer."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -48,7 +48,7 @@ class SafeHeaders:
 
 
 def headers(embedded_in: tuple[str, ...] = ()) -> dict[str, str]:
-    """The headers of every answer.
+    """Return the headers of every answer.
 
     Args:
         embedded_in: origins whose pages may show the app in a frame; by default no other page may.
@@ -65,7 +65,7 @@ def headers(embedded_in: tuple[str, ...] = ()) -> dict[str, str]:
 
 
 def policy(embedded_in: tuple[str, ...] = ()) -> str:
-    """The content security policy (W3C, CSP Level 3).
+    """Return the content security policy (W3C, CSP Level 3).
 
     Scripts are the server's own files, those of our components, which Streamlit hands to the
     browser as blobs, and the one that stands in Streamlit's page. Styles are written by scripts.
@@ -89,7 +89,7 @@ def policy(embedded_in: tuple[str, ...] = ()) -> str:
 
 @cache
 def _inline() -> tuple[str, ...]:
-    """Sums of the scripts that stand in Streamlit's page, by which the policy knows them."""
+    """Return hashes of the scripts in Streamlit's page, by which the policy allows them."""
     found = _INLINE.findall(PAGE.read_text(encoding="utf-8"))
     sums = (hashlib.sha256(script.encode()).digest() for script in found)
     return tuple(f"'sha256-{base64.b64encode(one).decode()}'" for one in sums)

@@ -26,7 +26,7 @@ _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no terminal that hangs u
 
 
 def begin() -> None:
-    """Prepare this server, or end the program with a sentence where its settings make no sense."""
+    """Prepare this server, or end the program with a sentence where a setting is not valid."""
     try:
         found = settings()
         if found.cluster:
@@ -48,7 +48,7 @@ def begin() -> None:
 
 @asynccontextmanager
 async def quietly(app: object) -> AsyncGenerator[None]:
-    """The app's lifespan, in which an order to stop ends the process with exit status 0.
+    """Hold the app's lifespan, in which an order to stop ends the process with exit status 0.
 
     By itself uvicorn waits for the last page, and then sends itself the signal again: "Aborted!",
     and status 1. What is written is written as a whole or not at all, so that nothing that is under
@@ -67,21 +67,21 @@ async def quietly(app: object) -> AsyncGenerator[None]:
 
 
 class _Ending:
-    """The end of the process, from the first order on; another one changes nothing."""
+    """The end of the process from the first order on; further orders change nothing."""
 
     def __init__(self, server: Any) -> None:
         self._server = server
         self._ordered, self._closed = threading.Event(), threading.Event()
 
     def order(self, *_: object) -> None:
-        """Let the server close its connections, and the process end soon."""
+        """Close the connections, and end the process soon."""
         if not self._ordered.is_set():
             self._ordered.set()
             self._server.should_exit = True
             threading.Thread(target=self._end, daemon=True).start()
 
     def closed(self) -> None:
-        """All connections are closed: returns only where nobody has ordered the end."""
+        """Finish once all connections are closed; return only where nobody has ordered the end."""
         self._closed.set()
         if self._ordered.is_set():
             # Back in uvicorn, the next signal would be the system's again, which kills.

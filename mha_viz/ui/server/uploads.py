@@ -1,4 +1,4 @@
-"""How many files a page may send: Streamlit keeps each in memory, whether the page asked or not."""
+"""A limit of uploads: Streamlit keeps each file in memory, even if the page did not ask for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Uploads:
         self._sent: OrderedDict[str, int] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on, or answer why its file is not taken."""
+        """Pass a request on, or answer why its file is refused."""
         if scope["type"] == "http" and scope["method"] == "PUT" and PATH in scope["path"]:
             session = scope["path"].partition(PATH)[2].partition("/")[0]
             if not streamlit_run.is_connected(session):  # names that strangers invent are not kept

@@ -36,7 +36,7 @@ class _Page:
 
 
 class Websockets:
-    """ASGI middleware that refuses websockets beyond the limits, and tells the app who asks.
+    """ASGI middleware that refuses websockets beyond the limits, and passes on visitors' addresses.
 
     Whoever opens enough of them and does nothing would keep others out, so that the oldest of those
     makes room.
@@ -47,7 +47,7 @@ class Websockets:
         self._open: set[_Page] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on, or close it before it is a websocket."""
+        """Pass a request on, or close it before it is a websocket."""
         if scope["type"] != "websocket":
             await self.app(scope, receive, send)
             return

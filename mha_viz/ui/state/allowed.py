@@ -39,8 +39,7 @@ def absent(here: Iterable[str]) -> list[SuggestedModel]:
 
 
 def may_be_named(name: str) -> bool:
-    """Return whether visitors may ask for a model that is not shipped; of a private server, for
-    any."""
+    """Return whether visitors may ask for a model that is not shipped."""
     return not settings().public or name in settings().models
 
 

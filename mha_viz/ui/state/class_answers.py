@@ -3,8 +3,6 @@
 Knows no page. Everything is bounded: a class that nobody has used for longest goes first.
 """
 
-from __future__ import annotations
-
 import functools
 import secrets
 import threading

@@ -1,7 +1,5 @@
 """Sentences that teach something, and what to look for in them; examples.toml lists them."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Messages about errors, wherever they were raised."""
 
-from __future__ import annotations
-
 import errno
 import logging
 from collections.abc import Callable

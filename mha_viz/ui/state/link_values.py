@@ -1,7 +1,5 @@
 """Readers of values in links; each raises ValueError for one that is not valid."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 
 from mha_viz.checkpoints.hub_cache import is_hub_id

@@ -1,11 +1,9 @@
-"""A page that has lost its server, or is loaded again, comes back by itself to what it showed.
+"""Reconnection of a page that has lost its server, or is loaded again, to what it showed.
 
 The server may have been started anew, or have ended the session while the network was gone. The
 page's address says what it showed, but for texts that are too long for it: they wait in the
-browser, which tells them to the next session. When it does so is decided in reconnect.js.
+browser, which sends them to the next session. reconnect.js decides when.
 """
-
-from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -21,18 +19,18 @@ from mha_viz.web.browser import script
 
 
 def restore_texts() -> None:
-    """Leave long texts with the browser, or take them from it; once, at the start of every run."""
+    """Keep long texts in the browser, or take them from it; once, at the start of every run."""
     session = st.session_state.setdefault("held_session", secrets.token_hex(8))
     before = st.session_state.get("held_before", "")  # of the one whose texts were taken
     with st.container(key="coming-back"):
         data = {"session": session, "after": before, "texts": _too_long()}
-        held = _component()(key="held-texts", data=data, on_held_change=_nothing).held
-    sender = held.get("session") if isinstance(held, Mapping) else None
+        kept = _component()(key="held-texts", data=data, on_held_change=_nothing).held
+    sender = kept.get("session") if isinstance(kept, Mapping) else None
     if not isinstance(sender, str) or sender in (session, before):
         return  # the page tells what is known here, or has sent it before
     st.session_state.held_before = sender[: len(session)]
-    params = _texts_in(held.get("params"))
-    texts = _texts_in(held.get("texts"))
+    params = _texts_in(kept.get("params"))
+    texts = _texts_in(kept.get("texts"))
     missing = {name: texts[name] for name in TEXTS if name in texts and name not in params}
     if missing:
         # In place of what the page shows: a run before this one knew of no text but the example.
@@ -63,7 +61,7 @@ def _is_text(value: object) -> bool:
 
 
 def _nothing() -> None:
-    """Listen: Streamlit hands on what a component triggers only where somebody does."""
+    """Do nothing: Streamlit delivers what a component triggers only where there is a callback."""
 
 
 @cache

@@ -3,8 +3,6 @@
 Must not import torch, transformers or plotly, because the page is there before they are.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +15,7 @@ from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.operating.streamlit_run import Superseded, is_history_navigation
 from mha_viz.ui.state import own_address
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import NAMES, Choice, View, from_params, to_params
+from mha_viz.ui.state.views import NAMES, Choice, Shared, V, View, from_params, to_params
 
 MAX_ADDRESSES = 100  # of the browser's history, whose views a session remembers
 T = TypeVar("T")
@@ -31,8 +29,18 @@ _WITH_OPTIONS = (st.selectbox, st.segmented_control, st.select_slider, st.multis
 # address from the view, and ask Streamlit only which runs were caused by Back and Forward.
 
 
-def current() -> View:
-    """Return the session's view; on its first run, what the URL asks for."""
+def current() -> Shared:
+    """Return the choices that pages share."""
+    return _whole()
+
+
+def of(page: type[V]) -> V:
+    """Return the view of a page; of `View`, all choices."""
+    return _whole().seen_by(page)
+
+
+def _whole() -> View:
+    """Return the session's choices; on its first run, what the URL asks for."""
     if "view" not in st.session_state:
         st.session_state.view, st.session_state.problems = from_params(address(), folders())
     view = st.session_state.view
@@ -40,9 +48,9 @@ def current() -> View:
     return view
 
 
-def change(**values: Choice) -> View:
-    """Replace parts of the view; each has the name of its field."""
-    before = current()
+def change(**values: Choice) -> Shared:
+    """Replace choices by the names of their fields, whichever page has them."""
+    before = _whole()
     view = replace(before, **cast(dict[str, Any], values))
     if view.run != before.run:
         view = replace(view, written=0, branches=())
@@ -74,10 +82,10 @@ def restoring_ends() -> Iterator[None]:
     st.session_state.pop("restoring", None)
 
 
-def another_text() -> None:
+def on_text_change() -> None:
     """Unset the tokens of the text before, and the head if nobody has chosen one."""
     change(query=-1, key=-1)
-    if current().chosen == st.session_state.get("telling"):
+    if current().chosen == st.session_state.get("auto_head"):
         change(layer=-1, head=-1)
 
 
@@ -86,7 +94,7 @@ def address() -> dict[str, str]:
     return {name: st.query_params[name] for name in st.query_params}
 
 
-class _Meaning(NamedTuple):
+class _PageState(NamedTuple):
     """The contents of a page under an address."""
 
     view: View | None  # None where the page shows none
@@ -102,15 +110,16 @@ def on_page_enter(page: str) -> None:
 
 
 def sync_from_url(view: bool = True, more: Mapping[str, str] | None = None) -> bool:
-    """Take the view from the address if Back, Forward or a link led to it; for the start of a run.
+    """Take the view from the address after Back, Forward or a link; for the start of a run.
 
     A page that is opened from another one has no parameters and keeps the view. In all other runs
     the address is ignored: it is what the browser had when it sent a click, and may be outdated.
     """
     fresh = st.session_state.pop("fresh", False)
-    led = is_history_navigation() or (fresh and bool(address()))
-    st.session_state.opened = fresh and not led  # from the menu, with a path alone as its address
-    if led and "view" in st.session_state and view:
+    navigated = is_history_navigation() or (fresh and bool(address()))
+    # From the menu, with a path alone as its address.
+    st.session_state.opened = fresh and not navigated
+    if navigated and "view" in st.session_state and view:
         known = _known()
         if known is not None and known.view is not None:
             st.session_state.view, st.session_state.problems = known.view, []
@@ -118,7 +127,7 @@ def sync_from_url(view: bool = True, more: Mapping[str, str] | None = None) -> b
             st.session_state.view, st.session_state.problems = from_params(address(), folders())
     if fresh and _known() is None:
         _remember(address() or _params(view) | dict(more or {}))
-    return led
+    return navigated
 
 
 def url_params() -> dict[str, str]:
@@ -136,7 +145,7 @@ def push_url(more: Mapping[str, str] | None = None, view: bool = True) -> None:
     """
     params = _params(view) | dict(more or {})
     opened = st.session_state.pop("opened", False)
-    if not _says(address(), params, view):
+    if not _leads_here(address(), params, view):
         if opened:
             own_address.complete(st.session_state.page, params)
             st.session_state.completed = params
@@ -147,23 +156,22 @@ def push_url(more: Mapping[str, str] | None = None, view: bool = True) -> None:
 
 
 def share_params() -> dict[str, str]:
-    """Return the view as parameters of another page's address, in the words of this one if
-    possible.
+    """Return the view as parameters of another page, if possible as in this address.
 
     Empty where no address can say all of it.
     """
     for params in (address(), _params(True)):
-        fits = from_params(params, folders()) == (current(), [])
+        fits = from_params(params, folders()) == (_whole(), [])
         if params and fits and params.keys() <= NAMES:
             return params
     return {}
 
 
 def _params(view: bool) -> dict[str, str]:
-    return to_params(current()) if view else {}
+    return to_params(_whole()) if view else {}
 
 
-def _says(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> bool:
+def _leads_here(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> bool:
     """Return whether an address leads to the same page as these parameters."""
     if written == params or not view:
         return written == params
@@ -174,7 +182,7 @@ def _says(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> 
 
 def _opened(view: View) -> View:
     """Return a view of a link as the page shows it; a head that is not named is the chosen one."""
-    layer, head = st.session_state.get("telling", view.chosen)
+    layer, head = st.session_state.get("auto_head", view.chosen)
     if min(view.chosen) >= 0:
         return view
     second = {"layer_b": layer, "head_b": head} if view.layer_b < 0 else {}
@@ -184,18 +192,18 @@ def _opened(view: View) -> View:
 def _remember(params: dict[str, str], written: Mapping[str, str] | None = None) -> None:
     """Keep what an address of this page, the present one, shows: a text may be too long for it."""
     known, here = _addresses(), _here(written)
-    known[here] = _Meaning(st.session_state.get("view"), params)
+    known[here] = _PageState(st.session_state.get("view"), params)
     known.move_to_end(here)
     while len(known) > MAX_ADDRESSES:
         known.popitem(last=False)
 
 
-def _known() -> _Meaning | None:
+def _known() -> _PageState | None:
     return _addresses().get(_here())
 
 
-def _addresses() -> OrderedDict[Any, _Meaning]:
-    found: OrderedDict[Any, _Meaning] = st.session_state.setdefault("addresses", OrderedDict())
+def _addresses() -> OrderedDict[Any, _PageState]:
+    found: OrderedDict[Any, _PageState] = st.session_state.setdefault("addresses", OrderedDict())
     return found
 
 
@@ -246,7 +254,7 @@ def bound(
         if also is not None:
             also()
 
-    value = getattr(current(), name) if displayed is None else displayed
+    value = getattr(_whole(), name) if displayed is None else displayed
     return control(f"ask_{name}", widget, *args, value=value, take=take, **options)
 
 

@@ -1,6 +1,4 @@
-"""Every choice a user can make, and the link that carries it."""
-
-from __future__ import annotations
+"""Views: a small one a page over a shared part, and the link that carries all of them."""
 
 import tomllib
 from collections.abc import Callable, Container, Mapping
@@ -43,6 +41,7 @@ OUTPUTS = TITLES["outputs"]
 SAME_MODEL = "same"  # in place of a model's name
 Choice = str | int | float | tuple[tuple[int, int], ...]  # what a field of `View` holds
 T = TypeVar("T")
+V = TypeVar("V", bound="Shared")
 
 
 def _choice(default: T, read: Callable[[str], T]) -> T:
@@ -50,33 +49,17 @@ def _choice(default: T, read: Callable[[str], T]) -> T:
     return field(default=default, metadata={"read": read})
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """One view of the app; the same View gives the same page. Pages share it.
+@dataclass(frozen=True)
+class Shared:
+    """Choices that pages share: model, texts, and the chosen head with what is looked at there.
 
-    A text that is "", a token or head that is -1, or an empty tuple stands for what the page takes
+    A text that is "", a token or head that is -1, or an empty tuple stands for what a page takes
     by itself: the same text, the pair with the largest weight, the head that tells most, the
     chosen head, the last layer, the first gap or last token, the likeliest token.
 
     Args:
-        heads: drawn together as lines, as (layer, head).
-        sort: "" by layer and head, or a metric; heads with less of it than `least` are left out.
-        only: the label that heads must have. words: sub-words merged.
-        between: "ab" for what the first sentence looks at in the second, and so on; "" for all.
-        mass: share of a row's mass whose lines are drawn.
-        upto: the layer that rollout and flow lead to.
-        off: heads that Intervene changes; `how`, with `factor` where they are scaled and `source`,
-            a second text, where they, or a path, are patched.
-        place: the token whose prediction is shown. target, against: the tokens followed there.
-        written: how many tokens the model has written behind the text. branches: (position, token)
-            of those that somebody chose.
-        corpus: the studied texts, "" is the sample. joined: a text of a treebank is a document.
-        kind: the label by which Corpus colours heads; "" is by the metric, "relation" by `arc`.
-        along: a relation to search, as `arc`. previous: only at the nearest such word before.
-        corpus_b, corpus_model_b: the study to compare with. Texts: "" for the same ones, "sample",
-            or own ones; model: `SAME_MODEL`, or "" for random weights over the same texts.
-        through: into what the chosen head reads the second one. tested: the heads of a circuit.
-        versus_key: a key whose score is taken off that of the pair of tokens; -1 is none.
+        place: the token whose prediction is shown. target, against: the tokens tracked there.
+        source: a second text, where heads or a path are patched.
     """
 
     model: str = _choice("tiny-bert", read.model)
@@ -85,8 +68,55 @@ class View:
     part: str = _choice("self", read.one_of(PARTS))
     layer: int = _choice(-1, read.index)
     head: int = _choice(-1, read.index)
-    heads: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_HEADS))
+    query: int = _choice(-1, read.position)
+    key: int = _choice(-1, read.position)
+    layer_b: int = _choice(0, read.index)
+    head_b: int = _choice(1, read.index)
     scale: str = _choice("sqrt", read.one_of(SCALES))
+    metric: str = _choice("entropy", read.metric)
+    place: int = _choice(-1, read.position)
+    target: str = _choice("", read.token)
+    against: str = _choice("", read.token)
+    source: str = _choice("", read.text)
+    device: str = _choice("auto", read.one_of(DEVICES))
+    dtype: str = _choice("float32", read.one_of(DTYPES))
+
+    @property
+    def checkpoint(self) -> tuple[str, str, str]:
+        """The loaded checkpoint: model, device and number format."""
+        return self.model, self.device, self.dtype
+
+    @property
+    def run(self) -> tuple[str, ...]:
+        """The run's inputs, before the model has continued the text."""
+        return self.model, self.text, self.pair, self.part
+
+    @property
+    def chosen(self) -> tuple[int, int]:
+        """The chosen head as (layer, head)."""
+        return self.layer, self.head
+
+    @property
+    def second(self) -> tuple[int, int]:
+        """The second head of a pair as (layer, head)."""
+        return self.layer_b, self.head_b
+
+
+@dataclass(frozen=True)
+class Explore(Shared):
+    """The view of the Explore page.
+
+    Args:
+        heads: drawn together as lines, as (layer, head).
+        sort: "" by layer and head, or a metric; heads with less of it than `least` are left out.
+        only: the label that heads must have. words: sub-words merged.
+        between: "ab" for what the first sentence looks at in the second, and so on; "" for all.
+        mass: share of a row's mass whose lines are drawn.
+        written: number of tokens that the model has written behind the text.
+        branches: (position, token) of those that somebody chose.
+    """
+
+    heads: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_HEADS))
     sort: str = _choice("", read.metric)
     least: float = _choice(0.0, read.real(0.0, 1e6))
     only: str = _choice("", read.key)
@@ -96,35 +126,45 @@ class View:
     between: str = _choice("", read.one_of(BETWEEN))
     show: str = _choice("heatmap", read.one_of(SHOWS))
     mass: float = _choice(0.9, read.real(0.2, 1.0))
-    query: int = _choice(-1, read.position)
-    key: int = _choice(-1, read.position)
-    device: str = _choice("auto", read.one_of(DEVICES))
-    dtype: str = _choice("float32", read.one_of(DTYPES))
-    section: str = _choice("layers", read.one_of(SECTIONS))
-    metric: str = _choice("entropy", read.metric)
-    measure: str = _choice("hellinger", read.one_of(PAIR_MEASURES))
-    order: str = _choice("layer", read.one_of(ORDERS))
-    clusters: int = _choice(4, read.whole(1, MAX_CLUSTERS))
-    layer_b: int = _choice(0, read.index)
-    head_b: int = _choice(1, read.index)
-    text_b: str = _choice("", read.text)
-    model_b: str = _choice("", read.model)
-    outputs: str = _choice("cka", read.one_of(OUTPUTS))
-    space: str = _choice("W_QK", read.one_of(SPACES))
-    upto: int = _choice(-1, read.position)
-    off: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_OFF))
-    how: str = _choice("zero", read.one_of(HOWS))
-    factor: float = _choice(0.5, read.real(-10.0, 10.0))
-    source: str = _choice("", read.text)
-    place: int = _choice(-1, read.position)
-    target: str = _choice("", read.token)
-    against: str = _choice("", read.token)
-    method: str = _choice("ablation", read.one_of(METHODS))
     written: int = _choice(0, read.whole(0, MAX_WRITTEN))
     next_temperature: float = _choice(0.0, read.real(0.0, 5.0))
     next_top_k: int = _choice(0, read.whole(0, 9_999))
     next_seed: int = _choice(0, read.whole(0, 999_999_999))
     branches: tuple[tuple[int, int], ...] = _choice((), read.branches)
+
+    @property
+    def axes(self) -> tuple[bool, bool, bool, str]:
+        """Changes to a record's tokens before it is shown."""
+        return self.words, self.no_special, self.no_first, self.between
+
+
+@dataclass(frozen=True)
+class Compare(Shared):
+    """The view of the Compare page; `upto` is the layer that rollout and flow lead to."""
+
+    section: str = _choice("layers", read.one_of(SECTIONS))
+    measure: str = _choice("hellinger", read.one_of(PAIR_MEASURES))
+    order: str = _choice("layer", read.one_of(ORDERS))
+    clusters: int = _choice(4, read.whole(1, MAX_CLUSTERS))
+    text_b: str = _choice("", read.text)
+    model_b: str = _choice("", read.model)
+    outputs: str = _choice("cka", read.one_of(OUTPUTS))
+    space: str = _choice("W_QK", read.one_of(SPACES))
+    upto: int = _choice(-1, read.position)
+
+
+@dataclass(frozen=True)
+class Corpus(Shared):
+    """The view of the Corpus page.
+
+    Args:
+        corpus: the studied texts, "" is the sample. joined: a text of a treebank is a document.
+        kind: the label by which heads are coloured; "" is by the metric, "relation" by `arc`.
+        along: a relation to search, as `arc`. previous: only at the nearest such word before.
+        corpus_b, corpus_model_b: the study to compare with. Texts: "" for the same ones, "sample",
+            or own ones; model: `SAME_MODEL`, or "" for random weights over the same texts.
+    """
+
     corpus: str = _choice("", read.key)
     joined: bool = _choice(False, read.switch)
     kind: str = _choice("", read.key)
@@ -140,6 +180,18 @@ class View:
     previous: bool = _choice(False, read.switch)
     corpus_b: str = _choice("", read.key)
     corpus_model_b: str = _choice("", read.model)
+
+
+@dataclass(frozen=True)
+class Circuits(Shared):
+    """The view of the Circuits page.
+
+    Args:
+        versus_key: a key whose score is subtracted from that of the pair of tokens; -1 is none.
+        through: the input through which the chosen head reads the second one.
+        tested: the heads of a circuit.
+    """
+
     circuit: str = _choice("writes", read.one_of(CIRCUITS))
     quantity: str = _choice("logit", read.one_of(QUANTITIES))
     versus_key: int = _choice(-1, read.position)
@@ -150,25 +202,28 @@ class View:
     task: str = _choice("induction", read.one_of(TASKS))
     tested: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_TESTED))
 
-    @property
-    def checkpoint(self) -> tuple[str, str, str]:
-        """The loaded checkpoint: model, device and number format."""
-        return self.model, self.device, self.dtype
 
-    @property
-    def run(self) -> tuple[str, ...]:
-        """The run's inputs: nothing is written behind others yet."""
-        return self.model, self.text, self.pair, self.part
+@dataclass(frozen=True)
+class Intervene(Shared):
+    """The view of the Intervene page: heads that are changed, and how.
 
-    @property
-    def chosen(self) -> tuple[int, int]:
-        """The chosen head as (layer, head)."""
-        return self.layer, self.head
+    Args:
+        off: the changed heads. factor: where they are scaled. method: of measuring importance.
+    """
 
-    @property
-    def axes(self) -> tuple[bool, bool, bool, str]:
-        """Changes to a record's tokens before it is shown."""
-        return self.words, self.no_special, self.no_first, self.between
+    off: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_OFF))
+    how: str = _choice("zero", read.one_of(HOWS))
+    factor: float = _choice(0.5, read.real(-10.0, 10.0))
+    method: str = _choice("ablation", read.one_of(METHODS))
+
+
+@dataclass(frozen=True)
+class View(Explore, Compare, Corpus, Circuits, Intervene):
+    """All choices of a session, which a link carries; each page sees its own part alone."""
+
+    def seen_by(self, page: type[V]) -> V:
+        """Return the part that a page sees."""
+        return page(**{choice.name: getattr(self, choice.name) for choice in fields(page)})
 
 
 # What is chosen in the workbench itself, in the browser.
@@ -180,11 +235,11 @@ NAMES = frozenset(choice.name for choice in fields(View))
 DEFAULT = View(text="The king (who was old and tired) smiled, said nothing, and went to bed.")
 
 
-def to_params(view: View) -> dict[str, str]:
+def to_params(view: Shared) -> dict[str, str]:
     """Return the URL's parameters: model and text always, the rest where it is no default."""
     always = ("model", "text", *(("layer_b", "head_b") if _two_runs(view) else ()))
     params: dict[str, str] = {}
-    for choice in fields(View):
+    for choice in fields(view):
         value = getattr(view, choice.name)
         if choice.name in TEXTS and len(value) > MAX_URL_TEXT:
             continue
@@ -243,10 +298,9 @@ def validate_choices(sent: object) -> dict[str, Choice]:
     return found
 
 
-def _two_runs(view: View) -> bool:
-    """Return whether another text or model is compared: by the same head, unless another one is
-    chosen."""
-    return bool(view.text_b.strip() or view.model_b)
+def _two_runs(view: Shared) -> bool:
+    """Return whether another text or model is compared."""
+    return isinstance(view, Compare) and bool(view.text_b.strip() or view.model_b)
 
 
 def written(value: object) -> str:

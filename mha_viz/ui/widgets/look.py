@@ -1,7 +1,6 @@
 """The app's look beyond Streamlit's theme: its icon, and less empty space around a page."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -60,6 +59,13 @@ def large() -> bool:
     return bool(st.session_state.get("projected"))
 
 
+def beside(widths: int | Sequence[int], *parts: Callable[[], object]) -> None:
+    """Draw parts beside each other, in so many columns or in columns of these widths."""
+    for column, draw in zip(st.columns(widths, gap="medium"), parts, strict=True):
+        with column:
+            draw()
+
+
 def dark() -> bool:
     """Return whether the visitor sees the dark theme."""
     return st.context.theme.type == "dark"
@@ -73,8 +79,7 @@ class Size(TypedDict):
 
 
 def square(side: int, width: int | None = None) -> Size:
-    """Return sizes of a heatmap, whose cells are squares: `side` pixels at most, and fit for a
-    phone.
+    """Return sizes of a heatmap of square cells: at most `side` pixels, and fit for a phone.
 
     A page does not know its width; but phones, where it matters most, say that they are phones.
     `width` is what a narrow place leaves elsewhere.

@@ -50,7 +50,7 @@ def given_to(server: Path, model: mv.AttentionModel, content: bytes, name: str) 
     studies = Studies()
     with bounded(seconds=1):
         try:
-            key = studies.give(content, name)
+            key = studies.add_texts(content, name)
             [path] = server.glob(f"*/{key}/*")
             found = mv.study(model, path, path.parent / "study", sample=2, join=joined(path))
             told = [reason for _, reason in found.manifest["skipped"]]
@@ -95,7 +95,7 @@ def test_damaged_files(
 def kept(server: Path, name: str) -> None:
     """A file of any name lies in the folder of its own, and is called in a few letters."""
     studies = Studies()
-    key = studies.give(b"text\nA cat.\n", name)
+    key = studies.add_texts(b"text\nA cat.\n", name)
     [path] = server.glob(f"*/{key}/*")
     assert path.read_bytes() == b"text\nA cat.\n" and len(path.name) < 100
     assert 0 < len(studies.own()[key]) <= 60
@@ -119,5 +119,5 @@ def test_what_is_packed_is_refused_whatever_its_name(name: str) -> None:
     bomb = gzip.compress(b"text\n" + b"A cat.\n" * 10_000)
     studies = Studies()
     with pytest.raises(ArgumentError, match="packed by gzip"):
-        studies.give(bomb, name)
+        studies.add_texts(bomb, name)
     assert not studies.own()

@@ -11,7 +11,7 @@ import pytest
 from mha_viz.checkpoints import child_process
 from mha_viz.errors import JobError, TextError
 from mha_viz.ui.jobs import jobs as lane
-from mha_viz.ui.jobs.calls import Call, imported
+from mha_viz.ui.jobs.calls import Call, import_modules
 from mha_viz.ui.jobs.jobs import Jobs
 from mha_viz.ui.jobs.ticket import SHORT, Waiting, Work
 from mha_viz.ui.operating.settings import Settings
@@ -331,7 +331,7 @@ def test_where_no_process_can_be_started_the_work_is_done_here(monkeypatch):
         raise OSError("no more processes")
 
     monkeypatch.setattr(child_process, "start", fails)
-    call = Call(partial(imported, "json"))
+    call = Call(partial(import_modules, "json"))
     assert one_at_a_time().do(Work("a", lambda tell: "here", call), "a", quiet) == "here"
 
 

@@ -1,13 +1,10 @@
 """Heavy work in other processes: the same results, and whatever goes wrong stays there."""
 
 import ctypes
-import errno
-import io
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from functools import partial
 
@@ -23,7 +20,6 @@ from mha_viz.ui.jobs import calls, process
 from mha_viz.ui.jobs.calls import Call, Checkpoint
 from mha_viz.ui.jobs.cancel_token import Cancelled, CancelToken
 from mha_viz.ui.jobs.process import RemoteFault, Workers
-from mha_viz.ui.jobs.shared_flag import SharedFlag
 from tests.making.comparing import close
 from tests.ui.jobs import calls_for_tests as ours
 from tests.waiting import wait_for
@@ -196,55 +192,6 @@ def test_what_does_not_listen_is_ended_with_its_process(workers):
     pid = stopped(workers, ours.hears_nothing)
     assert gone(pid)
     assert run(workers, ours.counts, 1, progress_argument="on_progress") != pid
-
-
-@pytest.mark.skipif(os.name != "posix", reason="POSIX alone stops processes")
-def test_run_stopped_while_a_process_reads_no_order_ends():
-    """The order is larger than a pipe holds, so that writing it waits for the process."""
-    own, stop = Workers(1, GIB), CancelToken()
-    pid = run(own, ours.counts, 1, progress_argument="on_progress")
-    os.kill(pid, signal.SIGSTOP)
-    ended = threading.Event()
-
-    def asks():
-        with pytest.raises(Cancelled):
-            own.run(call(ours.counts, 1, "x" * 2**20), stop, lambda *news: None)
-        ended.set()
-
-    threading.Thread(target=asks, daemon=True).start()
-    (worker,) = own._all
-    wait_for(worker._saying.locked, "the order to be written", LONG)
-    stop.set()
-    assert ended.wait(LONG)
-    assert gone(pid)
-    own.put_away()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="processes see one memory on POSIX alone")
-@pytest.mark.parametrize("has_memfd", [True, False])
-def test_sign_has_its_memory_before_it_is_shown(monkeypatch, has_memfd):
-    """A hole in a file gets its room at the first write: on a full disk that ends the process."""
-    if not has_memfd:  # as on macOS: a file of a folder has to do
-        monkeypatch.delattr(os, "memfd_create", raising=False)
-    flag = SharedFlag.create()
-    other = SharedFlag.attach(os.dup(flag.number))
-    os.fsync(flag.number)
-    assert os.fstat(flag.number).st_blocks > 0 and not other.is_set
-    flag.set(True)
-    assert other.is_set
-    flag.set(False)
-    assert not other.is_set
-
-
-def test_where_no_room_is_left_there_is_no_sign(monkeypatch):
-    monkeypatch.delattr(os, "memfd_create", raising=False)
-
-    class Full(io.BytesIO):
-        def write(self, content):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **options: Full())
-    assert SharedFlag.create() is None
 
 
 def test_who_is_stopped_before_it_begins_does_nothing(workers):

@@ -26,17 +26,22 @@ class Runs:
         self._go_on: dict[str, threading.Event] = {}
         self._changed = threading.Condition()
 
-    def start(self, name: str, inside: Callable[[], object] = lambda: None) -> None:
+    def start(
+        self,
+        name: str,
+        inside: Callable[[], object] = lambda: None,
+        who: str | None = None,
+    ) -> None:
         """Begin a run; what is `inside` is done once its turn has come, before it may end."""
         self._go_on[name] = threading.Event()
         waiting = self.turns.short.waiting
-        thread = threading.Thread(target=self._run, args=(name, inside), daemon=True)
+        thread = threading.Thread(target=self._run, args=(name, inside, who), daemon=True)
         self.threads[name] = thread
         thread.start()
         until(lambda: name in self.begun or self.turns.short.waiting > waiting)
 
-    def _run(self, name: str, inside: Callable[[], object]) -> None:
-        with self.turns.run():
+    def _run(self, name: str, inside: Callable[[], object], who: str | None) -> None:
+        with self.turns.run(who=who):
             self.note(name)
             inside()
             assert self._go_on[name].wait(FOREVER)
@@ -93,7 +98,7 @@ def test_take_of_many_from_one_address_lets_others_go_first(monkeypatch):
     def wait(name, who):
         lane.take(who=who)
         order.append(name)
-        lane.end()
+        lane.end(who)
 
     threads = []
     for name, who in [("a1", "a"), ("a2", "a"), ("a3", "a"), ("b1", "b"), ("x", None), ("y", None)]:
@@ -104,6 +109,24 @@ def test_take_of_many_from_one_address_lets_others_go_first(monkeypatch):
     for thread in threads:
         thread.join(FOREVER)
     assert order == ["a1", "b1", "x", "y", "a2", "a3"]
+
+
+def test_run_of_one_address_leaves_a_turn_to_others():
+    runs = Runs(Turns(2))
+    for name, who in [("a1", "a"), ("a2", "a"), ("a3", "a")]:
+        runs.start(name, who=who)
+    runs.wait_for("a1")
+    assert (runs.turns.short.running, runs.turns.short.waiting) == (1, 2)
+    runs.start("b1", who="b")
+    runs.start("x")
+    runs.wait_for("a1", "b1")
+    runs.end("a1")
+    runs.wait_for("a1", "b1", "a2")
+    runs.end("b1")
+    runs.wait_for("a1", "b1", "a2", "x")
+    for name in ("a2", "a3", "x"):
+        runs.end(name)
+    assert runs.turns.short.running == 0 and not runs.turns.short._running
 
 
 def test_what_can_wait_lets_those_go_first_who_came_later_and_gets_its_turn_again(monkeypatch):

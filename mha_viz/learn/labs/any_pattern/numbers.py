@@ -1,7 +1,5 @@
 """Lab 7: which patterns a head of width d_k can make, found by fitting one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from mha_viz.learn.labs.any_pattern.patterns import SIZES, onto_span
 STEPS = 1500
 RESTARTS = 3  # from random numbers; one more from the singular vectors
 FLOOR = 1e-4  # stands in for a weight of 0, which no finite score gives
-_RATE = 0.15  # of Adam, falling to a hundredth
+_RATE = 0.15  # of Adam, falling along a half cosine to a hundredth
 
 
 def centred_log(target: Float[Tensor, "query key"]) -> Float[Tensor, "query key"]:
@@ -145,12 +143,16 @@ def fit(
     curve = []
     for step in range(steps + 1):
         losses = _divergence(target, *(_made(part, cut, onto) for part in moving))
-        _keep(best, kept, losses.detach(), moving)
+        better = losses.detach() < best
+        best[better] = losses.detach()[better]
+        for part, moved in zip(kept, moving, strict=True):
+            part[better] = moved.detach()[better]
         curve.append(best.amin(0))
         if step == steps:
             break
         gradients = torch.autograd.grad(losses.sum(), moving)
-        _adam(moving, gradients, means, squares, step, _falling(step, steps))
+        rate = _RATE * (0.505 + 0.495 * math.cos(math.pi * step / steps))
+        _adam(moving, gradients, means, squares, step, rate)
         if on_step is not None and step % 20 == 0:
             on_step(step)
     winner = best.argmin(0)
@@ -196,11 +198,6 @@ def _divergence(
     return (torch.special.xlogy(target, target) - target * logs).sum(-1).mean(-1)
 
 
-def _falling(step: int, steps: int) -> float:
-    """Return the learning rate, which falls along a half cosine to a hundredth."""
-    return _RATE * (0.505 + 0.495 * math.cos(math.pi * step / steps))
-
-
 @torch.no_grad()
 def _adam(
     parts: Sequence[Tensor],
@@ -219,14 +216,6 @@ def _adam(
         square.lerp_(gradient.square(), 0.001)
         size = (square / (1 - 0.999 ** (step + 1))).sqrt_().add_(1e-8)
         part.addcdiv_(mean, size, value=-rate / (1 - 0.9 ** (step + 1)))
-
-
-def _keep(best: Tensor, kept: list[Tensor], losses: Tensor, now: list[Tensor]) -> None:
-    """Take over what is better than all before."""
-    better = losses < best
-    best[better] = losses[better]
-    for part, moved in zip(kept, now, strict=True):
-        part[better] = moved.detach()[better]
 
 
 def _measured(target: Tensor, query: Tensor, key: Tensor, curve: Tensor) -> Fit:

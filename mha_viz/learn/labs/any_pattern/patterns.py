@@ -1,7 +1,5 @@
 """Lab 7: patterns painted as rows of digits, and those that tokens themselves rule out."""
 
-from __future__ import annotations
-
 import torch
 from jaxtyping import Float
 from torch import Tensor

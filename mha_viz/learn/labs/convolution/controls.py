@@ -1,7 +1,5 @@
 """Lab 6's controls: a picture, a kernel, how sharp the heads are, and one pixel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +9,6 @@ import torch
 
 from mha_viz.learn.frame import frame
 from mha_viz.learn.frame.choices import Choices, Numbers
-from mha_viz.learn.frame.motion import play
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.convolution import inputs
 from mha_viz.learn.labs.convolution import numbers as convolution
@@ -68,7 +65,7 @@ def sharpened(choices: Choices, chosen: Chosen) -> Chosen:
     most = convolution.MAX_ALPHA
     with frame.row():
         alpha = choices.amount("alpha", "Sharpness α", 0.0, most, SHARP, step=0.5, width=260)
-        play(choices, "alpha", alpha, SHARPENING, "the sharpness, from none to full")
+        choices.play("alpha", alpha, SHARPENING, "the sharpness, from none to full")
     return replace(chosen, alpha=alpha, about=f"{chosen.about}; alpha {alpha:g}")
 
 
@@ -109,17 +106,9 @@ def _kernel(choices: Choices, size: int, colour: bool) -> tuple[Numbers, str]:
     )
     n = len(begin)
     names = ["red", "green", "blue"] if tinted else [str(i - n // 2) for i in range(n)]
-    written = frame.editor(
-        choices,
-        f"{preset}{size}{'rgb' * tinted}",
-        begin,
-        names,
-        names,
-        title="kernel",
-        most=MOST,
-        step=None,
-        cell=64,
-    )
+    grid = frame.Grid("kernel", begin, names, names)
+    edited = f"{preset}{size}{'rgb' * tinted}"
+    written = frame.editor(choices, edited, grid, most=MOST, step=None, cell=64)
     return written, KERNELS[preset]
 
 

@@ -1,7 +1,5 @@
 """Lab 6's pictures and kernels: drawn by formulas, written down, or read from a user's file."""
 
-from __future__ import annotations
-
 import io
 import math
 import warnings

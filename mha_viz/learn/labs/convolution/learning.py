@@ -1,7 +1,5 @@
 """Lab 6, its training: a convolution and heads that could be one, on few and on many pictures."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

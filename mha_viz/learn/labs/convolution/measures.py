@@ -1,7 +1,5 @@
 """Lab 6, measured: how sharp heads must be, what happens at borders, what it all costs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

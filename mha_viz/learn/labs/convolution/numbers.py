@@ -1,7 +1,5 @@
 """Lab 6: k x k heads with relative positions are a k x k convolution."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Lab 6 on screen: pick, compute, draw."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,6 @@ from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.convolution import controls, measures_page
 from mha_viz.learn.labs.convolution import numbers as convolution
 from mha_viz.learn.labs.convolution.controls import Chosen, tensors
-from mha_viz.learn.labs.convolution.learning_page import learning
 from mha_viz.learn.labs.convolution.measures import leak, most_error
 from mha_viz.learn.labs.convolution.numbers import Picture
 from mha_viz.plots.pictures import picture_cells, pictures, pixel_tiles, tile_cells
@@ -36,7 +33,7 @@ def draw(choices: Choices) -> None:
     measures_page.border(choices, chosen)
     measures_page.one_head(choices, chosen)
     measures_page.cost(chosen)
-    learning(choices)
+    measures_page.learning(choices)
     choices.publish()
 
 
@@ -69,21 +66,18 @@ def _statement(choices: Choices) -> None:
 
 def _difference(chosen: Chosen, exact: Picture, ours: Picture) -> None:
     largest = float((ours - exact).abs().max())
+    scale = max(float(chosen.kernel.abs().sum((1, 2, 3)).max()), 1.0)
     bound = most_error(chosen.picture, chosen.kernel, chosen.alpha)
     TEXTS.markdown(
         "difference.measured",
-        heads=_named(chosen),
+        heads=count(chosen.size**2, "head"),
         n=exact.numel(),
         largest=largest,
         most=exact.abs().max(),
         alpha=chosen.alpha,
         bound=bound,
-        verdict=_verdict(chosen, largest),
+        verdict=TEXTS("verdict.exact" if largest <= 4e-6 * scale else "verdict.blunt"),
     )
-
-
-def _named(chosen: Chosen) -> str:
-    return count(chosen.size**2, "head")
 
 
 def _both(
@@ -100,7 +94,7 @@ def _both(
         choices.set("column", column)
 
     st.header("The same twice", anchor=False)
-    made, dark = _named(chosen), look.dark()
+    made, dark = count(chosen.size**2, "head"), look.dark()
     panels = {
         "Picture": chosen.picture,
         "Conv2d": exact,
@@ -128,13 +122,6 @@ def _both(
     )
 
 
-def _verdict(chosen: Chosen, largest: float) -> str:
-    scale = float(chosen.kernel.abs().sum((1, 2, 3)).max())
-    if largest <= 4e-6 * max(scale, 1.0):
-        return TEXTS("verdict.exact")
-    return TEXTS("verdict.blunt")
-
-
 def _pixels(picture: Picture, exact: Picture, ours: Picture) -> pd.DataFrame:
     rows, columns, channels = exact.shape
     place = np.indices((rows, columns)).reshape(2, -1)
@@ -151,9 +138,10 @@ def _one_pixel(
 ) -> None:
     st.header("Where each head looks", anchor=False)
     with st.container(horizontal=True):
-        for i, name in enumerate(("row", "column")):
-            if chosen.picture.shape[i] > 1:
-                _place(choices, name, chosen.picture.shape[i])
+        for name, size in zip(("row", "column"), chosen.picture.shape[:2], strict=True):
+            label, most = f"Pixel’s {name}", convolution.MAX_SIDE - 1
+            if size > 1:
+                choices.place(name, label, 0, size - 1, size // 2, most=most, width=180)
     where = [(int(i), int(j)) for i, j in convolution.offsets(chosen.size)]
     notes = [f"× {format_number(number)}" for number in chosen.kernel[0, 0].flatten()]
     notes = notes if chosen.size > 1 else ["the head"]
@@ -181,12 +169,6 @@ def _one_pixel(
         table=_heads_table(found, where, pixel),
         **TEXTS.figure("tiles", row=pixel[0], column=pixel[1], about=chosen.about),
     )
-
-
-def _place(choices: Choices, name: str, count: int) -> int:
-    """Draw a slider over the rows or columns of a picture."""
-    label, most = f"Pixel’s {name}", convolution.MAX_SIDE - 1
-    return choices.place(name, label, 0, count - 1, count // 2, most=most, width=180)
 
 
 def _heads_table(

@@ -1,7 +1,5 @@
 """Lab 8's comparisons: two texts, a fused kernel, this machine, and a recurrent network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -30,7 +28,7 @@ LONGEST = (512, 1024, 2048, 4096)
 AT = 512  # tokens at which heads are compared
 LARGE = 512  # n from which on the exponent is fitted: below, calls take longer than their work
 WAYS = {"projections": "projections", "weights": "weights kept", "fused": "weights never kept"}
-_HELD = 8  # results that a session remembers
+_MAX_RESULTS = 8  # results that a session remembers
 Both = tuple[Measured, Measured]
 Key = tuple[int, int, int, int]
 
@@ -72,17 +70,17 @@ def timing(choices: Choices) -> None:
     TEXTS.step("measured")
     TEXTS.predict(choices, "long")
     key = _settings(choices)
-    held: dict[Key, Both] = st.session_state.setdefault("measured_cost", {})
-    if key not in held:
+    results: dict[Key, Both] = st.session_state.setdefault("measured_cost", {})
+    if key not in results:
         TEXTS.caption("measured.wait.text")
     if st.button("Measure", icon=":material/play_arrow:", key=choices.key("start"), type="primary"):
-        held[key] = _measure(key, choices)
-        if len(held) > _HELD:
-            held.pop(next(iter(held)))
+        results[key] = _measure(key, choices)
+        if len(results) > _MAX_RESULTS:
+            results.pop(next(iter(results)))
         st.rerun()
-    if key in held:
-        _by_length(choices, key, held[key][0])
-        _by_heads(choices, key, held[key][1])
+    if key in results:
+        _by_length(choices, key, results[key][0])
+        _by_heads(choices, key, results[key][1])
 
 
 def _settings(choices: Choices) -> Key:
@@ -100,19 +98,19 @@ def _measure(key: Key, choices: Choices) -> Both:
     lengths = [n for n in measured.LENGTHS if n <= longest]
 
     def measure(on_progress: Callable[..., None]) -> Both:
-        def telling(what: str, begin: float) -> OnProgress:
+        def phase(what: str, begin: float) -> OnProgress:
             return lambda done, total: on_progress(
                 begin + done / total / 2, f"{what}: {done} of {total} runs"
             )
 
         return (
-            measured.measure_lengths(width, heads, lengths, seed, telling("Growing texts", 0.0)),
-            measured.measure_heads(width, AT, HEADS, seed, telling("More heads", 0.5)),
+            measured.measure_lengths(width, heads, lengths, seed, phase("Growing texts", 0.0)),
+            measured.measure_heads(width, AT, HEADS, seed, phase("More heads", 0.5)),
         )
 
     # Here, with the threads that pages have: another process gives way, and time is what is asked.
     work = Work(("cost", key), measure)
-    found: Both = progress.done(work, choices.key("stop"), "Measuring …", lambda *said: said)
+    found: Both = progress.done(work, choices.key("stop"), "Measuring …", lambda *line: line)
     return found
 
 

@@ -1,7 +1,5 @@
 """Lab 8: the time that attention takes on this machine, by text length and number of heads."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -113,18 +111,23 @@ def _measured(
     random = torch.Generator().manual_seed(seed)
     total, done = len(WAYS) * len(runs) + 1, 0
 
-    def tell() -> None:
+    def report() -> None:
         if on_progress is not None:
             on_progress(done, total)
 
-    speed = _speed(tell)
+    square = torch.ones(1024, 1024)
+    speed = len(square) ** 3 / min(_timed(partial(torch.mm, square, square.clone()), report))
     fastest: dict[str, list[float]] = {way: [] for way in WAYS}
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     pattern = []
     for n, d_model, n_heads in runs:
         tokens = torch.randn(n, d_model, generator=random)
         weights = torch.randn(d_model, 4 * d_model, generator=random) / d_model**0.5
-        q, k, v = _split(tokens @ weights[:, : 3 * d_model], n_heads)
+        joined = tokens @ weights[:, : 3 * d_model]
+        q, k, v = (
+            part.unflatten(1, (n_heads, -1)).transpose(0, 1).contiguous()
+            for part in joined.chunk(3, 1)
+        )
         ways: dict[str, Callable[[], object]] = {
             "projections": partial(torch.mm, tokens, weights),
             "weights": partial(_kept, q, k, v),
@@ -134,20 +137,12 @@ def _measured(
         pattern.append(_kept(q, k, v))
         for way, run in ways.items():
             done += 1
-            times = _timed(run, tell, warm=way != "weights")  # which has just been run
+            times = _timed(run, report, warm=way != "weights")  # which has just been run
             seconds[way].append(statistics.median(times))
             fastest[way].append(min(times))
     done = total
-    tell()
+    report()
     return Measured(places, seconds, fastest, pattern, speed, torch.get_num_threads())
-
-
-def _split(joined: Tensor, n_heads: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Split queries, keys and values, each into (head, token, d_head)."""
-    q, k, v = (
-        part.unflatten(1, (n_heads, -1)).transpose(0, 1).contiguous() for part in joined.chunk(3, 1)
-    )
-    return q, k, v
 
 
 def _kept(q: Tensor, k: Tensor, v: Tensor) -> int:
@@ -172,7 +167,7 @@ def heads_at_once(n: int, n_heads: int) -> int:
     return max(1, min(n_heads, MAX_BYTES // (4 * n**2)))
 
 
-def _timed(run: Callable[[], object], tell: Callable[[], None], warm: bool = True) -> list[float]:
+def _timed(run: Callable[[], object], report: Callable[[], None], warm: bool = True) -> list[float]:
     """Time three runs or, where they are short, more; seconds."""
     if warm:
         run()  # the first time is slower: memory has to be found
@@ -181,12 +176,5 @@ def _timed(run: Callable[[], object], tell: Callable[[], None], warm: bool = Tru
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
-        tell()
+        report()
     return times
-
-
-def _speed(tell: Callable[[], None]) -> float:
-    """Measure products per second, in the fastest run of one large matrix product."""
-    side = 1024
-    left, right = torch.ones(side, side), torch.ones(side, side)
-    return side**3 / min(_timed(partial(torch.mm, left, right), tell))

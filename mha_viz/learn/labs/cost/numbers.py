@@ -1,7 +1,5 @@
 """Lab 8: operations, memory and key-value caches of attention, calculated."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mha_viz.engine.model import AttentionModel

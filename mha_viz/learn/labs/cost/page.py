@@ -1,7 +1,5 @@
 """The page of lab 8: costs of attention for any sizes, and for published models."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pandas as pd

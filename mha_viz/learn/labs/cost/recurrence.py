@@ -4,8 +4,6 @@ Each layer is run on tokens that are tensors of their own, and the graph that au
 its gradients is walked: what depends on what is read off, not assumed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

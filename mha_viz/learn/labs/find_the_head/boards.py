@@ -3,8 +3,6 @@
 What needs the loss is measured on request, with progress and Stop.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import urlencode
@@ -19,19 +17,21 @@ from mha_viz.interventions.importance import HeadImportance, head_importance
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.find_the_head.numbers import (
+    BY_KEY,
+    SPARE,
+    TASKS,
     Answer,
     Board,
+    Task,
     board_of_pairs,
     board_of_scores,
     in_order,
     labelled,
     names,
 )
-from mha_viz.learn.labs.find_the_head.tasks import BY_KEY, SPARE, TASKS, Task
 from mha_viz.plots.static import TILE, grid_image, head_image
 from mha_viz.plots.worksheet import SheetTask, worksheet
 from mha_viz.ui.explore import drawing
-from mha_viz.ui.intervene import measurements
 from mha_viz.ui.run import heavy, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import own_address, state, views
@@ -95,7 +95,7 @@ def _read_tasks(raw: str) -> str:
 
 def _link(tasks: str, seed: int) -> str:
     """Return the address of this exercise: model, text, tasks and seed, no chosen heads."""
-    view = replace(state.current(), layer=-1, head=-1, query=-1, key=-1, sort="", only="")
+    view = replace(state.of(views.View), layer=-1, head=-1, query=-1, key=-1, sort="", only="")
     more = {"tasks": tasks} if tasks else {}
     more |= {"seed": str(seed)} if seed else {}
     return f"{own_address.reached().url}?{urlencode(views.to_params(view) | more)}"
@@ -188,7 +188,7 @@ def _measure(scene: Scene) -> None:
     work = heavy.work(
         partial(head_importance, heavy.model_of(checkpoint), text, "ablation"),
         (checkpoint, text),
-        measurements.seconds(checkpoint, model, [text], importance_passes(model, "ablation")),
+        progress.seconds(checkpoint, model, [text], importance_passes(model, "ablation")),
     )
     found = progress.done(work, "find-the-head-stop", "Measuring …", progress.of_total)
     st.session_state.setdefault(_LOSSES, {})[scene.key] = found
@@ -233,7 +233,7 @@ def sheet(scene: Scene, link: str, found: dict[str, Board], answers: bool) -> st
     tasks = []
     for one in found.values():
         shown = (_lines(one), _picture(scene, one)) if answers else ((), None)
-        tasks.append(SheetTask(one.task.title, one.task.ask, one.task.rule, *shown))
+        tasks.append(SheetTask(one.task.title, one.task.question, one.task.rule, *shown))
     return worksheet(
         "Find the head: answers" if answers else "Find the head",
         about,
@@ -260,8 +260,7 @@ def _picture(scene: Scene, one: Board) -> bytes:
     record, head = scene.record, one.best[0]
     return head_image(
         record.head(*head).numpy(),
-        record.labels,
-        record.key_labels,
+        (record.labels, record.key_labels),
         title=names((head,)),
         caption=words.settings(scene),
         visible=visible_keys(record, head[0]),

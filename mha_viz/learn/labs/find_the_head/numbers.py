@@ -1,23 +1,92 @@
-"""Lab 11: a game of finding heads: possible answers, hints and points."""
-
-from __future__ import annotations
+"""Lab 11: a game of finding heads: tasks, possible answers, hints and points."""
 
 import math
 import random
+import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
-from mha_viz.core.metrics import EarnedLabel
+from mha_viz.core.metrics import LABELS, METRICS, EarnedLabel
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.learn.labs.find_the_head.tasks import Task
 
 Head = tuple[int, int]  # layer, head
 Answer = tuple[Head, ...]  # one head, or two; none is "no head does"
 HINT_COST = 10
 N_HINTS = 3
 _SAME = 1e-6  # values that differ by less are one
+SPARE = 0.01  # nats per token: a change of the loss that counts as none
+
+
+@dataclass(frozen=True)
+class Task:
+    """A behaviour to find a head for.
+
+    Args:
+        key, title, question: its names, and what it asks.
+        hint: what its picture looks like; the first hint.
+        metric: what is compared, and `unit` of it.
+        label: the label that a head must have to count; "" where the best is right, whoever it is.
+        highest: the best head has the most of it, else the least.
+        needs: "pattern", "pairs" or "loss".
+    """
+
+    key: str
+    title: str
+    question: str
+    hint: str
+    metric: str
+    label: str = ""
+    highest: bool = True
+    needs: str = "pattern"
+
+    @property
+    def may_be_none(self) -> bool:
+        """True if "no head does" can be right."""
+        return bool(self.label) or self.needs == "loss"
+
+    @property
+    def on_paper(self) -> bool:
+        """True if pictures of all heads on the text can show the answer.
+
+        They cannot for what is measured on a text of its own, or by switching heads off.
+        """
+        return self.needs != "loss" and "period" not in METRICS[self.metric].needs
+
+    @property
+    def n_heads(self) -> int:
+        """The number of heads that an answer names."""
+        return 2 if self.needs == "pairs" else 1
+
+    @property
+    def rule(self) -> str:
+        """The condition that a head must meet to count."""
+        if self.label:
+            label, title = LABELS[self.label], METRICS[self.metric].title
+            if self.key == "broad":
+                return (
+                    f"It counts if “{title}” is at least {label.threshold:g} of what uniform "
+                    "attention has, and no head with random weights reaches that."
+                )
+            return (
+                f"It counts if “{title}” is at least {label.threshold:g} (on a short text, more) "
+                "and more than in heads that have learned nothing."
+            )
+        if self.needs == "pairs":
+            return "Likeness is measured by the Hellinger distance: 0 is the same picture."
+        sign = "less" if not self.highest else "more"
+        return (
+            f"It counts if the loss on this text changes by {sign} than {SPARE:g} nats per token."
+        )
+
+
+_TABLES = tomllib.loads(Path(__file__).with_name("tasks.toml").read_text("utf-8"))
+TASKS = tuple(
+    Task(key, **table | {"hint": " ".join(table["hint"].split())}) for key, table in _TABLES.items()
+)
+BY_KEY = {task.key: task for task in TASKS}
 
 
 @dataclass(frozen=True)
@@ -77,7 +146,6 @@ def points(board: Board, answer: Answer, n_hints: int = 0) -> int:
     Where any head that counts is right (a head that can go), all of them have 100. Where no head
     counts, "no head does" has 100, and a head half of what it would have. A hint costs 10.
 
-    >>> from mha_viz.learn.labs.find_the_head.tasks import BY_KEY
     >>> board = board_of_scores(BY_KEY["self"], [[0.9, 0.1, 0.5]], [(0, 0), (0, 2)])
     >>> [points(board, ((0, head),)) for head in range(3)], points(board, ((0, 0),), n_hints=2)
     ([100, 17, 25], 80)
@@ -85,7 +153,7 @@ def points(board: Board, answer: Answer, n_hints: int = 0) -> int:
     if not 0 <= n_hints <= N_HINTS:
         raise ArgumentError(f"there are 0 to {N_HINTS} hints, got {n_hints}.")
     if not answer:
-        share = 0.0 if board.passing or not board.task.may_be_nobody else 1.0
+        share = 0.0 if board.passing or not board.task.may_be_none else 1.0
     else:
         answer = tuple(sorted(answer))
         rank = board.rank(answer)
@@ -102,7 +170,6 @@ def board_of_scores(task: Task, scores: Any, passing: Collection[Head]) -> Board
 
     `scores` are (layer, head), NaN is "not defined"; `passing` are the heads that count.
 
-    >>> from mha_viz.learn.labs.find_the_head.tasks import BY_KEY
     >>> board_of_scores(BY_KEY["self"], [[0.2, 0.7]], []).best
     ((0, 1),)
     """
@@ -124,7 +191,6 @@ def board_of_pairs(task: Task, distance: Any, n_heads: int) -> Board | None:
 
     `distance` is (layer * head, layer * head). None where no pair has a value, all being NaN.
 
-    >>> from mha_viz.learn.labs.find_the_head.tasks import BY_KEY
     >>> board_of_pairs(BY_KEY["twins"], [[0.0, 0.3], [0.3, 0.0]], n_heads=2).best
     ((0, 0), (0, 1))
     """
@@ -153,7 +219,6 @@ def hints(board: Board, seed: int = 0) -> tuple[str, ...]:
 
     They do not tell whether the nearest head counts; that is part of the question.
 
-    >>> from mha_viz.learn.labs.find_the_head.tasks import BY_KEY
     >>> board = board_of_scores(BY_KEY["self"], [[0.9, 0.1], [0.1, 0.2], [0.3, 0.3]], [(0, 0)])
     >>> hints(board)[2]
     'The nearest is one of L0 H0, L0 H1, L1 H1.'
@@ -166,11 +231,11 @@ def hints(board: Board, seed: int = 0) -> tuple[str, ...]:
     where = " or ".join(f"L{layer}" for layer in near)
     if board.task.n_heads == 2:
         second = f"They are in {' and '.join(f'L{layer}' for layer in sorted(own))}."
-        return board.task.looks, second, f"One of the two is {names(best[:1])}."
+        return board.task.hint, second, f"One of the two is {names(best[:1])}."
     rest = [answer for answer in board.values if answer != best]
     few = sorted([best, *draw.sample(rest, min(len(rest), 2))])
     third = f"The nearest is one of {', '.join(names(answer) for answer in few)}."
-    return board.task.looks, f"The head that comes nearest is in {where}.", third
+    return board.task.hint, f"The head that comes nearest is in {where}.", third
 
 
 def in_order(keys: Sequence[str], seed: int) -> list[str]:

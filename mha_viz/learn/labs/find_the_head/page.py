@@ -3,8 +3,6 @@
 The address says which tasks on which text; answers stay in the session, out of any link.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,9 +84,12 @@ def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) ->
     game.place = min(game.place, len(keys) - 1)
     board = found[keys[game.place]]
     chosen = game.chosen.setdefault(board.task.key, list(board.start))
-    _progress(game, found)
+    scores = _scores(game, found)
+    earned = words.count(sum(scores.values()), "point") + f" of {100 * len(scores)}" * bool(scores)
+    answered = f"{len(scores)} of {len(found)} tasks answered"
+    st.progress(len(scores) / len(found), f"{answered} · {earned}")
     st.header(f"Task {game.place + 1} of {len(keys)}: {board.task.title}", anchor=False)
-    st.markdown(board.task.ask)
+    st.markdown(board.task.question)
     st.caption(board.task.rule)
     for note in boards.notes(scene, board.task):
         st.caption(f":material/info: {note}")
@@ -119,13 +120,6 @@ def _scores(game: Game, found: dict[str, Board]) -> dict[str, int]:
         for key, board in found.items()
         if key in game.answers
     }
-
-
-def _progress(game: Game, found: dict[str, Board]) -> None:
-    scores = _scores(game, found)
-    points = words.count(sum(scores.values()), "point") + f" of {100 * len(scores)}" * bool(scores)
-    answered = f"{len(scores)} of {len(found)} tasks answered"
-    st.progress(len(scores) / len(found), f"{answered} · {points}")
 
 
 def _grid(choices: Choices, scene: Scene, chosen: list[Head]) -> None:
@@ -161,7 +155,7 @@ def _answer(choices: Choices, scene: Scene, game: Game, board: Board, seed: int)
         label, key = f"Answer: {names(answer)}", choices.key("answer")
         given = (answer,)
         st.button(label, key=key, type="primary", on_click=take, args=given, disabled=not allowed)
-        if task.may_be_nobody:
+        if task.may_be_none:
             st.button("No head does", key=choices.key("nobody"), on_click=take, args=((),))
         label, key, spent = f"Hint (−{HINT_COST})", choices.key("hint"), used == len(all_hints)
         st.button(label, icon=":material/lightbulb:", key=key, on_click=hint, disabled=spent)
@@ -219,7 +213,7 @@ def _truth(scene: Scene, board: Board) -> str:
     metric, best = boards.title(board.task), board.best
     lead = "The best is" if board.passing else "No head does. The nearest is"
     text = f"{lead} **{names(best)}** with {metric} {format_number(board.values[best])}."
-    if board.task.may_be_nobody:
+    if board.task.may_be_none:
         text += f" {len(board.passing)} of {len(board.values)} heads count."
     if board.task.label:
         baseline = reporting.report(scene, state.current()).baselines.get(board.task.metric)

@@ -1,7 +1,5 @@
 """Lab 9's gradients and loss: one step, the rate of decay, curvature, and a plane of the loss."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pandas as pd
@@ -15,7 +13,7 @@ from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.how_heads_learn import gradient_descent as lab
 from mha_viz.learn.labs.how_heads_learn import loss_landscape
 from mha_viz.learn.labs.how_heads_learn.numbers import HEADS, N_LAYERS, PERIODS, WARMUP, Film
-from mha_viz.plots.curves import landscape
+from mha_viz.plots.curves import LossPlane, landscape
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.web.labels import head_name
@@ -160,10 +158,7 @@ def plane(choices: Choices, found: Film, settings: tuple[object, ...], about: st
     title = f"Loss, {PLANES[kind].lower()}"
     figures.show(
         landscape(
-            seen.x,
-            seen.y,
-            seen.loss,
-            seen.path,
+            LossPlane(seen.x, seen.y, seen.loss, seen.path),
             found.snapshots,
             title=title,
             x_title="first direction",

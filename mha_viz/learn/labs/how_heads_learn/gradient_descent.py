@@ -1,10 +1,10 @@
 """Lab 9's gradients: the bound that theory gives, and the chain rule to W_Q."""
 
-from __future__ import annotations
-
 import math
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -13,37 +13,8 @@ from torch import Tensor
 
 from mha_viz.learn.labs.how_heads_learn.numbers import D_MODEL, TinyTransformer, loss_of, restored
 
-# symbol, rule, axes of each link
-LINKS = (
-    (
-        r"\partial L / \partial \text{logits}",
-        r"(\operatorname{softmax}(\text{logits}) - \text{one-hot}) / N",
-        "token × d_vocab",
-    ),
-    (
-        r"\partial L / \partial y",
-        r"\partial L/\partial\text{logits} \; W_U^\top",
-        "token × d_model",
-    ),
-    (
-        r"g = \partial L / \partial r",
-        r"(d - \overline{d} - y\,\overline{d \odot y}) / \sigma,\; d = \partial L / \partial y",
-        "token × d_model",
-    ),
-    (r"\partial L / \partial z", r"g \, W_O^\top", "token × d_head"),
-    (r"\partial L / \partial A", r"\partial L / \partial z \; V^\top", "query × key"),
-    (
-        r"\partial L / \partial S",
-        r"A \odot (D - \textstyle\sum_k A \odot D),\; D = \partial L / \partial A",
-        "query × key",
-    ),
-    (
-        r"\partial L / \partial Q",
-        r"\partial L / \partial S \; K / \sqrt{d_{head}}",
-        "query × d_head",
-    ),
-    (r"\partial L / \partial W_Q", r"X^\top \; \partial L / \partial Q", "d_model × d_head"),
-)
+_TOML = Path(__file__).with_name("chain_rule.toml").read_text("utf-8")
+LINKS: list[dict[str, str]] = tomllib.loads(_TOML)["link"]
 FIRST = 10  # steps before which C is not taken: there it is the start that shows
 SLACK = 1.1  # where ||grad L||^2 is 1 / sqrt(t) itself, sqrt(t) * mean creeps up to 2 from below
 
@@ -198,7 +169,7 @@ def _links(
     d_S = A * (d_A - (A * d_A).sum(-1, keepdim=True))
     d_Q = d_S @ K / math.sqrt(K.shape[-1])
     values = (d_logits, d_y, d_r, d_z, d_A, d_S, d_Q, X.T @ d_Q)
-    return X, [Factor(*link, value) for link, value in zip(LINKS, values, strict=True)]
+    return X, [Factor(**link, value=value) for link, value in zip(LINKS, values, strict=True)]
 
 
 def _normed(residual: Tensor) -> Tensor:

@@ -1,7 +1,5 @@
 """Lab 9's trained model: the ends of the Hessian's spectrum, and a plane of the loss."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Lab 9: a tiny model learns induction, and everything about its heads is recorded on the way."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -208,7 +206,11 @@ def film(
     random = torch.Generator().manual_seed(seed)
     others = torch.Generator().manual_seed(2**32 + seed)
     model = TinyTransformer(n_heads, random)
-    descent = _descent(model, optimizer, lr)
+    descent = (
+        torch.optim.SGD(model.parameters(), lr=lr)
+        if optimizer == "sgd"
+        else torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
+    )
     probe, _ = repeated(_PROBE, (PERIODS[1], PERIODS[1]), torch.Generator().manual_seed(2**31))
     found = Film(ids=tuple(probe[0].tolist()), n_heads=n_heads)
     record = -(-n_steps // N_RECORDS)
@@ -237,12 +239,6 @@ def film(
     return found
 
 
-def _descent(model: TinyTransformer, optimizer: str, lr: float) -> torch.optim.Optimizer:
-    if optimizer == "sgd":
-        return torch.optim.SGD(model.parameters(), lr=lr)
-    return torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
-
-
 def _gradient(model: TinyTransformer, texts: Texts, found: Film | None) -> Float[Tensor, " weight"]:
     """Return the gradient on these texts as one vector; note the loss if there is a film."""
     loss, accuracy = loss_of(model, texts)
@@ -264,7 +260,10 @@ def _write_step(
     found.rates.append(rate)
     plain = before.double() - rate * gradient.double()
     found.off_rule.append(float((after.double() - plain).abs().max()))
-    W, dW, now = (_queries(by_name(model, vector)) for vector in (before, gradient, after))
+    W, dW, now = (  # of all queries, (layer, head, d_model, d_head)
+        torch.stack([by_name(model, vector)[f"layers.{i}.W_Q"] for i in range(N_LAYERS)])
+        for vector in (before, gradient, after)
+    )
     found.head_gradient.append(dW.norm(dim=(-2, -1)))
     found.update.append((now - W).norm(dim=(-2, -1)) / W.norm(dim=(-2, -1)))
     found.entry.append(torch.stack([part[..., 0, 0] for part in (W, dW, now)], -1))
@@ -287,7 +286,3 @@ def _keep(model: TinyTransformer, probe: Tensor, step: int, found: Film) -> None
     found.snapshots.append(step)
     found.patterns.append(torch.cat(patterns))
     found.weights.append(flat(model))
-
-
-def _queries(weights: dict[str, Tensor]) -> Float[Tensor, "layer head d_model d_head"]:
-    return torch.stack([weights[f"layers.{layer}.W_Q"] for layer in range(N_LAYERS)])

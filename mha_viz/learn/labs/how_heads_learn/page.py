@@ -1,7 +1,5 @@
 """The page of lab 9: pick, train, and scrub through the film."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from itertools import product
@@ -15,11 +13,10 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices, among
 from mha_viz.learn.frame.long_work import trained
-from mha_viz.learn.frame.motion import play
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.how_heads_learn import analysis_page
 from mha_viz.learn.labs.how_heads_learn import numbers as lab
-from mha_viz.plots.tiles import head_tiles
+from mha_viz.plots.heatmap import head_tiles
 from mha_viz.ui.state import views
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
@@ -119,7 +116,7 @@ def _film(choices: Choices, found: lab.Film, settings: str) -> None:
     with frame.row():
         label = "Scrub through it: 0 is the start, 1 the end"
         moment = choices.amount("moment", label, 0.0, 1.0, FULL, step=0.025)
-        play(choices, "moment", moment, FRAMES, "the film, from its start to its end")
+        choices.play("moment", moment, FRAMES, "the film, from its start to its end")
     number = round(moment * (len(found.snapshots) - 1))
     _heads(choices, found, number, settings)
     called = {key: title for key, (title, *_) in CURVES.items()}

@@ -3,8 +3,6 @@
 All numbers are those of `circuits`; here they are asked of one kind of text: words repeated once.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 
@@ -89,8 +87,8 @@ def find_circuit(model: AttentionModel, n_words: int, seed: int) -> Circuit:
     """
     draw = random.Random(seed)
     words = draw.sample(WORDS, n_words)
-    others = [_said_twice(draw.sample(words, n_words)) for _ in range(N_OTHERS)]
-    text = _said_twice(words)
+    others = [_repeat_words(draw.sample(words, n_words)) for _ in range(N_OTHERS)]
+    text = _repeat_words(words)
     experiment = patching_experiment(model, text, others, "loss", None, None, None)
     record = model.trace(text)
     previous = previous_token(record.pattern)
@@ -141,11 +139,13 @@ def ranked(model: AttentionModel, writer: Head, reader: Head) -> Ranked:
 
 def _rank(pairs: pd.DataFrame, writer: Head, reader: Head) -> int:
     columns = ["sender_layer", "sender_head", "receiver_layer", "receiver_head"]
-    is_it = (pairs[columns] == [*writer, *reader]).all(axis=1)
-    return int(is_it.to_numpy().argmax()) + 1
+    is_pair = (pairs[columns] == [*writer, *reader]).all(axis=1)
+    return int(is_pair.to_numpy().argmax()) + 1
 
 
-def why_there(model: AttentionModel, circuit: Circuit, reader: Head, word: int) -> ScoreAttribution:
+def score_difference(
+    model: AttentionModel, circuit: Circuit, reader: Head, word: int
+) -> ScoreAttribution:
     """Decompose why a word (of one copy, from 0) attends behind its first occurrence, not to it."""
     start = circuit.start
     return score_attribution(
@@ -192,7 +192,7 @@ def cuts(circuit: Circuit) -> pd.DataFrame:
     layer = best_writer[0][0]
     others = [(layer, head) for head in range(circuit.previous.shape[1])]
     others = [head for head in others if head not in writers]
-    asked = {
+    patched = {
         "Nothing": None,
         "Best writer → best reader, keys": (best_writer, best_reader, "key"),
         "Best writer → all readers, keys": (best_writer, readers, "key"),
@@ -202,9 +202,9 @@ def cuts(circuit: Circuit) -> pd.DataFrame:
     }
     losses = [
         circuit.second_loss if paths is None else loss_with_cut(circuit, *paths)
-        for paths in asked.values()
+        for paths in patched.values()
     ]
-    table = pd.DataFrame({"cut": list(asked), "loss": losses})
+    table = pd.DataFrame({"cut": list(patched), "loss": losses})
     return table.assign(more=table.loss - circuit.second_loss)
 
 
@@ -220,7 +220,7 @@ def cut_by_sender(circuit: Circuit) -> pd.DataFrame:
     return table.assign(more=table.loss - circuit.second_loss)
 
 
-def _said_twice(words: list[str]) -> str:
+def _repeat_words(words: list[str]) -> str:
     return " " + " ".join(words + words)
 
 

@@ -1,7 +1,5 @@
 """The page of lab 13."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from mha_viz.core.reprs import count
@@ -37,7 +35,7 @@ def draw(choices: Choices) -> None:
     _losses(choices, found, about)
     _heads(choices, found)
     _composition(choices, model, found)
-    _why_there(choices, model, found, about)
+    _score_difference(choices, model, found, about)
     _cut(choices, found, settings, about)
     choices.publish()
 
@@ -119,12 +117,14 @@ def _composition(choices: Choices, model: AttentionModel, found: lab.Circuit) ->
 
 
 @frame.part
-def _why_there(choices: Choices, model: AttentionModel, found: lab.Circuit, about: str) -> None:
+def _score_difference(
+    choices: Choices, model: AttentionModel, found: lab.Circuit, about: str
+) -> None:
     reader = found.readers[0]
     TEXTS.step("why-there", reader=head_name(*reader))
     last, most = found.n_words - 2, max(lab.N_WORDS) - 2
     word = choices.place("word", "Word of a copy", 0, last, WORD, most=most, width=250)
-    score = lab.why_there(model, found, reader, word)
+    score = lab.score_difference(model, found, reader, word)
     table = lab.by_key_component(score)
     names, labels = _names(found), found.record.labels
     written = float(table.share[table.component.isin(names["writers"].split(", "))].sum())

@@ -1,7 +1,5 @@
 """Lab 2, its training: W_Q and W_K that make every token look at its left neighbour."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Lab 2: attention without weights looks at itself; what W_V is alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Lab 2 on screen: pick, compute, draw."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 
@@ -63,17 +61,8 @@ def _reflection(choices: Choices) -> None:
         n = choices.slide("tokens", "Tokens", SIZES, 4, width=180)
         chosen = choices.menu("token", "Look from", WORDS[: SIZES[-1]], WORDS[1], width=140)
         equal = choices.toggle("equal", "Equal lengths")
-    typed = torch.tensor(
-        frame.editor(
-            choices,
-            f"x{n}",
-            lab.START[:n],
-            WORDS[:n],
-            ("first", "second"),
-            title="Tokens X",
-            most=LARGEST,
-        )
-    )
+    grid = frame.Grid("Tokens X", lab.START[:n], WORDS[:n], ("first", "second"))
+    typed = torch.tensor(frame.editor(choices, f"x{n}", grid, most=LARGEST))
     tokens = _made_equal(typed) if equal else typed
     found = lab.reflection(tokens)
     _matrices(found)

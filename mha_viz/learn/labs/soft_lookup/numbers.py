@@ -1,7 +1,5 @@
 """Lab 1: attention as soft lookup, and why scores are divided by sqrt(d_k)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

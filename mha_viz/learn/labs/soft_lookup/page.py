@@ -1,14 +1,11 @@
 """Lab 1 on screen: pick, compute, draw."""
 
-from __future__ import annotations
-
 import streamlit as st
 import torch
 from torch import Tensor
 
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.motion import play
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.soft_lookup.numbers import WORDS, Lookup, example, lookup, score_spread
 from mha_viz.web.theme import format_number
@@ -40,7 +37,7 @@ def _lookup(choices: Choices) -> None:
         temperature = choices.amount(
             "temperature", "Temperature T", 0.05, 5.0, 1.0, step=0.05, width=200
         )
-        play(choices, "temperature", temperature, COOLING, "the temperature, from hot to cold")
+        choices.play("temperature", temperature, COOLING, "the temperature, from hot to cold")
     query, key, value = example(n, d_k)
     with st.container(horizontal=True):
         query = _edited(choices, "q", "Queries Q", query)
@@ -53,16 +50,8 @@ def _edited(choices: Choices, name: str, title: str, start: Tensor) -> Tensor:
     """Draw a matrix that can be typed into."""
     rows, columns = start.shape
     begin = tuple(tuple(round(x, 1) for x in row) for row in start.tolist())
-    typed = frame.editor(
-        choices,
-        f"{name}{rows}x{columns}",
-        begin,
-        WORDS[:rows],
-        [str(i) for i in range(columns)],
-        title=title,
-        most=99.0,
-    )
-    return torch.tensor(typed)
+    grid = frame.Grid(title, begin, WORDS[:rows], [str(i) for i in range(columns)])
+    return torch.tensor(frame.editor(choices, f"{name}{rows}x{columns}", grid, most=99.0))
 
 
 def _pipeline(found: Lookup, n: int) -> None:

@@ -1,7 +1,5 @@
 """Explanations of lab 10's numbers: both sides, and why a statement holds or fails."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Lab 10: both sides of every statement, in every layer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Annotated

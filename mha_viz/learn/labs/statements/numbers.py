@@ -3,8 +3,6 @@
 `statements_measured` has the sides.
 """
 
-from __future__ import annotations
-
 import math
 import tomllib
 from dataclasses import dataclass, field
@@ -26,7 +24,7 @@ class Statement:
     """One textbook statement: left side, relation, right side.
 
     Args:
-        key, title, says, formula: its names, what it claims in words, and in LaTeX.
+        key, title, claim, formula: its names, its claim in words, and in LaTeX.
         relation: "=", "<=" or ">=".
         tolerance: how far the sides may lie apart and still hold, in units of the left side or,
             where `share_of` names something, as a share of it.
@@ -39,7 +37,7 @@ class Statement:
 
     key: str
     title: str
-    says: str
+    claim: str
     formula: str
     relation: str
     tolerance: float
@@ -62,17 +60,11 @@ class Statement:
         return f"to within {self.tolerance:g} {self.unit}".strip()
 
 
-def _read_statements() -> tuple[Statement, ...]:
-    """Read `statements.toml`, a table for each statement."""
-    entries = tomllib.loads(Path(__file__).with_name("statements.toml").read_text("utf-8"))
-    folded = ("says", "formula")
-    return tuple(
-        Statement(key, **entry | {name: " ".join(entry[name].split()) for name in folded})
-        for key, entry in entries.items()
-    )
-
-
-STATEMENTS = _read_statements()
+_TABLES = tomllib.loads(Path(__file__).with_name("statements.toml").read_text("utf-8"))
+STATEMENTS = tuple(
+    Statement(key, **table | {name: " ".join(table[name].split()) for name in ("claim", "formula")})
+    for key, table in _TABLES.items()
+)
 BY_KEY = {statement.key: statement for statement in STATEMENTS}
 
 
@@ -132,26 +124,26 @@ def judge(statement: Statement, sides: Sides) -> list[Verdict]:
     verdicts = []
     for layer in range(len(sides.right)):
         right = float(sides.right[layer])
-        also = sides.met is None or bool(sides.met[layer])
+        condition = sides.met is None or bool(sides.met[layer])
         room = statement.tolerance * (float(scale[layer]) if statement.share_of else 1.0)
         low, high = float(sides.low[layer]), float(sides.high[layer])
-        word, certain = _judged(statement, low, high, right, room, also), True
+        word, certain = _judged(statement, low, high, right, room, condition), True
         if word == OPEN and sides.sampled is not None:
             low, high = (float(end[layer]) for end in sides.sampled)
-            word, certain = _judged(statement, low, high, right, room, also), False
+            word, certain = _judged(statement, low, high, right, room, condition), False
         verdicts.append(Verdict(word, certain))
     return verdicts
 
 
 def _judged(
-    statement: Statement, low: float, high: float, right: float, room: float, also: bool
+    statement: Statement, low: float, high: float, right: float, room: float, condition: bool
 ) -> str:
     if any(math.isnan(number) for number in (low, high, right)):
         return UNDEFINED
     if max(abs(low), abs(right)) < statement.least:
         return LITTLE if abs(high) < statement.least else OPEN
     above, below = low > right + room, high < right - room
-    if not also or {"<=": above, ">=": below, "=": above or below}[statement.relation]:
+    if not condition or {"<=": above, ">=": below, "=": above or below}[statement.relation]:
         return FAILS
     most, least = high <= right + room, low >= right - room
     return HOLDS if {"<=": most, ">=": least, "=": most and least}[statement.relation] else OPEN

@@ -1,7 +1,5 @@
 """The page of lab 10. Sentences about the numbers are in `explanations`."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import partial
 
@@ -9,7 +7,6 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.interventions.robustness import Robustness, robustness
@@ -19,9 +16,8 @@ from mha_viz.learn.labs.statements import measured
 from mha_viz.learn.labs.statements import numbers as lab
 from mha_viz.learn.labs.statements.explanations import TEXTS, predictions, sides_in_words, why
 from mha_viz.learn.labs.statements.numbers import STATEMENTS, Sides, Statement, Verdict, judge
-from mha_viz.plots.layers import layer_lines
+from mha_viz.plots.head_values import layer_lines
 from mha_viz.ui.explore import drawing
-from mha_viz.ui.intervene import measurements
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -54,15 +50,15 @@ def draw(choices: Choices) -> None:
     scene = picking.picked()
     TEXTS.markdown("opening.text")
     layer, space = _controls(choices, scene)
-    mine, random = _measured(scene, space), _measured(scene, space, random=True)
+    trained, random = _measured(scene, space), _measured(scene, space, random=True)
     with st.expander("Predict before you read the table", icon=":material/psychology_alt:"):
-        for name, right, values in predictions(mine, layer):
+        for name, right, values in predictions(trained, layer):
             question, because = (TEXTS(f"{name}.{part}", **values) for part in QUESTION)
             options = list(TEXTS.labels(f"{name}.options").values())
             frame.predict(choices, f"{name}-{layer}-{space}", question, options, right, because)
-    _table(mine | _failed(scene), random | _failed(scene, random=True), layer)
+    _table(trained | _failed(scene), random | _failed(scene, random=True), layer)
     for statement in STATEMENTS[:-1]:
-        _statement(choices, scene, statement, (mine, random), layer)
+        _statement(choices, scene, statement, (trained, random), layer)
     _failure(choices, scene)
     choices.publish()
 
@@ -83,7 +79,10 @@ def _measured(scene: Scene, space: str, *, random: bool = False) -> Measured:
         return {}
 
     def of_text() -> Measured:
-        record = scene.record if untrained is None else _traced(untrained, scene.record)
+        record = scene.record
+        if untrained is not None:
+            keep = ("pattern", "z") if untrained.backend == "mha_viz" else ("pattern",)
+            record = untrained.trace(record.text, record.text_pair, part=record.part, keep=keep)
         found = measured.of_pattern(record.pattern)
         if record.z is None or not record.W_O:
             return found
@@ -95,18 +94,12 @@ def _measured(scene: Scene, space: str, *, random: bool = False) -> Measured:
     return weights | reporting.cached(scene, name, make=of_text)
 
 
-def _traced(untrained: AttentionModel, record: AttentionRecord) -> AttentionRecord:
-    """Trace the same text in the model with random weights."""
-    keep = ("pattern", "z") if untrained.backend == "mha_viz" else ("pattern",)
-    return untrained.trace(record.text, record.text_pair, part=record.part, keep=keep)
-
-
 def _untrained() -> AttentionModel | None:
     """Return the model with random weights, where it is small or was requested."""
     view = state.current()
     which = (view.model, view.device, view.dtype)
-    wanted = reporting.small(view) or which in st.session_state.get("random_wanted", ())
-    return memory.untrained_copy(*which) if wanted else None
+    is_requested = reporting.small(view) or which in st.session_state.get("random_wanted", ())
+    return memory.untrained_copy(*which) if is_requested else None
 
 
 def _weights(scene: Scene, space: str, random: bool) -> Measured:
@@ -153,26 +146,26 @@ def _statement(
     choices: Choices, scene: Scene, statement: Statement, both: Both, layer: int
 ) -> None:
     """Draw one statement: formula, verdict, both sides, explanation, and picture."""
-    mine, random = both
-    with _folded(choices, statement):
-        sides = mine.get(statement.key)
+    trained, random = both
+    with _expander(choices, statement):
+        sides = trained.get(statement.key)
         if sides is None:
             st.info(TEXTS(f"undefined.{statement.needs}"))
             return
         _verdict(statement, sides, random.get(statement.key), layer)
-        st.markdown(why(statement, scene.record, mine, layer))
+        st.markdown(why(statement, scene.record, trained, layer))
         if choices.toggle(_switch(statement), "Picture by layer"):
             _picture(choices, scene, statement, sides, random.get(statement.key))
 
 
-def _folded(choices: Choices, statement: Statement) -> DeltaGenerator:
+def _expander(choices: Choices, statement: Statement) -> DeltaGenerator:
     """Draw a statement's claim below its title; open where the link asks for its picture."""
-    asked = choices.get(_switch(statement), False, among((False, True)))
+    is_open = choices.get(_switch(statement), False, among((False, True)))
     place = st.expander(
         f"{STATEMENTS.index(statement) + 1}. {statement.title}",
-        expanded=choices.fixed(f"open-{statement.key}", asked),
+        expanded=choices.fixed(f"open-{statement.key}", is_open),
     )
-    place.markdown(statement.says)
+    place.markdown(statement.claim)
     place.latex(statement.formula)
     return place
 
@@ -184,11 +177,11 @@ def _switch(statement: Statement) -> str:
 
 def _verdict(statement: Statement, sides: Sides, random: Sides | None, layer: int) -> None:
     verdicts = judge(statement, sides)
-    mine = verdicts[layer]
-    icon, colour = BADGES[mine.word]
+    trained = verdicts[layer]
+    icon, colour = BADGES[trained.word]
     with st.container(horizontal=True, gap="xsmall"):
-        by_draws = "" if mine.certain else ", by random draws"
-        st.badge(f"L{layer}: {mine.word}{by_draws}", icon=icon, color=colour)  # type: ignore[arg-type]
+        by_draws = "" if trained.certain else ", by random draws"
+        st.badge(f"L{layer}: {trained.word}{by_draws}", icon=icon, color=colour)  # type: ignore[arg-type]
         st.badge(f"{_count(verdicts)} layers", color="gray")
         if random is not None:
             others = _count(judge(statement, random))
@@ -226,7 +219,7 @@ def _picture(
 def _failure(choices: Choices, scene: Scene) -> None:
     """Draw the statement about failure: measured on request, with progress and Stop."""
     statement, layer = STATEMENTS[-1], state.current().layer
-    with _folded(choices, statement):
+    with _expander(choices, statement):
         with continue_on_error():
             _measure(scene)
         known = _known_failure(scene)
@@ -265,10 +258,10 @@ def _failing(scene: Scene, n_draws: int, random: bool) -> Robustness:
     work = heavy.work(
         partial(robustness, heavy.model_of(checkpoint, random), text, n_draws),
         (checkpoint, text, random),
-        measurements.seconds(checkpoint, model, [text], 2.0 * n_draws),
+        progress.seconds(checkpoint, model, [text], 2.0 * n_draws),
     )
 
-    def words(done: int, of: int) -> progress.Said:
+    def words(done: int, of: int) -> progress.Progress:
         return done / max(of, 1), "Random weights …" if random else f"{done:,} of {of:,}"
 
     found: Robustness = progress.done(work, f"statements-stop{random}", "Measuring …", words)

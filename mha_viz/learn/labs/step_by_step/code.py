@@ -1,7 +1,5 @@
 """Lab 4: the same layer in ten lines of PyTorch, as text to be copied and run."""
 
-from __future__ import annotations
-
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.learn.labs.step_by_step.numbers import Steps
 

@@ -1,7 +1,5 @@
 """Lab 4: one real head step by step: project, compute, concatenate, project."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Lab 4 on screen: one head of the user's model, step by step; every cell can be written out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -41,7 +39,7 @@ def draw(choices: Choices) -> None:
 
 @frame.part
 def _real(choices: Choices, scene: Scene) -> None:
-    with _apart():
+    with _show_errors():
         _walk(choices, scene, _model())
     choices.publish()
 
@@ -52,7 +50,7 @@ def _model() -> AttentionModel:
 
 
 @contextmanager
-def _apart() -> Iterator[None]:
+def _show_errors() -> Iterator[None]:
     """Show an error inside; the other parts of the lab stay usable."""
     try:
         yield
@@ -143,7 +141,7 @@ def _cross(choices: Choices) -> None:
             for name, title, default in SENTENCES
         )
         turned = choices.toggle("turned", "Reverse what is read")
-    with _apart():
+    with _show_errors():
         _crossed(choices, cross(queries, keys[::-1] if turned else keys))
     choices.publish()
 

@@ -1,7 +1,5 @@
 """The steps of lab 4: their matrices with named axes, and how one makes another."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +16,11 @@ from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
 STEPS = TEXTS.labels("menu")
+_PROJECTED = {
+    "q": ("Q", "query"),
+    "k": ("K", "key"),
+    "v": ("V", "value"),
+}  # of a step: letter and name
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,8 @@ class _Walk:
         self.joined = Axis("joined", "column of all heads", names)
 
     def step(self, key: str) -> StepTable:
+        if key in _PROJECTED:
+            return self._projected(*_PROJECTED[key])
         made: StepTable = getattr(self, f"_{key}")()
         return made
 
@@ -114,15 +119,6 @@ class _Walk:
             notes=[TEXTS("notes.cross")] if self.record.is_cross else [],
             cell=lambda row, column: TEXTS("cells.read"),
         )
-
-    def _q(self) -> StepTable:
-        return self._projected("Q", "query")
-
-    def _k(self) -> StepTable:
-        return self._projected("K", "key")
-
-    def _v(self) -> StepTable:
-        return self._projected("V", "value")
 
     def _projected(self, letter: str, name: str) -> StepTable:
         weights, read = self.found.weights, letter != "Q"

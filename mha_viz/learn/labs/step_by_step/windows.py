@@ -1,6 +1,7 @@
 """One step of lab 4 on screen: windows into its matrices, and one cell written out."""
 
-from __future__ import annotations
+from collections import defaultdict
+from collections.abc import Mapping
 
 import pandas as pd
 import streamlit as st
@@ -31,9 +32,13 @@ def one_step(choices: Choices, scene: Scene, step: StepTable, found: Steps) -> N
     for note in step.notes:
         st.info(note, icon=":material/info:")
     st.markdown(f"Shapes: {step.shapes}")
-    row, column = _chosen_cell(choices, step.result)
+    with frame.row():
+        row = _place(choices, step.result.rows, "Row")
+        column = _place(choices, step.result.columns, "Column")
     terms = _terms_from(choices, step)
-    blocks = {
+    summed = slice(terms, terms + charts.window().size)
+    blocks: dict[str, slice] = defaultdict(lambda: summed)
+    blocks |= {
         axis.name: _block(place, axis.size)
         for axis, place in ((step.result.rows, row), (step.result.columns, column))
     }
@@ -41,10 +46,10 @@ def one_step(choices: Choices, scene: Scene, step: StepTable, found: Steps) -> N
         if step.left is not None:
             inner = step.left.columns if step.right is not None else None
             marks = None if inner is not None else (row, column)
-            _window(choices, "left", step.left, blocks, terms, row=row, cell=marks)
+            _window(choices, "left", step.left, blocks, row=row, cell=marks)
         if step.right is not None:
-            _window(choices, "right", step.right, blocks, terms, column=column)
-        _window(choices, "result", step.result, blocks, terms, cell=(row, column), step=step)
+            _window(choices, "right", step.right, blocks, column=column)
+        _window(choices, "result", step.result, blocks, cell=(row, column), note=_made_of(step))
     _explain_cell(step, row, column)
     _left_out(step, blocks)
     _whole(choices, step)
@@ -54,16 +59,8 @@ def one_step(choices: Choices, scene: Scene, step: StepTable, found: Steps) -> N
         _compared(scene, found)
 
 
-def _chosen_cell(choices: Choices, result: Matrix) -> tuple[int, int]:
-    """Choose the cell that is written out: a row and a column, each by the name of its axis."""
-    with frame.row():
-        return (
-            _place(choices, result.rows, "Row"),
-            _place(choices, result.columns, "Column"),
-        )
-
-
 def _place(choices: Choices, axis: Axis, label: str) -> int:
+    """Choose the row or column of the cell that is written out, by the name of its axis."""
     # In self-attention rows and columns may be the same tokens, and still be chosen apart.
     name = f"{label.lower()}_{axis.name}"
     first = min(1, axis.size - 1)
@@ -107,19 +104,16 @@ def _window(
     choices: Choices,
     key: str,
     matrix: Matrix,
-    blocks: dict[str, slice],
-    terms: int,
+    blocks: Mapping[str, slice],
     *,
     row: int | None = None,
     column: int | None = None,
     cell: tuple[int, int] | None = None,
-    step: StepTable | None = None,
+    note: str = "",
 ) -> None:
     """Draw some rows and columns of a matrix, with the chosen row, column or cell framed."""
     window = charts.window()
-    inner = slice(terms, terms + window.size)
-    rows = blocks.get(matrix.rows.name, inner)
-    columns = blocks.get(matrix.columns.name, inner)
+    rows, columns = blocks[matrix.rows.name], blocks[matrix.columns.name]
     part = matrix.values[rows, columns]
     marked: list[tuple[int, int]] = []
     if cell is not None:
@@ -139,7 +133,7 @@ def _window(
         diverging=matrix.diverging,
         limits=matrix.limits,
         marked=marked,
-        note="" if step is None else _made_of(step),
+        note=note,
         cell=window.cell,
         letters=window.letters,
     )
@@ -179,7 +173,7 @@ def _signed(value: float) -> str:
     return f"({text})" if value < 0 else text
 
 
-def _left_out(step: StepTable, blocks: dict[str, slice]) -> None:
+def _left_out(step: StepTable, blocks: Mapping[str, slice]) -> None:
     cut = []
     for axis in (step.result.rows, step.result.columns):
         part = blocks[axis.name]

@@ -1,7 +1,5 @@
 """Lab 3: one head cannot look at two places separately, and too many heads are each too narrow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

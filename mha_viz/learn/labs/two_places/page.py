@@ -1,7 +1,5 @@
 """Lab 3 on screen: pick, train, draw."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Lab 5: what W_V and W_O do together, what they cost apart, and how heads' parts add up."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

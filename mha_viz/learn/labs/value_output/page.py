@@ -1,7 +1,5 @@
 """Lab 5 on screen: merged matrices, their bill and rank, and heads' parts of the whole."""
 
-from __future__ import annotations
-
 import pandas as pd
 import streamlit as st
 import torch
@@ -148,7 +146,7 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
     found: Spectrum = memory.cache().get(
         (view.model, view.device, view.dtype, view.part, view.layer, view.head, "spectrum"),
         lambda: spectrum(weights, view.head),
-        lambda held: held.values.nbytes,
+        lambda kept: kept.values.nbytes,
     )
     values = found.values.numpy()
     last = min(width, len(values))

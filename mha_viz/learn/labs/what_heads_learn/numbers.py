@@ -5,8 +5,6 @@ weight. It counts only beside two opponents that know nothing of language: one s
 the same, and the best head of the same model with random weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +22,7 @@ N_SEEDS = 5  # untrained copies
 N_DRAWS = 1_000  # of sentences, for the interval
 BATCH = 16  # sentences in one forward pass
 FOUND, UNSURE, NONE = "found", "not sure", "none here"
-_MORE = 1e-6  # than rounding
+_ROUNDING = 1e-6
 Words = Float[Tensor, "layer head query key"]
 
 
@@ -38,7 +36,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Looked:
+class Attended:
     """The strongest word of every head, from the first word of each pair.
 
     Args:
@@ -74,7 +72,7 @@ class Finding:
     """
 
     relation: Relation
-    looked: Looked
+    attended: Attended
     score: Float[Tensor, "layer head"]
     weight: Float[Tensor, "layer head"]
     offset: int
@@ -94,7 +92,7 @@ class Finding:
     @property
     def winners(self) -> list[tuple[int, int]]:
         """The heads whose whole interval lies above both opponents, best first."""
-        places = [(layer, head) for layer, head in (self.low > _MORE).nonzero().tolist()]
+        places = [(layer, head) for layer, head in (self.low > _ROUNDING).nonzero().tolist()]
         return sorted(places, key=lambda place: -float(self.score[place]))
 
     @property
@@ -102,12 +100,12 @@ class Finding:
         """FOUND; UNSURE where a head is ahead, but too few sentences say so; or NONE."""
         if self.winners:
             return FOUND
-        return UNSURE if float(self.lead.max()) > _MORE else NONE
+        return UNSURE if float(self.lead.max()) > _ROUNDING else NONE
 
 
 def measure(
     model: AttentionModel,
-    asked: Sequence[Relation] | None = None,
+    selected: Sequence[Relation] | None = None,
     *,
     n_seeds: int = N_SEEDS,
     on_step: Callable[[int], None] = lambda done: None,
@@ -121,25 +119,25 @@ def measure(
     Raises:
         LoadError: no untrained copy can be made of this model.
     """
-    asked = relations() if asked is None else asked
-    texts = _texts(asked)
+    selected = relations() if selected is None else selected
+    texts = _texts(selected)
     done = 0
 
-    def answers(asking: AttentionModel) -> list[Looked | None]:
+    def strongest_of(network: AttentionModel) -> list[Attended | None]:
         nonlocal done
         found: dict[str, Words] = {}
-        for records in _records(asking, texts):
+        for records in _records(network, texts):
             weights = {record.text: word_weights(record) for record in records}
             found |= {text: words for text, words in weights.items() if words is not None}
             done += 1
             on_step(done)
-        return [looked(one, found, causal=asking.causal) for one in asked]
+        return [attended(one, found, causal=network.causal) for one in selected]
 
-    mine = answers(model)
-    random = [answers(untrained_copy(model, seed)) for seed in range(n_seeds)]
+    trained = strongest_of(model)
+    random = [strongest_of(untrained_copy(model, seed)) for seed in range(n_seeds)]
     return [
         finding(relation, own, [copy[i] for copy in random])
-        for i, (relation, own) in enumerate(zip(asked, mine, strict=True))
+        for i, (relation, own) in enumerate(zip(selected, trained, strict=True))
         if own is not None
     ]
 
@@ -149,8 +147,8 @@ def n_steps(model: AttentionModel) -> int:
     return (1 + N_SEEDS) * -(-len(_texts(relations())) // _batch(model))
 
 
-def _texts(asked: Sequence[Relation]) -> list[str]:
-    return list(dict.fromkeys(one.text for relation in asked for one in relation.sentences))
+def _texts(selected: Sequence[Relation]) -> list[str]:
+    return list(dict.fromkeys(one.text for relation in selected for one in relation.sentences))
 
 
 def _batch(model: AttentionModel) -> int:
@@ -187,7 +185,7 @@ def word_places(merged: AttentionRecord) -> list[int]:
     return [i for i, t in enumerate(merged.tokens) if is_word[i] and not t.is_special]
 
 
-def looked(relation: Relation, weights: Mapping[str, Words], *, causal: bool) -> Looked | None:
+def attended(relation: Relation, weights: Mapping[str, Words], *, causal: bool) -> Attended | None:
     """Collect the strongest words of every head; None where no pair counts.
 
     `weights` are text -> (layer, head, word, word); texts that are missing do not count.
@@ -206,13 +204,13 @@ def looked(relation: Relation, weights: Mapping[str, Words], *, causal: bool) ->
             weight.append(words[:, :, query, key])
     if not pairs:
         return None
-    return Looked(tuple(pairs), torch.stack(strongest), torch.stack(weight).float())
+    return Attended(tuple(pairs), torch.stack(strongest), torch.stack(weight).float())
 
 
 def finding(
     relation: Relation,
-    mine: Looked,
-    random: Sequence[Looked | None],
+    trained: Attended,
+    random: Sequence[Attended | None],
     n_draws: int = N_DRAWS,
     seed: int = 0,
 ) -> Finding:
@@ -226,29 +224,33 @@ def finding(
     Source: the opponents, Clark et al. 2019, section 4 (a fixed offset), and Zhang and Bowman
     2018 (random weights); the interval, Efron 1979 (percentiles of a bootstrap).
     """
-    hits = mine.hits
-    by_step = _steps(mine)
-    offset = max(by_step, key=lambda step: float(by_step[step].mean()))
+    hits = trained.hits
+    steps = torch.tensor([pair.key - pair.query for pair in trained.pairs])
+    by_offset = {step: (steps == step).float() for step in sorted(set(steps.tolist()))}
+    offset = max(by_offset, key=lambda step: float(by_offset[step].mean()))
     untrained = torch.cat([one.hits.flatten(1) for one in random if one is not None], dim=1)
     by_chance = untrained[:, untrained.mean(0).argmax()]
-    opponents = [by_chance] if relation.is_offset else [by_chance, by_step[offset]]
-    sums = _by_sentence(mine, torch.stack([torch.ones_like(by_chance), *opponents], dim=1))
-    heads = _by_sentence(mine, hits.flatten(1))
+    baselines = [by_chance] if relation.is_offset else [by_chance, by_offset[offset]]
+    sums = _by_sentence(trained, torch.stack([torch.ones_like(by_chance), *baselines], dim=1))
+    heads = _by_sentence(trained, hits.flatten(1))
 
     def leads(taken: Float[Tensor, "draw sentence"]) -> Float[Tensor, "draw layer head"]:
-        total, *theirs = (taken @ sums).unbind(1)
-        best = torch.stack(theirs).amax(0)
+        total, *of_baselines = (taken @ sums).unbind(1)
+        best = torch.stack(of_baselines).amax(0)
         return ((taken @ heads - best[:, None]) / total[:, None]).unflatten(1, hits.shape[1:])
 
     ends = torch.tensor([0.025, 0.975])
-    low, high = leads(_draws(len(sums), n_draws, seed)).quantile(ends, dim=0)
+    n, generator = len(sums), torch.Generator().manual_seed(seed)
+    chosen = torch.randint(n, (n_draws, n), generator=generator)
+    counts = torch.zeros(n_draws, n).scatter_add_(1, chosen, torch.ones(n_draws, n))
+    low, high = leads(counts).quantile(ends, dim=0)
     return Finding(
         relation,
-        mine,
+        trained,
         score=hits.mean(0),
-        weight=mine.weight.mean(0),
+        weight=trained.weight.mean(0),
         offset=offset,
-        offset_score=float(by_step[offset].mean()),
+        offset_score=float(by_offset[offset].mean()),
         random_score=float(by_chance.mean()),
         lead=leads(torch.ones(1, len(sums)))[0],
         low=low,
@@ -256,23 +258,10 @@ def finding(
     )
 
 
-def _steps(mine: Looked) -> dict[int, Float[Tensor, " pair"]]:
-    """Return, for each step from query to key, 1 where it leads to the right word."""
-    steps = torch.tensor([pair.key - pair.query for pair in mine.pairs])
-    return {step: (steps == step).float() for step in sorted(set(steps.tolist()))}
-
-
 def _by_sentence(
-    mine: Looked, values: Float[Tensor, "pair column"]
+    trained: Attended, values: Float[Tensor, "pair column"]
 ) -> Float[Tensor, "sentence column"]:
     """Sum over the pairs of each sentence that has any."""
-    numbers = [pair.sentence for pair in mine.pairs]
+    numbers = [pair.sentence for pair in trained.pairs]
     rows = torch.tensor([sorted(set(numbers)).index(number) for number in numbers])
     return torch.zeros(len(set(numbers)), values.shape[1]).index_add_(0, rows, values)
-
-
-def _draws(n: int, n_draws: int, seed: int) -> Float[Tensor, "draw sentence"]:
-    """Count how often each sentence is taken in each draw."""
-    random = torch.Generator().manual_seed(seed)
-    chosen = torch.randint(n, (n_draws, n), generator=random)
-    return torch.zeros(n_draws, n).scatter_add_(1, chosen, torch.ones(n_draws, n))

@@ -1,7 +1,5 @@
 """The page of lab 12: measure all heads, and read what the best of them attends to."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -17,7 +15,7 @@ from mha_viz.learn.frame.choices import Choices, among
 from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.what_heads_learn import numbers as lab
-from mha_viz.plots.importance import importance_map
+from mha_viz.plots.head_values import importance_map
 from mha_viz.ui.run import heavy
 from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.faults import guarded
@@ -133,7 +131,7 @@ def _summary(found: Found) -> None:
             "Here": MARKS[one.verdict],
             "Kind": one.relation.kind,
             "From → to": one.relation.title,
-            "Pairs": len(one.looked.pairs),
+            "Pairs": len(one.attended.pairs),
             "Best head": head_name(*one.best),
             "It finds": _percent(one.score[one.best]),
             "Best step": f"{_percent(one.offset_score)} ({one.offset:+d})".replace("-", "−"),
@@ -183,7 +181,7 @@ def _relation(choices: Choices, model: str, number: int, one: lab.Finding) -> No
     """Draw the verdict, all heads as a map, and the sentences of one of them."""
     which = f"head-{number}"  # each relation has a head of its own
     layer, head = _chosen(choices, which, one)
-    settings = f"{model} · {one.relation.title} · {words.count(len(one.looked.pairs), 'pair')}"
+    settings = f"{model} · {one.relation.title} · {words.count(len(one.attended.pairs), 'pair')}"
     st.markdown(_verdict_line(one))
     figures.show(
         importance_map(
@@ -233,7 +231,7 @@ def _verdict_line(one: lab.Finding) -> str:
         "relation.finds",
         name=name,
         score=_percent(one.score[best]),
-        pairs=len(one.looked.pairs),
+        pairs=len(one.attended.pairs),
         weight=float(one.weight[best]),
         rule=_step_in_words(one.offset),
         one=one,
@@ -257,12 +255,12 @@ def _table(one: lab.Finding) -> pd.DataFrame:
 
 def _sentences(one: lab.Finding, head: tuple[int, int]) -> None:
     """Draw every sentence with what the head attends to, and its link."""
-    n_right = int(one.looked.hits[:, head[0], head[1]].sum())
+    n_right = int(one.attended.hits[:, head[0], head[1]].sum())
     name = head_name(*head)
-    pairs = len(one.looked.pairs)
+    pairs = len(one.attended.pairs)
     TEXTS.markdown("sentences.opening", name=name, n_right=n_right, pairs=pairs)
     by_sentence: dict[int, list[int]] = {}
-    for number, pair in enumerate(one.looked.pairs):
+    for number, pair in enumerate(one.attended.pairs):
         by_sentence.setdefault(pair.sentence, []).append(number)
     lines = [
         _line(one, one.relation.sentences[sentence], numbers, head)
@@ -277,10 +275,10 @@ def _line(one: lab.Finding, sentence: Annotated, numbers: list[int], head: tuple
     """Write one sentence in markdown: its link, and a mark and words for each of its pairs."""
     parts = []
     for number in numbers:
-        pair = one.looked.pairs[number]
+        pair = one.attended.pairs[number]
         query, key = sentence.words[pair.query], sentence.words[pair.key]
-        weight = f"{float(one.looked.weight[number, head[0], head[1]]):.2f}"
-        place = int(one.looked.strongest[number, head[0], head[1]])
+        weight = f"{float(one.attended.weight[number, head[0], head[1]]):.2f}"
+        place = int(one.attended.strongest[number, head[0], head[1]])
         if place == pair.key:
             parts.append(f":green[✓ {query} → **{key}** {weight}]")
         else:

@@ -1,7 +1,5 @@
 """The base of all components: scripts and payloads travel once, and events are validated."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,6 +44,16 @@ def carry(payload: bytes, *, key: str) -> None:
     _carrier(key=key, data=payload)
 
 
+def event_of(event: Any, name: str) -> Mapping[str, Any]:
+    """Return what the browser sent under a name; empty where it is none of our messages.
+
+    >>> event_of({"step": {"to": 2}}, "step"), event_of({"step": 2}, "step"), event_of(None, "step")
+    ({'to': 2}, {}, {})
+    """
+    sent = event.get(name) if isinstance(event, Mapping) else None
+    return sent if isinstance(sent, Mapping) else {}
+
+
 def validate_cell(sent: Any, sizes: Sequence[int]) -> tuple[int, int] | None:
     """Return the row and column that the browser names; None where there is no such place.
 
@@ -69,9 +77,7 @@ def validate_step(event: Any, count: int) -> tuple[int, bool] | None:
     >>> [validate_step({"step": sent}, 3) for sent in bad]
     [None, None, None, None, None]
     """
-    sent = event.get("step") if isinstance(event, Mapping) else None
-    if not isinstance(sent, Mapping):
-        return None
+    sent = event_of(event, "step")
     to, playing = sent.get("to"), sent.get("playing")
     if type(to) is not int or type(playing) is not bool or not 0 <= to < count:
         return None

@@ -5,14 +5,14 @@ What is drawn is decided in flow_graph.js.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import streamlit as st
 
 from mha_viz.plots.csv_file import table_csv
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.widgets.components.component import LateComponent
+from mha_viz.ui.widgets.components.component import LateComponent, event_of
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports.exports import data_and_page, safe_name
 from mha_viz.web.flow_payload import flow_payload
@@ -56,15 +56,11 @@ def flow_graph(
     with st.container(gap=None):
         _graph.bring(f"{key}-script")
         _graph(key=key, data=payload, on_choose_change=on_event)
-    # An open table needs all of a phone's width.
-    beside = not st.session_state.get(f"{key}-table")
-    with st.container(horizontal=beside, horizontal_alignment="left" if beside else "right"):
-        lazy_sections.in_expander("As a table", f"{key}-table", lambda: _table(graph, key))
-        lazy_sections.in_popover(
-            *lazy_sections.EXPORT,
-            f"{key}-export",
-            lambda: _files(graph, payload, caption, key, dark),
-        )
+    lazy_sections.table_and_export(
+        key,
+        lambda: st.dataframe(graph.edges, hide_index=True, key=f"{key}-rows", placeholder=""),
+        lambda: _files(graph, payload, caption, key, dark),
+    )
 
 
 def graph_payload(graph: FlowGraph) -> bytes:
@@ -92,9 +88,7 @@ def describe(graph: FlowGraph) -> str:
 
 def chosen(event: Any, graph: FlowGraph) -> HeadPair | None:
     """Return the edge that the browser sent, if there is one: anyone can send anything."""
-    sent = event.get("choose") if isinstance(event, Mapping) else None
-    if not isinstance(sent, Mapping):
-        return None
+    sent = event_of(event, "choose")
     values: list[Any] = [sent.get(name) for name in HeadPair._fields]
     n = len(graph.tokens)
     sizes = (graph.n_layers, graph.n_heads, n, n)
@@ -102,10 +96,6 @@ def chosen(event: Any, graph: FlowGraph) -> HeadPair | None:
         type(value) is int and 0 <= value < size for value, size in zip(values, sizes, strict=True)
     )
     return HeadPair(*values) if known else None
-
-
-def _table(graph: FlowGraph, key: str) -> None:
-    st.dataframe(graph.edges, hide_index=True, key=f"{key}-rows", placeholder="")
 
 
 def _files(graph: FlowGraph, payload: bytes, caption: str, key: str, dark: bool) -> None:

@@ -3,16 +3,14 @@
 What is drawn is decided in head_grid.js.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
 
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.widgets.components.component import carry, validate_cell
+from mha_viz.ui.widgets.components.component import carry, event_of, validate_cell
 from mha_viz.web.browser import script, style
 from mha_viz.web.payload import unpack
 from mha_viz.web.theme import check_scale
@@ -56,27 +54,13 @@ def head_grid(
 
     @guarded
     def on_event() -> None:
-        event = st.session_state.get(key)
-        sent = event.get("select") if isinstance(event, Mapping) else None
-        if isinstance(sent, Mapping) and isinstance(sent.get("id"), str):
+        sent = event_of(st.session_state.get(key), "select")
+        if isinstance(sent.get("id"), str):
             st.session_state[f"{key}-heard"] = sent["id"][:40]
-        head = _chosen(sent, size)
+        head = validate_cell([sent.get("layer"), sent.get("head")], size)
         if head is not None and on_select is not None:
             on_select(head)
 
     with st.container(gap=None):
         _grid(key=key, data=settings, on_select_change=on_event)
         carry(payload, key=f"{key}-payload")
-
-
-def _chosen(sent: Any, size: tuple[int, int]) -> Head | None:
-    """Return the head that the browser sent, if there is one: anyone can send anything.
-
-    >>> _chosen({"layer": 1, "head": 2}, (2, 3))
-    (1, 2)
-    >>> _chosen({"layer": 2, "head": 0}, (2, 3)) is None
-    True
-    """
-    if not isinstance(sent, Mapping):
-        return None
-    return validate_cell([sent.get("layer"), sent.get("head")], size)

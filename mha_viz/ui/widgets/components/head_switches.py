@@ -3,8 +3,6 @@
 What is drawn is decided in head_switches.js.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -19,7 +17,7 @@ from mha_viz.core.metrics import LABELS
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import as_numbers, check_head
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.widgets.components.component import LateComponent, carry, validate_cell
+from mha_viz.ui.widgets.components.component import LateComponent, carry, event_of, validate_cell
 from mha_viz.web import theme
 from mha_viz.web.payload import unpack
 
@@ -125,9 +123,7 @@ def _coloured(value: Any, shape: tuple[int, int]) -> dict[str, Any]:
 
 def _note(key: str) -> None:
     """Note which change the server knows of, before the run that it causes."""
-    sent = st.session_state.get(key)
-    sent = sent.get("switch") if isinstance(sent, Mapping) else None
-    name = sent.get("id") if isinstance(sent, Mapping) else None
+    name = event_of(st.session_state.get(key), "switch").get("id")
     heard = st.session_state.get(f"{key}-heard")
     if heard is not None:
         heard.update(id=name[:40] if isinstance(name, str) else None, now=True)

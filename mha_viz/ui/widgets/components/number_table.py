@@ -3,16 +3,14 @@
 What is drawn is decided in number_table.js.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
 
 from mha_viz.plots.numbers import Cells
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.widgets.components.component import validate_cell
+from mha_viz.ui.widgets.components.component import event_of, validate_cell
 from mha_viz.web.browser import script, style
 
 _tables = st.components.v2.component(
@@ -55,12 +53,11 @@ def _place(event: Any, matrices: Sequence[Cells]) -> tuple[int, int] | None:
     >>> _place({"cell": {"table": 0, "of": [2, 3], "at": [2, 0]}}, matrices) is None
     True
     """
-    sent = event.get("cell") if isinstance(event, Mapping) else None
-    if not isinstance(sent, Mapping) or type(sent.get("table")) is not int:
+    sent = event_of(event, "cell")
+    table = sent.get("table")
+    if type(table) is not int or not 0 <= table < len(matrices):
         return None
-    if not 0 <= sent["table"] < len(matrices):
-        return None
-    sizes = [len(axis) for axis in matrices[sent["table"]].names]
+    sizes = [len(axis) for axis in matrices[table].names]
     if sent.get("of") != sizes:
         return None  # also where the page has gone on to another matrix meanwhile
     return validate_cell(sent.get("at"), sizes)

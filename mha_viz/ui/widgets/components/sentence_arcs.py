@@ -3,8 +3,6 @@
 What is drawn is decided in sentence_arcs.js.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Both are drawn, and every choice is made, in the browser (workbench.js); Python 
 afterwards and keeps them in the page's view.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -14,7 +12,7 @@ import streamlit as st
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Choice, validate_choices
-from mha_viz.ui.widgets.components.component import LateComponent, carry
+from mha_viz.ui.widgets.components.component import LateComponent, carry, event_of
 from mha_viz.web.payload import unpack
 
 _bench = LateComponent("workbench")
@@ -42,9 +40,8 @@ def workbench(
 
     @guarded
     def on_event() -> None:
-        event = st.session_state.get(f"{key}-{part}")
-        sent = event.get("view") if isinstance(event, Mapping) else None
-        if not isinstance(sent, Mapping):
+        sent = event_of(st.session_state.get(f"{key}-{part}"), "view")
+        if not sent:
             return
         if isinstance(sent.get("id"), str):
             st.session_state[f"{key}-heard"] = sent["id"][:40]

@@ -3,16 +3,14 @@
 What is drawn, and when the next token is asked for, is decided in written_text.js.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import streamlit as st
 
 from mha_viz.prediction.generated_token import Candidate, GeneratedToken
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.widgets.components.component import validate_step
+from mha_viz.ui.widgets.components.component import event_of, validate_step
 from mha_viz.web.browser import script, style
 
 _component = st.components.v2.component(
@@ -27,7 +25,7 @@ def written_text(
     last: int,
     drawing: bool,
     ends: Container[int],
-    said: str,
+    status: str,
     key: str,
     on_step: Callable[[int, bool], object],
     on_branch: Callable[[int, int], object],
@@ -61,7 +59,7 @@ def written_text(
         "coming": coming and _as_data(coming, ends),
         "last": last,
         "drawing": drawing,
-        "said": said,
+        "said": status,
     }
     _component(key=key, data=data, on_step_change=step, on_branch_change=branch)
 
@@ -77,9 +75,7 @@ def validate_branch(event: Any, tokens: Sequence[GeneratedToken]) -> tuple[int, 
     >>> [validate_branch({"branch": sent}, tokens) for sent in bad]
     [None, None, None, None, None, None]
     """
-    sent = event.get("branch") if isinstance(event, Mapping) else None
-    if not isinstance(sent, Mapping):
-        return None
+    sent = event_of(event, "branch")
     at, number = sent.get("at"), sent.get("id")
     if type(at) is not int or type(number) is not int:
         return None

@@ -1,7 +1,5 @@
 """Controls that show a choice of the view among a few, and write back what the user chooses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 

@@ -1,7 +1,5 @@
 """The user's choices: model, text, and how the heads are shown."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -19,7 +17,7 @@ from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.examples import EXAMPLES
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import Choice, View
+from mha_viz.ui.state.views import Choice, Compare, Shared
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, fetching
 from mha_viz.ui.widgets.messages.messages import plain
@@ -53,7 +51,7 @@ def _bar(text: bool) -> Bar:
                 st.text_input,
                 "Sentence",
                 placeholder=hint,
-                also=state.another_text,
+                also=state.on_text_change,
                 label_visibility="collapsed",
             )
         with columns[3]:
@@ -80,8 +78,8 @@ def model_picker() -> None:
     absent = {one.name: one for one in allowed.absent(models)}
     if view.model not in known:
         view = _not_here(view.model, known[0], absent)
-    wanted = fetching.selected()
-    offered = dict.fromkeys((*_other(), *known, *absent, *([wanted] if wanted else [])))
+    to_fetch = fetching.selected()
+    offered = dict.fromkeys((*_other(), *known, *absent, *([to_fetch] if to_fetch else [])))
     titles = {name: _describe(name, models.get(name), absent.get(name)) for name in offered}
 
     @guarded
@@ -90,12 +88,14 @@ def model_picker() -> None:
         chosen = st.session_state.ask_model
         if chosen in known:
             state.change(model=chosen, query=-1, key=-1)
-            state.another_text()
-        st.session_state.asking = chosen == OTHER
+            state.on_text_change()
+        st.session_state.typing_name = chosen == OTHER
         fetching.select("" if chosen in (*known, OTHER) else chosen)
 
-    asking = st.session_state.get("asking")
-    state.show("ask_model", OTHER if asking else wanted or view.model, tuple(titles.values()))
+    typing_name = st.session_state.get("typing_name")
+    state.show(
+        "ask_model", OTHER if typing_name else to_fetch or view.model, tuple(titles.values())
+    )
     st.selectbox(
         "Model",
         list(titles),
@@ -106,7 +106,7 @@ def model_picker() -> None:
     )
 
 
-def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> View:
+def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> Shared:
     """Say that a link's model cannot be shown at once, and how to get it; show another one."""
     if not allowed.may_be_named(name):
         state.add_problem(f"{allowed.not_shown(name)} Showing {instead}.")
@@ -128,7 +128,7 @@ def other_model() -> None:
     above what is being loaded until the whole page has been drawn.
     """
     place = st.empty()
-    if st.session_state.get("asking") and _other():
+    if st.session_state.get("typing_name") and _other():
         trial.prepare()  # while the name is typed
         with place.container():
             _name_box()
@@ -152,7 +152,7 @@ def _name_box() -> None:
             st.session_state.typed_models.append(name)
             state.folders().add(name)
             state.change(model=name, query=-1, key=-1)
-        st.session_state.asking = False
+        st.session_state.typing_name = False
 
     st.text_input(
         "Folder or Hub id",
@@ -213,7 +213,7 @@ def _examples() -> None:
         chosen = titles.get(st.session_state.ask_example or "")
         if chosen is not None:
             st.session_state.problems = []
-            st.session_state.asking = False
+            st.session_state.typing_name = False
             fetching.select("")
             state.change(text=chosen.text, pair=chosen.pair, model=chosen.model, query=-1, key=-1)
             layer, head = chosen.head or (-1, -1)
@@ -230,7 +230,7 @@ def _examples() -> None:
     )
 
 
-def look_for() -> str:
+def example_hint() -> str:
     """Return what to look for in the text, where it is an example of the chosen model; or ""."""
     view = state.current()
     shown = (one.look for one in EXAMPLES if (one.model, one.text) == (view.model, view.text))
@@ -268,10 +268,10 @@ def token_boxes(width: int) -> None:
 
 def open_in_explore() -> None:
     """Draw a button that leads to everything about the chosen head."""
-    leads_to("explore", "Open in Explore")
+    page_button("explore", "Open in Explore")
 
 
-def leads_to(page: str, label: str, **choices: Choice) -> None:
+def page_button(page: str, label: str, **choices: Choice) -> None:
     """Draw a button that leads to another page with the same view."""
     if st.button(label, icon=":material/open_in_new:", key=f"open_in_{page}"):
         state.change(**choices)
@@ -281,7 +281,7 @@ def leads_to(page: str, label: str, **choices: Choice) -> None:
 
 def other_models() -> list[str]:
     """Return the models to compare with; "" is the model itself."""
-    typed, other = st.session_state.get("typed_models", ()), state.current().model_b
+    typed, other = st.session_state.get("typed_models", ()), state.of(Compare).model_b
     linked = [other] if other in state.folders() else []
     return ["", *dict.fromkeys((*(info.name for info in allowed.models()), *typed, *linked))]
 

@@ -1,7 +1,5 @@
 """A model that is not on this machine: what it is, a button that fetches it, and how far it is."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from mha_viz.checkpoints import suggested
@@ -16,13 +14,13 @@ TICK = 0.5  # seconds between two looks at what has come
 
 def selected() -> str:
     """Return the chosen model that this machine does not have; "" for none."""
-    name: str = st.session_state.get("wanted", "")
+    name: str = st.session_state.get("model_to_fetch", "")
     return name
 
 
 def select(name: str) -> None:
     """Choose a model that is to be fetched, which asks nothing of the network yet; "" for none."""
-    st.session_state.wanted = name
+    st.session_state.model_to_fetch = name
     st.session_state.attempt = None
 
 

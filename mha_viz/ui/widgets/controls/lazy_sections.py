@@ -1,7 +1,5 @@
 """Sections that are made, and sent to the browser, only while somebody has them open."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import streamlit as st
@@ -33,6 +31,20 @@ def in_popover(label: str, icon: str, key: str, draw: Callable[[], object]) -> N
                 draw()
         else:
             st.caption(WAIT)
+
+
+def table_and_export(
+    key: str,
+    table: Callable[[], object],
+    files: Callable[[], object],
+    title: str = "As a table",
+) -> None:
+    """Draw an expander with a figure's numbers and a menu with its files."""
+    # An open table needs all of a phone's width.
+    beside = not st.session_state.get(f"{key}-table")
+    with st.container(horizontal=beside, horizontal_alignment="left" if beside else "right"):
+        in_expander(title, f"{key}-table", table)
+        in_popover(*EXPORT, f"{key}-export", files)
 
 
 # Fragments of their own: opening them does not draw the page again. A fragment takes all the width

@@ -9,7 +9,8 @@ import streamlit as st
 
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import allowed, state
-from mha_viz.ui.widgets.controls import controls, fetching
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing, controls, fetching
 from mha_viz.ui.widgets.messages import messages
 
 if TYPE_CHECKING:
@@ -50,6 +51,17 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
         drawing.text_notes(scene.record)
         st.session_state.shown_problems = messages.problems()
     return scene
+
+
+def sectioned_page(folder: str, title: str, name: str, titles: dict[str, str]) -> None:
+    """Draw a page of sections, of which the view's field `name` chooses one."""
+    sections = f"mha_viz.ui.{folder}.sections"
+    look.page_style()
+    look.heading(title)
+    scene = picked(lambda scene: memory.late(sections).fit(scene))
+    choosing.segments(name, folder.capitalize(), titles, label_visibility="collapsed")
+    memory.late(sections).draw(scene)
+    state.push_url()
 
 
 def picked_model() -> AttentionModel:

@@ -1,7 +1,5 @@
 """Files and links to keep: PNG, SVG, CSV, HTML, the record, and the address of this view."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Literal, TypeVar
@@ -10,7 +8,6 @@ from urllib.parse import urlencode
 import numpy as np
 import pandas as pd
 import streamlit as st
-from streamlit import runtime
 
 from mha_viz.core.record import file as record_file
 from mha_viz.core.record.record import AttentionRecord
@@ -19,10 +16,11 @@ from mha_viz.plots.csv_file import commented_csv, table_csv
 from mha_viz.plots.frame import MASKED, where_visible
 from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.static import head_image
+from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.run import scene as scenes
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import own_address, state, views
-from mha_viz.ui.state.views import View
+from mha_viz.ui.state.views import Explore, View
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports.share_link import show_link
 from mha_viz.ui.widgets.messages import words
@@ -35,7 +33,7 @@ MIME = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv", "html": "
 MAX_EXACT = 16 * 2**20  # bytes of weights that Streamlit holds for a page, as a file
 T = TypeVar("T")
 Urls = list[str]
-GridBytes = Callable[[Scene, AttentionRecord, View], bytes]
+GridBytes = Callable[[Scene, AttentionRecord, Explore], bytes]
 
 
 def exact_url(record: AttentionRecord, urls: Urls) -> str | None:
@@ -45,13 +43,10 @@ def exact_url(record: AttentionRecord, urls: Urls) -> str | None:
     a file when the page runs again, so `urls` holds the address of one run.
     """
     small = record.patterns.n_bytes <= MAX_EXACT and max(record.shape[2:]) <= MAX_SIDE
-    if not runtime.exists() or not small:
-        return None
-    if not urls:
-        manager = runtime.get_instance().media_file_mgr
-        weights = record.pattern.numpy().tobytes()
-        urls.append(manager.add(weights, BINARY, "mha_viz.exact_weights"))
-    return urls[0]
+    if small and not urls:
+        url = serve(lambda: record.pattern.numpy().tobytes(), BINARY, "mha_viz.exact_weights")
+        urls += [] if url is None else [url]
+    return urls[0] if urls else None
 
 
 def menu(scene: Scene, grid: GridBytes) -> None:
@@ -63,7 +58,7 @@ def menu(scene: Scene, grid: GridBytes) -> None:
 
 
 def _files(scene: Scene, grid: GridBytes) -> None:
-    view, name = state.current(), file_name(scene)
+    view, name = state.of(Explore), file_name(scene)
 
     def of(make: Callable[[AttentionRecord], str | bytes]) -> Callable[[], str | bytes]:
         # Streamlit keeps the function that makes a file. It must not hold the record.
@@ -114,7 +109,7 @@ def table_file(table: pd.DataFrame, *, key: str, name: str, caption: str) -> Non
 
 
 def _link() -> None:
-    view = state.current()
+    view = state.of(View)
     if max(len(view.text), len(view.pair)) > views.MAX_URL_TEXT:
         st.markdown("This text is too long for a link; the link opens on everything else.")
     show_link(link(view), key="view")
@@ -127,7 +122,7 @@ def link(view: View) -> str:
 
 def file_name(scene: Scene) -> str:
     """Return a name for files of the chosen head, safe on every system."""
-    view = state.current()
+    view = state.of(Explore)
     return f"{safe_name(scene.record.model, 'model')}_L{view.layer}_H{view.head}"
 
 
@@ -136,7 +131,7 @@ def safe_name(text: str, otherwise: str) -> str:
     return re.sub(r"[^\w.-]+", "_", text)[-60:].strip("._") or otherwise
 
 
-def caption(record: AttentionRecord, view: View) -> str:
+def caption(record: AttentionRecord, view: Explore) -> str:
     """Return model, part, text and settings, in one line."""
     settings = [f"{view.scale} colours"]
     settings += ["sub-words merged"] if record.merged else []
@@ -146,7 +141,7 @@ def caption(record: AttentionRecord, view: View) -> str:
     return words.source(record, ", ".join(settings))
 
 
-def csv(record: AttentionRecord, view: View) -> bytes:
+def csv(record: AttentionRecord, view: Explore) -> bytes:
     """Return all weights of the head as CSV, a row per query, under comment lines."""
     seen = visible_keys(record, view.layer)
     table = pd.DataFrame(
@@ -163,7 +158,7 @@ def csv(record: AttentionRecord, view: View) -> bytes:
     return commented_csv(table, notes)
 
 
-def _head(make: Callable[..., T], view: View, **form: str) -> Callable[[AttentionRecord], T]:
+def _head(make: Callable[..., T], view: Explore, **form: str) -> Callable[[AttentionRecord], T]:
     """Return what makes the chosen head's file, with its name and settings on the page."""
     return lambda record: make(
         record.head(*view.chosen).numpy(),
@@ -177,7 +172,7 @@ def _head(make: Callable[..., T], view: View, **form: str) -> Callable[[Attentio
     )
 
 
-def _all_html(record: AttentionRecord, view: View, grid: bytes) -> str:
+def _all_html(record: AttentionRecord, view: Explore, grid: bytes) -> str:
     return grid_html(
         grid,
         selected=view.chosen,

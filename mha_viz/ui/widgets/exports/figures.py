@@ -3,10 +3,7 @@
 Importing it imports torch and plotly, so pages do it late.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,11 +11,11 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 from plotly.offline import get_plotlyjs
-from streamlit import runtime
 
 from mha_viz.plots.cells import height_by_width
 from mha_viz.plots.csv_file import table_csv
 from mha_viz.plots.figure_file import captioned, enlarged, figure_html
+from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
@@ -30,20 +27,6 @@ from mha_viz.web.browser import script, style
 Place = tuple[int, int]  # a point of a figure: number of its trace, number in that trace
 # Pictures are made by the Export menu, which puts the caption in them.
 _CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"]}
-
-
-@dataclass(frozen=True)
-class _Exports:
-    """The sources of table and files, which are made once they are opened; see `explain`."""
-
-    figure: Callable[[], go.Figure]
-    key: str
-    table: pd.DataFrame
-    caption: str
-    name: str
-    title: str
-    draw: Callable[[], object]
-    dark: bool
 
 
 def show(
@@ -116,40 +99,26 @@ def explain(
     """
     if how_to_read:
         st.caption(f"**How to read.** {plain(how_to_read)}")
-    rows = draw or (lambda: _rows(table, f"{key}-rows"))
-    _below(_Exports(figure, key, table, caption, name, title, rows, look.dark()))
+    dark = look.dark()
 
+    def rows() -> None:
+        counted = isinstance(table.index, pd.RangeIndex)
+        st.dataframe(table, hide_index=counted, key=f"{key}-rows", placeholder="not defined")
 
-def _rows(table: pd.DataFrame, key: str) -> None:
-    counted = isinstance(table.index, pd.RangeIndex)
-    st.dataframe(table, hide_index=counted, key=key, placeholder="not defined")
+    def files() -> None:
+        file, drawn = safe_name(name, "figure"), figure()
+        with st.container(gap="xsmall"):
+            picture = captioned(drawn, caption, dark=dark, title=name)
+            figure_download(picture, file_name=file, key=f"{key}-pictures")
+            data_and_page(
+                file,
+                lambda: table_csv(table, f"{name}\n{caption}"),
+                lambda: figure_html(drawn, title=name, caption=caption, dark=dark),
+                key=key,
+            )
 
-
-@st.fragment
-def _below(exports: _Exports) -> None:
-    """Draw table and files in a fragment: opening one of them does not draw the page again."""
-    # An open table needs all of a phone's width.
-    beside = not st.session_state.get(f"{exports.key}-table")
-    with st.container(horizontal=beside, horizontal_alignment="left" if beside else "right"):
-        lazy_sections.in_expander(exports.title, f"{exports.key}-table", exports.draw)
-        lazy_sections.in_popover(
-            *lazy_sections.EXPORT, f"{exports.key}-export", lambda: _export(exports)
-        )
-
-
-def _export(exports: _Exports) -> None:
-    """Draw pictures, made by the browser, and files, made outside of the page."""
-    file, figure = safe_name(exports.name, "figure"), exports.figure()
-    name, caption, dark = exports.name, exports.caption, exports.dark
-    with st.container(gap="xsmall"):
-        picture = captioned(figure, caption, dark=dark, title=name)
-        figure_download(picture, file_name=file, key=f"{exports.key}-pictures")
-        data_and_page(
-            file,
-            lambda: table_csv(exports.table, f"{name}\n{caption}"),
-            lambda: figure_html(figure, title=name, caption=caption, dark=dark),
-            key=exports.key,
-        )
+    # A fragment: opening the table or the files does not draw the page again.
+    st.fragment(lazy_sections.table_and_export)(key, draw or rows, files, title)
 
 
 def _prepared(figure: go.Figure, height: int | None, clickable: bool, dark: bool) -> go.Figure:
@@ -191,7 +160,7 @@ def _follow_width(key: str, figure: go.Figure, drawn: go.Figure) -> None:
 
 
 def _bright(trace: dict[str, Any], ink: str) -> dict[str, Any]:
-    """Set an opacity: plotly fades what is not selected to a fifth, unless it is told one."""
+    """Set an opacity: plotly fades what is not selected to a fifth, unless it is given one."""
     if trace["type"] not in ("scatter", "scattergl", "bar"):
         return {}
     marker, colour = trace.get("marker", {}), trace.get("textfont", {}).get("color")
@@ -199,8 +168,8 @@ def _bright(trace: dict[str, Any], ink: str) -> dict[str, Any]:
     if not isinstance(opacity, int | float):
         bubbles = not isinstance(marker.get("size"), int | float | None)
         opacity = 0.7 if bubbles else 1.0  # plotly's defaults
-    told = trace.get("unselected", {}).get("marker", {}).get("opacity")
-    if told == opacity and "text" not in trace:
+    unselected = trace.get("unselected", {}).get("marker", {}).get("opacity")
+    if unselected == opacity and "text" not in trace:
         return {}
     text = dict(color=colour if isinstance(colour, str) else ink)
     return dict(unselected=dict(marker=dict(opacity=opacity), textfont=text))
@@ -273,17 +242,8 @@ def figure_download(figure: go.Figure, *, file_name: str, key: str) -> None:
     The figure travels to the browser with them, so draw them only where somebody may click. The
     library of 4.6 MB follows at a click, and only where the page has none that can be used.
     """
-    _download(
-        key=key, data={"figure": figure.to_json(), "plotly": _library_url(), "name": file_name}
-    )
-
-
-def _library_url() -> str | None:
-    """Serve plotly.js and return its URL. Streamlit forgets a file when the page runs again."""
-    if not runtime.exists():
-        return None
-    manager = runtime.get_instance().media_file_mgr
-    return manager.add(_library(), "text/javascript", "mha_viz.plotly_js")
+    plotly = serve(_library, "text/javascript", "mha_viz.plotly_js")
+    _download(key=key, data={"figure": figure.to_json(), "plotly": plotly, "name": file_name})
 
 
 @cache

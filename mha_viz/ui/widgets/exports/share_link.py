@@ -1,7 +1,5 @@
 """A link to hand out: to be copied, and as a QR code for phones, made on this machine."""
 
-from __future__ import annotations
-
 import io
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Errors as people should meet them: a sentence on the page, never a traceback."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

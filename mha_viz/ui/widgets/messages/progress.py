@@ -1,18 +1,23 @@
-"""A bar that shows how far heavy work is, and a button that stops it."""
+"""Progress of heavy work, a button that stops it, and its results, kept for the session."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from mha_viz.errors import MhaVizError
 from mha_viz.ui.jobs.ticket import Waiting, Work
 from mha_viz.ui.run import heavy
 
-Said = tuple[float, str]  # the share that is done, and a few words
+if TYPE_CHECKING:
+    from mha_viz.engine.model import AttentionModel
+
+Progress = tuple[float, str]  # the share that is done, and a few words
+KEPT = 8  # measurements that a visitor may come back to
 SURE = 2.0  # seconds of work after which its pace is known well enough
 
 
@@ -41,7 +46,7 @@ def done(
     work: Work,
     key: str,
     begin: str,
-    words: Callable[..., Said],
+    words: Callable[..., Progress],
     place: DeltaGenerator | None = None,
 ) -> Any:
     """Return what some heavy work finds, with a bar and a button "Stop" meanwhile.
@@ -61,9 +66,9 @@ def done(
         if isinstance(news, Waiting):
             bar.progress(0.0, waiting(news))
             return None
-        share, said = words(*news)
+        share, label = words(*news)
         left = time_left.after(share)
-        bar.progress(min(share, 1.0), said if left is None else f"{said}, {about(left)} left")
+        bar.progress(min(share, 1.0), label if left is None else f"{label}, {about(left)} left")
         return share
 
     try:
@@ -73,7 +78,7 @@ def done(
         stop.empty()
 
 
-def of_total(done: int, total: int) -> Said:
+def of_total(done: int, total: int) -> Progress:
     """Return the progress of work that counts.
 
     >>> of_total(1_200, 4_800)
@@ -102,3 +107,41 @@ def about(seconds: float) -> str:
     if seconds < 95:
         return f"about {max(10, round(seconds / 10) * 10)} seconds"
     return f"about {round(seconds / 60)} minutes"
+
+
+def results(kind: str) -> dict[Any, Any]:
+    """Return a visitor's measurements of a kind by their settings, the latest last."""
+    kept: dict[Any, Any] = st.session_state.setdefault(f"measured_{kind}", {})
+    return kept
+
+
+def keep(kind: str, key: object, result: object) -> None:
+    """Keep a measurement; the oldest goes where there are too many."""
+    kept = results(kind)
+    kept[key] = result
+    while len(kept) > KEPT:
+        kept.pop(next(iter(kept)))
+
+
+def seconds(
+    checkpoint: object, model: AttentionModel, texts: Sequence[str], passes: float
+) -> float | None:
+    """Estimate how long so many passes over the texts take in the lane of heavy work.
+
+    The pace of a model is measured once in a session, in as many threads as the work will have.
+    """
+    from mha_viz.interventions.duration import n_tokens, seconds_per_token  # with transformers
+
+    try:
+        if checkpoint not in results("pace"):
+            with heavy.threads_for(model):
+                keep("pace", checkpoint, seconds_per_token(model, texts))
+        pace: float = results("pace")[checkpoint]
+        return pace * n_tokens(model, texts) * passes
+    except MhaVizError:
+        return None
+
+
+def estimate(seconds: float | None) -> str:
+    """Write how long something will take; "" where nobody knows."""
+    return "" if seconds is None else f"Takes {about(seconds)} on this machine."

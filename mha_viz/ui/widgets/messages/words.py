@@ -1,7 +1,5 @@
 """Sentences and tables that several sections share: who a head is, and under which settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -56,7 +54,7 @@ def places(labels: Sequence[str]) -> dict[int, str]:
 
 
 def numbered(labels: Sequence[str]) -> list[str]:
-    """Number labels by position: they repeat, and a table's columns may not."""
+    """Prefix labels with their positions: they repeat, and columns of a table may not."""
     return [f"{place}:{label}" for place, label in enumerate(labels)]
 
 

@@ -1,0 +1,319 @@
+"""A number for each head: over the layers, as a map, against another one, and over many texts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, SupportsFloat
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Num
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.core.reprs import count
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots.difference import head_changes
+from mha_viz.plots.frame import (
+    DASHES,
+    Limits,
+    Margins,
+    as_numbers,
+    axis_title,
+    chosen_marker,
+    headed_figure,
+    keep_on_click,
+    markers,
+    missing_note,
+    named_axis,
+    only_head,
+    plain_lines,
+    quantity,
+    rank_correlation,
+    rectangle,
+    series_look,
+    unit_text,
+    value_axis,
+    with_unit,
+)
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, head_name, hover_text, plotly_text
+
+_SPREAD = 0.66  # the share of a layer's width that its heads take
+_OPACITY = 0.65
+_QUANTILES = 5
+
+
+def by_layer(
+    values: Num[np.ndarray | Tensor, "layer head"],
+    title: str,
+    unit: str,
+    *,
+    selected: tuple[int, int] | None = None,
+    baselines: Mapping[str, SupportsFloat] | None = None,
+    dark: bool = False,
+) -> go.Figure:
+    """Draw every head (layer, head) as a dot over its layer, the layers' means as a line.
+
+    Heads of a layer stand side by side in their order, so that none hides another. `baselines` are
+    dashed lines by name. The first trace has the dots; their customdata is [layer, head].
+    """
+    numbers = as_numbers(values, 2, "values (layer, head)")
+    layers, heads = numbers.shape
+    place = np.arange(layers)[:, None] + _SPREAD * ((np.arange(heads) + 0.5) / heads - 0.5)
+    known = np.isfinite(numbers)
+    line = f"<b>%{{y:.4~g}}</b> {hover_text(clean(unit, 30)) if unit else ''}<extra></extra>"
+
+    def dots(where: NDArray[np.bool_], name: str, marker: dict[str, Any]) -> dict[str, Any]:
+        drawn = np.argwhere(where).tolist()
+        names = [head_name(*head) for head in drawn]
+        points = dict(x=place[where], y=numbers[where], text=names, customdata=drawn)
+        look = dict(mode="markers", name=name, marker=marker, **keep_on_click(marker["opacity"]))
+        return dict(**points, **look, hovertemplate="%{text}<br>" + line)
+
+    look = dict(size=6.5, color=theme.qualitative(dark)[0], opacity=0.7)
+    traces = [dots(known, "a head", look), _means(numbers, line, dark)]
+    for i, (name, level) in enumerate((baselines or {}).items()):
+        if np.isfinite(float(level)):
+            traces.append(_baseline(i, name, float(level), unit, layers, dark))
+    if selected is not None:
+        chosen = only_head(selected, np.ones_like(known))
+        name = f"{head_name(*selected)}: {quantity(float(numbers[selected]), unit)}"
+        traces.append(dots(chosen, name, chosen_marker(dark)))
+    return _over_layers(traces, title, unit, missing_note(known), layers, dark)
+
+
+def _means(numbers: NDArray[np.float64], line: str, dark: bool) -> dict[str, Any]:
+    known = np.isfinite(numbers)
+    n_known = known.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        means = np.where(known, numbers, 0.0).sum(axis=1) / n_known
+    ink = theme.ink(dark)
+    return dict(
+        x=np.arange(len(numbers)),
+        y=means,
+        mode="lines+markers",
+        name="mean of the layer",
+        connectgaps=False,
+        customdata=n_known,
+        hovertext=[count(n, "head") for n in n_known.tolist()],
+        line=dict(width=2, color=ink),
+        marker=dict(symbol="line-ew-open", size=14, line=dict(width=2.5, color=ink)),
+        hovertemplate="layer %{x}, mean of %{hovertext}<br>" + line,
+    )
+
+
+def _baseline(
+    i: int, name: str, level: float, unit: str, layers: int, dark: bool
+) -> dict[str, Any]:
+    label, colour = clean(name, 40), theme.qualitative(dark)[1 + i % 7]
+    return dict(
+        x=np.linspace(-0.6, layers - 0.4, 2 * layers + 1),
+        y=np.full(2 * layers + 1, level),
+        mode="lines",
+        name=f"{plotly_text(label)}: {quantity(level, unit)}",
+        line=dict(width=2, dash=DASHES[1 + i % 5], color=colour),
+        hovertemplate=hover_text(label) + "<br><b>%{y:.4~g}</b><extra></extra>",
+    )
+
+
+def layer_lines(
+    series: Mapping[str, Num[np.ndarray | Tensor, " layer"]],
+    title: str,
+    unit: str,
+    *,
+    band: Limits | None = None,
+    dark: bool = False,
+) -> go.Figure:
+    """Draw one line per series (layer,); colour, dash and marker tell them apart.
+
+    Where a series is not defined (NaN) its line has a gap. A layer without a gap on both sides
+    still has its marker. `band` (low, high) is shaded over all layers: what chance gives.
+    """
+    if not series:
+        raise ArgumentError("There is no series to draw.")
+    lines = {name: as_numbers(values, 1, name) for name, values in series.items()}
+    layers = len(next(iter(lines.values())))
+    if any(len(values) != layers for values in lines.values()):
+        sizes = {name: len(values) for name, values in lines.items()}
+        raise ShapeError(f"All series must have a number per layer; got {sizes}.")
+    traces = [
+        dict(
+            x=np.arange(layers),
+            y=values,
+            mode="lines+markers",
+            name=plotly_text(clean(name, 40)),
+            cliponaxis=False,
+            connectgaps=False,
+            hovertemplate=hover_text(clean(name, 40)) + " <b>%{y:.4~g}</b><extra></extra>",
+            **series_look(i, 8, dark),
+        )
+        for i, (name, values) in enumerate(lines.items())
+    ]
+    note = missing_note(np.isfinite(np.stack(list(lines.values()))), "points")
+    together: dict[str, Any] = dict(
+        hovermode="x unified", xaxis=dict(unifiedhovertitle=dict(text="layer %{x}"))
+    )
+    if band is not None:
+        look = dict(fillcolor=theme.muted(dark), opacity=0.25, layer="below", xref="paper")
+        together["shapes"] = [rectangle((0, float(band[0])), (1, float(band[1])), **look)]
+    return _over_layers(traces, title, unit, note, layers, dark).update_layout(together)
+
+
+def _over_layers(
+    traces: list[dict[str, Any]], title: str, unit: str, note: str, layers: int, dark: bool
+) -> go.Figure:
+    """Return the figure of these traces: each layer has a tick as long as they fit a phone."""
+    across = dict(range=[-0.6, layers - 0.4], tickmode="linear", tick0=0, dtick=-(-layers // 16))
+    across |= dict(showgrid=False, zeroline=False, showline=True, ticks="outside", ticklen=4)
+    down = dict(zeroline=False, showline=False, nticks=7, fixedrange=True)
+    layout = dict(
+        xaxis=across | dict(title=axis_title("layer"), fixedrange=True),
+        yaxis=down | dict(title=dict(text=unit_text(unit), font=dict(size=12), standoff=4)),
+    )
+    inner = 310 + 16 * len(traces)  # a phone has a line for every entry of the legend
+    return headed_figure(traces, dark, title, [note], inner, layout, Margins(right=10), named=True)
+
+
+def importance_map(
+    values: Num[np.ndarray | Tensor, "layer head"],
+    title: str,
+    unit: str,
+    *,
+    low: Num[np.ndarray | Tensor, "layer head"] | None = None,
+    high: Num[np.ndarray | Tensor, "layer head"] | None = None,
+    selected: tuple[int, int] | None = None,
+    dark: bool = False,
+) -> go.Figure:
+    """Draw heads (layer, head) coloured by importance; hover tells the 95 % interval.
+
+    From 0 up on a sequential scale; where a head is below 0 (the model does better without it), on
+    a diverging scale around 0. An invisible point in each cell makes clicks readable: customdata is
+    [layer, head]. Either both ends of the intervals are given or neither; NaN is not defined (one
+    text has no interval), which hover says.
+    """
+    numbers = as_numbers(values, 2, "values (layer, head)")
+    if (low is None) != (high is None):
+        raise ArgumentError("An interval has two ends: pass both low and high, or neither.")
+    signed, notes = bool(np.nanmin(numbers, initial=0.0) < 0), None
+    if low is not None:
+        ends = [_of_shape(end, numbers, "an interval's end") for end in (low, high)]
+        notes = [[_interval(*pair) for pair in row] for row in np.stack(ends, axis=-1).tolist()]
+    return head_changes(
+        numbers, title, unit, diverging=signed, selected=selected, hover_notes=notes, dark=dark
+    )
+
+
+def _of_shape(values: Any, numbers: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    other = as_numbers(values, 2, f"{name} (layer, head)")
+    if other.shape != numbers.shape:
+        raise ShapeError(f"{name} must have shape {numbers.shape}; got {other.shape}.")
+    return other
+
+
+def _interval(low: float, high: float) -> str:
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "95 % interval not defined"
+    return f"95 % interval {theme.format_number(low)} to {theme.format_number(high)}"
+
+
+def head_scatter(
+    x: Num[np.ndarray | Tensor, "layer head"],
+    y: Num[np.ndarray | Tensor, "layer head"],
+    x_title: str,
+    y_title: str,
+    *,
+    selected: tuple[int, int] | None = None,
+    dark: bool = False,
+) -> go.Figure:
+    """Draw every head (layer, head) as a dot in two measures.
+
+    Above the picture stand Spearman's rank correlation and the number of heads; no p-value, since
+    heads of one model are not independent draws. Hover names the head and both numbers; customdata
+    is [layer, head].
+    """
+    across = as_numbers(x, 2, "x (layer, head)")
+    down = _of_shape(y, across, "y")
+    known = np.isfinite(across) & np.isfinite(down)
+    titles = [clean(title, 60) for title in (x_title, y_title)]
+
+    def dots(where: NDArray[np.bool_], marker: dict[str, Any]) -> dict[str, Any]:
+        hovers = [
+            f"{head_name(layer, head)}<br>"
+            + "<br>".join(
+                f"{plotly_text(title)}: <b>{theme.format_number(numbers[layer, head])}</b>"
+                for title, numbers in zip(titles, (across, down), strict=True)
+            )
+            for layer, head in np.argwhere(where).tolist()
+        ]
+        return _dots(across, down, where, hovers, marker)
+
+    look = dict(size=8, color=theme.qualitative(dark)[0], opacity=_OPACITY)
+    traces = [dots(known, look)]
+    if selected is not None:
+        traces.append(dots(only_head(selected, known), chosen_marker(dark)))
+    notes = [rank_correlation(across[known], down[known], "heads"), missing_note(known)]
+    layout = dict(xaxis=value_axis(titles[0]), yaxis=value_axis(titles[1]), dragmode="zoom")
+    return headed_figure(traces, dark, "", notes, 394, layout, Margins(above=6))
+
+
+def _dots(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    where: NDArray[np.bool_],
+    hovers: list[str],
+    marker: dict[str, Any],
+) -> dict[str, Any]:
+    """Return a dot for each head of `where`; a click on one sends [layer, head]."""
+    look = dict(marker=marker, customdata=np.argwhere(where).tolist())
+    return markers(x[where], y[where], hovers, **look, **keep_on_click(marker["opacity"]))
+
+
+def head_quantiles(
+    quantiles: Num[np.ndarray, "quantile layer head"],
+    title: str,
+    unit: str,
+    *,
+    selected: tuple[int, int] | None = None,
+    dark: bool = False,
+) -> go.Figure:
+    """Draw every head's spread over texts: its median, half of the texts thick, nine of ten thin.
+
+    `quantiles` (5, layer, head) are those of 5, 25, 50, 75 and 95 %. Heads stand in their order,
+    those of a layer together. customdata of the medians is [layer, head].
+    """
+    spread = as_numbers(quantiles, 3, "quantiles (5, layer, head)")
+    if len(spread) != _QUANTILES:
+        raise ShapeError(f"quantiles must be {_QUANTILES} of each head, got {len(spread)}.")
+    _, layers, heads = spread.shape
+    places = np.arange(layers * heads).reshape(layers, heads) + 0.6 * np.arange(layers)[:, None]
+    known = np.isfinite(spread[2])
+    colour = theme.qualitative(dark)[0]
+    traces: list[dict[str, Any]] = []
+    for low, high, width in ((0, 4, 1), (1, 3, 5)):  # a vertical line for each head
+        gap = np.full(int(known.sum()), np.nan)
+        ends = np.c_[spread[low][known], spread[high][known], gap].ravel()
+        traces.append(plain_lines(np.repeat(places[known], 3), ends, width, colour))
+
+    def medians(where: NDArray[np.bool_], marker: dict[str, Any]) -> dict[str, Any]:
+        hovers = [
+            f"{head_name(*head)}<br>median <b>{quantity(mid, unit)}</b><br>"
+            f"half of the texts {quantity(lower, '')} to {quantity(upper, '')}<br>"
+            f"nine of ten {quantity(low, '')} to {quantity(high, '')}"
+            for head, (low, lower, mid, upper, high) in zip(
+                np.argwhere(where).tolist(), spread[:, where].T.tolist(), strict=True
+            )
+        ]
+        return _dots(places, spread[2], where, hovers, marker)
+
+    edge = dict(width=1.5, color=colour)
+    traces.append(medians(known, dict(size=7, color=theme.paper(dark), line=edge, opacity=1)))
+    if selected is not None:
+        traces.append(medians(only_head(selected, known), chosen_marker(dark, size=10)))
+    step = -(-layers // 16)
+    middles, names = places.mean(1)[::step].tolist(), [f"L{i}" for i in range(0, layers, step)]
+    across = named_axis(middles, names, (-1, float(places.max()) + 1), tickangle=0)
+    layout = dict(xaxis=across, yaxis=value_axis(with_unit(title, unit)))
+    notes = ["Dot: median. Thick: half of the texts. Thin: 90 %.", missing_note(known)]
+    return headed_figure(traces, dark, title, notes, 260, layout, Margins(below=30))

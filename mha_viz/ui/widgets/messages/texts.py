@@ -1,0 +1,70 @@
+"""Texts of a page on screen, which texts.toml in the page's folder declares.
+
+Values fill {placeholders}, and {size:number} writes a value as `format_number` does.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from functools import reduce
+from importlib.resources import files
+from string import Formatter
+from typing import Any, TypedDict, TypeVar, cast
+
+from mha_viz.web.theme import format_number
+
+
+class FigureTexts(TypedDict):
+    """Texts that `figures.show` takes; those that depend on a run may come from elsewhere."""
+
+    name: str
+    how_to_read: str
+
+
+class _Filler(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec == "number":
+            return format_number(value)
+        return str(super().format_field(value, format_spec))
+
+
+class Texts:
+    """The texts of one page; `texts("table.key", n=4)` is one of them, filled in."""
+
+    def __init__(self, source: str, tables: Mapping[str, Any]) -> None:
+        self.source, self.tables = source, tables
+
+    def __call__(self, name: str, /, **values: object) -> str:
+        """Return one text. Raises ValueError if it or one of its values is missing."""
+        return cast(str, self._filled(name, self._at(name), values))
+
+    def figure(self, name: str, /, **values: object) -> FigureTexts:
+        """Return the texts of a figure."""
+        return cast(FigureTexts, self._table(name, values))
+
+    def _at(self, name: str) -> Any:
+        try:
+            return reduce(lambda table, key: table[key], name.split("."), self.tables)
+        except KeyError as error:
+            raise ValueError(f"{self.source} has no {name}.") from error
+
+    def _table(self, name: str, values: Mapping[str, object]) -> dict[str, Any]:
+        """Return a table with all its strings filled in, without the tables inside of it."""
+        strings = {key: text for key, text in self._at(name).items() if not isinstance(text, dict)}
+        return {key: self._filled(f"{name}.{key}", text, values) for key, text in strings.items()}
+
+    def _filled(self, name: str, text: Any, values: Mapping[str, object]) -> Any:
+        if isinstance(text, list):
+            return [self._filled(name, one, values) for one in text]
+        try:
+            return _Filler().vformat(text, (), values) if isinstance(text, str) else text
+        except KeyError as error:
+            raise ValueError(f"{self.source}, {name}: no value for {error}.") from error
+
+
+T = TypeVar("T", bound=Texts)
+
+
+def read_texts(package: str, kind: type[T]) -> T:
+    """Read the texts.toml of a package."""
+    text = (files(package) / "texts.toml").read_text("utf-8")
+    return kind(f"{package}, texts.toml", tomllib.loads(text))
