@@ -12,16 +12,23 @@ from torch import Tensor
 from mha_viz.core.metrics import METRICS, Baseline, baselines, head_table
 from mha_viz.core.metrics.blocks import Texts
 from mha_viz.core.metrics.outputs import outputs_of, reduce_outputs
+from mha_viz.core.metrics.pairs import AllRows
 from mha_viz.core.metrics.rotation import rotated_scores
 from mha_viz.core.metrics.row_sums import TextSums
 from mha_viz.core.metrics.table import UNSEEN, output_metrics
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
-from mha_viz.core.record.patterns import ComputedPatterns
+from mha_viz.core.record.patterns import (
+    STORED_BYTES,
+    ComputedPatterns,
+    Patterns,
+    StoredPatterns,
+)
 from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.core.record.visible import allowed_keys, parts, visible_everywhere
 from mha_viz.errors import ArgumentError
 
 _ROUNDING = 1e-6  # of a likeness in float32
+_AT_ONCE = 2**22  # weights of all heads that are compared at a time
 
 
 def measure(record: AttentionRecord) -> dict[str, Tensor]:
@@ -157,7 +164,22 @@ def head_similarity(
         if measure != "redundancy":
             raise ArgumentError(f'normalize=False is for "redundancy" only, got {measure!r}.')
         measure = "redundancy_textbook"
-    return METRICS[measure].function(record.kept(PAIR_MEASURES[measure]))
+    made_of, patterns = PAIR_MEASURES[measure], record.patterns
+    computed = not isinstance(patterns, StoredPatterns)
+    if made_of == "pattern" and computed and patterns.n_bytes > STORED_BYTES:
+        return METRICS[measure].function(_rows_of_all_heads(patterns))
+    return METRICS[measure].function(record.kept(made_of))
+
+
+def _rows_of_all_heads(patterns: Patterns) -> AllRows:
+    """Return the rows of weights that are too many to be held at once."""
+    n_layers, n_heads, n_query, n_key = patterns.shape
+    step = max(1, _AT_ONCE // (n_layers * n_heads * n_key))
+
+    def rows(queries: slice) -> Tensor:
+        return torch.cat([patterns.full_rows(layer, queries) for layer in range(n_layers)])
+
+    return AllRows(n_query, step, rows)
 
 
 def distances(record: AttentionRecord, measure: str) -> Float[Tensor, "head2 head2"]:

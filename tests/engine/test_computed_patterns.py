@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import mha_viz as mv
+from mha_viz.core import measure as module_of_measures
 from mha_viz.core.attention import scoring
 from mha_viz.core.measure import measure
 from mha_viz.core.record import patterns
@@ -51,6 +52,17 @@ def test_computed_weights_equal_stored_ones(monkeypatch, name):
         if own.sink is not None:
             close(made.sink, own.sink, EXACT)
         assert made.shape == own.shape and made.labels == own.labels
+
+
+@pytest.mark.parametrize("key", ["hellinger", "jensen_shannon"])
+@pytest.mark.parametrize("name", ["bert", "llama", "gpt_oss"])
+def test_heads_are_compared_some_rows_at_a_time(monkeypatch, name, key):
+    model = build(SINGLE[name], name)
+    ((own, made),) = both(monkeypatch, model, LONG, keep=("pattern",))
+    monkeypatch.setattr(module_of_measures, "STORED_BYTES", 0)
+    monkeypatch.setattr(module_of_measures, "_AT_ONCE", 1)
+    monkeypatch.setattr(ComputedPatterns, "all", lambda self: pytest.fail("all at once"))
+    close(mv.head_similarity(made, key), mv.head_similarity(own, key), EXACT)
 
 
 @pytest.mark.parametrize("name", NAMES)
