@@ -14,7 +14,7 @@ from torch import Tensor
 from mha_viz.core.attention.attention import pattern_of, scores, visible, z
 from mha_viz.core.threads import in_threads
 
-BLOCK_BYTES = 2 * 2**20  # of the weights that a thread computes at once: about what a cache holds
+BLOCK_BYTES = 4 * 2**20  # of the weights that a thread computes at once: about what a cache holds
 Found = TypeVar("Found")
 Rows = slice | Tensor  # consecutive queries, or any
 
