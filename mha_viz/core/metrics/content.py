@@ -46,6 +46,7 @@ def special_token(
 
     Source: Clark et al. 2019, section 3.2.
 
+    >>> import torch
     >>> special_token(torch.tensor([[[[0.5, 0.5]]]]), is_special=torch.tensor([True, False]))
     tensor([[0.5000]])
     """
@@ -72,6 +73,7 @@ def separator_token(
 
     Source: the [SEP] heads of Clark et al. 2019, section 3.2.
 
+    >>> import torch
     >>> separator_token(torch.tensor([[[[0.5, 0.5]]]]), is_special=torch.tensor([True, True]))
     tensor([[0.5000]])
     """
@@ -100,6 +102,7 @@ def sink(
 
     Source: OpenAI 2025 (gpt-oss).
 
+    >>> import torch
     >>> sink(torch.tensor([[[[0.5, 0.25]]]]), sink=torch.tensor([[[0.25]]]))
     tensor([[0.2500]])
     """
@@ -154,6 +157,7 @@ def duplicate_token(
     Source: duplicate-token heads, Wang et al. 2022; there earlier places count only, here later
     ones as well where a row may see them.
 
+    >>> import torch
     >>> pattern = torch.tensor([[[[0.25, 0.75], [0.5, 0.5]]]])
     >>> duplicate_token(pattern, ids=torch.tensor([7, 7]))
     tensor([[0.6250]])
