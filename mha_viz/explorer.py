@@ -57,7 +57,7 @@ class Explorer(anywidget.AnyWidget):
     sent = traitlets.Dict().tag(sync=True)
 
     def __init__(self, record: AttentionRecord, selected: tuple[int, int] = (0, 0)) -> None:
-        record.head(*selected)  # which says what is wrong with a head that is not there
+        record.head(*selected)  # raises for a head that does not exist
         self.record = record
         self.selected: tuple[int, int] = selected
         self.pair: tuple[int | None, int | None] = (None, None)
@@ -89,20 +89,23 @@ class Explorer(anywidget.AnyWidget):
         if not isinstance(view, Mapping):
             return
         layers, heads, queries, keys = self.record.shape
-        layer = _number(view.get("layer"), layers, self.selected[0])
-        head = _number(view.get("head"), heads, self.selected[1])
+        layer = _index_from_browser(view.get("layer"), layers, self.selected[0])
+        head = _index_from_browser(view.get("head"), heads, self.selected[1])
         if layer is not None and head is not None:
             self.selected = layer, head
         query, key = self.pair
-        self.pair = _number(view.get("query"), queries, query), _number(view.get("key"), keys, key)
+        self.pair = (
+            _index_from_browser(view.get("query"), queries, query),
+            _index_from_browser(view.get("key"), keys, key),
+        )
         self.exact = head_payload(self.payload, self.record, self.selected)
-        # The answer says the choice again: the browser takes what Python says once it is heard.
+        # The answer repeats the choice: the browser takes what Python sends once it was received.
         chosen = {"layer": self.selected[0], "head": self.selected[1]}
         self.settings = self.settings | {"view": chosen, "heard": str(sent.get("id", ""))[:40]}
 
 
-def _number(sent: object, size: int, before: int | None) -> int | None:
-    """Return the place that the browser sent, None beyond the end; `before` where it sent none."""
+def _index_from_browser(sent: object, size: int, before: int | None) -> int | None:
+    """Return the index that the browser sent, None beyond the end; `before` where it sent none."""
     if not isinstance(sent, str) or not sent.removeprefix("-").isdecimal():
         return before
     return int(sent) if len(sent) < 10 and 0 <= int(sent) < size else None

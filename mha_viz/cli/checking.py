@@ -16,15 +16,15 @@ from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import MhaVizError, SettingsError
 from mha_viz.ui.operating.settings import FILE, PREFIX, Reading, Settings, read
 
-LEAST = 700  # MB that the libraries, both shipped models and a few visitors take
+MIN_MEMORY_MB = 700  # for the libraries, both shipped models and a few visitors
 
 
-class Finding(NamedTuple):
-    """Something that was checked: what it is, what was found, whether the app can serve so."""
+class Check(NamedTuple):
+    """A check of this machine: its name, its result, and whether the app can serve so."""
 
-    what: str
-    found: str
-    good: bool
+    name: str
+    result: str
+    ok: bool
 
 
 def read_settings(public: bool, config: Path | None) -> Reading:
@@ -47,78 +47,72 @@ def print_check(public: bool, config: Path | None, host: str, port: int) -> None
     except SettingsError as error:
         typer.echo(f"BAD settings: {error}")
         raise typer.Exit(1) from error
-    typer.echo(table(reading))
-    every = list(findings(reading.settings, host, port))
-    for finding in every:
-        typer.echo(f"{'ok ' if finding.good else 'BAD'} {finding.what}: {finding.found}")
-    if not all(finding.good for finding in every):
+    typer.echo(settings_table(reading))
+    checks = list(run_checks(reading.settings, host, port))
+    for check in checks:
+        typer.echo(f"{'ok ' if check.ok else 'BAD'} {check.name}: {check.result}")
+    if not all(check.ok for check in checks):
         raise typer.Exit(1)
 
 
-def table(reading: Reading) -> str:
+def settings_table(reading: Reading) -> str:
     """Return every setting with its value and where that came from."""
-    rows = [
-        [
-            choice.name,
-            _shown(choice.name, getattr(reading.settings, choice.name)),
-            choice.metadata["about"],
-            reading.origins[choice.name],
-        ]
-        for choice in fields(reading.settings)
-    ]
+    rows = []
+    for setting in fields(reading.settings):
+        name, about = setting.name, setting.metadata["about"]
+        value = _value_text(name, getattr(reading.settings, name))
+        rows.append([name, value, about, reading.origins[name]])
     return grid(["setting", "value", "of what", "from"], rows, 4)
 
 
-def findings(settings: Settings, host: str, port: int) -> Iterator[Finding]:
-    """Return what the app needs of this machine, looked at one after another."""
+def run_checks(settings: Settings, host: str, port: int) -> Iterator[Check]:
+    """Check one after another what the app needs of this machine."""
     yield from _models(settings)
     yield _memory(settings)
     if settings.sessions_per_address is not None:
-        yield Finding("addresses", _proxies(settings), True)
+        yield Check("addresses", _proxies(settings), True)
     try:
         check_free(host, port)
     except MhaVizError as error:
-        yield Finding("port", str(error), False)
+        yield Check("port", str(error), False)
     else:
-        yield Finding("port", f"{port} of {host} is free", True)
+        yield Check("port", f"{port} of {host} is free", True)
 
 
-def _models(settings: Settings) -> Iterator[Finding]:
+def _models(settings: Settings) -> Iterator[Check]:
     from mha_viz.checkpoints.catalog import list_models
 
-    here = {info.name: info for info in list_models()}
-    shipped = [info.name for info in here.values() if info.source == "shipped"]
-    yield Finding("models", f"shipped: {', '.join(shipped) or 'none'}", bool(shipped))
-    most = settings.max_parameters
+    present = {info.name: info for info in list_models()}
+    shipped = [info.name for info in present.values() if info.source == "shipped"]
+    yield Check("models", f"shipped: {', '.join(shipped) or 'none'}", bool(shipped))
+    limit = settings.max_parameters
     for name in settings.models:
-        info = here.get(name)
+        info = present.get(name)
         if info is None:
-            yield Finding("models", f"{name} is not here yet: a visitor may fetch it", True)
-        elif most is not None and info.n_bytes > 4 * most:
-            found = f"{name} has {info.n_bytes // 4:,} parameters, more than max_parameters"
-            yield Finding("models", found, False)
+            yield Check("models", f"{name} is not here yet: a visitor may fetch it", True)
+        elif limit is not None and info.n_bytes > 4 * limit:
+            result = f"{name} has {info.n_bytes // 4:,} parameters, more than max_parameters"
+            yield Check("models", result, False)
         else:
-            yield Finding("models", f"{name}, {of_bytes(info.n_bytes)}", True)
+            yield Check("models", f"{name}, {of_bytes(info.n_bytes)}", True)
 
 
-def _memory(settings: Settings) -> Finding:
+def _memory(settings: Settings) -> Check:
     try:
         from mha_viz.ui.operating import rss
     except ModuleNotFoundError:
-        return Finding("memory", "not measured: install mha-viz with its extra `app`", False)
-    left = rss.free()
-    wanted = max(settings.memory_mb or LEAST, LEAST)
-    most = "memory limit" if settings.memory_mb else "the app needs"
-    found = f"{most} {of_bytes(wanted * 10**6)}; {of_bytes(left)} free on the machine"
-    if settings.memory_mb is not None and settings.memory_mb < LEAST:
-        return Finding(
-            "memory", f"memory_mb is below the {LEAST} that the app takes at rest", False
-        )
-    return Finding("memory", found, left >= wanted * 10**6)
+        return Check("memory", "not measured: install mha-viz with its extra `app`", False)
+    if settings.memory_mb is not None and settings.memory_mb < MIN_MEMORY_MB:
+        result = f"memory_mb is below the {MIN_MEMORY_MB} that the app takes at rest"
+        return Check("memory", result, False)
+    free, needed = rss.free(), (settings.memory_mb or MIN_MEMORY_MB) * 10**6
+    reason = "memory limit" if settings.memory_mb else "the app needs"
+    result = f"{reason} {of_bytes(needed)}; {of_bytes(free)} free on the machine"
+    return Check("memory", result, free >= needed)
 
 
 def _proxies(settings: Settings) -> str:
-    """Return how visitors are told apart by address."""
+    """Return how visitors are distinguished by address."""
     if settings.trusted_proxies:
         return f"visitors are told apart by the headers of {', '.join(settings.trusted_proxies)}"
     return (
@@ -127,7 +121,7 @@ def _proxies(settings: Settings) -> str:
     )
 
 
-def _shown(name: str, value: object) -> str:
+def _value_text(name: str, value: object) -> str:
     if name == "metrics_token":
         return "set" if value else "none: no /metrics"
     if isinstance(value, str):

@@ -13,11 +13,12 @@ from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from mha_viz.core.reprs import count
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from mha_viz.core.record.record import AttentionRecord
-from mha_viz.core.reprs import count
 
 N_PAIRS = 20  # rows of the table of a head
 
@@ -53,8 +54,8 @@ def headline(record: AttentionRecord) -> str:
     )
 
 
-def described(record: AttentionRecord) -> dict[str, Any]:
-    """Return what programs want to know about a record besides its numbers."""
+def record_header(record: AttentionRecord) -> dict[str, Any]:
+    """Return all about a record but its numbers, for programs."""
     names = ("model", "family", "part", "text", "text_pair", "causal", "merged", "notes")
     axes = ("tokens", "key_tokens")
     return {
@@ -151,14 +152,14 @@ def _pairs(record: AttentionRecord, layer: int, head: int) -> DataFrame:
 def _csv(table: DataFrame) -> str:
     from mha_viz.plots.csv_file import csv_text
 
-    return csv_text(table.reset_index(drop=True))  # a row's number says nothing here
+    return csv_text(table.reset_index(drop=True))  # the number of a row means nothing here
 
 
 def head_json(record: AttentionRecord, layer: int, head: int) -> str:
-    """Return a head's weights, with what programs want to know of the record."""
+    """Return a head's weights with the header of the record, for programs."""
     removed = record.removed_mass
     shown = {
-        **described(record),
+        **record_header(record),
         "layer": layer,
         "head": head,
         "weights": record.head(layer, head).tolist(),
@@ -208,7 +209,7 @@ def _report_table(table: DataFrame) -> str:
     rows = [
         [
             f"L{row['layer']} H{row['head']}",
-            *(_short(row[key]) for key in shown),
+            *(_score_text(row[key]) for key in shown),
             "–" if pd.isna(row["twin"]) else row["twin"],
             row["labels"],
         ]
@@ -217,7 +218,7 @@ def _report_table(table: DataFrame) -> str:
     for name, title in BASELINE_NAMES.items():
         known = {key: table[f"{key}_{name}"][0] for key in shown if f"{key}_{name}" in table}
         if known:
-            numbers = [_short(known[key]) if key in known else "" for key in shown]
+            numbers = [_score_text(known[key]) if key in known else "" for key in shown]
             rows.append(["", *numbers, "", f"({title})"])
     drawn = grid(["\nhead", *shown.values(), "nearest\nhead", "\nlabels"], rows, 1, tight=True)
     return (
@@ -228,7 +229,7 @@ def _report_table(table: DataFrame) -> str:
     )
 
 
-def _short(value: float) -> str:
+def _score_text(value: float) -> str:
     return f"{value:.3f}" if _is_defined(value) else "–"
 
 
@@ -244,15 +245,15 @@ def table(found: DataFrame, kind: TableFormat, title: str, **more: object) -> st
     if kind is TableFormat.json:
         rows = json.loads(found.to_json(orient="records", double_precision=12))
         return json.dumps({"title": title, **more, "rows": rows}, indent=2) + "\n"
-    numbers = "".join(f"{key:<32} {_plain(value)}\n" for key, value in more.items())
+    numbers = "".join(f"{key:<32} {_value_text(value)}\n" for key, value in more.items())
     names = [str(name) for name in found]
     text = [name for name in names if found[name].dtype.kind not in "fiu"]
     found = found[[*text, *(name for name in names if name not in text)]]
-    rows = [[_plain(value) for value in row] for row in found.itertuples(index=False)]
+    rows = [[_value_text(value) for value in row] for row in found.itertuples(index=False)]
     return f"{title}\n{numbers}\n" + grid([str(n) for n in found], rows, len(text))
 
 
-def _plain(value: object) -> str:
+def _value_text(value: object) -> str:
     from mha_viz.web.theme import format_number
 
     return format_number(value) if isinstance(value, float) else str(value)

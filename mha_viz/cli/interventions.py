@@ -6,24 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from mha_viz.cli import options
 from mha_viz.cli.format import TableFormat
-from mha_viz.cli.options import (
-    Against,
-    Model,
-    Out,
-    Pair,
-    TableAs,
-    Target,
-    Text,
-    Texts,
-    deliver_table,
-    load,
-    parse_heads,
-    print_notes,
-    progress,
-    read,
-    read_texts,
-)
 from mha_viz.core.names import HOWS, ORDERS
 
 Heads = Annotated[str, typer.Option("--heads", help="layer.head, as 3.7,2.1; counted from 0.")]
@@ -32,25 +16,25 @@ UNIT = "nats per token"
 
 
 def ablate(
-    text: Text,
+    text: options.Text,
     heads: Heads,
-    model: Model = "tiny-gpt2",
+    model: options.Model = "tiny-gpt2",
     how: How = "zero",
     factor: Annotated[float, typer.Option(help="For --how scale.")] = 0.0,
     source: Annotated[str | None, typer.Option(help="For a patch: a text as long.")] = None,
-    target: Target = None,
-    against: Against = None,
+    target: options.Target = None,
+    against: options.Against = None,
     position: Annotated[int | None, typer.Option(help="Which token, from 0; -1 is last.")] = None,
     top: Annotated[int, typer.Option(help="How many of the likeliest tokens.")] = 10,
-    pair: Pair = None,
-    file_format: TableAs = TableFormat.table,
-    out: Out = None,
+    pair: options.Pair = None,
+    file_format: options.TableAs = TableFormat.table,
+    out: options.Out = None,
 ) -> None:
     """Change heads and show what the model predicts then."""
-    given, chosen = read(text, pair), parse_heads(heads)
+    given, chosen = options.read(text, pair), options.parse_heads(heads)
     from mha_viz.interventions.ablation import ablate
 
-    loaded = load(model)
+    loaded = options.load(model)
     tracked = dict(target=target, against=against, position=position, top_k=top)
     change: dict[str, Any] = dict(tracked, factor=factor, source=source, text_pair=pair)
     found = ablate(loaded, given, chosen, how, **change)
@@ -73,55 +57,56 @@ def ablate(
     known = {key: value for key, value in numbers.items() if value is not None}
     names = ", ".join(f"L{i} H{j}" for i, j in found.intervention.heads)
     over = f" (mean over {found.averaged})" if found.averaged else ""
-    deliver_table(found.table(), file_format, out, f"{loaded.name}, {how}: {names}{over}", **known)
+    title = f"{loaded.name}, {how}: {names}{over}"
+    options.deliver_table(found.table(), file_format, out, title, **known)
 
 
 def importance(
-    texts: Texts,
-    model: Model = "tiny-gpt2",
+    texts: options.Texts,
+    model: options.Model = "tiny-gpt2",
     method: Annotated[str, typer.Option(help="ablation or gradient.")] = "ablation",
-    file_format: TableAs = TableFormat.table,
-    out: Out = None,
+    file_format: options.TableAs = TableFormat.table,
+    out: options.Out = None,
 ) -> None:
     """Measure how much the loss depends on each head, over one text or several."""
-    found_texts = read_texts(texts)
+    measured_texts = options.read_texts(texts)
     from mha_viz.interventions.importance import head_importance
 
-    loaded = load(model)
-    found = head_importance(loaded, found_texts, method, on_progress=progress("heads"))
-    print_notes(found.notes)
+    loaded = options.load(model)
+    found = head_importance(loaded, measured_texts, method, on_progress=options.progress("heads"))
+    options.print_notes(found.notes)
     table = found.table().sort_values("importance", ascending=False, kind="stable")
     title = f"{loaded.name}: importance by {method}, {UNIT}, {found.n_texts} text(s)"
-    deliver_table(table, file_format, out, title, loss=float(found.loss.mean()), method=method)
+    loss = float(found.loss.mean())
+    options.deliver_table(table, file_format, out, title, loss=loss, method=method)
 
 
 def prune(
-    texts: Texts,
-    model: Model = "tiny-gpt2",
+    texts: options.Texts,
+    model: options.Model = "tiny-gpt2",
     order: Annotated[
-        list[str] | None,
-        typer.Option(help=f"{', '.join(ORDERS)}; all of them if not given."),
+        list[str] | None, typer.Option(help=f"{', '.join(ORDERS)}; all of them if not given.")
     ] = None,
     steps: Annotated[int, typer.Option(help="Points after the one with all heads.")] = 8,
     seeds: Annotated[int, typer.Option(help="How many random orders.")] = 5,
-    file_format: TableAs = TableFormat.table,
-    out: Out = None,
+    file_format: options.TableAs = TableFormat.table,
+    out: options.Out = None,
 ) -> None:
     """Remove heads one by one and follow the loss."""
-    found_texts = read_texts(texts)  # before anything heavy is imported
+    measured_texts = options.read_texts(texts)  # before anything heavy is imported
     import pandas as pd
 
     from mha_viz.interventions.pruning import pruning_curve
 
-    loaded = load(model)
+    loaded = options.load(model)
     curves = []
+    points: dict[str, Any] = dict(steps=steps, n_seeds=seeds)
     for name in order or ORDERS:
-        curve = pruning_curve(
-            loaded, found_texts, name, steps=steps, n_seeds=seeds, on_progress=progress(name)
-        )
-        print_notes(f"{name}: {note}" for note in curve.notes)
+        on_progress = options.progress(name)
+        curve = pruning_curve(loaded, measured_texts, name, on_progress=on_progress, **points)
+        options.print_notes(f"{name}: {note}" for note in curve.notes)
         curves.append(curve.table().assign(order=name))
     table = pd.concat(curves, ignore_index=True)
     table = table[["order", *(column for column in table if column != "order")]]
-    title = f"{loaded.name}: loss while heads are taken away, {UNIT}, {len(found_texts)} text(s)"
-    deliver_table(table, file_format, out, title)
+    title = f"{loaded.name}: loss while heads are taken away, {UNIT}, {len(measured_texts)} text(s)"
+    options.deliver_table(table, file_format, out, title)

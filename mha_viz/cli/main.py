@@ -1,7 +1,7 @@
 """The command `mha-viz`: the same abilities without a browser.
 
 Knows every room below ui, and imports each one when a command needs it: --help must not wait for
-torch. What was asked for goes to stdout; notes and errors go to stderr.
+torch. Results go to stdout; notes and errors go to stderr.
 """
 
 from __future__ import annotations
@@ -17,27 +17,11 @@ import typer
 from typer.core import TyperGroup
 
 from mha_viz import __version__
-from mha_viz.cli import circuits, interventions, patching, study_commands
-from mha_viz.cli import format as printed
+from mha_viz.cli import circuits, interventions, options, patching, study_commands
+from mha_viz.cli import format as formats
 from mha_viz.cli import server as cli_server
 from mha_viz.cli import streams as cli_streams
 from mha_viz.cli.format import Format, ReportFormat
-from mha_viz.cli.options import (
-    AsJson,
-    Model,
-    Out,
-    Pair,
-    Part,
-    RecordOut,
-    ReportAs,
-    ShowAs,
-    Text,
-    Words,
-    deliver,
-    load,
-    print_notes,
-    read,
-)
 from mha_viz.errors import ArgumentError, MhaVizError
 
 if TYPE_CHECKING:
@@ -78,20 +62,23 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> bool:
-    if asked:
+def _print_version(requested: bool) -> bool:
+    if requested:
         typer.echo(f"mha-viz {__version__}")
         raise typer.Exit
-    return asked
+    return requested
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
-    """A microscope for attention heads."""
+    """Show what attention heads do."""
 
 
 @app.command("app")
@@ -131,9 +118,9 @@ def start_app(
             "extra `app`, pip install 'mha-viz[app]', or in a clone pip install '.[app]'."
         ) from error
 
-    # Both are always given: a port that was not asked for Streamlit exchanges for another one.
+    # Both are always given: Streamlit exchanges a port that was not requested for another one.
     command = ["run", str(script), "--server.address", host, "--server.port", str(port)]
-    with cli_server.announced(host, port):
+    with cli_server.announce_address(host, port):
         streamlit.main(command)
 
 
@@ -149,23 +136,23 @@ def _app_script() -> Path:
 
 @app.command()
 def trace(
-    text: Text,
-    model: Model = "tiny-bert",
-    pair: Pair = None,
-    part: Part = None,
-    out: RecordOut = None,
-    as_json: AsJson = False,
+    text: options.Text,
+    model: options.Model = "tiny-bert",
+    pair: options.Pair = None,
+    part: options.Part = None,
+    out: options.RecordOut = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Run a text through a model and show what its heads do."""
     record = _trace(text, model, pair, part)
     if out is not None:
         record.save(out)
         typer.echo(f"wrote {out}", err=True)
-    facts = printed.strongest_heads(record)
+    facts = formats.strongest_heads(record)
     if as_json:
-        typer.echo(json.dumps({**printed.described(record), "facts": facts}, indent=2))
+        typer.echo(json.dumps({**formats.record_header(record), "facts": facts}, indent=2))
         return
-    typer.echo(printed.headline(record))
+    typer.echo(formats.headline(record))
     typer.echo("tokens: " + " | ".join(record.labels))
     if record.key_labels != record.labels:
         typer.echo("key tokens: " + " | ".join(record.key_labels))
@@ -177,71 +164,66 @@ def trace(
 
 @app.command()
 def show(
-    text: Text,
+    text: options.Text,
     layer: Annotated[int | None, typer.Option("--layer", "-l", help="From 0; -1 is last.")] = None,
     head: Annotated[int | None, typer.Option("--head", "-H", help="From 0; -1 is last.")] = None,
-    model: Model = "tiny-bert",
-    pair: Pair = None,
-    part: Part = None,
-    kind: ShowAs = Format.table,
-    out: Out = None,
-    words: Words = False,
+    model: options.Model = "tiny-bert",
+    pair: options.Pair = None,
+    part: options.Part = None,
+    kind: options.ShowAs = Format.table,
+    out: options.Out = None,
+    words: options.Words = False,
     no_special: Annotated[
         bool, typer.Option("--no-special", help="Leave special tokens out; rows sum to 1 again.")
     ] = False,
 ) -> None:
     """Show one head's attention weights; without --layer and --head a picture of all heads."""
     chosen = None if layer is None or head is None else (layer, head)
-    if chosen is None and (kind not in printed.PICTURES or layer != head):
+    if chosen is None and (kind not in formats.PICTURES or layer != head):
         raise ArgumentError("Choose a head with --layer and --head (both counted from 0).")
     record = _trace(text, model, pair, part)
     record = record.merge_words() if words else record
     record = record.without_special() if no_special else record
     if chosen is not None:
-        record.head(*chosen)  # says which layers and heads there are
+        record.head(*chosen)  # raises for a head that does not exist
         chosen = (chosen[0] % record.n_layers, chosen[1] % record.n_heads)
-    if kind in printed.PICTURES:
-        deliver(printed.picture(record, chosen, kind), out)
+    if kind in formats.PICTURES:
+        options.deliver(formats.picture(record, chosen, kind), out)
         return
     assert chosen is not None
-    written = {
-        Format.table: printed.pair_table,
-        Format.csv: printed.head_csv,
-        Format.json: printed.head_json,
-    }[kind]
-    deliver(written(record, *chosen), out)
+    writers = {Format.table: formats.pair_table, Format.csv: formats.head_csv}
+    options.deliver(writers.get(kind, formats.head_json)(record, *chosen), out)
 
 
 @app.command()
 def report(
-    text: Text,
-    model: Model = "tiny-bert",
-    pair: Pair = None,
-    part: Part = None,
-    kind: ReportAs = ReportFormat.table,
-    out: Out = None,
-    words: Words = False,
+    text: options.Text,
+    model: options.Model = "tiny-bert",
+    pair: options.Pair = None,
+    part: options.Part = None,
+    kind: options.ReportAs = ReportFormat.table,
+    out: options.Out = None,
+    words: options.Words = False,
     baseline: Annotated[
-        bool,
-        typer.Option(help="Measure the same architecture with random weights, too."),
+        bool, typer.Option(help="Measure the same architecture with random weights, too.")
     ] = True,
 ) -> None:
     """Measure every head: scores with baselines, labels, nearest heads."""
-    given = read(text, pair)  # before anything heavy is imported
+    given = options.read(text, pair)  # before anything heavy is imported
     from mha_viz.reports.report import KEEP
     from mha_viz.reports.report import report as make
 
-    loaded = load(model)
+    loaded = options.load(model)
     keep = KEEP if loaded.backend == "mha_viz" else ("pattern",)
     record = loaded.trace(given, pair, part=part, keep=keep)
     record = record.merge_words() if words else record
     made = make(record, loaded, untrained=baseline)
-    deliver(printed.report(record, made.table(record), kind), out)
-    print_notes(made.notes)
+    options.deliver(formats.report(record, made.table(record), kind), out)
+    options.print_notes(made.notes)
 
 
 @app.command()
-def models(as_json: AsJson = False) -> None:
+def models(as_json: options.AsJson = False) -> None:
     """List the models that load without network: shipped, and in the Hugging Face cache.
 
     Below them, except as JSON, some of the Hub that are fetched when they are first asked for.
@@ -255,17 +237,16 @@ def models(as_json: AsJson = False) -> None:
         listed = [asdict(info) | {"path": str(info.path)} for info in found]
         typer.echo(json.dumps(listed, indent=2))
         return
-    shown = {"name": "name", "source": "source", "family": "family"}
-    shown |= {"layers": "n_layers", "heads": "n_heads"}
-    rows = [
-        [*(str(getattr(info, key)) for key in shown.values()), of_bytes(info.n_bytes)]
-        for info in found
-    ]
-    typer.echo(printed.grid([*shown, "size"], rows, 3), nl=False)
+    columns = ["name", "source", "family", "layers", "heads", "size"]
+    rows = []
+    for one in found:
+        facts = (one.name, one.source, one.family, one.n_layers, one.n_heads)
+        rows.append([*map(str, facts), of_bytes(one.n_bytes)])
+    typer.echo(formats.grid(columns, rows, 3), nl=False)
     if absent := suggested({info.name for info in found}):
         more = [[one.name, one.about, of_bytes(one.n_bytes)] for one in absent]
         typer.echo("\nfetched from the Hugging Face Hub when first asked for by name")
-        typer.echo(printed.grid(["name", "what it is", "size"], more, 2), nl=False)
+        typer.echo(formats.grid(["name", "what it is", "size"], more, 2), nl=False)
 
 
 for command in (interventions.ablate, interventions.importance, interventions.prune):
@@ -281,20 +262,17 @@ for circuit_command in (
 app.add_typer(group, name="circuits")
 
 
-# -- what the commands share ---------------------------------------------------------------------
-
-
 def _trace(text: str, model: str, pair: str | None, part: str | None) -> AttentionRecord:
-    given = read(text, pair)  # before anything heavy is imported
-    record = load(model).trace(given, pair, part=part, keep=("pattern",))
-    print_notes(record.notes)
+    given = options.read(text, pair)  # before anything heavy is imported
+    record = options.load(model).trace(given, pair, part=part, keep=("pattern",))
+    options.print_notes(record.notes)
     return record
 
 
 def main() -> None:
     """Run the command."""
-    cli_streams.speak_utf8()
-    cli_streams.prepare()
+    cli_streams.ensure_utf8()
+    cli_streams.prepare_streams()
     try:
         app()
     except KeyboardInterrupt:  # before a command began
@@ -303,4 +281,4 @@ def main() -> None:
         typer.echo(f"error: {cli_streams.error_message(error)}", err=True)
         sys.exit(FAILED)
     finally:
-        cli_streams.forget_output()
+        cli_streams.flush_quietly()

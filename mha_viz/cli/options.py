@@ -40,7 +40,7 @@ SHOWN = 20  # rows of a long table to read; files and JSON have all
 _TABLE = "txt"  # the ending of a table to read; a name without one is a table, too
 
 
-def _place_to_write(
+def _output_parser(
     option: str, known: tuple[str, ...] = (), *, parents: bool = False
 ) -> Callable[[str], Path]:
     """Return the parser of an option that names a file: refused before anything is loaded.
@@ -75,7 +75,7 @@ _WHOLE = "it is written as a whole, or stays as it was"
 
 def _file(names: tuple[str, ...], what: str, *endings: str, parents: bool = False) -> Any:
     """Return the option that names a file to write."""
-    parser = _place_to_write(names[0], endings, parents=parents)
+    parser = _output_parser(names[0], endings, parents=parents)
     return typer.Option(*names, parser=parser, metavar="FILE", help=f"{what}; {_WHOLE}.")
 
 
@@ -88,8 +88,8 @@ Words = Annotated[bool, typer.Option("--words", help="Merge sub-words to words."
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
-def _by_ending(context: Any, param: Any, asked: Any) -> Any:
-    """Return the format: as asked for, else as the name of the file ends, else a table.
+def _format_of(context: Any, param: Any, requested: Any) -> Any:
+    """Return the format: the one requested, else that of the file's ending, else a table.
 
     It is decided before the command begins. Options on the command line come first, so that --out
     is known where this one was not given. Typer's own types of context and parameter are not those
@@ -98,15 +98,15 @@ def _by_ending(context: Any, param: Any, asked: Any) -> Any:
     out: Path | None = context.params.get("out")
     source = context.get_parameter_source(param.name or "")
     if out is None or not out.suffix or source is None or source.name != "DEFAULT":
-        return asked
-    known = {_TABLE if kind == "table" else str(kind): kind for kind in type(asked)}
+        return requested
+    known = {_TABLE if kind == "table" else str(kind): kind for kind in type(requested)}
     _check_ending("--out", out, known, "; any other name takes --format")
     return known[out.suffix[1:].lower()]
 
 
 def _format() -> Any:
     help_text = "If not given, as --out ends."
-    return typer.Option("--format", "-f", callback=_by_ending, help=help_text)
+    return typer.Option("--format", "-f", callback=_format_of, help=help_text)
 
 
 ShowAs = Annotated[Format, _format()]
@@ -114,18 +114,22 @@ ReportAs = Annotated[ReportFormat, _format()]
 TableAs = Annotated[TableFormat, _format()]
 
 MAX_FILE_BYTES = 1_000_000  # of a file of texts: more than any of these commands can run
-_FILES = frozenset(
+_TEXT_ENDINGS = frozenset(
     ".txt .text .md .rst .csv .tsv .json .jsonl .conllu .parquet .gz .zip .log .html .htm .xml "
     ".tex .pdf .doc .docx .odt .rtf .xlsx .py .ipynb .yaml .yml".split()
 )
 
 
-def _names_a_file(given: str) -> bool:
+def _is_file_name(given: str) -> bool:
     """Return whether a text is the name of a file, existing or not, and not something to read."""
     if len(given) < 2 or any(map(str.isspace, given)):
         return False
     path = Path(given)
-    if path.suffix.lower() in _FILES or path.is_absolute() or given.startswith(("./", "../", "~/")):
+    if (
+        path.suffix.lower() in _TEXT_ENDINGS
+        or path.is_absolute()
+        or given.startswith(("./", "../", "~/"))
+    ):
         return True
     try:
         return "/" in given and path.parent.is_dir()
@@ -140,7 +144,7 @@ def read(text: str, pair: str | None = None) -> str:
         TextError: as `clean_text` says; the name of a file.
     """
     for one in (text, pair or ""):
-        if _names_a_file(one):
+        if _is_file_name(one):
             raise TextError(
                 f"{one} is the name of a file, and a text is expected here: give a file, or this "
                 "name as a text, on standard input with - in its place."
@@ -164,7 +168,7 @@ def read_texts(given: str) -> list[str]:
     except (OSError, ValueError):  # a long text, or one with NUL in it, names no file
         is_file = False
     if given != "-" and not is_file:
-        if _names_a_file(given):
+        if _is_file_name(given):
             raise TextError(
                 f"There is no file {given}: expected a text, a file with one text a line, or - for "
                 "standard input, which also takes a text that looks like a file name."
@@ -196,7 +200,7 @@ def load(name: str) -> AttentionModel:
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """Return what the user should know of a result, on standard error."""
+    """Print to standard error what the user should know of a result."""
     for note in notes:
         typer.echo(f"note: {note}", err=True)
 
@@ -218,10 +222,10 @@ def deliver(content: str | bytes, out: Path | None) -> None:
 def deliver_table(
     table: DataFrame, kind: TableFormat, out: Path | None, title: str, **more: object
 ) -> None:
-    """Return a table to read under its title, or CSV, or JSON with what else there is to say."""
-    from mha_viz.cli import format as printed
+    """Deliver a table to read under its title, or CSV, or JSON with all single numbers."""
+    from mha_viz.cli import format as formats
 
-    deliver(printed.table(table, kind, title, **more), out)
+    deliver(formats.table(table, kind, title, **more), out)
 
 
 def parse_heads(given: str) -> list[tuple[int, int]]:
@@ -240,7 +244,7 @@ def parse_heads(given: str) -> list[tuple[int, int]]:
 
 
 def parse_head(given: str, refusal: str) -> tuple[int, int]:
-    """Read one head; an ArgumentError says why there is one only."""
+    """Read one head; an ArgumentError explains why it is only one."""
     heads = parse_heads(given)
     if len(heads) != 1:
         raise ArgumentError(f"{refusal}, got {given!r}.")
@@ -248,7 +252,7 @@ def parse_head(given: str, refusal: str) -> tuple[int, int]:
 
 
 def progress(what: str) -> Callable[[int, int], None] | None:
-    """Return what tells a terminal how far the work is; None where standard error is a file."""
+    """Return a callback that shows progress on a terminal; None where there is none."""
     if not sys.stderr.isatty():
         return None
 

@@ -10,13 +10,13 @@ from threading import Event, Thread
 
 import typer
 
-from mha_viz.cli.streams import discard_output
+from mha_viz.cli.streams import redirect_to_null
 from mha_viz.errors import ArgumentError
 
-LAST_PORT = 65_535
-_EVERY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # all addresses, and one of them to call
-_TRIED = 100  # ports after one that is taken
-_PAUSE = 0.1  # seconds between two calls
+MAX_PORT = 65_535
+_WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # all addresses, and one of them to call
+_PORTS_TRIED = 100  # ports after one that is taken
+_POLL_SECONDS = 0.1  # seconds between two calls
 
 
 def check_free(host: str, port: int) -> None:
@@ -29,13 +29,13 @@ def check_free(host: str, port: int) -> None:
         raise ArgumentError(
             "Expected an address to listen on, such as 127.0.0.1, got an empty one."
         )
-    if not 1 <= port <= LAST_PORT:
-        raise ArgumentError(f"A port lies in 1..{LAST_PORT}, got {port}.")
+    if not 1 <= port <= MAX_PORT:
+        raise ArgumentError(f"A port lies in 1..{MAX_PORT}, got {port}.")
     try:
-        _listen(host, port)
+        _bind_briefly(host, port)
     except (OSError, TypeError, ValueError) as error:  # the latter two: no host has such a name
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-            raise ArgumentError(_taken(host, port)) from error
+            raise ArgumentError(_port_taken(host, port)) from error
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
         raise ArgumentError(
             f"The app cannot be served at port {port} of {host}: {reason}. Choose another place "
@@ -43,7 +43,7 @@ def check_free(host: str, port: int) -> None:
         ) from error
 
 
-def _listen(host: str, port: int) -> None:
+def _bind_briefly(host: str, port: int) -> None:
     """Listen there for a moment, as the server does for longer."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -51,40 +51,40 @@ def _listen(host: str, port: int) -> None:
         trial.listen()
 
 
-def _taken(host: str, port: int) -> str:
+def _port_taken(host: str, port: int) -> str:
     """Suggest a place where a port is taken, perhaps by another one of these servers."""
     at = "" if host == "127.0.0.1" else f" --host {host}"
-    for other in range(port + 1, min(port + _TRIED, LAST_PORT) + 1):
+    for other in range(port + 1, min(port + _PORTS_TRIED, MAX_PORT) + 1):
         with suppress(OSError):
-            _listen(host, other)
+            _bind_briefly(host, other)
             return f"Port {port} is taken; {other} is free: mha-viz app{at} --port {other}"
     return f"Port {port} is taken, as are those after it. Choose another place with --port."
 
 
 @contextmanager
-def announced(host: str, port: int) -> Iterator[None]:
-    """Say where the app is as soon as it answers there, while the block starts and serves it."""
+def announce_address(host: str, port: int) -> Iterator[None]:
+    """Print the address of the app as soon as it answers, while the block starts and serves it."""
     ended = Event()
-    Thread(target=_announce, args=(host, port, ended), daemon=True).start()
+    Thread(target=_announce_when_serving, args=(host, port, ended), daemon=True).start()
     try:
         yield
     finally:
         ended.set()
 
 
-def _announce(host: str, port: int, ended: Event) -> None:
-    while not ended.wait(_PAUSE):
-        if not _answers(_EVERY.get(host, host), port):
+def _announce_when_serving(host: str, port: int, ended: Event) -> None:
+    while not ended.wait(_POLL_SECONDS):
+        if not _is_serving(_WILDCARD_HOSTS.get(host, host), port):
             continue
         shown = f"[{host}]" if ":" in host else host
         try:
             typer.echo(f"mha_viz opens at http://{shown}:{port} (Ctrl-C stops it)")
         except OSError:  # nobody reads it: the server serves all the same, and stops in silence
-            discard_output()
+            redirect_to_null()
         return
 
 
-def _answers(host: str, port: int) -> bool:
+def _is_serving(host: str, port: int) -> bool:
     """Return whether a request is answered: a place is taken some time before it is served."""
     from http.client import HTTPConnection, HTTPException  # late: no other command needs it
 

@@ -12,15 +12,15 @@ import sys
 # A closed stream becomes this end of the null device: reading from and writing to a stream that the
 # caller closed fails (as it does in the shell's own commands), what is said on standard error is
 # lost. Left closed, its number would go to the next file that is opened, and output into that file.
-_IN_PLACE_OF_CLOSED = {
+_NULL_STREAMS = {
     "stdin": (os.O_WRONLY, "r"),
     "stdout": (os.O_RDONLY, "w"),
     "stderr": (os.O_WRONLY, "w"),
 }
 
 
-def speak_utf8() -> None:
-    """Begin anew in Python's UTF-8 mode where the locale knows ASCII alone (LC_ALL=C).
+def ensure_utf8() -> None:
+    """Restart in Python's UTF-8 mode where the locale knows ASCII alone (LC_ALL=C).
 
     By itself Python does so, unless it is told otherwise (PYTHONUTF8=0). Without, letters beyond
     ASCII in texts and names of files reach us as halves of characters, which libraries refuse.
@@ -29,9 +29,9 @@ def speak_utf8() -> None:
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
-def prepare() -> None:
+def prepare_streams() -> None:
     """Open what the caller closed (>&-), and give all streams their encoding."""
-    for name, (flags, mode) in _IN_PLACE_OF_CLOSED.items():
+    for name, (flags, mode) in _NULL_STREAMS.items():
         if getattr(sys, name) is None:
             stream = open(os.open(os.devnull, flags), mode, encoding="utf-8")  # noqa: SIM115
             setattr(sys, name, stream)
@@ -44,21 +44,21 @@ def prepare() -> None:
             stream.reconfigure(encoding=encoding, errors=errors)
 
 
-def forget_output() -> None:
+def flush_quietly() -> None:
     """Let Python end without a second complaint about output that it could not write."""
     try:
         sys.stdout.flush()
     except OSError:
-        discard_output()
+        redirect_to_null()
 
 
-def discard_output() -> None:
-    """Send what is still to be written nowhere."""
+def redirect_to_null() -> None:
+    """Send all further output to the null device."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def error_message(error: OSError) -> str:
-    """Return what the system would not do, in words."""
+    """Return in words what the system refused."""
     if error.errno == errno.EBADF and error.filename is None:
         return "Standard input or output is closed, and this command needs it: leave it open."
     reason = error.strerror or str(error)

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from mha_viz.corpus.query.study import Study
     from mha_viz.corpus.run.run import Progress
 
-_FINDERS = "heads chosen on {} for a relation, and what they find on {}"
-STOPPED = 143  # as a program that SIGTERM has ended
+_CHOSEN_HEADS = "heads chosen on {} for a relation, and what they find on {}"
+EXIT_SIGTERM = 143  # as a program that SIGTERM has ended
 Folder = Annotated[Path, typer.Argument(help="The folder of a finished study.", metavar="STUDY")]
 _Layer = Annotated[int | None, typer.Option("--layer", "-l", help="Of this layer only, from 0.")]
 _Head = Annotated[int | None, typer.Option("--head", "-H", help="Heads with this number only.")]
 
 
-class _Makes(TyperGroup):
+class _StudyGroup(TyperGroup):
     """`study SOURCE` makes a study; `show`, `search`, `compare` and `verify` read one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -42,7 +42,7 @@ class _Makes(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_Makes,
+    cls=_StudyGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Study a corpus: what every head does over many texts.",
@@ -84,7 +84,7 @@ def make(
     """Run a corpus through a model and store what every head does; again: goes on."""
     from mha_viz.corpus.run.run import study
 
-    with _stopping_tidily(out):
+    with _sigterm_as_interrupt(out):
         found = study(
             load(model),
             source,
@@ -98,7 +98,8 @@ def make(
             cluster=cluster,
             join=join,
         )
-    _print_summary(found, out)
+    typer.echo(f"{out}: {_title(found)}, {count(found.n_tokens, 'token')}")
+    _print_skipped(found)
 
 
 @app.command()
@@ -116,29 +117,33 @@ def show(
 ) -> None:
     """Show heads over a study's texts: their labels and, of a treebank, whose arcs they find."""
     found = _open(study)
-    finders = _FINDERS.format("half of the sentences", "the other")
+    heads_title = _CHOSEN_HEADS.format("half of the sentences", "the other")
     if chosen_on is not None:
         found = found.chosen_on(_open(chosen_on))
-        finders = _FINDERS.format(chosen_on.name, study.name)
+        heads_title = _CHOSEN_HEADS.format(chosen_on.name, study.name)
     title = _title(found)
     _print_skipped(found)
     if by is None:
         table = found.labels
-        deliver_table(_with_heads(table), file_format, out, f"{title}: labels, intervals of 95 %")
+        deliver_table(
+            _with_head_names(table), file_format, out, f"{title}: labels, intervals of 95 %"
+        )
         if found.has_trees and file_format is TableFormat.table and out is None:
             typer.echo()
-            deliver_table(_best_finders(found), file_format, None, f"{title}: {finders}")
+            deliver_table(_best_heads(found), file_format, None, f"{title}: {heads_title}")
         return
     if by == "relations":
         every = found.relations.sort_values("accuracy", ascending=False, kind="stable")
-        deliver_table(_with_heads(every), file_format, out, f"{title}: relations")
+        deliver_table(_with_head_names(every), file_format, out, f"{title}: relations")
         return
     heads = found.heads
     known = list(dict.fromkeys(heads["metric"]))
     if by not in known:
         raise ArgumentError(f"There is no metric {by!r} in it; there are: {', '.join(known)}.")
     table = heads[heads["metric"] == by].sort_values("mean", ascending=False, kind="stable")
-    deliver_table(_with_heads(table.drop(columns="metric")), file_format, out, f"{title}: {by}")
+    deliver_table(
+        _with_head_names(table.drop(columns="metric")), file_format, out, f"{title}: {by}"
+    )
 
 
 @app.command()
@@ -181,7 +186,7 @@ def search(
     )
     arc = ["relation", "direction"] if relation is not None else []
     table = shown[["layer", "head", "query", "key", *arc, "place", "text", "weight"]]
-    deliver_table(_with_heads(table), file_format, out, f"{_title(found)}: {len(rows)} found")
+    deliver_table(_with_head_names(table), file_format, out, f"{_title(found)}: {len(rows)} found")
 
 
 @app.command()
@@ -198,7 +203,7 @@ def compare(
     a, b = _open(first), _open(second)
     table = compare(a, b).head(limit)
     title = f"{second.name} less {first.name}: the {len(table)} largest differences"
-    deliver_table(_with_heads(table), file_format, out, title)
+    deliver_table(_with_head_names(table), file_format, out, title)
 
 
 @app.command()
@@ -221,27 +226,21 @@ def _title(found: Study) -> str:
     return f"{found.manifest['model']['name']} over {count(found.n_texts, 'text')}"
 
 
-def _best_finders(found: Study) -> DataFrame:
+def _best_heads(found: Study) -> DataFrame:
     """Return, for each relation, the head that was chosen for it, where enough words ask for it."""
     from mha_viz.corpus.treebank.relations import MIN_TARGETS
 
     relations = found.relations
     table = relations[relations["chosen"] & (relations["n"] >= MIN_TARGETS)]
-    return _with_heads(table.drop(columns="chosen"))
+    return _with_head_names(table.drop(columns="chosen"))
 
 
-def _with_heads(table: DataFrame) -> DataFrame:
+def _with_head_names(table: DataFrame) -> DataFrame:
     """Return the table with layer and head as people write them."""
     names = "L" + table["layer"].astype(str) + " H" + table["head"].astype(str)
     rest = table.drop(columns=["layer", "head"])
     rest.insert(0, "head", names)
     return rest
-
-
-def _print_summary(found: Study, out: str) -> None:
-    """Print what there is now, and what was not read of it."""
-    typer.echo(f"{out}: {_title(found)}, {count(found.n_tokens, 'token')}")
-    _print_skipped(found)
 
 
 def _print_skipped(found: Study) -> None:
@@ -255,7 +254,7 @@ def _print_skipped(found: Study) -> None:
 
 
 def _progress() -> Callable[[Progress], None] | None:
-    """Return what tells a terminal how far the study is; None where standard error is a file."""
+    """Return a callback that shows progress on a terminal; None where there is none."""
     if not sys.stderr.isatty():
         return None
 
@@ -272,12 +271,12 @@ def _progress() -> Callable[[Progress], None] | None:
 
 
 @contextmanager
-def _stopping_tidily(out: str) -> Iterator[None]:
-    """Let SIGTERM end the work as Ctrl-C does: tidily. Both say how to go on."""
+def _sigterm_as_interrupt(out: str) -> Iterator[None]:
+    """Let SIGTERM end the work in order, as Ctrl-C does; a note explains how to continue."""
     from mha_viz.corpus.store.address import is_address
 
     def stop(_number: int, _frame: object) -> None:
-        raise SystemExit(STOPPED)
+        raise SystemExit(EXIT_SIGTERM)
 
     before = signal.signal(signal.SIGTERM, stop)
     try:

@@ -72,7 +72,7 @@ class HeadEdits:
 
 @dataclass(frozen=True, eq=False)
 class ScoredLayer:
-    """What one layer's pattern of one text is computed from; key heads are not repeated."""
+    """Sources of one layer's pattern of one text; key heads are not repeated."""
 
     query: Tensor
     key: Tensor

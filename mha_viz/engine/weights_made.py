@@ -17,7 +17,7 @@ from mha_viz.text.tokens import Encoded
 
 
 class WeightsMade:
-    """What is made of the weights of one text's only stack, layer by layer.
+    """The tiles and metrics of one text's only stack, layer by layer.
 
     Args:
         model: the model that runs.

@@ -11,18 +11,7 @@ from jaxtyping import Num
 from torch import Tensor
 
 from mha_viz.errors import ShapeError
-from mha_viz.plots import cells
-from mha_viz.plots.frame import (
-    Margins,
-    as_numbers,
-    axis_title,
-    build_figure,
-    headed_figure,
-    legend,
-    named_axis,
-    quantity,
-    with_unit,
-)
+from mha_viz.plots import cells, frame
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, hover_text, plotly_text
 
@@ -40,7 +29,7 @@ def stacked_shares(
 ) -> go.Figure:
     """Draw signed parts (place,) stacked above and below 0 for each place, and their sum."""
     n = len(places)
-    parts = {name: as_numbers(values, 1, name) for name, values in series.items()}
+    parts = {name: frame.as_numbers(values, 1, name) for name, values in series.items()}
     if not parts or any(len(values) != n for values in parts.values()):
         raise ShapeError(f"each series must have {n} numbers, one per place.")
     hovers = [hover_text(name) for name in clean_all(places, n, "places")]
@@ -65,11 +54,11 @@ def stacked_shares(
     layout = dict(
         barmode="relative",
         bargap=0.3,
-        xaxis=named_axis(at[::step].tolist(), shown, (-0.6, n - 0.4), **turned),
-        yaxis=dict(zeroline=True, nticks=7, fixedrange=True, title=axis_title(unit)),
+        xaxis=frame.named_axis(at[::step].tolist(), shown, (-0.6, n - 0.4), **turned),
+        yaxis=dict(zeroline=True, nticks=7, fixedrange=True, title=frame.axis_title(unit)),
     )
-    margins = Margins(above=6, right=8, below=74)
-    return headed_figure(traces, dark, title, [], 330, layout, margins, named=True)
+    margins = frame.Margins(above=6, right=8, below=74)
+    return frame.headed_figure(traces, dark, title, [], 330, layout, margins, named=True)
 
 
 def signed_rows(
@@ -81,7 +70,7 @@ def signed_rows(
     dark: bool = False,
 ) -> go.Figure:
     """Draw a bar for each signed number (row,), with its label before it."""
-    numbers = as_numbers(values, 1, "values (row)")
+    numbers = frame.as_numbers(values, 1, "values (row)")
     texts = clean_all(labels, len(numbers), "rows")
     scale = theme.diverging(dark)
     colours = [scale[-2] if value > 0 else scale[1] for value in numbers.tolist()]
@@ -92,7 +81,7 @@ def signed_rows(
         orientation="h",
         width=0.72,
         hovertext=[
-            f"<b>{plotly_text(text)}</b><br>{quantity(value, unit)}"
+            f"<b>{plotly_text(text)}</b><br>{frame.quantity(value, unit)}"
             for text, value in zip(texts, numbers.tolist(), strict=True)
         ],
         hoverinfo="text",
@@ -101,11 +90,11 @@ def signed_rows(
     shown = [clean(text, _NAME) for text in texts]
     look = dict(fixedrange=True, automargin=True, tickfont=dict(size=12))
     layout = dict(
-        xaxis=dict(zeroline=True, nticks=5, fixedrange=True, title=axis_title(unit)),
-        yaxis=named_axis(range(len(numbers)), shown, (len(numbers) - 0.4, -0.6), **look),
+        xaxis=dict(zeroline=True, nticks=5, fixedrange=True, title=frame.axis_title(unit)),
+        yaxis=frame.named_axis(range(len(numbers)), shown, (len(numbers) - 0.4, -0.6), **look),
     )
-    inner, margins = _ROW * len(numbers) + 56, Margins(above=4, below=48)
-    return headed_figure([bars], dark, title, [], inner, layout, margins)
+    inner, margins = _ROW * len(numbers) + 56, frame.Margins(above=4, below=48)
+    return frame.headed_figure([bars], dark, title, [], inner, layout, margins)
 
 
 def share_matrix(
@@ -119,7 +108,7 @@ def share_matrix(
     dark: bool = False,
 ) -> go.Figure:
     """Draw signed parts that have a row and a column each, as cells of two hues around 0."""
-    values = as_numbers(matrix, 2, "matrix (row, column)")
+    values = frame.as_numbers(matrix, 2, "matrix (row, column)")
     rows, columns = values.shape
     down = clean_all(row_names, rows, "rows")
     across = clean_all(column_names, columns, "columns")
@@ -127,7 +116,9 @@ def share_matrix(
     hover = f"%{{y}} · %{{x}}<br><b>%{{z:+.4~g}}</b> {hover_text(unit)}<extra></extra>"
     colours = cells.scale_colours(values, True, None, dark)
     traces = [cells.heatmap_cells(values, cell, colours, hover)]
-    return cells.square_cells_figure(traces, (down, across), cell, with_unit(title, unit), [], dark)
+    return cells.square_cells_figure(
+        traces, (down, across), cell, frame.with_unit(title, unit), [], dark
+    )
 
 
 _NAMED = 60  # tokens up to which each has its name below
@@ -161,8 +152,8 @@ def token_bars(
         height=330,
         hovermode="closest",
         margin=dict(l=8, r=8, t=12, b=46),
-        legend=legend(dark),
-        xaxis=named_axis(range(0, n, step), names[::step], (-0.7, n - 0.3), tickangle=-60),
+        legend=frame.legend(dark),
+        xaxis=frame.named_axis(range(0, n, step), names[::step], (-0.7, n - 0.3), tickangle=-60),
         yaxis=dict(title=dict(text=plotly_text(unit), font=dict(size=12)), rangemode="tozero"),
     )
-    return build_figure(traces, dark, layout)
+    return frame.build_figure(traces, dark, layout)

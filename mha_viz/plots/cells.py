@@ -10,16 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from mha_viz.plots.frame import (
-    MASKED,
-    Limits,
-    Margins,
-    headed_figure,
-    keep_on_click,
-    merged,
-    plain_lines,
-    rectangle,
-)
+from mha_viz.plots import frame
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, plotly_text
 
@@ -34,7 +25,7 @@ SQUARE: dict[str, Any] = dict(
 
 
 def scale_limits(
-    values: NDArray[np.float64], diverging: bool, limits: Limits | None
+    values: NDArray[np.float64], diverging: bool, limits: frame.Limits | None
 ) -> tuple[float, float]:
     """Return a scale's ends: of signed numbers symmetric around 0, else their least and largest."""
     if limits is not None:
@@ -49,7 +40,7 @@ def scale_limits(
 
 
 def scale_colours(
-    values: NDArray[np.float64], diverging: bool, limits: Limits | None, dark: bool
+    values: NDArray[np.float64], diverging: bool, limits: frame.Limits | None, dark: bool
 ) -> dict[str, Any]:
     """Return plotly's zmin, zmax, colorscale and colorbar; for the ends see `scale_limits`."""
     low, high = scale_limits(values, diverging, limits)
@@ -78,27 +69,12 @@ def colour_bar(
     Neither a y of 1 nor a title of its own: plotly would then shift the figure's title upwards.
     `marks` stand at their values; None leaves the choice of numbers to plotly.
     """
-    bar = dict(
-        orientation="h",
-        thickness=9,
-        outlinewidth=0,
-        len=length,
-        lenmode="pixels",
-        nticks=5,
-        x=0,
-        xref="paper",
-        xanchor="left",
-        xpad=0,
-        y=0.9999,
-        yref="paper",
-        yanchor="bottom",
-        ypad=6,
-        ticks="outside",
-        ticklen=3,
-        tickcolor=theme.muted(dark),
-        tickfont=dict(size=11, color=theme.muted(dark)),
-        ticklabelposition="outside bottom",
-    )
+    ink = theme.muted(dark)
+    bar = dict(orientation="h", thickness=9, outlinewidth=0, len=length, lenmode="pixels")
+    bar |= dict(x=0, xref="paper", xanchor="left", xpad=0)
+    bar |= dict(y=0.9999, yref="paper", yanchor="bottom", ypad=6)
+    bar |= dict(ticks="outside", ticklen=3, tickcolor=ink, tickfont=dict(size=11, color=ink))
+    bar |= dict(nticks=5, ticklabelposition="outside bottom")
     if marks is not None:
         bar |= dict(tickvals=list(marks), ticktext=list(marks.values()))
     return bar
@@ -134,11 +110,11 @@ def square_cells_figure(
     layout = dict(
         dragmode="zoom",
         shapes=[missing_background(rows, columns, dark)],
-        **merged(cell_axes(down, across, cell, wide), SQUARE),
+        **frame.merged(cell_axes(down, across, cell, wide), SQUARE),
     )
     inner = cell * rows + 6.3 * longest_label(fitting_ticks(across, wide)) + 22
-    traces, margins = [*traces, label_axes_trace()], Margins(above=BAR, below=12)
-    figure = headed_figure(traces, dark, title, notes, inner, layout, margins)
+    traces, margins = [*traces, label_axes_trace()], frame.Margins(above=BAR, below=12)
+    figure = frame.headed_figure(traces, dark, title, notes, inner, layout, margins)
     return with_height_rule(figure, cell, fitting_ticks(down, cell), (rows, columns))
 
 
@@ -171,7 +147,7 @@ def cell_axes(
     down = fitting_ticks(row_names, cell) | (marks or {})
     level = marks is not None or longest_label(across) * 6.5 <= wide
     below = dict(anchor="y", side="bottom", tickangle=0 if level else -90)
-    return merged(
+    return frame.merged(
         named_axes(row_names, column_names, down, across),
         dict(yaxis=dict(domain=domain), xaxis2=below, yaxis2=dict(anchor="x")),
     )
@@ -227,7 +203,7 @@ def fitting_ticks(
 
 
 def longest_label(ticks: dict[str, Any]) -> int:
-    """Return letters of the longest label."""
+    """Return the number of letters of the longest label."""
     return max(map(len, ticks["ticktext"]))
 
 
@@ -250,13 +226,13 @@ def fade_rows(figure: go.Figure, rows: Iterable[int], columns: int, dark: bool) 
 def _cell_rectangle(rows: tuple[int, int], columns: tuple[int, int], **look: Any) -> dict[str, Any]:
     (top, below), (left, right) = rows, columns
     corners = (left - 0.5, top - 0.5), (right - 0.5, below - 0.5)
-    return rectangle(*corners, xref="x", yref="y", **look)
+    return frame.rectangle(*corners, xref="x", yref="y", **look)
 
 
 def masked(where: NDArray[np.bool_], cell: float, dark: bool) -> dict[str, Any]:
     """Return grey cells whose hover text explains why they have no weight."""
     grey = dict(showscale=False, colorscale=theme.stops([theme.missing(dark)] * 2))
-    hover = f"%{{y}} → %{{x}}<br>{MASKED}<extra></extra>"
+    hover = f"%{{y}} → %{{x}}<br>{frame.MASKED}<extra></extra>"
     return heatmap_cells(np.where(where, 0.0, np.nan), cell, grey, hover)
 
 
@@ -269,7 +245,7 @@ def hatching(
     tilt = half if falling else -half
     x = (columns[:, None] + half).ravel().astype(np.float32)
     y = (rows[:, None] + tilt).ravel().astype(np.float32)
-    return [plain_lines(x, y, 1, theme.hatch(dark))] if rows.size else []
+    return [frame.plain_lines(x, y, 1, theme.hatch(dark))] if rows.size else []
 
 
 def frame_trace(
@@ -278,7 +254,7 @@ def frame_trace(
     """Return frames of rectangles (x0, y0, x1, y1) as one line trace."""
     x = [v for x0, _, x1, _ in corners for v in (x0, x1, x1, x0, x0, None)]
     y = [v for _, y0, _, y1 in corners for v in (y0, y0, y1, y1, y0, None)]
-    return plain_lines(x, y, width, colour, cliponaxis=False)
+    return frame.plain_lines(x, y, width, colour, cliponaxis=False)
 
 
 def clickable(
@@ -299,14 +275,9 @@ def clickable(
         marker: dict[str, Any] = dict(opacity=0, size=8, maxdisplayed=1)
         if text == number:
             marker |= dict(color=values[where].astype(np.float32), showscale=False)
-        trace = dict(
-            x=columns.astype(np.int16),
-            y=rows.astype(np.int16),
-            mode="markers",
-            # an array: twenty thousand lists would take longer than all the rest
-            customdata=customdata[where].astype(np.int16),
-            marker=marker,
-            hovertemplate=f"{names}<br>{text}<extra></extra>",
-        )
-        traces += [trace | keep_on_click(0)] if rows.size else []
+        trace = dict(x=columns.astype(np.int16), y=rows.astype(np.int16), mode="markers")
+        # an array: twenty thousand lists would take longer than all the rest
+        trace |= dict(marker=marker, customdata=customdata[where].astype(np.int16))
+        trace |= dict(hovertemplate=f"{names}<br>{text}<extra></extra>", **frame.keep_on_click(0))
+        traces += [trace] if rows.size else []
     return traces

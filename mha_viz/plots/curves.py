@@ -14,25 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import frame
 from mha_viz.plots.cells import BAR, colour_bar
-from mha_viz.plots.frame import (
-    Margins,
-    annotation,
-    as_numbers,
-    axis_title,
-    build_figure,
-    chosen_marker,
-    headed_figure,
-    heading,
-    legend,
-    markers,
-    merged,
-    plain_lines,
-    quantity,
-    series_look,
-    value_axis,
-    with_unit,
-)
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, plotly_text
 
@@ -70,19 +53,19 @@ def curves(
 ) -> go.Figure:
     """Draw lines by name, each (x (point,), y (point,)); a y that is not finite leaves a gap.
 
-    Colour, dash and marker tell lines apart, hover tells exact numbers.
+    Colour, dash and marker tell lines apart, hover shows exact numbers.
     """
     if not lines:
         raise ArgumentError("There is no line to draw.")
     traces: list[dict[str, Any]] = []
     for i, (name, points) in enumerate(lines.items()):
-        x, y = (as_numbers(values, 1, name) for values in points)
+        x, y = (frame.as_numbers(values, 1, name) for values in points)
         if x.shape != y.shape:
             raise ShapeError(f"{name}: {len(x)} places, but {len(y)} values.")
         if name in axes.bands:
             traces.append(_band(x, axes.bands[name], name, theme.qualitative(dark)[i % 8]))
-        traces.append(_line(x, y, name, axes.x_title) | series_look(i, 7, dark))
-    top, space = heading(axes.title, [axes.note], dark)
+        traces.append(_line(x, y, name, axes.x_title) | frame.series_look(i, 7, dark))
+    top, space = frame.heading(axes.title, [axes.note], dark)
     below = 56 + (24 * -(-len(lines) // 2) if len(lines) > 1 else 0)
     dotted = dict(type="line", line=dict(width=1.5, dash="dot", color=theme.ink(dark)))
     shapes = [dotted | dict(xref="paper", x0=0, x1=1, y0=y, y1=y) for y in axes.levels.values()]
@@ -91,7 +74,7 @@ def curves(
         title=top,
         height=axes.height,
         showlegend=len(lines) > 1,
-        legend=legend(dark),
+        legend=frame.legend(dark),
         margin=dict(l=56, r=14, t=space + 8, b=below),
         shapes=shapes,
         annotations=_mark_names(axes, dark),
@@ -99,7 +82,7 @@ def curves(
         yaxis=_axis(axes.y_title, axes.y_axis)
         | dict(exponentformat="power" if axes.y_axis == "log" else None),
     )
-    return build_figure(traces, dark, merged(layout, axes.more))
+    return frame.build_figure(traces, dark, frame.merged(layout, axes.more))
 
 
 def _axis(title: str, kind: Axis) -> dict[str, Any]:
@@ -116,17 +99,10 @@ def ticks(places: Sequence[int]) -> dict[str, Any]:
 
 def _line(x: Any, y: Any, name: str, x_title: str) -> dict[str, Any]:
     label = plotly_text(clean(name, 60))
-    return dict(
-        x=x,
-        y=y,
-        name=label,
-        hoverinfo="text",
-        mode="lines+markers" if len(x) <= _MARKED else "lines",
-        hovertext=[
-            f"{label}<br>{plotly_text(x_title)}: {quantity(a, '')}<br><b>{quantity(b, '')}</b>"
-            for a, b in zip(x, y, strict=True)
-        ],
-    )
+    numbers = [[frame.quantity(value, "") for value in pair] for pair in zip(x, y, strict=True)]
+    hovers = [f"{label}<br>{plotly_text(x_title)}: {a}<br><b>{b}</b>" for a, b in numbers]
+    mode = "lines+markers" if len(x) <= _MARKED else "lines"
+    return frame.markers(x, y, hovers) | dict(name=label, mode=mode)
 
 
 def _mark_names(axes: LineAxes, dark: bool) -> list[dict[str, Any]]:
@@ -136,11 +112,11 @@ def _mark_names(axes: LineAxes, dark: bool) -> list[dict[str, Any]]:
     colour = theme.muted(dark)
     return [
         *(
-            annotation(plotly_text(name), 1, _annotation_place(y, axes.y_axis), colour, **end)
+            frame.annotation(plotly_text(name), 1, _annotation_place(y, axes.y_axis), colour, **end)
             for name, y in axes.levels.items()
         ),
         *(
-            annotation(plotly_text(name), _annotation_place(x, axes.x_axis), 1, colour, **top)
+            frame.annotation(plotly_text(name), _annotation_place(x, axes.x_axis), 1, colour, **top)
             for name, x in axes.moments.items()
         ),
     ]
@@ -152,7 +128,7 @@ def _annotation_place(value: float, axis: Axis) -> float:
 
 
 def _band(x: Any, band: tuple[Any, Any], name: str, colour: str) -> dict[str, Any]:
-    low, high = (as_numbers(values, 1, f"band of {name}") for values in band)
+    low, high = (frame.as_numbers(values, 1, f"band of {name}") for values in band)
     if not len(low) == len(high) == len(x):
         raise ShapeError(f"{name}: {len(x)} places, but a band of {len(low)} and {len(high)}.")
     known = np.isfinite(low) & np.isfinite(high)
@@ -161,7 +137,7 @@ def _band(x: Any, band: tuple[Any, Any], name: str, colour: str) -> dict[str, An
     filled: dict[str, Any] = dict(
         fill="toself", fillcolor=theme.rgba(colour, 0.2), showlegend=False
     )
-    return plain_lines(around, edge, 0, **filled)
+    return frame.plain_lines(around, edge, 0, colour, **filled)
 
 
 def pruning_curves(
@@ -186,33 +162,34 @@ def pruning_curves(
         traces += _random_band(_by_share(band, band_name), band_name, dark)
     level = float(unpruned)
     dotted = dict(width=1.5, dash="dot", color=theme.ink(dark))
-    text = f"all heads: <b>{quantity(level, LOSS_UNIT)}</b>"
-    line = markers(np.linspace(1, 0, 21), [level] * 21, text, line=dotted)
-    traces.append(line | dict(mode="lines", name=f"all heads: {quantity(level, '')}"))
+    text = f"all heads: <b>{frame.quantity(level, LOSS_UNIT)}</b>"
+    line = frame.markers(np.linspace(1, 0, 21), [level] * 21, text, line=dotted)
+    traces.append(line | dict(mode="lines", name=f"all heads: {frame.quantity(level, '')}"))
     for i, (name, points) in enumerate(curves.items()):
         share, loss = _by_share(points, name)
         label = plotly_text(clean(name, 40))
         hovers = [
-            f"{label}<br>{100 * s:.4g} % of heads left<br>loss <b>{quantity(v, LOSS_UNIT)}</b>"
-            for s, v in zip(share.tolist(), loss.tolist(), strict=True)
+            f"{label}<br>{100 * left:.4g} % of heads left<br>"
+            f"loss <b>{frame.quantity(value, LOSS_UNIT)}</b>"
+            for left, value in zip(share.tolist(), loss.tolist(), strict=True)
         ]
-        look = merged(series_look(i, 7, dark), dict(line=dict(width=2.2)))
+        look = frame.merged(frame.series_look(i, 7, dark), dict(line=dict(width=2.2)))
         mode = "lines+markers" if len(share) <= _MARKED else "lines"
         shown = dict(name=label, connectgaps=False, mode=mode)
-        traces.append(markers(share, loss, hovers, **look) | shown)
+        traces.append(frame.markers(share, loss, hovers, **look) | shown)
     plain = dict(zeroline=False, fixedrange=True)
     left = dict(range=[1.02, -0.02], tickformat=".0%", nticks=6)
     layout = dict(
         legend=dict(traceorder="normal"),
-        xaxis=value_axis("heads left", **plain) | left,
-        yaxis=value_axis(with_unit("loss", LOSS_UNIT), **plain),
+        xaxis=frame.value_axis("heads left", **plain) | left,
+        yaxis=frame.value_axis(frame.with_unit("loss", LOSS_UNIT), **plain),
     )
-    return headed_figure(traces, dark, title, [], 340 + 16 * len(traces), layout, named=True)
+    return frame.headed_figure(traces, dark, title, [], 340 + 16 * len(traces), layout, named=True)
 
 
 def _by_share(given: Sequence[Any], name: str) -> list[NDArray[np.float64]]:
     """Return arrays of one length, from all heads left to the fewest."""
-    arrays = [as_numbers(values, 1, f"{clean(name, 40)} (point)") for values in given]
+    arrays = [frame.as_numbers(values, 1, f"{clean(name, 40)} (point)") for values in given]
     if len({len(values) for values in arrays}) != 1:
         sizes = [len(values) for values in arrays]
         raise ShapeError(f"{clean(name, 40)}: as many shares as losses, but got {sizes}.")
@@ -225,12 +202,12 @@ def _random_band(points: list[NDArray[np.float64]], name: str, dark: bool) -> li
     label = plotly_text(clean(name, 60))
     hovers = [
         f"{label}<br>{100 * s:.4g} % of heads left<br>"
-        f"<b>{quantity(a, '')}</b> to <b>{quantity(b, LOSS_UNIT)}</b>"
+        f"<b>{frame.quantity(a, '')}</b> to <b>{frame.quantity(b, LOSS_UNIT)}</b>"
         for s, a, b in zip(share.tolist(), low.tolist(), high.tolist(), strict=True)
     ]
     look = dict(mode="lines", line=dict(width=0.8, color=theme.muted(dark)), name=label)
     filled = dict(fill="tonexty", fillcolor=theme.rgba(theme.muted(dark), 0.22))
-    ends = [markers(share, end, hovers) | look for end in (low, high)]
+    ends = [frame.markers(share, end, hovers) | look for end in (low, high)]
     return [ends[0] | dict(showlegend=False), ends[1] | filled]
 
 
@@ -258,37 +235,35 @@ def landscape(
 
     The loss is coloured by its logarithm; the last point is marked.
     """
-    across, down = as_numbers(plane.x, 1, "x"), as_numbers(plane.y, 1, "y")
-    height, points = as_numbers(plane.loss, 2, "loss"), as_numbers(plane.path, 2, "path")
+    across, down = frame.as_numbers(plane.x, 1, "x"), frame.as_numbers(plane.y, 1, "y")
+    height = frame.as_numbers(plane.loss, 2, "loss")
+    points = frame.as_numbers(plane.path, 2, "path")
     if height.shape != (len(down), len(across)) or points.shape != (len(steps), 2):
         raise ShapeError(
             f"A loss for each y and x and a step for each point of the path: got {height.shape} "
             f"for {len(down)} x {len(across)}, {points.shape} for {len(steps)} steps."
         )
     powers = np.log10(np.maximum(height, _LEAST))
-    surface = dict(
-        type="contour",
-        x=across,
-        y=down,
-        z=powers,
-        customdata=height,
-        ncontours=24,
-        line=dict(width=0.5, color=theme.muted(dark)),
-        colorscale=theme.stops(theme.sequential(dark)),
-        colorbar=colour_bar(dark, _round_losses(float(powers.min()), float(powers.max()))),
-        hovertemplate="loss <b>%{customdata:.4~g}</b> nats<extra></extra>",
-    )
+    losses = _round_losses(float(powers.min()), float(powers.max()))
+    surface = dict(type="contour", x=across, y=down, z=powers, customdata=height, ncontours=24)
+    surface |= dict(line=dict(width=0.5, color=theme.muted(dark)))
+    surface |= dict(colorscale=theme.stops(theme.sequential(dark)))
+    surface |= dict(colorbar=colour_bar(dark, losses))
+    surface |= dict(hovertemplate="loss <b>%{customdata:.4~g}</b> nats<extra></extra>")
     ink = theme.accent(dark)  # seen on pale and on dark
     look = dict(size=5, color=theme.paper(dark), line=dict(width=1.5, color=ink), opacity=1)
-    line = markers(points[:, 0], points[:, 1], [f"step {step:,}" for step in steps], marker=look)
+    line = frame.markers(
+        points[:, 0], points[:, 1], [f"step {step:,}" for step in steps], marker=look
+    )
     line |= dict(mode="lines+markers", line=dict(width=2, color=ink))
     last = [f"step {steps[-1]:,}, the end"]
-    end = markers(points[-1:, 0], points[-1:, 1], last, marker=chosen_marker(dark))
+    end = frame.markers(points[-1:, 0], points[-1:, 1], last, marker=frame.chosen_marker(dark))
     plain = dict(zeroline=False, fixedrange=True)
-    axes = [dict(plain, title=axis_title(name)) for name in (x_title, y_title)]
-    layout, margins = dict(xaxis=axes[0], yaxis=axes[1]), Margins(above=BAR, left=56, below=48)
+    axes = [dict(plain, title=frame.axis_title(name)) for name in (x_title, y_title)]
+    layout = dict(xaxis=axes[0], yaxis=axes[1])
+    margins = frame.Margins(above=BAR, left=56, below=48)
     traces = [surface, line, end]
-    return headed_figure(traces, dark, title, [note], _HEIGHT, layout, margins)
+    return frame.headed_figure(traces, dark, title, [note], _HEIGHT, layout, margins)
 
 
 def _round_losses(low: float, high: float) -> dict[SupportsFloat, str]:

@@ -12,19 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import cells
-from mha_viz.plots.frame import (
-    Margins,
-    as_numbers,
-    check_head,
-    headed_figure,
-    keep_on_click,
-    markers,
-    plain_lines,
-    quantity,
-    where_visible,
-    with_unit,
-)
+from mha_viz.plots import cells, frame
 from mha_viz.plots.report_card import Text, row_figure, row_lines, row_texts, text_trace
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, head_name, hover_text, plotly_text
@@ -43,20 +31,22 @@ def difference_heatmap(
 ) -> go.Figure:
     """Draw b minus a (query, key), cell by cell, in two hues that are symmetric around 0.
 
-    `labels` are those of queries and of keys. Hover tells both values and the difference. A cell
+    `labels` are those of queries and of keys. Hover shows both values and the difference. A cell
     that only one of the two has (NaN in the other: see `mha_viz.core.compare.alignment.aligned`) is
-    grey and hatched, rising for A and falling for B; hover tells its value. A cell that neither has
-    is grey; where that is because of a mask, hover says so. `masked` are the cells that the mask of
+    grey and hatched, rising for A and falling for B; hover shows its value. A cell that neither has
+    is grey; if a mask is the reason, hover shows it. `masked` are the cells that the mask of
     either side hides: no weights of 0, so that the other side has them alone. Without a title it is
     "B minus A", by `names`.
     """
-    first, second = as_numbers(a, 2, "a (query, key)"), as_numbers(b, 2, "b (query, key)")
+    first = frame.as_numbers(a, 2, "a (query, key)")
+    second = frame.as_numbers(b, 2, "b (query, key)")
     if first.shape != second.shape:
         raise ShapeError(f"a and b must have one shape: {first.shape} and {second.shape}.")
     hidden = np.zeros(first.shape, dtype=bool)
     if masked is not None:
         one, two = (np.asarray(side, dtype=bool) for side in masked)
-        first, second = where_visible(first, ~one, np.nan), where_visible(second, ~two, np.nan)
+        first = frame.where_visible(first, ~one, np.nan)
+        second = frame.where_visible(second, ~two, np.nan)
         hidden = np.isnan(first) & np.isnan(second) & (one | two)
     sizes = zip(labels, first.shape, ("queries", "keys"), strict=True)
     rows, columns = (clean_all(*axis) for axis in sizes)
@@ -129,7 +119,7 @@ def head_changes(
     0. An invisible point in each cell makes clicks readable: customdata is [layer, head]. Hover
     shows `hover_notes` below each head's value.
     """
-    values = as_numbers(change, 2, "change (layer, head)")
+    values = frame.as_numbers(change, 2, "change (layer, head)")
     layers, heads = values.shape
     least, most = (float(end(values, initial=0.0)) for end in (np.nanmin, np.nanmax))
     limits = None if diverging else (least, most or 1.0)
@@ -142,7 +132,7 @@ def head_changes(
         cells.label_axes_trace(),
     ]
     if selected is not None:
-        layer, head = check_head(selected, layers, heads)
+        layer, head = frame.check_head(selected, layers, heads)
         corners = (head - 0.5, layer - 0.5, head + 0.5, layer + 0.5)
         traces.append(cells.frame_trace([corners], 3, theme.accent(dark)))
     rows, columns = [f"L{i}" for i in range(layers)], [f"H{i}" for i in range(heads)]
@@ -151,8 +141,12 @@ def head_changes(
         shapes=[cells.missing_background(layers, heads, dark)],
         **cells.cell_axes(rows, columns, cell, _label_width(heads)),
     )
-    title, notes, inner = with_unit(title, unit), _largest(values, diverging), cell * layers + 34
-    return headed_figure(traces, dark, title, notes, inner, layout, Margins(above=cells.BAR))
+    title = frame.with_unit(title, unit)
+    notes = _largest(values, diverging)
+    inner = cell * layers + 34
+    return frame.headed_figure(
+        traces, dark, title, notes, inner, layout, frame.Margins(above=cells.BAR)
+    )
 
 
 def _label_width(heads: int) -> float:
@@ -220,29 +214,29 @@ def metric_change(
         low, high = (float(end([0, a, b])) for end in (np.nanmin, np.nanmax))
         reach = (high - low) or 1.0
         places.append(((a - low) / reach, (b - low) / reach))
-        change = f"{quantity(a, '')} → <b>{quantity(b, '')}</b>"
+        change = f"{frame.quantity(a, '')} → <b>{frame.quantity(b, '')}</b>"
         if np.isnan(a) and np.isnan(b):
             change = "not defined"
         texts += row_texts(row, name, change, (low, high), "", dark)
         hovers.append(_change_hover(name, (a, b), shown_names))
     across, down = np.array(places), np.arange(len(places))
     ends = np.c_[across, np.full(len(places), np.nan)].ravel()
-    between = plain_lines(ends, np.repeat(down, 3), 3, theme.muted(dark))
+    between = frame.plain_lines(ends, np.repeat(down, 3), 3, theme.muted(dark))
     unnamed = dict(showlegend=False)
     traces = [row_lines(len(rows), dark) | unnamed, between | unnamed]
     looks = (dict(symbol="circle-open", size=13), dict(symbol="diamond", size=11))
     for i, (name, look) in enumerate(zip(shown_names, looks, strict=True)):
         colour = theme.qualitative(dark)[i]
         mark = dict(look, color=colour, line=dict(width=3, color=colour))
-        dots = markers(across[:, i], down, hovers, name=name, marker=mark)
-        traces.append(dots | keep_on_click(1))
+        dots = frame.markers(across[:, i], down, hovers, name=name, marker=mark)
+        traces.append(dots | frame.keep_on_click(1))
     traces.append(text_trace(texts, dark) | unnamed)
     return row_figure(traces, len(rows), "", ["Each row on its own scale."], dark, named=True)
 
 
 def _change_hover(name: str, pair: tuple[float, float], names: list[str]) -> str:
     values = "<br>".join(
-        f"{one}: <b>{quantity(value, '')}</b>" for one, value in zip(names, pair, strict=True)
+        f"{one}: <b>{frame.quantity(value, '')}</b>" for one, value in zip(names, pair, strict=True)
     )
     change = pair[1] - pair[0]
     more = f"<br>change <b>{change:+.4g}</b>" if np.isfinite(change) else ""

@@ -13,20 +13,7 @@ from torch import Tensor
 
 from mha_viz.core.reprs import count
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.frame import (
-    Margins,
-    annotation,
-    as_numbers,
-    axis_title,
-    headed_figure,
-    keep_on_click,
-    markers,
-    missing_note,
-    named_axis,
-    quantity,
-    value_axis,
-    with_unit,
-)
+from mha_viz.plots import frame
 from mha_viz.web import theme
 from mha_viz.web.labels import head_name
 
@@ -57,17 +44,19 @@ def histogram_bars(
     ends, numbers = ends[first : last + 1], numbers[first:last]
     named = np.unique(np.linspace(0, len(numbers), min(_NAMED, len(ends))).round().astype(int))
     hovers = [
-        f"{quantity(low, '')} to {quantity(high, unit)}<br><b>{count(n, 'text')}</b>"
+        f"{frame.quantity(low, '')} to {frame.quantity(high, unit)}<br><b>{count(n, 'text')}</b>"
         for low, high, n in zip(ends[:-1], ends[1:], numbers.tolist(), strict=True)
     ]
     bars = _bars(np.arange(len(numbers)) + 0.5, numbers, 1, hovers, dark)
     bars |= dict(textposition="none")
     limits_named = [f"{ends[place]:.3g}" for place in named]
-    across = named_axis(named.tolist(), limits_named, (-0.2, len(numbers) + 0.2), tickangle=0)
-    across |= dict(title=axis_title(with_unit(title, unit)))
-    layout = dict(xaxis=across, yaxis=value_axis("texts") | dict(rangemode="tozero"), bargap=0)
+    across = frame.named_axis(named.tolist(), limits_named, (-0.2, len(numbers) + 0.2), tickangle=0)
+    across |= dict(title=frame.axis_title(frame.with_unit(title, unit)))
+    layout = dict(
+        xaxis=across, yaxis=frame.value_axis("texts") | dict(rangemode="tozero"), bargap=0
+    )
     notes = [f"{count(int(numbers.sum()), 'text')}."]
-    return headed_figure([bars], dark, title, notes, 260, layout, Margins(below=46))
+    return frame.headed_figure([bars], dark, title, notes, 260, layout, frame.Margins(below=46))
 
 
 def _bars(x: Any, y: Any, width: Any, hovers: list[str], dark: bool) -> dict[str, Any]:
@@ -87,10 +76,10 @@ def change_distribution(
 ) -> go.Figure:
     """Draw how a change (draw,) is spread: a histogram, every draw below it, quantiles as lines.
 
-    Hover tells how many draws a bar holds and the exact value of each draw. `heads` are the (layer,
+    Hover shows how many draws a bar holds and the exact value of each draw. `heads` are the (layer,
     head) that each draw switched off: named on hover, and customdata of the draws.
     """
-    numbers = as_numbers(values, 1, "values (draw)")
+    numbers = frame.as_numbers(values, 1, "values (draw)")
     if heads is not None and len(heads) != len(numbers):
         raise ShapeError(f"There are {len(numbers)} draws, but {len(heads)} heads were given.")
     known = np.isfinite(numbers)
@@ -104,16 +93,18 @@ def change_distribution(
     notes = [
         ", ".join(f"{_name(share)} {theme.format_number(value)}" for share, value in marked) + ".",
         f"{int(known.sum()):,} draws, {100 * above:.3g} % above 0.",
-        missing_note(known, "draws"),
+        frame.missing_note(known, "draws"),
     ]
     down = dict(range=[-_DRAWS * most, 1.04 * most], tickvals=_counts(most), zeroline=False)
     layout = dict(
         bargap=0,
-        xaxis=value_axis(with_unit("change", unit), fixedrange=True),
-        yaxis=value_axis("draws", fixedrange=True, **down),
+        xaxis=frame.value_axis(frame.with_unit("change", unit), fixedrange=True),
+        yaxis=frame.value_axis("draws", fixedrange=True, **down),
         annotations=[_name_above(i, *pair, dark) for i, pair in enumerate(marked)],
     )
-    return headed_figure(traces, dark, title, notes, 300, layout, Margins(above=34, right=14))
+    return frame.headed_figure(
+        traces, dark, title, notes, 300, layout, frame.Margins(above=34, right=14)
+    )
 
 
 def _histogram(known: NDArray[np.float64], unit: str, dark: bool) -> tuple[dict[str, Any], int]:
@@ -122,7 +113,8 @@ def _histogram(known: NDArray[np.float64], unit: str, dark: bool) -> tuple[dict[
     counts, edges = np.histogram(known, bins if np.ptp(known) else 1)
     ends = list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
     hovers = [
-        f"{quantity(a, '')} to {quantity(b, unit)}<br><b>{n:,}</b> of {len(known):,} draws"
+        f"{frame.quantity(a, '')} to {frame.quantity(b, unit)}<br>"
+        f"<b>{n:,}</b> of {len(known):,} draws"
         for a, b, n in ends
     ]
     bars = _bars((edges[:-1] + edges[1:]) / 2, counts, np.diff(edges), hovers, dark)
@@ -141,14 +133,14 @@ def _draws(
     at = np.flatnonzero(np.isfinite(values)).tolist()
     names = [f"draw {i}" if heads is None else f"{head_name(*heads[i])} off" for i in at]
     hovers = [
-        f"{name}<br><b>{quantity(float(values[i]), unit)}</b>"
+        f"{name}<br><b>{frame.quantity(float(values[i]), unit)}</b>"
         for i, name in zip(at, names, strict=True)
     ]
     stroke = dict(symbol="line-ns-open", size=16, color=theme.muted(dark), line=dict(width=1.5))
-    look = dict(marker=dict(stroke, opacity=_OPACITY), **keep_on_click(_OPACITY))
+    look = dict(marker=dict(stroke, opacity=_OPACITY), **frame.keep_on_click(_OPACITY))
     if heads is not None:
         look |= dict(customdata=[list(map(int, heads[i])) for i in at])
-    return markers(values[at], np.full(len(at), -_DRAWS * most / 2), hovers, **look)
+    return frame.markers(values[at], np.full(len(at), -_DRAWS * most / 2), hovers, **look)
 
 
 def _quantile(share: float, value: float, most: int, dark: bool) -> dict[str, Any]:
@@ -167,7 +159,7 @@ def _name_above(i: int, share: float, value: float, dark: bool) -> dict[str, Any
     """Return a quantile's name over its line; every second one is higher up."""
     side = "right" if share < 0.5 else "left"
     place = dict(yref="paper", yanchor="bottom", xanchor=side, yshift=13 * (i % 2))
-    return annotation(_name(share), value, 1, theme.accent(dark), 11, **place)
+    return frame.annotation(_name(share), value, 1, theme.accent(dark), 11, **place)
 
 
 def _name(share: float) -> str:

@@ -25,7 +25,7 @@ _IMAGE_STYLE = 'style="display:block;max-width:100%;height:auto"'
 # Front ends that draw no Plotly data but run its script, as Plotly knows them.
 _SCRIPT_RENDERERS = ("colab", "kaggle", "azure", "databricks")
 _PLOTLY = "application/vnd.plotly.v1+json"
-FACTOR = 1.3  # of `enlarged`
+ENLARGEMENT = 1.3  # of `enlarged`
 _FONT_SIZE = re.compile(r"font-size:(\d+)px")
 
 
@@ -99,7 +99,7 @@ def _has_legend(figure: go.Figure) -> bool:
 
 
 def enlarged(figure: go.Figure) -> go.Figure:
-    """Return a copy whose fonts, and the room around the picture, are `FACTOR` times as large.
+    """Return a copy whose fonts, and the room around the picture, are `ENLARGEMENT` times as large.
 
     >>> enlarged(go.Figure(layout=dict(font=dict(size=10)))).layout.font.size
     13.0
@@ -109,17 +109,17 @@ def enlarged(figure: go.Figure) -> go.Figure:
     layout = _enlarged(figure.layout.to_plotly_json(), in_font=False)
     for name, pixels in layout.get("margin", {}).items():
         if name in "lrtb":
-            layout["margin"][name] = pixels * FACTOR
+            layout["margin"][name] = pixels * ENLARGEMENT
     for name in ("width", "height"):
         if layout.get(name):
-            layout[name] = layout[name] * FACTOR
+            layout[name] = layout[name] * ENLARGEMENT
     return go.Figure(dict(data=traces, layout=layout))
 
 
 def _enlarged(part: Any, in_font: bool) -> Any:
     if isinstance(part, dict):
         return {
-            key: value * FACTOR
+            key: value * ENLARGEMENT
             if in_font and key == "size" and isinstance(value, int | float)
             else _enlarged(value, in_font or key.endswith("font"))
             for key, value in part.items()
@@ -127,7 +127,7 @@ def _enlarged(part: Any, in_font: bool) -> Any:
     if isinstance(part, list | tuple):
         return [_enlarged(value, in_font) for value in part]
     if isinstance(part, str):
-        return _FONT_SIZE.sub(lambda found: f"font-size:{int(found[1]) * FACTOR:.0f}px", part)
+        return _FONT_SIZE.sub(lambda found: f"font-size:{int(found[1]) * ENLARGEMENT:.0f}px", part)
     return part
 
 

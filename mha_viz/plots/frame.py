@@ -85,13 +85,9 @@ def heading(title: str, notes: Sequence[str], dark: bool) -> tuple[dict[str, Any
     small = f'<span style="font-size:12px;color:{theme.muted(dark)}">'
     for note in notes:
         lines += [f"{small}{plotly_text(line)}</span>" for line in _wrapped(note, _NOTE_LETTERS)]
-    place = dict(x=0, xref="container", xanchor="left", y=1, yref="container", yanchor="top")
-    text = dict(
-        text="<br>".join(lines),
-        font=dict(size=15, color=theme.ink(dark)),
-        pad=dict(t=8 if len(lines) < 2 else 19, l=4),  # plotly draws several lines higher up
-        **place,
-    )
+    text: dict[str, Any] = dict(text="<br>".join(lines), font=dict(size=15, color=theme.ink(dark)))
+    text |= dict(x=0, xref="container", xanchor="left", y=1, yref="container", yanchor="top")
+    text |= dict(pad=dict(t=8 if len(lines) < 2 else 19, l=4))  # plotly draws more lines higher up
     return text, 14 + 20 * len(lines) if lines else 10
 
 
@@ -101,19 +97,9 @@ def _wrapped(text: str, letters: int) -> list[str]:
 
 def legend(dark: bool) -> dict[str, Any]:
     """Return a legend below the picture, in as many lines as it needs."""
-    return dict(
-        orientation="h",
-        x=0,
-        xanchor="left",
-        y=0,
-        yref="container",
-        yanchor="bottom",
-        font=dict(size=12, color=theme.ink(dark)),
-        bgcolor="rgba(0,0,0,0)",
-        itemwidth=30,
-        itemclick=False,
-        itemdoubleclick=False,
-    )
+    place = dict(x=0, xanchor="left", y=0, yref="container", yanchor="bottom", orientation="h")
+    look = dict(font=dict(size=12, color=theme.ink(dark)), bgcolor="rgba(0,0,0,0)", itemwidth=30)
+    return dict(**place, **look, itemclick=False, itemdoubleclick=False)
 
 
 def build_figure(
@@ -238,6 +224,19 @@ def plain_markers(x: Any, y: Any, marker: dict[str, Any], **more: Any) -> dict[s
 def markers(x: Any, y: Any, hovers: Sequence[str], **more: Any) -> dict[str, Any]:
     """Return markers with a text that hover shows: one for each, or one for all."""
     return dict(x=x, y=y, mode="markers", hovertext=hovers, hoverinfo="text", **more)
+
+
+def text_trace(
+    x: Any,
+    y: Any,
+    texts: Sequence[str],
+    sides: str | Sequence[str],
+    size: SupportsFloat,
+    dark: bool,
+) -> dict[str, Any]:
+    """Return texts fit for plotly beside their places, `sides` of them, as one trace."""
+    text = dict(text=texts, textposition=sides, textfont=dict(size=size, color=theme.ink(dark)))
+    return dict(x=x, y=y, mode="text", hoverinfo="skip", cliponaxis=False, **text)
 
 
 def annotation(

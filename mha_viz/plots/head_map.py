@@ -12,18 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import frame
 from mha_viz.plots.cells import BAR, colour_bar
-from mha_viz.plots.frame import (
-    SYMBOLS,
-    Margins,
-    as_numbers,
-    check_head,
-    check_names,
-    chosen_marker,
-    headed_figure,
-    keep_on_click,
-    missing_note,
-)
 from mha_viz.web import theme
 
 _NAMED = 24  # heads up to which each has its name beside it
@@ -47,29 +37,29 @@ def head_map(
     Heads that lie where another lies are counted; `explained` is the share of the distances'
     variation that the plane shows.
     """
-    points = as_numbers(coordinates, 2, "coordinates (head2, 2)")
+    points = frame.as_numbers(coordinates, 2, "coordinates (head2, 2)")
     size = len(points)
     if points.shape[1] != 2 or (clusters is not None and len(clusters) != size):
         raise ShapeError(f"Coordinates must be (head2, 2) and clusters (head2,): {points.shape}.")
     if n_heads < 1 or size % n_heads:
         raise ArgumentError(f"{size} heads do not fill layers of {n_heads}.")
-    labels = check_names(names, size)
+    labels = frame.check_names(names, size)
     known = ~np.isnan(points.sum(axis=1))
     traces: list[dict[str, Any]] = []
     modes = ("markers+text", "markers") if size <= _NAMED else ("markers", "markers+text")
     for part, look in _parts(known, n_heads, clusters, dark):
         dots = _points(part, points, labels, n_heads)
-        traces.append(dots | look | keep_on_click(0.9) | dict(mode=modes[0]))
+        traces.append(dots | look | frame.keep_on_click(0.9) | dict(mode=modes[0]))
     if selected is not None:
-        layer, head = check_head(selected, size // n_heads, n_heads)
+        layer, head = frame.check_head(selected, size // n_heads, n_heads)
         index = np.array([layer * n_heads + head])
-        dot = _points(index[known[index]], points, labels, n_heads) | keep_on_click(1)
-        look = dict(mode=modes[1], name=labels[index[0]], marker=chosen_marker(dark, 15))
+        dot = _points(index[known[index]], points, labels, n_heads) | frame.keep_on_click(1)
+        look = dict(mode=modes[1], name=labels[index[0]], marker=frame.chosen_marker(dark, 15))
         traces.append(dot | look)
     notes, named = _notes(points, known, explained), clusters is not None
-    margins = Margins(above=0 if named else BAR, left=10, right=10, below=10)
+    margins = frame.Margins(above=0 if named else BAR, left=10, right=10, below=10)
     layout = _axes(points[known], dark) | dict(dragmode="pan")
-    return headed_figure(traces, dark, "", notes, 440, layout, margins, named=named)
+    return frame.headed_figure(traces, dark, "", notes, 440, layout, margins, named=named)
 
 
 def _parts(
@@ -92,7 +82,7 @@ def _parts(
     for cluster in np.unique(numbers[known]).tolist():
         heads = np.flatnonzero(known & (numbers == cluster))
         colour = colours[cluster % len(colours)] if cluster >= 0 else theme.muted(dark)
-        symbol = SYMBOLS[cluster % len(SYMBOLS)] if cluster >= 0 else "circle-open"
+        symbol = frame.SYMBOLS[cluster % len(frame.SYMBOLS)] if cluster >= 0 else "circle-open"
         marker = dict(size=11, opacity=0.9, color=colour, symbol=symbol, line=edge)
         name = f"cluster {cluster + 1}" if cluster >= 0 else "in no cluster"
         parts.append((heads, dict(marker=marker, name=f"{name} ({len(heads)})")))
@@ -117,7 +107,7 @@ def _notes(
     points: NDArray[np.float64], known: NDArray[np.bool_], explained: float | None
 ) -> list[str]:
     n_hidden = int(known.sum()) - len(np.unique(points[known], axis=0))
-    notes = [missing_note(known)]
+    notes = [frame.missing_note(known)]
     if explained is not None:
         share = f"{100 * explained:.0f} %" if np.isfinite(explained) else "not defined"
         notes.insert(0, f"What is close is alike. Variation shown: {share}.")

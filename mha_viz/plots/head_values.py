@@ -14,29 +14,8 @@ from torch import Tensor
 
 from mha_viz.core.reprs import count
 from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import frame
 from mha_viz.plots.difference import head_changes
-from mha_viz.plots.frame import (
-    DASHES,
-    Limits,
-    Margins,
-    as_numbers,
-    axis_title,
-    chosen_marker,
-    headed_figure,
-    keep_on_click,
-    markers,
-    missing_note,
-    named_axis,
-    only_head,
-    plain_lines,
-    quantity,
-    rank_correlation,
-    rectangle,
-    series_look,
-    unit_text,
-    value_axis,
-    with_unit,
-)
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, head_name, hover_text, plotly_text
 
@@ -59,7 +38,7 @@ def by_layer(
     Heads of a layer stand side by side in their order, so that none hides another. `baselines` are
     dashed lines by name. The first trace has the dots; their customdata is [layer, head].
     """
-    numbers = as_numbers(values, 2, "values (layer, head)")
+    numbers = frame.as_numbers(values, 2, "values (layer, head)")
     layers, heads = numbers.shape
     place = np.arange(layers)[:, None] + _SPREAD * ((np.arange(heads) + 0.5) / heads - 0.5)
     known = np.isfinite(numbers)
@@ -69,7 +48,9 @@ def by_layer(
         drawn = np.argwhere(where).tolist()
         names = [head_name(*head) for head in drawn]
         points = dict(x=place[where], y=numbers[where], text=names, customdata=drawn)
-        look = dict(mode="markers", name=name, marker=marker, **keep_on_click(marker["opacity"]))
+        look = dict(
+            mode="markers", name=name, marker=marker, **frame.keep_on_click(marker["opacity"])
+        )
         return dict(**points, **look, hovertemplate="%{text}<br>" + line)
 
     look = dict(size=6.5, color=theme.qualitative(dark)[0], opacity=0.7)
@@ -78,10 +59,10 @@ def by_layer(
         if np.isfinite(float(level)):
             traces.append(_baseline(i, name, float(level), unit, layers, dark))
     if selected is not None:
-        chosen = only_head(selected, np.ones_like(known))
-        name = f"{head_name(*selected)}: {quantity(float(numbers[selected]), unit)}"
-        traces.append(dots(chosen, name, chosen_marker(dark)))
-    return _over_layers(traces, title, unit, missing_note(known), layers, dark)
+        chosen = frame.only_head(selected, np.ones_like(known))
+        name = f"{head_name(*selected)}: {frame.quantity(float(numbers[selected]), unit)}"
+        traces.append(dots(chosen, name, frame.chosen_marker(dark)))
+    return _over_layers(traces, title, unit, frame.missing_note(known), layers, dark)
 
 
 def _means(numbers: NDArray[np.float64], line: str, dark: bool) -> dict[str, Any]:
@@ -112,8 +93,8 @@ def _baseline(
         x=np.linspace(-0.6, layers - 0.4, 2 * layers + 1),
         y=np.full(2 * layers + 1, level),
         mode="lines",
-        name=f"{plotly_text(label)}: {quantity(level, unit)}",
-        line=dict(width=2, dash=DASHES[1 + i % 5], color=colour),
+        name=f"{plotly_text(label)}: {frame.quantity(level, unit)}",
+        line=dict(width=2, dash=frame.DASHES[1 + i % 5], color=colour),
         hovertemplate=hover_text(label) + "<br><b>%{y:.4~g}</b><extra></extra>",
     )
 
@@ -123,7 +104,7 @@ def layer_lines(
     title: str,
     unit: str,
     *,
-    band: Limits | None = None,
+    band: frame.Limits | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """Draw one line per series (layer,); colour, dash and marker tell them apart.
@@ -133,7 +114,7 @@ def layer_lines(
     """
     if not series:
         raise ArgumentError("There is no series to draw.")
-    lines = {name: as_numbers(values, 1, name) for name, values in series.items()}
+    lines = {name: frame.as_numbers(values, 1, name) for name, values in series.items()}
     layers = len(next(iter(lines.values())))
     if any(len(values) != layers for values in lines.values()):
         sizes = {name: len(values) for name, values in lines.items()}
@@ -147,17 +128,17 @@ def layer_lines(
             cliponaxis=False,
             connectgaps=False,
             hovertemplate=hover_text(clean(name, 40)) + " <b>%{y:.4~g}</b><extra></extra>",
-            **series_look(i, 8, dark),
+            **frame.series_look(i, 8, dark),
         )
         for i, (name, values) in enumerate(lines.items())
     ]
-    note = missing_note(np.isfinite(np.stack(list(lines.values()))), "points")
+    note = frame.missing_note(np.isfinite(np.stack(list(lines.values()))), "points")
     together: dict[str, Any] = dict(
         hovermode="x unified", xaxis=dict(unifiedhovertitle=dict(text="layer %{x}"))
     )
     if band is not None:
         look = dict(fillcolor=theme.muted(dark), opacity=0.25, layer="below", xref="paper")
-        together["shapes"] = [rectangle((0, float(band[0])), (1, float(band[1])), **look)]
+        together["shapes"] = [frame.rectangle((0, float(band[0])), (1, float(band[1])), **look)]
     return _over_layers(traces, title, unit, note, layers, dark).update_layout(together)
 
 
@@ -169,11 +150,13 @@ def _over_layers(
     across |= dict(showgrid=False, zeroline=False, showline=True, ticks="outside", ticklen=4)
     down = dict(zeroline=False, showline=False, nticks=7, fixedrange=True)
     layout = dict(
-        xaxis=across | dict(title=axis_title("layer"), fixedrange=True),
-        yaxis=down | dict(title=dict(text=unit_text(unit), font=dict(size=12), standoff=4)),
+        xaxis=across | dict(title=frame.axis_title("layer"), fixedrange=True),
+        yaxis=down | dict(title=dict(text=frame.unit_text(unit), font=dict(size=12), standoff=4)),
     )
     inner = 310 + 16 * len(traces)  # a phone has a line for every entry of the legend
-    return headed_figure(traces, dark, title, [note], inner, layout, Margins(right=10), named=True)
+    return frame.headed_figure(
+        traces, dark, title, [note], inner, layout, frame.Margins(right=10), named=True
+    )
 
 
 def importance_map(
@@ -186,14 +169,14 @@ def importance_map(
     selected: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
-    """Draw heads (layer, head) coloured by importance; hover tells the 95 % interval.
+    """Draw heads (layer, head) coloured by importance; hover shows the 95 % interval.
 
     From 0 up on a sequential scale; where a head is below 0 (the model does better without it), on
     a diverging scale around 0. An invisible point in each cell makes clicks readable: customdata is
     [layer, head]. Either both ends of the intervals are given or neither; NaN is not defined (one
-    text has no interval), which hover says.
+    text has no interval), as hover shows.
     """
-    numbers = as_numbers(values, 2, "values (layer, head)")
+    numbers = frame.as_numbers(values, 2, "values (layer, head)")
     if (low is None) != (high is None):
         raise ArgumentError("An interval has two ends: pass both low and high, or neither.")
     signed, notes = bool(np.nanmin(numbers, initial=0.0) < 0), None
@@ -206,7 +189,7 @@ def importance_map(
 
 
 def _of_shape(values: Any, numbers: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    other = as_numbers(values, 2, f"{name} (layer, head)")
+    other = frame.as_numbers(values, 2, f"{name} (layer, head)")
     if other.shape != numbers.shape:
         raise ShapeError(f"{name} must have shape {numbers.shape}; got {other.shape}.")
     return other
@@ -233,7 +216,7 @@ def head_scatter(
     heads of one model are not independent draws. Hover names the head and both numbers; customdata
     is [layer, head].
     """
-    across = as_numbers(x, 2, "x (layer, head)")
+    across = frame.as_numbers(x, 2, "x (layer, head)")
     down = _of_shape(y, across, "y")
     known = np.isfinite(across) & np.isfinite(down)
     titles = [clean(title, 60) for title in (x_title, y_title)]
@@ -252,10 +235,12 @@ def head_scatter(
     look = dict(size=8, color=theme.qualitative(dark)[0], opacity=_OPACITY)
     traces = [dots(known, look)]
     if selected is not None:
-        traces.append(dots(only_head(selected, known), chosen_marker(dark)))
-    notes = [rank_correlation(across[known], down[known], "heads"), missing_note(known)]
-    layout = dict(xaxis=value_axis(titles[0]), yaxis=value_axis(titles[1]), dragmode="zoom")
-    return headed_figure(traces, dark, "", notes, 394, layout, Margins(above=6))
+        traces.append(dots(frame.only_head(selected, known), frame.chosen_marker(dark)))
+    notes = [frame.rank_correlation(across[known], down[known], "heads"), frame.missing_note(known)]
+    layout = dict(
+        xaxis=frame.value_axis(titles[0]), yaxis=frame.value_axis(titles[1]), dragmode="zoom"
+    )
+    return frame.headed_figure(traces, dark, "", notes, 394, layout, frame.Margins(above=6))
 
 
 def _dots(
@@ -267,7 +252,9 @@ def _dots(
 ) -> dict[str, Any]:
     """Return a dot for each head of `where`; a click on one sends [layer, head]."""
     look = dict(marker=marker, customdata=np.argwhere(where).tolist())
-    return markers(x[where], y[where], hovers, **look, **keep_on_click(marker["opacity"]))
+    return frame.markers(
+        x[where], y[where], hovers, **look, **frame.keep_on_click(marker["opacity"])
+    )
 
 
 def head_quantiles(
@@ -283,7 +270,7 @@ def head_quantiles(
     `quantiles` (5, layer, head) are those of 5, 25, 50, 75 and 95 %. Heads stand in their order,
     those of a layer together. customdata of the medians is [layer, head].
     """
-    spread = as_numbers(quantiles, 3, "quantiles (5, layer, head)")
+    spread = frame.as_numbers(quantiles, 3, "quantiles (5, layer, head)")
     if len(spread) != _QUANTILES:
         raise ShapeError(f"quantiles must be {_QUANTILES} of each head, got {len(spread)}.")
     _, layers, heads = spread.shape
@@ -294,13 +281,13 @@ def head_quantiles(
     for low, high, width in ((0, 4, 1), (1, 3, 5)):  # a vertical line for each head
         gap = np.full(int(known.sum()), np.nan)
         ends = np.c_[spread[low][known], spread[high][known], gap].ravel()
-        traces.append(plain_lines(np.repeat(places[known], 3), ends, width, colour))
+        traces.append(frame.plain_lines(np.repeat(places[known], 3), ends, width, colour))
 
     def medians(where: NDArray[np.bool_], marker: dict[str, Any]) -> dict[str, Any]:
         hovers = [
-            f"{head_name(*head)}<br>median <b>{quantity(mid, unit)}</b><br>"
-            f"half of the texts {quantity(lower, '')} to {quantity(upper, '')}<br>"
-            f"nine of ten {quantity(low, '')} to {quantity(high, '')}"
+            f"{head_name(*head)}<br>median <b>{frame.quantity(mid, unit)}</b><br>"
+            f"half of the texts {frame.quantity(lower, '')} to {frame.quantity(upper, '')}<br>"
+            f"nine of ten {frame.quantity(low, '')} to {frame.quantity(high, '')}"
             for head, (low, lower, mid, upper, high) in zip(
                 np.argwhere(where).tolist(), spread[:, where].T.tolist(), strict=True
             )
@@ -310,10 +297,10 @@ def head_quantiles(
     edge = dict(width=1.5, color=colour)
     traces.append(medians(known, dict(size=7, color=theme.paper(dark), line=edge, opacity=1)))
     if selected is not None:
-        traces.append(medians(only_head(selected, known), chosen_marker(dark, size=10)))
+        traces.append(medians(frame.only_head(selected, known), frame.chosen_marker(dark, size=10)))
     step = -(-layers // 16)
     middles, names = places.mean(1)[::step].tolist(), [f"L{i}" for i in range(0, layers, step)]
-    across = named_axis(middles, names, (-1, float(places.max()) + 1), tickangle=0)
-    layout = dict(xaxis=across, yaxis=value_axis(with_unit(title, unit)))
-    notes = ["Dot: median. Thick: half of the texts. Thin: 90 %.", missing_note(known)]
-    return headed_figure(traces, dark, title, notes, 260, layout, Margins(below=30))
+    across = frame.named_axis(middles, names, (-1, float(places.max()) + 1), tickangle=0)
+    layout = dict(xaxis=across, yaxis=frame.value_axis(frame.with_unit(title, unit)))
+    notes = ["Dot: median. Thick: half of the texts. Thin: 90 %.", frame.missing_note(known)]
+    return frame.headed_figure(traces, dark, title, notes, 260, layout, frame.Margins(below=30))

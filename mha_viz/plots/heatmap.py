@@ -12,20 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError
-from mha_viz.plots import cells
-from mha_viz.plots.frame import (
-    HIDDEN,
-    MASKED,
-    Margins,
-    annotation,
-    as_weights,
-    build_figure,
-    framed,
-    headed_figure,
-    labelled_head,
-    merged,
-    where_visible,
-)
+from mha_viz.plots import cells, frame
 from mha_viz.web import theme
 from mha_viz.web.labels import head_name, plotly_text
 from mha_viz.web.standalone import figure_html
@@ -61,7 +48,7 @@ def head_heatmap(
     stretches, but only a known width thins out labels that would overlap. Cells whose keys are not
     `visible` to a query are grey and named masked.
     """
-    weights, query_names, key_names = labelled_head(pattern, labels)
+    weights, query_names, key_names = frame.labelled_head(pattern, labels)
     queries, keys = weights.shape
     cell = min(max(side / max(queries, keys), 1.0), 64.0)
     shown = min(cell, max(width - 110, 60) / keys) if width else cell
@@ -71,7 +58,7 @@ def head_heatmap(
     )
     colours = dict(zmin=0.0, zmax=1.0, showscale=False, colorscale=theme.colorscale(scale, dark))
     hover = "%{y} → %{x}<br>weight <b>%{z:.4~g}</b><extra></extra>"
-    shown_weights = where_visible(weights, visible, np.nan)
+    shown_weights = frame.where_visible(weights, visible, np.nan)
     above = _TITLE * bool(title)
     height = round(cell * queries + 6.3 * cells.longest_label(across) + 22 + above + _BAR)
     overhang = _overhang(across, keys, shown)
@@ -88,8 +75,8 @@ def head_heatmap(
     if np.isnan(shown_weights).any():
         traces += _masked_cells(np.isnan(shown_weights), cell, dark)
         layout |= _masked_legend(dark, (above + 4) / height)
-    axes = merged(cells.named_axes(query_names, key_names, down, across), _SQUARE)
-    figure = build_figure(traces, dark, layout | axes)
+    axes = frame.merged(cells.named_axes(query_names, key_names, down, across), _SQUARE)
+    figure = frame.build_figure(traces, dark, layout | axes)
     return cells.with_height_rule(figure, cell, down, (queries, keys))
 
 
@@ -165,7 +152,7 @@ def head_tiles(
     that are not `visible` (query, key) are grey. More than 32 heads or 64 tokens raise
     ArgumentError.
     """
-    weights = where_visible(as_weights(patterns, 4), visible, np.nan)
+    weights = frame.where_visible(frame.as_weights(patterns, 4), visible, np.nan)
     n_layers, n_heads, queries, keys = weights.shape
     if n_layers * n_heads > MAX_TILES or max(queries, keys) > MAX_TOKENS:
         raise ArgumentError(f"At most {MAX_TILES} heads of {MAX_TOKENS} tokens can be drawn small.")
@@ -181,18 +168,20 @@ def head_tiles(
         above = (layer * lines + head // across) * (1 + label) + label
         name = head_name(layer, head)
         traces += _tile(weights[layer, head], name, left, above, dark)
-        names.append(annotation(name, left, above, theme.ink(dark), **corner))
+        names.append(frame.annotation(name, left, above, theme.ink(dark), **corner))
         if (layer, head) in marked:
-            frames.append(framed((left, above), (left + 1, above + 1), 3, dark))
+            frames.append(frame.framed((left, above), (left + 1, above + 1), 3, dark))
     rows = n_layers * lines
     layout = dict(
         annotations=names,
         shapes=frames,
-        xaxis=HIDDEN | dict(range=[-0.01, across * (1 + _GAP) - _GAP + 0.01]),
-        yaxis=HIDDEN | dict(range=[rows * (1 + label) + 0.01, 0]),
+        xaxis=frame.HIDDEN | dict(range=[-0.01, across * (1 + _GAP) - _GAP + 0.01]),
+        yaxis=frame.HIDDEN | dict(range=[rows * (1 + label) + 0.01, 0]),
     )
     inner = round(rows * (1 + label) * _TILE_HEIGHT) + 12
-    return headed_figure(traces, dark, title, [note], inner, layout, Margins(left=4, right=4))
+    return frame.headed_figure(
+        traces, dark, title, [note], inner, layout, frame.Margins(left=4, right=4)
+    )
 
 
 def _tile(
@@ -222,6 +211,6 @@ def _tile(
     hidden = dict(
         z=np.where(masked, np.float32(0), np.float32(np.nan)),
         colorscale=grey,
-        hovertemplate=f"{place}{MASKED}<extra></extra>",
+        hovertemplate=f"{place}{frame.MASKED}<extra></extra>",
     )
     return [cells | shown, *([cells | hidden] if masked.any() else [])]

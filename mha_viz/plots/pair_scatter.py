@@ -14,19 +14,8 @@ from scipy.stats import binned_statistic_2d
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import frame
 from mha_viz.plots.cells import BAR, colour_bar, scale_limits
-from mha_viz.plots.frame import (
-    Limits,
-    Margins,
-    annotation,
-    as_numbers,
-    check_names,
-    headed_figure,
-    keep_on_click,
-    missing_note,
-    rank_correlation,
-    value_axis,
-)
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, hover_text, plotly_text
 
@@ -65,7 +54,7 @@ def pair_scatter(
     measured: MeasuredPairs,
     *,
     corners: tuple[str, str, str, str] | None = CORNERS,
-    chance: Sequence[tuple[Limits | None, Limits | None]] = (),
+    chance: Sequence[tuple[frame.Limits | None, frame.Limits | None]] = (),
     selected: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
@@ -84,16 +73,21 @@ def pair_scatter(
     drawn = _Drawn(measured)
     known, same, titles = drawn.known, drawn.same_layer, (measured.x_title, measured.y_title)
     crowd = _densest(drawn.x, drawn.y, known)
-    shade = None if measured.colour is None else as_numbers(measured.colour, 1, "colour")
+    shade = None if measured.colour is None else frame.as_numbers(measured.colour, 1, "colour")
     traces = [
-        drawn.dots(where) | _look(kind, shade, where, dark) | keep_on_click(_OPACITY)
+        drawn.dots(where) | _look(kind, shade, where, dark) | frame.keep_on_click(_OPACITY)
         for kind, where in enumerate((known & ~crowd & ~same, known & ~crowd & same))
     ]
     if selected is not None:
         chosen = known & (np.sort(drawn.pairs, axis=1) == np.sort(selected)).all(axis=1)
         mark = dict(size=14, symbol="circle-open", color=theme.accent(dark), line=dict(width=3))
-        traces.append(drawn.dots(chosen) | dict(name="chosen", marker=mark) | keep_on_click(1))
-    notes = [_correlation(drawn.x[known], drawn.y[known], titles), missing_note(known, "pairs")]
+        traces.append(
+            drawn.dots(chosen) | dict(name="chosen", marker=mark) | frame.keep_on_click(1)
+        )
+    notes = [
+        _correlation(drawn.x[known], drawn.y[known], titles),
+        frame.missing_note(known, "pairs"),
+    ]
     if crowd.any():
         traces.insert(0, _counts(drawn.x[crowd], drawn.y[crowd], dark))
         notes.append(f"Where pairs are densest, {crowd.sum():,} of them are counted in cells.")
@@ -111,20 +105,20 @@ def pair_scatter(
         ],
         annotations=[_corner(i, meaning, dark) for i, meaning in enumerate(corners or ())],
     )
-    margins = Margins(above=BAR if shade is not None else 0, right=10)
-    return headed_figure(traces, dark, "", notes, 440, layout, margins, named=True)
+    margins = frame.Margins(above=BAR if shade is not None else 0, right=10)
+    return frame.headed_figure(traces, dark, "", notes, 440, layout, margins, named=True)
 
 
 class _Drawn:
     """The numbers and names of pairs, checked."""
 
     def __init__(self, measured: MeasuredPairs) -> None:
-        self.x, self.y = as_numbers(measured.x, 1, "x"), as_numbers(measured.y, 1, "y")
+        self.x, self.y = frame.as_numbers(measured.x, 1, "x"), frame.as_numbers(measured.y, 1, "y")
         self.pairs = np.asarray(measured.pairs)
         shapes = self.x.shape, self.y.shape, self.pairs.shape
         if len({shape[0] for shape in shapes}) > 1 or self.pairs.shape[1:] != (2,):
             raise ShapeError("One x, y and pair each: got {}, {}, {}.".format(*shapes))
-        self.names = check_names(measured.names, len(measured.names))
+        self.names = frame.check_names(measured.names, len(measured.names))
         last = len(self.names) - 1
         if measured.n_heads < 1 or self.pairs.min() < 0 or self.pairs.max() > last:
             raise ArgumentError(f"Pairs must name heads from 0 to {last}.")
@@ -218,11 +212,11 @@ def _look(
 def _correlation(x: NDArray[np.float64], y: NDArray[np.float64], titles: tuple[str, str]) -> str:
     """Put Spearman's rank correlation into words, and which measure is constant."""
     constant = [title for values, title in zip((x, y), titles, strict=True) if is_constant(values)]
-    text = rank_correlation(x, y, "pairs", constant=bool(constant))
+    text = frame.rank_correlation(x, y, "pairs", constant=bool(constant))
     return text + "".join(f" All pairs are the same in “{title}”." for title in constant)
 
 
-def _band(axis: str, limits: Limits, shaded: bool, dark: bool) -> dict[str, Any]:
+def _band(axis: str, limits: frame.Limits, shaded: bool, dark: bool) -> dict[str, Any]:
     """Return a stripe over the whole height or width, under the dots."""
     other = "y" if axis == "x" else "x"
     look = (
@@ -240,7 +234,7 @@ def _corner(i: int, meaning: str, dark: bool) -> dict[str, Any]:
     text = plotly_text(clean(meaning, 60)).replace(", ", ",<br>")
     side, end = ("left", "right")[right], ("bottom", "top")[upper]
     place = dict(xref="paper", yref="paper", xanchor=side, yanchor=end, align=side)
-    return annotation(text, right, upper, theme.muted(dark), 11, **place)
+    return frame.annotation(text, right, upper, theme.muted(dark), 11, **place)
 
 
 def _axis(values: NDArray[np.float64], title: str) -> dict[str, Any]:
@@ -249,4 +243,4 @@ def _axis(values: NDArray[np.float64], title: str) -> dict[str, Any]:
     short = max(_MIN_SPAN - (high - low), 0.0) / 2
     low, high = low - short, high + short
     more = 0.04 * (high - low)
-    return value_axis(title) | dict(range=[low - more, high + more], zeroline=False)
+    return frame.value_axis(title) | dict(range=[low - more, high + more], zeroline=False)

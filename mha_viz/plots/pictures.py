@@ -47,7 +47,7 @@ def pictures(
     """Draw pictures of one size beside each other, each pixel as large as there is room.
 
     `panels` are (row, column) numbers in grey or (row, column, 3) colours by title; what lies
-    outside [0, 1] is drawn as the end that it passed, hover tells the number. `zero` is added
+    outside [0, 1] is drawn as the end that it passed, hover shows the number. `zero` is added
     before drawing, by title: 0.5 shows signed numbers around a middle grey. The pixel `marked` is
     framed in all of them. `columns` pictures stand in a line, `side` pixels high.
     """

@@ -13,16 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import cells
-from mha_viz.plots.frame import (
-    HIDDEN,
-    Margins,
-    as_numbers,
-    headed_figure,
-    keep_on_click,
-    quantity,
-    with_unit,
-)
+from mha_viz.plots import cells, frame
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, plotly_text
 
@@ -46,11 +37,12 @@ def before_after(
 ) -> go.Figure:
     """Draw probabilities (token,) before and after as a pair of bars per token, with their change.
 
-    The likeliest before is on top. The change is in percentage points. Hover tells both
+    The likeliest before is on top. The change is in percentage points. Hover shows both
     probabilities. A probability that is not defined (NaN) has no bar, and its row says so. `target`
     is the index of a token to mark.
     """
-    first, second = as_numbers(before, 1, "before (token)"), as_numbers(after, 1, "after (token)")
+    first = frame.as_numbers(before, 1, "before (token)")
+    second = frame.as_numbers(after, 1, "after (token)")
     if not len(first) == len(second) == len(labels):
         raise ShapeError(
             f"One label, one before, one after each: got {len(labels)}, {first.shape}, "
@@ -65,7 +57,7 @@ def before_after(
     hovers = [
         f"<b>{plotly_text(clean(token, 60))}</b>"
         + "".join(
-            f"<br>{name}: <b>{quantity(value, '')}</b>"
+            f"<br>{name}: <b>{frame.quantity(value, '')}</b>"
             for name, value in zip(shown_names, pair, strict=True)
         )
         + f"<br>change {_percentage_points(pair[1] - pair[0])}"
@@ -99,17 +91,9 @@ def _percentage_points(change: float) -> str:
 
 def _changes(before: NDArray[np.float64], after: NDArray[np.float64], dark: bool) -> dict[str, Any]:
     ends = np.nan_to_num(np.fmax(before, after))
-    return dict(
-        x=ends,
-        y=np.arange(len(ends)),
-        mode="text",
-        textposition="middle right",
-        hoverinfo="skip",
-        text=[f" {_percentage_points(float(change))}" for change in after - before],
-        cliponaxis=False,
-        textfont=dict(size=12, color=theme.ink(dark)),
-        showlegend=False,
-    )
+    texts = [f" {_percentage_points(float(change))}" for change in after - before]
+    trace = frame.text_trace(ends, np.arange(len(ends)), texts, "middle right", 12, dark)
+    return trace | dict(showlegend=False)
 
 
 def _row_name(label: str, marked: bool, dark: bool) -> str:
@@ -136,8 +120,8 @@ def _bar_figure(
             **quiet, **names, range=[len(rows) - 0.45, -0.55], showgrid=False, showline=False
         ),
     )
-    inner, margins = _ROW * len(rows) + 78, Margins(right=8, below=70)
-    return headed_figure(traces, dark, "", notes, inner, layout, margins, named=True)
+    inner, margins = _ROW * len(rows) + 78, frame.Margins(right=8, below=70)
+    return frame.headed_figure(traces, dark, "", notes, inner, layout, margins, named=True)
 
 
 def token_strip(
@@ -151,16 +135,16 @@ def token_strip(
     """Draw a text in reading order, each token a cell coloured by a signed number.
 
     Colours are symmetric around 0. Lines break after what fits a phone. A token whose number is not
-    defined (NaN, None: a first token has no loss) is grey and hatched. Hover tells the token, its
+    defined (NaN, None: a first token has no loss) is grey and hatched. Hover shows the token, its
     position and the exact number. customdata of each cell is [position].
     """
-    values = as_numbers(change, 1, "change (token)")
+    values = frame.as_numbers(change, 1, "change (token)")
     texts = clean_all(labels, len(values), "tokens")
     shown = [clean(text, _LABEL) for text in texts]
     lines, starts, widths = _break_lines([_label_width(text) for text in shown])
     missing = np.isnan(values)
     scale = cells.scale_colours(values, True, None, dark)
-    bars = dict(type="bar", orientation="h", width=0.86, hoverinfo="text", **keep_on_click(1))
+    bars = dict(type="bar", orientation="h", width=0.86, hoverinfo="text", **frame.keep_on_click(1))
     bars |= dict(textposition="inside", textangle=0, insidetextanchor="middle")
     bars |= dict(constraintext="inside", cliponaxis=False)
     traces: list[dict[str, Any]] = []
@@ -181,11 +165,11 @@ def token_strip(
     if missing.any():
         notes.append(f"Hatched: {int(missing.sum()):,} of {len(values):,} tokens without a value.")
     count = int(lines[-1]) + 1
-    down = HIDDEN | dict(range=[count - 0.5, -0.5])
-    layout = dict(barmode="overlay", xaxis=HIDDEN | dict(range=[0, _LINE]), yaxis=down)
-    title, inner = with_unit(title, unit), _CELL * count + 8
-    margins = Margins(above=cells.BAR, left=6, right=6)
-    return headed_figure(traces, dark, title, notes, inner, layout, margins)
+    down = frame.HIDDEN | dict(range=[count - 0.5, -0.5])
+    layout = dict(barmode="overlay", xaxis=frame.HIDDEN | dict(range=[0, _LINE]), yaxis=down)
+    title, inner = frame.with_unit(title, unit), _CELL * count + 8
+    margins = frame.Margins(above=cells.BAR, left=6, right=6)
+    return frame.headed_figure(traces, dark, title, notes, inner, layout, margins)
 
 
 def _label_width(text: str) -> float:
@@ -234,4 +218,4 @@ def _text_colour(value: float, scale: dict[str, Any], dark: bool) -> str:
 
 def _hover(text: str, position: int, value: float, unit: str) -> str:
     sign = "+" if value > 0 else ""
-    return f"{plotly_text(text)} · token {position}<br><b>{sign}{quantity(value, unit)}</b>"
+    return f"{plotly_text(text)} · token {position}<br><b>{sign}{frame.quantity(value, unit)}</b>"

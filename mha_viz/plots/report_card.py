@@ -12,18 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.frame import (
-    HIDDEN,
-    Margins,
-    as_numbers,
-    check_head,
-    chosen_marker,
-    headed_figure,
-    keep_on_click,
-    markers,
-    plain_lines,
-    quantity,
-)
+from mha_viz.plots import frame
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, head_name, plotly_text
 
@@ -52,15 +41,17 @@ def report_card(
     stand at its ends. All heads are small dots, the chosen one a large one with its exact value at
     the right. Baselines, by metric and name, are ticks; one that no head reaches is an arrow at the
     end that it lies beyond. Where the chosen head has no value, its row says "not defined". Hover
-    tells the rank from the top. customdata of the dots is [layer, head].
+    shows the rank from the top. customdata of the dots is [layer, head].
     """
     if not values:
         raise ArgumentError("There is no metric to draw.")
-    tables = {key: as_numbers(table, 2, f"{key} (layer, head)") for key, table in values.items()}
+    tables = {
+        key: frame.as_numbers(table, 2, f"{key} (layer, head)") for key, table in values.items()
+    }
     shape = next(iter(tables.values())).shape
     if any(table.shape != shape for table in tables.values()):
         raise ShapeError(f"All metrics must be {shape}, layers and heads.")
-    layer, head = check_head(selected, *shape)
+    layer, head = frame.check_head(selected, *shape)
     dots: list[_Dot] = []
     texts: list[Text] = []
     ticks: list[_Tick] = []
@@ -74,9 +65,9 @@ def report_card(
     chosen = [dot for dot in dots if dot[2] == [layer, head]]
     traces = [
         row_lines(len(tables), dark),
-        dict(_markers(dots), marker=small, **keep_on_click(0.4)),
+        dict(_markers(dots), marker=small, **frame.keep_on_click(0.4)),
         _baselines(ticks, dark),
-        dict(_markers(chosen), marker=chosen_marker(dark, 14), **keep_on_click(1)),
+        dict(_markers(chosen), marker=frame.chosen_marker(dark, 14), **frame.keep_on_click(1)),
         text_trace(texts, dark),
     ]
     return row_figure(traces, len(tables), head_name(layer, head), _legend(ticks), dark)
@@ -97,7 +88,7 @@ class _Scale:
 
 
 def _dots(table: NDArray[np.float64], scale: _Scale, row: int, name: str, unit: str) -> list[_Dot]:
-    """Return a dot for each head that has a value; hover tells its rank from the top."""
+    """Return a dot for each head that has a value; hover shows its rank from the top."""
     layers, heads = np.nonzero(np.isfinite(table))
     known = table[layers, heads]
     ranks = len(known) + 1 - np.searchsorted(np.sort(known), known, side="right")
@@ -110,7 +101,7 @@ def _dots(table: NDArray[np.float64], scale: _Scale, row: int, name: str, unit: 
             x,
             y,
             [layer, head],
-            f"{head_name(layer, head)}: {metric}<br><b>{quantity(value, unit)}</b>"
+            f"{head_name(layer, head)}: {metric}<br><b>{frame.quantity(value, unit)}</b>"
             f"<br>{rank} of {len(known)} from the top",
         )
         for x, y, layer, head, value, rank in zip(*map(np.ndarray.tolist, columns), strict=True)
@@ -120,7 +111,7 @@ def _dots(table: NDArray[np.float64], scale: _Scale, row: int, name: str, unit: 
 def _markers(dots: list[_Dot]) -> dict[str, Any]:
     x, y, where, texts = zip(*dots, strict=True) if dots else ((), (), (), ())
     across, down = (np.array(values, np.float32) for values in (x, y))
-    return markers(across, down, list(texts), customdata=list(where))
+    return frame.markers(across, down, list(texts), customdata=list(where))
 
 
 def _row_texts(
@@ -133,7 +124,9 @@ def _row_texts(
 ) -> list[Text]:
     missing, (name, unit) = int((~np.isfinite(table)).sum()), metric
     aside = f"{missing} of {table.size} not defined" if missing else ""
-    value = f'<b style="color:{theme.accent(dark)}">{quantity(float(table[selected]), unit)}</b>'
+    value = (
+        f'<b style="color:{theme.accent(dark)}">{frame.quantity(float(table[selected]), unit)}</b>'
+    )
     ends = (scale.low, scale.high) if missing < table.size else None
     return row_texts(row, name, value, ends, aside, dark)
 
@@ -146,7 +139,7 @@ def _row_ticks(
     for name, level in ((name, float(value)) for name, value in baselines.items()):
         if not np.isfinite(level) or not np.isfinite(scale.low):
             continue
-        text = f"{plotly_text(clean(name, 40))}: <b>{quantity(level, unit)}</b>"
+        text = f"{plotly_text(clean(name, 40))}: <b>{frame.quantity(level, unit)}</b>"
         if level < scale.low:
             ticks.append((-0.012, float(row), "triangle-left", f"{text}<br>below every head"))
         elif level > scale.high:
@@ -163,7 +156,7 @@ def _baselines(ticks: list[_Tick], dark: bool) -> dict[str, Any]:
     ink, sizes = theme.ink(dark), [TICK if line else 9 for line in upright]
     edge = dict(width=[2.5 if line else 0 for line in upright], color=ink)
     look = dict(symbol=symbols, size=sizes, color=ink, opacity=1, line=edge)
-    return markers(x, y, hovers, marker=look, **keep_on_click(1))
+    return frame.markers(x, y, hovers, marker=look, **frame.keep_on_click(1))
 
 
 def _legend(ticks: list[_Tick]) -> list[str]:
@@ -176,7 +169,7 @@ def _legend(ticks: list[_Tick]) -> list[str]:
 def row_lines(rows: int, dark: bool) -> dict[str, Any]:
     """Return a thin line below the dots of each row."""
     across, down = np.tile([0.0, 1.0, np.nan], rows), np.repeat(np.arange(rows, dtype=float), 3)
-    return plain_lines(across, down, 1, theme.gridline(dark))
+    return frame.plain_lines(across, down, 1, theme.gridline(dark))
 
 
 def row_texts(
@@ -203,28 +196,19 @@ def row_texts(
 def text_trace(texts: list[Text], dark: bool) -> dict[str, Any]:
     """Return all texts beside and above the lines, as one trace."""
     x, y, written, sides = map(list, zip(*texts, strict=True))
-    return dict(
-        x=x,
-        y=y,
-        text=written,
-        textposition=sides,
-        mode="text",
-        hoverinfo="skip",
-        cliponaxis=False,
-        textfont=dict(size=12.5, color=theme.ink(dark)),
-    )
+    return frame.text_trace(x, y, written, sides, 12.5, dark)
 
 
 def row_figure(
     traces: list[dict[str, Any]],
-    rows: int,
+    n_rows: int,
     title: str,
     notes: list[str],
     dark: bool,
     named: bool = False,
 ) -> go.Figure:
     """Return the figure of all these; `named` adds a legend below."""
-    across, down = dict(HIDDEN, range=list(SIDES)), dict(HIDDEN, range=[rows - 0.65, -0.65])
-    layout = dict(xaxis=across, yaxis=down)
-    inner, margins = _ROW * rows + (44 if named else 10), Margins(left=6, right=6, below=6)
-    return headed_figure(traces, dark, title, notes, inner, layout, margins, named=named)
+    down = frame.HIDDEN | dict(range=[n_rows - 0.65, -0.65])
+    layout = dict(xaxis=frame.HIDDEN | dict(range=list(SIDES)), yaxis=down)
+    inner, margins = _ROW * n_rows + (44 if named else 10), frame.Margins(left=6, right=6, below=6)
+    return frame.headed_figure(traces, dark, title, notes, inner, layout, margins, named=named)

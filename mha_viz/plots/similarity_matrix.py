@@ -15,17 +15,7 @@ from torch import Tensor
 
 from mha_viz.core.compare.twins import Clustering
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import cells
-from mha_viz.plots.frame import (
-    Limits,
-    Margins,
-    as_numbers,
-    headed_figure,
-    merged,
-    plain_lines,
-    plain_markers,
-    with_unit,
-)
+from mha_viz.plots import cells, frame
 from mha_viz.web import theme
 from mha_viz.web.labels import clean_all, hover_text
 
@@ -69,7 +59,7 @@ def similarity_matrix(
     *,
     title: str = "",
     diverging: bool = False,
-    limits: Limits | None = None,
+    limits: frame.Limits | None = None,
     marks: Marks = _NO_MARKS,
     side: int = 520,
     dark: bool = False,
@@ -78,7 +68,7 @@ def similarity_matrix(
 
     Ordered by cluster, the tree of merges stands above the columns, with a dashed line at `chance`,
     and a square frames each of at most `clusters`; ordered by layer, thin lines part the layers.
-    Cells without a number (NaN) are grey and hatched, and their heads are named. Hover tells both
+    Cells without a number (NaN) are grey and hatched, and their heads are named. Hover shows both
     heads and the exact value. Up to 21,000 cells there is an invisible point in each, so that a
     click can be read: its customdata is [i, j], the row's and the column's head as they are
     numbered in the matrix, and so is the pair to mark. Measured numbers carry a dot, and hover
@@ -115,13 +105,15 @@ def similarity_matrix(
         dragmode="zoom",
         hoverdistance=-1,
         shapes=[cells.missing_background(size, size, dark)],
-        **merged(axes, cells.SQUARE),
+        **frame.merged(axes, cells.SQUARE),
         yaxis3=dict(above, rangemode="tozero", fixedrange=True),
     )
     notes = _notes(clustering, pairs.names, drawn.values) + [_DOTS] * (drawn.dotted is not None)
     inner += 30 if by_layer else 20 + 7 * max(map(len, labels))
-    heading = (with_unit(title, pairs.unit), notes)
-    figure = headed_figure(traces, dark, *heading, inner, layout, Margins(above=cells.BAR))
+    heading = (frame.with_unit(title, pairs.unit), notes)
+    figure = frame.headed_figure(
+        traces, dark, *heading, inner, layout, frame.Margins(above=cells.BAR)
+    )
     down = ticks or cells.fitting_ticks(labels, cell)
     return cells.with_height_rule(figure, cell, down, (size, size))
 
@@ -130,7 +122,7 @@ class _Drawn:
     """The numbers and labels of pairs of heads, checked, and in the order of the picture."""
 
     def __init__(self, pairs: HeadPairs) -> None:
-        values = as_numbers(pairs.matrix, 2, "matrix (head2, head2)")
+        values = frame.as_numbers(pairs.matrix, 2, "matrix (head2, head2)")
         size, self.order = len(values), list(pairs.clustering.order)
         if values.shape != (size, size) or len(self.order) != size:
             raise ShapeError(
@@ -183,7 +175,7 @@ def _cells(
         rows, columns = np.nonzero(dotted)
         edge, size = dict(width=1, color=theme.ink(dark)), min(max(cell / 3, 3.0), 8.0)
         look = dict(size=size, opacity=1, color=theme.paper(dark), line=edge)
-        traces.append(plain_markers(columns, rows, look))
+        traces.append(frame.plain_markers(columns, rows, look))
         traces[0] |= dict(text=kinds)
         if points and known.any():
             points[0] |= dict(text=kinds[known].tolist())
@@ -193,7 +185,7 @@ def _cells(
 def _layer_lines(size: int, n_heads: int, dark: bool) -> dict[str, Any]:
     cuts = [v for i in range(n_heads, size, n_heads) for v in (i - 0.5, i - 0.5, None)]
     ends = [-0.5, size - 0.5, None] * (len(cuts) // 3)
-    return plain_lines(cuts + ends, ends + cuts, 1, theme.ink(dark), opacity=0.55)
+    return frame.plain_lines(cuts + ends, ends + cuts, 1, theme.ink(dark), opacity=0.55)
 
 
 def _chosen(place: int, size: int, dark: bool) -> dict[str, Any]:
@@ -206,14 +198,14 @@ def _chosen(place: int, size: int, dark: bool) -> dict[str, Any]:
     edge = dict(width=1, color=theme.paper(dark))
     arrows = dict(symbol=symbols, size=11, color=accent, opacity=1, line=edge)
     x, y = [low, high, place, place], [place, place, low, high]
-    return plain_markers(x, y, arrows, cliponaxis=False)
+    return frame.plain_markers(x, y, arrows, cliponaxis=False)
 
 
 def _chosen_cell(row: int, column: int, cell: float, dark: bool) -> dict[str, Any]:
     """Return a ring that is larger than the cell; its edge is seen on dark and on pale cells."""
     ring = dict(symbol="square-open", opacity=1, size=max(cell, 9.0) + 5, line=dict(width=[5, 3]))
     ring |= dict(color=[theme.paper(dark), theme.accent(dark)])
-    return plain_markers([column, column], [row, row], ring, cliponaxis=False)
+    return frame.plain_markers([column, column], [row, row], ring, cliponaxis=False)
 
 
 def _chance_line(height: float, size: int, dark: bool) -> dict[str, Any]:

@@ -12,15 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.frame import (
-    Margins,
-    annotation,
-    as_numbers,
-    build_figure,
-    headed_figure,
-    markers,
-    rectangle,
-)
+from mha_viz.plots import frame
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, plotly_text
 
@@ -44,7 +36,7 @@ def arrows(
     Through the tip of the `chosen` vector x goes a dotted line at a right angle: on the line y.x =
     x.x, beyond it y.x is larger. `circle` adds a circle of its length.
     """
-    tips = as_numbers(vectors, 2, "vectors")
+    tips = frame.as_numbers(vectors, 2, "vectors")
     if tips.shape[1] != 2 or not np.isfinite(tips).all():
         raise ShapeError(f"vectors must be (vector, 2) and finite; got {tips.shape}.")
     labels = [plotly_text(name) for name in clean_all(names, len(tips), "vectors")]
@@ -66,11 +58,11 @@ def arrows(
         font = dict(size=14, color=theme.ink(dark))
         look = dict(mode="markers+text", marker=dict(size=9, color=colour), textfont=font)
         name = dict(text=[label], textposition=_text_position(x, y))
-        traces.append(markers([x], [y], hover) | look | name)
+        traces.append(frame.markers([x], [y], hover) | look | name)
     axis = dict(range=[-reach, reach], fixedrange=True, zeroline=True, nticks=7, constrain="domain")
     layout = dict(shapes=shapes, annotations=shafts, xaxis=axis, yaxis=axis | dict(scaleanchor="x"))
-    margins = Margins(above=4, left=36, right=10, below=30)
-    return headed_figure(traces, dark, title, [], 396, layout, margins)
+    margins = frame.Margins(above=4, left=36, right=10, below=30)
+    return frame.headed_figure(traces, dark, title, [], 396, layout, margins)
 
 
 def _text_position(x: float, y: float) -> str:
@@ -86,12 +78,12 @@ def _line(tip: np.ndarray, label: str, reach: float, dark: bool) -> dict[str, An
     ends = np.stack([tip - along, tip + along])
     hover = f"beyond this line {label} gives more weight than to itself"
     dotted = dict(width=2, dash="dot", color=theme.accent(dark))
-    return markers(ends[:, 0], ends[:, 1], hover) | dict(mode="lines", line=dotted)
+    return frame.markers(ends[:, 0], ends[:, 1], hover) | dict(mode="lines", line=dotted)
 
 
 def _circle(radius: float, dark: bool) -> dict[str, Any]:
     line = dict(width=1.5, color=theme.muted(dark))
-    return rectangle((-radius, -radius), (radius, radius), type="circle", line=line)
+    return frame.rectangle((-radius, -radius), (radius, radius), type="circle", line=line)
 
 
 def score_products(
@@ -117,48 +109,29 @@ def score_products(
         raise ArgumentError("query and key must be finite.")
     colours = theme.diverging(dark)
     strips = [_strip(q, query_label, "y", colours), _strip(k, key_label, "y2", colours)]
-    bars = dict(
-        type="bar",
-        y=products,
-        customdata=np.arange(len(q)),
-        xaxis="x",
-        yaxis="y3",
-        marker=dict(color=[colours[-2] if p >= 0 else colours[1] for p in products]),
-        hovertemplate="dimension %{customdata}<br>product <b>%{y:.4~g}</b><extra></extra>",
-    )
+    marker = dict(color=[colours[-2] if p >= 0 else colours[1] for p in products])
+    hover = "dimension %{customdata}<br>product <b>%{y:.4~g}</b><extra></extra>"
+    bars = dict(type="bar", y=products, customdata=np.arange(len(q)), xaxis="x", yaxis="y3")
+    bars |= dict(marker=marker, hovertemplate=hover)
     text = _sum_text(float(products.sum()), float(scale), weight)
     place = dict(xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=10)
-    total = annotation(text, 0, 1, None, 14, align="left", **place)
-    layout = dict(
-        height=346,
-        margin=dict(l=8, r=8, t=64, b=34),
-        annotations=[total],
-        showlegend=False,
-        bargap=0.15,
-        hovermode="closest",
-        **_axes(len(q), dark),
-    )
-    return build_figure([*strips, bars], dark, layout)
+    total = frame.annotation(text, 0, 1, None, 14, align="left", **place)
+    layout = dict(height=346, margin=dict(l=8, r=8, t=64, b=34), annotations=[total])
+    layout |= dict(showlegend=False, bargap=0.15, hovermode="closest", **_axes(len(q), dark))
+    return frame.build_figure([*strips, bars], dark, layout)
 
 
 def _strip(
     values: NDArray[np.float64], name: str, axis: str, colours: tuple[str, ...]
 ) -> dict[str, Any]:
     reach = float(np.abs(values).max()) or 1.0
-    return dict(
-        type="heatmap",
-        z=values[None, :].astype(np.float32),
-        y=[plotly_text(clean(name))],
-        customdata=np.arange(len(values))[None],
-        xaxis="x",
-        yaxis=axis,
-        zmin=-reach,
-        zmax=reach,
-        showscale=False,
-        xgap=1 if len(values) <= 128 else 0,
-        colorscale=theme.stops(colours),
-        hovertemplate="%{y}, dimension %{customdata}: <b>%{z:.4~g}</b><extra></extra>",
+    cells: dict[str, Any] = dict(
+        type="heatmap", z=values[None, :].astype(np.float32), y=[plotly_text(clean(name))]
     )
+    cells |= dict(customdata=np.arange(len(values))[None], xgap=1 if len(values) <= 128 else 0)
+    cells |= dict(zmin=-reach, zmax=reach, showscale=False, colorscale=theme.stops(colours))
+    hover = "%{y}, dimension %{customdata}: <b>%{z:.4~g}</b><extra></extra>"
+    return dict(cells, xaxis="x", yaxis=axis, hovertemplate=hover)
 
 
 def _axes(size: int, dark: bool) -> dict[str, Any]:
@@ -166,18 +139,13 @@ def _axes(size: int, dark: bool) -> dict[str, Any]:
     strip = dict(quiet, automargin=True, type="category")
     below = dict(text=f"{size} dimensions of the head", font=dict(size=12))
     span = dict(range=[-0.5, size - 0.5], showticklabels=False, anchor="y3")
+    bars = dict(gridcolor=theme.gridline(dark), zerolinecolor=theme.muted(dark), automargin=True)
+    title = dict(text="product", font=dict(size=12))
     return dict(
         xaxis=dict(quiet, **span, title=below),
         yaxis=dict(strip, domain=[0.86, 1.0]),
         yaxis2=dict(strip, domain=[0.68, 0.82]),
-        yaxis3=dict(
-            domain=[0.0, 0.62],
-            gridcolor=theme.gridline(dark),
-            zerolinecolor=theme.muted(dark),
-            automargin=True,
-            title=dict(text="product", font=dict(size=12)),
-            nticks=5,
-        ),
+        yaxis3=dict(bars, domain=[0.0, 0.62], title=title, nticks=5),
     )
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mha_viz.web import theme
-from mha_viz.web.document import document
 from mha_viz.web.labels import clean
+from mha_viz.web.standalone import document
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _COLOURS = (

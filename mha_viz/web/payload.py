@@ -6,8 +6,8 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Num
@@ -21,9 +21,13 @@ from mha_viz.core.record.visible import visible_tiles
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web.labels import clean
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 VERSION = 1
 MAX_SIDE = 128  # cells; a tile of some hundred pixels cannot show more
 MAX_HEADER = 16 * 2**20
+KINDS = ("residual", "source", "MLP", "bias")  # of the parts of a flow graph
 
 
 def encode(weights: NDArray[np.float32]) -> NDArray[np.uint8]:
@@ -134,6 +138,55 @@ def head_payload(payload: bytes, record: AttentionRecord, chosen: tuple[int, int
     weights = record.head(*chosen).cpu().numpy().astype("<f4", copy=False)
     header = {"kind": "head", "id": f"{name} head {number}", "of": name, "head": number}
     return pack(header, weights.tobytes())
+
+
+def flow_payload(
+    edges: pd.DataFrame,
+    labels: Sequence[str],
+    special: Sequence[bool],
+    *,
+    position: int,
+    n_layers: int,
+    threshold: float,
+    start: float,
+    title: str = "",
+) -> bytes:
+    """Pack all parts of a flow graph, from the chosen token downwards: a header and arrays.
+
+    Levels number the residual positions of a token: 0 enters the first layer, an odd one lies
+    between a layer's attention and its MLP. Arrays in the body, one after the other, a number for
+    each part: share and weight (float32), level of the target, head, query and key (uint16), and
+    kind (uint8), the number of one of `KINDS`. The browser's slider begins at `threshold` and
+    stands at `start`; `title` is for screen readers.
+    """
+    parts = edges[edges.kind.isin(KINDS)]
+    source, target = (edges[end].astype(str).str for end in ("source", "target"))
+    one_sum = not target.contains(" mid @", regex=False).any()
+    late = source.contains(" mid @| MLP ")[parts.index]
+    level = 2 * parts.layer.to_numpy(int) + np.where(late | one_sum, 2, 1)
+    kind = np.array([KINDS.index(name) for name in parts.kind], dtype=int)
+    # What comes into a position has to stand after what leaves it: see flow_model.js.
+    order = np.lexsort((-parts.flow.to_numpy(), -level))
+    columns: list[NDArray[Any]] = [
+        parts.contribution.to_numpy("<f4"),
+        parts.weight.fillna(0.0).to_numpy("<f4"),
+        level.astype("<u2"),
+        *(parts[name].fillna(0).to_numpy("<u2") for name in ("head", "query", "key")),
+        kind.astype("u1"),
+    ]
+    header = {
+        "kind": "flow",
+        "parts": len(parts),
+        "layers": n_layers,
+        "labels": [clean(label) for label in labels],
+        "special": [int(flag) for flag in special],
+        "position": position,
+        "step": 2 if one_sum else 1,
+        "threshold": threshold,
+        "start": max(start, threshold),
+        "title": clean(title, 200),
+    }
+    return pack(header, b"".join(np.ascontiguousarray(c[order]).tobytes() for c in columns))
 
 
 def finite(values: Num[np.ndarray | Tensor, "..."]) -> list[float | None]:

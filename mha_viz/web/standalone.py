@@ -1,4 +1,4 @@
-"""Pictures as HTML that needs neither a server nor the network: for export and for notebooks."""
+"""Documents of HTML that need neither a server nor the network: for export and for notebooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import plotly.graph_objects as go
 
 from mha_viz.web import theme
 from mha_viz.web.browser import script, style
-from mha_viz.web.document import document
 from mha_viz.web.labels import html_text
 from mha_viz.web.payload import unpack
 
@@ -20,6 +19,27 @@ from mha_viz.web.payload import unpack
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )
+
+
+def document(title: str, style: str, body: str, *, policy: str) -> str:
+    """Return an HTML document that asks the network for nothing.
+
+    `title` is escaped here, `body` is safe HTML already, `policy` is the Content-Security-Policy.
+    """
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{html_text(title)}</title>
+<style>{style}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
 
 
 def grid_html(
@@ -47,7 +67,7 @@ const parentElement = document.getElementById("bench");
 putPayload(bytes);
 workbench({{ parentElement, data: {_json(settings)}, setTriggerValue() {{}} }});
 </script>"""
-    return _document(body, style("workbench"), title, caption, dark)
+    return _page(body, style("workbench"), title, caption, dark)
 
 
 def flow_html(
@@ -60,7 +80,7 @@ def flow_html(
 const data = bytesOf("{base64.b64encode(payload).decode()}");
 flowGraph({{ parentElement: document.getElementById("flow"), data, setTriggerValue() {{}} }});
 </script>"""
-    return _document(body, style("flow_graph"), title, caption, dark)
+    return _page(body, style("flow_graph"), title, caption, dark)
 
 
 def bench_settings(
@@ -88,19 +108,19 @@ def figure_html(
         include_mathjax=False,
         config={"displaylogo": False, "responsive": True, "showSendToCloud": False},
     )
-    return _document(drawn, "", title, caption, dark)
+    return _page(drawn, "", title, caption, dark)
 
 
 def fragment(
-    document: str, *, height: int = 480, title: str = "Attention heads", picture: bytes = b""
+    page: str, *, height: int = 480, title: str = "Attention heads", picture: bytes = b""
 ) -> str:
-    """Return a document inside an <iframe>, for notebooks: styles and ids cannot leak out of it.
+    """Return a page inside an <iframe>, for notebooks: styles and ids cannot leak out of it.
 
     The PNG `picture` lies under the frame, and is what remains on paper and where a notebook that
     nobody has trusted loses its frames. `title` is for screen readers.
     """
     frame = (
-        f'<iframe srcdoc="{html.escape(document)}" title="{html_text(title)}" '
+        f'<iframe srcdoc="{html.escape(page)}" title="{html_text(title)}" '
         f'sandbox="allow-scripts allow-downloads" loading="lazy" class="mha-viz-live" style="'
         f"{'position:absolute;top:0;left:0;' if picture else ''}"
         f'width:100%;height:{int(height)}px;border:0"></iframe>'
@@ -115,7 +135,7 @@ def fragment(
     )
 
 
-def _document(body: str, css: str, title: str, caption: str, dark: bool | None) -> str:
+def _page(body: str, css: str, title: str, caption: str, dark: bool | None) -> str:
     heading = f"<h1>{html_text(title)}</h1>" if title else ""
     below = f"<p>{html_text(caption)}</p>" if caption else ""
     look = f"""

@@ -194,30 +194,24 @@ def format_number(value: SupportsFloat) -> str:
 
 def layout(dark: bool = False) -> dict[str, Any]:
     """Return the Plotly layout of both themes: transparent, quiet, legible."""
-    axis = dict(
-        color=muted(dark),
-        gridcolor=gridline(dark),
-        linecolor=gridline(dark),
-        zerolinecolor=gridline(dark),
-        tickfont=dict(color=ink(dark)),
-        automargin=True,
+    line, clear = gridline(dark), "rgba(0,0,0,0)"
+    axis: dict[str, Any] = dict(
+        color=muted(dark), gridcolor=line, linecolor=line, zerolinecolor=line
     )
+    axis |= dict(tickfont=dict(color=ink(dark)), automargin=True)
+    font = dict(family=FONT, size=13, color=ink(dark))
+    hover = dict(bgcolor="#1f2331" if dark else "#ffffff", bordercolor=muted(dark))
+    modebar = dict(bgcolor=clear, color=muted(dark), activecolor=ink(dark), orientation="h")
+    title = dict(font=dict(size=15, color=ink(dark)), x=0, xanchor="left", xref="container")
     return dict(
         template="none",
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font=dict(family=FONT, size=13, color=ink(dark)),
-        title=dict(font=dict(size=15, color=ink(dark)), x=0, xanchor="left", xref="container"),
+        paper_bgcolor=clear,
+        plot_bgcolor=clear,
+        font=font,
+        title=title,
         colorway=list(qualitative(dark)),
-        hoverlabel=dict(
-            bgcolor="#1f2331" if dark else "#ffffff",
-            bordercolor=muted(dark),
-            font=dict(family=FONT, size=13, color=ink(dark)),
-            align="left",
-        ),
-        modebar=dict(
-            bgcolor="rgba(0,0,0,0)", color=muted(dark), activecolor=ink(dark), orientation="h"
-        ),
+        hoverlabel=dict(hover, font=font, align="left"),
+        modebar=modebar,
         xaxis=dict(axis),
         yaxis=dict(axis),
     )

@@ -37,6 +37,7 @@ def test_cards_stand_two_in_a_row_as_tall_as_each_other_and_first_on_a_phone(ope
     page = open_page("/learn")
     cards = page.locator("[class*=st-key-lab-card-]")
     expect(cards).to_have_count(len(LABS))
+    page.wait_for_function("Array.from(document.images).every(image => image.complete)")
     boxes = [cards.nth(number).bounding_box() for number in range(len(LABS))]
     for left, right in zip(boxes[::2], boxes[1::2], strict=False):  # the last may stand alone
         assert left["y"] == right["y"] and left["x"] + left["width"] < right["x"]

@@ -38,7 +38,7 @@ def test_standalone_grid_works_without_a_server(show: Callable[..., Page], tmp_p
 @pytest.mark.journey
 def test_heatmap_shows_hostile_tokens_literally(show: Callable[..., Page], tmp_path: Path) -> None:
     pattern = made_up(1, 1, 5, 5)[0, 0]
-    (tmp_path / "head.html").write_text(head_html(pattern, HOSTILE, HOSTILE))
+    (tmp_path / "head.html").write_text(head_html(pattern, (HOSTILE, HOSTILE)))
     page = show("only=grid")
     page.goto((tmp_path / "head.html").as_uri())
     cells = page.locator(".heatmaplayer image").first

@@ -66,7 +66,7 @@ def test_report_prints_a_line_for_each_head():
         [f"L{i}", f"H{j}"] for i in range(4) for j in range(8)
     ]
     for line, row in zip(lines, table.to_dict("records"), strict=True):
-        assert line.split()[2:9] == [f"{row[key]:.3f}" for key in cli.printed.REPORT_COLUMNS]
+        assert line.split()[2:9] == [f"{row[key]:.3f}" for key in cli.formats.REPORT_COLUMNS]
         assert " ".join(line.split()[9:11]) == row["twin"]
         assert line.endswith(row["labels"])
         assert len(line.removesuffix(row["labels"])) <= 71  # leaves 100 columns room for two labels
@@ -119,10 +119,10 @@ def test_report_says_what_is_not_defined(monkeypatch):
     table = reported(baseline=False).assign(twin=None)
     table["entropy"] = np.nan
     record = loading.load("tiny-bert").trace(TEXT)
-    drawn = cli.printed.report(record, table, cli.ReportFormat.table)
+    drawn = cli.formats.report(record, table, cli.ReportFormat.table)
     line = next(line for line in drawn.splitlines() if line.startswith(" L0 H0"))
     assert line.split()[2] == "–" and "nan" not in drawn and "None" not in drawn
-    heads = json.loads(cli.printed.report(record, table, cli.ReportFormat.json))["heads"]
+    heads = json.loads(cli.formats.report(record, table, cli.ReportFormat.json))["heads"]
     assert heads[0]["entropy"] is None and heads[0]["twin"] is None
 
 

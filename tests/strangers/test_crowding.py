@@ -76,7 +76,10 @@ def test_studies_whose_pages_were_left_leave_the_queue(tmp_path) -> None:
     text = "\n".join(
         f"The old dog slept while {n} young cats watched the birds." for n in range(2000)
     )
-    give = "from mha_viz.ui.run import studies; answer = studies.studies().add_texts({!r}.encode(), '')"
+    give = (
+        "from mha_viz.ui.run.studies import studies\n"
+        "answer = studies().add_texts({!r}.encode(), '')"
+    )
     count = "from mha_viz.ui.jobs.jobs import jobs; answer = sorted(jobs().figures().items())"
     with served(tmp_path, **PUBLIC) as (port, ask):
         ask("from mha_viz.ui.run import memory; memory.STAYS = answer = 0.1")

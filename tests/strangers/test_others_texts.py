@@ -11,7 +11,9 @@ from websockets.sync.client import connect
 from tests.ui.serving import PATIENCE, served
 
 NAME = "earlier.txt"
-GIVE = f"from mha_viz.ui.run import studies; answer = studies.studies().add_texts(b'A b.', {NAME!r})"
+GIVE = (
+    f"from mha_viz.ui.run.studies import studies; answer = studies().add_texts(b'A b.', {NAME!r})"
+)
 pytestmark = pytest.mark.slow
 
 

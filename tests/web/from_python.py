@@ -11,8 +11,7 @@ from mha_viz.core.record.from_weights import record
 from mha_viz.core.record.token import Token
 from mha_viz.core.record.views import between
 from mha_viz.ui.widgets.components.flow_graph import graph_payload
-from mha_viz.web.flow_payload import KINDS
-from mha_viz.web.payload import grid_payload
+from mha_viz.web.payload import KINDS, grid_payload
 from mha_viz.web.theme import format_weight, palette
 from tests.web import drawn
 from tests.web.drawn import text_of

@@ -147,7 +147,7 @@ class RowBlock:
 
     @property
     def _on_cpu(self) -> bool:
-        """Whether numpy can work on it: no gradient is asked for, and the processor holds it."""
+        """True if numpy can work on it: the processor holds it, and no gradient is asked for."""
         return self.pattern.device.type == "cpu" and not self.pattern.requires_grad
 
 

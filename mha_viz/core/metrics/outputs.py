@@ -26,7 +26,7 @@ _Public = TypeVar("_Public", bound=Callable[..., Any])
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """What the heads of a batch write, and numbers that several metrics are made of.
+    """The outputs of the heads of a batch, and numbers that several metrics are made of.
 
     Args:
         z: (batch, head, query, d_head); what is in padding does not matter.

@@ -279,7 +279,7 @@ class ComputedPatterns(Patterns):
 
     @cached_property
     def _log_sums(self) -> list[Float[Tensor, "head query"]]:
-        """What the softmax divides each row by: with it a column needs no other weights."""
+        """Logarithms of the softmax's divisors: with them a column needs no other weights."""
         _, heads, n_queries, n_keys = self.shape
         blocks = row_blocks(n_queries, 4 * heads * n_keys)
         found = []

@@ -56,7 +56,7 @@ def _relations(study: Study) -> None:
         hide_index=True,
         width="stretch",
         placeholder="not defined",
-        column_config={"Relation": st.column_config.TextColumn(width=118)}
+        column_config={"Relation": st.column_config.TextColumn(width=146)}
         | {
             str(title): st.column_config.NumberColumn(format="%.3f", width=70)
             for title in table.select_dtypes("float")

@@ -15,7 +15,7 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets.components.component import LateComponent, event_of
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports.exports import data_and_page, safe_name
-from mha_viz.web.flow_payload import flow_payload
+from mha_viz.web.payload import flow_payload
 from mha_viz.web.standalone import flow_html
 
 if TYPE_CHECKING:

@@ -162,8 +162,7 @@ def _head(make: Callable[..., T], view: Explore, **form: str) -> Callable[[Atten
     """Return what makes the chosen head's file, with its name and settings on the page."""
     return lambda record: make(
         record.head(*view.chosen).numpy(),
-        record.labels,
-        record.key_labels,
+        (record.labels, record.key_labels),
         title=head_name(*view.chosen),
         caption=caption(record, view),
         scale=view.scale,
