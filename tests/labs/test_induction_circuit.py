@@ -79,7 +79,7 @@ def test_a_pair_is_ranked_among_all(model, found):
 def test_why_a_word_looks_behind_its_first_place(model, found):
     """The scores that the run itself used, and nothing left but rounding."""
     word, reader = 2, found.readers[0]
-    score = lab.why_there(model, found, reader, word)
+    score = lab.score_difference(model, found, reader, word)
     assert (score.query, score.key, score.versus) == (N + word, word + 1, word)
     table = lab.by_key_component(score)
     assert table.share.sum() == pytest.approx(score.value, abs=1e-4)
