@@ -23,9 +23,9 @@ answer = sum(seen.values())
 LET_GO = """
 from mha_viz.ui.run import memory
 cache = memory.cache()
-cache.room, room = 0, cache.room
+cache.max_bytes, max_bytes = 0, cache.max_bytes
 cache.leave(memory.Visitor())
-cache.room = room
+cache.max_bytes = max_bytes
 answer = len(cache)
 """
 # What stands in for the first model goes when the libraries behind the page are there.
@@ -85,7 +85,7 @@ def test_what_a_visitor_looked_at_goes_when_he_leaves(server):
     port, ask = server
     with OpenPage(port) as first:
         assert first.show(text=TEXT) == []
-        ask("from mha_viz.ui.run import memory; answer = memory.cache().spare = 0")
+        ask("from mha_viz.ui.run import memory; answer = memory.cache().max_unseen = 0")
         wait_for(lambda: ask(ALL_IMPORTED) == "True", "torch and transformers")
         held = int(ask(HELD))
         with OpenPage(port) as second:
