@@ -1,4 +1,4 @@
-"""What circuits cost: attributions, paths, the graph; in passes, and beside TransformerLens."""
+"""The cost of circuits: attributions, paths, the graph; in passes, and beside TransformerLens."""
 
 from __future__ import annotations
 

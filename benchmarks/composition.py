@@ -1,4 +1,4 @@
-"""What it costs to compare what every head writes with what every later head reads."""
+"""The cost of comparing each head's output with the input of every later head."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trace and a long day of tracing take of memory, each in a process of its own."""
+"""The memory of a trace and of a long day of tracing, each in a process of its own."""
 
 from __future__ import annotations
 

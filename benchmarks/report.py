@@ -1,4 +1,4 @@
-"""What the numbers cost beside a forward pass: heads measured, and compared with each other."""
+"""The cost of measuring and comparing heads, beside a forward pass."""
 
 from __future__ import annotations
 

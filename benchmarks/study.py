@@ -1,4 +1,4 @@
-"""What measuring a corpus costs beside the bare forward passes of the same batches."""
+"""The cost of measuring a corpus, beside the bare forward passes of the same batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a search takes in the edges of very many texts, which are made up in their order."""
+"""The time of a search in the edges of very many texts, which are made up in their order."""
 
 from __future__ import annotations
 

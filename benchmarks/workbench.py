@@ -1,4 +1,4 @@
-"""What a hand does in the workbench, from the input event to the painted frame."""
+"""The time of each action in the workbench, from the input event to the painted frame."""
 
 from __future__ import annotations
 

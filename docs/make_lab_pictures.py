@@ -22,7 +22,7 @@ GAP = 24  # pixels between figures, and around them
 
 
 class Shot(NamedTuple):
-    """What of a lab is shown.
+    """The figures of a lab that its picture shows.
 
     Args:
         figures: the keys of its figures on the page, from left to right.
