@@ -16,7 +16,7 @@ from mha_viz.core.output_file import write_file
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 SUBJECTS = (
-    *("trace", "report", "importance", "grid", "workbench"),
+    *("trace", "long", "report", "importance", "grid", "workbench"),
     *("study", "start", "app", "labs", "memory"),
     *("composition", "circuits", "crowd"),
 )

@@ -88,7 +88,7 @@ class Explorer(anywidget.AnyWidget):
         view = sent.get("view")
         if not isinstance(view, Mapping):
             return
-        layers, heads, queries, keys = self.record.pattern.shape
+        layers, heads, queries, keys = self.record.shape
         layer = _index_from_browser(view.get("layer"), layers, self.selected[0])
         head = _index_from_browser(view.get("head"), heads, self.selected[1])
         if layer is not None and head is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mha_viz.core.measure import measure
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.core.record.visible import visible_everywhere, visible_keys
+from mha_viz.core.record.visible import visible_keys, visible_tiles
 from mha_viz.core.reprs import count
 from mha_viz.web.labels import clean, head_name, html_text
 from mha_viz.web.payload import grid_payload
@@ -40,10 +40,11 @@ def record_bundle(record: AttentionRecord) -> dict[str, str]:
 
 def record_image(record: AttentionRecord) -> bytes:
     """Return the grid of all heads with its caption as PNG, for what runs no scripts."""
-    from mha_viz.plots.static import grid_image
+    from mha_viz.plots.static import TILE, grid_image
 
-    seen = visible_everywhere(record).cpu()
-    return grid_image(record.pattern.cpu().numpy(), caption=caption(record), visible=seen)
+    seen = visible_tiles(record, TILE).cpu()
+    tiles = record.tiles(TILE).cpu().numpy()
+    return grid_image(tiles, caption=caption(record), visible=seen)
 
 
 def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:
@@ -95,7 +96,7 @@ def caption(record: AttentionRecord, chosen: tuple[int, int] | None = None) -> s
     if record.removed_mass is not None:
         removed = record.removed_mass if chosen is None else record.removed_mass[chosen]
         parts.append(f"tokens left out ({float(removed.mean()):.1%} of the mass)")
-    layers, heads, queries, keys = record.pattern.shape
+    layers, heads, queries, keys = record.shape
     sizes = count(layers, "layer"), count(heads, "head"), count(queries, "query", "queries")
     parts.append("{} × {}, {} × {}".format(*sizes, count(keys, "key")))
     return " · ".join(parts)

@@ -47,7 +47,7 @@ def strongest_heads(record: AttentionRecord) -> list[dict[str, Any]]:
 
 def headline(record: AttentionRecord) -> str:
     """Return what ran, and how large it is."""
-    layers, heads, queries, keys = record.pattern.shape
+    layers, heads, queries, keys = record.shape
     return (
         f"{record.model} ({record.family}), {record.part} attention: {count(layers, 'layer')} x "
         f"{count(heads, 'head')}, {count(queries, 'query', 'queries')} x {count(keys, 'key')}"
@@ -60,29 +60,27 @@ def record_header(record: AttentionRecord) -> dict[str, Any]:
     axes = ("tokens", "key_tokens")
     return {
         **{name: getattr(record, name) for name in names},
-        "shape": dict(
-            zip(("layers", "heads", "queries", "keys"), record.pattern.shape, strict=True)
-        ),
+        "shape": dict(zip(("layers", "heads", "queries", "keys"), record.shape, strict=True)),
         **{axis: [asdict(token) for token in getattr(record, axis)] for axis in axes},
     }
 
 
 def picture(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Format) -> str | bytes:
     """Return all heads, or a chosen one, as one of `PICTURES`."""
-    from mha_viz.core.record.visible import visible_everywhere, visible_keys
+    from mha_viz.core.record.visible import visible_keys, visible_tiles
     from mha_viz.notebook import caption, record_payload
     from mha_viz.plots.heatmap import head_html
-    from mha_viz.plots.static import grid_image, head_image
+    from mha_viz.plots.static import TILE, grid_image, head_image
     from mha_viz.web.labels import head_name
     from mha_viz.web.standalone import grid_html
 
     line = caption(record, chosen)
     if chosen is None:
-        title, pattern = record.model, record.pattern.numpy()
+        title = record.model
         if kind is Format.html:
             return grid_html(record_payload(record), title=title, caption=line)
-        seen = visible_everywhere(record)
-        return grid_image(pattern, file_format=kind.value, title=title, caption=line, visible=seen)
+        tiles, seen = record.tiles(TILE).numpy(), visible_tiles(record, TILE)
+        return grid_image(tiles, file_format=kind.value, title=title, caption=line, visible=seen)
     title, weights = head_name(*chosen), record.head(*chosen).numpy()
     head = (weights, (record.labels, record.key_labels))
     seen = visible_keys(record, chosen[0])

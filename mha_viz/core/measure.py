@@ -1,7 +1,7 @@
 """Measurements of a record: every metric that has a meaning for it, and the baselines."""
 
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,13 +9,25 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.metrics import METRICS, Baseline, baselines, head_table
-from mha_viz.core.metrics.rotation import rotated_scores
+from mha_viz.core.metrics.blocks import Texts
+from mha_viz.core.metrics.outputs import outputs_of, reduce_outputs
+from mha_viz.core.metrics.pairs import AllRows
+from mha_viz.core.metrics.rotation import RotatedScores
+from mha_viz.core.metrics.row_sums import TextSums
+from mha_viz.core.metrics.table import UNSEEN, output_metrics
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
-from mha_viz.core.record.record import AttentionRecord
-from mha_viz.core.record.visible import allowed_keys, parts, visible_everywhere
+from mha_viz.core.record.patterns import (
+    STORED_BYTES,
+    ComputedPatterns,
+    Patterns,
+    StoredPatterns,
+)
+from mha_viz.core.record.record import AttentionRecord, Token
+from mha_viz.core.record.visible import allowed_keys, distinct_masks, parts
 from mha_viz.errors import ArgumentError
 
 _ROUNDING = 1e-6  # of a likeness in float32
+_AT_ONCE = 2**22  # weights of all heads that are compared at a time
 
 
 def measure(record: AttentionRecord) -> dict[str, Tensor]:
@@ -25,17 +37,73 @@ def measure(record: AttentionRecord) -> dict[str, Tensor]:
     axes. Leaving keys out does not change what is computed from the heads' outputs, which are
     measured where the record has z and W_O.
     """
-    return _without_places(
-        record,
-        head_table(
+    if record.patterns.seen(0, slice(0, 1)) is not None:
+        found = _measured_by_rows(record)
+    else:
+        found = head_table(
             record.pattern,
             **_about(record),
             allowed=allowed_keys(record),
             sink=record.sink,
             z=record.z,
             W_O=record.W_O,
-        ),
+        )
+    return _without_places(record, found)
+
+
+def _measured_by_rows(record: AttentionRecord) -> dict[str, Tensor]:
+    """Return what `head_table` does, of weights that are computed block by block."""
+    patterns, z, W_O = record.patterns, record.z, record.W_O
+    of_weights = text_sums(
+        record.key_tokens,
+        record.shape[2],
+        record.causal,
+        record.merged,
+        has_sinks=record.sink is not None,
     )
+    found = None
+    if isinstance(patterns, ComputedPatterns):
+        found = patterns.measured.get(of_weights.about)
+    if found is None:
+        for layer in range(record.n_layers):
+            sinks = None if record.sink is None else record.sink[layer]
+            sums = of_weights.layer(partial(patterns.seen, layer), sinks)
+            for part in patterns.each_block(layer, sums.reduce):
+                sums.collect(part)
+        found = of_weights.finish()
+        if isinstance(patterns, ComputedPatterns):
+            patterns.measured[of_weights.about] = found
+    if z is not None and len(W_O):
+        found = found | reduce_outputs(outputs_of(z, W_O), output_metrics(of_weights.needs))
+    return {key: found[key] for key in METRICS if key in found}
+
+
+def text_sums(
+    keys: Sequence[Token],
+    n_queries: int,
+    causal: bool,
+    merged: bool = False,
+    device: torch.device | str = "cpu",
+    has_sinks: bool = False,
+) -> TextSums:
+    """Return the sums that the metrics of a text's weights are made of, with nothing in them yet.
+
+    Args:
+        keys: the tokens of the key axis.
+        n_queries: tokens of the query axis.
+        causal: as in a record.
+        merged: as in a record.
+        device: where the weights are.
+        has_sinks: whether heads have learned a sink.
+    """
+    about = {name: one for name, one in _about_tokens(keys, merged).items() if one is not None}
+    texts = Texts(
+        torch.tensor([n_queries], device=device),
+        **{name: one[None].to(device) for name, one in about.items()},
+        causal=causal,
+        cross=n_queries != len(keys),
+    )
+    return TextSums(texts, has_sinks)
 
 
 def text_baselines(
@@ -46,10 +114,12 @@ def text_baselines(
     Outputs have baselines where the record kept `value`. `random` is what `measure` returns for the
     same text in a model with random weights.
     """
+    allowed, layers = _masks(record)
     found = baselines(
-        record.pattern,
+        torch.zeros(()).expand(record.shape),  # its shape alone counts, and takes no memory
         **_about(record),
-        allowed=record.allowed,
+        allowed=allowed,
+        layers=layers,
         parts=parts(record) if record.merged else None,
         value=record.value,
         W_O=record.W_O,
@@ -58,10 +128,32 @@ def text_baselines(
     return _without_places(record, found)
 
 
-def rotation_null(record: AttentionRecord) -> Callable[..., Tensor]:
-    """Return a function that scores a metric with the keys of a record rotated."""
-    about, seen = _about(record), functools.cache(lambda: visible_everywhere(record))
-    return lambda heads, *args: rotated_scores(record.pattern, seen(), heads, *args, **about)
+def _masks(record: AttentionRecord) -> tuple[Tensor | None, list[int] | None]:
+    """Return the different masks of a record's tokens, and which of them each layer has.
+
+    None of both where they are what `causal` says; None of the latter where each has its own.
+    """
+    if record.patterns.seen(0, slice(0, 1)) is None:
+        return record.allowed if record.merged else allowed_keys(record), None
+
+    def of_tokens(record: AttentionRecord, layer: int) -> Tensor:
+        seen = record.patterns.seen_by_tokens(layer)
+        assert seen is not None
+        return seen
+
+    different = distinct_masks(record, of_tokens)
+    first = different[0][1]
+    ordinary = torch.ones_like(first).tril() if record.causal else torch.ones_like(first)
+    if len(different) == 1 and torch.equal(first, ordinary):
+        return None, None
+    of_layer = {layer: i for i, (layers, _) in enumerate(different) for layer in layers}
+    masks = torch.stack([mask for _, mask in different])
+    return masks, [of_layer[layer] for layer in range(record.n_layers)]
+
+
+def rotation_null(record: AttentionRecord) -> RotatedScores:
+    """Return what scores a metric with the keys of a record rotated."""
+    return RotatedScores(all_rows(record.patterns), distinct_masks(record), _about(record))
 
 
 def head_similarity(
@@ -95,7 +187,30 @@ def head_similarity(
         if measure != "redundancy":
             raise ArgumentError(f'normalize=False is for "redundancy" only, got {measure!r}.')
         measure = "redundancy_textbook"
-    return METRICS[measure].function(record.kept(PAIR_MEASURES[measure]))
+    made_of = PAIR_MEASURES[measure]
+    of = all_rows(record.patterns) if made_of == "pattern" else record.kept(made_of)
+    return METRICS[measure].function(of)
+
+
+def all_rows(patterns: Patterns) -> AllRows:
+    """Return the rows of all heads, computed some queries at a time where they are many."""
+    if isinstance(patterns, StoredPatterns) or patterns.n_bytes <= STORED_BYTES:
+        return AllRows.of(patterns.all())
+    n_layers, n_heads, n_query, n_key = patterns.shape
+
+    def rows(queries: slice, heads: Tensor | None) -> Tensor:
+        if heads is None:
+            return torch.cat([patterns.full_rows(layer, queries) for layer in range(n_layers)])
+        of_layers = [heads[heads // n_heads == layer] % n_heads for layer in range(n_layers)]
+        return torch.cat(
+            [
+                patterns.full_rows(layer, queries, some.tolist())
+                for layer, some in enumerate(of_layers)
+                if len(some)
+            ]
+        )
+
+    return AllRows(n_query, max(1, _AT_ONCE // (n_layers * n_heads * n_key)), rows)
 
 
 def distances(record: AttentionRecord, measure: str) -> Float[Tensor, "head2 head2"]:
@@ -120,13 +235,16 @@ def as_distances(
 
 
 def _about(record: AttentionRecord) -> dict[str, Any]:
-    special = torch.tensor([token.is_special for token in record.key_tokens])
-    ids = torch.tensor([token.id for token in record.key_tokens])
+    return _about_tokens(record.key_tokens, record.merged) | {"causal": record.causal}
+
+
+def _about_tokens(tokens: Sequence[Token], merged: bool) -> dict[str, Any]:
+    special = torch.tensor([token.is_special for token in tokens])
+    ids = torch.tensor([token.id for token in tokens])
     return {
         # Words merged from several tokens have no id in common with anything.
-        "ids": None if record.merged else ids,
+        "ids": None if merged else ids,
         "is_special": special if bool(special.any()) else None,
-        "causal": record.causal,
     }
 
 
@@ -134,7 +252,7 @@ def _without_places(record: AttentionRecord, table: dict[str, Any]) -> dict[str,
     """Leave out positions where they mean nothing, and a future that no head can see."""
     # A square of queries and keys in cross-attention looks like self-attention and is not.
     places = {"self", "neighbours"} if record.is_cross else set()
-    hidden = {"next_token"} if record.causal else set()
+    hidden = UNSEEN if record.causal else frozenset()
     return {
         key: values
         for key, values in table.items()

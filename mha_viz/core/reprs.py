@@ -22,7 +22,7 @@ def shape_text(value: object) -> str:
 
 def record_line(record: Any) -> str:
     """Describe an `AttentionRecord` by its source, its sizes and what it keeps."""
-    layers, heads, queries, keys = record.pattern.shape
+    layers, heads, queries, keys = record.shape
     text = record.text if len(record.text) <= 40 else record.text[:39] + "…"
     names = ("z", "query", "key", "value")
     kept = [name for name in names if getattr(record, name) is not None]

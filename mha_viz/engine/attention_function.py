@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,14 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from mha_viz.core.attention.attention import attention
+from mha_viz.core.attention.scoring import (
+    RowReduction,
+    Scoring,
+    Sight,
+    SinkShares,
+    attention_by_rows,
+    sight_and_bias,
+)
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.engine.masks import visible_to_any_head
 from mha_viz.errors import AttentionUnavailableError
@@ -36,6 +44,10 @@ InputChange = Callable[[int, Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tens
 LayerAttention = Callable[..., tuple[Tensor, Tensor | None]]
 
 
+# What is made of one layer's pattern block by block: its number, scoring and queries are given.
+LayerReductions = Callable[[int, Scoring, Tensor], Sequence[RowReduction]]
+
+
 @dataclass(frozen=True, eq=False)
 class HeadEdits:
     """The changes to the heads of one part of a model during a run; a `Probe` carries them.
@@ -47,6 +59,7 @@ class HeadEdits:
         part: "self", or the stack of an encoder-decoder.
         note: what a record of the run says about it.
         inputs: what replaces the queries, keys or values of some heads, or None.
+        new_patterns: whether `change` replaces patterns, which queries and keys then do not give.
     """
 
     gates: Tensor | None = None
@@ -54,6 +67,17 @@ class HeadEdits:
     part: str = "self"
     note: str = ""
     inputs: InputChange | None = None
+    new_patterns: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredLayer:
+    """Sources of one layer's pattern of one text; key heads are not repeated."""
+
+    query: Tensor
+    key: Tensor
+    scoring: Scoring
+    sink: Tensor | None = None  # the share of each row that a learned sink took, (head, query)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +127,11 @@ class Probe:
             held beyond that: the memory for one layer's pattern serves all layers.
         attentions: a list that is given each layer's attention as a function of other queries,
             keys and values, with this run's masks; or None.
+        by_rows: keep no pattern, and hold none: of each layer of one long text keep what computes
+            it (`scored`).
+        reductions: called with the number, the scoring and the queries of each layer of a run by
+            rows: what else is to be made of its pattern meanwhile.
+        multiple: as in `row_blocks`, for these.
     """
 
     keep: Sequence[str] = ("pattern",)
@@ -113,18 +142,22 @@ class Probe:
     parts: tuple[str, ...] = ("self",)
     reduce: Callable[[LayerTensors], None] | None = None
     attentions: list[LayerAttention] | None = None
+    by_rows: bool = False
+    reductions: LayerReductions | None = None
+    multiple: int = 1
+    scored: list[ScoredLayer] = field(default_factory=list)
     kept: dict[str, Layers] = field(default_factory=dict)
     scale: list[float] = field(default_factory=list)
     modules: list[nn.Module] = field(default_factory=list)
     allowed: list[Tensor | None] = field(default_factory=list)
     has_sinks: bool = False
-    _masks: dict[tuple[int, ...], tuple[Any, Tensor | None]] = field(default_factory=dict)
+    _masks: dict[tuple[int, ...], tuple[Any, Any]] = field(default_factory=dict)
     _room: Tensor | None = None
 
     @property
     def needs_pattern(self) -> bool:
         """The need to compute attention with its weights."""
-        return "pattern" in self.keep or self.reduce is not None
+        return ("pattern" in self.keep and not self.by_rows) or self.reduce is not None
 
     def room(self, query: Tensor, key: Tensor) -> Tensor | None:
         """Return the memory for this layer's pattern, where its size is known beforehand."""
@@ -135,7 +168,7 @@ class Probe:
             if self._room is None or self._room.shape != one:
                 self._room = _pages(one)
             return self._room
-        if "pattern" not in self.keep or not 0 < self.n_layers > len(self.modules):
+        if "pattern" not in self.keep or self.by_rows or not 0 < self.n_layers > len(self.modules):
             return None
         shape = (self.n_layers, *query.shape[:-1], key.shape[-2])
         everything = self.kept.setdefault("pattern", _pages(shape) if not self.modules else [])
@@ -155,15 +188,55 @@ class Probe:
 
     def note_mask(self, bias: Tensor | None, *made_of: Tensor | None) -> None:
         """Note what a layer lets its queries see."""
+        self.allowed.append(self._once(visible_to_any_head, bias, *made_of))
+
+    def attend_by_rows(
+        self, attend: LayerAttention, scoring: Scoring, tensors: Sequence[Tensor], *mask: Any
+    ) -> Tensor:
+        """Compute the z of one text, and keep what its pattern is computed from.
+
+        Args:
+            attend: the layer's `attention`, its mask included.
+            scoring: its scale, soft cap and sinks.
+            tensors: query, key and value, (1, head, position, width).
+            mask: what is added to the scores, and the tensors that it is made of.
+        """
+        bias, *made_of = mask
+        query, key, value = tensors
+        rule = partial(_rule, shape=(query.shape[-2], key.shape[-2]))
+        sight, bias = self._once(rule, bias, *made_of)
+        scoring = replace(scoring, sight=sight, bias=bias)
+        layer = len(self.modules)
+        reductions = [] if self.reductions is None else [*self.reductions(layer, scoring, query)]
+        sink = None
+        if scoring.sinks is not None:
+            sink = SinkShares()
+            reductions.append(sink)
+        if not reductions and scoring.softcap is None:
+            plain = bias is None and (sight.is_everything or sight.is_causal)
+            known = {"mask": None, "causal": sight.is_causal} if plain else {}
+            z, _ = attend(query, key, value, need_pattern=False, **known)
+        else:
+            heads = query[0], key[0], value[0]
+            z = attention_by_rows(*heads, scoring, reductions, self.multiple)[None]
+        self.scored.append(
+            ScoredLayer(query[0], key[0], scoring, None if sink is None else sink.found)
+        )
+        return z
+
+    def _once(self, make: Callable[[Tensor | None], Any], bias: Any, *made_of: Any) -> Any:
+        """Make something of a mask that layers share, for all of them at once."""
         key = tuple(map(id, made_of))
         if key not in self._masks:  # it holds them, too: once they are gone, their ids are reused
-            self._masks[key] = made_of, visible_to_any_head(bias)
-        self.allowed.append(self._masks[key][1])
+            self._masks[key] = made_of, make(bias)
+        return self._masks[key][1]
 
     def take(self, module: nn.Module, scale: float, **tensors: Tensor | None) -> None:
         """Keep one layer's tensors, each (batch, head, ...)."""
         for name in self.keep:
             tensor = tensors[name]
+            if name == "pattern" and self.by_rows:
+                continue
             assert tensor is not None  # `_attend` computes the pattern whenever it is to be kept
             layers = self.kept.setdefault(name, [])
             if not isinstance(layers, Tensor):  # otherwise it was written to its room
@@ -245,25 +318,36 @@ def _attend(
     if edits is not None and edits.inputs is not None:
         query, key, value = edits.inputs(layer, query, key, value)
     attend = partial(attention, mask=bias, scale=scale, softcap=softcap, sinks=s_aux)
-    z, pattern = attend(
-        query,
-        key,
-        value,
-        dropout=dropout,
-        need_pattern=probe is not None and probe.needs_pattern,
-        gates=gates if change is None else None,
-        out=None if probe is None or query.requires_grad else probe.room(query, key),
-    )
+    if probe is not None and probe.by_rows:
+        scoring = Scoring(scale, softcap, s_aux)
+        z = probe.attend_by_rows(attend, scoring, (query, key, value), bias, *made_of)
+        pattern = None
+    else:
+        z, pattern = attend(
+            query,
+            key,
+            value,
+            dropout=dropout,
+            need_pattern=probe is not None and probe.needs_pattern,
+            out=None if probe is None or query.requires_grad else probe.room(query, key),
+        )
     if change is not None:
         z, pattern = change(layer, z, pattern, value, bias)
-        z = z if gates is None else z * gates.to(z.dtype)[..., None, None]
+    if gates is not None:
+        z = z * gates.to(z.dtype)[..., None, None]
     if probe is not None:
-        probe.note_mask(bias, *made_of)
+        if not probe.by_rows:
+            probe.note_mask(bias, *made_of)
         probe.has_sinks |= s_aux is not None
         if probe.attentions is not None:
             probe.attentions.append(attend)
         probe.take(module, scale, pattern=pattern, z=z, query=query, key=key, value=value)
     return z.transpose(1, 2), pattern
+
+
+def _rule(added: Tensor | None, shape: tuple[int, int]) -> tuple[Sight, Tensor | None]:
+    """Return the sight and the bias of the only text of a batch."""
+    return sight_and_bias(None if added is None else added[0].expand(-1, *shape))
 
 
 def _pages(shape: tuple[int, ...]) -> Tensor:

@@ -55,7 +55,9 @@ def head_edits(
         )
     found = None if gates is None else _checked_gates(model, gates, own)
     change = None if intervention is None else _prepared(model, intervention, own, *texts)
-    return HeadEdits(found, change, own, _note(found, intervention, own))
+    new_patterns = change is not None and change.how in ("uniform", "patch_pattern")
+    note = _note(found, intervention, own)
+    return HeadEdits(found, change, own, note, new_patterns=new_patterns)
 
 
 def reference_means(

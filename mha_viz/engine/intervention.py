@@ -10,12 +10,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.attention.attention import softmax
+from mha_viz.core.attention.attention import softmax, visible
 from mha_viz.core.attention.attention import z as mix
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.names import HOWS
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.engine.masks import visible
 from mha_viz.errors import ArgumentError
 
 

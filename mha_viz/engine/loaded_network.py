@@ -8,6 +8,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from mha_viz.core.attention.multi_head import AttentionWeights
 from mha_viz.core.metrics.outputs import OutputWeights
 from mha_viz.core.names import MATRICES
+from mha_viz.core.record.patterns import MOST_BYTES, STORED_BYTES
+from mha_viz.engine.attention_function import HeadEdits
 from mha_viz.engine.backend import choose_backend
 from mha_viz.engine.projections import LayerProjections
 from mha_viz.engine.run import PARTS, Backend
@@ -15,7 +17,7 @@ from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.text.encoding import Reader, decoder_text, takes_pair
 from mha_viz.text.tokens import encode
 
-MAX_PATTERN_BYTES = 2 * 2**30  # of one record; longer texts are cut, and a note says so
+TILES = 128  # cells of the pooled pictures that a long record may hold, on a side
 _SAMPLE = "A short text, to see whether both ways agree."
 
 
@@ -55,15 +57,28 @@ class LoadedNetwork:
     @property
     def accepts_pair(self) -> bool:
         """The ability to take a second text: a second segment, or the decoder's text."""
-        return takes_pair(self.reader)
+        return takes_pair(self.long_reader)
+
+    @property
+    def n_stored(self) -> int:
+        """Tokens of the longest text all of whose weights may be held."""
+        return min(self.n_ctx, int((MOST_BYTES // (4 * self.n_layers * self.n_heads)) ** 0.5))
 
     @property
     def reader(self) -> Reader:
-        """The tokenizer, positions and vocabulary that a text must fit."""
+        """The tokenizer, positions and vocabulary that a text must fit whose weights are held."""
+        return self._reader(self.n_stored)
+
+    @property
+    def long_reader(self) -> Reader:
+        """The same for a text whose weights need not be held."""
+        return self._reader(self.n_ctx)
+
+    def _reader(self, n_ctx: int) -> Reader:
         return Reader(
             self.tokenizer,
             self.name,
-            self.n_ctx,
+            n_ctx,
             self.d_vocab,
             two_texts=len(self.parts) > 1,
             start=getattr(self.network.config, "decoder_start_token_id", None),
@@ -90,6 +105,12 @@ class LoadedNetwork:
         half = 2 * self.d_head if self.backend == "mha_viz" else 0
         self.n_ctx = max(1, min(self.n_ctx, int((half**2 + cells) ** 0.5 - half)))
         self.n_ctx = min(self.n_ctx, n_tokens or self.n_ctx)
+
+    def runs_by_rows(self, n_tokens: int, edits: HeadEdits | None = None) -> bool:
+        """Return whether the weights of a text of so many tokens are computed when asked for."""
+        n_bytes = 4 * self.n_layers * self.n_heads * n_tokens**2
+        new_patterns = edits is not None and edits.new_patterns
+        return self.backend == "mha_viz" and n_bytes > STORED_BYTES and not new_patterns
 
     # -- its weights -----------------------------------------------------------------------------
 
@@ -155,7 +176,7 @@ class LoadedNetwork:
     def _choose_backend(self) -> tuple[str, ...]:
         """Choose the backend by a short text, and measure the model by what it left behind."""
         source = encode(self.tokenizer, _SAMPLE, max_length=min(self.n_ctx, 16))
-        target = decoder_text(self.reader, _SAMPLE) if len(self.parts) > 1 else None
+        target = decoder_text(self.long_reader, _SAMPLE) if len(self.parts) > 1 else None
         self.backend, runs, reason = choose_backend(self.network, source, target, self.d_vocab)
         first = runs[self.parts[0]]
         self.n_layers, self.n_heads = len(first.pattern), int(first.pattern[0].shape[1])
@@ -165,8 +186,8 @@ class LoadedNetwork:
         self.d_head = int(key[0].shape[-1]) if key else self.d_model // self.n_heads
         # Exact zeros above the diagonal in every head of every layer are a mask, not a habit.
         self.causal = all(bool(torch.triu(p, 1).count_nonzero() == 0) for p in first.pattern)
-        cells = MAX_PATTERN_BYTES // (4 * self.n_layers * self.n_heads)
-        self.n_ctx = min(self.n_ctx, int(cells**0.5))
+        if self.backend == "eager":
+            self.n_ctx = self.n_stored
         self._projections = {part: LayerProjections.of(self.network, runs[part]) for part in runs}
         self._W_O: dict[str, OutputWeights] = {}
         if self.backend == "mha_viz":

@@ -6,15 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-
-def visible(bias: Tensor) -> Tensor:
-    """Return which keys a query may see, by what was added to its scores.
-
-    Args:
-        bias: mask and position bias, of any shape: bool (True = may attend), or floats of which
-            those near their dtype's lowest forbid.
-    """
-    return bias if bias.dtype == torch.bool else bias > torch.finfo(bias.dtype).min / 2
+from mha_viz.core.attention.attention import visible
 
 
 def visible_to_any_head(bias: Tensor | None) -> Bool[Tensor, "batch query key"] | None:

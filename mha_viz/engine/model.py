@@ -68,7 +68,9 @@ class AttentionModel(LoadedNetwork):
             text: any text; what does not fit n_ctx is cut off, and the record's notes say so.
             text_pair: second segment (BERT-style) or the decoder's text (T5, BART).
             part: which stack of an encoder-decoder; the first one if not given.
-            keep: "pattern" and any of "z", "query", "key", "value"; or "all".
+            keep: "pattern" and any of "z", "query", "key", "value"; or "all", which is these five.
+                Of a long text, whose weights are not stored, "tiles" (128 on a side) and "metrics"
+                are made in the same pass; else they are made when they are first asked for.
             on_layer: called after each layer with the number done; raise in it to abandon. Not
                 called where `backend` is "eager".
             gates: factors (layer, head) on the z of that part's heads, as in `predict`.
@@ -83,7 +85,8 @@ class AttentionModel(LoadedNetwork):
         """
         part = self.parts[0] if part is None else part
         self.check_part(part)
-        texts = encode_texts(self.reader, text, text_pair)
+        reader = self.long_reader if intervention is None else self.reader
+        texts = encode_texts(reader, text, text_pair)
         edits = head_edits(self, gates, intervention, part=part, texts=texts)
         left = self.trace_encoded(*texts, keep=keep, on_layer=on_layer, only=part, edits=edits)
         return left[part]
@@ -113,7 +116,7 @@ class AttentionModel(LoadedNetwork):
             TextError, ArgumentError: as `trace`.
         """
         return self.trace_encoded(
-            *encode_texts(self.reader, text, text_pair), keep=keep, on_layer=on_layer
+            *encode_texts(self.long_reader, text, text_pair), keep=keep, on_layer=on_layer
         )
 
     trace_encoded = trace_encoded
@@ -136,6 +139,8 @@ class AttentionModel(LoadedNetwork):
             raise ArgumentError(f"{self.name} is an encoder-decoder: trace its texts one by one.")
         if not texts:
             raise ArgumentError("trace_batch needs at least one text.")
-        encoded = [encode_texts(self.reader, text)[0] for text in texts]
+        encoded = [encode_texts(self.long_reader, text)[0] for text in texts]
+        if self.runs_by_rows(max(len(item.input_ids) for item in encoded)):
+            return [self.trace_encoded(item, keep=keep)["self"] for item in encoded]
         left = run_texts(self, encoded, None, keep)["self"]
         return [record_of(self, "self", left, i, (item, None)) for i, item in enumerate(encoded)]

@@ -1,17 +1,22 @@
 """Records of encoded texts: one forward pass, and a record of each text."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
+from mha_viz.core.record.patterns import ComputedPatterns, Patterns, StoredPatterns
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.engine.attention_function import HeadEdits, LayerTensors
+from mha_viz.engine.attention_function import HeadEdits, LayerTensors, ScoredLayer
 from mha_viz.engine.loaded_network import LoadedNetwork
 from mha_viz.engine.masks import infer_window, none_if_ordinary
 from mha_viz.engine.own_weights import check_own_weights
 from mha_viz.engine.projections import float32, repeat_heads
 from mha_viz.engine.run import (
+    REDUCIBLE,
     OnLayer,
     Reduce,
     Run,
@@ -21,6 +26,7 @@ from mha_viz.engine.run import (
     run,
     run_first_stack,
 )
+from mha_viz.engine.weights_made import WeightsMade
 from mha_viz.text.encoding import Texts, attending, text_notes
 from mha_viz.text.tokens import Encoded
 
@@ -32,12 +38,18 @@ def run_texts(
     keep: Sequence[str],
     on_layer: OnLayer | None = None,
     edits: HeadEdits | None = None,
+    made: WeightsMade | None = None,
 ) -> dict[str, Run]:
     """Run a model over a batch once, as `run` describes it: a run for each part.
 
     One stack alone is run no further than its last attention: a record holds nothing from above.
     """
-    options = RunOptions(keep, on_layer, model.n_layers if targets is None else 0, edits)
+    longest = max(len(text.input_ids) for text in (*sources, *(targets or ())))
+    by_rows = len(sources) == 1 and model.runs_by_rows(longest, edits)
+    n_layers = model.n_layers if targets is None else 0
+    options = RunOptions(keep, on_layer, n_layers, edits, by_rows=by_rows)
+    if made is not None and made.wanted:
+        options = replace(options, reductions=made, multiple=made.multiple)
     pad = model.tokenizer.pad_token_id or 0
     left = run(model.network, model.backend, sources, targets, pad=pad, options=options)
     if model.backend == "eager":
@@ -58,15 +70,20 @@ def trace_encoded(
 
     `only` names the one part that is to be returned; `edits` are changes to heads.
     """
-    keep = check_keep(keep)
-    runs = run_texts(model, [source], None if target is None else [target], keep, on_layer, edits)
+    made = WeightsMade(model, source, check_keep(keep)) if target is None else None
+    keep = [name for name in check_keep(keep) if name not in REDUCIBLE]
+    targets = None if target is None else [target]
+    runs = run_texts(model, [source], targets, keep, on_layer, edits, made)
     notes = (edits.note,) if edits is not None and edits.note else ()
     texts = (source, target)
-    return {
+    records = {
         part: record_of(model, part, runs[part], 0, texts, notes)
         for part in runs
         if only in (None, part)
     }
+    if made is not None:
+        made.put_into(records["self"])
+    return records
 
 
 @torch.inference_mode()
@@ -108,21 +125,30 @@ def record_of(
     source, target = texts
     queries, keys = attending(part, source, target)
     n, m = slice(len(queries.tokens)), slice(len(keys.tokens))
-    kept, heads = left.kept, left.pattern[0].shape[1]
-    key, value = (
-        repeat_heads(float32(kept[name], row, m), heads) if name in kept else None
-        for name in ("key", "value")
-    )
-    pattern = float32(kept["pattern"], row, n, m)
+    kept = {
+        name: float32(left.kept.pop(name) if left.scored else left.kept[name], row, place)
+        for name, place in {"z": n, "query": n, "key": m, "value": m}.items()
+        if name in left.kept
+    }
     causal = model.causal if part == "self" else part == "decoder"
+    if left.scored:
+        patterns: Patterns = computed_patterns(left.scored, kept)
+        sink, allowed = _sink(left.scored), None
+    else:
+        pattern = float32(left.kept["pattern"], row, n, m)
+        patterns, sink = StoredPatterns(pattern), None
+        if left.has_sinks:
+            sink = (1 - pattern.sum(-1)).clamp(0.0, 1.0)
+        allowed = recorded_mask(left, row, pattern, causal, is_cross=part == "cross")
+    heads = patterns.shape[1]
     return AttentionRecord(
-        pattern=pattern,
+        patterns=patterns,
         tokens=queries.tokens,
         key_tokens=keys.tokens,
-        z=float32(kept["z"], row, n) if "z" in kept else None,
-        query=float32(kept["query"], row, n) if "query" in kept else None,
-        key=key,
-        value=value,
+        z=kept.get("z"),
+        query=kept.get("query"),
+        key=repeat_heads(kept["key"], heads) if "key" in kept else None,
+        value=repeat_heads(kept["value"], heads) if "value" in kept else None,
         scale=tuple(left.scale),
         W_O=model.output_weights(part),
         model=model.name,
@@ -131,10 +157,37 @@ def record_of(
         text=source.text,
         text_pair=source.text_pair if target is None else target.text_pair,
         causal=causal,
-        sink=(1 - pattern.sum(-1)).clamp(0.0, 1.0) if left.has_sinks else None,
-        allowed=recorded_mask(left, row, pattern, causal, is_cross=part == "cross"),
+        sink=sink,
+        allowed=allowed,
         notes=model.notes + text_notes(model.name, source, target) + notes,
     )
+
+
+def computed_patterns(layers: list[ScoredLayer], kept: Mapping[str, Tensor]) -> ComputedPatterns:
+    """Return the patterns of a run by rows; queries and keys that were kept as well are shared."""
+    moved: dict[int, Tensor] = {}
+
+    def here(tensor: Tensor | None) -> Tensor | None:
+        if tensor is None:
+            return None
+        return moved.setdefault(id(tensor), tensor.detach().cpu())  # layers share masks
+
+    def scored(name: str) -> tuple[Tensor, ...]:
+        whole = kept.get(name)
+        of_layers = [getattr(layer, name) for layer in layers]
+        if whole is not None and of_layers[0].dtype == torch.float32:
+            return tuple(whole)
+        return tuple(tensor.detach().cpu().clone() for tensor in of_layers)
+
+    rules = [layer.scoring for layer in layers]
+    scoring = [replace(one, sinks=here(one.sinks), bias=here(one.bias)) for one in rules]
+    return ComputedPatterns(scored("query"), scored("key"), tuple(scoring))
+
+
+def _sink(layers: list[ScoredLayer]) -> Tensor | None:
+    """Return the shares that sinks took, (layer, head, query); None where there are none."""
+    shares = [layer.sink for layer in layers if layer.sink is not None]
+    return torch.stack(shares).float().cpu() if shares else None
 
 
 def recorded_mask(

@@ -14,9 +14,11 @@ from mha_viz.engine.attention_function import (
     KEEPABLE,
     EverythingKept,
     HeadEdits,
+    LayerReductions,
     Layers,
     LayerTensors,
     Probe,
+    ScoredLayer,
 )
 from mha_viz.engine.own_weights import check_own_weights, own_weights
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, OutOfMemoryError
@@ -26,6 +28,7 @@ from mha_viz.text.tokens import Encoded
 Backend = Literal["mha_viz", "eager"]
 OnLayer = Callable[[int], None]
 Reduce = Callable[[LayerTensors], None]
+REDUCIBLE = ("tiles", "metrics")  # of the weights of a long text, made while they are there
 PARTS = ("encoder", "decoder", "cross")  # of a model with two stacks; others have one, "self"
 
 
@@ -35,7 +38,8 @@ class Run:
 
     `allowed` is which keys each layer let a query see, (batch or 1, query, key), None for all; it
     is empty where the family computed its attention itself. `has_sinks` says that rows sum to less
-    than 1, since heads have learned a sink, which is not a key.
+    than 1, since heads have learned a sink, which is not a key. `scored` stands for pattern and
+    mask after a run by rows.
     """
 
     kept: dict[str, Layers]
@@ -44,6 +48,7 @@ class Run:
     modules: list[nn.Module] = field(default_factory=list)
     allowed: list[Tensor | None] = field(default_factory=list)
     has_sinks: bool = False
+    scored: list[ScoredLayer] = field(default_factory=list)
 
     @property
     def pattern(self) -> Layers:
@@ -55,10 +60,11 @@ def check_keep(keep: Sequence[str]) -> Sequence[str]:
     """Check the names of what a run is to keep; "all" stands for all of `KEEPABLE`."""
     if keep == "all":
         return KEEPABLE
-    unknown = [name for name in keep if name not in KEEPABLE]
+    known = (*KEEPABLE, *REDUCIBLE)
+    unknown = [name for name in keep if name not in known]
     if unknown or isinstance(keep, str) or "pattern" not in keep:
         raise ArgumentError(
-            f'keep must be "all", or hold "pattern" and any of {", ".join(KEEPABLE[1:])}; '
+            f'keep must be "all", or hold "pattern" and any of {", ".join(known[1:])}; '
             f"got {keep!r}."
         )
     return tuple(dict.fromkeys(keep))  # what is named twice is kept once
@@ -75,6 +81,7 @@ class RunOptions:
             attention, and there is no hidden state.
         edits: changes to the heads of one part; "eager" cannot make any.
         reduce: called with each layer of a single stack once it is computed; not by "eager".
+        by_rows, reductions, multiple: see `Probe`.
     """
 
     keep: Sequence[str] = ("pattern",)
@@ -82,6 +89,9 @@ class RunOptions:
     n_layers: int = 0
     edits: HeadEdits | None = None
     reduce: Reduce | None = None
+    by_rows: bool = False
+    reductions: LayerReductions | None = None
+    multiple: int = 1
 
     def probe(self, parts: tuple[str, ...] = ("self",), n_before: int = 0) -> Probe:
         """Return a probe for some parts, after so many layers of another stack."""
@@ -94,6 +104,9 @@ class RunOptions:
             edits=self.edits,
             parts=parts,
             reduce=self.reduce,
+            by_rows=self.by_rows,
+            reductions=self.reductions,
+            multiple=self.multiple,
         )
 
 
@@ -209,6 +222,7 @@ def _two_stacks(
             both.modules[offset::2],
             both.allowed[offset::2],
             both.has_sinks,
+            both.scored[offset::2],
         )
         for offset in (0, 1)
     )
@@ -247,7 +261,15 @@ def _left_by(probe: Probe, hidden: Tensor | None, network: Any) -> Run:
             f"{network.config.model_type} called our attention function for {len(probe.modules)} "
             f"of its {probe.n_layers} layers only"
         )
-    return Run(probe.kept, hidden, probe.scale, probe.modules, probe.allowed, probe.has_sinks)
+    return Run(
+        probe.kept,
+        hidden,
+        probe.scale,
+        probe.modules,
+        probe.allowed,
+        probe.has_sinks,
+        probe.scored,
+    )
 
 
 def padded(network: PreTrainedModel, texts: Sequence[Encoded], pad: int) -> dict[str, Any]:

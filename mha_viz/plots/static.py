@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, from_numpy
 
+from mha_viz.core.record.patterns import StoredPatterns
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.frame import as_weights, labelled_head, where_visible
 from mha_viz.web import theme
 from mha_viz.web.labels import MAX_CAPTION, clean, wrapped
-from mha_viz.web.payload import pool_max
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ _FONTS = (
 _DPI = 200
 _MAX_INCHES = 30.0  # 6000 pixels a side
 _MASKED = -1.0  # stands for a cell that has no weight, in what is drawn
-_TILE = 200  # pixels of a tile in the picture of all heads
+TILE = 200  # pixels of a tile in the picture of all heads
 _ONE_AT_A_TIME = Lock()  # matplotlib keeps its settings and fonts for all threads together
 
 
@@ -77,9 +77,12 @@ def grid_image(
     visible: Bool[np.ndarray | Tensor, "layer query key"] | None = None,
 ) -> bytes:
     """Return all heads (layer, head, query, key) as one file like `head_image`: a row per layer."""
-    weights = as_weights(pattern, 4)
+    weights = _pooled(as_weights(pattern, 4))
     layers, heads = weights.shape[:2]
-    seen = None if visible is None else np.asarray(visible)[:, None].repeat(heads, axis=1)
+    seen = None
+    if visible is not None:
+        one = np.asarray(visible)[:, None].astype(np.float32)
+        seen = (_pooled(one) > 0).repeat(heads, axis=1)
     mosaic, pitch = _mosaic(where_visible(weights, seen, _MASKED))
     tile = min(1.1, (_MAX_INCHES - 3) / max(layers, heads))
     tall = tile * pitch[0] / pitch[1]
@@ -97,6 +100,12 @@ def grid_image(
         return _finish(figure, file_format, title, caption)
 
 
+def _pooled(weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the largest weights of equal cells, where a tile has too many of them."""
+    tiles: NDArray[np.float32] = StoredPatterns(from_numpy(weights)).tiles(TILE).numpy()
+    return tiles
+
+
 def _mosaic(
     weights: NDArray[np.float32],
 ) -> tuple[NDArray[np.float32], tuple[int, int]]:
@@ -104,15 +113,14 @@ def _mosaic(
 
     One picture instead of a chart per head: matplotlib needs seconds for 144 axes.
     """
-    pooled = pool_max(weights, math.ceil(max(weights.shape[2:]) / _TILE))
-    layers, heads, queries, keys = pooled.shape
-    grow = max(1, _TILE // max(queries, keys))
+    layers, heads, queries, keys = weights.shape
+    grow = max(1, TILE // max(queries, keys))
     high, wide = queries * grow, keys * grow
     space, gap = max(8, round(0.1 * high)), max(8, round(0.08 * wide))
     mosaic = np.full((layers * (high + space), heads * (wide + gap)), np.nan, dtype=np.float32)
     for layer, head in np.ndindex(layers, heads):
         top, left = layer * (high + space) + space, head * (wide + gap)
-        tile = pooled[layer, head].repeat(grow, axis=0).repeat(grow, axis=1)
+        tile = weights[layer, head].repeat(grow, axis=0).repeat(grow, axis=1)
         mosaic[top : top + high, left : left + wide] = tile
     return mosaic, (high + space, wide + gap)
 

@@ -136,7 +136,7 @@ class Writing:
     @property
     def is_full(self) -> bool:
         """True where the text has as many tokens as the model takes."""
-        return self._n_tokens == self.model.n_ctx
+        return self._n_tokens == self.model.n_stored
 
     @property
     def record(self) -> AttentionRecord:
@@ -171,7 +171,7 @@ class Writing:
         Raises:
             ArgumentError: no such number.
         """
-        check_whole_number("n", n, 1, self.model.n_ctx)
+        check_whole_number("n", n, 1, self.model.n_stored)
         for _ in range(n):
             token = self.step()
             if token is None:
@@ -208,7 +208,7 @@ class Writing:
         Raises:
             ArgumentError: no such place or token; a token that ends texts.
         """
-        last = min(self._n_tokens, self.model.n_ctx - 1)
+        last = min(self._n_tokens, self.model.n_stored - 1)
         check_whole_number("at", at, self.n_prompt, last)
         check_whole_number("token_id", token_id, 0, self.model.d_vocab - 1)
         if token_id in end_token_ids(self.model):

@@ -19,9 +19,9 @@ def encode_prompt(model: AttentionModel, text: str) -> Encoded:
             "load a causal model such as tiny-gpt2."
         )
     prompt, _ = encode_texts(model.reader, text)
-    if len(prompt.input_ids) >= model.n_ctx or prompt.n_truncated:
+    if len(prompt.input_ids) >= model.n_stored or prompt.n_truncated:
         raise ArgumentError(
-            f"The text fills all {model.n_ctx} positions of {model.name}: shorten it, so that "
+            f"The text fills all {model.n_stored} positions of {model.name}: shorten it, so that "
             "there is room to go on."
         )
     return prompt

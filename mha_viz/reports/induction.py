@@ -6,7 +6,7 @@ import torch
 
 from mha_viz.core.metrics import induction
 from mha_viz.core.metrics.baselines import offset_pattern, uniform_pattern
-from mha_viz.engine.loaded_network import MAX_PATTERN_BYTES
+from mha_viz.core.record.patterns import MOST_BYTES
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.recording import recorded_mask, run_texts
 from mha_viz.engine.run import Run
@@ -150,7 +150,7 @@ def _period(model: AttentionModel, requested: int | None, n_around: int, n_token
 
 def _check_count(model: AttentionModel, n_seeds: int, n_tokens: int) -> None:
     each = 4 * model.n_layers * model.n_heads * n_tokens**2
-    most = MAX_PATTERN_BYTES // each
+    most = MOST_BYTES // each
     if not 2 <= n_seeds <= most:
         raise ArgumentError(
             f"n_seeds must lie in 2..{most:,}: an interval takes two texts, and they are all run "

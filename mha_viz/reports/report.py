@@ -190,7 +190,7 @@ def head_report(record: AttentionRecord, model: AttentionModel | None = None) ->
 
 def _missing(record: AttentionRecord) -> Iterator[str]:
     """Yield what a reader should know about the record, and why a number may be missing."""
-    mass = record.pattern.sum(-1)
+    mass = record.patterns.row_sums()
     nothing = mass == 0
     if record.removed is not None:
         scaled = bool(((mass > 0.99) | nothing).all())
@@ -292,7 +292,8 @@ def scores_of_random(
 def _twins(record: AttentionRecord) -> Iterator[tuple[str, object]]:
     """Yield each head's most similar other head, by attention and by output."""
     for name, key in TWIN_MEASURES.items():
-        if getattr(record, PAIR_MEASURES[key]) is None:
+        made_of = PAIR_MEASURES[key]
+        if made_of != "pattern" and getattr(record, made_of) is None:
             continue
         twins, found = nearest_others(distances(record, key))
         places = (divmod(twin, record.n_heads) for twin in twins.tolist())

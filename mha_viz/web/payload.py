@@ -14,9 +14,10 @@ from jaxtyping import Num
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mha_viz.core.attention.scoring import cell_size
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.token import merge
-from mha_viz.core.record.visible import visible_everywhere
+from mha_viz.core.record.visible import visible_tiles
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web.labels import clean
 
@@ -45,30 +46,6 @@ def decode(codes: NDArray[np.uint8]) -> NDArray[np.float32]:
     return np.square(np.arange(256, dtype=np.float32) / 255)[codes]
 
 
-def pool_max(weights: NDArray[np.float32], size: int) -> NDArray[np.float32]:
-    """Return the largest weight of each size x size block, also of smaller ones at the edges.
-
-    The maximum, not the mean: a diagonal one cell wide has to stay visible.
-    """
-    if size == 1:
-        return weights
-    rows, columns = (-(-side // size) for side in weights.shape[-2:])
-    out = np.empty((*weights.shape[:-2], rows, columns), dtype=weights.dtype)
-    # One tile at a time stays in the processor's cache; slices with a stride instead of a
-    # reshape, because numpy is slow at reducing a short last axis.
-    for tile in np.ndindex(weights.shape[:-2]):
-        tall = weights[tile][::size].copy()
-        for offset in range(1, size):
-            part = weights[tile][offset::size]
-            np.maximum(tall[: len(part)], part, out=tall[: len(part)])
-        flat = out[tile]
-        flat[:] = tall[:, ::size]
-        for offset in range(1, size):
-            part = tall[:, offset::size]
-            np.maximum(flat[:, : part.shape[1]], part, out=flat[:, : part.shape[1]])
-    return out
-
-
 def grid_payload(
     record: AttentionRecord,
     facts: Mapping[str, Num[np.ndarray | Tensor, "layer head"]] | None = None,
@@ -80,7 +57,7 @@ def grid_payload(
 
     A weight has a code of 1 to 255, a key that the query cannot see the code 0; the header's
     `masked` says whether there are any. Where a tile has more than `MAX_SIDE` rows or columns, it
-    is pooled (see `pool_max`) with the same factor on both sides; the header's `pool` says so.
+    is pooled by maximum with the same factor on both sides; the header's `pool` says so.
 
     `facts` are quantities per head, by name, shown with the head's name; `title` is for screen
     readers. `exact_url` is where the page, of the same origin, finds the pattern as raw little-
@@ -89,12 +66,10 @@ def grid_payload(
     Raises:
         ShapeError: facts that do not fit the record.
     """
-    weights = record.pattern.cpu().numpy()
-    layers, heads, queries, keys = weights.shape
-    pool = math.ceil(max(queries, keys) / MAX_SIDE)
-    codes = encode(pool_max(weights, pool))
+    layers, heads, queries, keys = record.shape
+    codes = encode(record.tiles(MAX_SIDE).cpu().numpy())
     np.maximum(codes, 1, out=codes)
-    masked = _masked(record, pool)
+    masked = ~visible_tiles(record, MAX_SIDE).cpu().numpy()
     codes *= ~masked[:, None]
     header = {
         "kind": "grid",
@@ -104,7 +79,7 @@ def grid_payload(
         "keys": keys,
         "rows": codes.shape[2],
         "cols": codes.shape[3],
-        "pool": pool,
+        "pool": cell_size(queries, keys, MAX_SIDE),
         "masked": bool(masked.any()),
         **_tokens(record),
         **_words(record),
@@ -116,12 +91,6 @@ def grid_payload(
         "title": clean(title or _title(record), 200),
     }
     return pack(header, codes.tobytes())
-
-
-def _masked(record: AttentionRecord, pool: int) -> NDArray[np.bool_]:
-    """Return (layer, row, column): where no key of a block can be seen by any of its queries."""
-    seen = visible_everywhere(record).float().cpu().numpy()
-    return pool_max(seen, pool) == 0
 
 
 def _title(record: AttentionRecord) -> str:
@@ -146,7 +115,7 @@ def _words(record: AttentionRecord) -> dict[str, Any]:
     merged = {tokens: merge(tokens, record.text, record.text_pair) for tokens in set(axes.values())}
     if all(len(tokens) == len(words) for tokens, (_, words) in merged.items()):
         return {}
-    places = {axis: merged[tokens][0].argmax(0).tolist() for axis, tokens in axes.items()}
+    places = {axis: merged[tokens][0].tolist() for axis, tokens in axes.items()}
     labels = {
         f"{axis}_labels": [clean(word.text) for word in merged[tokens][1]]
         for axis, tokens in axes.items()

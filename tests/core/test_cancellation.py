@@ -69,7 +69,7 @@ def test_report_consists_of_short_blocks() -> None:
     assert max(stretches.made) < 0.3 * sum(stretches.made)
 
 
-@pytest.mark.parametrize("at", [1, 2, 7, 20])
+@pytest.mark.parametrize("at", [1, 2, 3])
 def test_a_report_that_is_stopped_begins_no_other_block(at: int) -> None:
     record, calls = a_record(), []
 

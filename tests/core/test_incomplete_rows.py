@@ -16,7 +16,7 @@ def test_entropies_are_of_what_is_left_of_a_row() -> None:
     close(spread.entropy(pattern), math.log(2))
     close(spread.normalized_entropy(pattern), 1.0)
     close(spread.entropy(0.1 * random_pattern()), spread.entropy(random_pattern()))
-    close(spread.row_entropy(torch.zeros(1, 1, 2, 2)), 0.0)
+    close(spread.entropy(torch.zeros(1, 1, 2, 2)), 0.0)
     with pytest.raises(ArgumentError, match="may not see"):
         spread.normalized_entropy(pattern, causal=True)
 
@@ -24,7 +24,7 @@ def test_entropies_are_of_what_is_left_of_a_row() -> None:
 @pytest.mark.parametrize("left", [0.998, 0.97])
 def test_entropies_of_rows_that_lack_little_are_of_what_is_left(left: float) -> None:
     pattern = random_pattern()
-    for measured in (spread.row_entropy, spread.mutual_information):
+    for measured in (spread.entropy, spread.mutual_information):
         close(measured(left * pattern), measured(pattern), 1e-5)
 
 

@@ -54,18 +54,9 @@ def test_every_number_agrees_with_the_materialised_outputs(
     close(outputs.effective_rank(z, W_O), want)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row.key for row in ROWS])
-def test_outputs_at_hand_change_nothing(row) -> None:
-    z, W_O = random_z(), weights()
-    got = row.function(z, W_O, compact=outputs.compact_outputs(z, W_O))
-    close(got, row.function(z, W_O))
-    other = outputs.compact_outputs(z, weights(seed=8))
-    assert not torch.equal(got, row.function(z, W_O, compact=other))
-
-
 def test_compact_outputs_have_the_inner_products_of_the_whole_ones() -> None:
     z, W_O = random_z(), weights()
-    compact, heads = outputs.compact_outputs(z, W_O), materialised(z, W_O)
+    compact, heads = outputs.outputs_of(z, W_O).compact, materialised(z, W_O)
     assert compact.shape == z.shape and compact.dtype == torch.float32
     close(compact @ compact.mT, heads @ heads.mT, rtol=1e-4)
 
@@ -170,7 +161,7 @@ def test_every_number_stays_in_its_range(
 def test_the_rows_name_their_functions() -> None:
     for row in ROWS:
         assert row.key == row.function.__name__ and row.function is getattr(outputs, row.key)
-        assert row.of == "head" and row.needs == {"outputs", "compact"}
+        assert row.of == "head" and row.needs == {"outputs"}
         assert row.direction.startswith("higher means") and row.meaning.endswith(".")
 
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from mha_viz.core.metrics import head_table
-from mha_viz.core.metrics.rotation import N_ROTATIONS, least_beyond_chance, rotated_scores
+from mha_viz.core.metrics.pairs import AllRows
+from mha_viz.core.metrics.rotation import N_ROTATIONS, RotatedScores, least_beyond_chance
 from tests.core.patterns import random_pattern
 
 LINEAR = ("previous_token", "next_token", "self_token", "first_token", "separator_token")
@@ -21,6 +22,12 @@ def masks(name: str) -> torch.Tensor:
     return whole
 
 
+def scores(pattern: torch.Tensor, seen: torch.Tensor, **about: object) -> RotatedScores:
+    masks = [([0, 1], seen[0])] if torch.equal(*seen) else [([0], seen[0]), ([1], seen[1])]
+    rows = AllRows.of(pattern)
+    return RotatedScores(AllRows(N, 3, rows.rows), masks, about)
+
+
 def by_hand(pattern: torch.Tensor, seen: torch.Tensor, rotation: int) -> torch.Tensor:
     rotated = torch.zeros_like(pattern)
     for layer, query in torch.cartesian_prod(torch.arange(L), torch.arange(N)).tolist():
@@ -34,14 +41,14 @@ def by_hand(pattern: torch.Tensor, seen: torch.Tensor, rotation: int) -> torch.T
 
 @pytest.mark.parametrize("mask", ["all", "causal", "window"])
 @pytest.mark.parametrize("metric", LINEAR)
-def test_rotated_scores_are_the_metric_of_a_rotated_pattern(metric, mask):
+def test_scores_are_the_metric_of_a_rotated_pattern(metric, mask):
     seen = masks(mask)
     pattern = random_pattern(N) * seen[:, None]
     pattern /= pattern.sum(-1, keepdim=True)
     pattern[1, 2] = 0  # a head that attends to nothing
     about = {"ids": torch.arange(N) % 4, "is_special": torch.arange(N) % 5 == 1}
     everyone = torch.ones(L, H, dtype=torch.bool)
-    found = rotated_scores(pattern, seen, everyone, metric, **about)
+    found = scores(pattern, seen, **about)(everyone, metric)
     assert found.shape == (N_ROTATIONS, L, H)
     for rotation in range(N_ROTATIONS):
         rotated = by_hand(pattern, seen, rotation)
@@ -62,15 +69,15 @@ def test_heads_that_cannot_reach_the_least_are_left_out():
     seen, everyone = masks("all"), torch.ones(L, H, dtype=torch.bool)
     pattern = random_pattern(N)
     pattern[0, 1] = 1 / N  # far from any key
-    every = rotated_scores(pattern, seen, everyone, "first_token")
+    every = scores(pattern, seen)(everyone, "first_token")
     least = float(every.amax(0).median())
     assert least > 1 / N
-    some = rotated_scores(pattern, seen, everyone, "first_token", least)
+    some = scores(pattern, seen)(everyone, "first_token", least)
     left = some.isnan().all(0)
     assert (every[:, left] < least).all() and not left.all()
     assert left[0, 1]
     torch.testing.assert_close(some[:, ~left], every[:, ~left])
-    assert rotated_scores(pattern, seen, ~everyone, "first_token").isnan().all()
+    assert scores(pattern, seen)(~everyone, "first_token").isnan().all()
 
 
 def test_least_beyond_chance_by_hand():

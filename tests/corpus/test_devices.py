@@ -13,10 +13,10 @@ from mha_viz.core.metrics.outputs import output_root
 from mha_viz.corpus.measure.batches import Batch
 from mha_viz.corpus.measure.edges import HeaviestKeys, layer_edges
 from mha_viz.corpus.measure.measuring import BatchOptions, LayerSums
-from mha_viz.corpus.measure.padded import PaddedTexts, VisibleKeys
+from mha_viz.corpus.measure.padded import PaddedTexts, visible_keys
 from mha_viz.corpus.measure.pair_similarity import MEASURES, PairSums
 from mha_viz.corpus.measure.profiles import AT, Profile
-from mha_viz.corpus.measure.scores import SCORES, PatternSums
+from mha_viz.corpus.measure.scores import SCORES
 from mha_viz.corpus.treebank.batch_trees import BatchTrees
 from mha_viz.corpus.treebank.gold import TreeCounts
 from mha_viz.engine.attention_function import LayerTensors
@@ -46,7 +46,7 @@ def layers(device: str) -> list[LayerTensors]:
     found = []
     for layer in range(N_LAYERS):
         allowed = window if layer == N_LAYERS - 1 else None
-        seen = VisibleKeys.of(texts, allowed).seen[:, None]
+        seen = visible_keys(texts, allowed).seen[:, None]
         scores = 3 * torch.randn(n_texts, N_HEADS, n, n, generator=dice)
         pattern = scores.masked_fill(~seen, -1e9).softmax(-1) * seen
         z, value = (
@@ -217,11 +217,8 @@ def test_the_heaviest_keys_hold_the_edges(
     one = layers("cpu")[1]
     one.pattern[:, :, 1] = 0.0
     one.pattern[:, :, 1, :2] = torch.tensor([0.7, 0.3])  # the second of just some least weight
-    sums = PatternSums(one.pattern, texts, VisibleKeys.of(texts, None))
-    expected = layer_edges(1, sums, min_weight)
-
-    elsewhere = PatternSums(There("cuda").bring(one.pattern), texts, sums.visible)
-    heaviest = layer_edges(1, elsewhere, min_weight)
+    expected = layer_edges(1, one.pattern, texts, min_weight)
+    heaviest = layer_edges(1, There("cuda").bring(one.pattern), texts, min_weight)
     assert isinstance(heaviest, HeaviestKeys)
     found = heaviest.fetched()
 

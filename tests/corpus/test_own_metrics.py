@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
+from docs.make_metrics import render
 from mha_viz.core.metrics.metric import Metric
 from mha_viz.corpus.measure.measuring import BatchMeasure, BatchOptions
-from mha_viz.corpus.measure.scores import scores_by_text
+from mha_viz.corpus.measure.scores import own_scores
 from mha_viz.errors import StudyError
 from tests.corpus.reference import TEXTS, chance_alone, one_batch, scores_alone, small, traced
 from tests.making.comparing import close
@@ -47,7 +48,7 @@ def _added():
 
 @pytest.mark.parametrize("name", ["bert", "llama", "gpt_oss"])
 def test_a_batch_has_the_metric_of_every_report(name):
-    model, options = small(name), BatchOptions(more=scores_by_text(), chance=True)
+    model, options = small(name), BatchOptions(more=own_scores(), chance=True)
     assert options.more == MORE
     batch = one_batch(model)
     found = BatchMeasure(model, batch.encoded, options)
@@ -74,3 +75,19 @@ def test_a_study_has_it_in_every_table(tmp_path):
     assert set(MORE) <= set(mv.Study.load(tmp_path / "study").heads["metric"])
     with pytest.raises(StudyError, match=r"more.*heaviest"):
         mv.study(model, TEXTS, tmp_path / "study")
+
+
+def test_one_of_blocks_stands_wherever_the_others_do(tmp_path):
+    mv.register_metric(
+        lambda block: (block.pattern > 0.5).sum(-1).float(), key="strong_keys", by_blocks=True
+    )
+    model = mv.load("tiny-bert")
+    records = [model.trace(text) for text in TEXTS[:3]]
+    wanted = [(record.pattern > 0.5).sum(-1).float().mean(-1).flatten() for record in records]
+    for record, want in zip(records, wanted, strict=True):
+        close(mv.head_report(record)["strong_keys"], want)
+        close(mv.METRICS["strong_keys"].function(record.pattern).flatten(), want)
+    study = mv.study(model, TEXTS[:3], tmp_path / "study")
+    heads = study.heads.query("metric == 'strong_keys'").sort_values(["layer", "head"])
+    close(heads["mean"], np.mean(wanted, 0))
+    assert "#### strong_keys" in render()

@@ -47,6 +47,15 @@ def test_a_text_opens_on_the_head_that_tells_most_of_it_until_one_is_chosen():
     assert chosen(run(text=first, layer="0", head="0")) == "L0 H0"
 
 
+def test_a_metric_of_ones_own_stands_on_the_page():
+    mv.register_metric(lambda block: block.strongest, key="my_own", title="Mine", by_blocks=True)
+    try:
+        app = run(text="four brown foxes and a metric")
+        assert not app.exception and "Mine" in set(table(app, "Metric")["Metric"])
+    finally:
+        del METRICS["my_own"]
+
+
 def test_tables_are_made_only_while_they_are_open():
     app = run()
     assert len(table(app, "Labels", "Head")) == 4 * 8 and len(table(app, "Metric")) > 8

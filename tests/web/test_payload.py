@@ -5,8 +5,6 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mha_viz.core.record.from_weights import record
 from mha_viz.core.record.token import Token
@@ -19,7 +17,6 @@ from mha_viz.web.payload import (
     head_payload,
     notes_payload,
     pack,
-    pool_max,
     unpack,
 )
 from tests.web.unpacked import grid_unpack, head_unpack
@@ -80,24 +77,6 @@ def test_code_error_is_bounded() -> None:
     error = np.abs(decode(encode(weights)) - weights)
     assert (error <= np.sqrt(weights) / 255 + 1 / 260_100 + 1e-7).all()
     assert encode(np.array([0.0, 1.0, 1.0009], dtype=np.float32)).tolist() == [0, 255, 255]
-
-
-@settings(deadline=None, max_examples=40)
-@given(
-    queries=st.integers(1, 23),
-    keys=st.integers(1, 23),
-    size=st.integers(1, 9),
-    seed=st.integers(0, 9),
-)
-def test_pooling_is_the_maximum_of_each_block(
-    queries: int, keys: int, size: int, seed: int
-) -> None:
-    weights = softmax_rows(2, 3, queries, keys, seed=seed)
-    pooled = pool_max(weights, size)
-    assert pooled.shape == (2, 3, -(-queries // size), -(-keys // size))
-    for row, column in np.ndindex(pooled.shape[2:]):
-        block = weights[:, :, row * size : (row + 1) * size, column * size : (column + 1) * size]
-        assert (pooled[:, :, row, column] == block.max((2, 3))).all()
 
 
 def test_long_patterns_are_pooled_and_keep_a_diagonal() -> None:

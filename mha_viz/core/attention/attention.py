@@ -113,9 +113,7 @@ def attention(
     pattern = None
     if need_pattern or softcap is not None or sinks is not None:
         raw = scores(query, key, mask=bias, causal=causal, scale=scale, softcap=softcap, out=out)
-        key_share = None if sinks is None else _key_share(raw, sinks)
-        pattern = _normalise(raw, masked_rows, overwrite=not raw.requires_grad)
-        pattern = pattern if key_share is None else pattern * key_share
+        pattern = _with_sinks(raw, masked_rows, sinks)
         if out is not None and pattern.data_ptr() != out.data_ptr():
             pattern = out.copy_(pattern)  # half precision and what sinks leave are made elsewhere
         mixed = z(F.dropout(pattern, dropout) if dropout else pattern, value)
@@ -160,6 +158,36 @@ def scores(
         raw = softcap * torch.tanh(raw) if out is None else raw.tanh_().mul_(softcap)
     bias = _additive(mask, causal, query, key)
     return raw if bias is None else raw.add_(bias)
+
+
+def pattern_of(
+    query: Float[Tensor, "*batch n_heads query d_head"],
+    key: Float[Tensor, "*batch n_kv_heads key d_head"],
+    *,
+    mask: Mask | None = None,
+    scale: Number | None = None,
+    softcap: Number | None = None,
+    sinks: Given[Float[Tensor, "n_heads"]] | None = None,
+) -> Float[Tensor, "*batch n_heads query key"]:
+    """Compute the pattern alone: what `attention` returns as such, of arguments taken as right.
+
+    >>> pattern_of(torch.zeros(1, 1, 3), torch.zeros(1, 2, 3))
+    tensor([[[0.5000, 0.5000]]])
+    """
+    bias = None if mask is None else _additive(mask, False, query, key)
+    masked_rows = None if bias is None else _fully_masked_rows(bias)
+    raw = scores(query, key, mask=bias, scale=scale, softcap=softcap)
+    return _with_sinks(raw, masked_rows, sinks)
+
+
+def visible(bias: Tensor) -> Bool[Tensor, "..."]:
+    """Return which keys a query may see, by what was added to its scores.
+
+    Args:
+        bias: mask and position bias, of any shape: bool (True = may attend), or floats of which
+            those near their dtype's lowest forbid.
+    """
+    return bias if bias.dtype == torch.bool else bias > _forbidding(bias.dtype)
 
 
 def softmax(
@@ -256,6 +284,13 @@ def _normalise(scores: Tensor, masked_rows: Tensor | None, overwrite: bool = Fal
         return pattern
     fill = pattern.masked_fill if pattern.requires_grad else pattern.masked_fill_
     return fill(masked_rows, 0.0)
+
+
+def _with_sinks(scores: Tensor, masked_rows: Tensor | None, sinks: Tensor | None) -> Tensor:
+    """Turn scores into the pattern, of which each head's sink takes its share."""
+    key_share = None if sinks is None else _key_share(scores, sinks)
+    pattern = _normalise(scores, masked_rows, overwrite=not scores.requires_grad)
+    return pattern if key_share is None else pattern * key_share
 
 
 def _key_share(scores: Tensor, sinks: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,12 +14,13 @@ from torch import Tensor
 
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.compare.twins import nearest_others
-from mha_viz.core.measure import as_distances, head_similarity
+from mha_viz.core.measure import all_rows, as_distances, head_similarity
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.parameters import diversity
 from mha_viz.core.names import PAIR_MEASURES
+from mha_viz.core.record.patterns import STORED_BYTES
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.core.record.visible import visible_everywhere
+from mha_viz.core.record.visible import distinct_masks
 
 HELD = 0.95  # share of the chance pairs that a band holds
 LEAST = 5  # rows to permute: of fewer, more than one order in forty is the one that they have
@@ -79,17 +81,21 @@ def permuted_pairs(record: AttentionRecord, measure: str, seed: int = 0) -> Chan
     Source: the p-value of Phipson and Smyth 2010, of chance pairs of all heads together.
     """
     made_of = PAIR_MEASURES[measure]
-    heads = record.kept(made_of).flatten(0, 1).float().cpu().numpy()
+    queries = _some_queries(record) if made_of == "pattern" else slice(None)
+    if made_of == "pattern":
+        heads = all_rows(record.patterns).rows(queries, None).numpy()
+    else:
+        heads = record.kept(made_of).flatten(0, 1).float().cpu().numpy()
     coordinates = measure.startswith("redundancy")
     if heads.shape[2 if coordinates else 1] < LEAST:
         return None
-    seen = visible_everywhere(record).cpu().numpy()
+    masks = distinct_masks(record) if made_of == "pattern" else []
     dice = np.random.default_rng(seed)
-    matrices = [head_similarity(record, measure).cpu()]
+    matrices = [METRICS[measure].function(torch.from_numpy(heads)[None]).cpu()]
     for _ in range(int(np.clip(_MOST_WORK // (len(heads) * heads.size), _FEWEST, _ROUNDS))):
         check_cancelled()
         if made_of == "pattern":
-            moved = _among_seen(heads, seen, dice)
+            moved = _among_seen(heads, masks, queries, record.n_heads, dice)
         elif coordinates:
             moved = _in_new_order(heads.swapaxes(1, 2), dice).swapaxes(1, 2)
         else:
@@ -143,15 +149,25 @@ def _in_new_order(heads: NDArray[np.float32], dice: np.random.Generator) -> NDAr
     return heads[every, orders]
 
 
+def _some_queries(record: AttentionRecord) -> slice:
+    """Return the queries whose rows are compared: all, or as many as `STORED_BYTES` hold."""
+    return slice(0, None, -(-record.patterns.n_bytes // STORED_BYTES))
+
+
 def _among_seen(
-    heads: NDArray[np.float32], seen: NDArray[np.bool_], dice: np.random.Generator
+    heads: NDArray[np.float32],
+    masks: Sequence[tuple[list[int], Tensor]],
+    queries: slice,
+    n_heads: int,
+    dice: np.random.Generator,
 ) -> NDArray[np.float32]:
     """Return each row's weights in an order of its own among the keys that it sees."""
-    moved = heads.reshape(len(seen), -1, *heads.shape[1:]).copy()
-    for layer, mask in zip(moved, seen, strict=True):
-        check_cancelled()
-        for query, keys in enumerate(mask):
-            layer[:, query, keys] = dice.permuted(layer[:, query, keys], axis=-1)
+    moved = heads.reshape(-1, n_heads, *heads.shape[1:]).copy()
+    for layers, mask in masks:
+        for layer in map(moved.__getitem__, layers):
+            check_cancelled()
+            for query, keys in enumerate(mask[queries].cpu().numpy()):
+                layer[:, query, keys] = dice.permuted(layer[:, query, keys], axis=-1)
     return moved.reshape(heads.shape)
 
 

@@ -1,6 +1,6 @@
 """Scores of heads that learned nothing, on the same text: the ruler beside a number."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,8 +9,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mha_viz.core.attention.checks import Array, Given, as_tensor
+from mha_viz.core.metrics.blocks import Visible
 from mha_viz.core.metrics.checks import Allowed, OutputMatrices, Pattern, allowed_keys
 from mha_viz.core.metrics.content import repeated_tokens
+from mha_viz.core.metrics.reduction import texts_of
 from mha_viz.core.metrics.table import METRICS, head_table
 from mha_viz.errors import ArgumentError
 
@@ -57,8 +59,14 @@ def uniform_pattern(
             [0.5000, 0.5000]])
     """
     layers = 1 if allowed is None or allowed.ndim < 3 else len(allowed)
-    seen = allowed_keys(torch.empty(layers, 1, n_query, n_key), causal, allowed).float()
-    return (seen / seen.sum(-1, keepdim=True).clamp_min(1.0))[:, None]
+    seen = allowed_keys(torch.empty(layers, 1, n_query, n_key), causal, allowed)
+    return uniform_rows(seen)[:, None]
+
+
+def uniform_rows(seen: Bool[Tensor, "*batch query key"]) -> Float[Tensor, "*batch query key"]:
+    """Give the same weight to each key that a row sees; none to a row that sees nothing."""
+    counts = seen.float()
+    return counts / counts.sum(-1, keepdim=True).clamp_min(1.0)
 
 
 def offset_pattern(n_query: int, n_key: int, offset: int) -> Float[Tensor, "1 1 query key"]:
@@ -80,6 +88,7 @@ def baselines(
     is_special: Given[Bool[Array, "key"]] | None = None,
     causal: bool = False,
     allowed: Allowed | None = None,
+    layers: Sequence[int] | None = None,
     parts: tuple[Int[Tensor, "query"], Int[Tensor, "key"]] | None = None,
     value: Given[Float[Array, "layer head key d_value"]] | None = None,
     W_O: OutputMatrices = (),
@@ -94,6 +103,7 @@ def baselines(
         causal: whether the future was hidden.
         allowed: bool (layer, query, key), True = may attend, where more was hidden than that; of
             tokens, even where words were merged.
+        layers: which of these masks each layer has, where layers share them.
         parts: integers (query,) and (key,), how many tokens each place was before words were
             merged; all are still heads of tokens, seen as the pattern is: after merging.
         value: (layer, head, key, d_value), what is read from each key.
@@ -104,6 +114,7 @@ def baselines(
     Returns:
         metric key -> Baseline.
     """
+    pattern = as_tensor("pattern", pattern)
     n_query, n_key = pattern.shape[-2:] if parts is None else (int(n.sum()) for n in parts)
     seen = None if allowed is None else as_tensor("allowed", allowed)
     seen = seen if seen is None or parts is None else allowed_words(seen, *parts)
@@ -119,15 +130,25 @@ def baselines(
         outputs: dict[str, Any] = {}
         if value is not None and len(W_O):
             wide = as_tensor("value", value).float()
-            outputs = {"z": weights.to(wide) @ wide, "W_O": W_O}
+            masks = range(len(wide)) if layers is None else layers
+            of_layers = [weights[mask % len(weights)].to(wide) for mask in masks]
+            outputs = {
+                "z": torch.stack([one @ read for one, read in zip(of_layers, wide, strict=True)]),
+                "W_O": W_O,
+            }
         if seen is not None:
             weights = weights.expand(len(seen), -1, -1, -1)
         for key, values in head_table(weights, **given, **outputs).items():
+            if layers is not None and "outputs" not in METRICS[key].needs:
+                values = values[list(layers)]
             rows = torch.full_like(values, _ROWS.get(key, 0) + pattern.shape[-2])
             scores.setdefault(key, {"rows": rows})[name] = values
     if "duplicate_token" in scores:
-        counts = repeated_tokens(pattern, **given)
-        scores["duplicate_token"]["rows"] = counts
+        texts = texts_of(pattern, ids=ids, is_special=is_special, causal=causal)
+        alike = pattern[: 1 if seen is None else len(seen)]
+        visible = Visible.of(texts, allowed_keys(alike, causal, seen))
+        repeated = repeated_tokens(visible, texts)[:, None]
+        scores["duplicate_token"]["rows"] = repeated if layers is None else repeated[list(layers)]
     for key, values in (random or {}).items():
         scores.setdefault(key, {})["random"] = values
     found = {key: _baseline(key, values) for key, values in scores.items()}

@@ -1,21 +1,34 @@
 """Metrics of the tokens a head looks at: special ones, the same token elsewhere, or none."""
 
-import torch
+from typing import Any
+
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mha_viz.core.attention.checks import Array, Given, as_tensor
-from mha_viz.core.metrics.checks import (
-    Allowed,
-    Pattern,
-    allowed_keys,
-    check_pattern,
-    check_per_key,
-    check_self_attention,
-)
-from mha_viz.errors import ArgumentError, DTypeError, ShapeError
+from mha_viz.core.attention.checks import Array, Given
+from mha_viz.core.metrics.blocks import RowBlock, Texts, Visible
+from mha_viz.core.metrics.checks import Allowed, Pattern, check_self_attention, exact
+from mha_viz.core.metrics.reduction import Reduction, reduced, row_mean, total
+from mha_viz.errors import ArgumentError
 
 
+def _on_special(block: RowBlock, first: int) -> tuple[Tensor]:
+    """Sum the weights on special tokens from number `first` on."""
+    assert block.texts.is_special is not None
+    keys = block.texts.is_special[:, None, first:]
+    return (total(block.by_key[..., first:] * keys),)
+
+
+def _mean(texts: Texts, mass: Tensor) -> Tensor:
+    return mass / texts.lengths[:, None]
+
+
+def _have_special(texts: Texts) -> Tensor:
+    assert texts.is_special is not None
+    return texts.is_special.any(-1)
+
+
+@Reduction(lambda block: _on_special(block, 0), _mean, defined=_have_special)
 def special_token(
     pattern: Pattern, *, is_special: Given[Bool[Array, "key"]]
 ) -> Float[Tensor, "layer head"]:
@@ -33,16 +46,14 @@ def special_token(
 
     Source: Clark et al. 2019, section 3.2.
 
+    >>> import torch
     >>> special_token(torch.tensor([[[[0.5, 0.5]]]]), is_special=torch.tensor([True, False]))
     tensor([[0.5000]])
     """
-    pattern, wide = check_pattern(pattern)
-    special = check_per_key("is_special", is_special, pattern)
-    if special.dtype != torch.bool:
-        raise DTypeError(f"is_special must be bool, got {special.dtype}")
-    return pattern[..., special].sum(-1, dtype=wide).mean(-1)
+    return reduced(special_token, pattern, is_special=is_special)
 
 
+@Reduction(lambda block: _on_special(block, 1), _mean, defined=_have_special)
 def separator_token(
     pattern: Pattern, *, is_special: Given[Bool[Array, "key"]]
 ) -> Float[Tensor, "layer head"]:
@@ -62,15 +73,17 @@ def separator_token(
 
     Source: the [SEP] heads of Clark et al. 2019, section 3.2.
 
+    >>> import torch
     >>> separator_token(torch.tensor([[[[0.5, 0.5]]]]), is_special=torch.tensor([True, True]))
     tensor([[0.5000]])
     """
-    pattern, _ = check_pattern(pattern)
-    later = check_per_key("is_special", is_special, pattern).clone()
-    later[0] = False
-    return special_token(pattern, is_special=later)
+    return reduced(separator_token, pattern, is_special=is_special)
 
 
+_sink = row_mean(lambda block: block.sink_mass, of_idle=True)
+
+
+@_sink
 def sink(
     pattern: Pattern, *, sink: Given[Float[Array, "layer head query"]]
 ) -> Float[Tensor, "layer head"]:
@@ -89,19 +102,31 @@ def sink(
 
     Source: OpenAI 2025 (gpt-oss).
 
+    >>> import torch
     >>> sink(torch.tensor([[[[0.5, 0.25]]]]), sink=torch.tensor([[[0.25]]]))
     tensor([[0.2500]])
     """
-    pattern, wide = check_pattern(pattern)
-    mass = as_tensor("sink", sink)
-    if mass.shape != pattern.shape[:3]:
-        raise ShapeError(
-            f"sink must be (layer, head, query), {tuple(pattern.shape[:3])}; got "
-            f"{tuple(mass.shape)}."
+    return reduced(_sink, pattern, sink=sink)
+
+
+def _on_repeats(block: RowBlock) -> tuple[Tensor, Tensor]:
+    """Sum the weights on repeated tokens, and count the rows that see one."""
+    repeats = block.visible.repeats
+    assert repeats is not None
+    rows = exact(repeats.any(-1).sum(-1, keepdim=True))
+    return total(block.dot(repeats)), rows.expand(block.pattern.shape[:2])
+
+
+def _check_repeats(mass: Tensor, rows: Tensor) -> None:
+    if not rows.any():
+        raise ArgumentError(
+            "expected a token that occurs twice and may be seen, got none (special tokens do not "
+            "count)"
         )
-    return mass.mean(-1, dtype=wide)
 
 
+# 0 of 0 rows is NaN
+@Reduction(_on_repeats, lambda texts, mass, rows: mass / rows, _check_repeats)
 def duplicate_token(
     pattern: Pattern,
     *,
@@ -132,49 +157,20 @@ def duplicate_token(
     Source: duplicate-token heads, Wang et al. 2022; there earlier places count only, here later
     ones as well where a row may see them.
 
+    >>> import torch
     >>> pattern = torch.tensor([[[[0.25, 0.75], [0.5, 0.5]]]])
     >>> duplicate_token(pattern, ids=torch.tensor([7, 7]))
     tensor([[0.6250]])
     """
-    pattern, wide = check_self_attention(pattern)
-    ids = check_per_key("ids", ids, pattern)
-    if ids.is_floating_point() or ids.dtype == torch.bool:
-        raise DTypeError(f"ids must be integers, got {ids.dtype}")
-    again = occurs_again(pattern, ids, causal, allowed, is_special)
-    rows = again.any(-1).sum(-1)
-    if not rows.any():
-        raise ArgumentError(
-            "expected a token that occurs twice and may be seen, got none (special tokens do not "
-            "count)"
-        )
-    of_layers = zip(pattern, again.expand(len(pattern), -1, -1), strict=True)
-    found = [layer[:, places].sum(-1, dtype=wide) for layer, places in of_layers]
-    return torch.stack(found) / rows[:, None]  # 0 of 0 rows is NaN
+    check_self_attention(pattern)
+    about: dict[str, Any] = {"causal": causal, "allowed": allowed, "is_special": is_special}
+    return reduced(duplicate_token, pattern, ids=ids, **about)
 
 
-def occurs_again(
-    pattern: Tensor,
-    ids: Tensor,
-    causal: bool,
-    allowed: Allowed | None,
-    is_special: Array | None,
-) -> Bool[Tensor, "#layer query key"]:
-    """Return where a query may see its own token elsewhere; arguments as in `duplicate_token`."""
-    again = (ids[:, None] == ids).fill_diagonal_(False)
-    if is_special is not None:
-        again[check_per_key("is_special", is_special, pattern)] = False
-    return again & allowed_keys(pattern, causal, allowed)
-
-
-def repeated_tokens(
-    pattern: Pattern,
-    *,
-    ids: Given[Int[Array, "key"]],
-    causal: bool = False,
-    allowed: Allowed | None = None,
-    is_special: Given[Bool[Array, "key"]] | None = None,
-) -> Float[Tensor, "#layer 1"]:
-    """Count the different tokens that may see themselves elsewhere; as `duplicate_token`."""
-    (pattern, _), ids = check_pattern(pattern), as_tensor("ids", ids)
-    rows = occurs_again(pattern, ids, causal, allowed, is_special).any(-1)
-    return torch.tensor([[float(len(ids[layer].unique()))] for layer in rows])
+def repeated_tokens(visible: Visible, texts: Texts) -> Float[Tensor, "#batch"]:
+    """Count the different tokens that may see themselves elsewhere."""
+    assert visible.repeats is not None and texts.ids is not None
+    queries = visible.repeats.any(-1)
+    same = texts.ids[:, :, None] == texts.ids[:, None]
+    held_before = (same & queries[:, None]).tril(-1).any(-1)
+    return (queries & ~held_before).sum(-1).float()

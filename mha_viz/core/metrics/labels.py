@@ -106,7 +106,7 @@ def head_labels(
     Args:
         scores: metric key -> (layer, head).
         baselines: metric key -> Baseline, from `baselines`.
-        rotated: gives the scores of some heads with keys rotated: `rotated_scores`, called with
+        rotated: gives the scores of some heads with keys rotated: `RotatedScores`, called with
             heads, metric and least.
 
     Returns:

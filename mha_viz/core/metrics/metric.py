@@ -1,6 +1,6 @@
 """The description of one metric, and the table that refuses unknown keys."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,9 +16,7 @@ Need = Literal[
     "allowed",
     "period",
     "sink",
-    "rows",
     "outputs",
-    "compact",
 ]
 Of = Literal["head", "pair", "parameters", "layer", "flow"]
 
@@ -46,9 +44,8 @@ class Metric:
             "special" is_special, "ids" token ids with one that repeats, "causal" whether the
             future is hidden, "allowed" that and what else hides keys, "repeats" both and a token
             that may see itself again, "period" a text repeated twice, "sink" a sink that heads
-            have learned; "rows": takes its row entropies;
-            "outputs": computed from what heads write, z and W_O (pairs: z; flow: values as well);
-            "compact": takes their `compact_outputs`.
+            have learned; "outputs": computed from what heads write, z and W_O (pairs: z; flow:
+            values as well).
 
     >>> from mha_viz.core.metrics import METRICS
     >>> METRICS["distance"].unit
@@ -66,6 +63,10 @@ class Metric:
     function: Callable[..., Any]
     of: Of = "head"
     needs: frozenset[Need] = frozenset()
+
+    def arguments(self, about: Mapping[Need, Mapping[str, Any]]) -> dict[str, Any]:
+        """Return what `function` is called with by name, of what is known of a text."""
+        return {name: value for need in self.needs for name, value in about[need].items()}
 
     def __repr__(self) -> str:
         unit = f", {self.unit}" if self.unit else ""

@@ -5,23 +5,129 @@ wide, twelve times as wide as z in BERT. Nothing here needs it: with L L^T = W_O
 d_head numbers, z L has the same norms, means of the same norm, and the same singular values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.attention.checks import Array, Given, as_tensor
+from mha_viz.core.attention.checks import as_tensor
+from mha_viz.core.metrics.blocks import Texts, part_of
 from mha_viz.core.metrics.checks import HeadVectors, OutputMatrices, check_z, with_float64
+from mha_viz.core.metrics.reduction import BLOCK
 from mha_viz.core.threads import in_threads
 from mha_viz.errors import DTypeError, ShapeError
 
-Compact = Given[Float[Array, "layer head query d_head"]]  # what `compact_outputs` gives
+_Public = TypeVar("_Public", bound=Callable[..., Any])
 
 
-def norm_of_mean_output(
-    z: HeadVectors, W_O: OutputMatrices, *, compact: Compact | None = None
-) -> Float[Tensor, "layer head"]:
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """The outputs of the heads of a batch, and numbers that several metrics are made of.
+
+    Args:
+        z: (batch, head, query, d_head); what is in padding does not matter.
+        root: (batch or 1, head, d_head, d_head), the `output_root` of their weights.
+        texts: of the batch.
+        W_O: the weights themselves (head, d_head, d_model), one or one for each of the batch.
+    """
+
+    z: Float[Tensor, "batch head query d_head"]
+    root: Float[Tensor, "#batch head d_head d_head"]
+    texts: Texts
+    W_O: Sequence[Tensor] = ()
+
+    @cached_property
+    def compact(self) -> Float[Tensor, "batch head query d_head"]:
+        """The outputs, d_head wide, and zeros in padding. Its coordinates are each head's own."""
+        outputs = self.z.to(self.root.dtype) @ self.root
+        if len(self.texts.lengths) == 1:  # no padding
+            return outputs
+        return outputs.masked_fill(~self._real[..., None], 0.0)
+
+    @cached_property
+    def mean(self) -> Float[Tensor, "batch head d_head"]:
+        """The mean over queries."""
+        return self.compact.sum(-2) / self._n[..., None]
+
+    @cached_property
+    def size_of_mean(self) -> Float[Tensor, "batch head"]:
+        """The norm of the mean."""
+        return self.mean.norm(dim=-1)
+
+    @cached_property
+    def mean_size(self) -> Float[Tensor, "batch head"]:
+        """The mean norm."""
+        return self.compact.norm(dim=-1).sum(-1) / self._n
+
+    @cached_property
+    def variance(self) -> Float[Tensor, "batch head"]:
+        """The mean squared distance from the mean; 0 where that is but rounding."""
+        # centred before it is squared: mean of squares less square of the mean would cancel
+        apart = (self.compact - self.mean[..., None, :]).norm(dim=-1)
+        deviation = (apart * self._real).norm(dim=-1)
+        alike = deviation <= rounding(self.z) * self._n.sqrt() * self.size_of_mean
+        return torch.where(alike, 0.0, deviation) ** 2 / self._n
+
+    def part(self, batch: slice) -> "Outputs":
+        """Return those of some texts."""
+        root, W_O = part_of(self.root, batch), self.W_O if len(self.W_O) < 2 else self.W_O[batch]
+        return Outputs(self.z[batch], root, self.texts.part(batch), W_O)
+
+    @property
+    def _n(self) -> Tensor:
+        return self.texts.lengths[:, None].to(self.root.dtype)
+
+    @property
+    def _real(self) -> Tensor:
+        at = torch.arange(self.z.shape[-2], device=self.z.device)
+        return (at < self.texts.lengths[:, None])[:, None]
+
+
+def made_of(of_outputs: Callable[[Outputs], Tensor]) -> Callable[[_Public], _Public]:
+    """Tie what computes a metric of the outputs of a batch to its public function: a decorator."""
+
+    def tie(function: _Public) -> _Public:
+        function.__dict__["of_outputs"] = of_outputs
+        return function
+
+    return tie
+
+
+def reduce_outputs(
+    outputs: Outputs, metrics: Mapping[str, Callable[[Outputs], Tensor]]
+) -> dict[str, Float[Tensor, "batch head"]]:
+    """Compute metrics of the outputs of a batch; on a processor, some texts in each thread."""
+    z, of_text = outputs.z, outputs.z[0].numel()
+    whole = z.device.type != "cpu" or z.requires_grad
+    step = len(z) if whole else max(1, BLOCK // of_text)
+
+    def compute(begin: int) -> dict[str, Tensor]:
+        part = outputs.part(slice(begin, begin + step))
+        return {key: of_outputs(part) for key, of_outputs in metrics.items()}
+
+    begins = range(0, len(z), step)
+    parts = list(map(compute, begins) if len(begins) == 1 else in_threads(compute, begins))
+    return {key: torch.cat([part[key] for part in parts]) for key in metrics}
+
+
+def outputs_of(z: HeadVectors, W_O: OutputMatrices) -> Outputs:
+    """Check what the heads of a record write, and return it as a batch of its layers."""
+    z, W_O, wide = check_outputs(z, W_O)
+    root = output_root(W_O, wide).to(z.device)
+    return Outputs(z, root, Texts(torch.tensor([z.shape[-2]], device=z.device)), W_O)
+
+
+def _written(function: Callable[..., Any], z: HeadVectors, W_O: OutputMatrices) -> Tensor:
+    """Compute the metric of a public function by what is tied to it."""
+    return reduce_outputs(outputs_of(z, W_O), {"": function.__dict__["of_outputs"]})[""]
+
+
+@made_of(lambda outputs: outputs.size_of_mean)
+def norm_of_mean_output(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]:
     """Compute the norm of a head's mean output: I_i = ||E_q[head_i(q)]||_2.
 
     What the head adds to every token alike; 0 if its outputs cancel over the text.
@@ -29,7 +135,6 @@ def norm_of_mean_output(
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, if it has been computed already.
 
     Returns:
         (layer, head), at least 0, in units of the residual stream.
@@ -43,19 +148,16 @@ def norm_of_mean_output(
     >>> norm_of_mean_output(z, [torch.tensor([[[3.0, 4.0]]])])
     tensor([[10.]])
     """
-    outputs = _compact(z, W_O, compact)
-    return outputs.mean(-2).norm(dim=-1)
+    return _written(norm_of_mean_output, z, W_O)
 
 
-def output_norm(
-    z: HeadVectors, W_O: OutputMatrices, *, compact: Compact | None = None
-) -> Float[Tensor, "layer head"]:
+@made_of(lambda outputs: outputs.mean_size)
+def output_norm(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]:
     """Average the norm of a head's output: mean_q ||head_i(q)||_2.
 
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, if it has been computed already.
 
     Returns:
         (layer, head), at least `norm_of_mean_output`, in units of the residual stream.
@@ -69,19 +171,16 @@ def output_norm(
     >>> output_norm(z, [torch.tensor([[[3.0, 4.0]]])])
     tensor([[10.]])
     """
-    outputs = _compact(z, W_O, compact)
-    return outputs.norm(dim=-1).mean(-1)
+    return _written(output_norm, z, W_O)
 
 
-def output_share(
-    z: HeadVectors, W_O: OutputMatrices, *, compact: Compact | None = None
-) -> Float[Tensor, "layer head"]:
+@made_of(lambda outputs: outputs.mean_size / outputs.mean_size.sum(-1, keepdim=True))
+def output_share(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]:
     """Compute a head's share of its layer's norms: `output_norm` over the sum of its layer's.
 
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, if it has been computed already.
 
     Returns:
         (layer, head), shares in [0, 1] that sum to 1 over a layer; NaN (not defined) where no head
@@ -96,13 +195,11 @@ def output_share(
     >>> output_share(z, [torch.ones(2, 1, 5)])
     tensor([[0.2500, 0.7500]])
     """
-    norms = output_norm(z, W_O, compact=compact)
-    return norms / norms.sum(-1, keepdim=True)
+    return _written(output_share, z, W_O)
 
 
-def variance(
-    z: HeadVectors, W_O: OutputMatrices, *, compact: Compact | None = None
-) -> Float[Tensor, "layer head"]:
+@made_of(lambda outputs: outputs.variance)
+def variance(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]:
     """Compute how much a head's output varies: mean_q ||head_i(q) - E_q[head_i]||^2.
 
     The population's variance (divided by the number of queries), summed over d_model.
@@ -110,7 +207,6 @@ def variance(
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, if it has been computed already.
 
     Returns:
         (layer, head), at least 0, in squared units of the residual stream; 0 for one query, and
@@ -125,14 +221,7 @@ def variance(
     >>> variance(z, [torch.tensor([[[3.0, 4.0]]])])
     tensor([[25.]])
     """
-    outputs = _compact(z, W_O, compact)
-    mean = outputs.mean(-2, keepdim=True)
-    # centred before it is squared: mean of squares less square of the mean would cancel
-    centred = (heads - own for heads, own in zip(outputs, mean, strict=True))
-    deviation = torch.stack([heads.flatten(1).norm(dim=-1) for heads in centred])
-    n_query = outputs.shape[-2]
-    constant = deviation <= rounding(z) * n_query**0.5 * mean[..., 0, :].norm(dim=-1)
-    return torch.where(constant, 0.0, deviation) ** 2 / n_query
+    return _written(variance, z, W_O)
 
 
 def effective_rank(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]:
@@ -169,23 +258,6 @@ def effective_rank(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer 
 
     layers = list(zip(z, output_root(W_O).to(z.device), strict=True))
     return torch.stack(list(in_threads(ranks, layers))).to(wide)
-
-
-def compact_outputs(
-    z: HeadVectors, W_O: OutputMatrices
-) -> Float[Tensor, "layer head query d_head"]:
-    """Compute what heads write, d_head wide: z L with L L^T = W_O W_O^T.
-
-    Its coordinates are each head's own: heads cannot be compared by them.
-
-    Returns:
-        (layer, head, query, d_head): float32, or float64 if z is that.
-
-    >>> compact_outputs(torch.tensor([[[[2.0]]]]), [torch.tensor([[[3.0, 4.0]]])])
-    tensor([[[[10.]]]])
-    """
-    z, W_O, wide = check_outputs(z, W_O)
-    return z.to(wide) @ output_root(W_O, wide).to(z.device)
 
 
 def output_root(
@@ -285,10 +357,6 @@ def check_outputs(
         if not weight.is_floating_point():
             raise DTypeError(f"W_O of layer {layer} must be floating point, got {weight.dtype}")
     return z, weights, wide
-
-
-def _compact(z: HeadVectors, W_O: OutputMatrices, compact: Compact | None) -> Tensor:
-    return compact_outputs(z, W_O) if compact is None else as_tensor("compact", compact)
 
 
 def _root(gram: Tensor) -> Tensor:

@@ -6,7 +6,8 @@ a query that may see nothing), the rest counts as weight on one more key, "nowhe
 zeros are alike, a row of zeros and a full one have nothing in common.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import reduce
 from operator import iadd
 
@@ -16,8 +17,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.cancellation import check_cancelled
+from mha_viz.core.metrics.blocks import LEAST
 from mha_viz.core.metrics.checks import Pattern, check_pattern, widest, with_float64
-from mha_viz.core.metrics.spread import LEAST
 from mha_viz.core.threads import in_threads
 
 BLOCK = 2**12  # weights of each head at a time: in the cache, and no second pattern is held
@@ -26,11 +27,51 @@ CLOSE = 1e-5  # squared distances below this are too near to be differences of f
 ROUNDING = 0.01  # a row's sum may miss 1 by so much in half precision
 
 
-def hellinger(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
+@dataclass(frozen=True)
+class AllRows:
+    """The rows of all heads of all layers, some queries at a time: no more of them is ever held.
+
+    Args:
+        n_query: the number of queries.
+        step: how many of them make a block.
+        rows: (queries, numbers of heads or None for all) -> rows (head, some queries, key).
+    """
+
+    n_query: int
+    step: int
+    rows: Callable[[slice, Tensor | None], Float[Tensor, "all_heads some_queries key"]]
+
+    @classmethod
+    def of(cls, pattern: Pattern, block: int = BLOCK) -> "AllRows":
+        """Cut a pattern into blocks of about so many weights of each head."""
+        every = check_pattern(pattern)[0].detach().flatten(0, 1)
+        n_query, n_key = every.shape[-2:]
+
+        def rows(queries: slice, heads: Tensor | None) -> Tensor:
+            return every[:, queries] if heads is None else every[:, queries][heads]
+
+        return cls(n_query, max(1, block // n_key), rows)
+
+    @property
+    def spans(self) -> list[slice]:
+        """The queries of each block."""
+        begins = range(0, self.n_query, self.step)
+        return [slice(begin, begin + self.step) for begin in begins]
+
+    def block(self, queries: slice, heads: Tensor | None = None) -> Tensor:
+        """Return some heads' rows, all of a head in one; "nowhere" is a key where any looks."""
+        rows = self.rows(queries, heads)
+        rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
+        lacking = 1 - rows.sum(-1, keepdim=True)
+        nowhere = torch.where(lacking > ROUNDING, lacking, 0.0)
+        return (torch.cat([rows, nowhere], -1) if nowhere.any() else rows).flatten(1)
+
+
+def hellinger(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_heads"]:
     """Compute the Hellinger distance of two heads' rows: sqrt(1 - mean_q sum_k sqrt(A_i A_j)).
 
     Args:
-        pattern: (layer, head, query, key), rows summing to 1 or all zero.
+        pattern: (layer, head, query, key), rows summing to 1 or all zero; or its `AllRows`.
 
     Returns:
         (layer * head, layer * head) in [0, 1]: 0 for the same pattern, 1 for patterns that never
@@ -47,25 +88,25 @@ def hellinger(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
             [1.0000, 0.0000, 0.6325],
             [0.4472, 0.6325, 0.0000]])
     """
-    pattern, wide = check_pattern(pattern)
-    squared = _squared_hellinger(pattern, slice(None), wide)
+    rows, wide = _all_rows(pattern)
+    squared = _squared_hellinger(rows, None, lambda block: block)
     close = (squared < CLOSE).triu(1)
     near = close.any(0) | close.any(1)
     if near.any():
         within = near[:, None] & near
-        exactly = with_float64(pattern)
-        found = _squared_hellinger(exactly, near.to(exactly.device), torch.float64)
+        (heads,) = near.nonzero(as_tuple=True)
+        found = _squared_hellinger(rows, heads, lambda block: with_float64(block).double())
         squared[within] = found.flatten().to(squared)
     return symmetrized(squared.clamp(0.0, 1.0).sqrt(), 0.0, wide)
 
 
-def jensen_shannon(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
+def jensen_shannon(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_heads"]:
     """Average the Jensen-Shannon divergence of two heads' rows: mean_q JS(A_i(q), A_j(q)).
 
     JS(a, b) = H((a + b) / 2) - (H(a) + H(b)) / 2.
 
     Args:
-        pattern: (layer, head, query, key), rows summing to 1 or all zero.
+        pattern: (layer, head, query, key), rows summing to 1 or all zero; or its `AllRows`.
 
     Returns:
         (layer * head, layer * head), nats in [0, ln 2]: 0 for the same pattern, ln 2 for patterns
@@ -80,48 +121,36 @@ def jensen_shannon(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
     tensor([[0.0000, 0.6931],
             [0.6931, 0.0000]])
     """
-    pattern, wide = check_pattern(pattern)
-    mixed = _mixed if pattern.device.type == "cpu" else _mixed_on_device
-    sums = mixed(_nowhere(pattern))
-    for part in in_threads(lambda at: mixed(_block(pattern, at)), _spans(pattern)):
-        sums += part
+    rows, wide = _all_rows(pattern)
+
+    def mixed(span: slice) -> Tensor:
+        block = rows.block(span)
+        return _mixed(block) if block.device.type == "cpu" else _mixed_on_device(block)
+
+    sums = reduce(iadd, in_threads(mixed, rows.spans))
     sums = sums.triu() + sums.triu(1).mT
     # sums_ij = sum of s ln s over s = A_i + A_j; factors 2 and masses drop out against its diagonal
     own = sums.diagonal()
-    divergence = ((own[:, None] + own) / 4 - sums / 2) / pattern.shape[-2]
+    divergence = ((own[:, None] + own) / 4 - sums / 2) / rows.n_query
     return symmetrized(divergence.clamp(0.0, float(np.log(2))), 0.0, wide)
 
 
-def _squared_hellinger(pattern: Tensor, heads: slice | Tensor, wide: torch.dtype) -> Tensor:
+def _all_rows(pattern: Pattern | AllRows) -> tuple[AllRows, torch.dtype]:
+    """Return the rows, and the dtype of what is made of them."""
+    rows = pattern if isinstance(pattern, AllRows) else AllRows.of(pattern)
+    return rows, torch.promote_types(rows.rows(slice(0, 1), None).dtype, torch.float32)
+
+
+def _squared_hellinger(
+    rows: AllRows, heads: Tensor | None, convert: Callable[[Tensor], Tensor]
+) -> Tensor:
     """Compute the squared distances of some heads, (heads, heads)."""
-    parts = (_block(pattern, span, heads) for span in _spans(pattern))
-    affinity = products(part.to(wide).sqrt() for part in parts)
-    nowhere = _nowhere(pattern)[heads]
-    if nowhere.any():
-        affinity = affinity + products([nowhere.to(wide).sqrt()])
+    blocks = (convert(rows.block(span, heads)) for span in rows.spans)
+    affinity = products(block.sqrt() for block in blocks)
     # half the squared distance of the roots: the same as 1 - affinity where rows sum to 1, and
     # still 0 for the same rows where they do so only up to rounding
     own = affinity.diagonal()
-    return ((own[:, None] + own) / 2 - affinity) / pattern.shape[-2]
-
-
-def _spans(pattern: Tensor) -> list[slice]:
-    """Split the queries into parts of about `BLOCK` weights of each head."""
-    n_query, n_key = pattern.shape[-2:]
-    step = max(1, BLOCK // n_key)
-    return [slice(begin, begin + step) for begin in range(0, n_query, step)]
-
-
-def _block(pattern: Tensor, queries: slice, heads: slice | Tensor = slice(None)) -> Tensor:
-    """Return some heads' rows, all of a head in one: (heads, queries * key)."""
-    rows = pattern.detach().flatten(0, 1)[heads, queries]
-    return rows.flatten(1).to(check_pattern(pattern)[1])
-
-
-def _nowhere(pattern: Tensor) -> Tensor:
-    """Return 1 minus each row's sum, (layer * head, query); 0 where that may be rounding."""
-    missing = 1 - pattern.detach().sum(-1, dtype=check_pattern(pattern)[1]).flatten(0, 1)
-    return torch.where(missing > ROUNDING, missing, 0.0)
+    return ((own[:, None] + own) / 2 - affinity) / rows.n_query
 
 
 def products(blocks: Iterable[Tensor]) -> Tensor:

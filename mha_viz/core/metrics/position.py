@@ -4,10 +4,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.metrics.checks import Pattern, check_pattern, check_self_attention
+from mha_viz.core.metrics.blocks import RowBlock
+from mha_viz.core.metrics.checks import Pattern, check_self_attention
+from mha_viz.core.metrics.reduction import reduced, row_mean
 from mha_viz.errors import ArgumentError
 
 
+def _distances(block: RowBlock) -> Float[Tensor, "batch head query"]:
+    """Sum each row's weights times how far away their keys are."""
+    n_query, n_key = block.pattern.shape[-2:]
+    at = torch.arange(n_key, device=block.pattern.device)
+    return block.dot((at[block.first : block.first + n_query, None] - at).abs()[None])
+
+
+@row_mean(_distances)
 def distance(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average how far a head looks: mean_q sum_k A |q - k|.
 
@@ -26,14 +36,11 @@ def distance(pattern: Pattern) -> Float[Tensor, "layer head"]:
     >>> distance(torch.tensor([[[[0.5, 0.5], [0.5, 0.5]]]]))
     tensor([[0.5000]])
     """
-    pattern, wide = check_self_attention(pattern)
-    at = torch.arange(pattern.shape[-1], device=pattern.device, dtype=wide)
-    gaps = (at[:, None] - at).abs()
-    # No matrix product: it adds one term after the other, and over 512 x 512 was off by 1e-4.
-    sums = torch.stack([(layer.to(wide) * gaps).sum((-2, -1)) for layer in pattern])
-    return sums / pattern.shape[-2]
+    check_self_attention(pattern)
+    return reduced(distance, pattern)
 
 
+@row_mean(lambda block: block.diagonal(-1), lambda texts: texts.lengths - 1)
 def previous_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the token before: mean over q >= 1 of A[q, q - 1].
 
@@ -52,10 +59,11 @@ def previous_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     >>> previous_token(torch.tensor([[[[1.0, 0.0], [0.75, 0.25]]]]))
     tensor([[0.7500]])
     """
-    pattern, wide = check_self_attention(pattern, at_least=2)
-    return _diagonal(pattern, -1).mean(-1, dtype=wide)
+    check_self_attention(pattern, at_least=2)
+    return reduced(previous_token, pattern)
 
 
+@row_mean(lambda block: block.diagonal(1), lambda texts: texts.lengths - 1)
 def next_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the token after: mean over q <= key - 2 of A[q, q + 1].
 
@@ -74,10 +82,11 @@ def next_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     >>> next_token(torch.tensor([[[[0.5, 0.5], [0.75, 0.25]]]]))
     tensor([[0.5000]])
     """
-    pattern, wide = check_self_attention(pattern, at_least=2)
-    return _diagonal(pattern, 1).mean(-1, dtype=wide)
+    check_self_attention(pattern, at_least=2)
+    return reduced(next_token, pattern)
 
 
+@row_mean(lambda block: block.diagonal(0))
 def self_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the token itself: mean_q A[q, q].
 
@@ -96,10 +105,11 @@ def self_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     >>> self_token(torch.tensor([[[[1.0, 0.0], [0.75, 0.25]]]]))
     tensor([[0.6250]])
     """
-    pattern, wide = check_self_attention(pattern)
-    return _diagonal(pattern, 0).mean(-1, dtype=wide)
+    check_self_attention(pattern)
+    return reduced(self_token, pattern)
 
 
+@row_mean(lambda block: block.pattern[..., 0])
 def first_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the first key: mean_q A[q, 0]. A causal row 0 can look nowhere else.
 
@@ -117,10 +127,20 @@ def first_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     >>> first_token(torch.tensor([[[[1.0, 0.0], [0.75, 0.25]]]]))
     tensor([[0.8750]])
     """
-    pattern, wide = check_pattern(pattern)
-    return pattern[..., 0].mean(-1, dtype=wide)
+    return reduced(first_token, pattern)
 
 
+def _copied(block: RowBlock) -> Float[Tensor, "batch head some_queries"]:
+    """Return what the second copy's queries give the token after their own in the first copy."""
+    period, start = block.texts.period, block.texts.start
+    if period is None:
+        raise ArgumentError("induction needs the period of a repeated text")
+    weights = block.diagonal(1 - period)
+    begin = max(block.first, period - 1)  # the query of the first of these weights
+    return weights[..., max(0, start + period - begin) : max(0, start + 2 * period - begin)]
+
+
+@row_mean(_copied, lambda texts: torch.full_like(texts.lengths, texts.period or 0))
 def induction(pattern: Pattern, *, period: int, start: int = 0) -> Float[Tensor, "layer head"]:
     """Average, on a random text repeated twice, the mass on the token after the same token.
 
@@ -144,18 +164,11 @@ def induction(pattern: Pattern, *, period: int, start: int = 0) -> Float[Tensor,
     >>> induction(torch.stack([a, a, b, c]).reshape(1, 1, 4, 4), period=2)
     tensor([[1.]])
     """
-    pattern, wide = check_self_attention(pattern)
+    pattern, _ = check_self_attention(pattern)
     end = start + 2 * period
     if period < 2 or start < 0 or end > pattern.shape[-1]:
         raise ArgumentError(
             "expected period >= 2, start >= 0 and start + 2 * period within the text's "
             f"{pattern.shape[-1]} tokens, got period {period} and start {start}"
         )
-    copies = pattern[..., start:end, start:end]
-    # the diagonal begins on the first copy's last token, which nothing precedes: drop it
-    return _diagonal(copies, 1 - period)[..., 1:].mean(-1, dtype=wide)
-
-
-def _diagonal(pattern: Tensor, offset: int) -> Tensor:
-    """Return A[q, q + offset] for every q that has it: a view, (layer, head, those q)."""
-    return pattern.diagonal(offset, dim1=-2, dim2=-1)
+    return reduced(induction, pattern, period=period, start=start)

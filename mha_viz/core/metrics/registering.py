@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.metrics.metric import Metric, Need
-from mha_viz.core.metrics.table import METRICS
+from mha_viz.core.metrics.reduction import reduced, row_mean
+from mha_viz.core.metrics.table import BUILT_IN, METRICS
 from mha_viz.errors import ArgumentError, ShapeError
 
 _Measure = TypeVar("_Measure", bound=Callable[..., Any])
@@ -24,6 +25,7 @@ def register_metric(
     unit: str = "",
     limits: tuple[float, float | None] = (0.0, None),
     needs: Collection[str] = (),
+    by_blocks: bool = False,
 ) -> _Measure:
     """Register a custom metric of every head, beside those of `METRICS`.
 
@@ -42,6 +44,9 @@ def register_metric(
             "allowed" (causal and, or None, allowed: bool (layer, query, key)), "period"; or what
             must be there: "self" (self-attention), "neighbours" (of two tokens or more), "outputs"
             (called with z and W_O in place of the pattern).
+        by_blocks: whether the function is called with a `RowBlock` alone and returns a number for
+            each of its rows, (batch, head, row), 0 in padding: the metric is their mean. Of a long
+            text or a batch it never needs all weights at once.
 
     Returns:
         The function, so that this serves as a decorator.
@@ -61,7 +66,7 @@ def register_metric(
     key = key or getattr(function, "__name__", "")
     if not key.isidentifier():
         raise ArgumentError(f"key must be a name such as my_metric, got {key!r}.")
-    if key in METRICS and METRICS[key].source:
+    if key in BUILT_IN:
         raise ArgumentError(f"{key!r} is a metric of the library: give yours another key.")
     if unknown := sorted(set(needs) - set(_ALLOWED)):
         raise ArgumentError(f"needs may hold {', '.join(_ALLOWED)}; got {', '.join(unknown)}.")
@@ -75,10 +80,22 @@ def register_metric(
         meaning=meaning,
         formula="",
         source="",
-        function=_checked(key, function),
+        function=_checked(key, _of_pattern(function) if by_blocks else function),
         needs=frozenset(need for need in get_args(Need) if need in needs),
     )
     return function
+
+
+def _of_pattern(of_rows: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return the function of a whole pattern that averages a number of each row."""
+    reduction = row_mean(of_rows)
+
+    @reduction
+    @functools.wraps(of_rows)
+    def of_pattern(pattern: Tensor, **about: Any) -> Tensor:
+        return reduced(reduction, pattern, **about)
+
+    return of_pattern
 
 
 def _checked(key: str, function: Callable[..., Any]) -> Callable[..., Tensor]:

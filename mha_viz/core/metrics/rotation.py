@@ -1,28 +1,24 @@
 """The scores that heads reach by chance: their own weights, moved to other keys."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mha_viz.core.metrics.chance import RATE
+from mha_viz.core.metrics.pairs import AllRows
 from mha_viz.core.metrics.table import head_table
 
 N_ROTATIONS = 20
-_AT_ONCE = 2**21  # numbers that are made of rotated rows
 
 
-def rotated_scores(
-    pattern: Float[Tensor, "layer head query key"],
-    seen: Bool[Tensor, "layer query key"],
-    heads: Bool[Tensor, "layer head"],
-    metric: str,
-    least: float = -torch.inf,
-    **about: Any,
-) -> Float[Tensor, "rotation layer head"]:
-    """Compute a score of patterns whose keys are rotated within what each query may see.
+@dataclass(frozen=True, eq=False)
+class RotatedScores:
+    """Scores of patterns of self-attention whose keys are rotated within what each query may see.
 
     A head that looks at one key, at one distance, or at some few keys does so after a rotation as
     well, at other places. Rotation r of a query that may see m keys moves the weight of each to
@@ -30,39 +26,70 @@ def rotated_scores(
     to the first ones.
 
     Args:
-        pattern: of self-attention.
-        seen: True = the query may see the key.
-        heads: True = to be rotated.
-        metric: key of a metric that is linear in the weights, such as "first_token" or "distance".
-        least: heads that reach less than this in every rotation may be left out.
+        rows: the weights.
+        masks: layers and the keys that their queries may see, (query, key), of each different mask.
         about: `ids` and `is_special` as for `head_table`, where they are known.
-
-    Returns:
-        The metric's own unit; 20 rotations. NaN for heads that are left out or attend to nothing,
-        and where the metric does not apply.
 
     Source: the permutation of labels of Tusher, Tibshirani and Chu 2001 (SAM), as a rotation: it
     keeps what neighbouring keys have in common.
     """
-    found = pattern.new_full((N_ROTATIONS, *pattern.shape[:2]), torch.nan)
-    strongest = pattern.amax(-1)
-    heads = heads & (strongest > 0).any(-1)
-    for layers, mask in _masks(seen):
-        weight = _weight(metric, mask, about)
-        if weight is None:
-            continue
-        # A row gives a key no more than its largest weight, wherever that stands.
-        reaches = strongest @ weight.abs().sum(-1).to(pattern) >= least
-        own = heads & reaches & torch.isin(torch.arange(len(seen)), torch.tensor(layers))[:, None]
-        if own.any():
-            found[:, own] = _product(pattern[own], weight.to(pattern), mask)
-    return found
+
+    rows: AllRows
+    masks: Sequence[tuple[list[int], Bool[Tensor, "query key"]]]
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(
+        self, heads: Bool[Tensor, "layer head"], metric: str, least: float = -torch.inf
+    ) -> Float[Tensor, "rotation layer head"]:
+        """Compute a score in 20 rotations.
+
+        Args:
+            heads: True = to be rotated.
+            metric: key of a metric that is linear in the weights, such as "first_token".
+            least: heads that reach less than this in every rotation may be left out.
+
+        Returns:
+            The metric's own unit. NaN for heads that are left out or attend to nothing, and where
+            the metric does not apply.
+        """
+        found = torch.full((N_ROTATIONS, heads.numel()), torch.nan)
+        strongest = self._strongest.view(*heads.shape, -1)
+        heads = heads & (strongest > 0).any(-1)
+        for layers, mask in self.masks:
+            weight = _weight(metric, mask, self.about)
+            if weight is None:
+                continue
+            # A row gives a key no more than its largest weight, wherever that stands.
+            reaches = strongest @ weight.abs().sum(-1).to(strongest) >= least
+            within = torch.isin(torch.arange(len(heads)), torch.tensor(layers))[:, None]
+            (own,) = (heads & reaches & within).flatten().nonzero(as_tuple=True)
+            if len(own):
+                found[:, own] = self._product(own, weight.to(strongest), mask)
+        return found.view(N_ROTATIONS, *heads.shape)
+
+    @cached_property
+    def _strongest(self) -> Float[Tensor, "all_heads query"]:
+        """The largest weight of each row."""
+        return torch.cat([self.rows.rows(span, None).amax(-1) for span in self.rows.spans], 1)
+
+    def _product(
+        self,
+        heads: Int[Tensor, " head"],
+        weight: Float[Tensor, "query key"],
+        seen: Bool[Tensor, "query key"],
+    ) -> Float[Tensor, "rotation head"]:
+        """Sum all weights times what each counts after a rotation, some rows at a time."""
+        found = weight.new_zeros((N_ROTATIONS, len(heads)))
+        for span in self.rows.spans:
+            moved = rotations(weight[span], seen[span]).flatten(1)
+            found += moved @ self.rows.rows(span, heads).flatten(1).mT
+        return found
 
 
 def rotations(
     weight: Float[Tensor, "query key"], seen: Bool[Tensor, "query key"]
 ) -> Float[Tensor, "rotation query key"]:
-    """Return what a key counts once its weight is moved: `rotated_scores` as a linear form."""
+    """Return what a key counts once its weight is moved: `RotatedScores` as a linear form."""
     n_seen = seen.sum(-1, keepdim=True)
     place = seen.cumsum(-1) - 1
     key_at = torch.sort(~seen, dim=-1, stable=True).indices  # the keys that are seen come first
@@ -95,31 +122,8 @@ def least_beyond_chance(
     return float(kept.min()) if len(kept) else None
 
 
-def _product(
-    pattern: Float[Tensor, "head query key"],
-    weight: Float[Tensor, "query key"],
-    seen: Bool[Tensor, "query key"],
-) -> Float[Tensor, "rotation head"]:
-    """Return the sum of all weights by what each counts after a rotation, some rows at a time."""
-    found = pattern.new_zeros((N_ROTATIONS, len(pattern)))
-    rows = max(1, _AT_ONCE // (N_ROTATIONS * len(weight)))
-    parts = (weight.split(rows), seen.split(rows), pattern.split(rows, dim=1))
-    for counts, mask, part in zip(*parts, strict=True):
-        found += rotations(counts, mask).flatten(1) @ part.flatten(1).mT
-    return found
-
-
-def _masks(seen: Bool[Tensor, "layer query key"]) -> Iterator[tuple[list[int], Tensor]]:
-    """Yield each different mask with its layers."""
-    left = list(range(len(seen)))
-    while left:
-        same_mask = [layer for layer in left if torch.equal(seen[layer], seen[left[0]])]
-        yield same_mask, seen[left[0]]
-        left = [layer for layer in left if layer not in same_mask]
-
-
 def _weight(
-    metric: str, seen: Bool[Tensor, "query key"], about: dict[str, Any]
+    metric: str, seen: Bool[Tensor, "query key"], about: Mapping[str, Any]
 ) -> Float[Tensor, "query key"] | None:
     """Return what each weight counts in a metric that is linear in them: its gradient."""
     with torch.inference_mode(False), torch.enable_grad():

@@ -4,30 +4,35 @@ from __future__ import annotations
 
 import functools
 import tomllib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mha_viz.core.attention.checks import Array, Given, as_tensor
-from mha_viz.core.cancellation import check_cancelled
+from mha_viz.core.attention.checks import Array, Given
+from mha_viz.core.metrics.blocks import Visible
+from mha_viz.core.metrics.by_text import known, of_outputs, reduction_of
 from mha_viz.core.metrics.checks import (
     Allowed,
     HeadVectors,
     OutputMatrices,
     Pattern,
+    allowed_keys,
     check_pattern,
-    check_per_key,
 )
-from mha_viz.core.metrics.content import occurs_again
 from mha_viz.core.metrics.metric import RENAMED as RENAMED
-from mha_viz.core.metrics.metric import Metric, MetricTable, Need
-from mha_viz.core.metrics.outputs import check_outputs, compact_outputs
-from mha_viz.core.metrics.spread import row_entropy
+from mha_viz.core.metrics.metric import Metric, MetricTable
+from mha_viz.core.metrics.outputs import Outputs, outputs_of, reduce_outputs
+from mha_viz.core.metrics.reduction import (
+    HeadSums,
+    Reduction,
+    check_sink,
+    reduce_pattern,
+    texts_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +69,8 @@ def _function(path: str) -> Callable[..., Any]:
 
 
 METRICS = _read_metrics()
+UNSEEN = frozenset(("next_token",))  # where the future is hidden
+BUILT_IN = frozenset(METRICS)  # all others are somebody's own
 
 
 def head_table(
@@ -108,47 +115,48 @@ def head_table(
     (tensor([[1.]]), False)
     """
     pattern, _ = check_pattern(pattern)
-    n_query, n_key = pattern.shape[-2:]
-    # what is there, and what a metric that needs it is called with
-    given: dict[Need, dict[str, object]] = {
-        "causal": {"causal": causal},
-        "allowed": {"causal": causal, "allowed": allowed},
-        "rows": {"rows": row_entropy(pattern)},  # three metrics are made of these
-    }
-    if n_query == n_key:
-        given |= {"self": {}, "neighbours": {}} if n_key > 1 else {"self": {}}
-    if is_special is not None:
-        given["special"] = {"is_special": check_per_key("is_special", is_special, pattern)}
-    if ids is not None and len(check_per_key("ids", ids, pattern).unique()) < n_key:
-        ids = as_tensor("ids", ids)
-        given["ids"] = {"ids": ids}
-        visibility: dict[str, Any] = {
-            "causal": causal,
-            "allowed": allowed,
-            "is_special": is_special,
-        }
-        if n_query == n_key and occurs_again(pattern, ids, **visibility).any():
-            given["repeats"] = {"ids": ids, **visibility}
-    optional: dict[Need, object] = {"period": period, "sink": sink}
-    given |= {need: {need: value} for need, value in optional.items() if value is not None}
+    texts = texts_of(pattern, ids=ids, is_special=is_special, causal=causal, period=period)
+    visible = Visible.of(texts, allowed_keys(pattern, causal, allowed))
+    needs = known(texts).keys() | {"allowed"}
+    if visible.repeats is not None and visible.repeats.any():
+        needs.add("repeats")
+    sinks = check_sink(sink, pattern)
+    if sinks is not None:
+        needs.add("sink")
+    reductions = pattern_reductions(needs, only)
+    found = reduce_pattern(pattern, texts, visible, reductions, sinks, finish=_checked)
     if z is not None and len(W_O):
-        z, W_O, _ = check_outputs(z, W_O)
-        given |= {"outputs": {}, "compact": {"compact": compact_outputs(z, W_O)}}
-    table: dict[str, Tensor] = {}
+        found |= reduce_outputs(outputs_of(z, W_O), output_metrics(needs, only))
+    return {key: found[key] for key in METRICS if key in found}
+
+
+def pattern_reductions(
+    needs: Collection[str], only: Collection[str] | None = None
+) -> dict[str, Reduction]:
+    """Return the metrics of patterns that need no more than this; see `Metric`."""
+    return {one.key: reduction_of(one) for one in _of_heads(needs, only, written=False)}
+
+
+def output_metrics(
+    needs: Collection[str], only: Collection[str] | None = None
+) -> dict[str, Callable[[Outputs], Tensor]]:
+    """Return the metrics of what heads write that need no more than this."""
+    return {one.key: of_outputs(one) for one in _of_heads(needs, only, written=True)}
+
+
+def _of_heads(
+    needs: Collection[str], only: Collection[str] | None, written: bool
+) -> Iterator[Metric]:
     for metric in METRICS.values():
-        if only is not None and metric.key not in only:
-            continue
-        if metric.of == "head" and metric.needs <= given.keys():
-            check_cancelled()
-            extra = {k: v for need in metric.needs for k, v in given[need].items()}
-            subject = (z, W_O) if "outputs" in metric.needs else (pattern,)
-            table[metric.key] = metric.function(*subject, **extra)
-    idle = (pattern == 0).all(-1).all(-1)
-    if idle.any():
-        for key, values in table.items():
-            if not {"outputs", "sink"} & METRICS[key].needs:  # what a head does without tokens
-                table[key] = torch.where(idle, torch.nan, values)
-    return table
+        wanted = metric.of == "head" and (only is None or metric.key in only)
+        fits = ("outputs" in metric.needs) == written and metric.needs <= {*needs, "outputs"}
+        if wanted and fits:
+            yield metric
+
+
+def _checked(sums: HeadSums) -> dict[str, Tensor]:
+    sums.check()
+    return sums.finish()
 
 
 def compare_heads(

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from mha_viz.core.record.patterns import Patterns
 from mha_viz.core.record.token import Token
 from mha_viz.errors import NotKeptError
 
@@ -14,7 +15,7 @@ from mha_viz.errors import NotKeptError
 class RecordFields:
     """The fields of an `AttentionRecord`, which says what each of them is and checks them."""
 
-    pattern: Float[Tensor, "layer head query key"]
+    patterns: Patterns
     tokens: tuple[Token, ...]
     key_tokens: tuple[Token, ...] = ()
     z: Float[Tensor, "layer head query d_head"] | None = None
@@ -38,14 +39,36 @@ class RecordFields:
     # -- sizes ---------------------------------------------------------------------------------
 
     @property
+    def pattern(self) -> Float[Tensor, "layer head query key"]:
+        """All attention weights, in [0, 1]; computed on access where they are not stored.
+
+        Raises:
+            NotKeptError: they take more than 2 GiB; the message names the ways to a part of them.
+        """
+        return self.patterns.all()
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Layers, heads, queries and keys."""
+        return self.patterns.shape
+
+    @property
     def n_layers(self) -> int:
         """Layers of attention."""
-        return self.pattern.shape[0]
+        return self.patterns.shape[0]
 
     @property
     def n_heads(self) -> int:
         """Query heads in each layer."""
-        return self.pattern.shape[1]
+        return self.patterns.shape[1]
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that all its tensors take, but for the model's own W_O."""
+        names = ("z", "query", "key", "value", "removed", "sink", "allowed")
+        kept = (getattr(self, name) for name in names)
+        storages = (t.untyped_storage() for t in (*self.patterns.held, *kept) if t is not None)
+        return sum({one.data_ptr(): one.nbytes() for one in storages}.values())
 
     @property
     def is_cross(self) -> bool:

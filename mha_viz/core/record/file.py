@@ -12,11 +12,14 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from mha_viz.core.amounts import of_bytes
+from mha_viz.core.attention.scoring import Scoring, Sight
 from mha_viz.core.output_file import write_file
+from mha_viz.core.record.patterns import ComputedPatterns, Patterns, StoredPatterns
 from mha_viz.core.record.token import Token
 from mha_viz.errors import RecordError
 
 FORMAT = "mha_viz.record.1"
+COMPUTED = "mha_viz.record.2"  # holds what computes the weights in place of the weights
 MAX_FILE_BYTES = 4 * 10**9  # a record of 48 layers x 25 heads x 900 tokens still fits
 MAX_HEADER_BYTES = 8_000_000  # lists in lists take twenty times as much once they are read
 TENSORS = ("pattern", "z", "query", "key", "value", "removed", "sink", "allowed")
@@ -32,7 +35,7 @@ _KINDS = {
 
 
 def write(path: str | Path, record: Any) -> None:
-    """Write a record's `TENSORS`, as many as it holds, and what `describe` gives."""
+    """Write a record's `tensors`, and what `describe` gives."""
     write_file(path, parts(record), parents=True)
 
 
@@ -41,12 +44,14 @@ def parts(record: Any) -> list[memoryview]:
 
     Straight from the tensors' own memory: safetensors' `save` would hold the whole file as well.
     """
-    kept = {name: tensor for name in TENSORS if (tensor := getattr(record, name)) is not None}
-    stored = {name: t if t.dtype in _KINDS else t.float() for name, t in kept.items()}
+    stored = {n: t if t.dtype in _KINDS else t.float() for n, t in tensors(record).items()}
     # the widest numbers first, so that each tensor begins at a multiple of its numbers' size
     ordered = sorted(stored.items(), key=lambda item: -item[1].itemsize)
     header: dict[str, Any] = {
-        "__metadata__": {"format": FORMAT, "record": _json(describe(record))},
+        "__metadata__": {
+            "format": COMPUTED if isinstance(record.patterns, ComputedPatterns) else FORMAT,
+            "record": _json(describe(record)),
+        },
     }
     end = 0
     for name, tensor in ordered:
@@ -62,6 +67,61 @@ def parts(record: Any) -> list[memoryview]:
         )
     start = memoryview(len(text).to_bytes(8, "little") + text)
     return [start, *(_bytes(tensor) for _, tensor in ordered)]
+
+
+def tensors(record: Any) -> dict[str, Tensor]:
+    """Return the tensors of a record by their names in its file.
+
+    Raises:
+        NotKeptError: weights that follow from computed ones, and take more than 2 GiB.
+    """
+    held = {name: getattr(record, name) for name in TENSORS[1:]}
+    patterns = record.patterns
+    if isinstance(patterns, ComputedPatterns):
+        held |= _computing(patterns)[0]
+    else:
+        held["pattern"] = patterns.all()
+    return {name: tensor for name, tensor in held.items() if tensor is not None}
+
+
+def _computing(patterns: ComputedPatterns) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
+    """Return the tensors that weights are computed from, and each layer's rules.
+
+    A rule names its layer's tensors: a mask that layers share is written once.
+    """
+    found: dict[str, Tensor] = {}
+    names: dict[int, str] = {}
+    rules = []
+    layers = zip(patterns.query, patterns.key, patterns.scoring, strict=True)
+    for number, (query, key, scoring) in enumerate(layers):
+        found |= {f"query.{number}": query, f"key.{number}": key}
+        optional = {"sinks": scoring.sinks, "mask": scoring.sight.mask, "bias": scoring.bias}
+        rule: dict[str, Any] = {"scale": scoring.scale, "softcap": scoring.softcap}
+        rule |= {"before": scoring.sight.before, "after": scoring.sight.after}
+        for name, tensor in optional.items():
+            rule[name] = None
+            if tensor is not None:
+                rule[name] = names.setdefault(id(tensor), f"{name}.{number}")
+                found.setdefault(rule[name], tensor)
+        rules.append(rule)
+    return found, rules
+
+
+def _computed(rules: list[Any], found: dict[str, Tensor]) -> ComputedPatterns:
+    """Read what `_computing` wrote; what it uses of the tensors goes."""
+    query = tuple(found.pop(f"query.{number}") for number in range(len(rules)))
+    key = tuple(found.pop(f"key.{number}") for number in range(len(rules)))
+    shared = {name: found.pop(name) for name in list(found) if "." in name}
+    scoring = []
+    for rule in rules:
+        given = {name: value for name, value in _of(dict, rule).items() if value is not None}
+        named = {name: shared[_text(given[name])] for name in ("sinks", "bias") if name in given}
+        band = {name: _count(given[name]) for name in ("before", "after") if name in given}
+        mask = shared[_text(given["mask"])] if "mask" in given else None
+        softcap = _finite(given["softcap"]) if "softcap" in given else None
+        scale = _finite(given["scale"])
+        scoring.append(Scoring(scale, softcap, sight=Sight(**band, mask=mask), **named))
+    return ComputedPatterns(query, key, tuple(scoring))
 
 
 def _json(value: object) -> str:
@@ -82,11 +142,14 @@ def _bytes(tensor: Tensor) -> memoryview:
 def describe(record: Any) -> dict[str, Any]:
     """Describe everything of a record but its tensors, as plain JSON values."""
     axes = {axis: getattr(record, axis) for axis in ("tokens", "key_tokens")}
+    patterns = record.patterns
+    computed = _computing(patterns)[1] if isinstance(patterns, ComputedPatterns) else None
     return {
         **{name: getattr(record, name) for name in (*_TEXTS, "text_pair", *_FLAGS)},
         "scale": list(record.scale),
         "notes": list(record.notes),
-        "shape": list(record.pattern.shape),
+        "shape": list(record.shape),
+        **({} if computed is None else {"computed": computed}),
         **{axis: [list(astuple(token)) for token in tokens] for axis, tokens in axes.items()},
     }
 
@@ -107,17 +170,22 @@ def read(path: Path) -> dict[str, Any]:
             )
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
-            if header.get("format") != FORMAT:
+            if header.get("format") not in (FORMAT, COMPUTED):
                 raise RecordError(
                     f"{path.name} is not a record of attention: expected format {FORMAT!r} in its "
                     f"header, got {header.get('format')!r:.40}."
                 )
-            if foreign := set(file.keys()) - set(TENSORS):
-                raise ValueError(f"it holds what no record has: {', '.join(sorted(foreign)):.80}")
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
-        if "pattern" not in tensors:
+            found = {name: file.get_tensor(name) for name in file.keys()}
+        raw = json.loads(header["record"])
+        if header["format"] == COMPUTED:
+            patterns: Patterns = _computed(_of(list, raw.pop("computed")), found)
+        elif "pattern" in found:
+            patterns = StoredPatterns(found.pop("pattern"))
+        else:
             raise ValueError("it holds no pattern")
-        return {**tensors, **_fields(json.loads(header["record"]), tensors["pattern"])}
+        if foreign := set(found) - set(TENSORS[1:]):
+            raise ValueError(f"it holds what no record has: {', '.join(sorted(foreign)):.80}")
+        return {**found, "patterns": patterns, **_fields(raw, patterns.shape)}
     except RecordError:
         raise
     except (
@@ -132,11 +200,11 @@ def read(path: Path) -> dict[str, Any]:
         raise RecordError(f"{path.name} cannot be read as a record: {error!s:.300}") from error
 
 
-def _fields(raw: Mapping[str, Any], pattern: Tensor) -> dict[str, Any]:
+def _fields(raw: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
     pair = raw["text_pair"]
-    if raw["shape"] != list(pattern.shape):  # layers may be gone from one of them, or too many
+    if raw["shape"] != list(shape):  # layers may be gone from one of them, or too many
         raise ValueError(
-            f"its pattern has the shape {list(pattern.shape)}, its header says {raw['shape']!r:.40}"
+            f"its pattern has the shape {list(shape)}, its header says {raw['shape']!r:.40}"
         )
     fields = {
         **{name: _text(raw[name]) for name in _TEXTS},

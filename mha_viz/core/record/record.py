@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.record import display, file, views
-from mha_viz.core.record.checks import Place, check_place, check_record, check_tokens
+from mha_viz.core.record.checks import (
+    Place,
+    check_place,
+    check_position,
+    check_positions,
+    check_record,
+    check_tokens,
+)
 from mha_viz.core.record.fields import RecordFields
+from mha_viz.core.record.patterns import Patterns, StoredPatterns
 from mha_viz.core.record.token import Token as Token
 from mha_viz.core.reprs import record_line
 from mha_viz.errors import ArgumentError
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class AttentionRecord(RecordFields):
     """The attention of every head of every layer on one text. Immutable and validated.
 
@@ -29,7 +38,8 @@ class AttentionRecord(RecordFields):
 
     Args:
         pattern: float32 (layer, head, query, key); the attention weights, in [0, 1]; a row sums
-            to 1, to 0 (a query that may see nothing), or to less where mass was removed.
+            to 1, to 0 (a query that may see nothing), or to less where mass was removed. Or
+            `patterns`: what computes them when they are asked for, as it does for long texts.
         tokens: labels of the query axis.
         key_tokens: labels of the key axis where it is not the query axis (cross attention).
         z: float32 (layer, head, query, d_head), pattern times values; None where not kept.
@@ -48,7 +58,8 @@ class AttentionRecord(RecordFields):
         sink: float32 (layer, head, query), the share of each row's softmax that went to a sink
             which the head has learned and which is no key (gpt-oss); None where there are none.
         allowed: bool (layer, query, key), which keys each layer lets a query see; None where all
-            of them or, if `causal`, all up to its own, as it is without a sliding window.
+            of them or, if `causal`, all up to its own, as it is without a sliding window; and
+            where `patterns` are computed, which know it as a rule: see `visible_keys`.
             Merged words keep it of the tokens that they were made of.
         notes: what the user needs to know (a truncated text, weights newly initialised).
 
@@ -56,11 +67,20 @@ class AttentionRecord(RecordFields):
         RecordError: shapes that do not fit each other, numbers that are not weights.
     """
 
-    def __post_init__(self) -> None:
-        tokens = check_tokens("tokens", self.tokens)
-        object.__setattr__(self, "tokens", tokens)
-        keys = check_tokens("key_tokens", self.key_tokens)
-        object.__setattr__(self, "key_tokens", keys or tokens)
+    def __init__(
+        self,
+        pattern: Any = None,
+        tokens: Any = (),
+        key_tokens: Any = (),
+        *,
+        patterns: Patterns | None = None,
+        **fields: Any,
+    ) -> None:
+        if pattern is not None or patterns is None:  # `dataclasses.replace` gives both
+            patterns = StoredPatterns(pattern)
+        tokens = check_tokens("tokens", tokens)
+        keys = check_tokens("key_tokens", key_tokens) or tokens
+        super().__init__(patterns, tokens, keys, **fields)
         check_record(self)
 
     # -- one head, two heads, all of them ------------------------------------------------------
@@ -78,15 +98,88 @@ class AttentionRecord(RecordFields):
         Raises:
             ArgumentError: no such layer or head.
         """
+        return self.patterns.head(*self._place(layer, head))
+
+    def _place(self, layer: int, head: int) -> tuple[int, int]:
+        """Check a layer and a head; count negative numbers from the end."""
         for name, number, size in (("layer", layer, self.n_layers), ("head", head, self.n_heads)):
             if not -size <= number < size:
                 raise ArgumentError(f"{name} must lie in 0..{size - 1}, got {number}.")
-        return self.pattern[layer, head]
+        return layer % self.n_layers, head % self.n_heads
 
     def __getitem__(self, place: Place) -> Float[Tensor, "query key"]:
         """Return the weights of one head: `record[layer, head]` is `record.head(layer, head)`."""
         layer, head = check_place(place)
         return self.head(layer, head)
+
+    def rows(
+        self, layer: int, head: int, queries: slice | Iterable[int]
+    ) -> Float[Tensor, "row key"]:
+        """Return some rows of one head's weights.
+
+        Args:
+            layer: as in `head`.
+            head: as in `head`.
+            queries: which rows: a slice, or whole numbers.
+
+        Raises:
+            ArgumentError: no such layer, head or token.
+        """
+        return self.region(layer, head, queries, slice(None))
+
+    def region(
+        self,
+        layer: int,
+        head: int,
+        queries: slice | Iterable[int],
+        keys: slice | Iterable[int],
+    ) -> Float[Tensor, "row column"]:
+        """Return the weights of one head from some tokens to some tokens; arguments as in `rows`.
+
+        >>> import mha_viz as mv
+        >>> mv.load("tiny-bert").trace("The cat sat").region(0, 1, slice(2), [0, 2, -1]).shape
+        torch.Size([2, 3])
+        """
+        layer, head = self._place(layer, head)
+        rows = check_positions("queries", queries, self.shape[2])
+        columns = check_positions("keys", keys, self.shape[3])
+        return self.patterns.full_rows(layer, rows, [head])[0][:, columns]
+
+    def from_token(self, query: int) -> Float[Tensor, "layer head key"]:
+        """Return the weights from one token, of all heads.
+
+        Raises:
+            ArgumentError: no such token.
+        """
+        return self.patterns.from_token(check_position("query", query, self.shape[2]))
+
+    def to_token(self, key: int) -> Float[Tensor, "layer head query"]:
+        """Return the weights to one token, of all heads.
+
+        Raises:
+            ArgumentError: no such token.
+        """
+        return self.patterns.to_token(check_position("key", key, self.shape[3]))
+
+    def tiles(self, side: int = 128, pool: str = "max") -> Float[Tensor, "layer head row column"]:
+        """Return all heads' weights, pooled in cells of equal size.
+
+        Args:
+            side: how many cells an axis may have; a cell is the least square for which they do.
+            pool: "max" or "sum" of the weights in a cell.
+
+        Returns:
+            A number for each cell; the weights themselves where no axis has more than `side`.
+
+        >>> import mha_viz as mv
+        >>> mv.load("tiny-bert").trace("The cat sat on the mat").tiles(side=5).shape
+        torch.Size([4, 8, 4, 4])
+        """
+        if not isinstance(side, int) or isinstance(side, bool) or side < 1:
+            raise ArgumentError(f"side must be a whole number from 1, got {side!r}.")
+        if pool not in ("max", "sum"):
+            raise ArgumentError(f'pool must be "max" or "sum", got {pool!r}.')
+        return self.patterns.tiles(side, pool)
 
     __iter__ = None  # Python would iterate over record[0], record[1], ...
 
@@ -182,7 +275,7 @@ class AttentionRecord(RecordFields):
         Args:
             renormalize: as in `without_special`.
         """
-        first, first_key = ([i == 0 for i in range(n)] for n in self.pattern.shape[2:])
+        first, first_key = ([i == 0 for i in range(n)] for n in self.shape[2:])
         return views.without(self, first, first_key, renormalize)
 
     # -- files ---------------------------------------------------------------------------------
@@ -231,14 +324,15 @@ class AttentionRecord(RecordFields):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AttentionRecord):
             return NotImplemented
-        return self.describe() == other.describe() and all(
-            _same(getattr(self, name), getattr(other, name)) for name in file.TENSORS
+        own, others = file.tensors(self), file.tensors(other)
+        return (
+            self.describe() == other.describe()
+            and own.keys() == others.keys()
+            and all(_same(tensor, others[name]) for name, tensor in own.items())
         )
 
     __hash__ = None  # type: ignore[assignment]  # equality compares tensors
 
 
-def _same(a: Tensor | None, b: Tensor | None) -> bool:
-    if a is None or b is None:
-        return a is b
+def _same(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and bool(torch.equal(a.cpu(), b.cpu()))

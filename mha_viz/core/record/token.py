@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Int
 from torch import Tensor
 
 
@@ -35,16 +35,16 @@ class Token:
 
 def merge(
     tokens: tuple[Token, ...], text: str, text_pair: str | None
-) -> tuple[Float[Tensor, "word token"], tuple[Token, ...]]:
-    """Return which tokens belong to which word (1 or 0), and the words as tokens of their own.
+) -> tuple[Int[Tensor, " token"], tuple[Token, ...]]:
+    """Return the number of each token's word, and the words as tokens of their own.
 
     Neighbours with the same word and segment belong together; special tokens stand alone. A word's
     label is its slice of the text that it was typed in.
 
     >>> parts = (Token("wal", 7, 0, 3, word=0), Token("king", 8, 3, 7, word=0))
-    >>> member, words = merge(parts, "walking", None)
-    >>> member.tolist(), words[0].text, words[0].id
-    ([[1.0, 1.0]], 'walking', -1)
+    >>> places, words = merge(parts, "walking", None)
+    >>> places.tolist(), words[0].text, words[0].id
+    ([0, 0], 'walking', -1)
     >>> words[0].parts
     2
     """
@@ -55,10 +55,9 @@ def merge(
             groups[-1].append(i)
         else:
             groups.append([i])
-    member = torch.zeros(len(groups), len(tokens))
-    for row, group in enumerate(groups):
-        member[row, group] = 1.0
-    return member, tuple(_word([tokens[i] for i in group], text, text_pair) for group in groups)
+    sizes = torch.tensor([len(group) for group in groups])
+    places = torch.arange(len(groups)).repeat_interleave(sizes)
+    return places, tuple(_word([tokens[i] for i in group], text, text_pair) for group in groups)
 
 
 def _word(parts: list[Token], text: str, text_pair: str | None) -> Token:

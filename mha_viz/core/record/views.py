@@ -12,7 +12,9 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mha_viz.core.record.derived import KeptPatterns, MergedPatterns, Runs
 from mha_viz.core.record.fields import RecordFields
+from mha_viz.core.record.patterns import Patterns, StoredPatterns
 from mha_viz.core.record.token import merge
 from mha_viz.errors import ArgumentError
 
@@ -20,24 +22,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Record = TypeVar("Record", bound=RecordFields)
-_NOTHING = 1e-6  # a row's mass below this is a softmax's rounding; scaled up, it would show noise
 
 
 def merged(record: Record) -> Record:
     """Merge the sub-words of a record: see `AttentionRecord.merge_words`."""
     rows, tokens = merge(record.tokens, record.text, record.text_pair)
     columns, key_tokens = merge(record.key_tokens, record.text, record.text_pair)
-    average = rows / rows.sum(dim=1, keepdim=True)
-    pattern = record.pattern.new_empty(*record.pattern.shape[:2], len(tokens), len(key_tokens))
-    for i, layer in enumerate(record.pattern):  # all at once would be as much memory again
-        pattern[i] = (average @ layer @ columns.mT).clamp_(0.0, 1.0)
-    z = record.z
+    queries = Runs(rows)
+
+    def averaged(tensor: Tensor | None) -> Tensor | None:
+        return None if tensor is None else queries.averaged(tensor, 2)
+
     return replace(
         record,
-        pattern=pattern,
-        z=None if z is None else torch.einsum("wq,lhqd->lhwd", average, z),
-        removed=_averaged(record.removed, average),
-        sink=_averaged(record.sink, average),
+        patterns=_kept_alike(record, MergedPatterns(record.patterns, queries, Runs(columns))),
+        z=averaged(record.z),
+        removed=averaged(record.removed),
+        sink=averaged(record.sink),
         query=None,
         key=None,
         value=None,
@@ -55,15 +56,13 @@ def without(record: Record, no_query: list[bool], no_key: list[bool], renormaliz
     columns = [i for i, out in enumerate(no_key) if not out]
     if not rows or not columns:
         raise ArgumentError("Nothing would be left: every token of this record is removed.")
-    pattern = record.pattern.new_empty(*record.pattern.shape[:2], len(rows), len(columns))
-    removed = record.pattern.new_empty(pattern.shape[:3])
-    for i, layer in enumerate(record.pattern):
-        pattern[i], removed[i] = _kept_cells(layer, rows, columns, renormalize)
+    patterns = KeptPatterns(record.patterns, torch.tensor(rows), torch.tensor(columns), renormalize)
+    removed = patterns.gone()
     if record.removed is not None:  # this removal acts on what the one before left
         removed = 1 - (1 - record.removed[:, :, rows]) * (1 - removed)
     return replace(
         record,
-        pattern=pattern,
+        patterns=_kept_alike(record, patterns),
         tokens=tuple(record.tokens[i] for i in rows),
         key_tokens=tuple(record.key_tokens[i] for i in columns),
         z=_at(record.z, rows),
@@ -112,8 +111,10 @@ def long_table(
     )
 
 
-def _averaged(shares: Tensor | None, average: Tensor) -> Tensor | None:
-    return None if shares is None else torch.einsum("wq,lhq->lhw", average, shares)
+def _kept_alike(record: RecordFields, derived: Patterns) -> Patterns:
+    """Store weights that follow from stored ones; compute those that follow from computed ones."""
+    stored = isinstance(record.patterns, StoredPatterns)
+    return StoredPatterns(derived.all()) if stored else derived
 
 
 def _at(kept: Tensor | None, places: list[int]) -> Tensor | None:
@@ -129,17 +130,3 @@ def _still_allowed(record: RecordFields, no_query: list[bool], no_key: list[bool
         for axis, removed in ((record.tokens, no_query), (record.key_tokens, no_key))
     )
     return record.allowed[:, rows][:, :, columns]
-
-
-def _kept_cells(
-    layer: Tensor, rows: list[int], columns: list[int], renormalize: bool
-) -> tuple[Tensor, Tensor]:
-    """Return these rows and columns of a layer's weights, and each row's removed share."""
-    before = layer[:, rows]
-    left = before[..., columns]
-    mass, rest = before.sum(-1), left.sum(-1)
-    removed = 1 - rest / mass.clamp_min(_NOTHING)
-    if renormalize:
-        scaled = left / rest.clamp_min(_NOTHING)[..., None]
-        left = torch.where(rest[..., None] > _NOTHING, scaled, 0.0)
-    return left, torch.where(mass > _NOTHING, removed, 0.0).clamp(0.0, 1.0)

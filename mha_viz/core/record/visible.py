@@ -1,9 +1,12 @@
 """The keys that a query may see: masked cells, apart from weights that happen to be 0."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from mha_viz.core.attention.scoring import Tiles, row_blocks
 from mha_viz.core.metrics.baselines import allowed_words
 from mha_viz.core.record.record import AttentionRecord
 
@@ -20,7 +23,8 @@ def allowed_keys(record: AttentionRecord) -> Bool[Tensor, "layer query key"] | N
     """Return what each layer's mask lets a query see, of words where they were merged.
 
     Returns:
-        None where that is everything or, in a causal record, all but the future.
+        None where that is everything or, in a causal record, all but the future; and where
+        `patterns` are computed, which tell it themselves.
     """
     if record.allowed is None or not record.merged:
         return record.allowed
@@ -42,6 +46,9 @@ def visible_keys(record: AttentionRecord, layer: int) -> Bool[Tensor, "query key
             [1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
     """
+    seen = record.patterns.seen(layer)
+    if seen is not None:
+        return seen
     pattern = record.pattern[layer]
     known = allowed_keys(record)
     allowed = torch.ones_like(pattern[0], dtype=torch.bool) if known is None else known[layer]
@@ -59,3 +66,40 @@ def visible_keys(record: AttentionRecord, layer: int) -> Bool[Tensor, "query key
 def visible_everywhere(record: AttentionRecord) -> Bool[Tensor, "layer query key"]:
     """Return `visible_keys` of every layer."""
     return torch.stack([visible_keys(record, layer) for layer in range(record.n_layers)])
+
+
+def distinct_masks(
+    record: AttentionRecord,
+    mask: Callable[[AttentionRecord, int], Bool[Tensor, "query key"]] = visible_keys,
+) -> list[tuple[list[int], Bool[Tensor, "query key"]]]:
+    """Return each different mask with its layers: most models have one or two of them.
+
+    >>> import mha_viz as mv
+    >>> [layers for layers, _ in distinct_masks(mv.load("tiny-gpt2").trace("The cat sat"))]
+    [[0, 1, 2, 3]]
+    """
+    found: list[tuple[list[int], Tensor]] = []
+    for layer in range(record.n_layers):
+        seen = mask(record, layer)
+        same = next((layers for layers, known in found if torch.equal(known, seen)), None)
+        if same is None:
+            found.append(([layer], seen))
+        else:
+            same.append(layer)
+    return found
+
+
+def visible_tiles(record: AttentionRecord, side: int) -> Bool[Tensor, "layer row column"]:
+    """Return in which cells of `record.tiles(side)` any query sees any key."""
+    found = []
+    for layer in range(record.n_layers):
+        tiles = Tiles((1, *record.shape[2:]), side)
+        if record.patterns.seen(layer, slice(0, 1)) is None:
+            tiles.reduce(0, visible_keys(record, layer)[None].float())
+        else:
+            for rows in row_blocks(record.shape[2], 4 * record.shape[3], tiles.cell):
+                seen = record.patterns.seen(layer, rows)
+                assert seen is not None
+                tiles.reduce(rows.start, seen[None].float())
+        found.append(tiles.found[0] > 0)
+    return torch.stack(found)

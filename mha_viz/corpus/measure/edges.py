@@ -10,7 +10,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from mha_viz.corpus.measure.scores import PatternSums
+from mha_viz.corpus.measure.padded import PaddedTexts
 from mha_viz.text.tokens import Encoded
 
 _LACKING = 1e-3  # a row's sum may miss 1 by so much
@@ -29,14 +29,15 @@ class LayerEdges:
     strongest: np.ndarray  # whether the query gives no key more
 
 
-def layer_edges(layer: int, sums: PatternSums, min_weight: float) -> LayerEdges | HeaviestKeys:
+def layer_edges(
+    layer: int, pattern: Tensor, texts: PaddedTexts, min_weight: float
+) -> LayerEdges | HeaviestKeys:
     """Find for every query but special tokens the strongest key, and all keys of some weight.
 
     A query that sees nothing has no edge; of equal weights one is the strongest. A graphics card is
     not waited for: what it holds is handed on as it is, to be fetched when the run is done.
     """
-    pattern, texts = sums.pattern, sums.texts
-    queries = (texts.real & ~texts.special)[:, None]
+    queries = (texts.real & ~texts.is_special)[:, None]
     if pattern.device.type != "cpu":
         n = pattern.shape[-1]
         most = n if min_weight == 0 else min(n, int((1 + _LACKING) / min_weight))

@@ -9,19 +9,19 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.metrics import METRICS
-from mha_viz.core.metrics.outputs import output_root
+from mha_viz.core.metrics.blocks import Visible
+from mha_viz.core.metrics.content import repeated_tokens
+from mha_viz.core.metrics.outputs import Outputs, output_root, reduce_outputs
+from mha_viz.core.metrics.reduction import reduce_pattern
+from mha_viz.core.metrics.table import UNSEEN, output_metrics, pattern_reductions
 from mha_viz.corpus.measure.edges import HeaviestKeys, LayerEdges, layer_edges
-from mha_viz.corpus.measure.padded import PaddedTexts, VisibleKeys
+from mha_viz.corpus.measure.padded import PaddedTexts, visible_keys
 from mha_viz.corpus.measure.profiles import Profile, rows_of, weight_of
 from mha_viz.corpus.measure.scores import (
     NO_BASELINE,
     SCORES,
-    PatternSums,
-    by_text,
     chance_patterns,
     chance_z,
-    output_scores,
-    pattern_scores,
 )
 from mha_viz.corpus.treebank.batch_trees import BatchTrees
 from mha_viz.engine.attention_function import LayerTensors
@@ -31,6 +31,8 @@ from mha_viz.engine.run import Run
 from mha_viz.text.tokens import Encoded
 
 WAYS = ("uniform", "offset")
+# of metrics, that texts fulfil or get NaN
+NEEDS = frozenset(("self", "neighbours", "special", "ids", "repeats", "causal", "allowed"))
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class BatchOptions:
     profile: Profile | None = None  # to add to, or None
     chance: bool = False  # whether to score what heads that learned nothing look at
     keep: tuple[str, ...] = ()  # what the run is to hold of all layers
-    more: tuple[str, ...] = ()  # metrics to compute text by text, see `scores_by_text`
+    more: tuple[str, ...] = ()  # see `own_scores`
 
     @cached_property
     def scores(self) -> tuple[str, ...]:
@@ -64,7 +66,7 @@ class _Shared:
     """Values that all layers with one mask share."""
 
     allowed: Tensor | None  # held, so that no other mask gets its id
-    visible: VisibleKeys
+    visible: Visible
     rows: dict[str, Tensor] = field(default_factory=dict)
     chance: Tensor | None = None  # patterns, (batch, 2, query, key)
     chance_scores: Tensor | None = None  # (batch, 2, score)
@@ -89,9 +91,9 @@ class BatchMeasure:
         self._layers = LayerSums(texts, roots, options, weights)
 
         def reduce(one: LayerTensors) -> None:
-            sums = self._layers.add(one)
+            pattern = self._layers.add(one)
             if trees is not None:
-                trees.add(one.layer, sums.pattern)
+                trees.add(one.layer, pattern)
 
         self.left: Run = reduce_texts(model, encoded, reduce, options.keep)
         if trees is not None:
@@ -130,8 +132,8 @@ class BatchMeasure:
 class LayerSums:
     """The sums of each layer as it comes, which stay on the device that it is on.
 
-    Nothing here waits for the device or reads from it, but for metrics that are computed text by
-    text; that is for when the run is done.
+    Nothing here waits for the device or reads from it, but for metrics that need a text as a whole;
+    that is for when the run is done.
     """
 
     def __init__(
@@ -146,57 +148,59 @@ class LayerSums:
         self.scores: list[Tensor] = []  # (batch, head, score)
         self.chance: list[Tensor] = []  # (batch, way, score)
         self.chance_outputs: list[Tensor] = []  # (batch, head, way, score)
-        self.repeating: list[Tensor] = []  # (batch,), see `VisibleKeys.repeating_tokens`
+        self.repeating: list[Tensor] = []  # (batch,), see `repeated_tokens`
         self.edges: list[LayerEdges | HeaviestKeys] = []
         self.profiles: list[tuple[dict[str, Tensor], dict[str, Tensor]]] = []
         self._shared: dict[int, _Shared] = {}
+        hidden = UNSEEN if texts.causal else frozenset()
+        self._wanted = frozenset(options.scores) - hidden
 
-    def add(self, one: LayerTensors) -> PatternSums:
-        """Reduce the next layer; return the sums of its pattern, which hold it until then."""
-        shared = self._shared_by_mask(one.allowed)
-        sums = PatternSums(self.texts.cleared(one.pattern), self.texts, shared.visible)
-        scores = self._of_patterns(sums, one.has_sinks)
+    def add(self, one: LayerTensors) -> Tensor:
+        """Reduce the next layer; return its pattern, with zeros in the rows of padding."""
+        shared, options = self._shared_by_mask(one.allowed), self.options
+        pattern = self.texts.cleared(one.pattern)
+        scores = self._of_patterns(pattern, shared.visible, one.has_sinks)
         if one.z is not None:
-            scores |= self._of_outputs(sums, one.layer, one.z)
-        self.scores.append(_stacked(scores, self.options.scores))
-        if self.options.profile is not None:
-            self.profiles.append((weight_of(sums), shared.rows))
-        if self.options.min_weight is not None:
-            self.edges.append(layer_edges(one.layer, sums, self.options.min_weight))
+            scores |= self._of_outputs(one.layer, one.z)
+        self.scores.append(_stacked(scores, options.scores))
+        if options.profile is not None:
+            self.profiles.append((weight_of(pattern, self.texts), shared.rows))
+        if options.min_weight is not None:
+            self.edges.append(layer_edges(one.layer, pattern, self.texts, options.min_weight))
         if shared.chance is not None and shared.chance_scores is not None:
             self.chance.append(shared.chance_scores)
-            self.repeating.append(shared.visible.repeating_tokens)
+            self.repeating.append(repeated_tokens(shared.visible, self.texts))
             if self._roots is not None and one.value is not None:
-                n_heads = sums.pattern.shape[1]
-                ways = [
-                    _stacked(self._of_outputs(sums, one.layer, z), self.options.outputs)
-                    for z in chance_z(shared.chance, one.value, n_heads, self.texts)
-                ]
+                both = chance_z(shared.chance, one.value, pattern.shape[1], self.texts)
+                ways = [_stacked(self._of_outputs(one.layer, z), options.outputs) for z in both]
                 self.chance_outputs.append(torch.stack(ways, 2))
-        return sums
+        return pattern
 
-    def _of_patterns(self, sums: PatternSums, has_sinks: bool = False) -> dict[str, Tensor]:
+    def _of_patterns(
+        self, pattern: Tensor, visible: Visible, has_sinks: bool = False
+    ) -> dict[str, Tensor]:
         """Compute all scores that are made of weights."""
-        more = [key for key in self.options.more if key not in self.options.outputs]
-        return pattern_scores(sums, has_sinks) | (by_text(more, sums, has_sinks) if more else {})
+        needs = NEEDS | {"sink"} if has_sinks else NEEDS
+        reductions = pattern_reductions(needs, self._wanted)
+        return reduce_pattern(pattern, self.texts, visible, reductions)
 
-    def _of_outputs(self, sums: PatternSums, layer: int, z: Tensor) -> dict[str, Tensor]:
+    def _of_outputs(self, layer: int, z: Tensor) -> dict[str, Tensor]:
         """Compute all scores that are made of what heads write, where their weights are known."""
         if self._roots is None:
             return {}
-        more = [key for key in self.options.more if key in self.options.outputs]
-        found = output_scores(z, self._roots[layer], self.texts)
-        return found | (by_text(more, sums, z=z, W_O=self._weights[layer]) if more else {})
+        W_O = self._weights[layer : layer + 1]
+        outputs = Outputs(z, self._roots[layer : layer + 1], self.texts, W_O)
+        return reduce_outputs(outputs, output_metrics(NEEDS, self._wanted))
 
     def _shared_by_mask(self, allowed: Tensor | None) -> _Shared:
         if id(allowed) not in self._shared:
-            shared = _Shared(allowed, VisibleKeys.of(self.texts, allowed))
+            shared = _Shared(allowed, visible_keys(self.texts, allowed))
             if self.options.profile is not None:
-                shared.rows = rows_of(shared.visible)
+                shared.rows = rows_of(self.texts, shared.visible.seen)
             if self.options.chance:
-                shared.chance = chance_patterns(shared.visible)
-                sums = PatternSums(shared.chance, self.texts, shared.visible)
-                shared.chance_scores = _stacked(self._of_patterns(sums), self.options.baselines)
+                shared.chance = chance_patterns(self.texts, shared.visible.seen)
+                scores = self._of_patterns(shared.chance, shared.visible)
+                shared.chance_scores = _stacked(scores, self.options.baselines)
             self._shared[id(allowed)] = shared
         return self._shared[id(allowed)]
 

@@ -10,6 +10,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from mha_viz.core.metrics.blocks import Texts, Visible
 from mha_viz.core.record.record import Token
 from mha_viz.text.tokens import Encoded
 
@@ -17,19 +18,16 @@ from mha_viz.text.tokens import Encoded
 KINDS = ("itself", "same token", "special", "punctuation", "first", "other")
 
 
-@dataclass(frozen=True, eq=False)
-class PaddedTexts:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PaddedTexts(Texts):
     """A batch before it runs; positions of padding are False throughout."""
 
-    lengths: Tensor  # int (batch,), tokens of each text
-    ids: Tensor  # int (batch, position), token ids; -1 in padding
+    is_special: Tensor  # bool (batch, position), special tokens
     real: Tensor  # bool (batch, position), what is no padding
-    special: Tensor  # bool (batch, position), special tokens
     punctuation: Tensor  # bool (batch, position), tokens of punctuation alone
     same: Tensor  # bool (batch, position, position), another position that holds the same token
     same_pairs: tuple[Tensor, ...]  # where `same` is true: row, query and key of each
     padding: tuple[Tensor, ...]  # row and position of what is padding
-    causal: bool  # whether a query sees no later key
 
     @classmethod
     def of(
@@ -55,13 +53,23 @@ class PaddedTexts:
         same_pairs, padding = (tuple(axis.to(device) for axis in found) for found in places)
         tensors = (lengths, ids, real, special, punctuation, same)
         lengths, ids, real, special, punctuation, same = (one.to(device) for one in tensors)
-        return cls(lengths, ids, real, special, punctuation, same, same_pairs, padding, causal)
+        return cls(
+            lengths,
+            ids,
+            is_special=special,
+            causal=causal,
+            real=real,
+            punctuation=punctuation,
+            same=same,
+            same_pairs=same_pairs,
+            padding=padding,
+        )
 
     @cached_property
     def kinds_of_keys(self) -> dict[str, Tensor]:
         """The kind of each key, of `KINDS`, where it is another token: bool (batch, key)."""
         by_name = {
-            "special": self.special,
+            "special": self.is_special,
             "punctuation": self.punctuation,
             "first": torch.arange(self.real.shape[1], device=self.real.device) == 0,
             "other": self.real,
@@ -83,53 +91,20 @@ class PaddedTexts:
         return wide
 
 
-@dataclass(frozen=True, eq=False)
-class VisibleKeys:
-    """The keys that the queries of a layer see; layers with the same mask share one."""
+def visible_keys(texts: PaddedTexts, allowed: Tensor | None) -> Visible:
+    """Restrict a layer's mask to real queries and keys; without one it is full, or causal."""
+    seen = texts.real[:, :, None] & texts.real[:, None]
+    if allowed is not None:
+        return Visible.of(texts, seen & allowed)
+    return Visible.of(texts, seen.tril() if texts.causal else seen)
 
-    texts: PaddedTexts  # of the batch
-    seen: Tensor  # bool (batch, query, key), no padding on either side
 
-    @classmethod
-    def of(cls, texts: PaddedTexts, allowed: Tensor | None) -> VisibleKeys:
-        """Restrict a layer's mask to real queries and keys; without one it is full, or causal."""
-        seen = texts.real[:, :, None] & texts.real[:, None]
-        if allowed is not None:
-            return cls(texts, seen & allowed)
-        return cls(texts, seen.tril() if texts.causal else seen)
-
-    @cached_property
-    def per_most_entropy(self) -> Tensor:
-        """The inverse of ln(keys that a row sees), (batch, query); 0 for one key or none."""
-        most = self.seen.sum(-1).float().log()
-        return torch.where(most > 0, 1 / most, 0.0)
-
-    @cached_property
-    def repeats(self) -> Tensor:
-        """True where a query sees its own token elsewhere, (batch, query, key); no special ones."""
-        return self.texts.same & ~self.texts.special[:, :, None] & self.seen
-
-    @cached_property
-    def repeating_rows(self) -> Tensor:
-        """The number of such queries, (batch,)."""
-        return self.repeats.any(-1).sum(-1).float()
-
-    @cached_property
-    def repeating_tokens(self) -> Tensor:
-        """The number of different tokens that those queries hold, (batch,)."""
-        queries = self.repeats.any(-1)
-        held_before = (self.texts.same & queries[:, None]).tril(-1).any(-1)
-        return (queries & ~held_before).sum(-1).float()
-
-    @cached_property
-    def kinds(self) -> dict[str, Tensor]:
-        """The keys of each of `KINDS` that a query sees: bool (batch, query, key)."""
-        texts = self.texts
-        itself = torch.eye(self.seen.shape[-1], dtype=torch.bool, device=self.seen.device)
-        others = self.seen & ~texts.same & ~itself
-        of_keys = {kind: others & keys[:, None] for kind, keys in texts.kinds_of_keys.items()}
-        own = {"itself": self.seen & itself, "same token": self.seen & texts.same}
-        return {kind: (own | of_keys)[kind] for kind in KINDS}
+def kinds_of_keys(texts: PaddedTexts, seen: Tensor) -> dict[str, Tensor]:
+    """Return the keys of each of `KINDS` that a query sees: bool (batch, query, key)."""
+    itself = torch.eye(seen.shape[-1], dtype=torch.bool, device=seen.device)
+    others = seen & ~texts.same & ~itself
+    found = {"itself": seen & itself, "same token": seen & texts.same}
+    return found | {kind: others & keys[:, None] for kind, keys in texts.kinds_of_keys.items()}
 
 
 def is_punctuation(token: Token, text: str) -> bool:

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.metrics.checks import exact
-from mha_viz.corpus.measure.padded import KINDS, VisibleKeys
-from mha_viz.corpus.measure.scores import PatternSums
+from mha_viz.corpus.measure.padded import KINDS, PaddedTexts, kinds_of_keys
 
 FAR = 32  # offsets beyond are counted together
 LATE = 128  # positions from here on, too
@@ -63,21 +62,36 @@ class Profile:
         return pa.table({name: values[order] for name, values in whole.items()})
 
 
-def weight_of(sums: PatternSums) -> dict[str, Tensor]:
+def weight_of(pattern: Tensor, texts: PaddedTexts) -> dict[str, Tensor]:
     """Sum the weight of a batch in each bin: axis -> (head, bin), on the layer's device."""
-    n, device = sums.pattern.shape[-1], sums.pattern.device
+    n, device = pattern.shape[-1], pattern.device
     late = torch.arange(n, device=device).clamp(max=LATE)
     places = _offset_bins(n, device).flatten()
+    by_key = pattern.sum(-2)
     return {
-        "offset": _by_bin(sums.pattern.sum(0).flatten(1), places, len(AT["offset"])),
-        "position": _by_bin(sums.by_key.sum(0), late, len(AT["position"])),
-        "kind": sums.kinds.sum(0),
+        "offset": _by_bin(pattern.sum(0).flatten(1), places, len(AT["offset"])),
+        "position": _by_bin(by_key.sum(0), late, len(AT["position"])),
+        "kind": _on_kinds(pattern, by_key, texts).sum(0),
     }
 
 
-def rows_of(visible: VisibleKeys) -> dict[str, Tensor]:
+def _on_kinds(pattern: Tensor, by_key: Tensor, texts: PaddedTexts) -> Tensor:
+    """Sum the weight on each of `KINDS` over queries and keys: (batch, head, kind)."""
+    batch, heads, _, n = pattern.shape
+    row, query, key = texts.same_pairs
+    same = exact(pattern.new_zeros(batch * n, heads))
+    same = same.index_add_(0, row * n + key, exact(pattern[row, :, query, key]))
+    same = same.unflatten(0, (batch, n)).mT
+    itself = pattern.diagonal(0, -2, -1)
+    others = (by_key - itself - same).clamp(min=0.0)
+    found = {"itself": exact(itself).sum(-1), "same token": same.sum(-1)}
+    for kind, keys in texts.kinds_of_keys.items():
+        found[kind] = (others * keys[:, None]).sum(-1)
+    return torch.stack([found[kind] for kind in KINDS], -1)
+
+
+def rows_of(texts: PaddedTexts, seen: Tensor) -> dict[str, Tensor]:
     """Count the queries of a batch that see a key of each bin: axis -> int64 (bin,)."""
-    seen = visible.seen
     n = seen.shape[-1]
     places = _offset_bins(n, seen.device)
     first, last = 0, len(AT["offset"]) - 1
@@ -87,7 +101,8 @@ def rows_of(visible: VisibleKeys) -> dict[str, Tensor]:
     position = torch.zeros(len(AT["position"]), dtype=torch.int64, device=seen.device)
     position[: min(n, LATE)] = seen[..., :LATE].sum((0, 1))
     position[LATE] = seen[..., LATE:].any(-1).sum()
-    kind = torch.stack([keys.any(-1).sum() for keys in visible.kinds.values()])
+    kinds = kinds_of_keys(texts, seen)
+    kind = torch.stack([kinds[name].any(-1).sum() for name in KINDS])
     found = {"offset": offset, "position": position, "kind": kind}
     return {axis: counts.long() for axis, counts in found.items()}
 

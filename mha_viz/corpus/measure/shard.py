@@ -14,7 +14,7 @@ from mha_viz.corpus.measure.histograms import histogram
 from mha_viz.corpus.measure.measuring import WAYS, BatchMeasure, BatchOptions
 from mha_viz.corpus.measure.pair_similarity import MEASURES, PairSums, parts_to_keep
 from mha_viz.corpus.measure.profiles import Profile
-from mha_viz.corpus.measure.scores import scores_by_text
+from mha_viz.corpus.measure.scores import own_scores
 from mha_viz.corpus.sources.documents import DOCUMENT
 from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.treebank.batch_trees import BatchTrees
@@ -40,7 +40,7 @@ class Settings:
     # that torch adds up with; with others, the last digits of some sums are others
     threads: int = field(default_factory=torch.get_num_threads)
     join: str | None = None  # `DOCUMENT` joins the sentences of each document to texts
-    more: tuple[str, ...] = field(default_factory=scores_by_text)  # metrics to compute text by text
+    more: tuple[str, ...] = field(default_factory=own_scores)  # metrics of one's own
 
     def __post_init__(self) -> None:
         if self.batch_tokens < 1:

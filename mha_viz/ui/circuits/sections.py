@@ -23,7 +23,7 @@ _MEASURING = {"effect": path_effects.draw, "test": faithfulness.draw}
 
 def fit(scene: Scene) -> None:
     """Replace a token that a link asks for and this text does not have."""
-    view, (queries, keys) = state.of(Circuits), scene.record.pattern.shape[2:]
+    view, (queries, keys) = state.of(Circuits), scene.record.shape[2:]
     if max(view.query + 1 - queries, view.key + 1 - keys, view.versus_key + 1 - keys) > 0:
         state.add_problem("The link names a token that this text does not have. Showing others.")
         state.change(query=-1, key=-1, versus_key=-1)

@@ -129,7 +129,7 @@ def _align(first: Scene, second: Scene) -> _Runs:
         )
     pairs = align(a.labels, b.labels, ignore_case=apart)
     common = equal_places(a.labels, b.labels, pairs, ignore_case=apart)
-    same = a.pattern.shape[:2] == b.pattern.shape[:2]
+    same = a.shape[:2] == b.shape[:2]
     change = pattern_change(a.pattern, b.pattern, pairs, common).numpy() if same else None
     return _Runs(a, b, pairs, common, facts_a, facts_b, change)
 

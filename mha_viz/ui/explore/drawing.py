@@ -95,7 +95,7 @@ def text_notes(record: AttentionRecord) -> None:
 def fit_grid(scene: Scene) -> None:
     """Replace an order, a kind of heads or a pair of tokens that this scene does not have."""
     view = state.of(Explore)
-    queries, keys = scene.record.pattern.shape[2:]
+    queries, keys = scene.record.shape[2:]
     state.change(
         query=view.query if view.query < queries else -1, key=view.key if view.key < keys else -1
     )
@@ -201,7 +201,7 @@ def _payload(scene: Scene, view: Explore, urls: exports.Urls) -> bytes:
 
 
 def _is_pooled(record: AttentionRecord) -> bool:
-    return max(record.pattern.shape[2:]) > MAX_SIDE
+    return max(record.shape[2:]) > MAX_SIDE
 
 
 def _notes(scene: Scene, payload: bytes) -> bytes:
@@ -228,7 +228,7 @@ def _twins(scene: Scene) -> list[tuple[int, float | None, bool | None]]:
 
 
 def _status(scene: Scene, record: AttentionRecord) -> None:
-    layers, n_heads, queries, keys = record.pattern.shape
+    layers, n_heads, queries, keys = record.shape
     size = words.count(queries, "word" if record.merged else "token")
     if queries != keys:
         size = f"{words.count(queries, 'query', 'queries')} × {words.count(keys, 'key')}"

@@ -45,7 +45,7 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
     layer, head = view.chosen
     place = (slice(layer, layer + 1), slice(head, head + 1))
     carried = value_weighted(
-        whole.pattern[place], whole.value[place], [whole.W_O[layer][head : head + 1]]
+        whole.head(layer, head)[None, None], whole.value[place], [whole.W_O[layer][head : head + 1]]
     )[0, 0]
     total = carried.sum(-1, keepdim=True)
     shares = torch.where(total > 0, carried / total.clamp_min(1e-30), 0.0)
@@ -105,7 +105,7 @@ def _row_check(record: AttentionRecord, query: int) -> str:
     """Say whether the products alone explain the row, or the model adds something of its own."""
     view = state.of(Explore)
     assert record.query is not None and record.key is not None
-    row = record.pattern[*view.chosen, query]
+    row = record.rows(*view.chosen, [query])[0]
     products = record.key[view.chosen] @ record.query[*view.chosen, query]
     scores = record.scale[view.layer] * products
     scores = scores.masked_fill(row == 0, float("-inf"))

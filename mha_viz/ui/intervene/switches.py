@@ -58,8 +58,8 @@ def draw(scene: Scene) -> None:
 
 
 def _patterns(scene: Scene) -> bytes:
-    weights = scene.record.pattern[0, 0].numel()
-    size = scene.head_count * min(weights, MAX_SIDE**2)
+    _, _, queries, keys = scene.record.shape
+    size = scene.head_count * min(queries * keys, MAX_SIDE**2)
     make = partial(grid_payload, scene.record)
     return reporting.cached(scene, "switch_patterns", make=make, size=size)
 

@@ -234,5 +234,4 @@ def _offer_again() -> None:
 
 def size(record: AttentionRecord) -> int:
     """Return the bytes that the record holds."""
-    tensors = (record.pattern, record.z, record.query, record.key, record.value)
-    return sum(t.numel() * t.element_size() for t in tensors if t is not None)
+    return record.held_bytes

@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.core.metrics import LABELS, METRICS
-from mha_viz.core.record.visible import visible_everywhere, visible_keys
+from mha_viz.core.record.visible import visible_keys, visible_tiles
 from mha_viz.interventions.duration import importance_passes
 from mha_viz.interventions.importance import HeadImportance, head_importance
 from mha_viz.learn.frame.choices import Choices
@@ -29,7 +29,7 @@ from mha_viz.learn.labs.find_the_head.numbers import (
     labelled,
     names,
 )
-from mha_viz.plots.static import grid_image, head_image
+from mha_viz.plots.static import TILE, grid_image, head_image
 from mha_viz.plots.worksheet import SheetTask, worksheet
 from mha_viz.ui.explore import drawing
 from mha_viz.ui.run import heavy, reporting
@@ -239,7 +239,7 @@ def sheet(scene: Scene, link: str, found: dict[str, Board], answers: bool) -> st
         about,
         tasks,
         tokens=record.key_labels,
-        grid=grid_image(record.pattern.numpy(), visible=visible_everywhere(record)),
+        grid=grid_image(record.tiles(TILE).numpy(), visible=visible_tiles(record, TILE)),
         answers=answers,
     )
 

@@ -42,7 +42,7 @@ def exact_url(record: AttentionRecord, urls: Urls) -> str | None:
     The grid itself has one byte per weight; the exact numbers follow on demand. Streamlit forgets
     a file when the page runs again, so `urls` holds the address of one run.
     """
-    small = record.pattern.nbytes <= MAX_EXACT and max(record.pattern.shape[2:]) <= MAX_SIDE
+    small = record.patterns.n_bytes <= MAX_EXACT and max(record.shape[2:]) <= MAX_SIDE
     if small and not urls:
         url = serve(lambda: record.pattern.numpy().tobytes(), BINARY, "mha_viz.exact_weights")
         urls += [] if url is None else [url]

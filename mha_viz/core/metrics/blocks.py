@@ -1,0 +1,156 @@
+"""Blocks of rows: the pieces of attention weights that the metrics of heads are summed over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+ROUNDING = 1e-4  # of a row's sum in float32
+LEAST = 1e-30  # added to a weight so that 0 ln 0 comes out as 0; too small to change a sum
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """The texts of a batch. The layers of a record are a batch as well, all of one text.
+
+    A first axis of 1 stands for a batch whose texts are alike.
+
+    Args:
+        lengths: the number of queries of each text.
+        ids: token ids of the keys, -1 in padding; None where they are unknown.
+        is_special: which keys are special tokens, False in padding; None where none is known.
+        causal: whether the future was hidden.
+        cross: whether queries and keys are different tokens.
+        period: tokens in one copy, where each text is a sequence that is repeated once.
+        start: tokens before the first copy.
+    """
+
+    lengths: Int[Tensor, "#batch"]
+    ids: Int[Tensor, "#batch key"] | None = None
+    is_special: Bool[Tensor, "#batch key"] | None = None
+    causal: bool = False
+    cross: bool = False
+    period: int | None = None
+    start: int = 0
+
+    def part(self, batch: slice) -> Texts:
+        """Return some of the texts."""
+        ids = None if self.ids is None else part_of(self.ids, batch)
+        special = None if self.is_special is None else part_of(self.is_special, batch)
+        about = (self.causal, self.cross, self.period, self.start)
+        return Texts(part_of(self.lengths, batch), ids, special, *about)
+
+
+class Visible(NamedTuple):
+    """The keys that some consecutive queries see, and what follows from that."""
+
+    seen: Bool[Tensor, "#batch query key"]  # no padding on either side
+    n_seen: Int[Tensor, "#batch query"]  # the number of keys that a query sees
+    # keys that hold the query's own token elsewhere, no special ones; None without token ids
+    repeats: Bool[Tensor, "#batch query key"] | None
+
+    @classmethod
+    def of(cls, texts: Texts, seen: Bool[Tensor, "#batch query key"], first: int = 0) -> Visible:
+        """Count and compare the keys that queries from number `first` on see."""
+        repeats = None
+        if texts.ids is not None and not texts.cross:
+            rows = slice(first, first + seen.shape[1])
+            repeats = seen & (texts.ids[:, rows, None] == texts.ids[:, None])
+            repeats.diagonal(first, -2, -1).fill_(False)
+            if texts.is_special is not None:
+                repeats &= ~texts.is_special[:, rows, None]
+        return cls(seen, seen.sum(-1), repeats)
+
+    def part(self, batch: slice, queries: slice) -> Visible:
+        """Return what some queries of some texts see."""
+        repeats = None if self.repeats is None else part_of(self.repeats, batch, queries)
+        return Visible(
+            part_of(self.seen, batch, queries), part_of(self.n_seen, batch, queries), repeats
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RowBlock:
+    """Consecutive rows of one layer's pattern, and numbers that several metrics are made of.
+
+    Args:
+        pattern: float32 or float64; zeros in the rows of padding.
+        first: the number of the first row.
+        texts: of the batch.
+        visible: what these rows see.
+        sinks: the share of each row that a learned sink took; None: what the row lacks.
+    """
+
+    pattern: Float[Tensor, "batch head query key"]
+    first: int
+    texts: Texts
+    visible: Visible
+    sinks: Float[Tensor, "batch head query"] | None = None
+
+    @cached_property
+    def strongest(self) -> Float[Tensor, "batch head query"]:
+        """The largest weight of each row."""
+        return self.pattern.amax(-1)
+
+    @cached_property
+    def mass(self) -> Float[Tensor, "batch head query"]:
+        """The sum of each row."""
+        return self.pattern.sum(-1)
+
+    @cached_property
+    def by_key(self) -> Float[Tensor, "batch head key"]:
+        """The sum of each column."""
+        return self.pattern.sum(-2)
+
+    @cached_property
+    def sink_mass(self) -> Float[Tensor, "batch head query"]:
+        """The share of each row that a learned sink took; 0 in padding."""
+        if self.sinks is not None:
+            return self.sinks
+        at = torch.arange(self.first, self.first + self.pattern.shape[-2], device=self.mass.device)
+        real = at < self.texts.lengths[:, None]
+        return (1 - self.mass).clamp(0.0, 1.0) * real[:, None]
+
+    @cached_property
+    def entropies(self) -> Float[Tensor, "batch head query"]:
+        """The entropy of each row in nats, after it is scaled to sum to 1; 0 without weight."""
+        if self._on_cpu:
+            # numpy's logarithm works on many numbers at once, torch's entr on one
+            weights = self.pattern.numpy()
+            logarithms = weights + LEAST
+            np.log(logarithms, out=logarithms)
+            rows = torch.from_numpy(-np.vecdot(weights, logarithms))
+        else:
+            rows = torch.special.entr(self.pattern).sum(-1)
+        # of weights m p that sum to m: -sum m p ln(m p) = m H(p) - m ln m
+        scaled = (rows - torch.special.entr(self.mass)) / self.mass
+        scaled = torch.where(self.mass == 0, 0.0, scaled.clamp(min=0.0))
+        # row by row, without a test whether any is short: a graphics card would have to wait for it
+        return torch.where(self.mass < 1 - ROUNDING, scaled, rows)
+
+    def dot(self, counts: Tensor) -> Float[Tensor, "batch head query"]:
+        """Sum each row's weights by what each key counts, (batch or 1, query, key)."""
+        counts = counts[:, None].to(self.pattern.dtype)
+        if self._on_cpu:
+            return torch.from_numpy(np.vecdot(self.pattern.numpy(), counts.numpy()))
+        return (self.pattern * counts).sum(-1)
+
+    def diagonal(self, offset: int) -> Float[Tensor, "batch head some_queries"]:
+        """Return each query's weight on the key so many places on, of queries that have it."""
+        return self.pattern.diagonal(self.first + offset, -2, -1)
+
+    @property
+    def _on_cpu(self) -> bool:
+        """True if numpy can work on it: the processor holds it, and no gradient is asked for."""
+        return self.pattern.device.type == "cpu" and not self.pattern.requires_grad
+
+
+def part_of(tensor: Tensor, batch: slice, *others: slice) -> Tensor:
+    """Cut some texts; a first axis of 1 stands for all of them."""
+    return tensor[slice(None) if len(tensor) == 1 else batch, *others]

@@ -1,0 +1,120 @@
+"""The metrics of one layer whose weights are computed block by block and never held at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from mha_viz.core.attention.scoring import RowReduction
+from mha_viz.core.metrics.blocks import RowBlock, Texts, Visible
+from mha_viz.core.metrics.by_text import known
+from mha_viz.core.metrics.reduction import HeadSums, Reduction
+from mha_viz.core.metrics.table import METRICS, pattern_reductions
+
+
+class RowSums(RowReduction):
+    """Sums over the rows of one layer of one text.
+
+    Args:
+        texts: the text; its tensors are where the weights are.
+        reductions: the metrics, by their key.
+        seen: returns which keys some consecutive queries see, (row, key).
+        sinks: the share of each row that a learned sink took, (head, query); None: what it lacks.
+    """
+
+    def __init__(
+        self,
+        texts: Texts,
+        reductions: Mapping[str, Reduction],
+        seen: Callable[[slice], Bool[Tensor, "row key"]],
+        sinks: Float[Tensor, "head query"] | None = None,
+    ) -> None:
+        self._texts, self._reductions = texts, reductions
+        self._seen, self._sinks = seen, sinks
+        self._sums = HeadSums(texts, reductions)
+        self._repeats: list[Tensor] = []
+
+    def reduce(
+        self, first: int, pattern: Float[Tensor, "head row width"]
+    ) -> tuple[HeadSums, Tensor | None]:
+        """Return the sums of some rows, and whether one of them sees its own token elsewhere."""
+        _, n_rows, width = pattern.shape
+        rows, texts = slice(first, first + n_rows), _up_to_key(self._texts, width)
+        seen = self._seen(rows)[None, :, :width].to(pattern.device)
+        visible = Visible.of(texts, seen, first)
+        sinks = None if self._sinks is None else self._sinks[None, :, rows]
+        sums = HeadSums(texts, self._reductions)
+        weights = pattern.to(torch.promote_types(pattern.dtype, torch.float32))
+        sums.add(RowBlock(weights[None], first, texts, visible, sinks))
+        return sums, None if visible.repeats is None else visible.repeats.any()
+
+    def collect(self, found: tuple[HeadSums, Tensor | None]) -> None:
+        """Add the sums of the next rows."""
+        sums, repeats = found
+        self._sums.merge(sums)
+        self._repeats += [] if repeats is None else [repeats]
+
+    @property
+    def has_repeats(self) -> bool:
+        """True where a query sees its own token elsewhere."""
+        return bool(self._repeats) and bool(torch.stack(self._repeats).any())
+
+    def finish(self) -> dict[str, Float[Tensor, "1 head"]]:
+        """Return metric key -> (1, head); NaN where a metric is not defined."""
+        return {key: values.float().cpu() for key, values in self._sums.finish().items()}
+
+
+def _up_to_key(texts: Texts, n_keys: int) -> Texts:
+    """Return texts without what is known of the keys from that number on."""
+    ids, special = (
+        None if one is None else one[:, :n_keys] for one in (texts.ids, texts.is_special)
+    )
+    return replace(texts, ids=ids, is_special=special)
+
+
+class TextSums:
+    """The metrics of all layers of one text.
+
+    Args:
+        texts: the text.
+        has_sinks: whether heads have learned a sink.
+    """
+
+    def __init__(self, texts: Texts, has_sinks: bool = False) -> None:
+        self._texts = texts
+        self.needs = set(known(texts)) | {"allowed"}
+        if texts.ids is not None and not texts.cross:
+            self.needs.add("repeats")  # where a query sees one, which its rows will tell
+        if has_sinks:
+            self.needs.add("sink")
+        self._reductions = pattern_reductions(self.needs)
+        self._layers: list[RowSums] = []
+
+    @property
+    def about(self) -> Hashable:
+        """All that the numbers depend on besides the weights."""
+        per_key = (self._texts.ids, self._texts.is_special)
+        known_keys = tuple(None if one is None else tuple(one[0].tolist()) for one in per_key)
+        return known_keys, self._texts.causal, self._texts.cross, tuple(self._reductions)
+
+    def layer(
+        self, seen: Callable[[slice], Any], sinks: Float[Tensor, "head query"] | None = None
+    ) -> RowSums:
+        """Return what takes the rows of the next layer; see `RowSums`."""
+        self._layers.append(RowSums(self._texts, self._reductions, seen, sinks))
+        return self._layers[-1]
+
+    def finish(self) -> dict[str, Float[Tensor, "layer head"]]:
+        """Return metric key -> (layer, head)."""
+        layers = [layer.finish() for layer in self._layers]
+        repeats = any(layer.has_repeats for layer in self._layers)
+        return {
+            key: torch.cat([layer[key] for layer in layers])
+            for key in self._reductions
+            if repeats or "repeats" not in METRICS[key].needs
+        }

@@ -1,0 +1,159 @@
+"""Weights that follow from another record's: of words for sub-words, or of some tokens alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from mha_viz.core.attention.scoring import Rows, row_blocks
+from mha_viz.core.record.patterns import Patterns
+
+_NOTHING = 1e-6  # a row's mass below this is a softmax's rounding; scaled up, it would show noise
+
+
+class Runs:
+    """Neighbouring tokens that make a word each.
+
+    Args:
+        places: the number of each token's word, ascending from 0.
+    """
+
+    def __init__(self, places: Int[Tensor, " token"]) -> None:
+        self.sizes = torch.bincount(places)
+        self.starts = self.sizes.cumsum(0) - self.sizes
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def at(self, words: Rows) -> tuple[Int[Tensor, " token"], Runs]:
+        """Return the tokens of some words, and the words as runs of these tokens alone."""
+        sizes, starts = self.sizes[words], self.starts[words]
+        number = torch.arange(len(sizes)).repeat_interleave(sizes)
+        found = Runs(number)
+        return torch.arange(len(number)) + (starts - found.starts)[number], found
+
+    def summed(self, tensor: Float[Tensor, "..."], axis: int) -> Float[Tensor, "..."]:
+        """Sum the tokens of each word on an axis.
+
+        >>> Runs(torch.tensor([0, 0, 1])).summed(torch.tensor([1.0, 2.0, 4.0]), 0)
+        tensor([3., 4.])
+        """
+        found = tensor.index_select(axis, self.starts)
+        for part in range(1, int(self.sizes.max())):
+            (longer,) = torch.nonzero(self.sizes > part, as_tuple=True)
+            found.index_add_(axis, longer, tensor.index_select(axis, self.starts[longer] + part))
+        return found
+
+    def averaged(self, tensor: Float[Tensor, "..."], axis: int) -> Float[Tensor, "..."]:
+        """Average the tokens of each word on an axis."""
+        sizes = self.sizes.to(tensor.dtype)
+        return self.summed(tensor, axis) / sizes.view(-1, *[1] * (tensor.ndim - axis - 1))
+
+
+@dataclass(frozen=True, eq=False)
+class MergedPatterns(Patterns):
+    """The weights of words: the mass to all tokens of one, averaged over all from one."""
+
+    base: Patterns
+    queries: Runs
+    keys: Runs
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Layers, heads, queries and keys."""
+        return *self.base.shape[:2], len(self.queries), len(self.keys)
+
+    @property
+    def held(self) -> list[Tensor]:
+        """The tensors in memory."""
+        return self.base.held
+
+    def rows(
+        self, layer: int, rows: Rows, heads: Sequence[int] | None = None
+    ) -> Float[Tensor, "head row key"]:
+        """Return some rows of some heads (None for all), up to the last key that is seen."""
+        tokens, words = self.queries.at(rows)
+        block = words.averaged(self.base.full_rows(layer, tokens, heads), 1)
+        return self.keys.summed(block, 2).clamp_(0.0, 1.0)
+
+    def seen(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
+        """Return which keys some queries may see."""
+        tokens, words = self.queries.at(rows)
+        seen = self.base.seen(layer, tokens)
+        return None if seen is None else self.keys.summed(words.summed(seen.float(), 0), 1) > 0
+
+    def seen_by_tokens(self, layer: int) -> Bool[Tensor, "query_token key_token"] | None:
+        """Return which of the tokens that words were merged from see which others."""
+        return self.base.seen_by_tokens(layer)
+
+    @property
+    def n_tokens(self) -> tuple[Int[Tensor, "query"], Int[Tensor, "key"]]:
+        """The number of tokens that each place of either axis was, before words were merged."""
+        return self.queries.sizes, self.keys.sizes
+
+
+@dataclass(frozen=True, eq=False)
+class KeptPatterns(Patterns):
+    """The weights between some tokens alone; `renormalize` scales rows back to a sum of 1."""
+
+    base: Patterns
+    queries: Int[Tensor, " query"]
+    keys: Int[Tensor, " key"]
+    renormalize: bool
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Layers, heads, queries and keys."""
+        return *self.base.shape[:2], len(self.queries), len(self.keys)
+
+    @property
+    def held(self) -> list[Tensor]:
+        """The tensors in memory."""
+        return self.base.held
+
+    def rows(
+        self, layer: int, rows: Rows, heads: Sequence[int] | None = None
+    ) -> Float[Tensor, "head row key"]:
+        """Return some rows of some heads (None for all), up to the last key that is seen."""
+        left = self.base.full_rows(layer, self.queries[rows], heads)[..., self.keys]
+        if self.renormalize:
+            rest = left.sum(-1, keepdim=True)
+            left = torch.where(rest > _NOTHING, left / rest.clamp_min(_NOTHING), 0.0)
+        return left
+
+    def seen(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
+        """Return which keys some queries may see."""
+        seen = self.base.seen(layer, self.queries[rows])
+        return None if seen is None else seen[:, self.keys]
+
+    def seen_by_tokens(self, layer: int) -> Bool[Tensor, "query_token key_token"] | None:
+        """Return which of the tokens that words were merged from see which others."""
+        seen = self.base.seen_by_tokens(layer)
+        if seen is None:
+            return None
+        rows, columns = (
+            torch.isin(torch.arange(len(sizes)), kept).repeat_interleave(sizes)
+            for sizes, kept in zip(self.base.n_tokens, (self.queries, self.keys), strict=True)
+        )
+        return seen[rows][:, columns]
+
+    @property
+    def n_tokens(self) -> tuple[Int[Tensor, "query"], Int[Tensor, "key"]]:
+        """The number of tokens that each place of either axis was, before words were merged."""
+        queries, keys = self.base.n_tokens
+        return queries[self.queries], keys[self.keys]
+
+    def gone(self) -> Float[Tensor, "layer head query"]:
+        """Return the share of each row's mass that lay on the keys left out."""
+        found = torch.zeros(self.shape[:3])
+        for layer in range(self.shape[0]):
+            for rows in row_blocks(self.shape[2], 4 * self.shape[1] * self.base.shape[3]):
+                before = self.base.full_rows(layer, self.queries[rows])
+                mass, rest = before.sum(-1), before[..., self.keys].sum(-1)
+                share = 1 - rest / mass.clamp_min(_NOTHING)
+                found[layer, :, rows] = torch.where(mass > _NOTHING, share, 0.0).clamp(0.0, 1.0)
+        return found

@@ -1,0 +1,319 @@
+"""The attention weights of a record: stored, or computed from queries and keys when asked for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from mha_viz.core.amounts import of_bytes
+from mha_viz.core.attention.scoring import Found, Rows, Scoring, Tiles, over_blocks, row_blocks
+from mha_viz.errors import NotKeptError, RecordError
+
+STORED_BYTES = 256 * 2**20  # weights of a text that take no more are stored or remembered
+MOST_BYTES = 2 * 2**30  # of weights that may be asked for in one tensor
+_BROKEN = (
+    "NaN or infinity here means that the model's weights or scores are broken; a sum above 1, "
+    "often, that the model was in training mode, with dropout."
+)
+
+
+class Patterns(ABC):
+    """The weights of every head of every layer, whatever they come from; immutable."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int, int, int]:
+        """Layers, heads, queries and keys."""
+
+    @property
+    @abstractmethod
+    def held(self) -> list[Tensor]:
+        """The tensors that are held in memory."""
+
+    @abstractmethod
+    def rows(
+        self, layer: int, rows: Rows, heads: Sequence[int] | None = None
+    ) -> Float[Tensor, "head row key"]:
+        """Return some rows of some heads (None for all), the keys beyond the last seen left out."""
+
+    def check(self) -> None:
+        """Raise RecordError unless these are attention weights, as what follows from some is."""
+        return
+
+    def seen(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
+        """Return which keys some queries may see; None where nothing but the weights tells."""
+        return None
+
+    def seen_by_tokens(self, layer: int) -> Bool[Tensor, "query_token key_token"] | None:
+        """Return likewise which of the tokens that words were merged from see which others."""
+        return self.seen(layer)
+
+    @property
+    def n_tokens(self) -> tuple[Int[Tensor, "query"], Int[Tensor, "key"]]:
+        """The number of tokens that each place of either axis was, before words were merged."""
+        ones = (torch.ones(n, dtype=torch.long) for n in self.shape[2:])
+        return next(ones), next(ones)
+
+    @property
+    def n_bytes(self) -> int:
+        """The memory that all weights would take."""
+        layers, heads, queries, keys = self.shape
+        return 4 * layers * heads * queries * keys
+
+    def full_rows(
+        self, layer: int, rows: Rows, heads: Sequence[int] | None = None
+    ) -> Float[Tensor, "head row key"]:
+        """Return some rows over all keys."""
+        found = self.rows(layer, rows, heads)
+        beyond = self.shape[3] - found.shape[-1]
+        return F.pad(found, (0, beyond)) if beyond else found
+
+    def each_block(
+        self, layer: int, work: Callable[[int, Tensor], Found], multiple: int = 1
+    ) -> Iterator[Found]:
+        """Yield what `work` makes of each block of rows, (first row, weights), in order.
+
+        It is called in threads; see `row_blocks` for `multiple`.
+        """
+        blocks = row_blocks(self.shape[2], 4 * self.shape[1] * self.shape[3], multiple)
+
+        def of_rows(rows: slice) -> Found:
+            return work(rows.start, self.rows(layer, rows))
+
+        yield from over_blocks(of_rows, blocks, torch.device("cpu"))
+
+    def head(self, layer: int, head: int) -> Float[Tensor, "query key"]:
+        """Return the weights of one head."""
+        return self.full_rows(layer, slice(None), [head])[0]
+
+    def all(self) -> Float[Tensor, "layer head query key"]:
+        """Return all weights as one tensor.
+
+        Raises:
+            NotKeptError: they would take more than `MOST_BYTES`.
+        """
+        layers, heads, queries, keys = self.shape
+        if self.n_bytes > MOST_BYTES:
+            raise NotKeptError(
+                f"All attention weights of this text take {of_bytes(self.n_bytes)} ({layers} "
+                f"layers x {heads} heads x {queries:,} x {keys:,}). Ask for the part that you "
+                "need: record[layer, head], record.rows(layer, head, queries), "
+                "record.from_token(query), record.to_token(key), record.region(layer, head, "
+                "queries, keys) or, pooled, record.tiles()."
+            )
+        return self._all if self.n_bytes <= STORED_BYTES else self._every_layer()
+
+    def _every_layer(self) -> Float[Tensor, "layer head query key"]:
+        whole = torch.zeros(self.shape)
+        for layer in range(self.shape[0]):
+
+            def fill(first: int, rows: Tensor, one: Tensor = whole[layer]) -> None:
+                one[:, first : first + rows.shape[1], : rows.shape[-1]] = rows
+
+            deque(self.each_block(layer, fill), maxlen=0)
+        return whole
+
+    @cached_property
+    def _all(self) -> Float[Tensor, "layer head query key"]:
+        """All weights, remembered."""
+        return self._every_layer()
+
+    def row_sums(self) -> Float[Tensor, "layer head query"]:
+        """Return each row's sum."""
+
+        def sums(first: int, rows: Tensor) -> Tensor:
+            return rows.sum(-1)
+
+        layers = range(self.shape[0])
+        return torch.stack([torch.cat(list(self.each_block(i, sums)), 1) for i in layers])
+
+    def from_token(self, query: int) -> Float[Tensor, "layer head key"]:
+        """Return every head's weights from one token."""
+        rows = slice(query, query + 1)
+        return torch.stack([self.full_rows(i, rows)[:, 0] for i in range(self.shape[0])])
+
+    def to_token(self, key: int) -> Float[Tensor, "layer head query"]:
+        """Return every head's weights to one token."""
+
+        def column(first: int, rows: Tensor) -> Tensor:
+            return rows[..., key] if key < rows.shape[-1] else rows.new_zeros(rows.shape[:2])
+
+        layers = range(self.shape[0])
+        return torch.stack([torch.cat(list(self.each_block(i, column)), 1) for i in layers])
+
+    def tiles(self, side: int, pool: str = "max") -> Float[Tensor, "layer head row column"]:
+        """Pool all weights in cells of equal size, at most `side` of them on an axis."""
+        found = []
+        for layer in range(self.shape[0]):
+            tiles = Tiles(self.shape[1:], side, pool)
+            deque(self.each_block(layer, tiles.reduce, tiles.cell), maxlen=0)
+            found.append(tiles.found)
+        return torch.stack(found)
+
+
+class StoredPatterns(Patterns):
+    """Weights that are kept as a tensor: float32 (layer, head, query, key)."""
+
+    def __init__(self, weights: Float[Tensor, "layer head query key"]) -> None:
+        self.weights = weights
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Layers, heads, queries and keys."""
+        layers, heads, queries, keys = self.weights.shape
+        return layers, heads, queries, keys
+
+    @property
+    def held(self) -> list[Tensor]:
+        """The tensors in memory."""
+        return [self.weights]
+
+    def check(self) -> None:
+        """Raise RecordError unless these are attention weights."""
+        weights = self.weights
+        if not isinstance(weights, Tensor):
+            raise RecordError(
+                f"pattern must be a tensor, got {type(weights).__name__}: "
+                "mha_viz.record(attentions, tokens) takes arrays and lists of layers."
+            )
+        if weights.ndim != 4 or weights.dtype != torch.float32:
+            raise RecordError(
+                "pattern must be float32 of shape (layer, head, query, key), got "
+                f"{weights.dtype} of shape {tuple(weights.shape)}."
+            )
+        if 0 in weights.shape:
+            raise RecordError(f"pattern must not be empty, got shape {tuple(weights.shape)}.")
+        low, high = torch.aminmax(weights)  # one pass; NaN comes through in both
+        row_max = weights.sum(-1).max()
+        if not (low >= 0.0 and high <= 1.001 and row_max <= 1.01):  # bfloat16 rows miss 1 by 4e-3
+            raise RecordError(
+                "pattern must hold attention weights: numbers in [0, 1] whose rows sum to at most "
+                f"1; got values from {low:.4g} to {high:.4g} and a row sum of {row_max:.4g}. "
+                + _BROKEN
+            )
+
+    def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> Tensor:
+        """Return some rows of some heads (None for all), up to the last key that is seen."""
+        of_layer = self.weights[layer]
+        return (of_layer if heads is None else of_layer[list(heads)])[:, rows]
+
+    def head(self, layer: int, head: int) -> Tensor:
+        """Return the weights of one head."""
+        return self.weights[layer, head]
+
+    def all(self) -> Tensor:
+        """Return all weights as one tensor."""
+        return self.weights
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedPatterns(Patterns):
+    """Weights that are computed from a run's queries and keys, by `core.attention`.
+
+    Args:
+        query: of each layer (head, query, d_head), in the model's precision, as the scores saw it.
+        key: of each layer (kv_head, key, d_head), likewise; key heads are not repeated.
+        scoring: what each layer does to them.
+        pooled: tiles that the pass made, by side and kind of pooling.
+        measured: metrics of the weights by what is known of the tokens: (layer, head) by their key.
+    """
+
+    query: tuple[Float[Tensor, "head query d_head"], ...]
+    key: tuple[Float[Tensor, "kv_head key d_head"], ...]
+    scoring: tuple[Scoring, ...]
+    pooled: dict[tuple[int, str], Tensor] = field(default_factory=dict)
+    measured: dict[Hashable, dict[str, Tensor]] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Layers, heads, queries and keys."""
+        heads, queries = self.query[0].shape[:2]
+        return len(self.query), heads, queries, self.key[0].shape[1]
+
+    @property
+    def held(self) -> list[Tensor]:
+        """The tensors in memory."""
+        rules = [(one.sinks, one.bias, one.sight.mask) for one in self.scoring]
+        optional = [tensor for rule in rules for tensor in rule if tensor is not None]
+        return [*self.query, *self.key, *self.pooled.values(), *optional]
+
+    def check(self) -> None:
+        """Raise RecordError unless these are attention weights."""
+        expected = self.shape
+        if not len(self.query) == len(self.key) == len(self.scoring):
+            raise RecordError("query, key and scoring must be of as many layers.")
+        for query, key, scoring in zip(self.query, self.key, self.scoring, strict=True):
+            if (*query.shape[:2], key.shape[1]) != expected[1:] or len(query) % len(key):
+                raise RecordError(
+                    f"query {tuple(query.shape)} and key {tuple(key.shape)} of a layer do not fit "
+                    f"a pattern of {expected[1:]}."
+                )
+            self._check_rules(scoring)
+            ends = [end for tensor in (query, key) for end in torch.aminmax(tensor)]  # NaN, too
+            if not all(bool(end.isfinite()) for end in ends):
+                raise RecordError(f"query and key must be finite numbers. {_BROKEN}")
+
+    def _check_rules(self, scoring: Scoring) -> None:
+        _, heads, queries, keys = self.shape
+        sinks, mask, bias = scoring.sinks, scoring.sight.mask, scoring.bias
+        if (
+            (sinks is not None and (sinks.shape != (heads,) or not sinks.is_floating_point()))
+            or (mask is not None and (mask.shape != (queries, keys) or mask.dtype != torch.bool))
+            or (bias is not None and not _fits(bias, heads, queries, keys))
+        ):
+            raise RecordError("sinks, mask or bias of a layer do not fit its queries and keys.")
+
+    def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> Tensor:
+        """Return some rows of some heads (None for all), up to the last key that is seen."""
+        places = None if heads is None else list(heads)
+        return self.scoring[layer].pattern(self.query[layer], self.key[layer], rows, places).float()
+
+    def seen(self, layer: int, rows: Rows = slice(None)) -> Tensor:
+        """Return which keys some queries may see."""
+        return self.scoring[layer].seen(rows, *self.shape[2:])
+
+    def row_sums(self) -> Tensor:
+        """Return each row's sum; without a sink it needs no weights."""
+        if any(one.sinks is not None for one in self.scoring):
+            return super().row_sums()
+        blocks = row_blocks(self.shape[2], self.shape[3])
+        layers = range(self.shape[0])
+        seeing = [torch.cat([self.seen(i, rows).any(-1) for rows in blocks]) for i in layers]
+        return torch.stack(seeing)[:, None].expand(self.shape[:3]).float()
+
+    def to_token(self, key: int) -> Tensor:
+        """Return every head's weights to one token; the first call visits all weights."""
+        layers = zip(self.query, self.key, self.scoring, self._log_sums, strict=True)
+        return torch.stack(
+            [scoring.column(query, keys, key, sums) for query, keys, scoring, sums in layers]
+        )
+
+    @cached_property
+    def _log_sums(self) -> list[Float[Tensor, "head query"]]:
+        """Logarithms of the softmax's divisors: with them a column needs no other weights."""
+        _, heads, n_queries, n_keys = self.shape
+        blocks = row_blocks(n_queries, 4 * heads * n_keys)
+        found = []
+        for query, key, scoring in zip(self.query, self.key, self.scoring, strict=True):
+            of_rows = partial(scoring.log_sums, query, key)
+            found.append(torch.cat(list(over_blocks(of_rows, blocks, query.device)), 1))
+        return found
+
+    def tiles(self, side: int, pool: str = "max") -> Tensor:
+        """Pool all weights in cells, and remember them."""
+        if (side, pool) not in self.pooled:
+            self.pooled[side, pool] = super().tiles(side, pool)
+        return self.pooled[side, pool]
+
+
+def _fits(bias: Tensor, heads: int, queries: int, keys: int) -> bool:
+    shapes = (1, queries, keys), (heads, queries, keys)
+    return tuple(bias.shape) in shapes and bias.is_floating_point() and not bias.isnan().any()

@@ -1,0 +1,62 @@
+"""Tiles and metrics of a long text, made while the pass has its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from mha_viz.core.attention.scoring import RowReduction, Scoring, Tiles, cell_size
+from mha_viz.core.measure import text_sums
+from mha_viz.core.metrics.row_sums import TextSums
+from mha_viz.core.record.patterns import ComputedPatterns
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.engine.loaded_network import TILES, LoadedNetwork
+from mha_viz.text.tokens import Encoded
+
+
+class WeightsMade:
+    """The tiles and metrics of one text's only stack, layer by layer.
+
+    Args:
+        model: the model that runs.
+        source: the text.
+        keep: with "tiles", "metrics" or both in it, see `trace`.
+    """
+
+    def __init__(self, model: LoadedNetwork, source: Encoded, keep: Sequence[str]) -> None:
+        self._causal, self._tokens = model.causal, source.tokens
+        self.wanted = {"tiles", "metrics"} & set(keep)
+        n = len(source.tokens)
+        self.multiple = cell_size(n, n, TILES) if "tiles" in self.wanted else 1
+        self._tiles: list[Tiles] = []
+        self._sums: TextSums | None = None
+
+    def __call__(self, layer: int, scoring: Scoring, query: Tensor) -> list[RowReduction]:
+        """Return what the rows of a layer are to be given to."""
+        found: list[RowReduction] = []
+        shape = (query.shape[1], len(self._tokens), len(self._tokens))
+        if "tiles" in self.wanted:
+            self._tiles.append(Tiles(shape, TILES, device=query.device))
+            found.append(self._tiles[-1])
+        if "metrics" in self.wanted:
+            if self._sums is None:
+                self._sums = text_sums(
+                    self._tokens,
+                    len(self._tokens),
+                    self._causal,
+                    device=query.device,
+                    has_sinks=scoring.sinks is not None,
+                )
+            found.append(self._sums.layer(lambda rows: scoring.seen(rows, *shape[1:])))
+        return found
+
+    def put_into(self, record: AttentionRecord) -> None:
+        """Give a record what the pass has made of its weights."""
+        patterns = record.patterns
+        if self._tiles and isinstance(patterns, ComputedPatterns):
+            tiles = torch.stack([one.found for one in self._tiles])
+            patterns.pooled[TILES, "max"] = tiles.cpu()
+        if self._sums is not None and isinstance(patterns, ComputedPatterns):
+            patterns.measured[self._sums.about] = self._sums.finish()
