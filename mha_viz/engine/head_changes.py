@@ -55,7 +55,7 @@ def head_edits(
         )
     found = None if gates is None else _checked_gates(model, gates, own)
     change = None if intervention is None else _prepared(model, intervention, own, *texts)
-    new_patterns = change is not None and change.how in ("uniform", "patch_pattern")
+    new_patterns = intervention is not None and intervention.new_patterns
     note = _note(found, intervention, own)
     return HeadEdits(found, change, own, note, new_patterns=new_patterns)
 

@@ -97,6 +97,11 @@ class Intervention:
                 "record."
             )
 
+    @property
+    def new_patterns(self) -> bool:
+        """True where weights are replaced, which queries and keys then do not give."""
+        return self.how in ("uniform", "patch_pattern")
+
 
 @dataclass(frozen=True, eq=False)
 class Change:

@@ -47,7 +47,7 @@ def layer_activations(
     layers = model.layers(part)
     query, key, output = layers[layer].modules()
     recorders = {module: CallRecorder(module, []) for module in (query, key, output)}
-    source, target = encode_texts(model.reader, text, text_pair)
+    source, target = encode_texts(model.stored_reader, text, text_pair)
     run(
         with_replaced(model.network, recorders),
         model.backend,

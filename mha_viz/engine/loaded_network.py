@@ -1,5 +1,7 @@
 """LoadedNetwork: a network with its tokenizer, its sizes, its limits and its weights."""
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -39,6 +41,7 @@ class LoadedNetwork:
         self.parts: tuple[str, ...] = PARTS if network.config.is_encoder_decoder else ("self",)
         self.d_vocab = int(getattr(self.config, "vocab_size", len(tokenizer)))
         self.n_ctx = longest_text(network, tokenizer)
+        self._cut: float = math.inf  # tokens whose weights are stored, where texts are cut
         self.backend: Backend
         self.notes = notes + self._choose_backend()
 
@@ -57,22 +60,36 @@ class LoadedNetwork:
     @property
     def accepts_pair(self) -> bool:
         """The ability to take a second text: a second segment, or the decoder's text."""
-        return takes_pair(self.long_reader)
+        return takes_pair(self.reader)
 
     @property
     def n_stored(self) -> int:
         """Tokens of the longest text all of whose weights may be held."""
-        return min(self.n_ctx, int((MOST_BYTES // (4 * self.n_layers * self.n_heads)) ** 0.5))
+        return self._longest(self.n_layers, MOST_BYTES)
 
     @property
     def reader(self) -> Reader:
-        """The tokenizer, positions and vocabulary that a text must fit whose weights are held."""
-        return self._reader(self.n_stored)
+        """The tokenizer, positions and vocabulary that a text must fit.
+
+        A text may be as long as the model takes; one of whose layers all weights are held, as long
+        as `layer_reader` says, and one of which all weights are, `n_stored`.
+        """
+        return self._reader(self.n_ctx if self.backend == "mha_viz" else self.n_stored)
 
     @property
-    def long_reader(self) -> Reader:
-        """The same for a text whose weights need not be held."""
-        return self._reader(self.n_ctx)
+    def layer_reader(self) -> Reader:
+        """The same for runs that hold the weights of one layer at a time."""
+        n_layers = 1 if self.backend == "mha_viz" else self.n_layers
+        return self._reader(self._longest(n_layers, MOST_BYTES))
+
+    @property
+    def stored_reader(self) -> Reader:
+        """The same for runs that hold all weights."""
+        return self._reader(self.n_stored)
+
+    def _longest(self, n_layers: int, n_bytes: int) -> int:
+        """Count the tokens of the longest text, so many of whose layers' weights fit."""
+        return min(self.n_ctx, int((n_bytes // (4 * n_layers * self.n_heads)) ** 0.5))
 
     def _reader(self, n_ctx: int) -> Reader:
         return Reader(
@@ -99,18 +116,22 @@ class LoadedNetwork:
             n_bytes: of pattern, z, query, key and value together.
             n_tokens: that a text may have at most; None is as many as the model takes.
         """
-        # Each head has n x n weights and, with our attention, n rows of z, query, key and value.
         # An encoder-decoder runs all its parts, whichever of them is returned.
         cells = n_bytes / (4 * self.n_layers * self.n_heads * len(self.parts))
-        half = 2 * self.d_head if self.backend == "mha_viz" else 0
-        self.n_ctx = max(1, min(self.n_ctx, int((half**2 + cells) ** 0.5 - half)))
-        self.n_ctx = min(self.n_ctx, n_tokens or self.n_ctx)
+        longest = cells**0.5
+        if self.backend == "mha_viz":
+            # each head has n rows of z, query, key and value; its n x n weights, or tiles of them
+            row = 4 * self.d_head
+            longest = (row**2 / 4 + cells) ** 0.5 - row / 2
+            self._cut = int(longest)
+            longest = max(longest, (cells - TILES**2) / row)
+        self.n_ctx = max(1, min(self.n_ctx, int(longest), n_tokens or self.n_ctx))
 
     def runs_by_rows(self, n_tokens: int, edits: HeadEdits | None = None) -> bool:
         """Return whether the weights of a text of so many tokens are computed when asked for."""
-        n_bytes = 4 * self.n_layers * self.n_heads * n_tokens**2
         new_patterns = edits is not None and edits.new_patterns
-        return self.backend == "mha_viz" and n_bytes > STORED_BYTES and not new_patterns
+        most = min(self._cut, self._longest(self.n_layers, STORED_BYTES))
+        return self.backend == "mha_viz" and n_tokens > most and not new_patterns
 
     # -- its weights -----------------------------------------------------------------------------
 
@@ -176,7 +197,7 @@ class LoadedNetwork:
     def _choose_backend(self) -> tuple[str, ...]:
         """Choose the backend by a short text, and measure the model by what it left behind."""
         source = encode(self.tokenizer, _SAMPLE, max_length=min(self.n_ctx, 16))
-        target = decoder_text(self.long_reader, _SAMPLE) if len(self.parts) > 1 else None
+        target = decoder_text(self._reader(self.n_ctx), _SAMPLE) if len(self.parts) > 1 else None
         self.backend, runs, reason = choose_backend(self.network, source, target, self.d_vocab)
         first = runs[self.parts[0]]
         self.n_layers, self.n_heads = len(first.pattern), int(first.pattern[0].shape[1])

@@ -85,8 +85,8 @@ class AttentionModel(LoadedNetwork):
         """
         part = self.parts[0] if part is None else part
         self.check_part(part)
-        reader = self.long_reader if intervention is None else self.reader
-        texts = encode_texts(reader, text, text_pair)
+        replaced = intervention is not None and intervention.new_patterns
+        texts = encode_texts(self.stored_reader if replaced else self.reader, text, text_pair)
         edits = head_edits(self, gates, intervention, part=part, texts=texts)
         left = self.trace_encoded(*texts, keep=keep, on_layer=on_layer, only=part, edits=edits)
         return left[part]
@@ -116,7 +116,7 @@ class AttentionModel(LoadedNetwork):
             TextError, ArgumentError: as `trace`.
         """
         return self.trace_encoded(
-            *encode_texts(self.long_reader, text, text_pair), keep=keep, on_layer=on_layer
+            *encode_texts(self.reader, text, text_pair), keep=keep, on_layer=on_layer
         )
 
     trace_encoded = trace_encoded
@@ -139,7 +139,7 @@ class AttentionModel(LoadedNetwork):
             raise ArgumentError(f"{self.name} is an encoder-decoder: trace its texts one by one.")
         if not texts:
             raise ArgumentError("trace_batch needs at least one text.")
-        encoded = [encode_texts(self.long_reader, text)[0] for text in texts]
+        encoded = [encode_texts(self.reader, text)[0] for text in texts]
         if self.runs_by_rows(max(len(item.input_ids) for item in encoded)):
             return [self.trace_encoded(item, keep=keep)["self"] for item in encoded]
         left = run_texts(self, encoded, None, keep)["self"]

@@ -18,7 +18,7 @@ def encode_prompt(model: AttentionModel, text: str) -> Encoded:
             f"{model.name} is a masked model, which fills gaps and writes no text: use predict, or "
             "load a causal model such as tiny-gpt2."
         )
-    prompt, _ = encode_texts(model.reader, text)
+    prompt, _ = encode_texts(model.stored_reader, text)
     if len(prompt.input_ids) >= model.n_stored or prompt.n_truncated:
         raise ArgumentError(
             f"The text fills all {model.n_stored} positions of {model.name}: shorten it, so that "

@@ -186,11 +186,6 @@ def test_all_weights_of_a_long_text_are_refused_with_the_ways_to_a_part(monkeypa
     close(made[1, 2], own[1, 2], EXACT)
 
 
-def test_small_weights_are_remembered(monkeypatch):
-    ((_, made),) = both(monkeypatch, build(SINGLE["gpt2"], "gpt2"), LONG)
-    assert made.pattern is made.pattern
-
-
 def test_queries_and_keys_that_are_kept_take_no_memory_of_their_own(monkeypatch):
     model = build(SINGLE["gpt2"], "gpt2")
     ((_, less),) = both(monkeypatch, model, LONG, keep=("pattern",))

@@ -119,7 +119,7 @@ def read_at(model: AttentionModel, text: str, position: int | None) -> tuple[Rea
     """Decompose a run of a text where the model predicts, and return that position, too."""
     kind = check_predicts(model.network)
     typed = text if kind == "causal" else replace_mask(model, text)
-    whole, _ = encode_texts(model.reader, typed)
+    whole, _ = encode_texts(model.stored_reader, typed)
     encoded, places = places_to_predict(model, kind, whole, position)
     return readout(model, encoded, places[0]), places[0]
 

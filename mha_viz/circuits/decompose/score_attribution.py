@@ -125,7 +125,7 @@ def score_attribution(
     >>> round(found.sum() - found.value, 3), found.query_components[0].name
     (0.0, 'embedding')
     """
-    encoded, _ = encode_texts(model.reader, text)
+    encoded, _ = encode_texts(model.stored_reader, text)
     n, keys = len(encoded.tokens), [key] if versus is None else [key, versus]
     check_index("layer", layer, model.n_layers)
     check_index("head", head, model.n_heads)

@@ -158,7 +158,7 @@ def flow_graph(
     if known is None:
         raise ArgumentError(f"measure must be one of {', '.join(MEASURES)}; got {measure!r}.")
     _check_threshold(threshold)
-    encoded = encode_texts(model.reader, text)[0]
+    encoded = encode_texts(model.stored_reader, text)[0]
     at = _checked_position(position, len(encoded.input_ids))
     n = at + 1 if model.causal else len(encoded.input_ids)
     _check_size(model, n)

@@ -17,7 +17,7 @@ from mha_viz.core.amounts import of_bytes
 from mha_viz.core.attention.scoring import Found, Rows, Scoring, Tiles, over_blocks, row_blocks
 from mha_viz.errors import NotKeptError, RecordError
 
-STORED_BYTES = 256 * 2**20  # weights of a text that take no more are stored or remembered
+STORED_BYTES = 256 * 2**20  # weights of a text that take no more are stored
 MOST_BYTES = 2 * 2**30  # of weights that may be asked for in one tensor
 _BROKEN = (
     "NaN or infinity here means that the model's weights or scores are broken; a sum above 1, "
@@ -109,9 +109,6 @@ class Patterns(ABC):
                 "record.from_token(query), record.to_token(key), record.region(layer, head, "
                 "queries, keys) or, pooled, record.tiles()."
             )
-        return self._all if self.n_bytes <= STORED_BYTES else self._every_layer()
-
-    def _every_layer(self) -> Float[Tensor, "layer head query key"]:
         whole = torch.zeros(self.shape)
         for layer in range(self.shape[0]):
 
@@ -120,11 +117,6 @@ class Patterns(ABC):
 
             deque(self.each_block(layer, fill), maxlen=0)
         return whole
-
-    @cached_property
-    def _all(self) -> Float[Tensor, "layer head query key"]:
-        """All weights, remembered."""
-        return self._every_layer()
 
     def row_sums(self) -> Float[Tensor, "layer head query"]:
         """Return each row's sum."""

@@ -83,7 +83,7 @@ def measure_shard(
     on_batch: OnBatch | None = None,
 ) -> Shard:
     """Run some texts and measure every head on each of them: `measure_batches`, unprepared."""
-    whole, skipped = batches(model.reader, items, settings.batch_tokens)
+    whole, skipped = batches(model.layer_reader, items, settings.batch_tokens)
     return measure_batches(model, whole, skipped, settings, untrained=untrained, on_batch=on_batch)
 
 

@@ -145,7 +145,7 @@ def study(
         threads=_threads(folder),
         join=join,
     )
-    joins = model.reader if join else None
+    joins = model.layer_reader if join else None
     opened = open_source(source, column=column, sample=sample, seed=seed, join=joins)
     if join:
         opened.check_documents()
@@ -234,7 +234,7 @@ class _Run:
         """Measure and write every shard that is not there yet."""
         untrained: AttentionModel | None = None
         upcoming = prepared(
-            shards(self.source), self.model.reader, self.settings.batch_tokens, self._is_done
+            shards(self.source), self.model.layer_reader, self.settings.batch_tokens, self._is_done
         )
         # the thread that reads ahead ends with this, however it ends
         with self.settings.in_threads(), closing(upcoming):

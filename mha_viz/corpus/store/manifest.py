@@ -134,7 +134,7 @@ def model_identity(model: AttentionModel) -> dict[str, Any]:
         "n_heads": model.n_heads,
         "d_model": model.d_model,
         "d_head": model.d_head,
-        "n_ctx": model.n_ctx,
+        "n_ctx": model.layer_reader.n_ctx,
         "dtype": str(model.dtype).removeprefix("torch."),
         "weights_sha256": weights_hash(model.network),
         "tokens_sha256": hashlib.sha256(tokens.encode()).hexdigest(),
