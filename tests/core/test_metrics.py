@@ -1,5 +1,6 @@
 """Every per-head number against a value worked out by hand, and against scipy where it has one."""
 
+import itertools
 import math
 
 import pytest
@@ -142,10 +143,28 @@ def test_looking_at_everything_alike() -> None:
     close(content.special_token(pattern, is_special=torch.arange(N) < 2), 2 / N)
 
 
-@pytest.mark.parametrize(("n", "want"), [(2, 2), (5, 5), (10, 9), (11, 10), (20, 18), (100, 90)])
+@pytest.mark.parametrize(
+    ("n", "want"), [(2, 2), (5, 5), (10, 9), (11, 10), (20, 18), (100, 90), (2000, 1800)]
+)
 def test_sparsity_of_equal_weights_is_not_a_matter_of_rounding(n: int, want: int) -> None:
     for dtype in (torch.float16, torch.float32, torch.float64):
         close(focus.keys_for_mass(uniform(3, n).to(dtype)), want)
+
+
+@pytest.mark.parametrize("n", [769, 1031, 2053])
+def test_sparsity_of_long_rows_by_a_loop(n: int) -> None:
+    dice = torch.Generator().manual_seed(n)
+    flat, sharp = torch.rand(2, n, generator=dice), torch.randn(2, n, generator=dice).mul(3).exp()
+    some = sharp[0] * (torch.rand(n, generator=dice) < 0.03)  # most keys have no weight at all
+    first = torch.cat([torch.full((7,), 30.0), flat[0, 7:]])
+    steps = sharp[1].ceil()  # equal ones
+    rows = [*flat, *sharp, some, first, steps, flat[1].sort().values, sharp[1].sort().values]
+    pattern = torch.stack([row / row.sum() for row in rows])
+    counts = []
+    for row in pattern.double().tolist():
+        lightest = itertools.accumulate(sorted(row))
+        counts.append(n - sum(held <= 0.1 + 1e-5 for held in lightest))
+    close(focus.keys_for_mass(pattern[None, :, None]).flatten(), torch.tensor(counts).float())
 
 
 def test_sparsity_counts_the_heaviest_first() -> None:
