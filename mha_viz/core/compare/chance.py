@@ -92,7 +92,9 @@ def permuted_pairs(record: AttentionRecord, measure: str, seed: int = 0) -> Chan
     masks = distinct_masks(record) if made_of == "pattern" else []
     dice = np.random.default_rng(seed)
     matrices = [METRICS[measure].function(torch.from_numpy(heads)[None]).cpu()]
-    for _ in range(int(np.clip(_MOST_WORK // (len(heads) * heads.size), _FEWEST, _ROUNDS))):
+    # CKA compares (query, query) kernels, all other measures what is held of each head
+    numbers = len(heads) * heads.shape[1] ** 2 if measure.startswith("cka") else heads.size
+    for _ in range(int(np.clip(_MOST_WORK // (len(heads) * numbers), _FEWEST, _ROUNDS))):
         check_cancelled()
         if made_of == "pattern":
             moved = _among_seen(heads, masks, queries, record.n_heads, dice)
