@@ -14,6 +14,7 @@ from mha_viz.engine.attention_function import HeadEdits, LayerTensors, ScoredLay
 from mha_viz.engine.loaded_network import LoadedNetwork
 from mha_viz.engine.masks import infer_window, none_if_ordinary
 from mha_viz.engine.own_weights import check_own_weights
+from mha_viz.engine.pattern_reductions import PatternReductions
 from mha_viz.engine.projections import float32, repeat_heads
 from mha_viz.engine.run import (
     REDUCIBLE,
@@ -26,7 +27,6 @@ from mha_viz.engine.run import (
     run,
     run_first_stack,
 )
-from mha_viz.engine.weights_made import WeightsMade
 from mha_viz.text.encoding import Texts, attending, text_notes
 from mha_viz.text.tokens import Encoded
 
@@ -38,7 +38,7 @@ def run_texts(
     keep: Sequence[str],
     on_layer: OnLayer | None = None,
     edits: HeadEdits | None = None,
-    made: WeightsMade | None = None,
+    made: PatternReductions | None = None,
 ) -> dict[str, Run]:
     """Run a model over a batch once, as `run` describes it: a run for each part.
 
@@ -70,7 +70,7 @@ def trace_encoded(
 
     `only` names the one part that is to be returned; `edits` are changes to heads.
     """
-    made = WeightsMade(model, source, check_keep(keep)) if target is None else None
+    made = PatternReductions(model, source, check_keep(keep)) if target is None else None
     keep = [name for name in check_keep(keep) if name not in REDUCIBLE]
     targets = None if target is None else [target]
     runs = run_texts(model, [source], targets, keep, on_layer, edits, made)
@@ -82,7 +82,7 @@ def trace_encoded(
         if only in (None, part)
     }
     if made is not None:
-        made.put_into(records["self"])
+        made.attach_to(records["self"])
     return records
 
 

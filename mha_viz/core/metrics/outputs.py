@@ -21,7 +21,7 @@ from mha_viz.core.metrics.reduction import BLOCK
 from mha_viz.core.threads import in_threads
 from mha_viz.errors import DTypeError, ShapeError
 
-_Public = TypeVar("_Public", bound=Callable[..., Any])
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +87,10 @@ class Outputs:
         return (at < self.texts.lengths[:, None])[:, None]
 
 
-def made_of(of_outputs: Callable[[Outputs], Tensor]) -> Callable[[_Public], _Public]:
+def made_of(of_outputs: Callable[[Outputs], Tensor]) -> Callable[[_Function], _Function]:
     """Tie what computes a metric of the outputs of a batch to its public function: a decorator."""
 
-    def tie(function: _Public) -> _Public:
+    def tie(function: _Function) -> _Function:
         function.__dict__["of_outputs"] = of_outputs
         return function
 

@@ -31,7 +31,7 @@ BLOCK = (
 )  # weights at a time on a processor: they stay in its cache while all metrics read them
 
 Sums = tuple[Any, ...]  # tensors (batch, head, ...), or lists, that add up over blocks
-_Public = TypeVar("_Public", bound=Callable[..., Any])
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Reduction:
     defined: Callable[[Texts], Tensor] | None = None
     of_idle: bool = False
 
-    def __call__(self, function: _Public) -> _Public:
+    def __call__(self, function: _Function) -> _Function:
         """Tie the reduction to the public function that is made of it: a decorator."""
         function.__dict__["reduction"] = self
         return function
@@ -114,7 +114,7 @@ class HeadSums:
             if reduction.check is not None:
                 reduction.check(*self._sums[key])
 
-    def as_they_are(self) -> dict[str, Float[Tensor, "batch head"]]:
+    def raw_values(self) -> dict[str, Float[Tensor, "batch head"]]:
         """Return metric key -> (batch, head), in the `widest` floats."""
         return {
             key: reduction.finish(self._texts, *self._sums[key])
@@ -123,7 +123,7 @@ class HeadSums:
 
     def finish(self) -> dict[str, Float[Tensor, "batch head"]]:
         """Return metric key -> (batch, head); NaN where a metric is not defined."""
-        found, idle = self.as_they_are(), torch.as_tensor(self._strongest == 0)
+        found, idle = self.raw_values(), torch.as_tensor(self._strongest == 0)
         for key, reduction in self._reductions.items():
             if not reduction.of_idle:
                 found[key] = found[key].masked_fill(idle, torch.nan)
@@ -208,7 +208,7 @@ def reduced(
 
     def finish(sums: HeadSums) -> dict[str, Tensor]:
         sums.check()
-        return sums.as_they_are()
+        return sums.raw_values()
 
     sinks = check_sink(sink, pattern)
     found = reduce_pattern(pattern, texts, visible, {"": tied}, sinks, finish=finish, **settings)

@@ -147,7 +147,7 @@ class KeptPatterns(Patterns):
         queries, keys = self.base.n_tokens
         return queries[self.queries], keys[self.keys]
 
-    def gone(self) -> Float[Tensor, "layer head query"]:
+    def removed_mass(self) -> Float[Tensor, "layer head query"]:
         """Return the share of each row's mass that lay on the keys left out."""
         found = torch.zeros(self.shape[:3])
         for layer in range(self.shape[0]):

@@ -57,7 +57,7 @@ def without(record: Record, no_query: list[bool], no_key: list[bool], renormaliz
     if not rows or not columns:
         raise ArgumentError("Nothing would be left: every token of this record is removed.")
     patterns = KeptPatterns(record.patterns, torch.tensor(rows), torch.tensor(columns), renormalize)
-    removed = patterns.gone()
+    removed = patterns.removed_mass()
     if record.removed is not None:  # this removal acts on what the one before left
         removed = 1 - (1 - record.removed[:, :, rows]) * (1 - removed)
     return replace(

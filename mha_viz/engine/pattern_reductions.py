@@ -16,7 +16,7 @@ from mha_viz.engine.loaded_network import TILES, LoadedNetwork
 from mha_viz.text.tokens import Encoded
 
 
-class WeightsMade:
+class PatternReductions:
     """The tiles and metrics of one text's only stack, layer by layer.
 
     Args:
@@ -52,7 +52,7 @@ class WeightsMade:
             found.append(self._sums.layer(lambda rows: scoring.seen(rows, *shape[1:])))
         return found
 
-    def put_into(self, record: AttentionRecord) -> None:
+    def attach_to(self, record: AttentionRecord) -> None:
         """Give a record what the pass has made of its weights."""
         patterns = record.patterns
         if self._tiles and isinstance(patterns, ComputedPatterns):
