@@ -59,7 +59,6 @@ class HeadEdits:
         part: "self", or the stack of an encoder-decoder.
         note: what a record of the run says about it.
         inputs: what replaces the queries, keys or values of some heads, or None.
-        new_patterns: whether `change` replaces patterns, which queries and keys then do not give.
     """
 
     gates: Tensor | None = None
@@ -67,7 +66,6 @@ class HeadEdits:
     part: str = "self"
     note: str = ""
     inputs: InputChange | None = None
-    new_patterns: bool = False
 
 
 @dataclass(frozen=True, eq=False)

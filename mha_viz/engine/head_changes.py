@@ -55,9 +55,7 @@ def head_edits(
         )
     found = None if gates is None else _checked_gates(model, gates, own)
     change = None if intervention is None else _prepared(model, intervention, own, *texts)
-    new_patterns = intervention is not None and intervention.new_patterns
-    note = _note(found, intervention, own)
-    return HeadEdits(found, change, own, note, new_patterns=new_patterns)
+    return HeadEdits(found, change, own, _note(found, intervention, own))
 
 
 def reference_means(
@@ -158,12 +156,16 @@ def _prepared(
         layer: torch.tensor(sorted(h for at, h in intervention.heads if at == layer))
         for layer in sorted({at for at, _ in intervention.heads})
     }
-    values = None
+    values = patterns = None
     if intervention.how == "mean":
         values = _mean(model, intervention.reference, part, source)
     if intervention.how.startswith("patch"):
-        values = _patch(model, intervention, part, source, target)
-    return Change(intervention.how, heads, float(intervention.factor), values)
+        record = _source_record(model, intervention, part, source, target)
+        if intervention.how == "patch_pattern":
+            patterns = record.patterns
+        else:
+            values = _source_z(model, record, part)
+    return Change(intervention.how, heads, float(intervention.factor), values, patterns)
 
 
 def _note(gates: Tensor | None, intervention: Intervention | None, part: str) -> str:
@@ -209,14 +211,14 @@ def _mean(
     return reference.means
 
 
-def _patch(
+def _source_record(
     model: LoadedNetwork,
     intervention: Intervention,
     part: str,
     source: Encoded | None,
     target: Encoded | None,
-) -> Tensor:
-    """Return z or the pattern of the second text, of as many tokens as the first."""
+) -> AttentionRecord:
+    """Return the record of the second text, of as many tokens as the first."""
     if source is None:
         raise ArgumentError(
             "Patching needs two texts of as many tokens; a text that is still being written "
@@ -248,8 +250,11 @@ def _patch(
             f"The source record ({record.model}: {theirs[0]}, {theirs[1]} layers of {theirs[2]} "
             f"heads) does not fit {model.name} ({own[0]}, {own[1]} layers of {own[2]} heads)."
         )
-    if intervention.how == "patch_pattern":
-        return record.pattern
+    return record
+
+
+def _source_z(model: LoadedNetwork, record: AttentionRecord, part: str) -> Tensor:
+    """Return z of the second text, as wide as the model's own."""
     z, W_O = record.kept("z"), model.layers(part)[0].output()
     if W_O is not None and W_O.shape[1] != z.shape[-1]:
         raise ArgumentError(

@@ -14,6 +14,8 @@ from mha_viz.core.attention.attention import softmax, visible
 from mha_viz.core.attention.attention import z as mix
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.names import HOWS
+from mha_viz.core.record.derived import ReplacedPatterns
+from mha_viz.core.record.patterns import Patterns
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import ArgumentError
 
@@ -97,11 +99,6 @@ class Intervention:
                 "record."
             )
 
-    @property
-    def new_patterns(self) -> bool:
-        """True where weights are replaced, which queries and keys then do not give."""
-        return self.how in ("uniform", "patch_pattern")
-
 
 @dataclass(frozen=True, eq=False)
 class Change:
@@ -111,13 +108,25 @@ class Change:
         how, factor: the intervention's own.
         heads: layer -> the heads in it.
         values: "mean": (layer, head, d_head); "patch_z": (layer, head, query, d_head);
-            "patch_pattern": (layer, head, query, key). None: taken from the run itself.
+            None: taken from the run itself.
+        source: the weights to put in, for "patch_pattern".
     """
 
     how: str
     heads: Mapping[int, Tensor]
     factor: float = 0.0
     values: Tensor | None = None
+    source: Patterns | None = None
+
+    @property
+    def new_patterns(self) -> bool:
+        """True where weights are replaced, which queries and keys then do not give."""
+        return self.how in ("uniform", "patch_pattern")
+
+    def replaced(self, patterns: Patterns) -> Patterns:
+        """Return the weights of the run, of those that its queries and keys give."""
+        heads = {layer: of_layer.tolist() for layer, of_layer in self.heads.items()}
+        return ReplacedPatterns(patterns, heads, self.source)
 
     def __call__(
         self, layer: int, z: Tensor, pattern: Tensor | None, value: Tensor, bias: Tensor | None
@@ -131,7 +140,7 @@ class Change:
         if heads is None:
             return z, pattern
         heads = heads.to(z.device)
-        if self.how not in ("uniform", "patch_pattern"):
+        if not self.new_patterns:
             return z.index_copy(1, heads, self._z(layer, heads, z, bias)), pattern
         group = z.shape[1] // value.shape[1]  # query heads that share a key head
         new = self._pattern(layer, heads, z, value, bias)
@@ -157,8 +166,8 @@ class Change:
         self, layer: int, heads: Tensor, z: Tensor, value: Tensor, bias: Tensor | None
     ) -> Tensor:
         shape = (z.shape[0], z.shape[1], z.shape[2], value.shape[2])
-        if self.values is not None:
-            new = self.values[layer].to(z)[heads]
+        if self.source is not None:
+            new = self.source.full_rows(layer, slice(None), heads.tolist()).to(z)
             return new.expand(shape[0], *new.shape).contiguous()
         flat = z.new_zeros(shape[0], len(heads), *shape[2:])
         if bias is not None:

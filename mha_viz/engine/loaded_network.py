@@ -11,7 +11,6 @@ from mha_viz.core.attention.multi_head import AttentionWeights
 from mha_viz.core.metrics.outputs import OutputWeights
 from mha_viz.core.names import MATRICES
 from mha_viz.core.record.patterns import MOST_BYTES, STORED_BYTES
-from mha_viz.engine.attention_function import HeadEdits
 from mha_viz.engine.backend import choose_backend
 from mha_viz.engine.projections import LayerProjections
 from mha_viz.engine.run import PARTS, Backend
@@ -129,11 +128,10 @@ class LoadedNetwork:
             longest = max(longest, (cells - TILES**2) / row)
         self.n_ctx = max(1, min(self.n_ctx, int(longest), n_tokens or self.n_ctx))
 
-    def runs_by_rows(self, n_tokens: int, edits: HeadEdits | None = None) -> bool:
+    def runs_by_rows(self, n_tokens: int) -> bool:
         """Return whether the weights of a text of so many tokens are computed when asked for."""
-        new_patterns = edits is not None and edits.new_patterns
         most = min(self._cut, self._longest(self.n_layers, STORED_BYTES))
-        return self.backend == "mha_viz" and n_tokens > most and not new_patterns
+        return self.backend == "mha_viz" and n_tokens > most
 
     # -- its weights -----------------------------------------------------------------------------
 

@@ -85,8 +85,7 @@ class AttentionModel(LoadedNetwork):
         """
         part = self.parts[0] if part is None else part
         self.check_part(part)
-        replaced = intervention is not None and intervention.new_patterns
-        texts = encode_texts(self.stored_reader if replaced else self.reader, text, text_pair)
+        texts = encode_texts(self.reader, text, text_pair)
         edits = head_edits(self, gates, intervention, part=part, texts=texts)
         left = self.trace_encoded(*texts, keep=keep, on_layer=on_layer, only=part, edits=edits)
         return left[part]

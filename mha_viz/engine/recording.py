@@ -11,6 +11,7 @@ from torch import Tensor
 from mha_viz.core.record.patterns import ComputedPatterns, Patterns, StoredPatterns
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.attention_function import HeadEdits, LayerTensors, ScoredLayer
+from mha_viz.engine.intervention import Change
 from mha_viz.engine.loaded_network import LoadedNetwork
 from mha_viz.engine.masks import infer_window, none_if_ordinary
 from mha_viz.engine.own_weights import check_own_weights
@@ -45,7 +46,7 @@ def run_texts(
     One stack alone is run no further than its last attention: a record holds nothing from above.
     """
     longest = max(len(text.input_ids) for text in (*sources, *(targets or ())))
-    by_rows = len(sources) == 1 and model.runs_by_rows(longest, edits)
+    by_rows = len(sources) == 1 and model.runs_by_rows(longest)
     n_layers = model.n_layers if targets is None else 0
     options = RunOptions(keep, on_layer, n_layers, edits, by_rows=by_rows)
     if made is not None and made.wanted:
@@ -70,14 +71,14 @@ def trace_encoded(
 
     `only` names the one part that is to be returned; `edits` are changes to heads.
     """
-    made = PatternReductions(model, source, check_keep(keep)) if target is None else None
+    made = None
+    if target is None and _change_of_patterns(edits) is None:
+        made = PatternReductions(model, source, check_keep(keep))
     keep = [name for name in check_keep(keep) if name not in REDUCIBLE]
     targets = None if target is None else [target]
     runs = run_texts(model, [source], targets, keep, on_layer, edits, made)
-    notes = (edits.note,) if edits is not None and edits.note else ()
-    texts = (source, target)
     records = {
-        part: record_of(model, part, runs[part], 0, texts, notes)
+        part: record_of(model, part, runs[part], 0, (source, target), edits)
         for part in runs
         if only in (None, part)
     }
@@ -119,7 +120,7 @@ def record_of(
     left: Run,
     row: int,
     texts: Texts,
-    notes: tuple[str, ...] = (),
+    edits: HeadEdits | None = None,
 ) -> AttentionRecord:
     """Make a record of one text of a batch, without the padding behind it."""
     source, target = texts
@@ -134,6 +135,10 @@ def record_of(
     if left.scored:
         patterns: Patterns = computed_patterns(left.scored, kept)
         sink, allowed = _sink(left.scored), None
+        change = _change_of_patterns(edits, part)
+        if change is not None:
+            patterns = change.replaced(patterns)
+            sink = sink if sink is None else (1 - patterns.row_sums()).clamp(0.0, 1.0)
     else:
         pattern = float32(left.kept["pattern"], row, n, m)
         patterns, sink = StoredPatterns(pattern), None
@@ -141,6 +146,7 @@ def record_of(
             sink = (1 - pattern.sum(-1)).clamp(0.0, 1.0)
         allowed = recorded_mask(left, row, pattern, causal, is_cross=part == "cross")
     heads = patterns.shape[1]
+    notes = (edits.note,) if edits is not None and edits.note else ()
     return AttentionRecord(
         patterns=patterns,
         tokens=queries.tokens,
@@ -161,6 +167,13 @@ def record_of(
         allowed=allowed,
         notes=model.notes + text_notes(model.name, source, target) + notes,
     )
+
+
+def _change_of_patterns(edits: HeadEdits | None, part: str | None = None) -> Change | None:
+    """Return the change of heads of a part (None: of any) that gives them other weights."""
+    if edits is None or part not in (None, edits.part) or not isinstance(edits.change, Change):
+        return None
+    return edits.change if edits.change.new_patterns else None
 
 
 def computed_patterns(layers: list[ScoredLayer], kept: Mapping[str, Tensor]) -> ComputedPatterns:

@@ -144,8 +144,7 @@ class Writing:
         self._catch_up()
         if self._record is None:
             texts = (self._encoded(), None)
-            notes = (self._edits.note,) if self._edits is not None and self._edits.note else ()
-            self._record = record_of(self.model, "self", self._run.left(), 0, texts, notes)
+            self._record = record_of(self.model, "self", self._run.left(), 0, texts, self._edits)
         return self._record
 
     # -- on and back -------------------------------------------------------------------------------

@@ -203,17 +203,32 @@ def test_a_batch_of_long_texts_gives_what_each_gives_alone(monkeypatch):
         close(found.z, own.z)
 
 
-def test_heads_that_are_changed_are_changed_in_long_texts(monkeypatch):
-    model = build(SINGLE["llama"], "llama")
-    for how, options in (("zero", {}), ("scale", {"factor": -2.0}), ("uniform", {})):
-        change = Intervention([(0, 1), (1, 0)], how, **options)
-        own = model.trace(LONG, intervention=change)
-        with monkeypatch.context() as changed:
-            changed.setattr(loaded_network, "STORED_BYTES", 0)
-            made = model.trace(LONG, intervention=change)
-        assert isinstance(made.patterns, ComputedPatterns) == (how != "uniform")
-        close(made.pattern, own.pattern)
-        close(made.z, own.z)
+@pytest.mark.parametrize("name", ["llama", "mistral", "gpt_oss", "bert"])
+@pytest.mark.parametrize("how", ["zero", "scale", "uniform", "patch_z", "patch_pattern"])
+def test_heads_that_are_changed_are_changed_in_long_texts(monkeypatch, name, how):
+    model = build(SINGLE[name], name)
+    other = " ".join(reversed(LONG.split()))
+    options = {"scale": {"factor": -2.0}, "patch_z": {"source": other}}.get(how, {})
+    if how == "patch_pattern":
+        options = {"source": model.trace(other)}
+    change = Intervention([(0, 1), (1, 0), (1, 3)], how, **options)
+    keep = ("pattern", "z", "value", "tiles", "metrics")
+    own = model.trace(LONG, intervention=change, keep=keep)
+    with monkeypatch.context() as changed:
+        changed.setattr(loaded_network, "STORED_BYTES", 0)
+        made = model.trace(LONG, intervention=change, keep=keep)
+    assert not isinstance(made.patterns, StoredPatterns)
+    close(made.pattern, own.pattern)
+    close(made[1, 3], own.pattern[1, 3])
+    close(made.patterns.full_rows(1, slice(2, 5), [3, 2]), own.pattern[1, [3, 2], 2:5])
+    close(made.tiles(3), own.tiles(3))
+    close(made.z, own.z)
+    assert (made.sink is None) == (own.sink is None)
+    if own.sink is not None:
+        close(made.sink, own.sink)
+    assert torch.equal(visible_everywhere(made), visible_everywhere(own))
+    for key, values in measure(own).items():
+        close(measure(made)[key], values)
 
 
 def test_bfloat16_models_give_their_weights_to_rounding(monkeypatch):
@@ -284,5 +299,5 @@ def test_a_text_runs_to_the_end_of_the_models_context(monkeypatch):
     monkeypatch.setattr(loaded_network, "MOST_BYTES", 4 * model.n_layers * model.n_heads * 10**2)
     record = model.trace("the " * 200)
     assert model.n_ctx == n_ctx == len(record.tokens) > model.n_stored == 10
-    change = Intervention([(0, 1)], "uniform")  # which needs all weights of its layers
-    assert len(model.trace("the " * 200, intervention=change).tokens) == 10
+    change = Intervention([(0, 1)], "uniform")
+    assert len(model.trace("the " * 200, intervention=change).tokens) == n_ctx

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -94,6 +94,55 @@ class MergedPatterns(Patterns):
     def n_tokens(self) -> tuple[Int[Tensor, "query"], Int[Tensor, "key"]]:
         """The number of tokens that each place of either axis was, before words were merged."""
         return self.queries.sizes, self.keys.sizes
+
+
+@dataclass(frozen=True, eq=False)
+class ReplacedPatterns(Patterns):
+    """The weights of a run in which those of some heads were replaced.
+
+    Args:
+        base: the weights that queries and keys give.
+        heads: layer -> the heads whose weights were replaced.
+        source: where theirs are from; None: the same weight for every key that a query sees.
+    """
+
+    base: Patterns
+    heads: Mapping[int, Sequence[int]]
+    source: Patterns | None = None
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Layers, heads, queries and keys."""
+        return self.base.shape
+
+    @property
+    def held(self) -> list[Tensor]:
+        """The tensors in memory."""
+        return self.base.held + ([] if self.source is None else self.source.held)
+
+    def rows(
+        self, layer: int, rows: Rows, heads: Sequence[int] | None = None
+    ) -> Float[Tensor, "head row key"]:
+        """Return some rows of some heads (None for all), up to the last key that is seen."""
+        found = self.base.full_rows(layer, rows, heads).clone()
+        wanted = range(self.shape[1]) if heads is None else heads
+        replaced = self.heads.get(layer, ())
+        at = [place for place, head in enumerate(wanted) if head in replaced]
+        if at and self.source is not None:
+            found[at] = self.source.full_rows(layer, rows, [wanted[place] for place in at])
+        elif at:
+            found[at] = self._uniform(layer, rows)
+        return found
+
+    def _uniform(self, layer: int, rows: Rows) -> Float[Tensor, "row key"]:
+        seen = self.base.seen(layer, rows)
+        assert seen is not None  # what a run computes from queries and keys
+        counts = seen.float()
+        return counts / counts.sum(-1, keepdim=True).clamp_min(1.0)
+
+    def seen(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"] | None:
+        """Return which keys some queries may see."""
+        return self.base.seen(layer, rows)
 
 
 @dataclass(frozen=True, eq=False)
