@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mha_viz.core.attention.checks import Array, Given, as_tensor
+from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics.blocks import Visible
 from mha_viz.core.metrics.checks import Allowed, OutputMatrices, Pattern, allowed_keys
 from mha_viz.core.metrics.content import repeated_tokens
@@ -126,6 +127,7 @@ def baselines(
     }
     scores: dict[str, dict[str, Tensor]] = {}
     for name, weights in made.items():
+        check_cancelled()
         weights = weights if parts is None else _by_words(weights, *parts)
         outputs: dict[str, Any] = {}
         if value is not None and len(W_O):

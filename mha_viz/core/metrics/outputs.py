@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention.checks import as_tensor
+from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics.blocks import Texts, part_of
 from mha_viz.core.metrics.checks import HeadVectors, OutputMatrices, check_z, with_float64
 from mha_viz.core.metrics.reduction import BLOCK
@@ -106,6 +107,7 @@ def reduce_outputs(
     step = len(z) if whole else max(1, BLOCK // of_text)
 
     def compute(begin: int) -> dict[str, Tensor]:
+        check_cancelled()
         part = outputs.part(slice(begin, begin + step))
         return {key: of_outputs(part) for key, of_outputs in metrics.items()}
 

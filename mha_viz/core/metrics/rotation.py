@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics.chance import RATE
 from mha_viz.core.metrics.pairs import AllRows
 from mha_viz.core.metrics.table import head_table
@@ -56,6 +57,7 @@ class RotatedScores:
         strongest = self._strongest.view(*heads.shape, -1)
         heads = heads & (strongest > 0).any(-1)
         for layers, mask in self.masks:
+            check_cancelled()
             weight = _weight(metric, mask, self.about)
             if weight is None:
                 continue
@@ -81,6 +83,7 @@ class RotatedScores:
         """Sum all weights times what each counts after a rotation, some rows at a time."""
         found = weight.new_zeros((N_ROTATIONS, len(heads)))
         for span in self.rows.spans:
+            check_cancelled()
             moved = rotations(weight[span], seen[span]).flatten(1)
             found += moved @ self.rows.rows(span, heads).flatten(1).mT
         return found

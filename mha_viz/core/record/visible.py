@@ -7,6 +7,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from mha_viz.core.attention.scoring import Tiles, row_blocks
+from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics.baselines import allowed_words
 from mha_viz.core.record.record import AttentionRecord
 
@@ -80,6 +81,7 @@ def distinct_masks(
     """
     found: list[tuple[list[int], Tensor]] = []
     for layer in range(record.n_layers):
+        check_cancelled()
         seen = mask(record, layer)
         same = next((layers for layers, known in found if torch.equal(known, seen)), None)
         if same is None:
