@@ -131,7 +131,7 @@ class Scoring:
 
     def pattern(
         self, query: Tensor, key: Tensor, rows: Rows, heads: Sequence[int] | None = None
-    ) -> Float[Tensor, "head row width"]:
+    ) -> Float[Tensor, "head row column"]:
         """Compute some rows of some heads' pattern (None for all heads).
 
         Returns:
@@ -191,7 +191,7 @@ class Scoring:
 class RowReduction:
     """Something that is made of all rows of a layer's pattern, block by block."""
 
-    def reduce(self, first: int, pattern: Float[Tensor, "head row width"]) -> Any:
+    def reduce(self, first: int, pattern: Float[Tensor, "head row column"]) -> Any:
         """Reduce the rows from number `first` on, in a thread among others."""
         raise NotImplementedError
 
@@ -273,7 +273,7 @@ class SinkShares(RowReduction):
         """The shares of all rows."""
         return torch.cat(self._shares, 1)
 
-    def reduce(self, first: int, pattern: Float[Tensor, "head row width"]) -> Tensor:
+    def reduce(self, first: int, pattern: Float[Tensor, "head row column"]) -> Tensor:
         """Return the shares of some rows."""
         return (1 - pattern.sum(-1)).clamp(0.0, 1.0)
 
@@ -305,7 +305,7 @@ class Tiles(RowReduction):
         cells = (-(-n // self.cell) for n in (queries, keys))
         self.found = torch.zeros(heads, *cells, device=device)
 
-    def reduce(self, first: int, pattern: Float[Tensor, "head row width"]) -> None:
+    def reduce(self, first: int, pattern: Float[Tensor, "head row column"]) -> None:
         """Add the rows from number `first` on; keys beyond the pattern's have no weight.
 
         Threads may add blocks at the same time that have no cell in common.

@@ -141,7 +141,7 @@ class RowBlock:
             return torch.from_numpy(np.vecdot(self.pattern.numpy(), counts.numpy()))
         return (self.pattern * counts).sum(-1)
 
-    def diagonal(self, offset: int) -> Float[Tensor, "batch head some_queries"]:
+    def diagonal(self, offset: int) -> Float[Tensor, "batch head row"]:
         """Return each query's weight on the key so many places on, of queries that have it."""
         return self.pattern.diagonal(self.first + offset, -2, -1)
 

@@ -39,7 +39,7 @@ class AllRows:
 
     n_query: int
     step: int
-    rows: Callable[[slice, Tensor | None], Float[Tensor, "all_heads some_queries key"]]
+    rows: Callable[[slice, Tensor | None], Float[Tensor, "all_heads row key"]]
 
     @classmethod
     def of(cls, pattern: Pattern, block: int = BLOCK) -> "AllRows":

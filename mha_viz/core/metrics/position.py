@@ -130,7 +130,7 @@ def first_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     return reduced(first_token, pattern)
 
 
-def _copied(block: RowBlock) -> Float[Tensor, "batch head some_queries"]:
+def _copied(block: RowBlock) -> Float[Tensor, "batch head row"]:
     """Return what the second copy's queries give the token after their own in the first copy."""
     period, start = block.texts.period, block.texts.start
     if period is None:

@@ -40,7 +40,7 @@ class RowSums(RowReduction):
         self._repeats: list[Tensor] = []
 
     def reduce(
-        self, first: int, pattern: Float[Tensor, "head row width"]
+        self, first: int, pattern: Float[Tensor, "head row column"]
     ) -> tuple[HeadSums, Tensor | None]:
         """Return the sums of some rows, and whether one of them sees its own token elsewhere."""
         _, n_rows, width = pattern.shape
