@@ -10,7 +10,7 @@ from tests.browser.compare_page import plot
 
 
 @pytest.mark.journey
-def test_hostile_text_stays_text(open_page):
+def test_hostile_text_stays_text(open_page, wait_idle):
     hostile = (
         "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'> $x^2$ **b** "
         "http://a.b www.a.b me@a.b %{y}"
@@ -22,11 +22,13 @@ def test_hostile_text_stays_text(open_page):
     box.fill(hostile)
     box.press("Enter")
     page.wait_for_url(re.compile("script"))
+    wait_idle(page)
     typed = page.url
-    for section in SECTIONS:
-        page.goto(
-            f"{typed}&section={section}&text_b={'b ' + hostile if section == 'sides' else ''}"
-        )
+    for section, name in SECTIONS.items():
+        if section == "sides":
+            page.goto(f"{typed}&section=sides&text_b=b {hostile}")
+        page.get_by_role("radio", name=name, exact=True).click()
+        wait_idle(page)
         plot(page)
         assert page.get_by_test_id("stAlertContentError").count() == 0, section
         assert page.evaluate("window.hacked") is None, section

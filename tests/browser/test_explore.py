@@ -207,7 +207,7 @@ def test_two_people_do_not_disturb_each_other(open_page, wait_idle):
 
 @pytest.fixture(scope="module")
 def deep_model(tmp_path_factory):
-    """A model that takes a while: 150 small layers."""
+    """A model that takes a while: 100 small layers."""
     import transformers as tf
 
     folder = tmp_path_factory.mktemp("deep")
@@ -217,7 +217,7 @@ def deep_model(tmp_path_factory):
     config = tf.BertConfig(
         vocab_size=4096,
         hidden_size=34,
-        num_hidden_layers=150,
+        num_hidden_layers=100,
         num_attention_heads=2,
         intermediate_size=23,
         max_position_embeddings=128,
@@ -233,13 +233,13 @@ def test_a_newer_text_overtakes_the_one_that_runs(open_page, wait_idle, deep_mod
     page.get_by_role("option", name="Another model").click()
     page.get_by_label("Folder or Hub id").fill(str(deep_model))
     page.get_by_label("Folder or Hub id").press("Enter")
-    expect(page.get_by_text("150 layers × 2 heads")).to_be_visible(timeout=400_000)
-    for number in range(3):
+    expect(page.get_by_text("100 layers × 2 heads")).to_be_visible(timeout=400_000)
+    for number in range(2):
         with run_asked_for(page):
             type_text(page, f"number {number} " + "and so on " * 40)
     type_text(page, "a red fox")
     n = len(mv.load("tiny-bert").trace("a red fox").tokens)
-    expect(page.get_by_text(f"150 layers × 2 heads · {n} tokens")).to_be_visible(timeout=400_000)
+    expect(page.get_by_text(f"100 layers × 2 heads · {n} tokens")).to_be_visible(timeout=400_000)
     wait_idle(page)
     expect(page.get_by_label("Sentence", exact=True)).to_have_value("a red fox")
     assert page.get_by_test_id("stException").count() == 0

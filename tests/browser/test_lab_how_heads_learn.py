@@ -2,13 +2,11 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
-@pytest.mark.journey
 def test_the_lab_from_end_to_end(open_page, wait_idle):
     address = "/lab-how-heads-learn?steps=200&heads=2&rate=0.01"
     page = open_page(address, reduced_motion="no-preference")

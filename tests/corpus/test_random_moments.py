@@ -74,6 +74,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", KILLED)
 def test_killed_at_a_random_moment(few: dict[str, str], bert: Any, killed: Path, seed: int) -> None:

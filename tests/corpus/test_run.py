@@ -116,7 +116,13 @@ mv.study(mv.load("tiny-bert"), lines, sys.argv[2], on_progress=tell)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        *(pytest.param(one, marks=pytest.mark.extended) for one in (signal.SIGINT, signal.SIGTERM)),
+    ],
+)
 def test_killed_and_gone_on_with(
     whole: mv.Study, bert: Any, tmp_path: Path, number: signal.Signals
 ) -> None:

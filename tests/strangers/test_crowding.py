@@ -72,6 +72,7 @@ def test_websockets_beyond_those_that_may_wait_are_refused_until_one_is_silent(t
             connection.close()
 
 
+@pytest.mark.extended
 def test_studies_whose_pages_were_left_leave_the_queue(tmp_path) -> None:
     text = "\n".join(
         f"The old dog slept while {n} young cats watched the birds." for n in range(2000)
@@ -97,6 +98,7 @@ def test_studies_whose_pages_were_left_leave_the_queue(tmp_path) -> None:
         assert figures()["running"] == figures()["waiting"] == 0
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(not shutil.which("prlimit"), reason="no prlimit on PATH")
 def test_idle_connections_at_a_small_limit_leave_pages_open(tmp_path) -> None:
     small = served(tmp_path, "prlimit", "--nofile=600:600", **PUBLIC)

@@ -13,6 +13,7 @@ from mha_viz.core.names import MATRICES
 from mha_viz.ui.compare import diversity
 from mha_viz.web.theme import format_weight
 from tests.making.comparing import close, near
+from tests.making.pairwise import pairwise
 from tests.ui.compare_app import (
     MODELS,
     NAMES,
@@ -43,14 +44,23 @@ def test_every_section_is_drawn_and_its_figures_say_what_they_show(name):
         assert all(names) and not [name for name in names if "_" in name.split(".")[0]], names
 
 
-@pytest.fixture(scope="module")
-def report(model, record):
-    return mv.head_report(record, model)
+SORTED_BY = {
+    "tiny-bert": ("induction", "distance"),
+    "tiny-gpt2": ("entropy", "previous_token", "induction"),
+}
 
 
-@pytest.mark.parametrize("metric", ["entropy", "distance", "previous_token", "induction"])
-def test_layers_shows_the_report(model, report, metric):
-    app = compare("by_layer", model=model.name, text=TEXT, metric=metric, layer="2", head="5")
+def test_layers_shows_the_report(model, record):
+    report = mv.head_report(record, model)
+    first, *others = SORTED_BY[model.name]
+    app = compare("by_layer", model=model.name, text=TEXT, metric=first, layer="2", head="5")
+    shown_is_reported(app, first, report)
+    for metric in others:
+        app.selectbox(key="ask_metric").select(metric).run()
+        shown_is_reported(app, metric, report)
+
+
+def shown_is_reported(app, metric, report):
     shown = table(app, "Head", METRICS[metric].title)
     assert list(shown["Head"]) == NAMES
     close(shown[METRICS[metric].title], report[metric])
@@ -75,14 +85,16 @@ def test_induction_is_not_said_to_be_of_this_text():
     assert "give on this text" in said(other) and "Another text gives other numbers" in said(other)
 
 
-@pytest.mark.parametrize(
-    ("section", "keys"),
-    [("sides", "ab"), ("twins", "ab"), ("alike", "ab"), ("layers", ["chosen"])],
+@pairwise(
+    dear=True,
+    section=["sides", "twins", "alike", "layers"],
+    name=MODELS,
 )
-def test_heatmaps_have_tables_and_files(record, section, keys):
-    opened = [f"heatmap_{key}" for key in keys]
+def test_heatmaps_have_tables_and_files(section, name):
+    record = mv.load(name).trace(TEXT)
+    opened = ["heatmap_chosen"] if section == "layers" else ["heatmap_a", "heatmap_b"]
     app = compare(
-        *opened, exports=opened, model=record.model, text=TEXT, section=section, layer="1", head="2"
+        *opened, exports=opened, model=name, text=TEXT, section=section, layer="1", head="2"
     )
     check(app)
     tables = [shown.value for shown in app.dataframe if "query" in shown.value]
@@ -90,8 +102,8 @@ def test_heatmaps_have_tables_and_files(record, section, keys):
     for place, key, found in zip(((1, 2), (0, 1)), opened, tables, strict=False):
         weights = seen(record.head(*place), record.causal)
         close(found.set_index("query"), weights)
-        name = f"L{place[0]} H{place[1]}"
-        assert f"one token’s weights in {name} over" in said(app)
+        head = f"L{place[0]} H{place[1]}"
+        assert f"one token’s weights in {head} over" in said(app)
         files = [button for button in app.get("download_button") if key in button.proto.id]
         assert {button.proto.label for button in files} == {"CSV", "HTML"}
 
@@ -145,10 +157,11 @@ def test_chance_is_what_random_matrices_give():
     assert f"same shape: {inside} of 16" in said(app)
 
 
-@pytest.mark.parametrize("upto", [None, 1])
-def test_flow_shows_rollout_and_flow(model, record, upto):
+@pytest.mark.parametrize(("name", "upto"), [("tiny-bert", 1), ("tiny-gpt2", None)])
+def test_flow_shows_rollout_and_flow(name, upto):
+    record = mv.load(name).trace(TEXT)
     link = {} if upto is None else {"upto": str(upto)}
-    app = compare("rollout", "flow", model=model.name, text=TEXT, section="flow", query="3", **link)
+    app = compare("rollout", "flow", model=name, text=TEXT, section="flow", query="3", **link)
     pattern = record.pattern if upto is None else record.pattern[: upto + 1]
     rollout = attention_rollout(pattern)[-1].numpy()
     close(table(app, "token").set_index("token"), rollout)

@@ -21,7 +21,7 @@ from tests.making.pairwise import pairwise
 from tests.ui.compare_app import MODELS, NAMES, TEXT, check, compare, figures, said, seen, table
 
 
-@pairwise(name=MODELS, measure=PAIR_MEASURES, order=views.ORDERS)
+@pairwise(dear=True, name=MODELS, measure=PAIR_MEASURES, order=views.ORDERS)
 def test_twins_shows_the_similarity(name, measure, order):
     link = {"section": "twins", "measure": measure, "order": order, "layer": "0", "head": "0"}
     app = compare("twins", "map", model=name, text=TEXT, **link)

@@ -9,6 +9,7 @@ from mha_viz.learn.labs.any_pattern import numbers as any_pattern
 from mha_viz.learn.labs.any_pattern import patterns
 from mha_viz.ui.run import heavy
 from tests.making.comparing import near
+from tests.making.pairwise import pairwise
 from tests.ui.compare_app import check, figures, said, table, written
 from tests.ui.lab_app import answers, lab, link
 
@@ -104,9 +105,9 @@ def test_what_is_no_pattern_is_said_and_the_lab_goes_on():
     for typed in ("", "12\n34", "10000\n0000\n0000\n0000", "abcd\n" * 4, "<b>"):
         app.text_area(key=f"{KEY}-typed-4").set_value(typed).run()
         assert "This is no pattern" in check(app), typed
-        app.text_area(key=f"{KEY}-typed-4").set_value("1111\n" * 4).run()
-        assert "This is no pattern" not in check(app)
-        assert "d_k = 1** is the least" in said(app)
+    app.text_area(key=f"{KEY}-typed-4").set_value("1111\n" * 4).run()
+    assert "This is no pattern" not in check(app)
+    assert "d_k = 1** is the least" in said(app)
 
 
 def test_what_a_link_says_in_vain_is_told():
@@ -120,8 +121,7 @@ def test_what_a_link_says_in_vain_is_told():
     check(lab(KEY, width="12", tokens="4"))
 
 
-@pytest.mark.parametrize("tokens", ["4", "12"])
-@pytest.mark.parametrize("pattern", ["first", "random"])
+@pairwise(dear=True, tokens=["4", "12"], pattern=["first", "random"])
 def test_every_size_comes_whole(tokens, pattern):
     app = lab(KEY, "errors", "rank", "painted", tokens=tokens, pattern=pattern)
     app.button(key="any-pattern-fit").click().run()

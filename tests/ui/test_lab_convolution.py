@@ -62,7 +62,7 @@ def test_numbers_in_a_link_are_the_kernel():
     assert values[7:10, 7:10].flatten() == near(np.arange(9, 0, -1))
 
 
-@pairwise(size=["1", "3", "5"], colour=["0", "1"], alpha=["0", "30"])
+@pairwise(dear=True, size=["1", "3", "5"], colour=["0", "1"], alpha=["0", "30"])
 def test_every_size_comes_whole(size, colour, alpha):
     app = lab(KEY, "both", "tiles", "sharpness", size=size, colour=colour, alpha=alpha, side="16")
     check(app)

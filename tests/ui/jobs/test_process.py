@@ -109,7 +109,9 @@ def test_it_knows_no_secrets_and_gives_way(workers, monkeypatch):
     assert nice >= min(os.nice(0) + 10, 19) and threads == 2
 
 
-@pytest.mark.parametrize("how", [ours.aborts, ours.is_killed])
+@pytest.mark.parametrize(
+    "how", [ours.aborts, pytest.param(ours.is_killed, marks=pytest.mark.extended)]
+)
 def test_a_crash_takes_down_its_process_alone(workers, how):
     before = run(workers, ours.counts, 3, progress_argument="on_progress")
     with pytest.raises(JobError, match=r"has ended \(exit status -\d+\).*try again"):
@@ -122,7 +124,9 @@ def test_a_crash_takes_down_its_process_alone(workers, how):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems hold no process to its memory")
-@pytest.mark.parametrize("how", [ours.fills_memory, ours.fills_torchs_memory])
+@pytest.mark.parametrize(
+    "how", [pytest.param(ours.fills_memory, marks=pytest.mark.extended), ours.fills_torchs_memory]
+)
 def test_who_takes_too_much_memory_is_told_so(workers, how):
     with pytest.raises(JobError, match=r"needs more memory .* smaller model"):
         run(workers, how)
@@ -233,7 +237,7 @@ def test_at_the_end_of_the_server_processes_are_ended_and_not_waited_for(monkeyp
     own.put_away()
 
 
-@pytest.mark.parametrize("closed", ["stdin", "stdout"])
+@pytest.mark.parametrize("closed", ["stdin", pytest.param("stdout", marks=pytest.mark.extended)])
 def test_who_waits_for_a_process_that_is_put_away_hears_that_it_has_ended(closed):
     """Its streams may be closed by another thread, while they are used."""
     own = Workers(1, GIB)
@@ -267,7 +271,13 @@ Workers(1, 2**30).run(calls.Call(partial(ours.goes_on), "on_progress"), CancelTo
 """
 
 
-@pytest.mark.parametrize("ends", ["os.kill(os.getpid(), signal.SIGKILL)", "raise SystemExit"])
+@pytest.mark.parametrize(
+    "ends",
+    [
+        "os.kill(os.getpid(), signal.SIGKILL)",
+        pytest.param("raise SystemExit", marks=pytest.mark.extended),
+    ],
+)
 def test_no_process_outlives_its_server(ends):
     server = subprocess.run(
         [sys.executable, "-c", _SERVER.format(ends=ends)],

@@ -258,6 +258,12 @@ test("another text takes the place of the one before; what cannot be drawn is to
   assert.equal(text("h2.name"), "L1 H1");
 });
 
+test("parts of which one shows another text already do not answer each other for ever", () => {
+  const { say, all } = openBench();
+  say({ payload: putPayload(bytesIn(python.many.grid)) });
+  assert.deepEqual([...new Set(all(".workbench > .message").map((one) => one.textContent))], [""]);
+});
+
 test("on a phone a tap on a head brings its picture into view, elsewhere nothing moves", () => {
   const seen = [];
   const { scrollIntoView } = globalThis.window.Element.prototype;

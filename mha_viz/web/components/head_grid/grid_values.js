@@ -59,12 +59,22 @@ export class ExactWeights {
   }
 
   keep(first, count, buffer) {
+    this.put(first, count, buffer);
+    this.changed();
+  }
+
+  /**
+   * Keep the weights of so many heads, for who draws them next.
+   * @param {number} first
+   * @param {number} count
+   * @param {ArrayBuffer} buffer
+   */
+  put(first, count, buffer) {
     if (buffer.byteLength !== count * this.headBytes) throw new Error("not these weights");
     for (let i = 0; i < count; i++) {
       const size = this.header.queries * this.header.keys;
       this.heads.set(first + i, new Float32Array(buffer, i * this.headBytes, size));
     }
-    this.changed();
   }
 }
 

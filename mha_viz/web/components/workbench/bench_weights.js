@@ -15,13 +15,18 @@ export class BenchWeights {
     this.payload = payload;
     this.asked = asked;
     this.exact = new ExactWeights(payload.header, () => {
-      this.made.clear();
-      this.paired = null;
+      this.forgetMade();
       changed();
     });
     this.decoded = new Map(); // head -> weights by their codes
     this.made = new Map(); // head -> weights on the axes that are shown
     this.derived = this.paired = null;
+  }
+
+  /** Forget what was made of weights by their codes, where exact ones have come. */
+  forgetMade() {
+    this.made.clear();
+    this.paired = null;
   }
 
   get count() {
@@ -56,6 +61,17 @@ export class BenchWeights {
   /** Whether a head's weights are exact, and not read off their codes. @type {(head: number) => boolean} */
   isExact(head) {
     return this.exact.of(head) !== null;
+  }
+
+  /**
+   * Take a head's exact weights. Nobody is told of them: they are for what is being drawn, and a
+   * part that still shows the text before would answer with that text's, and so on for ever.
+   * @param {number} head
+   * @param {ArrayBuffer} buffer
+   */
+  take(head, buffer) {
+    this.exact.put(head, 1, buffer);
+    this.forgetMade();
   }
 
   /**

@@ -59,7 +59,7 @@ class Workbench {
   takeHead(byId) {
     const { chosen, weights } = this.bench;
     const came = byId.get(`${this.data.payload} head ${chosen}`);
-    if (came && !weights.isExact(chosen)) weights.exact.keep(chosen, 1, came.body.slice().buffer);
+    if (came && !weights.isExact(chosen)) weights.take(chosen, came.body.slice().buffer);
   }
 
   say(text) {
