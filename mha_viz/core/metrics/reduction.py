@@ -26,9 +26,8 @@ from mha_viz.core.metrics.checks import (
 from mha_viz.core.threads import in_threads
 from mha_viz.errors import DTypeError, ShapeError
 
-BLOCK = (
-    2**18
-)  # weights at a time on a processor: they stay in its cache while all metrics read them
+# Weights at a time on a processor: they stay in its cache while all metrics read them.
+BLOCK = 2**18
 
 Sums = tuple[Any, ...]  # tensors (batch, head, ...), or lists, that add up over blocks
 _Function = TypeVar("_Function", bound=Callable[..., Any])
