@@ -151,6 +151,7 @@ class Probe:
     has_sinks: bool = False
     _masks: dict[tuple[int, ...], tuple[Any, Any]] = field(default_factory=dict)
     _room: Tensor | None = None
+    _gathered: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def needs_pattern(self) -> bool:
@@ -201,6 +202,7 @@ class Probe:
         """
         bias, *made_of = mask
         query, key, value = tensors
+        query, key = self._gather("query", query), self._gather("key", key)
         rule = partial(_rule, shape=(query.shape[-2], key.shape[-2]))
         sight, bias = self._once(rule, bias, *made_of)
         scoring = replace(scoring, sight=sight, bias=bias)
@@ -222,6 +224,28 @@ class Probe:
         )
         return z
 
+    def _gather(self, name: str, tensor: Tensor) -> Tensor:
+        """Copy what is kept of a layer to the memory of all layers, and return the copy.
+
+        Pieces that are kept between others that are not would leave holes in the process's memory:
+        of 2,048 tokens half of what it takes. What is of another shape stays as it is.
+        """
+        shape, layer = (self.n_layers, *tensor.shape), len(self.modules)
+        if layer == 0 < self.n_layers and tensor.device.type == "cpu" and not tensor.requires_grad:
+            self._gathered.setdefault(name, _pages(shape, tensor.dtype))
+        every = self._gathered.get(name)
+        if every is None or every.shape != shape:
+            return tensor
+        return every[layer].copy_(tensor)
+
+    def _gathered_of(self, name: str, tensor: Tensor) -> Tensor | None:
+        """Return the memory of all layers with this one in it; None where there is none."""
+        self._gather(name, tensor)
+        every = self._gathered.get(name)
+        if every is not None and every.shape[1:] != tensor.shape:
+            raise AttentionUnavailableError(f"the layers' {name} differ in shape")
+        return every
+
     def _once(self, make: Callable[[Tensor | None], Any], bias: Any, *made_of: Any) -> Any:
         """Make something of a mask that layers share, for all of them at once."""
         key = tuple(map(id, made_of))
@@ -237,6 +261,8 @@ class Probe:
                 continue
             assert tensor is not None  # `_attend` computes the pattern whenever it is to be kept
             layers = self.kept.setdefault(name, [])
+            if self.by_rows and (every := self._gathered_of(name, tensor)) is not None:
+                layers = self.kept[name] = every
             if not isinstance(layers, Tensor):  # otherwise it was written to its room
                 layers.append(tensor)
         if self.reduce is not None:
@@ -348,9 +374,9 @@ def _rule(added: Tensor | None, shape: tuple[int, int]) -> tuple[Sight, Tensor |
     return sight_and_bias(None if added is None else added[0].expand(-1, *shape))
 
 
-def _pages(shape: tuple[int, ...]) -> Tensor:
-    """Return uninitialised float32 memory for a record."""
+def _pages(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
+    """Return uninitialised memory for a record."""
     # Not by numpy, which asks for huge pages: on a machine that has been up for a while finding
     # them took 0.2 s for 150 MB, more than the page faults that they save.
     with torch.inference_mode(False):
-        return torch.empty(shape, dtype=torch.float32)
+        return torch.empty(shape, dtype=dtype)

@@ -190,11 +190,17 @@ def computed_patterns(layers: list[ScoredLayer], kept: Mapping[str, Tensor]) -> 
         of_layers = [getattr(layer, name) for layer in layers]
         if whole is not None and of_layers[0].dtype == torch.float32:
             return tuple(whole)
-        return tuple(tensor.detach().cpu().clone() for tensor in of_layers)
+        held = sum(tensor.nbytes for tensor in of_layers)
+        return tuple(_without_neighbours(tensor.detach().cpu(), held) for tensor in of_layers)
 
     rules = [layer.scoring for layer in layers]
     scoring = [replace(one, sinks=here(one.sinks), bias=here(one.bias)) for one in rules]
     return ComputedPatterns(scored("query"), scored("key"), tuple(scoring))
+
+
+def _without_neighbours(tensor: Tensor, held: int) -> Tensor:
+    """Return the tensor, copied where more than `held` bytes would be held with it."""
+    return tensor if tensor.untyped_storage().nbytes() <= held else tensor.clone()
 
 
 def _sink(layers: list[ScoredLayer]) -> Tensor | None:

@@ -292,6 +292,13 @@ def test_the_report_of_a_long_text_has_the_numbers_of_a_stored_one(monkeypatch, 
             close(table[column].to_numpy(float), other[column].to_numpy(float))
 
 
+def test_what_is_kept_of_all_layers_lies_in_one_piece(monkeypatch):
+    ((_, made),) = both(monkeypatch, build(SINGLE["llama"], "llama"), LONG, keep=("pattern", "z"))
+    for tensors in (made.patterns.query, made.patterns.key, tuple(made.z)):
+        storages = {one.untyped_storage().data_ptr(): one.untyped_storage() for one in tensors}
+        assert [one.nbytes() for one in storages.values()] == [sum(t.nbytes for t in tensors)]
+
+
 def test_a_text_runs_to_the_end_of_the_models_context(monkeypatch):
     model = build(SINGLE["gpt2"], "gpt2")
     n_ctx = model.n_ctx

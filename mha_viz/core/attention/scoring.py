@@ -46,13 +46,14 @@ class Sight:
             return cls()
         mask = mask.cpu()
         queries, keys = mask.shape
-        places = torch.arange(queries)
-        first = mask.int().argmax(1)
-        last = keys - 1 - mask.flip(1).int().argmax(1)
-        before = int((places - first).max())
-        after = int((last - places).max())
+        blocks = [slice(start, start + 512) for start in range(0, queries, 512)]
+        before = after = -keys
+        for rows in blocks:  # as numbers, truth values take four times the memory
+            places, seen = torch.arange(queries)[rows], mask[rows].int()
+            last = keys - 1 - seen.flip(1).argmax(1)
+            before = max(before, int((places - seen.argmax(1)).max()))
+            after = max(after, int((last - places).max()))
         band = cls(None if before >= queries - 1 else before, None if after >= keys - 1 else after)
-        blocks = (slice(start, start + 512) for start in range(0, queries, 512))
         if all(torch.equal(band.seen(rows, *mask.shape), mask[rows]) for rows in blocks):
             return band
         return cls(mask=mask)
