@@ -25,6 +25,10 @@ Texts = Annotated[
     str, typer.Argument(help="A text, a file with one text a line, or - for standard input.")
 ]
 Model = Annotated[str, typer.Option("--model", "-m", help="Shipped name, folder or Hub id.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 … or mps.")]
+Precision = Annotated[
+    str, typer.Option(help="Weights as float32, bfloat16, float16, or auto: as config.json says.")
+]
 Pair = Annotated[str | None, typer.Option(help="Second segment, or the decoder's text.")]
 Part = Annotated[str | None, typer.Option(help="encoder, decoder or cross, where there are such.")]
 
@@ -188,15 +192,20 @@ def read_texts(given: str) -> list[str]:
     return lines
 
 
-def load(name: str) -> AttentionModel:
-    """Return a model; imports what that needs only now, as --help must not wait for torch."""
+def load(name: str, device: str, dtype: str) -> AttentionModel:
+    """Return a model; imports what that needs only now, as --help must not wait for torch.
+
+    Raises:
+        ArgumentError: a device that this machine does not have, or an unknown precision.
+        LoadError, OutOfMemoryError: as `mv.load`.
+    """
     from mha_viz.checkpoints import trial
 
     if os.path.isdir(name):  # the process for its trial imports torch at the same time as this one
         trial.prepare()
     from mha_viz.checkpoints.loading import load
 
-    return load(name)
+    return load(name, device=device, dtype=dtype)
 
 
 def print_notes(notes: Iterable[str]) -> None:
