@@ -86,7 +86,7 @@ def check(name: str, *, download: bool = True) -> ModelInfo:
 
 def size_of(name: str, dtype: str) -> ModelSize:
     """Return the size of a model of this machine that has passed `check`, without loading it."""
-    with building_lock():
+    with translating(partial(_broken, name)), building_lock():
         config = load_config(find_model(name, download=False).path)
         return model_size(config, getattr(torch, precision_of(dtype, config)))
 
