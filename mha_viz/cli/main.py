@@ -180,6 +180,9 @@ def show(
     no_special: Annotated[
         bool, typer.Option("--no-special", help="Leave special tokens out; rows sum to 1 again.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Write a CSV of any length without a question.")
+    ] = False,
 ) -> None:
     """Show one head's attention weights; without --layer and --head a picture of all heads."""
     chosen = None if layer is None or head is None else (layer, head)
@@ -195,6 +198,8 @@ def show(
         options.deliver(formats.picture(record, chosen, kind), out)
         return
     assert chosen is not None
+    if kind is Format.csv and not yes:
+        options.confirm_rows(record.shape[2] * record.shape[3])
     writers = {Format.table: formats.pair_table, Format.csv: formats.head_csv}
     options.deliver(writers.get(kind, formats.head_json)(record, *chosen), out)
 

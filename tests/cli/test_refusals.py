@@ -117,7 +117,7 @@ def test_a_command_that_takes_a_text_reads_no_file_and_measures_no_name() -> Non
     "text", ["and/or", "e.g.", "I read nofile.txt", "U.S.A", "Well...", "/", "3.14", "example.com"]
 )
 def test_a_text_with_a_dot_or_a_slash_is_a_text(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def loaded(name: str) -> None:
+    def loaded(name: str, **_: str) -> None:
         raise KeyboardInterrupt  # the end of the command, without an error
 
     monkeypatch.setattr(loading, "load", loaded)
@@ -126,7 +126,7 @@ def test_a_text_with_a_dot_or_a_slash_is_a_text(text: str, monkeypatch: pytest.M
 
 
 def test_a_name_is_taken_as_a_text_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    def loaded(name: str) -> None:
+    def loaded(name: str, **_: str) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(loading, "load", loaded)
