@@ -1,7 +1,9 @@
 """Name, folder or Hub id -> AttentionModel, with every check that an untrusted checkpoint needs."""
 
 import copy
+from collections.abc import Mapping
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,9 @@ from mha_viz.checkpoints.weight_files import check_weight_files
 from mha_viz.core.names import DTYPES, Device
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import ArgumentError, BrokenCheckpointError, translating
+from mha_viz.errors import ArgumentError, BrokenCheckpointError, OutOfMemoryError, translating
+
+Place = torch.device | str | dict[str, int | str | torch.device]  # or a map of devices
 
 
 def load(
@@ -33,6 +37,7 @@ def load(
     *,
     device: Device | str = "auto",
     dtype: str | torch.dtype = "float32",
+    device_map: str | Mapping[str, int | str | torch.device] | None = None,
     download: bool = True,
 ) -> AttentionModel:
     """Load a model with our attention inside.
@@ -44,6 +49,9 @@ def load(
             while running; "auto" takes the one that config.json names, else float32. Weights
             stored in this precision are not copied into memory: the file is mapped, and read as
             they are used. Records are float32 always.
+        device_map: in place of device, what transformers takes: "auto", or a device for each part
+            of the network. It needs the package accelerate, and memory for all weights. Runs
+            over several devices are not tested.
         download: whether a Hub id that is not cached may be fetched.
 
     Returns:
@@ -54,13 +62,13 @@ def load(
         UnsafeCheckpointError: would need pickle or foreign code, or claims absurd sizes.
         BrokenCheckpointError: damaged weights, NaN in them, or no tokenizer.
         AttentionUnavailableError: the family gives no attention weights.
-        ArgumentError: an unknown device or dtype.
-        OutOfMemoryError: weights that the memory of the device cannot hold.
+        ArgumentError: an unknown device or dtype; a device_map without accelerate or beside device.
+        OutOfMemoryError: weights that the memory of the device, or of the map, cannot hold.
     """
     precision = str(dtype).removeprefix("torch.")
     if precision not in DTYPES:
         raise ArgumentError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}.")
-    target = device_of(device)
+    target = device_of(device) if device_map is None else _check_map(device_map, device)
     info = check(name, download=download)
     if info.source == "shipped":
         return _model(info.path, info.name, target, precision)
@@ -84,6 +92,20 @@ def check(name: str, *, download: bool = True) -> ModelInfo:
     return info
 
 
+def _check_map(
+    device_map: str | Mapping[str, int | str | torch.device], device: str
+) -> str | dict[str, int | str | torch.device]:
+    """Return a map of devices as transformers takes it."""
+    if device != "auto":
+        raise ArgumentError("Give device or device_map, not both.")
+    if find_spec("accelerate") is None:
+        raise ArgumentError(
+            "device_map needs the package accelerate, which is not installed here: "
+            "pip install accelerate, or choose a single device in place of the map."
+        )
+    return device_map if isinstance(device_map, str) else dict(device_map)
+
+
 def size_of(name: str, dtype: str) -> ModelSize:
     """Return the size of a model of this machine that has passed `check`, without loading it."""
     with translating(partial(_broken, name)), building_lock():
@@ -91,16 +113,27 @@ def size_of(name: str, dtype: str) -> ModelSize:
         return model_size(config, getattr(torch, precision_of(dtype, config)))
 
 
-def _model(folder: Path, name: str, device: torch.device, dtype: str) -> AttentionModel:
+def _model(folder: Path, name: str, place: Place, dtype: str) -> AttentionModel:
     with building_lock():
         config = load_config(folder)
         dtype = precision_of(dtype, config)
-        check_room(name, model_size(config, getattr(torch, dtype)).weights, device)
-        network, notes = _network(folder, config, dtype)
+        mapped = {}
+        if isinstance(place, torch.device):
+            check_room(name, model_size(config, getattr(torch, dtype)).weights, place)
+        else:
+            mapped = {"device_map": place}
+        network, notes = _network(folder, config, dtype=dtype, **mapped)
         tokenizer = load_tokenizer(folder, config)
     check_stacks(network, name)
+    if any(weight.is_meta for weight in network.parameters()):
+        raise OutOfMemoryError(
+            f"{name} does not fit into the memory of the devices of device_map: some weights would "
+            "stay on the disk or be moved for every text. Choose bfloat16 or a smaller model."
+        )
     check_finite(network, name)
-    network.eval().requires_grad_(False).to(device)
+    network.eval().requires_grad_(False)
+    if isinstance(place, torch.device):
+        network.to(place)
     notes += tokenizer_notes(tokenizer, config)
     return AttentionModel(network, tokenizer, name=name, notes=tuple(notes))
 
@@ -135,18 +168,18 @@ def _broken(name: str, error: BaseException) -> BrokenCheckpointError:
 
 
 def _network(
-    folder: Path, config: PreTrainedConfig, dtype: str
+    folder: Path, config: PreTrainedConfig, **placed: Any
 ) -> tuple[PreTrainedModel, list[str]]:
     """Load the network with our attention, or with eager attention where ours is refused."""
     loader = loader_of(config)
     try:
-        return _from_pretrained(loader, folder, config, dtype)
+        return _from_pretrained(loader, folder, config, placed)
     except BrokenCheckpointError:
         raise
     except ValueError as error:
         if loader is AutoModel or "Unrecognized configuration class" not in str(error):
             raise BrokenCheckpointError(f"{folder.name}: {first_line(str(error))}") from error
-        return _from_pretrained(AutoModel, folder, config, dtype)
+        return _from_pretrained(AutoModel, folder, config, placed)
     except Exception as error:
         raise BrokenCheckpointError(
             f"The weights of {folder.name} do not fit its config: {first_line(str(error))}"
@@ -154,13 +187,13 @@ def _network(
 
 
 def _from_pretrained(
-    loader: Any, folder: Path, config: PreTrainedConfig, dtype: str
+    loader: Any, folder: Path, config: PreTrainedConfig, placed: dict[str, Any]
 ) -> tuple[PreTrainedModel, list[str]]:
     options = {
         "local_files_only": True,
         "trust_remote_code": False,
         "use_safetensors": True,
-        "dtype": dtype,
+        **placed,
         "output_loading_info": True,
         "ignore_mismatched_sizes": True,  # only then does the library say which ones
     }

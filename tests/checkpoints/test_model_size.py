@@ -8,9 +8,9 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.checkpoints import building, model_size
+from mha_viz.checkpoints import building, loading, model_size
 from mha_viz.core import available_memory
-from mha_viz.errors import OutOfMemoryError
+from mha_viz.errors import ArgumentError, OutOfMemoryError
 from tests.making.checkpoints import TEXT, gpt2, save
 
 LLAMA_8B = {
@@ -119,6 +119,42 @@ def test_dtype_auto_is_that_of_the_config_or_float32(tmp_path):
     config.dtype = None
     config.save_pretrained(half)
     assert mv.load(str(half), dtype="auto").dtype == torch.float32
+
+
+# -- several devices, as far as one machine without accelerate can tell ---------------------------
+
+
+def test_device_map_needs_accelerate_and_no_device(monkeypatch):
+    monkeypatch.setattr(loading, "find_spec", lambda name: None)
+    with pytest.raises(ArgumentError, match="device_map needs the package accelerate, which is"):
+        mv.load("tiny-bert", device_map="auto")
+    with pytest.raises(ArgumentError, match="Give device or device_map, not both"):
+        mv.load("tiny-bert", device="cpu", device_map="auto")
+
+
+@pytest.mark.parametrize("device_map", ["auto", {"": "cpu"}])
+def test_device_map_is_what_transformers_gets(tmp_path, monkeypatch, device_map):
+    folder, got = str(save(gpt2(), tmp_path / "gpt2", pairs=False)), []
+    read = tf.GPT2LMHeadModel.from_pretrained
+
+    def with_accelerate(*args, device_map=None, **options):
+        got.append(device_map)
+        return read(*args, **options)
+
+    monkeypatch.setattr(loading, "find_spec", lambda name: True)
+    monkeypatch.setattr(tf.GPT2LMHeadModel, "from_pretrained", with_accelerate)
+    model = mv.load(folder, device_map=device_map)
+    assert got == [device_map]
+    assert torch.equal(model.trace(TEXT).pattern, mv.load(folder).trace(TEXT).pattern)
+
+    def offloaded(*args, **options):
+        network, info = with_accelerate(*args, **options)
+        network.transformer.wte.to("meta")
+        return network, info
+
+    monkeypatch.setattr(tf.GPT2LMHeadModel, "from_pretrained", offloaded)
+    with pytest.raises(OutOfMemoryError, match="into the memory of the devices of device_map"):
+        mv.load(folder, device_map=device_map)
 
 
 # -- what does not fit ---------------------------------------------------------------------------
