@@ -73,5 +73,5 @@ def check_room(name: str, n_bytes: int, device: torch.device) -> None:
     if free is not None and n_bytes > free:
         raise OutOfMemoryError(
             f"{name} needs {of_bytes(n_bytes)} for its weights, and {device} has {of_bytes(free)} "
-            "free: choose bfloat16, another device or a smaller model."
+            "free: choose bfloat16 in place of float32, another device or a smaller model."
         )
