@@ -72,7 +72,7 @@ class AttentionUnavailableError(MhaVizError):
 
 
 class OutOfMemoryError(MhaVizError, MemoryError):
-    """A forward pass that took more memory than there is."""
+    """A model or a forward pass that takes more memory than there is."""
 
 
 class StudyError(MhaVizError, ValueError):

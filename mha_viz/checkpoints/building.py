@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.modules.module as registration
@@ -12,6 +13,9 @@ from torch import nn
 from transformers import (
     AutoConfig,
     AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
     AutoTokenizer,
     PreTrainedConfig,
     PreTrainedTokenizerBase,
@@ -24,6 +28,13 @@ from transformers.utils.logging import (
 
 from mha_viz.errors import BrokenCheckpointError, LoadError, UnsafeCheckpointError, translating
 
+_HEADS = (  # how a class of the checkpoint's config ends -> the loader for it
+    ("ForMaskedLM", AutoModelForMaskedLM),
+    ("ForPreTraining", AutoModelForMaskedLM),
+    ("ForCausalLM", AutoModelForCausalLM),
+    ("LMHeadModel", AutoModelForCausalLM),
+    ("ForConditionalGeneration", AutoModelForSeq2SeqLM),
+)
 _BUILDING = threading.Lock()
 
 
@@ -58,6 +69,16 @@ def load_config(folder: Path) -> PreTrainedConfig:
         config.transformers_weights = None
         config.get_text_config()  # every later step needs it
         return config
+
+
+def auto_class(architecture: str) -> Any:
+    """Return transformers' loader for a class name; AutoModel where no head is known."""
+    return next((auto for end, auto in _HEADS if architecture.endswith(end)), AutoModel)
+
+
+def loader_of(config: PreTrainedConfig) -> Any:
+    """Return the loader for the class that a checkpoint's config names first."""
+    return auto_class((getattr(config, "architectures", None) or [""])[0])
 
 
 def load_tokenizer(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenizerBase:

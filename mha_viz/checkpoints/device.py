@@ -14,8 +14,10 @@ def device_of(name: str) -> torch.device:
     }
     if name == "auto":
         return torch.device(next(name for name, there in present.items() if there))
-    if name.split(":")[0] not in present:
-        raise ArgumentError(f"device must be auto, cpu, cuda or mps, got {name!r}.")
-    if not present[name.split(":")[0]]:
+    kind, _, number = name.partition(":")
+    if kind not in present or not f"{number}0".isdecimal():
+        raise ArgumentError(f"device must be auto, cpu, cuda, cuda:0 … or mps, got {name!r}.")
+    last = torch.cuda.device_count() - 1 if kind == "cuda" else 0
+    if not present[kind] or int(number or 0) > last:
         raise ArgumentError(f"This machine has no {name}: choose auto or cpu.")
     return torch.device(name)

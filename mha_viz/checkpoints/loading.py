@@ -1,52 +1,57 @@
 """Name, folder or Hub id -> AttentionModel, with every check that an untrusted checkpoint needs."""
 
 import copy
+from collections.abc import Mapping
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import (
-    AutoModel,
-    AutoModelForCausalLM,
-    AutoModelForMaskedLM,
-    AutoModelForSeq2SeqLM,
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoModel, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from mha_viz.checkpoints.building import building_lock, first_line, load_config, load_tokenizer
+from mha_viz.checkpoints.building import (
+    building_lock,
+    first_line,
+    load_config,
+    load_tokenizer,
+    loader_of,
+)
 from mha_viz.checkpoints.catalog import ModelInfo, find_model
 from mha_viz.checkpoints.checkpoint_files import check_files
 from mha_viz.checkpoints.config_file import read_config, read_json
 from mha_viz.checkpoints.device import device_of
+from mha_viz.checkpoints.model_size import ModelSize, check_room, model_size
 from mha_viz.checkpoints.trial import check_on_trial
 from mha_viz.checkpoints.weight_files import check_weight_files
 from mha_viz.core.names import DTYPES, Device
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import ArgumentError, BrokenCheckpointError, translating
+from mha_viz.errors import ArgumentError, BrokenCheckpointError, OutOfMemoryError, translating
 
-_HEADS = (  # how a class of the checkpoint's config ends -> the loader for it
-    ("ForMaskedLM", AutoModelForMaskedLM),
-    ("ForPreTraining", AutoModelForMaskedLM),
-    ("ForCausalLM", AutoModelForCausalLM),
-    ("LMHeadModel", AutoModelForCausalLM),
-    ("ForConditionalGeneration", AutoModelForSeq2SeqLM),
-)
+Place = torch.device | str | dict[str, int | str | torch.device]  # or a map of devices
 
 
 def load(
-    name: str, *, device: Device | str = "auto", dtype: str = "float32", download: bool = True
+    name: str,
+    *,
+    device: Device | str = "auto",
+    dtype: str | torch.dtype = "float32",
+    device_map: str | Mapping[str, int | str | torch.device] | None = None,
+    download: bool = True,
 ) -> AttentionModel:
     """Load a model with our attention inside.
 
     Args:
         name: a shipped name ("tiny-bert", "tiny-gpt2"), a local folder, or a Hub id.
         device: "auto" takes cuda, then mps, then cpu.
-        dtype: "float32", "bfloat16" or "float16", of the weights while running; records are
-            float32 always.
+        dtype: "float32", "bfloat16" or "float16", as text or as torch names it, of the weights
+            while running; "auto" takes the one that config.json names, else float32. Weights
+            stored in this precision are not copied into memory: the file is mapped, and read as
+            they are used. Records are float32 always.
+        device_map: in place of device, what transformers takes: "auto", or a device for each part
+            of the network. It needs the package accelerate, and memory for all weights. Runs
+            over several devices are not tested.
         download: whether a Hub id that is not cached may be fetched.
 
     Returns:
@@ -57,16 +62,18 @@ def load(
         UnsafeCheckpointError: would need pickle or foreign code, or claims absurd sizes.
         BrokenCheckpointError: damaged weights, NaN in them, or no tokenizer.
         AttentionUnavailableError: the family gives no attention weights.
-        ArgumentError: an unknown device or dtype.
+        ArgumentError: an unknown device or dtype; a device_map without accelerate or beside device.
+        OutOfMemoryError: weights that the memory of the device, or of the map, cannot hold.
     """
-    if dtype not in DTYPES:
+    precision = str(dtype).removeprefix("torch.")
+    if precision not in DTYPES:
         raise ArgumentError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}.")
-    target = device_of(device)
+    target = device_of(device) if device_map is None else _check_map(device_map, device)
     info = check(name, download=download)
     if info.source == "shipped":
-        return _model(info.path, info.name, target, dtype)
+        return _model(info.path, info.name, target, precision)
     with translating(partial(_broken, info.name)):
-        return _model(info.path, info.name, target, dtype)
+        return _model(info.path, info.name, target, precision)
 
 
 def check(name: str, *, download: bool = True) -> ModelInfo:
@@ -85,16 +92,58 @@ def check(name: str, *, download: bool = True) -> ModelInfo:
     return info
 
 
-def _model(folder: Path, name: str, device: torch.device, dtype: str) -> AttentionModel:
+def _check_map(
+    device_map: str | Mapping[str, int | str | torch.device], device: str
+) -> str | dict[str, int | str | torch.device]:
+    """Return a map of devices as transformers takes it."""
+    if device != "auto":
+        raise ArgumentError("Give device or device_map, not both.")
+    if find_spec("accelerate") is None:
+        raise ArgumentError(
+            "device_map needs the package accelerate, which is not installed here: "
+            "pip install accelerate, or choose a single device in place of the map."
+        )
+    return device_map if isinstance(device_map, str) else dict(device_map)
+
+
+def size_of(name: str, dtype: str) -> ModelSize:
+    """Return the size of a model of this machine that has passed `check`, without loading it."""
+    with translating(partial(_broken, name)), building_lock():
+        config = load_config(find_model(name, download=False).path)
+        return model_size(config, getattr(torch, precision_of(dtype, config)))
+
+
+def _model(folder: Path, name: str, place: Place, dtype: str) -> AttentionModel:
     with building_lock():
         config = load_config(folder)
-        network, notes = _network(folder, config, getattr(torch, dtype))
+        dtype = precision_of(dtype, config)
+        mapped = {}
+        if isinstance(place, torch.device):
+            check_room(name, model_size(config, getattr(torch, dtype)).weights, place)
+        else:
+            mapped = {"device_map": place}
+        network, notes = _network(folder, config, dtype=dtype, **mapped)
         tokenizer = load_tokenizer(folder, config)
     check_stacks(network, name)
+    if any(weight.is_meta for weight in network.parameters()):
+        raise OutOfMemoryError(
+            f"{name} does not fit into the memory of the devices of device_map: some weights would "
+            "stay on the disk or be moved for every text. Choose bfloat16 or a smaller model."
+        )
     check_finite(network, name)
-    network.eval().requires_grad_(False).to(device)
+    network.eval().requires_grad_(False)
+    if isinstance(place, torch.device):
+        network.to(place)
     notes += tokenizer_notes(tokenizer, config)
     return AttentionModel(network, tokenizer, name=name, notes=tuple(notes))
+
+
+def precision_of(dtype: str, config: PreTrainedConfig) -> str:
+    """Return the precision that "auto" stands for with this config, or the one that is given."""
+    named = str(config.get_text_config().dtype).removeprefix("torch.")
+    if dtype != "auto":
+        return dtype
+    return named if named in DTYPES else "float32"
 
 
 def tokenizer_notes(
@@ -118,24 +167,19 @@ def _broken(name: str, error: BaseException) -> BrokenCheckpointError:
     )
 
 
-def auto_class(architecture: str) -> Any:
-    """Return transformers' loader for a class name; AutoModel where no head is known."""
-    return next((auto for end, auto in _HEADS if architecture.endswith(end)), AutoModel)
-
-
 def _network(
-    folder: Path, config: PreTrainedConfig, dtype: torch.dtype
+    folder: Path, config: PreTrainedConfig, **placed: Any
 ) -> tuple[PreTrainedModel, list[str]]:
     """Load the network with our attention, or with eager attention where ours is refused."""
-    loader = auto_class((getattr(config, "architectures", None) or [""])[0])
+    loader = loader_of(config)
     try:
-        return _from_pretrained(loader, folder, config, dtype)
+        return _from_pretrained(loader, folder, config, placed)
     except BrokenCheckpointError:
         raise
     except ValueError as error:
         if loader is AutoModel or "Unrecognized configuration class" not in str(error):
             raise BrokenCheckpointError(f"{folder.name}: {first_line(str(error))}") from error
-        return _from_pretrained(AutoModel, folder, config, dtype)
+        return _from_pretrained(AutoModel, folder, config, placed)
     except Exception as error:
         raise BrokenCheckpointError(
             f"The weights of {folder.name} do not fit its config: {first_line(str(error))}"
@@ -143,13 +187,13 @@ def _network(
 
 
 def _from_pretrained(
-    loader: Any, folder: Path, config: PreTrainedConfig, dtype: torch.dtype
+    loader: Any, folder: Path, config: PreTrainedConfig, placed: dict[str, Any]
 ) -> tuple[PreTrainedModel, list[str]]:
     options = {
         "local_files_only": True,
         "trust_remote_code": False,
         "use_safetensors": True,
-        "dtype": dtype,
+        **placed,
         "output_loading_info": True,
         "ignore_mismatched_sizes": True,  # only then does the library say which ones
     }
@@ -207,11 +251,16 @@ def check_stacks(network: PreTrainedModel, name: str) -> None:
 def check_finite(network: PreTrainedModel, name: str) -> None:
     """Check that all weights are finite numbers."""
     for key, weight in network.state_dict().items():
-        if weight.is_floating_point() and not torch.isfinite(weight).all():
+        # The extremes of numbers with NaN are NaN; isfinite would take copies of the weight.
+        if weight.is_floating_point() and weight.numel() and not _finite(*weight.aminmax()):
             raise BrokenCheckpointError(
                 f"{name} has NaN or infinite numbers in {key}: every picture of it would be "
                 "meaningless. The training has diverged, or the file is damaged."
             )
+
+
+def _finite(least: torch.Tensor, most: torch.Tensor) -> bool:
+    return bool(torch.isfinite(least) and torch.isfinite(most))
 
 
 def wrap(network: Any, tokenizer: Any, name: str = "") -> AttentionModel:

@@ -6,8 +6,7 @@ from typing import cast
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from mha_viz.checkpoints.building import building_lock, check_size
-from mha_viz.checkpoints.loading import auto_class
+from mha_viz.checkpoints.building import auto_class, building_lock, check_size
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 

@@ -27,6 +27,8 @@ _Token = Annotated[
 def logits(
     text: options.Text,
     model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     token: _Token = None,
     versus: Annotated[str | None, typer.Option(help="Less the logit of this token.")] = None,
     position: options.Position = None,
@@ -43,7 +45,7 @@ def logits(
     chosen = None if sources is None else options.parse_head(sources, refusal)
     from mha_viz.circuits.decompose.logit_attribution import logit_attribution
 
-    loaded = options.load(model)
+    loaded = options.load(model, device, dtype)
     found = logit_attribution(loaded, given, token, versus, position, of=of)
     table = found.table() if chosen is None else found.sources_table(*chosen)
     less = "" if found.versus is None else f" less that of {found.versus}"
@@ -63,6 +65,8 @@ def scores(
     key: Annotated[int, typer.Option(help="Position of the token looked at, from 0.")],
     versus: Annotated[int | None, typer.Option(help="Less the score of this key.")] = None,
     model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     file_format: options.TableAs = TableFormat.table,
     out: options.Out = None,
 ) -> None:
@@ -70,7 +74,7 @@ def scores(
     given = options.read(text)
     from mha_viz.circuits.decompose.score_attribution import score_attribution
 
-    loaded = options.load(model)
+    loaded = options.load(model, device, dtype)
     found = score_attribution(loaded, given, layer, head, query, key, versus)
     named = [f"{found.tokens[i].text} ({i})" for i in (query, key)]
     less = "" if versus is None else f" less to {found.tokens[versus].text} ({versus})"
@@ -99,6 +103,8 @@ def tokens(
     layer: _Layer,
     head: _Head,
     model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     position: options.Position = None,
     top: Annotated[int, typer.Option(help="How many of each.")] = 10,
     file_format: options.TableAs = TableFormat.table,
@@ -108,7 +114,7 @@ def tokens(
     given = options.read(text)
     from mha_viz.circuits.decompose.vocabulary import head_tokens
 
-    loaded = options.load(model)
+    loaded = options.load(model, device, dtype)
     found = head_tokens(loaded, given, layer, head, position, top_k=top)
     title = f"{loaded.name}: what L{layer} H{head} adds to logits at position {found.position}"
     options.deliver_table(found.table(), file_format, out, title)
@@ -117,6 +123,8 @@ def tokens(
 def lens(
     text: options.Text,
     model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     token: _Token = None,
     position: options.Position = None,
     file_format: options.TableAs = TableFormat.table,
@@ -126,7 +134,7 @@ def lens(
     given = options.read(text)
     from mha_viz.circuits.decompose.vocabulary import logit_lens
 
-    loaded = options.load(model)
+    loaded = options.load(model, device, dtype)
     found = logit_lens(loaded, given, token, position)
     caution = "Middle layers are not trained to be read this way: a guess is no belief."
     options.print_notes([caution])
@@ -141,6 +149,8 @@ _ModelToRead = Annotated[
 
 def composition(
     model: _ModelToRead = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     kind: Annotated[str, typer.Option("--kind", "-k", help="Through Q, K or V.")] = "K",
     file_format: options.TableAs = TableFormat.table,
     out: options.Out = None,
@@ -148,7 +158,7 @@ def composition(
     """Show which head reads what an earlier head wrote, by their weights."""
     from mha_viz.circuits.weights.composition import composition
 
-    found = composition(options.load(model), kind)
+    found = composition(options.load(model, device, dtype), kind)
     options.print_notes(found.notes)
     table = found.table()
     shown = table.head(options.SHOWN) if file_format is TableFormat.table else table
@@ -158,13 +168,15 @@ def composition(
 
 def copying(
     model: _ModelToRead = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     file_format: options.TableAs = TableFormat.table,
     out: options.Out = None,
 ) -> None:
     """Show which heads raise the token that they look at, by their weights."""
     from mha_viz.circuits.weights.ov_circuit import copying_scores
 
-    table = copying_scores(options.load(model)).table()
+    table = copying_scores(options.load(model, device, dtype)).table()
     title = f"{model}: copying by the eigenvalues of OV circuits"
     options.deliver_table(table, file_format, out, title)
 
@@ -175,6 +187,8 @@ def flow(
         int, typer.Option(help="The token whose state is followed, from 0; -1 is the last.")
     ] = -1,
     model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     threshold: Annotated[
         float, typer.Option(help="The smallest share that is followed, in [0, 1].")
     ] = 0.02,
@@ -186,7 +200,7 @@ def flow(
     given = options.read(text)
     from mha_viz.circuits.flow.graph import flow_graph
 
-    loaded = options.load(model)
+    loaded = options.load(model, device, dtype)
     found = flow_graph(loaded, given, position, threshold, measure=measure)
     options.print_notes(found.notes)
     edges = found.edges

@@ -19,6 +19,8 @@ def ablate(
     text: options.Text,
     heads: Heads,
     model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     how: How = "zero",
     factor: Annotated[float, typer.Option(help="For --how scale.")] = 0.0,
     source: Annotated[str | None, typer.Option(help="For a patch: a text as long.")] = None,
@@ -34,7 +36,7 @@ def ablate(
     given, chosen = options.read(text, pair), options.parse_heads(heads)
     from mha_viz.interventions.ablation import ablate
 
-    loaded = options.load(model)
+    loaded = options.load(model, device, dtype)
     tracked = dict(target=target, against=against, position=position, top_k=top)
     change: dict[str, Any] = dict(tracked, factor=factor, source=source, text_pair=pair)
     found = ablate(loaded, given, chosen, how, **change)
@@ -64,6 +66,8 @@ def ablate(
 def importance(
     texts: options.Texts,
     model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     method: Annotated[str, typer.Option(help="ablation or gradient.")] = "ablation",
     file_format: options.TableAs = TableFormat.table,
     out: options.Out = None,
@@ -72,7 +76,7 @@ def importance(
     measured_texts = options.read_texts(texts)
     from mha_viz.interventions.importance import head_importance
 
-    loaded = options.load(model)
+    loaded = options.load(model, device, dtype)
     found = head_importance(loaded, measured_texts, method, on_progress=options.progress("heads"))
     options.print_notes(found.notes)
     table = found.table().sort_values("importance", ascending=False, kind="stable")
@@ -84,6 +88,8 @@ def importance(
 def prune(
     texts: options.Texts,
     model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     order: Annotated[
         list[str] | None, typer.Option(help=f"{', '.join(ORDERS)}; all of them if not given.")
     ] = None,
@@ -98,7 +104,7 @@ def prune(
 
     from mha_viz.interventions.pruning import pruning_curve
 
-    loaded = options.load(model)
+    loaded = options.load(model, device, dtype)
     curves = []
     points: dict[str, Any] = dict(steps=steps, n_seeds=seeds)
     for name in order or ORDERS:

@@ -138,13 +138,15 @@ def _app_script() -> Path:
 def trace(
     text: options.Text,
     model: options.Model = "tiny-bert",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     pair: options.Pair = None,
     part: options.Part = None,
     out: options.RecordOut = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Run a text through a model and show what its heads do."""
-    record = _trace(text, model, pair, part)
+    record = _trace(text, (model, device, dtype), pair, part)
     if out is not None:
         record.save(out)
         typer.echo(f"wrote {out}", err=True)
@@ -168,6 +170,8 @@ def show(
     layer: Annotated[int | None, typer.Option("--layer", "-l", help="From 0; -1 is last.")] = None,
     head: Annotated[int | None, typer.Option("--head", "-H", help="From 0; -1 is last.")] = None,
     model: options.Model = "tiny-bert",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     pair: options.Pair = None,
     part: options.Part = None,
     kind: options.ShowAs = Format.table,
@@ -176,12 +180,15 @@ def show(
     no_special: Annotated[
         bool, typer.Option("--no-special", help="Leave special tokens out; rows sum to 1 again.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Write a CSV of any length without a question.")
+    ] = False,
 ) -> None:
     """Show one head's attention weights; without --layer and --head a picture of all heads."""
     chosen = None if layer is None or head is None else (layer, head)
     if chosen is None and (kind not in formats.PICTURES or layer != head):
         raise ArgumentError("Choose a head with --layer and --head (both counted from 0).")
-    record = _trace(text, model, pair, part)
+    record = _trace(text, (model, device, dtype), pair, part)
     record = record.merge_words() if words else record
     record = record.without_special() if no_special else record
     if chosen is not None:
@@ -191,6 +198,8 @@ def show(
         options.deliver(formats.picture(record, chosen, kind), out)
         return
     assert chosen is not None
+    if kind is Format.csv and not yes:
+        options.confirm_rows(record.shape[2] * record.shape[3])
     writers = {Format.table: formats.pair_table, Format.csv: formats.head_csv}
     options.deliver(writers.get(kind, formats.head_json)(record, *chosen), out)
 
@@ -199,6 +208,8 @@ def show(
 def report(
     text: options.Text,
     model: options.Model = "tiny-bert",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     pair: options.Pair = None,
     part: options.Part = None,
     kind: options.ReportAs = ReportFormat.table,
@@ -213,7 +224,7 @@ def report(
     from mha_viz.reports.report import KEEP
     from mha_viz.reports.report import report as make
 
-    loaded = options.load(model)
+    loaded = options.load(model, device, dtype)
     keep = KEEP if loaded.backend == "mha_viz" else ("pattern",)
     record = loaded.trace(given, pair, part=part, keep=keep)
     record = record.merge_words() if words else record
@@ -262,9 +273,11 @@ for circuit_command in (
 app.add_typer(group, name="circuits")
 
 
-def _trace(text: str, model: str, pair: str | None, part: str | None) -> AttentionRecord:
+def _trace(
+    text: str, checkpoint: tuple[str, str, str], pair: str | None, part: str | None
+) -> AttentionRecord:
     given = options.read(text, pair)  # before anything heavy is imported
-    record = options.load(model).trace(given, pair, part=part, keep=("pattern",))
+    record = options.load(*checkpoint).trace(given, pair, part=part, keep=("pattern",))
     options.print_notes(record.notes)
     return record
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mha_viz.cli.format import Format, ReportFormat, TableFormat
+from mha_viz.core.amounts import of_bytes
 from mha_viz.core.output_file import check_writable, write_file
 from mha_viz.errors import ArgumentError, TextError, WriteError
 from mha_viz.text.cleaning import clean_text
@@ -25,6 +26,10 @@ Texts = Annotated[
     str, typer.Argument(help="A text, a file with one text a line, or - for standard input.")
 ]
 Model = Annotated[str, typer.Option("--model", "-m", help="Shipped name, folder or Hub id.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 … or mps.")]
+Precision = Annotated[
+    str, typer.Option(help="Weights as float32, bfloat16, float16, or auto: as config.json says.")
+]
 Pair = Annotated[str | None, typer.Option(help="Second segment, or the decoder's text.")]
 Part = Annotated[str | None, typer.Option(help="encoder, decoder or cross, where there are such.")]
 
@@ -35,6 +40,7 @@ Position = Annotated[
     int | None,
     typer.Option(help="Where the model predicts, from 0; else its last token or first [MASK]."),
 ]
+_PAIR_BYTES = 40  # of a row of the CSV of a head
 SHOWN = 20  # rows of a long table to read; files and JSON have all
 
 _TABLE = "txt"  # the ending of a table to read; a name without one is a table, too
@@ -188,15 +194,20 @@ def read_texts(given: str) -> list[str]:
     return lines
 
 
-def load(name: str) -> AttentionModel:
-    """Return a model; imports what that needs only now, as --help must not wait for torch."""
+def load(name: str, device: str, dtype: str) -> AttentionModel:
+    """Return a model; imports what that needs only now, as --help must not wait for torch.
+
+    Raises:
+        ArgumentError: a device that this machine does not have, or an unknown precision.
+        LoadError, OutOfMemoryError: as `mv.load`.
+    """
     from mha_viz.checkpoints import trial
 
     if os.path.isdir(name):  # the process for its trial imports torch at the same time as this one
         trial.prepare()
     from mha_viz.checkpoints.loading import load
 
-    return load(name)
+    return load(name, device=device, dtype=dtype)
 
 
 def print_notes(notes: Iterable[str]) -> None:
@@ -217,6 +228,28 @@ def deliver(content: str | bytes, out: Path | None) -> None:
     else:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
+
+
+def confirm_rows(n_rows: int) -> None:
+    """Ask before a table with very many rows, one for each pair of tokens, is written.
+
+    Raises:
+        ArgumentError: there is nobody to answer, or the answer is no.
+    """
+    from mha_viz.plots.csv_file import MOST_UNASKED
+
+    if n_rows <= MOST_UNASKED:
+        return
+    size = of_bytes(_PAIR_BYTES * n_rows)
+    if not _is_asked():
+        raise ArgumentError(f"The CSV has {n_rows:,} rows, about {size}: add --yes to write it.")
+    if not typer.confirm(f"The CSV has {n_rows:,} rows, about {size}. Write it?", err=True):
+        raise ArgumentError("Nothing was written: use --format html or png for a picture.")
+
+
+def _is_asked() -> bool:
+    """Return whether somebody sits at a terminal who can answer a question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def deliver_table(

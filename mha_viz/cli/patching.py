@@ -27,6 +27,8 @@ def path(
         str, typer.Option(help="layer.head.input, as 2.1.key (query, key or value), or logits.")
     ] = "logits",
     model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     metric: _Metric = "logit_difference",
     target: options.Target = None,
     against: options.Against = None,
@@ -39,7 +41,7 @@ def path(
     start = options.parse_head(sender, _ONE_END)
     from mha_viz.circuits.patching.path_effect import path_effect, receiver_name
 
-    loaded = options.load(model)
+    loaded = options.load(model, device, dtype)
     tracked: dict[str, Any] = dict(target=target, against=against, position=position)
     found = path_effect(loaded, given, corrupt, start, ends, metric, **tracked)
     options.print_notes(found.notes)
@@ -52,6 +54,8 @@ def paths(
     clean: options.Text,
     corrupt: _Corrupt,
     model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     metric: _Metric = "logit_difference",
     way: Annotated[str, typer.Option(help="direct or total.")] = "direct",
     exact: Annotated[bool, typer.Option("--exact", help="Measure every path.")] = False,
@@ -68,7 +72,7 @@ def paths(
         raise ArgumentError(refusal)
     from mha_viz.circuits.patching.path_effects import path_effects
 
-    loaded = options.load(model)
+    loaded = options.load(model, device, dtype)
     tracked: dict[str, Any] = dict(target=target, against=against, position=position)
     found = path_effects(loaded, given, corrupt, metric, way, **tracked)
     if exact:
@@ -95,6 +99,8 @@ def faithfulness(
         str | None, typer.Option(help="layer.head, as 3.7,2.1; else a search proposes some.")
     ] = None,
     model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
     examples: Annotated[
         int, typer.Option(help="How many texts; one half is to choose heads on, one to test them.")
     ] = 32,
@@ -111,7 +117,7 @@ def faithfulness(
     from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
     from mha_viz.circuits.tasks.tasks import make_task
 
-    loaded = options.load(model)
+    loaded = options.load(model, device, dtype)
     behaviour = make_task(loaded, task, examples, seed)
     if chosen is None:
         chosen = list(find_heads(loaded, behaviour, on_progress=options.progress("search")).heads)

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from mha_viz.cli.format import TableFormat
-from mha_viz.cli.options import Model, Out, TableAs, deliver_table, load
+from mha_viz.cli.options import Device, Model, Out, Precision, TableAs, deliver_table, load
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.reprs import count
 from mha_viz.errors import ArgumentError
@@ -62,6 +62,8 @@ def make(
     ],
     out: Annotated[str, typer.Option("--out", "-o", help="The study's folder.")],
     model: Model = "tiny-bert",
+    device: Device = "auto",
+    dtype: Precision = "float32",
     column: Annotated[str | None, typer.Option(help="Of a table: which one holds texts.")] = None,
     sample: Annotated[int | None, typer.Option(help="How many texts to draw; else all.")] = None,
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
@@ -86,7 +88,7 @@ def make(
 
     with _sigterm_as_interrupt(out):
         found = study(
-            load(model),
+            load(model, device, dtype),
             source,
             out,
             column=column,

@@ -12,7 +12,7 @@ Order = Literal["ablation", "gradient", "redundancy", "random"]  # in which head
 DEVICES: tuple[Device, ...] = get_args(Device)
 METHODS: tuple[Method, ...] = get_args(Method)
 ORDERS: tuple[Order, ...] = get_args(Order)
-DTYPES = ("float32", "bfloat16", "float16")  # of a model's weights while it runs
+DTYPES = ("float32", "bfloat16", "float16", "auto")  # of a model's weights while it runs
 HOWS = ("zero", "scale", "mean", "uniform", "patch_z", "patch_pattern")  # see `Intervention`
 
 MATRICES = ("W_Q", "W_K", "W_V", "W_O")

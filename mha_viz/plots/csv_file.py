@@ -17,6 +17,10 @@ _FORMULA = re.compile(rf"(?:^|(?<=[,;\t\r\n]))(?=[\"']*[{_SIGNS}\t\r\n])")
 _NO_CELL = re.compile(rf"(?<=[,;])(?=[\"'{_SIGNS}])")  # in a comment line, which has no quotes
 
 
+MOST_UNASKED = 10**6  # attention weights that become a file at once; more take an answer first
+CELL_BYTES = 15  # nine digits, "0.000" or "e-05", and a comma
+
+
 def csv_text(table: pd.DataFrame) -> str:
     """Return a table as CSV, as every file and command writes it.
 

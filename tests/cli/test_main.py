@@ -19,6 +19,7 @@ from mha_viz.checkpoints.suggested import SUGGESTED
 from mha_viz.cli import main as cli
 from mha_viz.cli import options as cli_common
 from mha_viz.cli import server as cli_server
+from mha_viz.plots import csv_file
 from tests.cli.command import TEXT, call
 from tests.making.comparing import near
 
@@ -92,6 +93,21 @@ def test_show_prints_the_strongest_pairs_first(record):
     shown = [str(query), record.labels[query], str(key), record.key_labels[key]]
     assert rows[0][:-1] == shown
     assert "[CLS]" in out  # which a terminal library would take for markup
+
+
+def test_show_csv_of_very_many_rows_is_written_after_an_answer(record, monkeypatch):
+    show = ("show", TEXT, "-l", "1", "-H", "5", "-f", "csv")
+    whole = call(*show).stdout
+    n_rows = record.shape[2] * record.shape[3]
+    monkeypatch.setattr(csv_file, "MOST_UNASKED", n_rows - 1)
+    refused = call(*show, code=2)
+    assert f"has {n_rows} rows, about " in refused.stderr and "add --yes" in refused.stderr
+    assert not refused.stdout
+    assert call(*show, "--yes").stdout == whole
+    with monkeypatch.context() as terminal:
+        terminal.setattr(cli_common, "_is_asked", lambda: True)
+        assert "Nothing was written" in call(*show, code=2, input="n\n").stderr
+        assert call(*show, input="y\n").stdout.endswith(whole)
 
 
 def test_show_csv_holds_every_weight_exactly(record):
@@ -261,7 +277,7 @@ def test_misuse_is_explained(arguments):
 
 
 def test_a_bug_is_not_dressed_up(monkeypatch):
-    def broken(name):
+    def broken(name, **_):
         raise ZeroDivisionError
 
     monkeypatch.setattr(loading, "load", broken)
@@ -269,7 +285,7 @@ def test_a_bug_is_not_dressed_up(monkeypatch):
 
 
 def test_interrupting_ends_with_130(monkeypatch):
-    def slow(name):
+    def slow(name, **_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(loading, "load", slow)

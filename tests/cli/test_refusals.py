@@ -8,6 +8,7 @@ import typer
 
 from mha_viz.checkpoints import loading
 from mha_viz.cli import main as cli
+from mha_viz.errors import ArgumentError
 from tests.cli.command import TEXT, call
 
 HEAD = ("--layer", "0", "--head", "0")
@@ -41,7 +42,7 @@ def name(command: tuple[str, ...]) -> str:
 
 @pytest.fixture(autouse=True)
 def nothing_is_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(loading, "load", lambda name: pytest.fail("a model was loaded"))
+    monkeypatch.setattr(loading, "load", lambda name, **_: pytest.fail("a model was loaded"))
     monkeypatch.chdir(tmp_path)
 
 
@@ -116,7 +117,7 @@ def test_a_command_that_takes_a_text_reads_no_file_and_measures_no_name() -> Non
     "text", ["and/or", "e.g.", "I read nofile.txt", "U.S.A", "Well...", "/", "3.14", "example.com"]
 )
 def test_a_text_with_a_dot_or_a_slash_is_a_text(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def loaded(name: str) -> None:
+    def loaded(name: str, **_: str) -> None:
         raise KeyboardInterrupt  # the end of the command, without an error
 
     monkeypatch.setattr(loading, "load", loaded)
@@ -125,9 +126,48 @@ def test_a_text_with_a_dot_or_a_slash_is_a_text(text: str, monkeypatch: pytest.M
 
 
 def test_a_name_is_taken_as_a_text_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    def loaded(name: str) -> None:
+    def loaded(name: str, **_: str) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(loading, "load", loaded)
     for command in ("trace", "importance"):
         call(command, "-", code=130, input="nofile.txt")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("trace", TEXT),
+        *(command for command in TABLES if command[0] != "study"),
+        ("study", "make", "sample", "--out", "made"),
+    ],
+    ids=name,
+)
+def test_every_command_that_loads_a_model_takes_device_and_dtype(command, monkeypatch):
+    given = []
+
+    def load(name: str, **options: str) -> None:
+        given.append(options)
+        raise ArgumentError("no model is needed")
+
+    monkeypatch.setattr(loading, "load", load)
+    refusal(*command, "--device", "cuda", "--dtype", "bfloat16")
+    refusal(*command)
+    assert given == [
+        {"device": "cuda", "dtype": "bfloat16"},
+        {"device": "auto", "dtype": "float32"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--device", "cuda:99"), "This machine has no cuda:99: choose auto or cpu."),
+        (("--device", "cuda:first"), "device must be auto, cpu, cuda, cuda:0 … or mps, got"),
+        (("--device", "tpu"), "device must be auto, cpu, cuda, cuda:0 … or mps, got 'tpu'."),
+        (("--dtype", "int8"), "dtype must be one of float32, bfloat16, float16, auto, got 'int8'."),
+    ],
+)
+def test_devices_and_precisions_that_there_are_not(options, message, monkeypatch):
+    monkeypatch.undo()
+    assert message in refusal("trace", TEXT, *options)

@@ -102,7 +102,7 @@ def test_report_of_words_of_a_pair_and_without_baseline():
 
 def test_report_of_cross_attention(monkeypatch):
     model = build("t5")
-    monkeypatch.setattr(loading, "load", lambda name: model)
+    monkeypatch.setattr(loading, "load", lambda name, **_: model)
     texts = ("the cat sat on a mat", "a mat sat")
     arguments = ("report", texts[0], "--pair", texts[1], "--part", "cross")
     record = model.trace(*texts, part="cross", keep=KEEP)
@@ -129,7 +129,7 @@ def test_report_says_what_is_not_defined(monkeypatch):
 def test_a_model_too_short_for_the_probe_is_reported_with_and_without_baseline(monkeypatch) -> None:
     model = mv.load("tiny-gpt2")
     monkeypatch.setattr(model, "n_ctx", 3)
-    monkeypatch.setattr(loading, "load", lambda name: model)
+    monkeypatch.setattr(loading, "load", lambda name, **_: model)
     for option in ("--baseline", "--no-baseline"):
         done = call("report", "a b", option)
         assert done.exit_code == 0 and "note: Induction was not probed" in done.stderr

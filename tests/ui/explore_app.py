@@ -14,10 +14,10 @@ APP = Path(__file__).parents[2] / "app.py"
 FOLDED = ("about", "card-table", "heads-table")
 
 
-def explore(**params: str) -> AppTest:
-    """The page under a link, with everything open that can be folded."""
+def explore(*, export: bool = False, **params: str) -> AppTest:
+    """The page under a link, with everything open that can be folded; the files where asked."""
     app = AppTest.from_file(str(APP), default_timeout=300)
-    for name in FOLDED:
+    for name in (*FOLDED, *(["export"] if export else [])):
         app.session_state[name] = True
     for name, value in params.items():
         app.query_params[name] = value

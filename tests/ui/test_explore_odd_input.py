@@ -172,6 +172,9 @@ def test_a_folder_is_checked_and_then_loaded_and_both_are_said(folder, tmp_path,
         first = [text for text in said if "Checking" in text or "Loading" in text]
         assert "Checking" in first[0] and "Loading" in first[1]
         assert ("has to start first" in first[0]) == (name is own)
+        size = memory.size_line(str(name), "float32")
+        assert f"Loading {name} ({size})" in first[1].replace("\\", "")
+        assert f"{size}." in [one.value for one in app.caption]
     n_checked = len(checked)
     app.text_input(key="ask_text").input("other words").run()
     assert len(checked) == n_checked == 2  # once each

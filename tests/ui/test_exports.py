@@ -12,6 +12,7 @@ from mha_viz.ui.state.views import View
 from mha_viz.ui.widgets.exports import exports
 from tests.faults.disk import full_disk
 from tests.making.comparing import close
+from tests.ui.explore_app import explore
 
 
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
@@ -32,3 +33,34 @@ def test_a_record_is_handed_out_where_the_disk_takes_nothing(tmp_path):
     record.save(tmp_path / "record")
     with full_disk(0):
         assert exports._record_file(record) == (tmp_path / "record").read_bytes()
+
+
+def test_csv_of_very_many_weights_is_offered_after_an_answer(monkeypatch):
+    def files(app) -> list[str]:
+        return [button.proto.label for button in app.get("download_button")]
+
+    params = dict(text="The cat sat on the mat.", model="tiny-gpt2")
+    app = explore(export=True, **params)
+    assert "Head as CSV" in files(app) and not app.checkbox
+    record = mv.load("tiny-gpt2").trace(params["text"])
+    n = len(record.tokens)
+    monkeypatch.setattr(exports, "MOST_UNASKED", n * n - 1)
+    app = explore(export=True, **params)
+    assert "Head as CSV" not in files(app) and "Head as PNG" in files(app)
+    (question,) = app.checkbox
+    assert question.label.startswith(f"CSV of {n} rows × {n} weights, about ")
+    app = question.check().run()
+    assert "Head as CSV" in files(app)
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+def test_the_size_of_a_csv_is_near_what_it_says(name, monkeypatch):
+    record = mv.load(name).trace("The quick brown fox jumps over the lazy dog. " * 20)
+    labels = []
+    monkeypatch.setattr(exports, "MOST_UNASKED", 0)
+    monkeypatch.setattr(exports.st, "checkbox", lambda label, **_: labels.append(label))
+    assert not exports._csv_confirmed(record)
+    number, unit = labels[0].rpartition("about ")[2].split()
+    assert unit == "kB"
+    n_bytes = len(exports.csv(record, View(layer=1, head=2)))
+    assert 1000 * float(number) == pytest.approx(n_bytes, rel=0.2)

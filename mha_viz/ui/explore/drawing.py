@@ -58,11 +58,13 @@ def known_model(view: Shared) -> ModelFacts:
 def _loading(view: Shared) -> Iterator[None]:
     """Check a model where needed, then load it inside; say on the page which of both is done."""
     name, place = plain(view.model), st.empty()  # in every run, so that what follows stays in place
+    size = ""
     if memory.needs_check(*view.checkpoint):
         first = "" if trial.is_ready() else " in a process of its own, which has to start first"
         with place, st.spinner(f"Checking {name}{first} …"):
             memory.check(view.model)
-    with st.spinner(f"Loading {name} …"):
+            size = f" ({memory.size_line(view.model, view.dtype)})"
+    with st.spinner(f"Loading {name}{size} …"):
         yield
 
 
@@ -79,6 +81,8 @@ def model_facts(model: ModelFacts) -> None:
         f"{model.d_model}, d_head {model.d_head}, texts of up to {model.n_ctx} tokens, on "
         f"{plain(model.device)}."
     )
+    if size := memory.size_line(model.name, state.current().dtype):
+        st.caption(f"{size}.")
 
 
 def model_notes(model: ModelFacts | AttentionModel) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 
-_GROUP = Path("/sys/fs/cgroup")  # of a container, which may have less than its machine
+from mha_viz.core.available_memory import available
 
 
 def used() -> int:
@@ -27,8 +26,5 @@ def used() -> int:
 
 def free() -> int:
     """Return the bytes that this machine, or the container of the server, has left."""
-    left: int = psutil.virtual_memory().available
-    with suppress(OSError, ValueError):  # no limit, or no such group
-        most = int((_GROUP / "memory.max").read_text())
-        left = min(left, most - int((_GROUP / "memory.current").read_text()))
-    return left
+    left = available()
+    return int(psutil.virtual_memory().available) if left is None else left

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from mha_viz.checkpoints.catalog import find_model
+from mha_viz.core.amounts import of_bytes
 from mha_viz.core.cancellation import cancellation
-from mha_viz.errors import ArgumentError, MhaVizError
+from mha_viz.errors import ArgumentError, MhaVizError, OutOfMemoryError
 from mha_viz.ui.jobs.jobs import jobs
 from mha_viz.ui.operating import malloc_trim, streamlit_run
 from mha_viz.ui.operating.settings import settings
@@ -174,13 +175,31 @@ def check(name: str) -> None:
         loading.check(name)
 
 
+@functools.lru_cache(maxsize=8)
+def size_line(name: str, dtype: str) -> str:
+    """Say how large a checked model and its longest text are; "" for a shipped one, all small."""
+    if find_model(name, download=False).source == "shipped":
+        return ""
+    size = late(LOADING).size_of(name, dtype)
+    longest = min(size.n_ctx, MAX_RECORD // max(size.token, 1))
+    n_tokens = min(longest, settings().max_tokens or longest)
+    text = f"; a text of {n_tokens:,} tokens takes {of_bytes(n_tokens * size.token)}"
+    return f"{of_bytes(size.weights)} of weights{text if n_tokens else ''}"
+
+
 def model(name: str, device: str, dtype: str) -> AttentionModel:
     """Return a loaded model, shared by all users; the least recently used one is dropped."""
     late(LOADING)  # outside of what is cached: Streamlit would show the spinner again
     which = (name, device, dtype)
     # Whoever waits for it, too, leaves the turn to others: a large model takes its time.
     with nullcontext() if which in _loaded else release_slot():
-        found = _model(*which)
+        try:
+            found = _model(*which)
+        except OutOfMemoryError:
+            if not _loaded:
+                raise
+            let_go(everything=True)  # the other models may leave room for this one
+            found = _model(*which)
     _loaded.pop(which, None)
     _loaded[which] = None
     while len(_loaded) > MAX_MODELS:

@@ -182,7 +182,10 @@ def _describe(name: str, info: ModelInfo | None, absent: SuggestedModel | None =
 def hardware() -> None:
     """Draw device and number format; the defaults are right for most people."""
     choosing.menu("device", "Run on", DEVICES)
-    shown = "Attention weights are always shown as float32."
+    shown = (
+        "bfloat16 and float16 take half of the memory; auto is what config.json names. "
+        "Attention weights are always shown as float32."
+    )
     choosing.menu("dtype", "Weights as", DTYPES, help=shown)
 
 

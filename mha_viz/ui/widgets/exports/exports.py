@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from mha_viz.core.amounts import of_bytes
 from mha_viz.core.record import file as record_file
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
-from mha_viz.plots.csv_file import commented_csv, table_csv
+from mha_viz.plots.csv_file import CELL_BYTES, MOST_UNASKED, commented_csv, table_csv
 from mha_viz.plots.frame import MASKED, where_visible
 from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.static import head_image
@@ -76,7 +77,22 @@ def _files(scene: Scene, grid: GridBytes) -> None:
     columns = st.columns([6, 5], gap="xxsmall")  # low enough to open within a laptop's window
     for i, (label, suffix, make) in enumerate(files):
         with columns[i % 2]:
+            if suffix == "csv" and not _csv_confirmed(scenes.displayed_record(scene, view)):
+                continue
             download(label, f"{name}.{suffix}", of(make), key=f"get_{suffix}")
+
+
+def _csv_confirmed(record: AttentionRecord) -> bool:
+    """Return whether a head's table may be written; ask first where it has very many weights."""
+    n_rows, n_columns = record.shape[2:]
+    if n_rows * n_columns <= MOST_UNASKED:
+        return True
+    # What a causal mask hides is an empty cell.
+    n_weights = n_rows * (n_rows + 1) // 2 if record.causal else n_rows * n_columns
+    size = of_bytes(CELL_BYTES * n_weights + n_rows * n_columns - n_weights)
+    return st.checkbox(
+        f"CSV of {n_rows:,} rows × {n_columns:,} weights, about {size}", key=f"large-{n_weights}"
+    )
 
 
 def download(
