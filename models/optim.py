@@ -79,7 +79,7 @@ def build_optimizers(
     hidden: list[dict[str, Any]] = []
     if muon_lr:
         for name, module in model.named_modules():
-            inside = ".h." in name or ".encoder.layer." in name
+            inside = any(layers in name for layers in (".h.", ".encoder.layer.", ".layers."))
             if inside and isinstance(module, nn.Linear | Conv1D):
                 parts = 3 if name.endswith("c_attn") else 1
                 out_dim = 1 if isinstance(module, Conv1D) else 0

@@ -13,6 +13,7 @@ from transformers import BertForMaskedLM, PreTrainedModel
 from models.data import CONTEXT, Corpus
 
 INDUCTION_PERIOD, INDUCTION_ROWS = 32, 32
+FAR_PERIOD = 500
 
 
 def attention(model: PreTrainedModel, **inputs: Tensor) -> Tensor:

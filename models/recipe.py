@@ -8,6 +8,8 @@ from transformers import (
     BertForMaskedLM,
     GPT2Config,
     GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
     PreTrainedModel,
 )
 
@@ -23,8 +25,10 @@ class Recipe:
     minutes: float = 0.0  # 0: no limit
     n_layers: int = 4
     n_heads: int = 8
+    n_kv_heads: int = 2  # llama only
     d_model: int = 256
     vocab: int = data.VOCAB
+    context: int = data.CONTEXT
     batch_tokens: tuple[int, ...] = (2048, 2048, 2048)  # for each length
     lengths: tuple[int, ...] = (32, 64, 128)
     until: tuple[float, ...] = (0.1, 0.35, 1.0)  # of the run, for each length
@@ -38,9 +42,24 @@ class Recipe:
     clip: float = 0.0
     seed: int = 0
 
+    @property
+    def causal(self) -> bool:
+        """Whether the model predicts the next token, from those before it."""
+        return self.kind != "bert"
+
 
 RECIPES = {
     "gpt2": Recipe("gpt2"),
+    # Most tokens are read in short sequences, which are cheap; the last ones are long enough for
+    # a head to find what stood 500 tokens before.
+    "llama": Recipe(
+        "llama",
+        tokens=60e6,
+        context=1024,
+        lengths=(64, 128, 256, 512, 1024),
+        until=(0.2, 0.45, 0.7, 0.82, 1.0),
+        batch_tokens=(2048, 2048, 2048, 4096, 4096),
+    ),
     # The masked model learns nothing but token frequencies for a long time when it begins with
     # long sequences; on 16 tokens its positional heads form soon.
     "bert": Recipe(
@@ -64,7 +83,7 @@ def build(recipe: Recipe) -> PreTrainedModel:
     if recipe.kind == "gpt2":
         config = GPT2Config(
             vocab_size=recipe.vocab,
-            n_positions=data.CONTEXT,
+            n_positions=recipe.context,
             n_embd=recipe.d_model,
             n_layer=recipe.n_layers,
             n_head=recipe.n_heads,
@@ -77,9 +96,26 @@ def build(recipe: Recipe) -> PreTrainedModel:
         )
         model: PreTrainedModel = GPT2LMHeadModel(config)
         return model
+    if recipe.kind == "llama":
+        return LlamaForCausalLM(
+            LlamaConfig(
+                vocab_size=recipe.vocab,
+                max_position_embeddings=recipe.context,
+                hidden_size=recipe.d_model,
+                # three matrices of this width hold about as much as GPT-2's two of 4 d_model
+                intermediate_size=11 * recipe.d_model // 4,
+                num_hidden_layers=recipe.n_layers,
+                num_attention_heads=recipe.n_heads,
+                num_key_value_heads=recipe.n_kv_heads,
+                tie_word_embeddings=True,
+                bos_token_id=0,
+                eos_token_id=0,
+                attn_implementation="eager",
+            )
+        )
     config = BertConfig(
         vocab_size=recipe.vocab,
-        max_position_embeddings=data.CONTEXT,
+        max_position_embeddings=recipe.context,
         hidden_size=recipe.d_model,
         num_hidden_layers=recipe.n_layers,
         num_attention_heads=recipe.n_heads,
