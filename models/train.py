@@ -1,4 +1,4 @@
-"""Train tiny-gpt2 or tiny-bert from a folder of plain text.
+"""Train tiny-gpt2, tiny-bert or tiny-llama from a folder of plain text.
 
     python -m models.train gpt2 --text DIR --cache DIR --work DIR --out models/tiny-gpt2
 
@@ -130,8 +130,8 @@ class Run:
             found = probes.induction(model, vocab, rows=8)
             row["induction"] = found["heads"].max().item()
             row["second_copy_loss"] = found["second"]
-            if length >= 2 * probes.FAR_PERIOD:
-                far = probes.induction(model, vocab, probes.FAR_PERIOD, rows=2)
+            if length >= 2 * probes.FAR:
+                far = probes.induction(model, vocab, probes.FAR, rows=2)
                 row["far_induction"] = far["heads"].max().item()
                 row["far_second_copy_loss"] = far["second"]
         else:
