@@ -16,7 +16,7 @@ KEY = "step-by-step"
 RECORDS = "mha_viz.learn.labs.step_by_step.page.record_activations"
 
 
-@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_every_step_can_be_walked_to_by_the_button_and_runs_no_model(monkeypatch, model):
     app = lab(KEY, model=model, text="The cat sat on the mat.", layer="0", head="0")
     calls = heavy(monkeypatch, RECORDS)
