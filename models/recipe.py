@@ -1,8 +1,11 @@
 """What a training run does: sizes, lengths, rates; and the model to begin with."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
+from safetensors.torch import load_file
+from torch import nn
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -14,6 +17,7 @@ from transformers import (
 )
 
 from models import data
+from models.optim import POSITIONAL
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Recipe:
     d_model: int = 256
     vocab: int = data.VOCAB
     context: int = data.CONTEXT
+    embeddings: str = ""  # the folder of the shipped model whose token embeddings begin the run
     batch_tokens: tuple[int, ...] = (2048, 2048, 2048)  # for each length
     lengths: tuple[int, ...] = (32, 64, 128)
     until: tuple[float, ...] = (0.1, 0.35, 1.0)  # of the run, for each length
@@ -56,9 +61,10 @@ RECIPES = {
         "llama",
         tokens=60e6,
         context=1024,
-        lengths=(64, 128, 256, 512, 1024),
-        until=(0.2, 0.45, 0.7, 0.82, 1.0),
-        batch_tokens=(2048, 2048, 2048, 4096, 4096),
+        embeddings="tiny-gpt2",  # which has the same tokens
+        lengths=(32, 64, 128, 256, 512, 1024),
+        until=(0.25, 0.42, 0.58, 0.72, 0.85, 1.0),
+        batch_tokens=(2048, 2048, 2048, 2048, 4096, 4096),
     ),
     # The masked model learns nothing but token frequencies for a long time when it begins with
     # long sequences; on 16 tokens its positional heads form soon.
@@ -97,22 +103,33 @@ def build(recipe: Recipe) -> PreTrainedModel:
         model: PreTrainedModel = GPT2LMHeadModel(config)
         return model
     if recipe.kind == "llama":
-        return LlamaForCausalLM(
-            LlamaConfig(
-                vocab_size=recipe.vocab,
-                max_position_embeddings=recipe.context,
-                hidden_size=recipe.d_model,
-                # three matrices of this width hold about as much as GPT-2's two of 4 d_model
-                intermediate_size=11 * recipe.d_model // 4,
-                num_hidden_layers=recipe.n_layers,
-                num_attention_heads=recipe.n_heads,
-                num_key_value_heads=recipe.n_kv_heads,
-                tie_word_embeddings=True,
-                bos_token_id=0,
-                eos_token_id=0,
-                attn_implementation="eager",
-            )
+        sizes = LlamaConfig(
+            vocab_size=recipe.vocab,
+            max_position_embeddings=recipe.context,
+            hidden_size=recipe.d_model,
+            # three matrices of this width hold about as much as GPT-2's two of 4 d_model
+            intermediate_size=11 * recipe.d_model // 4,
+            num_hidden_layers=recipe.n_layers,
+            num_attention_heads=recipe.n_heads,
+            num_key_value_heads=recipe.n_kv_heads,
+            tie_word_embeddings=True,
+            attention_bias=True,
+            # Of 32 dimensions only those that turn slowly can compare tokens 500 apart.
+            rope_parameters={"rope_type": "default", "rope_theta": 500_000.0},
+            bos_token_id=0,
+            eos_token_id=0,
+            attn_implementation="eager",
         )
+        llama = LlamaForCausalLM(sizes)
+        # A rotary head looks at the previous token, whatever the tokens are, by its biases; at 0
+        # both have no gradient. Induction builds on such a head.
+        for name, bias in llama.named_parameters():
+            if name.endswith(POSITIONAL):
+                nn.init.normal_(bias)
+        if recipe.embeddings:
+            weights = load_file(Path(__file__).parent / recipe.embeddings / "model.safetensors")
+            llama.get_input_embeddings().weight.data.copy_(weights["transformer.wte.weight"])
+        return llama
     config = BertConfig(
         vocab_size=recipe.vocab,
         max_position_embeddings=recipe.context,
