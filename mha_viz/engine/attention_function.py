@@ -129,7 +129,6 @@ class Probe:
             it (`scored`).
         reductions: called with the number, the scoring and the queries of each layer of a run by
             rows: what else is to be made of its pattern meanwhile.
-        multiple: as in `row_blocks`, for these.
     """
 
     keep: Sequence[str] = ("pattern",)
@@ -142,7 +141,6 @@ class Probe:
     attentions: list[LayerAttention] | None = None
     by_rows: bool = False
     reductions: LayerReductions | None = None
-    multiple: int = 1
     scored: list[ScoredLayer] = field(default_factory=list)
     kept: dict[str, Layers] = field(default_factory=dict)
     scale: list[float] = field(default_factory=list)
@@ -218,7 +216,7 @@ class Probe:
             z, _ = attend(query, key, value, need_pattern=False, **known)
         else:
             heads = query[0], key[0], value[0]
-            z = attention_by_rows(*heads, scoring, reductions, self.multiple)[None]
+            z = attention_by_rows(*heads, scoring, reductions)[None]
         self.scored.append(
             ScoredLayer(query[0], key[0], scoring, None if sink is None else sink.found)
         )

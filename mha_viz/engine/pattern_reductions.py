@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from mha_viz.core.attention.scoring import RowReduction, Scoring, Tiles, cell_size
+from mha_viz.core.attention.scoring import RowReduction, Scoring, Tiles
 from mha_viz.core.measure import text_sums
 from mha_viz.core.metrics.row_sums import TextSums
 from mha_viz.core.record.patterns import ComputedPatterns
@@ -28,8 +28,6 @@ class PatternReductions:
     def __init__(self, model: LoadedNetwork, source: Encoded, keep: Sequence[str]) -> None:
         self._causal, self._tokens = model.causal, source.tokens
         self.wanted = {"tiles", "metrics"} & set(keep)
-        n = len(source.tokens)
-        self.multiple = cell_size(n, n, TILES) if "tiles" in self.wanted else 1
         self._tiles: list[Tiles] = []
         self._sums: TextSums | None = None
 

@@ -50,7 +50,7 @@ def run_texts(
     n_layers = model.n_layers if targets is None else 0
     options = RunOptions(keep, on_layer, n_layers, edits, by_rows=by_rows)
     if made is not None and made.wanted:
-        options = replace(options, reductions=made, multiple=made.multiple)
+        options = replace(options, reductions=made)
     pad = model.tokenizer.pad_token_id or 0
     left = run(model.network, model.backend, sources, targets, pad=pad, options=options)
     if model.backend == "eager":

@@ -81,7 +81,7 @@ class RunOptions:
             attention, and there is no hidden state.
         edits: changes to the heads of one part; "eager" cannot make any.
         reduce: called with each layer of a single stack once it is computed; not by "eager".
-        by_rows, reductions, multiple: see `Probe`.
+        by_rows, reductions: see `Probe`.
     """
 
     keep: Sequence[str] = ("pattern",)
@@ -91,7 +91,6 @@ class RunOptions:
     reduce: Reduce | None = None
     by_rows: bool = False
     reductions: LayerReductions | None = None
-    multiple: int = 1
 
     def probe(self, parts: tuple[str, ...] = ("self",), n_before: int = 0) -> Probe:
         """Return a probe for some parts, after so many layers of another stack."""
@@ -106,7 +105,6 @@ class RunOptions:
             reduce=self.reduce,
             by_rows=self.by_rows,
             reductions=self.reductions,
-            multiple=self.multiple,
         )
 
 

@@ -200,18 +200,17 @@ class RowReduction:
         """Take what `reduce` made of the next block, in the order of rows; here nothing."""
 
 
-def row_blocks(n_queries: int, bytes_of_row: int, multiple: int = 1) -> list[slice]:
+def row_blocks(n_queries: int, bytes_of_row: int) -> list[slice]:
     """Divide the queries into blocks of rows that take about `BLOCK_BYTES`.
 
     Args:
         n_queries: rows in all.
         bytes_of_row: what a row of all heads takes.
-        multiple: each block but the last has a multiple of so many rows.
 
-    >>> row_blocks(7, BLOCK_BYTES // 4, multiple=2)
+    >>> row_blocks(7, BLOCK_BYTES // 4)
     [slice(0, 4, None), slice(4, 7, None)]
     """
-    size = max(1, BLOCK_BYTES // bytes_of_row // multiple) * multiple
+    size = max(1, BLOCK_BYTES // bytes_of_row)
     return [slice(start, min(start + size, n_queries)) for start in range(0, n_queries, size)]
 
 
@@ -237,7 +236,6 @@ def attention_by_rows(
     value: Float[Tensor, "kv_head key d_value"],
     scoring: Scoring,
     reductions: Sequence[RowReduction] = (),
-    multiple: int = 1,
 ) -> Float[Tensor, "head query d_value"]:
     """Compute the z of one text, while reductions read its pattern block by block.
 
@@ -247,7 +245,6 @@ def attention_by_rows(
         value: likewise.
         scoring: what the layer does to them.
         reductions: what else is made of the pattern.
-        multiple: as in `row_blocks`.
     """
     mixed = query.new_empty(*query.shape[:2], value.shape[-1])
 
@@ -256,7 +253,7 @@ def attention_by_rows(
         mixed[:, rows] = z(pattern.to(value.dtype), value[:, : pattern.shape[-1]])
         return [one.reduce(rows.start, pattern) for one in reductions]
 
-    blocks = row_blocks(query.shape[1], 4 * len(query) * key.shape[1], multiple)
+    blocks = row_blocks(query.shape[1], 4 * len(query) * key.shape[1])
     for found in over_blocks(work, blocks, query.device):
         for one, part in zip(reductions, found, strict=True):
             one.collect(part)
@@ -306,31 +303,28 @@ class Tiles(RowReduction):
         cells = (-(-n // self.cell) for n in (queries, keys))
         self.found = torch.zeros(heads, *cells, device=device)
 
-    def reduce(self, first: int, pattern: Float[Tensor, "head row column"]) -> None:
-        """Add the rows from number `first` on; keys beyond the pattern's have no weight.
+    def reduce(self, first: int, pattern: Float[Tensor, "head row column"]) -> tuple[int, Tensor]:
+        """Pool the rows from number `first` on: the first row of cells, and these cells.
 
-        Threads may add blocks at the same time that have no cell in common.
+        Keys beyond the pattern's have no weight.
         """
-        heads, n_rows, width = pattern.shape
-        row, before = divmod(first, self.cell)
-        rows, columns = (-(-n // self.cell) for n in (before + n_rows, width))
-        # rows first, so that most of the work is done along the memory
-        whole = _padded(pattern, 1, before, rows * self.cell - before - n_rows)
-        pooled = self._pooled(whole.view(heads, rows, self.cell, width), 2)
-        pooled = _padded(pooled, 2, 0, columns * self.cell - width)
-        pooled = self._pooled(pooled.view(heads, rows, columns, self.cell), 3)
-        part = self.found[:, row : row + rows, :columns]
+        n_rows = pattern.shape[1]
+        begin = min(-first % self.cell, n_rows)  # up to here the cells of the rows before go on
+        end = n_rows - (n_rows - begin) % self.cell
+        pieces = [pattern[:, None, :begin], pattern[:, None, end:]]
+        pieces.insert(1, pattern[:, begin:end].unflatten(1, (-1, self.cell)))
+        pooled = torch.cat([self._pooled(one, 2) for one in pieces if one.numel()], 1)
+        pooled = F.pad(pooled, (0, -pooled.shape[-1] % self.cell))
+        return first // self.cell, self._pooled(pooled.unflatten(2, (-1, self.cell)), 3)
+
+    def collect(self, found: tuple[int, Tensor]) -> None:
+        """Put cells to those that were made of other rows."""
+        row, pooled = found
+        part = self.found[:, row : row + pooled.shape[1], : pooled.shape[2]]
         part.copy_(torch.maximum(part, pooled) if self.pool == "max" else part + pooled)
 
     def _pooled(self, weights: Tensor, axis: int) -> Tensor:
         return weights.amax(axis) if self.pool == "max" else weights.sum(axis)
-
-
-def _padded(weights: Tensor, axis: int, before: int, after: int) -> Tensor:
-    """Add zeros on one axis of three; nothing is copied where there are none to add."""
-    if not before and not after:
-        return weights.contiguous()
-    return F.pad(weights, [0, 0] * (2 - axis) + [before, after])
 
 
 def cell_size(n_queries: int, n_keys: int, side: int) -> int:

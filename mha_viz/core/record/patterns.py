@@ -76,14 +76,12 @@ class Patterns(ABC):
         beyond = self.shape[3] - found.shape[-1]
         return F.pad(found, (0, beyond)) if beyond else found
 
-    def each_block(
-        self, layer: int, work: Callable[[int, Tensor], Found], multiple: int = 1
-    ) -> Iterator[Found]:
+    def each_block(self, layer: int, work: Callable[[int, Tensor], Found]) -> Iterator[Found]:
         """Yield what `work` makes of each block of rows, (first row, weights), in order.
 
-        It is called in threads; see `row_blocks` for `multiple`.
+        It is called in threads.
         """
-        blocks = row_blocks(self.shape[2], 4 * self.shape[1] * self.shape[3], multiple)
+        blocks = row_blocks(self.shape[2], 4 * self.shape[1] * self.shape[3])
 
         def of_rows(rows: slice) -> Found:
             return work(rows.start, self.rows(layer, rows))
@@ -146,7 +144,8 @@ class Patterns(ABC):
         found = []
         for layer in range(self.shape[0]):
             tiles = Tiles(self.shape[1:], side, pool)
-            deque(self.each_block(layer, tiles.reduce, tiles.cell), maxlen=0)
+            for pooled in self.each_block(layer, tiles.reduce):
+                tiles.collect(pooled)
             found.append(tiles.found)
         return torch.stack(found)
 

@@ -97,11 +97,11 @@ def visible_tiles(record: AttentionRecord, side: int) -> Bool[Tensor, "layer row
     for layer in range(record.n_layers):
         tiles = Tiles((1, *record.shape[2:]), side)
         if record.patterns.seen(layer, slice(0, 1)) is None:
-            tiles.reduce(0, visible_keys(record, layer)[None].float())
+            tiles.collect(tiles.reduce(0, visible_keys(record, layer)[None].float()))
         else:
-            for rows in row_blocks(record.shape[2], 4 * record.shape[3], tiles.cell):
+            for rows in row_blocks(record.shape[2], 4 * record.shape[3]):
                 seen = record.patterns.seen(layer, rows)
                 assert seen is not None
-                tiles.reduce(rows.start, seen[None].float())
+                tiles.collect(tiles.reduce(rows.start, seen[None].float()))
         found.append(tiles.found[0] > 0)
     return torch.stack(found)
