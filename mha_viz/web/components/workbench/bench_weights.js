@@ -2,8 +2,12 @@
 // The weights of all heads on the axes that are wished: exact ones where they are known, else as
 // their codes say. Draws nothing.
 
-import { codeOf, codesOnAxes, isChanged, onAxes, placeOf, tokenAxis } from "./token_axes.js";
+import { codesOnAxes, isChanged, onAxes, placeOf, tokenAxis } from "./token_axes.js";
+import { cutOut, exactCodes, mosaic, Regions } from "./head_parts.js";
 import { ExactWeights } from "../head_grid/grid_values.js";
+import { allOf } from "./viewport.js";
+
+/** @typedef {import("./viewport.js").Viewport} Viewport */
 
 export class BenchWeights {
   /**
@@ -19,9 +23,24 @@ export class BenchWeights {
       this.paired = null;
       changed();
     });
+    this.regions = new Regions(); // exact weights of parts, where those of the whole are too many
     this.decoded = new Map(); // head -> weights by their codes
     this.made = new Map(); // head -> weights on the axes that are shown
-    this.derived = this.paired = null;
+    this.derived = this.paired = this.pictured = null;
+  }
+
+  /**
+   * Takes exact weights of a head, or of a part of it.
+   * @param {{ head: number, window?: number[] }} header as payload.py writes it
+   * @param {Uint8Array} body
+   */
+  take({ head, window: part }, body) {
+    if (this.isExact(head)) return;
+    const buffer = /** @type {ArrayBuffer} */ (body.slice().buffer);
+    if (!part) return this.exact.keep(head, 1, buffer);
+    const [top, left, rows, cols] = part;
+    this.regions.add({ head, place: { top, left, rows, cols }, weights: new Float32Array(buffer) });
+    this.paired = null;
   }
 
   get count() {
@@ -86,8 +105,8 @@ export class BenchWeights {
   }
 
   /**
-   * A head's codes at full size, for its picture: of exact weights where a cell of the payload
-   * stands for several; null while these are fetched.
+   * A head's codes at full size, of exact weights where a cell of the payload stands for several;
+   * null while these are not there.
    * @param {number} head
    * @returns {Uint8Array | null}
    */
@@ -95,13 +114,85 @@ export class BenchWeights {
     if (!this.pooled) return codesIn(this.shown, head);
     const weights = this.exact.of(head);
     if (!weights) return null;
-    const { pool, cols, keys } = this.payload.header;
-    const coarse = this.codesOf(head);
-    return Uint8Array.from(weights, (weight, at) => {
-      const [row, column] = [Math.floor(at / keys), at % keys];
-      const masked = weight === 0 && coarse[Math.floor(row / pool) * cols + Math.floor(column / pool)] === 0;
-      return masked ? 0 : codeOf(weight);
-    });
+    if (this.pictured?.weights !== weights) this.pictured = { weights, codes: exactCodes(weights) };
+    return this.pictured.codes;
+  }
+
+  /** A picture of all of a head, which may be pooled, and its size. @type {(head: number) => { codes: Uint8Array, rows: number, cols: number }} */
+  small(head) {
+    const { rows, cols } = this.shown.header;
+    return { codes: codesIn(this.shown, head), rows, cols };
+  }
+
+  // -- a part of a head -------------------------------------------------------------------------------
+
+  /** Rows and columns of the axes that are shown. */
+  get size() {
+    const { queries, keys } = this.shown.header;
+    return { rows: queries, cols: keys };
+  }
+
+  /**
+   * The codes of a part, exact as far as they are there.
+   * @param {number} head
+   * @param {Viewport} part
+   */
+  pictureOf(head, part) {
+    const codes = this.picture(head);
+    if (codes) return { codes: cutOut(codes, this.size.cols, part), rows: part.rows, cols: part.cols, pooled: false };
+    const { cols, pool } = this.payload.header;
+    return mosaic({ codes: this.codesOf(head), cols, pool }, this.regions.of(head), part);
+  }
+
+  /**
+   * The weights of a part, row by row; null while they are not there. `null` for all of the head.
+   * @param {number} head
+   * @param {Viewport | null} part
+   * @returns {Float32Array | null}
+   */
+  partOf(head, part) {
+    const all = this.of(head);
+    if (all) return part ? cutOut(all, this.size.cols, part) : all;
+    const region = this.regions.holding(head, part ?? allOf(this.size));
+    if (!region) return null;
+    const { place, weights } = region;
+    const { top, left, rows, cols } = part ?? place;
+    return cutOut(weights, place.cols, { top: top - place.top, left: left - place.left, rows, cols });
+  }
+
+  /** Whether the weights of a part are exact. @type {(head: number, part: Viewport | null) => boolean} */
+  knows(head, part) {
+    return this.isExact(head) || Boolean(this.regions.holding(head, part ?? allOf(this.size)));
+  }
+
+  /**
+   * A row of a head; of larger cells while no exact weights of it are there.
+   * @param {number} head
+   * @param {number} row
+   */
+  row(head, row) {
+    const { cols: columns } = this.size;
+    const known = this.partOf(head, { top: row, left: 0, rows: 1, cols: columns });
+    if (known || !this.pooled) return known;
+    const { cols, pool } = this.payload.header;
+    const codes = this.codesOf(head).subarray(Math.floor(row / pool) * cols);
+    return Float32Array.from({ length: columns }, (_, key) => (codes[Math.floor(key / pool)] / 255) ** 2);
+  }
+
+  /**
+   * What is known of one cell: its code, or that of the larger cell that it lies in, its weight, and
+   * all weights of its row.
+   * @param {number} head
+   * @param {number} row
+   * @param {number} column
+   */
+  cell(head, row, column) {
+    const { cols: columns } = this.size;
+    const one = { top: row, left: column, rows: 1, cols: 1 };
+    const { codes: [code], pooled } = this.pictureOf(head, one);
+    const [weight] = this.partOf(head, one) ?? [null];
+    const line = this.partOf(head, { top: row, left: 0, rows: 1, cols: columns });
+    return { code, weight, line, pool: pooled ? this.payload.header.pool : 1, exact: this.pooled ? !pooled : this.isExact(head) };
   }
 
   // -- all heads ------------------------------------------------------------------------------------
@@ -137,8 +228,8 @@ export class BenchWeights {
     const [row, column] = [placeOf(queries, query), placeOf(keys, key)];
     if (row < 0 || column < 0) return Array(this.count).fill(null);
     const values = Array.from({ length: this.count }, (_, head) => {
-      const weights = this.of(head);
-      if (weights) return weights[row * keys.groups.length + column];
+      const known = this.partOf(head, { top: row, left: column, rows: 1, cols: 1 });
+      if (known) return known[0];
       const place = Math.floor(row / header.pool) * header.cols + Math.floor(column / header.pool);
       return (this.codesOf(head)[place] / 255) ** 2;
     });

@@ -42,7 +42,7 @@ class Workbench {
       bench.payloadId = this.data.payload;
       bench.known = byId.get(`${this.data.payload} notes`)?.header ?? (same ? bench.known : null);
       bench.twins = byId.get(`${this.data.payload} twins`)?.header.twins ?? (same ? bench.twins : null);
-      this.takeHead(byId);
+      this.takeHeads(byId);
       this.message.hidden = true;
       for (const view of this.views) {
         view.root.hidden = false;
@@ -55,11 +55,11 @@ class Workbench {
     return undefined;
   }
 
-  /** Exact weights of the chosen head that came by themselves, where the grid's are pooled. */
-  takeHead(byId) {
-    const { chosen, weights } = this.bench;
-    const came = byId.get(`${this.data.payload} head ${chosen}`);
-    if (came && !weights.isExact(chosen)) weights.exact.keep(chosen, 1, came.body.slice().buffer);
+  /** Exact weights of a head, or of a part of it, that came by themselves. */
+  takeHeads(byId) {
+    for (const { header, body } of byId.values()) {
+      if (header.kind === "head" && header.of === this.data.payload) this.bench.weights.take(header, body);
+    }
   }
 
   say(text) {
