@@ -159,6 +159,13 @@ def head_payload(
     return pack(header, weights.numpy().astype("<f4", copy=False).tobytes())
 
 
+def row_payload(payload: bytes, record: AttentionRecord, query: int) -> bytes:
+    """Return the exact weights of all heads from one token of the grid's record, as raw float32."""
+    name = unpack(payload)[0]["id"]
+    header = {"kind": "row", "id": f"{name} row {query}", "of": name, "query": query}
+    return pack(header, record.from_token(query).cpu().numpy().astype("<f4", copy=False).tobytes())
+
+
 def flow_payload(
     edges: pd.DataFrame,
     labels: Sequence[str],

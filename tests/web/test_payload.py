@@ -18,6 +18,7 @@ from mha_viz.web.payload import (
     head_payload,
     notes_payload,
     pack,
+    row_payload,
     unpack,
 )
 from tests.web.unpacked import grid_unpack, head_unpack
@@ -167,6 +168,15 @@ def test_a_part_of_a_head_travels_with_its_place_and_tells_what_is_masked() -> N
     whole = head_payload(grid, made, (1, 2))
     assert head_payload(grid, made, (1, 2), tuple(map(range, made.shape[2:]))) == whole
     assert "window" not in head_unpack(whole)[0]
+
+
+def test_the_weights_from_one_token_travel_for_all_heads() -> None:
+    pattern = softmax_rows(LAYERS, HEADS, QUERIES, KEYS)
+    made = record(pattern, labels(QUERIES), labels(KEYS))
+    grid = grid_payload(made)
+    header, weights = head_unpack(row_payload(grid, made, 3))
+    assert (header["of"], header["query"]) == (unpack(grid)[0]["id"], 3)
+    assert (weights.reshape(LAYERS, HEADS, KEYS) == pattern[:, :, 3]).all()
 
 
 def test_notes_say_to_which_grid_they_belong() -> None:

@@ -40,6 +40,7 @@ from mha_viz.web.payload import (
     grid_payload,
     head_payload,
     notes_payload,
+    row_payload,
     unpack,
 )
 
@@ -157,6 +158,8 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             if (part := _part_to_send(payload, exact, state.of(Explore))) is not None:
                 weights = head_payload(payload, exact, state.of(Explore).chosen, part)
                 carry(weights, key="bench-exact")
+            if _is_pooled(exact) and 0 <= state.of(Explore).query < exact.shape[2]:
+                carry(row_payload(payload, exact, state.of(Explore).query), key="bench-row")
             yield_slot()
             # Until they come, the workbench says that they are on their way.
             if not in_motion or state.of(Explore).only:

@@ -256,3 +256,23 @@ test("a part of a long text is painted of larger cells until its exact weights a
   page.button("Top pairs").click();
   assert.match(page.text(".head-view .wait"), /^The text is too long/);
 });
+
+test("a chosen token of a long text has its exact row in every head", () => {
+  const { grid, exact } = python.pooled;
+  const { header } = unpack(bytesIn(grid));
+  const { heads, layers, keys, id } = header;
+  const weights = weightsIn(exact);
+  const [query, key] = [100, 31];
+  const page = openBench({ query, key, sort: "pair" }, { grid, exact: null, more: { cells: 400 } });
+  const of = (head, at) => weights[(head * header.queries + query) * keys + at];
+  const row = Float32Array.from({ length: layers * heads * keys }, (_, at) => of(Math.floor(at / keys), at % keys));
+  const tints = () => [30, 31, 32].map((place) => page.word(place).style.background);
+  const before = tints();
+  assert.equal(before[0], before[1]); // in one cell of the grid
+  putPayload(packed({ kind: "row", id: `${id} row ${query}`, of: id, query }, row));
+  assert.equal(new Set(tints()).size, 3);
+  const ranked = [...Array(layers * heads).keys()].sort((one, two) => of(two, key) - of(one, key));
+  assert.deepEqual(page.texts(".head-grid .caption b"), ranked.map((head) => `L${Math.floor(head / heads)} H${head % heads}`));
+  point(over(page), "pointermove", ...page.cell(query, key, header.queries, keys));
+  assert.equal(page.text(".heat .tip .weight"), formatWeight(of(1 * heads + 2, key)));
+});

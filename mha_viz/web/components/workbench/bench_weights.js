@@ -24,6 +24,7 @@ export class BenchWeights {
       changed();
     });
     this.regions = new Regions(); // exact weights of parts, where those of the whole are too many
+    this.rows = new Map(); // query -> exact weights from it, of all heads, where the grid's are pooled
     this.decoded = new Map(); // head -> weights by their codes
     this.made = new Map(); // head -> weights on the axes that are shown
     this.derived = this.paired = this.pictured = null;
@@ -39,7 +40,18 @@ export class BenchWeights {
     const buffer = /** @type {ArrayBuffer} */ (body.slice().buffer);
     if (!part) return this.exact.keep(head, 1, buffer);
     const [top, left, rows, cols] = part;
-    this.regions.add({ head, place: { top, left, rows, cols }, weights: new Float32Array(buffer) });
+    this.regions.add(head, { top, left, rows, cols }, new Float32Array(buffer));
+    this.paired = null;
+  }
+
+  /**
+   * Takes the exact weights from one token, of all heads.
+   * @param {{ query: number }} header as payload.py writes it
+   * @param {Uint8Array} body
+   */
+  takeRow({ query }, body) {
+    if (this.rows.has(query)) return;
+    this.rows.set(query, new Float32Array(/** @type {ArrayBuffer} */ (body.slice().buffer)));
     this.paired = null;
   }
 
@@ -153,6 +165,9 @@ export class BenchWeights {
   partOf(head, part) {
     const all = this.of(head);
     if (all) return part ? cutOut(all, this.size.cols, part) : all;
+    const row = part?.rows === 1 ? this.rows.get(part.top) : null;
+    const start = head * this.size.cols + (part?.left ?? 0);
+    if (row) return row.subarray(start, start + part.cols);
     const region = this.regions.holding(head, part ?? allOf(this.size));
     if (!region) return null;
     const { place, weights } = region;
@@ -189,10 +204,11 @@ export class BenchWeights {
   cell(head, row, column) {
     const { cols: columns } = this.size;
     const one = { top: row, left: column, rows: 1, cols: 1 };
-    const { codes: [code], pooled } = this.pictureOf(head, one);
+    const { codes: [code] } = this.pictureOf(head, one);
     const [weight] = this.partOf(head, one) ?? [null];
     const line = this.partOf(head, { top: row, left: 0, rows: 1, cols: columns });
-    return { code, weight, line, pool: pooled ? this.payload.header.pool : 1, exact: this.pooled ? !pooled : this.isExact(head) };
+    const exact = this.pooled ? weight !== null : this.isExact(head);
+    return { code, weight, line, exact, pool: weight === null ? this.payload.header.pool : 1 };
   }
 
   // -- all heads ------------------------------------------------------------------------------------
@@ -239,12 +255,9 @@ export class BenchWeights {
 
   /** The mean over all heads of the weights in a row of what is shown. @type {(row: number) => Float32Array} */
   meanRow(row) {
-    const { header, body } = this.shown;
-    const { rows, cols } = header;
-    const mean = new Float32Array(cols);
+    const mean = new Float32Array(this.size.cols);
     for (let head = 0; head < this.count; head++) {
-      const start = (head * rows + Math.floor(row / header.pool)) * cols;
-      for (let x = 0; x < cols; x++) mean[x] += (body[start + x] / 255) ** 2 / this.count;
+      this.row(head, row).forEach((weight, key) => (mean[key] += weight / this.count));
     }
     return mean;
   }

@@ -5,9 +5,9 @@ import { codeOf } from "./token_axes.js";
 import { holdsAll, overlapOf } from "./viewport.js";
 
 /** @typedef {import("./viewport.js").Viewport} Viewport */
-/** A part whose exact weights are known, row by row. @typedef {{ head: number, place: Viewport, weights: Float32Array }} Region */
+/** A part whose exact weights and their codes are known, row by row. @typedef {{ head: number, place: Viewport, weights: Float32Array, codes: Uint8Array }} Region */
 
-const FINEST = 1024; // cells along an axis: more are never seen at once
+const FINEST = 640; // cells along an axis of a pooled picture: more are not seen at once
 const KEPT = 4e6; // exact weights of regions that are kept; the oldest ones go
 
 /** Regions of heads whose exact weights have come, the newest one last. */
@@ -17,10 +17,10 @@ export class Regions {
     this.all = [];
   }
 
-  /** @type {(region: Region) => void} */
-  add(region) {
-    if (this.all.some(({ head, place }) => head === region.head && holdsAll(place, region.place))) return;
-    this.all.push(region);
+  /** @type {(head: number, place: Viewport, weights: Float32Array) => void} */
+  add(head, place, weights) {
+    if (this.holding(head, place)) return;
+    this.all.push({ head, place, weights, codes: exactCodes(weights) });
     let size = this.all.reduce((sum, { weights }) => sum + weights.length, 0);
     while (size > KEPT && this.all.length > 1) size -= this.all.shift().weights.length;
   }
@@ -65,34 +65,38 @@ export function exactCodes(weights) {
 }
 
 /**
- * The picture of a part, of larger cells where no region is known. A cell of the picture stands for
- * several of the head's where there are more than can be seen.
+ * The picture of a part, of larger cells where no region is known. A cell of it stands for several of
+ * the head's where there are more than can be seen.
  * @param {{ codes: Uint8Array, cols: number, pool: number }} coarse codes of the whole head, pooled
  * @param {Region[]} regions of this head
  * @param {Viewport} part
  * @returns {{ codes: Uint8Array, rows: number, cols: number, pooled: boolean }}
  */
 export function mosaic(coarse, regions, part) {
+  const known = regions.find(({ place }) => holdsAll(place, part));
+  if (known) return { codes: cutOut(known.codes, known.place.cols, within(part, known.place)), rows: part.rows, cols: part.cols, pooled: false };
   const step = Math.max(1, Math.ceil(Math.max(part.rows, part.cols) / FINEST));
   const [rows, cols] = [Math.ceil(part.rows / step), Math.ceil(part.cols / step)];
   const codes = new Uint8Array(rows * cols);
+  const columns = Uint16Array.from({ length: cols }, (_, x) => Math.floor((part.left + x * step) / coarse.pool));
   for (let y = 0; y < rows; y++) {
     const from = Math.floor((part.top + y * step) / coarse.pool) * coarse.cols;
-    for (let x = 0; x < cols; x++) codes[y * cols + x] = coarse.codes[from + Math.floor((part.left + x * step) / coarse.pool)];
+    for (let x = 0; x < cols; x++) codes[y * cols + x] = coarse.codes[from + columns[x]];
   }
-  const holding = step === 1 ? regions : [];
-  for (const { place, weights } of holding) {
+  for (const { place, codes: exact } of step === 1 ? regions : []) {
     const shared = overlapOf(place, part);
     if (!shared) continue;
-    const inside = { ...shared, top: shared.top - place.top, left: shared.left - place.left };
-    const exact = exactCodes(cutOut(weights, place.cols, inside));
+    const { top, left } = within(shared, place);
     for (let y = 0; y < shared.rows; y++) {
-      const at = (shared.top - part.top + y) * cols + shared.left - part.left;
-      codes.set(exact.subarray(y * shared.cols, (y + 1) * shared.cols), at);
+      const start = (top + y) * place.cols + left;
+      codes.set(exact.subarray(start, start + shared.cols), (shared.top - part.top + y) * cols + shared.left - part.left);
     }
   }
-  return { codes, rows, cols, pooled: !holding.some(({ place }) => holdsAll(place, part)) };
+  return { codes, rows, cols, pooled: true };
 }
+
+/** A part's place in another one. @type {(part: Viewport, other: Viewport) => Viewport} */
+const within = (part, other) => ({ ...part, top: part.top - other.top, left: part.left - other.left });
 
 /**
  * The header of a part of a head: of the tokens on its axes.

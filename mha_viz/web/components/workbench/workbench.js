@@ -42,7 +42,7 @@ class Workbench {
       bench.payloadId = this.data.payload;
       bench.known = byId.get(`${this.data.payload} notes`)?.header ?? (same ? bench.known : null);
       bench.twins = byId.get(`${this.data.payload} twins`)?.header.twins ?? (same ? bench.twins : null);
-      this.takeHeads(byId);
+      this.takeExact(byId);
       this.message.hidden = true;
       for (const view of this.views) {
         view.root.hidden = false;
@@ -55,10 +55,12 @@ class Workbench {
     return undefined;
   }
 
-  /** Exact weights of a head, or of a part of it, that came by themselves. */
-  takeHeads(byId) {
+  /** Exact weights that came by themselves: of a head, of a part of it, or from one token in all heads. */
+  takeExact(byId) {
     for (const { header, body } of byId.values()) {
-      if (header.kind === "head" && header.of === this.data.payload) this.bench.weights.take(header, body);
+      if (header.of !== this.data.payload) continue;
+      if (header.kind === "head") this.bench.weights.take(header, body);
+      if (header.kind === "row") this.bench.weights.takeRow(header, body);
     }
   }
 
