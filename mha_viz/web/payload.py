@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from jaxtyping import Num
 from numpy.typing import NDArray
 from torch import Tensor
@@ -17,7 +18,7 @@ from torch import Tensor
 from mha_viz.core.attention.scoring import cell_size
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.token import merge
-from mha_viz.core.record.visible import visible_tiles
+from mha_viz.core.record.visible import visible_keys, visible_tiles
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web.labels import clean
 
@@ -131,13 +132,38 @@ def notes_payload(payload: bytes, kind: str, notes: Mapping[str, Any]) -> bytes:
     return pack({"kind": kind, "id": f"{unpack(payload)[0]['id']} {kind}", **notes}, b"")
 
 
-def head_payload(payload: bytes, record: AttentionRecord, chosen: tuple[int, int]) -> bytes:
-    """Return the exact weights of one head of the record that made the grid's `payload`."""
+def head_payload(
+    payload: bytes,
+    record: AttentionRecord,
+    chosen: tuple[int, int],
+    part: tuple[range, range] | None = None,
+) -> bytes:
+    """Return the exact weights of one head of the record that made the grid's `payload`.
+
+    `part` are rows and columns, without gaps, where not all of them are wanted. A key that the
+    query cannot see has the weight -0, which no softmax gives.
+    """
     name = unpack(payload)[0]["id"]
     number = chosen[0] * record.n_heads + chosen[1]
-    weights = record.head(*chosen).cpu().numpy().astype("<f4", copy=False)
-    header = {"kind": "head", "id": f"{name} head {number}", "of": name, "head": number}
-    return pack(header, weights.tobytes())
+    header: dict[str, Any] = {"kind": "head", "of": name, "head": number}
+    header["id"] = f"{name} head {number}"
+    seen = visible_keys(record, chosen[0]).cpu()
+    if part is None or part == tuple(map(range, record.shape[2:])):
+        weights = record.head(*chosen).cpu()
+    else:
+        rows, columns = (slice(axis.start, axis.stop) for axis in part)
+        weights, seen = record.region(*chosen, rows, columns).cpu(), seen[rows, columns]
+        header["window"] = [part[0].start, part[1].start, *weights.shape]
+        header["id"] += f" {header['window']}"
+    weights = torch.where(seen, weights, -0.0)
+    return pack(header, weights.numpy().astype("<f4", copy=False).tobytes())
+
+
+def row_payload(payload: bytes, record: AttentionRecord, query: int) -> bytes:
+    """Return the exact weights of all heads from one token of the grid's record, as raw float32."""
+    name = unpack(payload)[0]["id"]
+    header = {"kind": "row", "id": f"{name} row {query}", "of": name, "query": query}
+    return pack(header, record.from_token(query).cpu().numpy().astype("<f4", copy=False).tobytes())
 
 
 def flow_payload(

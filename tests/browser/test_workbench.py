@@ -63,7 +63,7 @@ def test_what_is_chosen_is_drawn_without_the_server(open_page, cut_off):
     page.mouse.move(*cell(page, 4, 5, len(weights)))
     page.mouse.move(*cell(page, 5, 6, len(weights)))
     page.mouse.up()
-    page.get_by_role("button", name="Whole picture").click()
+    page.get_by_role("button", name="Show all").click()
     page.mouse.move(1, 1)
     assert (pixels(page, ".heat-cells") == after).all()
     page.get_by_role("radio", name="Token lines").click()

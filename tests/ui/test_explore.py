@@ -256,6 +256,18 @@ def test_the_row_that_the_largest_weight_leaves_out_is_named():
     assert shown == [query + 1, key]
 
 
+def test_query_and_key_are_chosen_among_the_tokens_that_are_shown():
+    link = dict(text="The old dogs slept on the warm mat", layer="2", head="2", show="pair")
+    app = run(model="tiny-gpt2", window="2.5,1.3", **link)
+    weights = mv.load("tiny-gpt2").trace(link["text"]).head(2, 2)[2:6, 1:4]
+    query, key = divmod(int(weights.argmax()), 3)
+    menus = [app.selectbox(key=f"ask_{name}") for name in ("query", "key")]
+    assert [menu.value for menu in menus] == [query + 2, key + 1]
+    assert [len(menu.options) for menu in menus] == [4, 3]
+    beyond = run(model="tiny-gpt2", window="2.5,1.99", **link)  # of a longer text
+    assert "window" not in beyond.query_params and not beyond.warning
+
+
 @pytest.mark.parametrize("link", [{"model": "tiny-bert"}, {"model": "tiny-gpt2", "text": "A"}])
 def test_nothing_is_said_to_be_left_out_where_nothing_is(link):
     app = run(**link)

@@ -45,6 +45,7 @@ VIEW = View(
     between="ab",
     show="lines",
     mass=0.35,
+    window=((0, 4), (2, 9)),
     query=2,
     key=5,
     device="cpu",
@@ -211,8 +212,8 @@ def test_every_choice_of_the_workbench_is_read_as_a_link_is():
     assert replace(DEFAULT, **validate_choices(sent)) == replace(
         DEFAULT, **{name: getattr(VIEW, name) for name in BENCH}
     )
-    let_go = validate_choices({"sort": "", "only": "", "heads": ""})
-    assert let_go == {"sort": "", "only": "", "heads": ()}
+    let_go = validate_choices({"sort": "", "only": "", "heads": "", "window": ""})
+    assert let_go == {"sort": "", "only": "", "heads": (), "window": ()}
 
 
 @pytest.mark.parametrize(
@@ -220,7 +221,8 @@ def test_every_choice_of_the_workbench_is_read_as_a_link_is():
     [
         None, 5, "layer=1", ["layer"], {"layer": 1}, {"layer": None}, {"words": True},
         {"layer": "-1"}, {"layer": "1e9"}, {"mass": "nan"}, {"scale": "<b>"}, {"sort": "a b"},
-        {"heads": "1.2,x"},
+        {"heads": "1.2,x"}, {"window": "4.2,0.9"}, {"window": "1.2"}, {"window": "-1.2,0.9"},
+        {"window": "1.2,3.4,5.6"}, {"window": "0.99999,0.1"}, {"window": [[0, 1], [0, 1]]},
         {"show": "x" * 10**6}, {"query": "-2"}, {"key": ["3"]}, {3: "4"}, {"__class__": "int"},
         {"model": "owner/other"}, {"text": "mine"}, {"device": "cuda"}, {"off": "0.0"},
     ],

@@ -6,6 +6,7 @@ import struct
 import numpy as np
 import pytest
 
+import mha_viz as mv
 from mha_viz.core.record.from_weights import record
 from mha_viz.core.record.token import Token
 from mha_viz.errors import ArgumentError, ShapeError
@@ -17,6 +18,7 @@ from mha_viz.web.payload import (
     head_payload,
     notes_payload,
     pack,
+    row_payload,
     unpack,
 )
 from tests.web.unpacked import grid_unpack, head_unpack
@@ -153,6 +155,28 @@ def test_one_head_of_a_pooled_grid_travels_exactly_and_says_whose_it_is() -> Non
     assert header["id"].startswith(header["of"]) and header["id"] != header["of"]
     (length,) = struct.unpack_from("<I", payload)
     assert (4 + length) % 4 == 0  # a Float32Array may start there
+
+
+def test_a_part_of_a_head_travels_with_its_place_and_tells_what_is_masked() -> None:
+    made = mv.load("tiny-gpt2").trace("The cat sat on the mat.")
+    grid = grid_payload(made)
+    header, weights = head_unpack(head_payload(grid, made, (1, 2), (range(2, 5), range(1, 5))))
+    assert header["window"] == [2, 1, 3, 4]
+    weights = weights.reshape(3, 4)
+    assert np.allclose(weights, made.head(1, 2)[2:5, 1:5], atol=1e-7)
+    assert (np.signbit(weights) == ~np.tri(3, 4, 1, dtype=bool)).all()
+    whole = head_payload(grid, made, (1, 2))
+    assert head_payload(grid, made, (1, 2), tuple(map(range, made.shape[2:]))) == whole
+    assert "window" not in head_unpack(whole)[0]
+
+
+def test_the_weights_from_one_token_travel_for_all_heads() -> None:
+    pattern = softmax_rows(LAYERS, HEADS, QUERIES, KEYS)
+    made = record(pattern, labels(QUERIES), labels(KEYS))
+    grid = grid_payload(made)
+    header, weights = head_unpack(row_payload(grid, made, 3))
+    assert (header["of"], header["query"]) == (unpack(grid)[0]["id"], 3)
+    assert (weights.reshape(LAYERS, HEADS, KEYS) == pattern[:, :, 3]).all()
 
 
 def test_notes_say_to_which_grid_they_belong() -> None:

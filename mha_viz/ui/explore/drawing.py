@@ -5,6 +5,7 @@ Importing it imports torch and plotly, so pages do it late.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -33,12 +34,21 @@ from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 from mha_viz.web.labels import head_name
-from mha_viz.web.payload import MAX_SIDE, finite, grid_payload, head_payload, notes_payload
+from mha_viz.web.payload import (
+    MAX_SIDE,
+    finite,
+    grid_payload,
+    head_payload,
+    notes_payload,
+    row_payload,
+    unpack,
+)
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
     from mha_viz.reports.stored_run import ModelFacts
 
+MAX_CELLS = 2**22  # exact weights of one head that travel at once, 16 MiB: all of 2,048 tokens
 RESTS = "The text is being written: this comes when it pauses."
 
 
@@ -100,8 +110,13 @@ def fit_grid(scene: Scene) -> None:
     """Replace an order, a kind of heads or a pair of tokens that this scene does not have."""
     view = state.of(Explore)
     queries, keys = scene.record.shape[2:]
+    ends = [last for _, last in view.window]
     state.change(
-        query=view.query if view.query < queries else -1, key=view.key if view.key < keys else -1
+        query=view.query if view.query < queries else -1,
+        key=view.key if view.key < keys else -1,
+        window=view.window
+        if all(end < n for end, n in zip(ends, (queries, keys), strict=False))
+        else (),
     )
     if view.sort not in ("", "pair") and not _sorted_by(scene, view):
         if view.sort in METRICS:
@@ -144,7 +159,11 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
         with st.container(gap=None):
             # Other axes are made in the browser of what the model left, but where cells are pooled.
             exact = record if _is_pooled(scene.record) else scene.record
-            carry(head_payload(payload, exact, state.of(Explore).chosen), key="bench-exact")
+            if (part := _part_to_send(payload, exact, state.of(Explore))) is not None:
+                weights = head_payload(payload, exact, state.of(Explore).chosen, part)
+                carry(weights, key="bench-exact")
+            if _is_pooled(exact) and 0 <= state.of(Explore).query < exact.shape[2]:
+                carry(row_payload(payload, exact, state.of(Explore).query), key="bench-row")
             yield_slot()
             # Until they come, the workbench says that they are on their way.
             if not in_motion or state.of(Explore).only:
@@ -188,6 +207,7 @@ def _settings(scene: Scene, view: Explore) -> dict[str, Any]:
             None,
         ),
         "later": True,
+        "cells": MAX_CELLS,
         "made": _is_pooled(scene.record),  # what is done to the axes, Python has done
     }
 
@@ -202,6 +222,33 @@ def _payload(scene: Scene, view: Explore, urls: exports.Urls) -> bytes:
     return memory.cache().get(
         (scene.key, "grid", axes, url), lambda: _explored(scene, record, view, url), len
     )
+
+
+def _part_to_send(
+    payload: bytes, record: AttentionRecord, view: Explore
+) -> tuple[range, range] | None:
+    """Return which exact weights of the chosen head the browser needs; None where too many.
+
+    What is shown is widened to full blocks, so that a small step needs nothing new. While the part
+    that was sent last holds what is shown, it stays: it does not travel again.
+    """
+    queries, keys = record.shape[2:]
+    whole = range(queries), range(keys)
+    if not _is_pooled(record):
+        return whole
+    shown = view.shown(queries, keys)
+    head = (unpack(payload)[0]["id"], view.chosen)
+    last, part = st.session_state.get("bench-part", (None, whole))
+    if last == head and all(shown[i][0] in part[i] and shown[i][-1] in part[i] for i in (0, 1)):
+        return part
+    rows, columns = (
+        axis[span.start // MAX_SIDE * MAX_SIDE : span.stop + -span.stop % MAX_SIDE]
+        for axis, span in zip(whole, shown, strict=True)
+    )
+    fitting = [part for part in ((rows, columns), shown) if math.prod(map(len, part)) <= MAX_CELLS]
+    if fitting:
+        st.session_state["bench-part"] = head, fitting[0]
+    return fitting[0] if fitting else None
 
 
 def _is_pooled(record: AttentionRecord) -> bool:

@@ -66,14 +66,18 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
 def _pair(scene: Scene, record: AttentionRecord) -> None:
     view, whole = state.of(Explore), scene.record
     pattern = whole.head(*view.chosen).numpy()
-    best = strongest_pair(whole, *view.chosen)
-    query = view.query if 0 <= view.query < pattern.shape[0] else best[0]
-    key = view.key if 0 <= view.key < pattern.shape[1] else best[1]
+    rows, columns = view.shown(*pattern.shape)
+    best = strongest_pair(whole, *view.chosen, rows, columns)
+    query = view.query if view.query in rows else best[0]
+    key = view.key if view.key in columns else best[1]
     left, right = st.columns(2)
+    titles = words.places(whole.labels), words.places(whole.key_labels)
     with left:
-        choosing.menu("query", "Looks (query)", words.places(whole.labels), displayed=query)
+        offered = {place: titles[0][place] for place in rows}
+        choosing.menu("query", "Looks (query)", offered, displayed=query)
     with right:
-        choosing.menu("key", "Looked at (key)", words.places(whole.key_labels), displayed=key)
+        offered = {place: titles[1][place] for place in columns}
+        choosing.menu("key", "Looked at (key)", offered, displayed=key)
     if whole.query is None or whole.key is None:
         st.info("This family does not expose queries and keys, only its attention weights.")
         return
@@ -133,11 +137,23 @@ def in_words(record: AttentionRecord) -> str:
     )
 
 
-def strongest_pair(record: AttentionRecord, layer: int, head: int) -> tuple[int, int]:
-    """Return the query and key with the largest weight of a head that another one need not have."""
-    lone = _lone(record)
-    query, key = divmod(int(record.head(layer, head)[lone:].argmax()), len(record.key_tokens))
-    return query + lone, key
+def strongest_pair(
+    record: AttentionRecord,
+    layer: int,
+    head: int,
+    rows: range | None = None,
+    columns: range | None = None,
+) -> tuple[int, int]:
+    """Return the query and key with the largest weight of a head that another one need not have.
+
+    `rows` and `columns` are those to choose from, by default all.
+    """
+    queries, keys = (range(n) for n in record.shape[2:])
+    rows, columns = queries if rows is None else rows, keys if columns is None else columns
+    rows = range(max(rows.start, _lone(record)), rows.stop) or rows
+    weights = record.head(layer, head)[rows.start : rows.stop, columns.start : columns.stop]
+    query, key = divmod(int(weights.argmax()), len(columns))
+    return rows[query], columns[key]
 
 
 def _lone(record: AttentionRecord) -> int:

@@ -61,6 +61,14 @@ def heads(most: int) -> Callable[[str], tuple[tuple[int, int], ...]]:
     return read
 
 
+def window(raw: str) -> tuple[tuple[int, int], ...]:
+    """Read the tokens that both axes show, as "10.42,0.99": first and last, of queries and keys."""
+    spans = heads(3)(raw)
+    if len(spans) not in (0, 2) or any(first > last for first, last in spans):
+        raise ValueError
+    return spans
+
+
 def branches(raw: str) -> tuple[tuple[int, int], ...]:
     """Read chosen tokens, as "5.1234,9.7": positions and ids."""
     pairs = [part.split(".") for part in raw.split(",")][:MAX_BRANCHES] if raw else []

@@ -112,6 +112,7 @@ class Explore(Shared):
         only: the label that heads must have. words: sub-words merged.
         between: "ab" for what the first sentence looks at in the second, and so on; "" for all.
         mass: share of a row's mass whose lines are drawn.
+        window: (first, last) of the queries and of the keys that are shown; () for all.
         written: number of tokens that the model has written behind the text.
         branches: (position, token) of those that somebody chose.
     """
@@ -126,6 +127,7 @@ class Explore(Shared):
     between: str = _choice("", read.one_of(BETWEEN))
     show: str = _choice("heatmap", read.one_of(SHOWS))
     mass: float = _choice(0.9, read.real(0.2, 1.0))
+    window: tuple[tuple[int, int], ...] = _choice((), read.window)
     written: int = _choice(0, read.whole(0, MAX_WRITTEN))
     next_temperature: float = _choice(0.0, read.real(0.0, 5.0))
     next_top_k: int = _choice(0, read.whole(0, 9_999))
@@ -136,6 +138,20 @@ class Explore(Shared):
     def axes(self) -> tuple[bool, bool, bool, str]:
         """Changes to a record's tokens before it is shown."""
         return self.words, self.no_special, self.no_first, self.between
+
+    def shown(self, queries: int, keys: int) -> tuple[range, range]:
+        """Return the queries and keys that are shown, of so many.
+
+        >>> Explore(window=((2, 3), (0, 99))).shown(8, 8), Explore().shown(8, 8)
+        ((range(2, 4), range(0, 8)), (range(0, 8), range(0, 8)))
+        """
+        axes = range(queries), range(keys)
+        if not self.window:
+            return axes
+        cut = [
+            axis[first : last + 1] for axis, (first, last) in zip(axes, self.window, strict=True)
+        ]
+        return (cut[0], cut[1]) if all(cut) else axes
 
 
 @dataclass(frozen=True)
@@ -229,7 +245,7 @@ class View(Explore, Compare, Corpus, Circuits, Intervene):
 # What is chosen in the workbench itself, in the browser.
 BENCH = (
     *("layer", "head", "heads", "scale", "sort", "least", "only", "words", "no_special"),
-    *("no_first", "between", "show", "mass", "query", "key"),
+    *("no_first", "between", "show", "mass", "query", "key", "window"),
 )
 NAMES = frozenset(choice.name for choice in fields(View))
 DEFAULT = View(text="The king (who was old and tired) smiled, said nothing, and went to bed.")

@@ -14,3 +14,18 @@ export const bytesOf = (name) => bytesIn(python[name]);
 
 /** Weights that Python wrote as text. */
 export const weightsIn = (text) => new Float32Array(bytesIn(text).slice().buffer);
+
+/**
+ * A header and numbers, as Python packs them.
+ * @param {any} header
+ * @param {Float32Array} numbers
+ */
+export function packed(header, numbers) {
+  const text = new TextEncoder().encode(JSON.stringify({ v: 1, ...header }));
+  const length = 4 * Math.ceil(text.length / 4);
+  const bytes = new Uint8Array(4 + length + numbers.byteLength).fill(32);
+  new DataView(bytes.buffer).setUint32(0, length, true);
+  bytes.set(text, 4);
+  bytes.set(new Uint8Array(numbers.buffer), 4 + length);
+  return bytes;
+}

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { cellAt, heatLayout, rankInRow, windowBetween, zoomed } from "../../../mha_viz/web/components/workbench/heat_layout.js";
+import { cellAt, heatLayout, rankInRow, windowBetween } from "../../../mha_viz/web/components/workbench/heat_layout.js";
 
 const labels = (count, letters = 4) => Array.from({ length: count }, (_, i) => String(i).padStart(letters, "x"));
 const layouts = [[5, 7], [1, 1], [90, 60], [128, 2]].flatMap(([rows, cols]) =>
@@ -48,23 +48,6 @@ test("what was dragged over is shown, from whichever corner, and no more than th
   assert.deepEqual(windowBetween(zoomedIn, other, one), expected);
   assert.deepEqual(windowBetween(zoomedIn, { x: one.x, y: other.y }, { x: other.x, y: one.y }), expected);
   assert.deepEqual(windowBetween(zoomedIn, { x: -1e4, y: -1e4 }, { x: 1e4, y: 1e4 }), part);
-});
-
-test("a zoom stays inside the picture, around the place, and goes all the way back", () => {
-  const whole = { rows: 20, cols: 30 };
-  const all = { top: 0, left: 0, ...whole };
-  for (const around of [{ row: 0, column: 0 }, { row: 19, column: 29 }, { row: 7, column: 12 }]) {
-    const near = zoomed(all, 0.5, around, whole);
-    assert.deepEqual([near.rows, near.cols], [10, 15]);
-    assert.ok(near.top >= 0 && near.left >= 0 && near.top + near.rows <= 20 && near.left + near.cols <= 30);
-    assert.ok(around.row >= near.top && around.row < near.top + near.rows);
-    assert.ok(around.column >= near.left && around.column < near.left + near.cols);
-    assert.deepEqual(zoomed(near, 99, around, whole), all);
-    const closest = zoomed(near, 1e-6, around, whole);
-    assert.deepEqual([closest.rows, closest.cols], [2, 2]);
-  }
-  assert.deepEqual(zoomed({ top: 0, left: 0, rows: 1, cols: 1 }, 0.1, { row: 0, column: 0 }, { rows: 1, cols: 1 }),
-    { top: 0, left: 0, rows: 1, cols: 1 });
 });
 
 test("a weight's rank is its place in its row, shared by equal ones", () => {

@@ -6,7 +6,7 @@ import { formatWeight, putPayload } from "../../../mha_viz/web/components/shared
 import { openBench } from "./bench_page.js";
 import { paintedOn, pixelAt, pixelsOf } from "./canvas.js";
 import { enter, lay, pass, point, press, serve, settled, test } from "./dom.js";
-import { bytesIn, python, weightsIn } from "./python.js";
+import { bytesIn, packed, python, weightsIn } from "./python.js";
 
 const N = 11, HEADS = 5, COUNT = 15;
 const weights = weightsIn(python.heads.exact);
@@ -208,7 +208,8 @@ for (const wish of ["words", "no_special", "no_first"]) {
       asked[wish] && Object.values(asked).filter(Boolean).length === 1);
     const page = openBench({ layer: 1, head: 1, show: "table" }, { grid: cases[0].grid, exact: null });
     const exact = new Float32Array(pattern[1][1].flat());
-    putPayload(headOf(page.header, 3, exact));
+    const { id } = page.header;
+    putPayload(packed({ kind: "head", id: `${id} head 3`, of: id, head: 3 }, exact));
     const labels = { words: "Whole words", no_special: "No special", no_first: "No first" };
     enter(page.box(labels[wish]), true);
     const { query_labels: words } = headerOf(grid);
@@ -233,17 +234,6 @@ const headerOf = (grid) => {
   const bytes = bytesIn(grid);
   return JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true))));
 };
-
-/** A head's exact weights, as Python packs them. */
-function headOf({ id }, head, exact) {
-  const text = JSON.stringify({ v: 1, kind: "head", id: `${id} head ${head}`, of: id, head });
-  const padded = new TextEncoder().encode(text.padEnd(4 * Math.ceil(text.length / 4)));
-  const bytes = new Uint8Array(4 + padded.length + exact.byteLength);
-  new DataView(bytes.buffer).setUint32(0, padded.length, true);
-  bytes.set(padded, 4);
-  bytes.set(new Uint8Array(exact.buffer), 4 + padded.length);
-  return bytes;
-}
 
 // -- what Python says -----------------------------------------------------------------------------------
 

@@ -1,12 +1,12 @@
 // Tokens in the workbench: one that looks, one that is looked at, chosen in the sentence, in the
-// heatmap, by pointer and finger, marked everywhere; and the heatmap's zoom.
+// heatmap, by pointer and finger, marked everywhere.
 
 import assert from "node:assert/strict";
 
 import { inkOn, rgbOf } from "../../../mha_viz/web/components/shared/shared.js";
 import { openBench } from "./bench_page.js";
-import { paintedOn, pixelsOf } from "./canvas.js";
-import { click, pass, point, test } from "./dom.js";
+import { paintedOn } from "./canvas.js";
+import { click, pass, test } from "./dom.js";
 import { python, weightsIn } from "./python.js";
 
 const N = 11, COUNT = 15;
@@ -87,26 +87,4 @@ test("a finger's tap says for a while what it hit, and pins it", () => {
   pass(1);
   assert.ok(find(".heat .tip").hidden);
   assert.deepEqual(told(), [{ query: "3", key: "4" }]);
-});
-
-test("the heatmap is zoomed by dragging, which pins nothing, and comes back", () => {
-  const { find, cell, button, texts, told } = openBench();
-  const over = find(".heat-over");
-  const painted = () => pixelsOf(find(".heat-cells"));
-  const whole = painted();
-  const [from, to] = [cell(2, 3), cell(5, 6)];
-  point(over, "pointerdown", ...from);
-  point(over, "pointermove", ...to);
-  assert.equal(paintedOn(over, "fillRect").at(-1).width, to[0] - from[0]); // what is dragged over
-  point(over, "pointerup", ...to);
-  assert.ok(!button("Whole picture").hidden);
-  point(over, "pointermove", ...cell(0, 0, 4, 4)); // the first of four by four
-  assert.deepEqual(texts(".heat .tip .position"), ["2", "3"]);
-  point(over, "pointermove", ...cell(3, 3, 4, 4));
-  assert.deepEqual(texts(".heat .tip .position"), ["5", "6"]);
-  button("Whole picture").click();
-  assert.ok(button("Whole picture").hidden);
-  assert.ok(painted().equals(whole));
-  pass(1000);
-  assert.deepEqual(told(), []);
 });

@@ -5,10 +5,11 @@
 import { BenchWeights } from "./bench_weights.js";
 import { formatNumber } from "../shared/shared.js";
 import { placeOf, tokenAt } from "./token_axes.js";
+import { isAll, placesBetween } from "./viewport.js";
 
 const PAUSE = 150; // ms without a further choice until Python hears of them
 const MOST = 8; // heads drawn beside the chosen one
-const UNSEEN = { layer: 0, head: 0, show: "heatmap", scale: "sqrt", sort: "", only: "", query: -1, key: -1 };
+const UNSEEN = { layer: 0, head: 0, show: "heatmap", scale: "sqrt", sort: "", only: "", query: -1, key: -1, window: [] };
 
 /** The workbench of that name: the same one for every element that shows a part of it. */
 export function benchOf(name) {
@@ -76,17 +77,17 @@ export class Bench {
     if (header.kind !== "grid" || body.length !== size) throw new Error("its data is cut short.");
     const before = this.payload?.header;
     if (before === header) return;
-    if (before && !goesOn(before, header)) this.forgetPair();
+    if (before && !goesOn(before, header)) this.forgetTokens();
     this.payload = payload;
     this.weights = new BenchWeights(payload, () => this.wish, () => this.notify());
   }
 
   /** Tokens chosen in another text, of which Python has not heard yet, are none of this one's. */
-  forgetPair() {
-    for (const side of ["query", "key"]) {
-      delete this.unsent[side];
-      delete this.unconfirmed[side];
-      this.view[side] = this.settings.view?.[side] ?? -1;
+  forgetTokens() {
+    for (const name of ["query", "key", "window"]) {
+      delete this.unsent[name];
+      delete this.unconfirmed[name];
+      this.view[name] = this.settings.view?.[name] ?? UNSEEN[name];
     }
   }
 
@@ -246,6 +247,28 @@ export class Bench {
     if (key !== undefined) values.key = key < 0 ? -1 : tokenAt(keys, key);
     this.choose(values);
   }
+
+  /**
+   * The part of the axes that is shown, as places on them; null for all of it.
+   * @returns {import("./viewport.js").Viewport | null}
+   */
+  get part() {
+    const { queries, keys } = this.weights.axes;
+    const { window: tokens } = this.view;
+    const down = tokens?.length && placesBetween(queries.groups, tokens[0]);
+    const across = tokens?.length && placesBetween(keys.groups, tokens[1]);
+    if (!down || !across) return null;
+    const part = { top: down[0], left: across[0], rows: down[1], cols: across[1] };
+    return isAll(part, this.weights.size) ? null : part;
+  }
+
+  /** Chooses places on the axes that are shown; null shows all. @type {(part: import("./viewport.js").Viewport | null) => void} */
+  choosePart(part) {
+    const { queries, keys } = this.weights.axes;
+    const ends = ({ groups }, first, count) => [groups[first][0], groups[first + count - 1].at(-1)];
+    const all = !part || isAll(part, this.weights.size);
+    this.choose({ window: all ? [] : [ends(queries, part.top, part.rows), ends(keys, part.left, part.cols)] });
+  }
 }
 
 /** Whether a text begins with all tokens of the one before it, as one that is being written does. */
@@ -255,6 +278,6 @@ const goesOn = (before, now) =>
 /** A value as an address says it: Python reads both with the same functions. */
 function inWords(value) {
   if (typeof value === "boolean") return value ? "1" : "0";
-  if (Array.isArray(value)) return value.map((head) => head.join(".")).join(",");
+  if (Array.isArray(value)) return value.map((pair) => pair.join(".")).join(",");
   return String(value);
 }

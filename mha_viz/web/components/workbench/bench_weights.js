@@ -2,8 +2,12 @@
 // The weights of all heads on the axes that are wished: exact ones where they are known, else as
 // their codes say. Draws nothing.
 
-import { codeOf, codesOnAxes, isChanged, onAxes, placeOf, tokenAxis } from "./token_axes.js";
+import { codesOnAxes, isChanged, onAxes, placeOf, tokenAxis } from "./token_axes.js";
+import { cutOut, exactCodes, mosaic, Regions } from "./head_parts.js";
 import { ExactWeights } from "../head_grid/grid_values.js";
+import { allOf } from "./viewport.js";
+
+/** @typedef {import("./viewport.js").Viewport} Viewport */
 
 export class BenchWeights {
   /**
@@ -18,9 +22,41 @@ export class BenchWeights {
       this.forgetMade();
       changed();
     });
+    this.regions = new Regions(); // exact weights of parts, where those of the whole are too many
+    this.rows = new Map(); // query -> exact weights from it, of all heads, where the grid's are pooled
     this.decoded = new Map(); // head -> weights by their codes
     this.made = new Map(); // head -> weights on the axes that are shown
-    this.derived = this.paired = null;
+    this.derived = this.paired = this.pictured = null;
+  }
+
+  /**
+   * Take exact weights of a head, or of a part of it. Nobody is told of them: they are for what is
+   * being drawn, and a part that still shows the text before would answer with that text's, and so
+   * on for ever.
+   * @param {{ head: number, window?: number[] }} header as payload.py writes it
+   * @param {Uint8Array} body
+   */
+  take({ head, window: part }, body) {
+    if (this.isExact(head)) return;
+    const buffer = /** @type {ArrayBuffer} */ (body.slice().buffer);
+    if (!part) {
+      this.exact.put(head, 1, buffer);
+      return this.forgetMade();
+    }
+    const [top, left, rows, cols] = part;
+    this.regions.add(head, { top, left, rows, cols }, new Float32Array(buffer));
+    this.paired = null;
+  }
+
+  /**
+   * Take the exact weights from one token, of all heads.
+   * @param {{ query: number }} header as payload.py writes it
+   * @param {Uint8Array} body
+   */
+  takeRow({ query }, body) {
+    if (this.rows.has(query)) return;
+    this.rows.set(query, new Float32Array(/** @type {ArrayBuffer} */ (body.slice().buffer)));
+    this.paired = null;
   }
 
   /** Forget what was made of weights by their codes, where exact ones have come. */
@@ -64,17 +100,6 @@ export class BenchWeights {
   }
 
   /**
-   * Take a head's exact weights. Nobody is told of them: they are for what is being drawn, and a
-   * part that still shows the text before would answer with that text's, and so on for ever.
-   * @param {number} head
-   * @param {ArrayBuffer} buffer
-   */
-  take(head, buffer) {
-    this.exact.put(head, 1, buffer);
-    this.forgetMade();
-  }
-
-  /**
    * A head's weights on the axes that are shown, row by row; null while a pooled head's are fetched.
    * @param {number} head
    * @returns {Float32Array | null}
@@ -102,8 +127,8 @@ export class BenchWeights {
   }
 
   /**
-   * A head's codes at full size, for its picture: of exact weights where a cell of the payload
-   * stands for several; null while these are fetched.
+   * A head's codes at full size, of exact weights where a cell of the payload stands for several;
+   * null while these are not there.
    * @param {number} head
    * @returns {Uint8Array | null}
    */
@@ -111,13 +136,89 @@ export class BenchWeights {
     if (!this.pooled) return codesIn(this.shown, head);
     const weights = this.exact.of(head);
     if (!weights) return null;
-    const { pool, cols, keys } = this.payload.header;
-    const coarse = this.codesOf(head);
-    return Uint8Array.from(weights, (weight, at) => {
-      const [row, column] = [Math.floor(at / keys), at % keys];
-      const masked = weight === 0 && coarse[Math.floor(row / pool) * cols + Math.floor(column / pool)] === 0;
-      return masked ? 0 : codeOf(weight);
-    });
+    if (this.pictured?.weights !== weights) this.pictured = { weights, codes: exactCodes(weights) };
+    return this.pictured.codes;
+  }
+
+  /** A picture of all of a head, which may be pooled, and its size. @type {(head: number) => { codes: Uint8Array, rows: number, cols: number }} */
+  small(head) {
+    const { rows, cols } = this.shown.header;
+    return { codes: codesIn(this.shown, head), rows, cols };
+  }
+
+  // -- a part of a head -------------------------------------------------------------------------------
+
+  /** Rows and columns of the axes that are shown. */
+  get size() {
+    const { queries, keys } = this.shown.header;
+    return { rows: queries, cols: keys };
+  }
+
+  /**
+   * The codes of a part, exact as far as they are there.
+   * @param {number} head
+   * @param {Viewport} part
+   */
+  pictureOf(head, part) {
+    const codes = this.picture(head);
+    if (codes) return { codes: cutOut(codes, this.size.cols, part), rows: part.rows, cols: part.cols, pooled: false };
+    const { cols, pool } = this.payload.header;
+    return mosaic({ codes: this.codesOf(head), cols, pool }, this.regions.of(head), part);
+  }
+
+  /**
+   * The weights of a part, row by row; null while they are not there. `null` for all of the head.
+   * @param {number} head
+   * @param {Viewport | null} part
+   * @returns {Float32Array | null}
+   */
+  partOf(head, part) {
+    const all = this.of(head);
+    if (all) return part ? cutOut(all, this.size.cols, part) : all;
+    const row = part?.rows === 1 ? this.rows.get(part.top) : null;
+    const start = head * this.size.cols + (part?.left ?? 0);
+    if (row) return row.subarray(start, start + part.cols);
+    const region = this.regions.holding(head, part ?? allOf(this.size));
+    if (!region) return null;
+    const { place, weights } = region;
+    const { top, left, rows, cols } = part ?? place;
+    return cutOut(weights, place.cols, { top: top - place.top, left: left - place.left, rows, cols });
+  }
+
+  /** Whether the weights of a part are exact. @type {(head: number, part: Viewport | null) => boolean} */
+  knows(head, part) {
+    return this.isExact(head) || Boolean(this.regions.holding(head, part ?? allOf(this.size)));
+  }
+
+  /**
+   * A row of a head; of larger cells while no exact weights of it are there.
+   * @param {number} head
+   * @param {number} row
+   */
+  row(head, row) {
+    const { cols: columns } = this.size;
+    const known = this.partOf(head, { top: row, left: 0, rows: 1, cols: columns });
+    if (known || !this.pooled) return known;
+    const { cols, pool } = this.payload.header;
+    const codes = this.codesOf(head).subarray(Math.floor(row / pool) * cols);
+    return Float32Array.from({ length: columns }, (_, key) => (codes[Math.floor(key / pool)] / 255) ** 2);
+  }
+
+  /**
+   * What is known of one cell: its code, or that of the larger cell that it lies in, its weight, and
+   * all weights of its row.
+   * @param {number} head
+   * @param {number} row
+   * @param {number} column
+   */
+  cell(head, row, column) {
+    const { cols: columns } = this.size;
+    const one = { top: row, left: column, rows: 1, cols: 1 };
+    const { codes: [code] } = this.pictureOf(head, one);
+    const [weight] = this.partOf(head, one) ?? [null];
+    const line = this.partOf(head, { top: row, left: 0, rows: 1, cols: columns });
+    const exact = this.pooled ? weight !== null : this.isExact(head);
+    return { code, weight, line, exact, pool: weight === null ? this.payload.header.pool : 1 };
   }
 
   // -- all heads ------------------------------------------------------------------------------------
@@ -153,8 +254,8 @@ export class BenchWeights {
     const [row, column] = [placeOf(queries, query), placeOf(keys, key)];
     if (row < 0 || column < 0) return Array(this.count).fill(null);
     const values = Array.from({ length: this.count }, (_, head) => {
-      const weights = this.of(head);
-      if (weights) return weights[row * keys.groups.length + column];
+      const known = this.partOf(head, { top: row, left: column, rows: 1, cols: 1 });
+      if (known) return known[0];
       const place = Math.floor(row / header.pool) * header.cols + Math.floor(column / header.pool);
       return (this.codesOf(head)[place] / 255) ** 2;
     });
@@ -164,12 +265,9 @@ export class BenchWeights {
 
   /** The mean over all heads of the weights in a row of what is shown. @type {(row: number) => Float32Array} */
   meanRow(row) {
-    const { header, body } = this.shown;
-    const { rows, cols } = header;
-    const mean = new Float32Array(cols);
+    const mean = new Float32Array(this.size.cols);
     for (let head = 0; head < this.count; head++) {
-      const start = (head * rows + Math.floor(row / header.pool)) * cols;
-      for (let x = 0; x < cols; x++) mean[x] += (body[start + x] / 255) ** 2 / this.count;
+      this.row(head, row).forEach((weight, key) => (mean[key] += weight / this.count));
     }
     return mean;
   }

@@ -4,11 +4,13 @@
 
 import { HeatView } from "./heat_view.js";
 import { LEAST_HEADS, loneRows, strongestOf, twinInWords, unusualOf } from "./head_facts.js";
+import { headerOf } from "./head_parts.js";
 import { LinesModel } from "../token_lines/lines_model.js";
 import { SentenceView } from "./sentence_view.js";
 import { chooseIn, segments } from "./workbench_parts.js";
 import { formatNumber, formatWeight, make, themeOf, tokenElement } from "../shared/shared.js";
 import { TokenLines } from "../token_lines/token_lines.js";
+import { brushed } from "./viewport.js";
 /* global PALETTE */
 
 const HERE = ["heatmap", "lines", "table"]; // pictures that are drawn here; others come from Python
@@ -17,6 +19,7 @@ const PAIRS = 40;
 const SIDE = 176; // pixels of the numbers beside the picture
 const NOTHING_UNUSUAL = "Nothing unusual: in no number is this head among the 5 % of heads at either end.";
 const TOO_FEW = `Of fewer than ${LEAST_HEADS} heads none counts as unusual.`;
+const TOO_MANY = "The text is too long to show all of its weights like this. Choose a part: drag across its words.";
 const LEAST = 260; // pixels that a picture is never lower than
 
 export class HeadView {
@@ -26,24 +29,26 @@ export class HeadView {
     this.root = make("div", "mha head-view");
     this.build();
     this.heat = new HeatView({
-      pin: ({ query, key }) => bench.choosePair({ query: this.pool * query, key: this.pool * key }),
+      pin: (pair) => bench.choosePair(pair),
+      show: (part) => bench.choosePart(part),
       say: (text) => (this.live.textContent = text),
-      redraw: () => this.draw(),
     });
     this.lines = new TokenLines();
     this.sentence = new SentenceView({
       choose: (pair) => bench.choosePair(pair),
+      brush: (side, first, last) => bench.choosePart(brushed(bench.part, side, first, last, bench.weights.size)),
+      clear: () => bench.choose({ query: -1, key: -1, window: [] }),
       all: (on) => {
         this.mean = on;
         this.draw();
       },
     });
     this.mean = false;
-    this.pool = 1; // how many tokens a row of the heatmap stands for
     this.table = make("div", "pairs");
     this.table.tabIndex = 0; // to be scrolled by keys, too
     this.picture.append(this.heat.root, this.lines.root, this.table, this.wait);
-    this.middle.append(this.picture, this.numbers);
+    this.side.append(this.heat.overview.root, this.numbers);
+    this.middle.append(this.picture, this.side);
     this.root.append(this.top, this.sentence.root, this.middle, this.live);
     this.resized = new ResizeObserver(() => this.draw());
     this.resized.observe(this.root);
@@ -53,6 +58,7 @@ export class HeadView {
     this.top = make("div", "top");
     this.middle = make("div", "middle");
     this.picture = make("div", "picture");
+    this.side = make("div", "aside");
     this.numbers = make("div", "numbers");
     this.live = make("div", "live");
     this.wait = make("div", "wait");
@@ -90,7 +96,7 @@ export class HeadView {
     this.drawPicture(head, width);
     this.root.dataset.selected = bench.name(head);
     this.bringIntoView();
-    this.root.dataset.exact = String(bench.weights.isExact(head));
+    this.root.dataset.exact = String(bench.weights.knows(head, bench.part));
     this.root.dataset.paintMs = (performance.now() - began).toFixed(1);
   }
 
@@ -140,25 +146,24 @@ export class HeadView {
     const { header } = weights.shown;
     const row = (query) => {
       if (this.mean) return weights.meanRow(query);
-      return weights.of(head)?.subarray(query * header.keys, (query + 1) * header.keys) ?? null;
+      return weights.row(head, query);
     };
     const { scale } = bench.view;
-    this.sentence.draw({ header, pair: bench.pair, row, scale, theme: this.theme, mean: this.mean });
+    this.sentence.draw({ header, pair: bench.pair, part: bench.part, row, scale, theme: this.theme, mean: this.mean });
   }
 
   drawPicture(head, width) {
     const { bench } = this;
     const { show } = bench.view;
-    const codes = bench.weights.picture(head);
+    const here = HERE.includes(show);
+    const known = show === "heatmap" || bench.weights.partOf(head, bench.part) !== null;
+    const fetching = this.comes(bench.part) ? "Fetching the weights …" : TOO_MANY;
     const confirmed = bench.settings.view?.show === show;
-    const coarse = !codes && show === "heatmap";
-    const { pool } = bench.payload.header;
-    const fetching = coarse ? `Each cell is the largest of ${pool} × ${pool} weights until all are here.` : "Fetching the weights …";
-    const coming = HERE.includes(show) ? (codes ? "" : fetching) : confirmed ? "" : "Computing …";
+    const coming = here ? (known ? "" : fetching) : confirmed ? "" : "Computing …";
     this.wait.textContent = coming;
     this.wait.hidden = !coming;
-    const drawn = (codes || coarse) && HERE.includes(show) ? show : "";
-    this.heat.root.hidden = drawn !== "heatmap";
+    const drawn = known && here ? show : "";
+    this.heat.root.hidden = this.heat.overview.root.hidden = drawn !== "heatmap";
     this.lines.root.hidden = drawn !== "lines";
     this.table.hidden = drawn !== "table";
     this.middle.hidden = !coming && !drawn;
@@ -167,9 +172,15 @@ export class HeadView {
     this.middle.classList.toggle("narrow", !beside);
     const room = beside ? width - SIDE - 12 : width;
     const height = this.room();
-    if (drawn === "heatmap") this.drawHeat(head, codes, room, beside ? height : Math.min(height, width * 1.05));
+    if (drawn === "heatmap") this.drawHeat(head, room, beside ? height : Math.min(height, width * 1.05));
     else if (drawn === "lines") this.drawLines(head, height);
     else this.drawTable(head, height);
+  }
+
+  /** Whether the exact weights of a part come: Python sends those of so many cells. */
+  comes(part) {
+    const { rows, cols } = part ?? this.bench.weights.size;
+    return rows * cols <= (this.bench.settings.cells ?? Infinity);
   }
 
   /** The height that is left for the picture in the window. */
@@ -179,54 +190,62 @@ export class HeadView {
     return Math.max(LEAST, end - above);
   }
 
-  drawHeat(head, codes, width, height) {
+  drawHeat(head, width, height) {
     const { bench } = this;
     const { weights } = bench;
-    const { header, pool } = codes ? { header: weights.shown.header, pool: 1 } : coarsened(weights.shown.header);
-    const along = (place) => (place < 0 ? -1 : Math.floor(place / pool));
-    const { query, key } = bench.pair;
-    this.pool = pool;
+    const { header } = weights.shown;
     this.heat.draw({
-      header, codes: codes ?? weights.codesOf(head), weights: codes && weights.of(head), exact: weights.isExact(head),
-      scale: bench.view.scale, pair: { query: along(query), key: along(key) }, name: bench.name(head),
+      header, part: bench.part, picture: (part) => weights.pictureOf(head, part),
+      cell: (row, column) => weights.cell(head, row, column), comes: (part) => this.comes(part),
+      small: { head, ...weights.small(head) }, scale: bench.view.scale, pair: bench.pair, name: bench.name(head),
     }, width, height);
   }
 
   drawLines(head, height) {
     const { bench } = this;
-    const { header } = bench.weights.shown;
+    const { weights, part } = bench;
+    const header = headerOf(weights.shown.header, part);
     const others = (bench.view.heads ?? []).map(([layer, index]) => layer * header.heads + index);
-    const heads = [head, ...others.filter((one) => one !== head && one < bench.weights.count)];
+    const heads = [head, ...others.filter((one) => one !== head && one < weights.count)];
     const size = header.queries * header.keys;
-    const weights = new Float32Array(heads.length * size);
-    const known = heads.map((one) => bench.weights.of(one));
-    for (const one of heads.slice(1)) bench.weights.exact.request(one); // the first one comes by itself
-    known.forEach((row, at) => row && weights.set(row, at * size));
+    const values = new Float32Array(heads.length * size);
+    const known = heads.map((one) => weights.partOf(one, part));
+    for (const one of heads.slice(1)) weights.exact.request(one); // the first one comes by itself
+    known.forEach((row, at) => row && values.set(row, at * size));
     const model = new LinesModel({
       ...header, id: `${header.id} ${heads}`, heads: heads.length, names: heads.map((one) => bench.name(one)),
-      threshold: Number(bench.view.mass ?? 0.9), exact: heads.every((one) => bench.weights.isExact(one)),
-    }, weights);
+      threshold: Number(bench.view.mass ?? 0.9), exact: heads.every((one) => weights.knows(one, part)),
+    }, values);
     // On a phone, where one scrolls the page, they are as high as they are elsewhere.
     this.lines.parts.scroller.style.maxHeight = this.height ? `${Math.max(LEAST, height - 70)}px` : "";
-    this.lines.show(model, bench.pair, (name, value) => {
+    const { top, left } = part ?? { top: 0, left: 0 };
+    const inside = (place, count) => (place >= 0 && place < count ? place : -1);
+    const pair = { query: inside(bench.pair.query - top, header.queries), key: inside(bench.pair.key - left, header.keys) };
+    this.lines.show(model, pair, (name, value) => {
       if (name === "share") bench.choose({ mass: value });
-      else bench.choosePair(value);
+      else bench.choosePair({ query: value.query < 0 ? -1 : value.query + top, key: value.key < 0 ? -1 : value.key + left });
     });
   }
 
   /** The largest weights; of one row where a query is chosen. */
   drawTable(head, height) {
     const { bench } = this;
-    const { header } = bench.weights.shown;
-    const weights = bench.weights.of(head);
+    const { weights, part } = bench;
+    const { header } = weights.shown;
+    const { top, left } = part ?? { top: 0, left: 0 };
+    const columns = part?.cols ?? header.keys;
+    const values = weights.partOf(head, part);
     const { query } = bench.pair;
-    const exact = bench.weights.isExact(head);
-    let pairs = strongestOf(weights, header.keys, query < 0 ? PAIRS : weights.length);
-    if (query >= 0) pairs = pairs.filter((pair) => pair.query === query);
+    const exact = weights.knows(head, part);
+    const inside = query >= top && query < top + values.length / columns;
+    let pairs = strongestOf(values, columns, inside ? values.length : PAIRS)
+      .map((pair) => ({ ...pair, query: pair.query + top, key: pair.key + left }));
+    if (inside) pairs = pairs.filter((pair) => pair.query === query);
     const table = make("table");
-    const caption = query < 0
-      ? `The ${pairs.length} largest weights${this.aside(head)}`
-      : `All weights of “${header.query_labels[query]}”`;
+    const among = part ? " among the tokens that are shown" : "";
+    const caption = inside
+      ? `All weights of “${header.query_labels[query]}”${among}`
+      : `The ${pairs.length} largest weights${among}${top > 0 ? "" : this.aside(head)}`;
     table.append(make("caption", "", exact ? caption : `${caption}, approximate until they are fetched`));
     const titles = make("tr");
     titles.append(...["Looks", "at", "Weight"].map((text) => Object.assign(make("th", "", text), { scope: "col" })));
@@ -238,7 +257,8 @@ export class HeadView {
   /** What is said of a weight that is 1 in every head. */
   aside(head) {
     const { weights } = this.bench;
-    const lone = loneRows(weights.picture(head), weights.shown.header.keys);
+    const codes = weights.picture(head);
+    const lone = codes ? loneRows(codes, weights.shown.header.keys) : 0;
     return lone ? "; the first token sees only itself, so that its weight is 1 in every head" : "";
   }
 
@@ -262,19 +282,4 @@ export class HeadView {
     this.resized.disconnect();
     this.lines.close();
   }
-}
-
-/** The header of a pooled payload, with a row and a column for each of its cells. */
-function coarsened(header) {
-  const { pool, rows, cols } = header;
-  const every = (values) => values.filter((_, place) => place % pool === 0);
-  const labels = (values) => every(values).map((label) => `${label} …`);
-  return {
-    pool,
-    header: {
-      ...header, queries: rows, keys: cols, id: `${header.id} coarse`,
-      query_labels: labels(header.query_labels), query_special: every(header.query_special),
-      key_labels: labels(header.key_labels), key_special: every(header.key_special),
-    },
-  };
 }

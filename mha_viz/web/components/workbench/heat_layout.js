@@ -5,13 +5,13 @@ const TITLE = 17; // pixels of the axes' names
 const LETTER = 6.9; // mean width of a letter of the labels
 export const LINE = 12; // pixels that a label needs
 
-/** Part of the rows and columns that is shown. @typedef {{ top: number, left: number, rows: number, cols: number }} Window */
+/** @typedef {import("./viewport.js").Viewport} Viewport */
 
 /**
  * Cells are squares, as large as fit; labels take what they need, up to a share of the picture.
  * @param {number} width in CSS pixels
  * @param {number} height
- * @param {Window} view
+ * @param {Viewport} view
  * @param {string[]} queries labels of all rows
  * @param {string[]} keys
  */
@@ -50,7 +50,7 @@ export function cellAt({ left, top, wide, high, cell, view }, x, y) {
  * @param {ReturnType<typeof heatLayout>} layout
  * @param {{ x: number, y: number }} from
  * @param {{ x: number, y: number }} to
- * @returns {Window}
+ * @returns {Viewport}
  */
 export function windowBetween({ left, top, cell, view }, from, to) {
   const span = (a, b, start, first, count) => {
@@ -61,25 +61,6 @@ export function windowBetween({ left, top, cell, view }, from, to) {
   const [leftmost, cols] = span(from.x, to.x, left, view.left, view.cols);
   const [topmost, rows] = span(from.y, to.y, top, view.top, view.rows);
   return { top: topmost, left: leftmost, rows, cols };
-}
-
-/**
- * A window that shows `factor` times as much around a place, kept inside the picture.
- * @param {Window} view
- * @param {number} factor
- * @param {{ row: number, column: number }} around
- * @param {{ rows: number, cols: number }} whole
- * @returns {Window}
- */
-export function zoomed(view, factor, around, whole) {
-  const along = (first, count, at, all) => {
-    const size = Math.min(all, Math.max(Math.min(2, all), Math.round(count * factor)));
-    const share = (at + 0.5 - first) / count;
-    return [Math.min(Math.max(Math.round(at + 0.5 - share * size), 0), all - size), size];
-  };
-  const [top, rows] = along(view.top, view.rows, around.row, whole.rows);
-  const [left, cols] = along(view.left, view.cols, around.column, whole.cols);
-  return { top, left, rows, cols };
 }
 
 /** Which place a weight takes among those of its row: 1 for the largest; equal ones share it. */

@@ -11,31 +11,22 @@ const READABLE = 31; // pixels of a cell that has room for its number
 /**
  * Cells, labels and the names of the axes.
  * @param {HTMLCanvasElement} canvas
- * @param {any} picture width, height, layout, codes, header (with labels), table, colours, font
+ * @param {any} picture width, height, layout, part (codes of what is shown, and their size), header
+ * (with labels), table, colours, font
  */
 export function paintHeat(canvas, picture) {
-  const { width, height, layout, codes, header, table, colours, font } = picture;
+  const { width, height, layout, part, header, table, colours, font } = picture;
   const { context, ratio } = clearCanvas(canvas, width, height);
-  const { left, top, wide, high, view } = layout;
-  const part = windowOf(codes, header.keys, view);
+  const { left, top, wide, high } = layout;
   const place = {
     x: Math.round(left * ratio), y: Math.round(top * ratio),
     width: Math.max(1, Math.round(wide * ratio)), height: Math.max(1, Math.round(high * ratio)),
   };
-  paintCells(context, part, { rows: view.rows, cols: view.cols }, place, table);
+  paintCells(context, part.codes, part, place, table);
   context.font = `${FONT} ${font}`;
   if (layout.cell >= 12) paintMesh(context, layout, colours.paper);
-  if (layout.cell >= READABLE) paintNumbers(context, layout, part, table);
+  if (layout.cell >= READABLE && !part.pooled) paintNumbers(context, layout, part.codes, table);
   paintLabels(context, layout, header, colours);
-}
-
-function windowOf(codes, columns, { top, left, rows, cols }) {
-  const part = new Uint8Array(rows * cols);
-  for (let y = 0; y < rows; y++) {
-    const start = (top + y) * columns + left;
-    part.set(codes.subarray(start, start + cols), y * cols);
-  }
-  return part;
 }
 
 function paintMesh(context, { left, top, wide, high, cell, view }, paper) {

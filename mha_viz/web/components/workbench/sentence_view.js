@@ -5,31 +5,36 @@ import { colourAt, inkOn, make, scaleWeight, tokenElement } from "../shared/shar
 /* global PALETTE */
 
 export class SentenceView {
-  /** @param {{ choose: (pair: { query: number, key: number }) => void, all: (on: boolean) => void }} out */
+  /** @param {{ choose: (pair: { query: number, key: number }) => void, all: (on: boolean) => void, brush: (side: string, first: number, last: number) => void, clear: () => void }} out */
   constructor(out) {
     this.out = out;
     this.root = make("div", "sentence");
     this.words = make("div", "words");
     this.words.setAttribute("role", "group");
-    this.words.setAttribute("aria-label", "Tokens: the first one chosen looks, the second is looked at");
+    this.words.setAttribute("aria-label", "Tokens: the first one chosen looks, the second is looked at; Shift and a click show only those between");
     this.hint = make("span", "hint");
     this.mean = make("button", "button", "Mean of all heads");
     this.mean.type = "button";
     this.mean.addEventListener("click", () => this.out.all(this.mean.getAttribute("aria-pressed") !== "true"));
     this.clear = make("button", "button", "Clear selection");
     this.clear.type = "button";
-    this.clear.addEventListener("click", () => this.out.choose({ query: -1, key: -1 }));
+    this.clear.addEventListener("click", () => this.out.clear());
     this.under = make("div", "under");
     this.under.append(this.hint, this.mean, this.clear);
     this.root.append(this.words, this.under);
     this.hover = -1;
+    /** Words that are dragged over: the one where it began, and the last one. @type {{ side: string, from: number, to: number } | null} */
+    this.brush = null;
     this.words.addEventListener("click", (event) => this.click(event));
+    this.words.addEventListener("pointerdown", (event) => this.begin(event));
+    this.words.addEventListener("pointerover", (event) => this.drag(event));
     this.words.addEventListener("pointerover", (event) => event.pointerType !== "touch" && this.point(event));
     this.words.addEventListener("pointerleave", () => this.look(-1));
   }
 
   /**
-   * @param {any} scene header, pair, row(query) -> weights or null, scale, theme, mean
+   * @param {any} scene header, pair, part (what the axes show; null for all), row(query) -> weights or
+   * null, scale, theme, mean
    */
   draw(scene) {
     this.scene = scene;
@@ -42,6 +47,7 @@ export class SentenceView {
 
   build(header) {
     this.hover = -1; // of another text
+    this.anchor = null; // the word that was clicked last: with Shift, a part begins there
     const word = (side, label, place) => {
       const button = make("button", "word");
       button.type = "button";
@@ -77,18 +83,67 @@ export class SentenceView {
       button.classList.toggle("looks", chosen);
       button.classList.toggle("looked", looked);
       button.setAttribute("aria-pressed", String(chosen || looked));
+      button.classList.toggle("shown", this.isShown(button.dataset.side, place));
       const tinted = weights && isKey;
       const colour = tinted ? colourAt(scaleWeight(weights[place], scale), stops) : null;
       button.style.background = colour ? `rgb(${colour.join(" ")})` : "";
       button.style.color = colour ? inkOn(colour) : "";
     }
     const label = (side, place) => header[`${side}_labels`][place];
-    this.clear.hidden = pair.query < 0 && pair.key < 0;
+    this.clear.hidden = pair.query < 0 && pair.key < 0 && !this.scene.part;
     this.mean.hidden = looking < 0;
     const far = pair.query >= 0 && pair.key >= 0;
     if (far) this.hint.textContent = `“${label("query", pair.query)}” looks at “${label("key", pair.key)}”`;
     else if (pair.query >= 0) this.hint.textContent = `Tinted by how much “${label("query", pair.query)}” looks at each. Choose a second one.`;
-    else this.hint.textContent = "Choose a token, and see what it looks at.";
+    else this.hint.textContent = "Choose a token, and see what it looks at. Drag across tokens to show only these.";
+  }
+
+  /** Whether a word is on an axis of the part that is shown, or would be by what is dragged over. */
+  isShown(side, place) {
+    const { brush, crossed } = this;
+    const { part } = this.scene;
+    if (brush && brush.to !== brush.from && (!crossed || brush.side === side)) {
+      return place >= Math.min(brush.from, brush.to) && place <= Math.max(brush.from, brush.to);
+    }
+    if (!part) return false;
+    const looks = place >= part.top && place < part.top + part.rows;
+    const looked = place >= part.left && place < part.left + part.cols;
+    return crossed ? (side === "query" ? looks : looked) : looks || looked;
+  }
+
+  // -- tokens that are dragged over -----------------------------------------------------------------
+
+  begin(event) {
+    const word = event.target.closest?.(".word");
+    if (!word || event.button > 0) return;
+    word.releasePointerCapture?.(event.pointerId); // a finger's would keep the words from noticing it
+    this.brush = { side: word.dataset.side, from: Number(word.dataset.place), to: Number(word.dataset.place) };
+    this.brushed = false;
+    const end = (ended) => {
+      for (const kind of ["pointerup", "pointercancel"]) document.removeEventListener(kind, end);
+      this.end(ended.type === "pointerup");
+    };
+    for (const kind of ["pointerup", "pointercancel"]) document.addEventListener(kind, end);
+  }
+
+  drag(event) {
+    const word = event.target.closest?.(".word");
+    if (!this.brush || word?.dataset.side !== this.brush.side) return;
+    this.brush.to = Number(word.dataset.place);
+    this.tint();
+  }
+
+  end(done) {
+    const { side, from, to } = this.brush;
+    this.brush = null;
+    if (from !== to && done) this.choosePart(side, from, to);
+    else this.tint();
+  }
+
+  choosePart(side, from, to) {
+    this.brushed = true; // and the click that ends it chooses nothing
+    setTimeout(() => (this.brushed = false));
+    this.out.brush(this.crossed ? side : "", Math.min(from, to), Math.max(from, to));
   }
 
   point(event) {
@@ -105,9 +160,12 @@ export class SentenceView {
 
   click(event) {
     const word = event.target.closest?.(".word");
-    if (!word) return;
+    if (!word || this.brushed) return;
     const { pair } = this.scene;
     const place = Number(word.dataset.place);
+    const side = word.dataset.side;
+    if (event.shiftKey && this.anchor?.side === side && this.anchor.place !== place) return this.choosePart(side, this.anchor.place, place);
+    this.anchor = { side, place };
     const looks = this.crossed ? word.dataset.side === "query" : pair.query < 0 || pair.query === place;
     this.hover = -1;
     if (looks) this.out.choose(pair.query === place ? { query: -1, key: -1 } : { query: place, key: this.crossed ? pair.key : -1 });

@@ -42,7 +42,7 @@ class Workbench {
       bench.payloadId = this.data.payload;
       bench.known = byId.get(`${this.data.payload} notes`)?.header ?? (same ? bench.known : null);
       bench.twins = byId.get(`${this.data.payload} twins`)?.header.twins ?? (same ? bench.twins : null);
-      this.takeHead(byId);
+      this.takeExact(byId);
       this.message.hidden = true;
       for (const view of this.views) {
         view.root.hidden = false;
@@ -55,11 +55,13 @@ class Workbench {
     return undefined;
   }
 
-  /** Exact weights of the chosen head that came by themselves, where the grid's are pooled. */
-  takeHead(byId) {
-    const { chosen, weights } = this.bench;
-    const came = byId.get(`${this.data.payload} head ${chosen}`);
-    if (came && !weights.isExact(chosen)) weights.take(chosen, came.body.slice().buffer);
+  /** Exact weights that came by themselves: of a head, of a part of it, or from one token in all heads. */
+  takeExact(byId) {
+    for (const { header, body } of byId.values()) {
+      if (header.of !== this.data.payload) continue;
+      if (header.kind === "head") this.bench.weights.take(header, body);
+      if (header.kind === "row") this.bench.weights.takeRow(header, body);
+    }
   }
 
   say(text) {
