@@ -90,7 +90,15 @@ class Patterns(ABC):
 
     def head(self, layer: int, head: int) -> Float[Tensor, "query key"]:
         """Return the weights of one head."""
-        return self.full_rows(layer, slice(None), [head])[0]
+        found = torch.zeros(self.shape[2:])
+
+        def fill(rows: slice) -> None:
+            part = self.rows(layer, rows, [head])[0]
+            found[rows, : part.shape[-1]] = part
+
+        blocks = row_blocks(self.shape[2], 4 * self.shape[3])
+        deque(over_blocks(fill, blocks, torch.device("cpu")), maxlen=0)
+        return found
 
     def all(self) -> Float[Tensor, "layer head query key"]:
         """Return all weights as one tensor.
