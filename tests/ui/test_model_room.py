@@ -20,6 +20,7 @@ def test_size_line_counts_weights_in_the_chosen_precision_and_the_longest_text(
     half = memory.size_line(own, "bfloat16")
     assert float(half.split()[0]) == pytest.approx(weights / 2, rel=0.01)
     assert memory.size_line("tiny-bert", "float32") == ""
+    assert memory.size_line("/a folder that is gone", "float32") == ""
     monkeypatch.setattr(memory, "settings", lambda: Settings(max_tokens=9))
     memory.size_line.cache_clear()
     assert "a text of 9 tokens" in memory.size_line(own, "float32")

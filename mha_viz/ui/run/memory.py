@@ -20,7 +20,7 @@ import streamlit as st
 from mha_viz.checkpoints.catalog import find_model
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.cancellation import cancellation
-from mha_viz.errors import ArgumentError, MhaVizError, OutOfMemoryError
+from mha_viz.errors import ArgumentError, MhaVizError, ModelNotFoundError, OutOfMemoryError
 from mha_viz.ui.jobs.jobs import jobs
 from mha_viz.ui.operating import malloc_trim, streamlit_run
 from mha_viz.ui.operating.settings import settings
@@ -177,8 +177,15 @@ def check(name: str) -> None:
 
 @functools.lru_cache(maxsize=8)
 def size_line(name: str, dtype: str) -> str:
-    """Say how large a checked model and its longest text are; "" for a shipped one, all small."""
-    if find_model(name, download=False).source == "shipped":
+    """Say how large a model and its longest text are; "" for a shipped one, all small.
+
+    A model that is loaded stays in use when its folder is gone, and nothing is said of it.
+    """
+    try:
+        source = find_model(name, download=False).source
+    except ModelNotFoundError:
+        return ""
+    if source == "shipped":
         return ""
     size = late(LOADING).size_of(name, dtype)
     longest = min(size.n_ctx, MAX_RECORD // max(size.token, 1))
