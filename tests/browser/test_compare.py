@@ -175,7 +175,6 @@ def test_ticks_of_two_tables_mark_the_chosen_pair_only(open_page, wait_idle):
             assert " and ".join(rows[row][:2]) == chosen
 
 
-@pytest.mark.journey
 def test_a_click_on_a_pair_opens_it(open_page):
     page = open_page(LINK + "alike")
     i, j = plot(page).evaluate("p => Array.from(p._fullData[0].customdata[100])")

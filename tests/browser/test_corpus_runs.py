@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.test_choices import choose
@@ -28,7 +27,6 @@ def test_a_study_survives_the_closing_of_its_page_and_another_visit_finds_it(ope
     expect(again.get_by_text("on 300 texts of your own")).to_be_visible()
 
 
-@pytest.mark.journey
 def test_a_link_opens_two_studies_and_back_leads_to_them_again(open_page, wait_idle, go_back):
     page = opened(open_page, wait_idle, "/corpus?corpus_model_b=tiny-gpt2&metric=distance")
     said = page.get_by_text(re.compile(r"Distance: \d+ of 32 heads differ by 3 standard errors"))

@@ -194,7 +194,6 @@ def test_a_bad_target_hides_nothing(open_page, wait_idle):
     expect(page.get_by_text("ln p of “play”")).to_be_visible()
 
 
-@pytest.mark.journey
 def test_measured_by_both_methods_and_pruned(open_page, wait_idle):
     page = open_page(LINK + "&off=0.3")
     page.get_by_text("Texts to measure on").click()
@@ -246,7 +245,6 @@ def test_what_takes_long_can_be_stopped(open_page, wait_idle, start, key):
     expect(button(page, start)).to_be_enabled()
 
 
-@pytest.mark.journey
 def test_going_on(open_page, wait_idle):
     page = open_page(LINK + "&off=0.0,0.1,0.2,0.3,0.4")
     page.get_by_text("Continue the text for 20 tokens").click()

@@ -3,14 +3,12 @@
 import io
 import re
 
-import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
-@pytest.mark.journey
 def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     page = open_page("/lab-convolution?side=16")
     expect(page.get_by_text("That is rounding in float32")).to_be_visible()

@@ -2,13 +2,11 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
-@pytest.mark.journey
 def test_calculators_and_bad_values(open_page, wait_idle):
     page = open_page("/lab-cost")
     heads = page.get_by_label("Heads h")

@@ -3,14 +3,12 @@
 import re
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 LAB = "/lab-find-the-head?model=tiny-gpt2&text=The+old+dog+watched+the+old+dog&tasks=self,twins"
 
 
-@pytest.mark.journey
 def test_a_game_by_click_and_by_keyboard(open_page, wait_idle):
     page = open_page(LAB)
     address = page.url

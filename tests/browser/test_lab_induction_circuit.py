@@ -2,14 +2,12 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 LAB = "/lab-induction-circuit?words=6&word=1"
 
 
-@pytest.mark.journey
 def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     page = open_page(LAB)
     page.get_by_text("It hardly moves").click()

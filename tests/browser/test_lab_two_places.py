@@ -2,13 +2,11 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
-@pytest.mark.journey
 def test_the_lab_from_end_to_end(open_page, wait_idle):
     page = open_page("/lab-two-places?steps=100&width=8")
     page.get_by_role("button", name="Train 1 head and 2 heads").click()

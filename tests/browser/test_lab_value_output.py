@@ -2,13 +2,11 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
-@pytest.mark.journey
 def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     page = open_page("/lab-value-output?text=The+cat+sat.&layer=1&head=2")
     expect(page.get_by_text("What L1 H2 writes, computed both ways")).to_be_visible()

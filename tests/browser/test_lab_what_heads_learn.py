@@ -2,14 +2,12 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 LAB = "/lab-what-heads-learn?kind=coreference"
 
 
-@pytest.mark.journey
 def test_the_lab_from_end_to_end_on_a_phone(open_page, wait_idle):
     page = open_page(LAB, **PHONE)
     page.get_by_role("button", name="Measure every head").click()

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.ui.state.views import DEFAULT
@@ -27,7 +26,6 @@ def shows(page: Page, text: str) -> None:
     expect(page.get_by_text("2 of 32 heads off")).to_be_visible()
 
 
-@pytest.mark.journey
 def test_a_long_text_is_there_after_a_reload_and_in_no_other_page(
     open_page: OpenPage, wait_idle: Callable[[Page], None]
 ) -> None:
