@@ -17,8 +17,9 @@ from transformers.utils import logging
 from benchmarks.measure import Result, Skipped, at_least, at_most, interleaved, ratio, spread
 from benchmarks.peer import transformer_bridge
 from benchmarks.trace import WORDS, text, traced_model
-from mha_viz.engine.attention_function import IMPLEMENTATION, HeadEdits, Probe
+from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.probe import HeadEdits, Probe
 from mha_viz.interventions.importance import head_importance
 from mha_viz.prediction.logits import logits
 from mha_viz.prediction.replay import ReplayingPass

@@ -24,7 +24,8 @@ from benchmarks.trace import network, text, traced_model
 from mha_viz.core.measure import measure as every_number
 from mha_viz.core.metrics.layers import coverage
 from mha_viz.core.metrics.output_pairs import cka, correlation, redundancy
-from mha_viz.core.metrics.outputs import effective_rank, output_root
+from mha_viz.core.metrics.output_weights import output_root
+from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.metrics.pairs import hellinger, jensen_shannon
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.reports.report import head_report

@@ -14,8 +14,9 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 from transformers.utils import logging
 
 from benchmarks.measure import Result, at_most, interleaved, ratio, spread
-from mha_viz.engine.attention_function import IMPLEMENTATION, Probe, register
+from mha_viz.engine.attention_function import IMPLEMENTATION, register
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.probe import Probe
 
 WORDS = ["[PAD]", "[UNK]", *(a + b for a, b in product(ascii_lowercase, repeat=2))]
 AIMS = {32: 1.0, 128: 0.95, 512: 1.05}  # of the record over the bare pass, by tokens

@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.engine.attention_function import HeadEdits
 from mha_viz.engine.intervention import Change, Intervention, ReferenceMeans
 from mha_viz.engine.loaded_network import LoadedNetwork
+from mha_viz.engine.probe import HeadEdits
 from mha_viz.engine.recording import trace_encoded
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError
 from mha_viz.text.cleaning import in_a_row, visible

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mha_viz.core.attention.multi_head import AttentionWeights
-from mha_viz.core.metrics.outputs import OutputWeights
+from mha_viz.core.metrics.output_weights import OutputWeights
 from mha_viz.core.names import MATRICES
 from mha_viz.core.record.patterns import MOST_BYTES, STORED_BYTES
 from mha_viz.engine.backend import choose_backend

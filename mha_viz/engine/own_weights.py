@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from mha_viz.engine.attention_function import IMPLEMENTATION, Layers
+from mha_viz.engine.attention_function import IMPLEMENTATION
+from mha_viz.engine.probe import Layers
 from mha_viz.errors import AttentionUnavailableError
 from mha_viz.text.tokens import Encoded
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from mha_viz.core.attention.multi_head import AttentionWeights
-from mha_viz.engine.attention_function import Layers
+from mha_viz.engine.probe import Layers
 from mha_viz.engine.run import Run
 from mha_viz.errors import NotKeptError
 

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from mha_viz.core.record.patterns import ComputedPatterns, Patterns, StoredPatterns
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.engine.attention_function import HeadEdits, LayerTensors, ScoredLayer
 from mha_viz.engine.intervention import Change
 from mha_viz.engine.loaded_network import LoadedNetwork
 from mha_viz.engine.masks import infer_window, none_if_ordinary
 from mha_viz.engine.own_weights import check_own_weights
 from mha_viz.engine.pattern_reductions import PatternReductions
+from mha_viz.engine.probe import HeadEdits, LayerTensors, ScoredLayer
 from mha_viz.engine.projections import float32, repeat_heads
 from mha_viz.engine.run import (
     REDUCIBLE,

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mha_viz.engine.attention_function import (
+from mha_viz.engine.own_weights import check_own_weights, own_weights
+from mha_viz.engine.probe import (
     KEEPABLE,
     EverythingKept,
     HeadEdits,
@@ -20,7 +21,6 @@ from mha_viz.engine.attention_function import (
     Probe,
     ScoredLayer,
 )
-from mha_viz.engine.own_weights import check_own_weights, own_weights
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, OutOfMemoryError
 from mha_viz.text.encoding import attending
 from mha_viz.text.tokens import Encoded

@@ -6,10 +6,11 @@ import torch
 from transformers import GenerationConfig
 
 from mha_viz.core.record.record import AttentionRecord, Token
-from mha_viz.engine.attention_function import Probe, probing_a_library
+from mha_viz.engine.attention_function import probing_a_library
 from mha_viz.engine.head_changes import Gates, head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.probe import Probe
 from mha_viz.prediction.written_text import (
     check_whole_number,
     encode_prompt,

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from mha_viz.engine.attention_function import Probe
+from mha_viz.engine.probe import Probe
 from mha_viz.engine.run import padded
 from mha_viz.errors import AttentionUnavailableError
 from mha_viz.text.tokens import Encoded

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.record.record import Token
-from mha_viz.engine.attention_function import Probe
 from mha_viz.engine.head_changes import Gates, head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.probe import Probe
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.prediction.logits import Objective, check_predicts, logits
 from mha_viz.prediction.masking import (

@@ -1,4 +1,4 @@
-"""What people type into the Compare page and put into its address, in a real Chromium."""
+"""Input of the Compare page, typed or put into its address, in a real Chromium."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What people type into the Explore page and put into its address, in a real Chromium."""
+"""Input of the Explore page, typed or put into its address, in a real Chromium."""
 
 import re
 from itertools import cycle, islice

@@ -94,7 +94,7 @@ def test_what_was_chosen_meanwhile_reaches_the_address_once(open_page, wait_idle
 
 @pytest.mark.journey
 def test_choices_while_the_server_is_busy_are_all_heard(open_page, wait_idle):
-    """Of messages that wait, the server reads the last one only."""
+    """The server reads only the last of the messages that wait."""
     page = open_page(LINK)
     page.get_by_text("All heads as a table").click()  # a run that takes a while
     for layer, number in ((3, 7), (2, 5)):

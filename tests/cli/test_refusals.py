@@ -1,4 +1,4 @@
-"""What cannot become a result is refused before a model is loaded: file names as texts, --out."""
+"""Refusals before a model is loaded: file names as texts, --out, devices."""
 
 import os
 from pathlib import Path

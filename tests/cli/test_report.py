@@ -24,7 +24,7 @@ def _loaded_once(monkeypatch):
 
 
 def reported(model: str = "tiny-bert", *texts: str, baseline: bool = True) -> pd.DataFrame:
-    """What the library says of the same text."""
+    """Return what the library says of the same text."""
     loaded = loading.load(model)
     record = loaded.trace(*(texts or (TEXT,)), keep=KEEP)
     return mv.head_report(record, loaded if baseline else None)

@@ -18,7 +18,7 @@ from tests.core.records import make, tokens_of
 
 
 class Overtaken(BaseException):
-    """As what a page raises: no `Exception`."""
+    """An exception such as a page raises: no `Exception`."""
 
 
 class Stretches(TorchDispatchMode):

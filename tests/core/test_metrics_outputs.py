@@ -1,4 +1,4 @@
-"""What a head writes, against the materialised outputs: einsum, numpy's SVD, values by hand."""
+"""Metrics of what a head writes, against materialised outputs, numpy and values by hand."""
 
 import math
 

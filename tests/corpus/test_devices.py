@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from mha_viz.core.metrics.outputs import output_root
+from mha_viz.core.metrics.output_weights import output_root
 from mha_viz.corpus.measure.batches import Batch
 from mha_viz.corpus.measure.edges import HeaviestKeys, layer_edges
 from mha_viz.corpus.measure.measuring import BatchOptions, LayerSums
@@ -19,7 +19,7 @@ from mha_viz.corpus.measure.profiles import AT, Profile
 from mha_viz.corpus.measure.scores import SCORES
 from mha_viz.corpus.treebank.batch_trees import BatchTrees
 from mha_viz.corpus.treebank.gold import TreeCounts
-from mha_viz.engine.attention_function import LayerTensors
+from mha_viz.engine.probe import LayerTensors
 from mha_viz.engine.recording import reduce_texts
 from mha_viz.engine.run import Run
 from tests.corpus.elsewhere import There
@@ -89,7 +89,7 @@ def test_no_layer_is_fetched_from_its_device(causal: bool) -> None:
 
 @pytest.mark.parametrize("name", ["gpt2", "gemma2", "llama"])
 def test_no_layer_of_a_whole_run_is_fetched(name: str) -> None:
-    """Of encoders, transformers itself asks whether a mask hides anything, once in each run."""
+    """transformers itself asks of encoders whether a mask hides anything, once in each run."""
     model = build(SINGLE[name], name)
     encoded = one_batch(model).encoded
     model.network.to("meta")

@@ -5,7 +5,7 @@ import pytest
 import mha_viz as mv
 from mha_viz.core.record.patterns import ComputedPatterns, StoredPatterns
 from mha_viz.engine import loaded_network, pattern_reductions
-from mha_viz.engine.attention_function import KEEPABLE
+from mha_viz.engine.probe import KEEPABLE
 from tests.making.checkpoints import D_HEAD, HEADS, LAYERS, N_CTX
 
 

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.engine.attention_function import HeadEdits, Probe, probing_a_library
+from mha_viz.engine.attention_function import probing_a_library
 from mha_viz.engine.head_changes import head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.probe import HeadEdits, Probe
 from mha_viz.engine.projections import _OUTPUT
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.prediction.logits import logits

@@ -5,10 +5,10 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.engine.attention_function import Probe
 from mha_viz.engine.head_changes import averaged_over, head_edits, reference_means
 from mha_viz.engine.intervention import HOWS, Intervention
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.probe import Probe
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
 from mha_viz.prediction.logits import logits
 from mha_viz.text.encoding import encode_texts

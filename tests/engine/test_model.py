@@ -10,8 +10,9 @@ import transformers as tf
 from torch import nn
 
 import mha_viz as mv
-from mha_viz.engine.attention_function import IMPLEMENTATION, KEEPABLE
+from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.probe import KEEPABLE
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
 from tests.making.checkpoints import D_HEAD, HEADS, LAYERS, OTHER, TEXT, WORDS, tokenizer
 from tests.making.comparing import close

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.engine.attention_function import LayerTensors
+from mha_viz.engine.probe import LayerTensors
 from mha_viz.engine.recording import reduce_texts, run_texts
 from mha_viz.text.encoding import encode_texts
 from tests.engine.test_families import FALLBACK, LONG, PAIRED, SHORT, SINGLE, build

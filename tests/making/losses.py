@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import torch
 
-from mha_viz.engine.attention_function import HeadEdits, Probe
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.probe import HeadEdits, Probe
 from mha_viz.prediction.logits import logits
 from mha_viz.prediction.targets import MASKED_SHARE, prediction_targets
 

@@ -18,9 +18,9 @@ from mha_viz.circuits.decompose.frozen import (
     frozen,
 )
 from mha_viz.circuits.decompose.layout import Layout, layout_of, stack_of, unknown_layout
-from mha_viz.engine.attention_function import EverythingKept, Probe
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.module_proxies import CallRecorder, replace_modules, with_replaced
+from mha_viz.engine.probe import EverythingKept, Probe
 from mha_viz.engine.run import padded, within_memory
 from mha_viz.errors import MhaVizError
 from mha_viz.text.cleaning import visible

@@ -17,9 +17,9 @@ from mha_viz.circuits.decompose.layout import (
     unknown_layout,
 )
 from mha_viz.core.amounts import of_bytes
-from mha_viz.engine.attention_function import EverythingKept, Probe
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.own_weights import rounding
+from mha_viz.engine.probe import EverythingKept, Probe
 from mha_viz.engine.projections import repeat_heads
 from mha_viz.errors import ArgumentError
 from mha_viz.text.tokens import Encoded

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from mha_viz.circuits.decompose.behaviour import METRICS, Behaviour, Metric
 from mha_viz.circuits.patching.patching import PathRuns
-from mha_viz.engine.attention_function import Probe
 from mha_viz.engine.head_changes import part_size, reference_means
 from mha_viz.engine.intervention import ReferenceMeans
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.probe import Probe
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.prediction.logits import check_predicts, logits
 from mha_viz.prediction.masking import mask_token_at, replace_mask

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from mha_viz.circuits.decompose.behaviour import Behaviour
 from mha_viz.circuits.patching.frozen_mlps import FrozenMlps
-from mha_viz.engine.attention_function import HeadEdits, LayerAttention, Probe
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.probe import HeadEdits, LayerAttention, Probe
 from mha_viz.engine.projections import repeat_heads
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.replay import ReplayingPass

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from mha_viz.circuits.decompose.behaviour import Behaviour
 from mha_viz.circuits.tasks.tasks import Example, Task
-from mha_viz.engine.attention_function import HeadEdits, Probe
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.probe import HeadEdits, Probe
 from mha_viz.prediction.logits import logits
 from mha_viz.prediction.loss import Progress
 from mha_viz.prediction.replay import ReplayingPass, in_passes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -189,15 +190,16 @@ class Scoring:
         return query, key, mask, sinks
 
 
-class RowReduction:
-    """Something that is made of all rows of a layer's pattern, block by block."""
+class RowReduction(ABC):
+    """A reduction of all rows of a layer's pattern, block by block."""
 
+    @abstractmethod
     def reduce(self, first: int, pattern: Float[Tensor, "head row column"]) -> Any:
         """Reduce the rows from number `first` on, in a thread among others."""
-        raise NotImplementedError
 
+    @abstractmethod
     def collect(self, found: Any) -> None:
-        """Take what `reduce` made of the next block, in the order of rows; here nothing."""
+        """Take what `reduce` made of the next block, in the order of rows."""
 
 
 def row_blocks(n_queries: int, bytes_of_row: int) -> list[slice]:

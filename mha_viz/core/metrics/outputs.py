@@ -17,7 +17,8 @@ from torch import Tensor
 from mha_viz.core.attention.checks import as_tensor
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics.blocks import Texts, part_of
-from mha_viz.core.metrics.checks import HeadVectors, OutputMatrices, check_z, with_float64
+from mha_viz.core.metrics.checks import HeadVectors, OutputMatrices, check_z
+from mha_viz.core.metrics.output_weights import OutputWeights, output_root
 from mha_viz.core.metrics.reduction import BLOCK
 from mha_viz.core.threads import in_threads
 from mha_viz.errors import DTypeError, ShapeError
@@ -262,41 +263,6 @@ def effective_rank(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer 
     return torch.stack(list(in_threads(ranks, layers))).to(wide)
 
 
-def output_root(
-    W_O: OutputMatrices, dtype: torch.dtype = torch.float64
-) -> Float[Tensor, "layer head d_head d_head"]:
-    """Return some L with L L^T = W_O W_O^T for every head; once per model.
-
-    >>> output_root([torch.tensor([[[3.0, 4.0]]])])
-    tensor([[[[5.]]]], dtype=torch.float64)
-    """
-    if isinstance(W_O, OutputWeights):
-        return W_O.root(dtype)
-    # a layer at a time: only one layer's weights are ever held twice
-    wide = (with_float64(as_tensor("W_O", layer).detach()).double() for layer in W_O)
-    return _root(torch.stack([weight @ weight.mT for weight in wide])).to(dtype)
-
-
-class OutputWeights(tuple[Tensor, ...]):
-    """A model's W_O of all layers, which keeps its `output_root` from one text to the next."""
-
-    _known: tuple[list[int], dict[torch.dtype, Tensor]] | None = None
-
-    def root(self, dtype: torch.dtype) -> Float[Tensor, "layer head d_head d_head"]:
-        """Return `output_root`, made again only where weights were written to since."""
-        versions = [weight._version for weight in self]
-        if self._known is None or self._known[0] != versions:
-            self._known = versions, {}
-        kept = self._known[1]
-        if dtype not in kept:
-            kept[dtype] = output_root(tuple(self), dtype)
-        return kept[dtype]
-
-    def are(self, weights: Sequence[Tensor]) -> bool:
-        """Return whether these are views of the same numbers."""
-        return list(map(_place, self)) == list(map(_place, weights))
-
-
 def rank_of_gram(gram: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
     """Compute the effective rank of each matrix X from X^T X or X X^T in float64.
 
@@ -314,11 +280,6 @@ def rank_of_gram(gram: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
     total = singular.sum(-1, keepdim=True)
     rank = torch.special.entr(singular / total).sum(-1).exp()
     return torch.where(total[..., 0] > 0, rank, 0.0).where(known, torch.nan)
-
-
-def _place(tensor: Tensor) -> tuple[object, ...]:
-    """Return where its numbers lie in memory, and how they are read."""
-    return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
 
 
 def rounding(z: HeadVectors) -> float:
@@ -359,13 +320,3 @@ def check_outputs(
         if not weight.is_floating_point():
             raise DTypeError(f"W_O of layer {layer} must be floating point, got {weight.dtype}")
     return z, weights, wide
-
-
-def _root(gram: Tensor) -> Tensor:
-    """Return some L with L L^T = gram, for each head."""
-    root, failed = torch.linalg.cholesky_ex(gram)
-    singular = failed > 0
-    if singular.any():  # weights of less than d_head directions: Cholesky divides by zero there
-        values, vectors = torch.linalg.eigh(gram[singular])
-        root[singular] = vectors * values.clamp(min=0.0).sqrt()[..., None, :]
-    return root

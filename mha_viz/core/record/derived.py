@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -55,12 +56,12 @@ class Runs:
 
 
 @dataclass(frozen=True, eq=False)
-class MergedPatterns(Patterns):
-    """The weights of words: the mass to all tokens of one, averaged over all from one."""
+class _OnOtherAxes(Patterns):
+    """Weights on axes of their own that follow from those of `base`."""
 
     base: Patterns
-    queries: Runs
-    keys: Runs
+    queries: Any
+    keys: Any
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -71,6 +72,14 @@ class MergedPatterns(Patterns):
     def held(self) -> list[Tensor]:
         """The tensors in memory."""
         return self.base.held
+
+
+@dataclass(frozen=True, eq=False)
+class MergedPatterns(_OnOtherAxes):
+    """The weights of words: the mass to all tokens of one, averaged over all from one."""
+
+    queries: Runs
+    keys: Runs
 
     def rows(
         self, layer: int, rows: Rows, heads: Sequence[int] | None = None
@@ -146,23 +155,12 @@ class ReplacedPatterns(Patterns):
 
 
 @dataclass(frozen=True, eq=False)
-class KeptPatterns(Patterns):
+class KeptPatterns(_OnOtherAxes):
     """The weights between some tokens alone; `renormalize` scales rows back to a sum of 1."""
 
-    base: Patterns
     queries: Int[Tensor, " query"]
     keys: Int[Tensor, " key"]
     renormalize: bool
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """Layers, heads, queries and keys."""
-        return *self.base.shape[:2], len(self.queries), len(self.keys)
-
-    @property
-    def held(self) -> list[Tensor]:
-        """The tensors in memory."""
-        return self.base.held
 
     def rows(
         self, layer: int, rows: Rows, heads: Sequence[int] | None = None

@@ -11,7 +11,8 @@ from torch import Tensor
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.blocks import Visible
 from mha_viz.core.metrics.content import repeated_tokens
-from mha_viz.core.metrics.outputs import Outputs, output_root, reduce_outputs
+from mha_viz.core.metrics.output_weights import output_root
+from mha_viz.core.metrics.outputs import Outputs, reduce_outputs
 from mha_viz.core.metrics.reduction import reduce_pattern
 from mha_viz.core.metrics.table import UNSEEN, output_metrics, pattern_reductions
 from mha_viz.corpus.measure.edges import HeaviestKeys, LayerEdges, layer_edges
@@ -24,8 +25,8 @@ from mha_viz.corpus.measure.scores import (
     chance_z,
 )
 from mha_viz.corpus.treebank.batch_trees import BatchTrees
-from mha_viz.engine.attention_function import LayerTensors
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.probe import LayerTensors
 from mha_viz.engine.recording import reduce_texts
 from mha_viz.engine.run import Run
 from mha_viz.text.tokens import Encoded

@@ -1,0 +1,280 @@
+"""The probe: what one forward pass is to keep, reduce and change; it travels with the call."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mha_viz.core.attention.scoring import (
+    RowReduction,
+    Scoring,
+    Sight,
+    SinkShares,
+    attention_by_rows,
+    sight_and_bias,
+)
+from mha_viz.core.cancellation import check_cancelled
+from mha_viz.engine.masks import visible_to_any_head
+from mha_viz.errors import AttentionUnavailableError
+
+KEEPABLE = ("pattern", "z", "query", "key", "value")
+Layers = list[Tensor] | Tensor  # one tensor per layer, or all in one, layers first
+# Replaces what some heads give: layer, z, pattern (which may be written to), value and what was
+# added to the scores -> z, pattern; each (batch, head, ...). `intervention.py` makes them.
+HeadChange = Callable[
+    [int, Tensor, Tensor | None, Tensor, Tensor | None], tuple[Tensor, Tensor | None]
+]
+# Replaces what some heads read: layer, query, key, value -> query, key, value; each (batch, head,
+# position, width). What comes back may have as many key heads as query heads.
+InputChange = Callable[[int, Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
+# One layer's attention: query, key, value -> z, pattern; as `attention`, mask and scale included.
+LayerAttention = Callable[..., tuple[Tensor, Tensor | None]]
+
+
+# What is made of one layer's pattern block by block: its number, scoring and queries are given.
+LayerReductions = Callable[[int, Scoring, Tensor], Sequence[RowReduction]]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadEdits:
+    """The changes to the heads of one part of a model during a run; a `Probe` carries them.
+
+    Args:
+        gates: factors on the heads' z, (layer, head) or (batch, layer, head), layers in call
+            order; None leaves every head as it is.
+        change: what replaces the z or the pattern of some heads, or None; gates scale its result.
+        part: "self", or the stack of an encoder-decoder.
+        note: what a record of the run says about it.
+        inputs: what replaces the queries, keys or values of some heads, or None.
+    """
+
+    gates: Tensor | None = None
+    change: HeadChange | None = None
+    part: str = "self"
+    note: str = ""
+    inputs: InputChange | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredLayer:
+    """Sources of one layer's pattern of one text; key heads are not repeated."""
+
+    query: Tensor
+    key: Tensor
+    scoring: Scoring
+    sink: Tensor | None = None  # the share of each row that a learned sink took, (head, query)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerTensors:
+    """One layer of a batch while it runs, for what reduces it on the spot; (batch, head, ...).
+
+    Args:
+        layer: its number, in call order.
+        pattern: (batch, head, query, key), of padded texts; may be written to, since the layer is
+            done with it. The next layer writes over it: what is to stay must be copied.
+        z: (batch, head, query, d_head); None where the family computed its attention itself.
+        value: (batch, n_kv_heads, key, d_value), likewise.
+        allowed: (batch or 1, query, key), which keys a query may see; None for all.
+        has_sinks: whether heads have learned a sink, so that rows sum to less than 1.
+    """
+
+    layer: int
+    pattern: Tensor
+    z: Tensor | None = None
+    value: Tensor | None = None
+    allowed: Tensor | None = None
+    has_sinks: bool = False
+
+
+class EverythingKept(Exception):
+    """The end of a run whose layers are all kept; the rest would be thrown away."""
+
+
+@dataclass
+class Probe:
+    """A request for what one forward pass keeps. It travels with the call, never on the model.
+
+    Layers are numbered by call order: some families have no layer index, and ALBERT runs the
+    same layer again and again.
+
+    Args:
+        keep: which of "pattern", "z", "query", "key", "value" to keep.
+        on_layer: called with the number of layers done so far; an exception it raises abandons
+            the run, which is how a page cancels work that it no longer needs.
+        n_layers: how many layers there are, where that is known and all have patterns of one
+            shape: their patterns are then written into one tensor, and never copied.
+        stop: end the run with `EverythingKept` when n_layers are kept; what the model would
+            compute of them is not computed.
+        edits: what happens to heads.
+        parts: whose layers call, in turn: a decoder's attend to themselves, then to the encoder.
+        reduce: called with each layer once it is computed. With keep=() nothing of a layer is
+            held beyond that: the memory for one layer's pattern serves all layers.
+        attentions: a list that is given each layer's attention as a function of other queries,
+            keys and values, with this run's masks; or None.
+        by_rows: keep no pattern, and hold none: of each layer of one long text keep what computes
+            it (`scored`).
+        reductions: called with the number, the scoring and the queries of each layer of a run by
+            rows: what else is to be made of its pattern meanwhile.
+    """
+
+    keep: Sequence[str] = ("pattern",)
+    on_layer: Callable[[int], None] | None = None
+    n_layers: int = 0
+    stop: bool = False
+    edits: HeadEdits | None = None
+    parts: tuple[str, ...] = ("self",)
+    reduce: Callable[[LayerTensors], None] | None = None
+    attentions: list[LayerAttention] | None = None
+    by_rows: bool = False
+    reductions: LayerReductions | None = None
+    scored: list[ScoredLayer] = field(default_factory=list)
+    kept: dict[str, Layers] = field(default_factory=dict)
+    scale: list[float] = field(default_factory=list)
+    modules: list[nn.Module] = field(default_factory=list)
+    allowed: list[Tensor | None] = field(default_factory=list)
+    has_sinks: bool = False
+    _masks: dict[tuple[int, ...], tuple[Any, Any]] = field(default_factory=dict)
+    _room: Tensor | None = None
+    _gathered: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def needs_pattern(self) -> bool:
+        """The need to compute attention with its weights."""
+        return ("pattern" in self.keep and not self.by_rows) or self.reduce is not None
+
+    def room(self, query: Tensor, key: Tensor) -> Tensor | None:
+        """Return the memory for this layer's pattern, where its size is known beforehand."""
+        if query.dtype != torch.float32 or query.device.type != "cpu":
+            return None  # it has to be copied for the record in any case
+        if self.reduce is not None and "pattern" not in self.keep:
+            one = (*query.shape[:-1], key.shape[-2])
+            if self._room is None or self._room.shape != one:
+                self._room = _pages(one)
+            return self._room
+        if "pattern" not in self.keep or self.by_rows or not 0 < self.n_layers > len(self.modules):
+            return None
+        shape = (self.n_layers, *query.shape[:-1], key.shape[-2])
+        everything = self.kept.setdefault("pattern", _pages(shape) if not self.modules else [])
+        if not isinstance(everything, Tensor) or everything.shape != shape:
+            raise AttentionUnavailableError("the layers' attention weights differ in shape")
+        return everything[len(self.modules)]
+
+    def next_edits(self) -> tuple[int, Tensor | None, HeadEdits | None]:
+        """Return number, gates (head,) or (batch, head), and edits of the layer about to run."""
+        layer, turn = divmod(len(self.modules), len(self.parts))
+        if self.n_layers:
+            layer %= self.n_layers  # a library runs the model once for every token
+        if self.edits is None or self.edits.part != self.parts[turn]:
+            return layer, None, None
+        gates = self.edits.gates
+        return layer, None if gates is None else gates[..., layer, :], self.edits
+
+    def note_mask(self, bias: Tensor | None, *made_of: Tensor | None) -> None:
+        """Note what a layer lets its queries see."""
+        self.allowed.append(self._once(visible_to_any_head, bias, *made_of))
+
+    def attend_by_rows(
+        self, attend: LayerAttention, scoring: Scoring, tensors: Sequence[Tensor], *mask: Any
+    ) -> Tensor:
+        """Compute the z of one text, and keep what its pattern is computed from.
+
+        Args:
+            attend: the layer's `attention`, its mask included.
+            scoring: its scale, soft cap and sinks.
+            tensors: query, key and value, (1, head, position, width).
+            mask: what is added to the scores, and the tensors that it is made of.
+        """
+        bias, *made_of = mask
+        query, key, value = tensors
+        query, key = self._gather("query", query), self._gather("key", key)
+        rule = partial(_rule, shape=(query.shape[-2], key.shape[-2]))
+        sight, bias = self._once(rule, bias, *made_of)
+        scoring = replace(scoring, sight=sight, bias=bias)
+        layer = len(self.modules)
+        reductions = [] if self.reductions is None else [*self.reductions(layer, scoring, query)]
+        sink = None
+        if scoring.sinks is not None:
+            sink = SinkShares()
+            reductions.append(sink)
+        if not reductions and scoring.softcap is None:
+            plain = bias is None and (sight.is_everything or sight.is_causal)
+            known = {"mask": None, "causal": sight.is_causal} if plain else {}
+            z, _ = attend(query, key, value, need_pattern=False, **known)
+        else:
+            heads = query[0], key[0], value[0]
+            z = attention_by_rows(*heads, scoring, reductions)[None]
+        self.scored.append(
+            ScoredLayer(query[0], key[0], scoring, None if sink is None else sink.found)
+        )
+        return z
+
+    def _gather(self, name: str, tensor: Tensor) -> Tensor:
+        """Copy what is kept of a layer to the memory of all layers, and return the copy.
+
+        Pieces that are kept between others that are not would leave holes in the process's memory:
+        of 2,048 tokens half of what it takes. What is of another shape stays as it is.
+        """
+        shape, layer = (self.n_layers, *tensor.shape), len(self.modules)
+        if layer == 0 < self.n_layers and tensor.device.type == "cpu" and not tensor.requires_grad:
+            self._gathered.setdefault(name, _pages(shape, tensor.dtype))
+        every = self._gathered.get(name)
+        if every is None or every.shape != shape:
+            return tensor
+        return every[layer].copy_(tensor)
+
+    def _gathered_of(self, name: str, tensor: Tensor) -> Tensor | None:
+        """Return the memory of all layers with this one in it; None where there is none."""
+        self._gather(name, tensor)
+        every = self._gathered.get(name)
+        if every is not None and every.shape[1:] != tensor.shape:
+            raise AttentionUnavailableError(f"the layers' {name} differ in shape")
+        return every
+
+    def _once(self, make: Callable[[Tensor | None], Any], bias: Any, *made_of: Any) -> Any:
+        """Make something of a mask that layers share, for all of them at once."""
+        key = tuple(map(id, made_of))
+        if key not in self._masks:  # it holds them, too: once they are gone, their ids are reused
+            self._masks[key] = made_of, make(bias)
+        return self._masks[key][1]
+
+    def take(self, module: nn.Module, scale: float, **tensors: Tensor | None) -> None:
+        """Keep one layer's tensors, each (batch, head, ...)."""
+        for name in self.keep:
+            tensor = tensors[name]
+            if name == "pattern" and self.by_rows:
+                continue
+            assert tensor is not None  # `_attend` computes the pattern whenever it is to be kept
+            layers = self.kept.setdefault(name, [])
+            if self.by_rows and (every := self._gathered_of(name, tensor)) is not None:
+                layers = self.kept[name] = every
+            if not isinstance(layers, Tensor):  # otherwise it was written to its room
+                layers.append(tensor)
+        if self.reduce is not None:
+            pattern, seen = tensors["pattern"], self.allowed[-1]
+            assert pattern is not None  # likewise
+            layer, z, value = len(self.modules), tensors["z"], tensors["value"]
+            self.reduce(LayerTensors(layer, pattern, z, value, seen, self.has_sinks))
+        self.modules.append(module)
+        self.scale.append(scale)
+        check_cancelled()
+        if self.on_layer is not None:
+            self.on_layer(len(self.modules))
+        if self.stop and len(self.modules) == self.n_layers:
+            raise EverythingKept
+
+
+def _rule(added: Tensor | None, shape: tuple[int, int]) -> tuple[Sight, Tensor | None]:
+    """Return the sight and the bias of the only text of a batch."""
+    return sight_and_bias(None if added is None else added[0].expand(-1, *shape))
+
+
+def _pages(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
+    """Return uninitialised memory for a record."""
+    # Not by numpy, which asks for huge pages: on a machine that has been up for a while finding
+    # them took 0.2 s for 150 MB, more than the page faults that they save.
+    with torch.inference_mode(False):
+        return torch.empty(shape, dtype=dtype)
