@@ -33,3 +33,21 @@ def in_threads(work: Callable[[_Part], _Found], parts: Sequence[_Part]) -> Itera
         finally:
             pool.shutdown(cancel_futures=True)  # of work that is abandoned, the rest
             torch.set_num_threads(usual)
+
+
+def part_size(n: int, most: int) -> int:
+    """Return how many of n things make a part, so that each thread has as many parts.
+
+    Args:
+        n: all things.
+        most: that a part may have; 1 at least.
+
+    >>> usual = torch.get_num_threads()
+    >>> torch.set_num_threads(2)
+    >>> part_size(12, 10), part_size(12, 5), part_size(12, 0), part_size(1, 5)
+    (6, 3, 1, 1)
+    >>> torch.set_num_threads(usual)
+    """
+    n_threads = torch.get_num_threads()
+    rounds = -(-n // (max(most, 1) * n_threads))
+    return -(-n // (rounds * n_threads))

@@ -20,7 +20,7 @@ from mha_viz.core.metrics.blocks import Texts, part_of
 from mha_viz.core.metrics.checks import HeadVectors, OutputMatrices, check_z
 from mha_viz.core.metrics.output_weights import OutputWeights, output_root
 from mha_viz.core.metrics.reduction import BLOCK
-from mha_viz.core.threads import in_threads
+from mha_viz.core.threads import in_threads, part_size
 from mha_viz.errors import DTypeError, ShapeError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -105,7 +105,7 @@ def reduce_outputs(
     """Compute metrics of the outputs of a batch; on a processor, some texts in each thread."""
     z, of_text = outputs.z, outputs.z[0].numel()
     whole = z.device.type != "cpu" or z.requires_grad
-    step = len(z) if whole else max(1, BLOCK // of_text)
+    step = len(z) if whole else part_size(len(z), BLOCK // of_text)
 
     def compute(begin: int) -> dict[str, Tensor]:
         check_cancelled()

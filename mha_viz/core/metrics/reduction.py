@@ -23,11 +23,12 @@ from mha_viz.core.metrics.checks import (
     check_per_key,
     widest,
 )
-from mha_viz.core.threads import in_threads
+from mha_viz.core.threads import in_threads, part_size
 from mha_viz.errors import DTypeError, ShapeError
 
-# Weights at a time on a processor: they stay in its cache while all metrics read them.
-BLOCK = 2**18
+# Weights at a time on a processor: few enough to stay in its cache while all metrics read them, and
+# so many that threads do not wait for the interpreter between the steps.
+BLOCK = 2**20
 
 Sums = tuple[Any, ...]  # tensors (batch, head, ...), or lists, that add up over blocks
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -161,7 +162,7 @@ def reduce_pattern(
     in_blocks = pattern.device.type == "cpu" and not pattern.requires_grad
     of_row = n_heads * n_key
     n_rows = max(1, min(n_query, BLOCK // of_row)) if in_blocks else n_query
-    n_at_once = max(1, BLOCK // (of_row * n_query)) if in_blocks else n_texts
+    n_at_once = part_size(n_texts, BLOCK // (of_row * n_query)) if in_blocks else n_texts
 
     def reduce(begin: int) -> dict[str, Tensor]:
         batch = slice(begin, begin + n_at_once)
