@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -16,7 +14,14 @@ from mha_viz.ui.state.views import SHOWS
 from mha_viz.web.theme import format_weight
 from tests.browser.canvas import point_at
 from tests.browser.idle import run_asked_for
-from tests.browser.workbench_page import chosen_head, grid, name_of, type_text
+from tests.browser.workbench_page import (
+    choose_folder,
+    chosen_head,
+    copy_tokenizer,
+    grid,
+    name_of,
+    type_text,
+)
 
 TEXT = "The old dog slept while the young cat watched the birds."
 
@@ -211,9 +216,7 @@ def deep_model(tmp_path_factory):
     import transformers as tf
 
     folder = tmp_path_factory.mktemp("deep")
-    shipped = Path(__file__).parents[2] / "models" / "tiny-bert"
-    for file in shipped.glob("tokenizer*"):
-        shutil.copy(file, folder)
+    copy_tokenizer("tiny-bert", folder)
     config = tf.BertConfig(
         vocab_size=4096,
         hidden_size=34,
@@ -229,10 +232,7 @@ def deep_model(tmp_path_factory):
 @pytest.mark.journey
 def test_a_newer_text_overtakes_the_one_that_runs(open_page, wait_idle, deep_model):
     page = open_page()
-    page.get_by_label("Model", exact=True).click()
-    page.get_by_role("option", name="Another model").click()
-    page.get_by_label("Folder or Hub id").fill(str(deep_model))
-    page.get_by_label("Folder or Hub id").press("Enter")
+    choose_folder(page, deep_model)
     expect(page.get_by_text("100 layers × 2 heads")).to_be_visible(timeout=400_000)
     for number in range(2):
         with run_asked_for(page):

@@ -5,8 +5,6 @@ What is drawn with each step is tried in test_heat_zoom.js of tests/web.
 
 import json
 import re
-import shutil
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -14,7 +12,15 @@ from playwright.sync_api import Locator, Page, expect
 import mha_viz as mv
 from mha_viz.web.theme import format_weight
 from tests.browser.compare_page import query
-from tests.browser.workbench_page import cell, click_head, name_of, type_text, word
+from tests.browser.workbench_page import (
+    cell,
+    choose_folder,
+    click_head,
+    copy_tokenizer,
+    name_of,
+    type_text,
+    word,
+)
 
 TEXT = "The old dog slept while the young cat watched the birds."
 LINK = f"/?text={TEXT}&layer=1&head=2"
@@ -75,9 +81,7 @@ def long_model(tmp_path_factory):
     import transformers as tf
 
     folder = tmp_path_factory.mktemp("long")
-    shipped = Path(__file__).parents[2] / "models" / "tiny-gpt2"
-    for file in shipped.glob("tokenizer*"):
-        shutil.copy(file, folder)
+    copy_tokenizer("tiny-gpt2", folder)
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     (folder / "tokenizer_config.json").write_text(json.dumps(settings | {"model_max_length": 512}))
     sizes = dict(vocab_size=4096, n_positions=512, n_embd=32, n_layer=2, n_head=2)
@@ -92,10 +96,7 @@ def long_model(tmp_path_factory):
 def test_the_exact_weights_of_a_part_of_a_long_text_come(open_page, wait_idle, long_model):
     record = mv.load(str(long_model)).trace(LONG)
     page = open_page()
-    page.get_by_label("Model", exact=True).click()
-    page.get_by_role("option", name="Another model").click()
-    page.get_by_label("Folder or Hub id").fill(str(long_model))
-    page.get_by_label("Folder or Hub id").press("Enter")
+    choose_folder(page, long_model)
     expect(page.get_by_text(re.compile("2 layers × 2 heads")).first).to_be_visible(timeout=100_000)
     type_text(page, LONG)
     n = len(record.tokens)

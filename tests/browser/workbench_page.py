@@ -1,4 +1,7 @@
-"""What tests of the workbench do with it: find its parts, point at its cells and read them."""
+"""Parts of the workbench for its tests: found, pointed at and read."""
+
+import shutil
+from pathlib import Path
 
 import numpy as np
 from playwright.sync_api import Locator, Page, expect
@@ -62,3 +65,17 @@ def _longest(line: np.ndarray) -> tuple[int, int]:
     starts, ends = edges[::2], edges[1::2]
     best = (ends - starts).argmax()
     return int(starts[best]), int(ends[best] - starts[best])
+
+
+def choose_folder(page: Page, folder: Path) -> None:
+    """Choose a model by its folder, typed by hand."""
+    page.get_by_label("Model", exact=True).click()
+    page.get_by_role("option", name="Another model").click()
+    page.get_by_label("Folder or Hub id").fill(str(folder))
+    page.get_by_label("Folder or Hub id").press("Enter")
+
+
+def copy_tokenizer(model: str, folder: Path) -> None:
+    """Copy the tokenizer of a shipped model."""
+    for file in (Path(__file__).parents[2] / "models" / model).glob("tokenizer*"):
+        shutil.copy(file, folder)
