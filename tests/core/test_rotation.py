@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mha_viz.core.metrics import head_table
+from mha_viz.core.metrics import head_table, rotation
 from mha_viz.core.metrics.pairs import AllRows
 from mha_viz.core.metrics.rotation import N_ROTATIONS, RotatedScores, least_beyond_chance
 from tests.core.patterns import random_pattern
@@ -26,6 +26,11 @@ def scores(pattern: torch.Tensor, seen: torch.Tensor, **about: object) -> Rotate
     masks = [([0, 1], seen[0])] if torch.equal(*seen) else [([0], seen[0]), ([1], seen[1])]
     rows = AllRows.of(pattern)
     return RotatedScores(AllRows(N, 3, rows.rows), masks, about)
+
+
+@pytest.fixture(autouse=True)
+def some_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rotation, "_AT_ONCE", 3 * N_ROTATIONS * N)
 
 
 def by_hand(pattern: torch.Tensor, seen: torch.Tensor, rotation: int) -> torch.Tensor:

@@ -45,6 +45,8 @@ class Visit(OpenPage):
     def download(self, label: str) -> bytes:
         """The file that the button of that label makes when it is clicked."""
         found = self.wait_for(lambda one: one.download_button.label == label).download_button
+        # Streamlit deletes a file that was made before the end of two runs of the page.
+        self._hear(lambda told: told.WhichOneof("type") == "script_finished")
         message = BackMsg()
         asked = message.backend_operation_request
         asked.request_id, asked.session_id = label, self._session

@@ -15,6 +15,7 @@ from mha_viz.core.metrics.pairs import AllRows
 from mha_viz.core.metrics.table import head_table
 
 N_ROTATIONS = 20
+_AT_ONCE = 2**21  # numbers that are made of rotated rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +83,10 @@ class RotatedScores:
     ) -> Float[Tensor, "rotation head"]:
         """Sum all weights times what each counts after a rotation, some rows at a time."""
         found = weight.new_zeros((N_ROTATIONS, len(heads)))
-        for span in self.rows.spans:
+        n_rows = max(1, _AT_ONCE // (N_ROTATIONS * weight.shape[1]))
+        for begin in range(0, len(weight), n_rows):
             check_cancelled()
+            span = slice(begin, begin + n_rows)
             moved = rotations(weight[span], seen[span]).flatten(1)
             found += moved @ self.rows.rows(span, heads).flatten(1).mT
         return found
