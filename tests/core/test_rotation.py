@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from mha_viz.core.metrics import head_table, rotation
+from mha_viz.core.metrics import head_table
+from mha_viz.core.metrics import rotation as rotating
 from mha_viz.core.metrics.pairs import AllRows
 from mha_viz.core.metrics.rotation import N_ROTATIONS, RotatedScores, least_beyond_chance
 from tests.core.patterns import random_pattern
@@ -30,7 +31,7 @@ def scores(pattern: torch.Tensor, seen: torch.Tensor, **about: object) -> Rotate
 
 @pytest.fixture(autouse=True)
 def some_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rotation, "_AT_ONCE", 3 * N_ROTATIONS * N)
+    monkeypatch.setattr(rotating, "_AT_ONCE", 3 * N_ROTATIONS * N)
 
 
 def by_hand(pattern: torch.Tensor, seen: torch.Tensor, rotation: int) -> torch.Tensor:
