@@ -26,6 +26,14 @@ test("the middle of every cell is found, and the picture keeps within its size",
   }
 });
 
+test("thousands of tokens keep within the picture, too", () => {
+  const [rows, cols, width, height] = [2161, 2153, 300, 260];
+  const all = heatLayout(width, height, { top: 0, left: 0, rows, cols }, labels(rows), labels(cols));
+  assert.ok(all.left + all.wide <= width && all.top + all.high <= height);
+  const { x, y } = middle(all, 2003, 1709);
+  assert.deepEqual(cellAt(all, x, y), { row: 2003, column: 1709, inside: true });
+});
+
 test("beside the cells a point is on a label, or on nothing", () => {
   const { left, top, wide, high } = zoomedIn;
   const { x, y } = middle(zoomedIn, 4, 3);
