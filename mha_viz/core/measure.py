@@ -1,5 +1,6 @@
 """Measurements of a record: every metric that has a meaning for it, and the baselines."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -8,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.core.attention.scoring import over_blocks
 from mha_viz.core.metrics import METRICS, Baseline, baselines, head_table
 from mha_viz.core.metrics.blocks import Texts
 from mha_viz.core.metrics.outputs import outputs_of, reduce_outputs
@@ -199,16 +201,21 @@ def all_rows(patterns: Patterns) -> AllRows:
     n_layers, n_heads, n_query, n_key = patterns.shape
 
     def rows(queries: slice, heads: Tensor | None) -> Tensor:
-        if heads is None:
-            return torch.cat([patterns.full_rows(layer, queries) for layer in range(n_layers)])
-        of_layers = [heads[heads // n_heads == layer] % n_heads for layer in range(n_layers)]
-        return torch.cat(
-            [
-                patterns.full_rows(layer, queries, some.tolist())
-                for layer, some in enumerate(of_layers)
-                if len(some)
-            ]
-        )
+        chosen = torch.arange(n_layers * n_heads) if heads is None else heads
+        starts = torch.searchsorted(chosen, n_heads * torch.arange(n_layers + 1)).tolist()
+        found = torch.zeros(len(chosen), len(range(n_query)[queries]), n_key)
+
+        def fill(layers: slice) -> None:
+            layer = layers.start
+            first, end = starts[layer : layer + 2]
+            if first < end:
+                some = None if heads is None else (chosen[first:end] % n_heads).tolist()
+                weights = patterns.rows(layer, queries, some)
+                found[first:end, :, : weights.shape[-1]] = weights
+
+        each = [slice(layer, layer + 1) for layer in range(n_layers)]
+        deque(over_blocks(fill, each, found.device), maxlen=0)
+        return found
 
     return AllRows(n_query, max(1, _AT_ONCE // (n_layers * n_heads * n_key)), rows)
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells, frame
+from mha_viz.plots.pooling import Pooled
 from mha_viz.plots.report_card import Text, row_figure, row_lines, row_texts, text_trace
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, head_name, hover_text, plotly_text
@@ -36,7 +37,8 @@ def difference_heatmap(
     grey and hatched, rising for A and falling for B; hover shows its value. A cell that neither has
     is grey; if a mask is the reason, hover shows it. `masked` are the cells that the mask of
     either side hides: no weights of 0, so that the other side has them alone. Without a title it is
-    "B minus A", by `names`.
+    "B minus A", by `names`. Beyond 512 tokens a cell is the largest of several differences, and a
+    note says of how many.
     """
     first = frame.as_numbers(a, 2, "a (query, key)")
     second = frame.as_numbers(b, 2, "b (query, key)")
@@ -50,6 +52,9 @@ def difference_heatmap(
         hidden = np.isnan(first) & np.isnan(second) & (one | two)
     sizes = zip(labels, first.shape, ("queries", "keys"), strict=True)
     rows, columns = (clean_all(*axis) for axis in sizes)
+    pooled = Pooled.of(_sizes(first, second))
+    first, second, hidden = pooled.take(first), pooled.take(second), pooled.take(hidden)
+    rows, columns = pooled.names(rows), pooled.names(columns)
     cell = min(side / max(first.shape), 40.0)
     shown_names = (clean(names[0], 40), clean(names[1], 40))
     traces = [
@@ -58,8 +63,15 @@ def difference_heatmap(
         *([cells.masked(hidden, cell, dark)] if hidden.any() else []),
     ]
     notes = [*_notes(first, second, shown_names), *(["Grey: masked."] if hidden.any() else [])]
+    notes += [f"{pooled.note.capitalize()} differences."] if pooled.note else []
     title = title or f"{shown_names[1]} minus {shown_names[0]}"
     return cells.square_cells_figure(traces, (rows, columns), cell, title, notes, dark)
+
+
+def _sizes(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what each cell counts where they are pooled; one that a side lacks: less than any."""
+    lone = np.where(np.isnan(a) != np.isnan(b), 1e-30, np.nan)
+    return np.where(np.isnan(b - a), lone, np.abs(b - a) + 1e-29)
 
 
 def _change(

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError
 from mha_viz.plots import cells, frame
+from mha_viz.plots.pooling import Pooled
 from mha_viz.web import theme
 from mha_viz.web.labels import head_name, plotly_text
 from mha_viz.web.standalone import figure_html
@@ -46,10 +47,16 @@ def head_heatmap(
     the colours, and the colour bar names true weights at the places that the scale gives them.
     `width` is how wide the chart will be drawn, where that is known and narrow (a phone): it always
     stretches, but only a known width thins out labels that would overlap. Cells whose keys are not
-    `visible` to a query are grey and named masked.
+    `visible` to a query are grey and named masked. Beyond 512 tokens a cell is the largest of
+    several weights, and the title says of how many.
     """
     weights, query_names, key_names = frame.labelled_head(pattern, labels)
-    queries, keys = weights.shape
+    shown_weights = frame.where_visible(weights, visible, np.nan)
+    pooled = Pooled.of(shown_weights)
+    shown_weights = pooled.take(shown_weights)
+    query_names, key_names = pooled.names(query_names), pooled.names(key_names)
+    title = " · ".join(part for part in (title, pooled.note) if part)
+    queries, keys = shown_weights.shape
     cell = min(max(side / max(queries, keys), 1.0), 64.0)
     shown = min(cell, max(width - 110, 60) / keys) if width else cell
     across, down = (
@@ -58,7 +65,6 @@ def head_heatmap(
     )
     colours = dict(zmin=0.0, zmax=1.0, showscale=False, colorscale=theme.colorscale(scale, dark))
     hover = "%{y} → %{x}<br>weight <b>%{z:.4~g}</b><extra></extra>"
-    shown_weights = frame.where_visible(weights, visible, np.nan)
     above = _TITLE * bool(title)
     height = round(cell * queries + 6.3 * cells.longest_label(across) + 22 + above + _BAR)
     overhang = _overhang(across, keys, shown)

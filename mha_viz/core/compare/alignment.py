@@ -170,10 +170,10 @@ def pattern_change(
     keys_a, keys_b = (list(side) for side in zip(*both, strict=True))
     only_a = [i for i, j in pairs if j is None]
     only_b = [j for i, j in pairs if i is None]
-    total = [
-        (a[:, rows_a][:, :, keys_a] - b[:, rows_b][:, :, keys_b]).abs().sum(-1)
-        + a[:, rows_a][:, :, only_a].sum(-1)
-        + b[:, rows_b][:, :, only_b].sum(-1)
-        for a, b in zip(pattern_a.float(), pattern_b.float(), strict=True)
-    ]  # a layer at a time, so that no second copy of all patterns is held
-    return torch.stack(total).mean(-1) / 2
+    total = []
+    # A head at a time, so that no second copy of all patterns is held.
+    for a, b in zip(pattern_a.flatten(0, 1), pattern_b.flatten(0, 1), strict=True):
+        a, b = a[rows_a].float(), b[rows_b].float()
+        apart = (a[:, keys_a] - b[:, keys_b]).abs().sum(-1)
+        total.append(apart + a[:, only_a].sum(-1) + b[:, only_b].sum(-1))
+    return torch.stack(total).mean(-1).reshape(pattern_a.shape[:2]) / 2

@@ -4,7 +4,8 @@ The first two stand on one picture: in every layer a token's state is made of al
 layer's attention, averaged over the heads, and of itself by the residual connection.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,11 +56,28 @@ def attention_rollout(pattern: Pattern, residual: float = 0.5) -> Float[Tensor, 
             [[1.0000, 0.0000],
              [0.7500, 0.2500]]])
     """
-    mixing = _mixing(pattern, residual)
-    rolled = [mixing[0]]
-    for layer in mixing[1:]:
-        rolled.append(layer @ rolled[-1])
-    return torch.stack(rolled)
+    return torch.stack(list(_rolled(_mixing(pattern, residual))))
+
+
+def last_rollout(
+    layers: Iterable[Float[Tensor, "head query key"]], residual: float = 0.5
+) -> Float[Tensor, "query key"]:
+    """Compute `attention_rollout` after the last of these layers, of which it holds one at a time.
+
+    Args:
+        layers: weights of self-attention, at least one layer of them.
+        residual: as for `attention_rollout`.
+
+    Returns:
+        (query, key), shares in [0, 1].
+
+    >>> A = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
+    >>> last_rollout([A, A])
+    tensor([[1.0000, 0.0000],
+            [0.7500, 0.2500]])
+    """
+    (last,) = deque(_rolled(_mixing(one[None], residual)[0] for one in layers), maxlen=1)
+    return last
 
 
 def attention_flow(pattern: Pattern, query: int, residual: float = 0.5) -> Float[Tensor, "key"]:
@@ -98,17 +116,22 @@ def attention_flow(pattern: Pattern, query: int, residual: float = 0.5) -> Float
     n_layers, n = mixing.shape[:2]
     if not -n <= query < n:
         raise ArgumentError(f"query must lie in 0..{n - 1}, got {query}")
-    if n_layers * n**3 > FLOW_LIMIT:
-        most = int((FLOW_LIMIT / n_layers) ** (1 / 3))
-        raise ArgumentError(
-            f"attention flow takes at most {most} tokens in {n_layers} layers, got {n}: shorten "
-            "the text, merge its tokens to words, or take attention_rollout"
-        )
+    check_flow_size(n_layers, n)
     if mixing.isnan().any():
         return mixing.new_full((n,), torch.nan)
     network, source = _network(mixing), n_layers * n + query % n
     flows = [maximum_flow(network, source, key, method="dinic").flow_value for key in range(n)]
     return torch.tensor(flows, dtype=torch.float64).div(FLOW_UNIT).clamp(max=1.0).to(mixing)
+
+
+def check_flow_size(n_layers: int, n_tokens: int) -> None:
+    """Raise ArgumentError where `attention_flow` would take too long."""
+    if n_layers * n_tokens**3 > FLOW_LIMIT:
+        most = int((FLOW_LIMIT / n_layers) ** (1 / 3))
+        raise ArgumentError(
+            f"attention flow takes at most {most} tokens in {n_layers} layers, got {n_tokens}: "
+            "shorten the text, merge its tokens to words, or take attention_rollout"
+        )
 
 
 def value_weighted(
@@ -146,6 +169,14 @@ def value_weighted(
 
 
 # -- inside ------------------------------------------------------------------------------------
+
+
+def _rolled(mixing: Iterable[Tensor]) -> Iterator[Tensor]:
+    """Yield R of each layer."""
+    rolled: Tensor | None = None
+    for layer in mixing:
+        rolled = layer if rolled is None else layer @ rolled
+        yield rolled
 
 
 def _mixing(pattern: Pattern, residual: float) -> Tensor:

@@ -100,6 +100,19 @@ class Patterns(ABC):
         deque(over_blocks(fill, blocks, torch.device("cpu")), maxlen=0)
         return found
 
+    def layer(self, layer: int) -> Float[Tensor, "head query key"]:
+        """Return the weights of one layer."""
+        return self._fill(layer, torch.zeros(self.shape[1:]))
+
+    def _fill(self, layer: int, whole: Tensor) -> Tensor:
+        """Put a layer's weights into zeros (head, query, key)."""
+
+        def fill(first: int, rows: Tensor) -> None:
+            whole[:, first : first + rows.shape[1], : rows.shape[-1]] = rows
+
+        deque(self.each_block(layer, fill), maxlen=0)
+        return whole
+
     def all(self) -> Float[Tensor, "layer head query key"]:
         """Return all weights as one tensor.
 
@@ -116,12 +129,8 @@ class Patterns(ABC):
                 "queries, keys) or, pooled, record.tiles()."
             )
         whole = torch.zeros(self.shape)
-        for layer in range(self.shape[0]):
-
-            def fill(first: int, rows: Tensor, one: Tensor = whole[layer]) -> None:
-                one[:, first : first + rows.shape[1], : rows.shape[-1]] = rows
-
-            deque(self.each_block(layer, fill), maxlen=0)
+        for layer, part in enumerate(whole):
+            self._fill(layer, part)
         return whole
 
     def row_sums(self) -> Float[Tensor, "layer head query"]:
@@ -207,6 +216,10 @@ class StoredPatterns(Patterns):
     def head(self, layer: int, head: int) -> Tensor:
         """Return the weights of one head."""
         return self.weights[layer, head]
+
+    def layer(self, layer: int) -> Tensor:
+        """Return the weights of one layer."""
+        return self.weights[layer]
 
     def all(self) -> Tensor:
         """Return all weights as one tensor."""

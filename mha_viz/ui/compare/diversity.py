@@ -8,6 +8,7 @@ import torch
 from mha_viz.core.compare.chance import Band, diversity_band
 from mha_viz.core.metrics.layers import (
     ROUNDING,
+    Capacity,
     capacity,
     coverage,
     norm_statement,
@@ -98,7 +99,13 @@ def _diversities(scene: Scene) -> dict[str, np.ndarray] | None:
 
 
 def _capacity(scene: Scene) -> None:
-    found = capacity(scene.record.pattern)
+    record = scene.record
+
+    def make() -> Capacity:
+        layers = (capacity(record.patterns.layer(i)[None]) for i in range(record.n_layers))
+        return Capacity(*map(torch.cat, zip(*layers, strict=True)))
+
+    found = reporting.cached(scene, "capacity", make=make)
     lines = {
         "all heads, each for itself (Σ C)": found.total,
         "at most, taken together": found.bound,

@@ -4,18 +4,20 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
+from mha_viz.core.metrics import METRICS, attention_flow
+from mha_viz.core.metrics.flow import check_flow_size, last_rollout
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.bars import token_bars
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.compare.pair import colour_scale
+from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.controls import choosing, token_window
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
@@ -37,8 +39,14 @@ def draw(scene: Scene) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.menu("upto", "Up to layer", layers, width=120, displayed=upto)
         choosing.menu("query", "Into which token", places, width=260, displayed=query)
-        colour_scale()
-    rollout = attention_rollout(record.pattern[: upto + 1])[-1].numpy()
+        colour_scale(scene)
+    rollout = reporting.cached(
+        scene,
+        "rollout",
+        upto,
+        make=lambda: last_rollout(map(record.patterns.layer, range(upto + 1))).numpy(),
+        size=4 * len(record.labels) ** 2,
+    )
     st.markdown(_most(record, rollout[query], query, upto))
     look.beside(
         2, lambda: _rollout(scene, rollout, upto), lambda: _flow(scene, rollout, upto, query)
@@ -55,10 +63,11 @@ def _most(record: AttentionRecord, row: np.ndarray, query: int, upto: int) -> st
 
 def _rollout(scene: Scene, rollout: np.ndarray, upto: int) -> None:
     record = scene.record
+    labels, shares = token_window.shown((record.labels, record.key_labels), rollout)
     figures.show(
         head_heatmap(
-            rollout,
-            (record.labels, record.key_labels),
+            shares,
+            labels,
             scale=state.of(Compare).scale,
             dark=look.dark(),
             title=f"Rollout from the input to layer {upto}",
@@ -67,7 +76,7 @@ def _rollout(scene: Scene, rollout: np.ndarray, upto: int) -> None:
         ),
         key="rollout",
         caption=words.settings(scene, f"up to L{upto}"),
-        table=words.by_tokens(rollout, record.labels, record.key_labels, corner="token"),
+        table=words.by_tokens(shares, *labels, corner="token"),
         **TEXTS.figure("figures.rollout", meaning=METRICS["attention_rollout"].meaning),
     )
 
@@ -76,6 +85,7 @@ def _flow(scene: Scene, rollout: np.ndarray, upto: int, query: int) -> None:
     record = scene.record
     lines = {"rollout": rollout[query]}
     try:
+        check_flow_size(upto + 1, len(record.labels))
         found = attention_flow(record.pattern[: upto + 1], query).numpy()
         lines["flow, as shares"] = found / found.sum() if found.sum() > 0 else found
     except ArgumentError as error:

@@ -36,7 +36,7 @@ def draw(scene: Scene) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         titles = {key: METRICS[key].title for key in report.scores}
         choosing.menu("metric", "Metric", titles, width=280)
-        colour_scale()
+        colour_scale(scene)
         reporting.offer_random(state.of(Compare))
     view = state.of(Compare)
     metric, values = METRICS[view.metric], report.scores[view.metric].numpy()

@@ -26,7 +26,7 @@ from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.controls import choosing, controls, token_window
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
@@ -87,12 +87,13 @@ def heading() -> None:
 def _menus(scene: Scene, other: tuple[int, int] | None = None) -> None:
     """Draw the menus; the second head is of another model with `other` (layers, heads)."""
     controls.pair_pickers(scene.record.n_layers, scene.record.n_heads, other)
-    colour_scale()
+    colour_scale(scene)
 
 
-def colour_scale() -> None:
-    """Draw the scale of all heatmaps of weights, the same as in Explore."""
+def colour_scale(scene: Scene) -> None:
+    """Draw the scale of all heatmaps of weights, the same as in Explore, and their tokens."""
     choosing.menu("scale", "Colour scale", views.SCALES, width=150)
+    token_window.slider(scene.record.shape[2])
 
 
 def strongest(
@@ -151,7 +152,9 @@ def numbers(scene: Scene) -> None:
     view, record = state.of(Compare), scene.record
     a, b = view.chosen, view.second
     one, two = record.head(*a).numpy(), record.head(*b).numpy()
-    seen = [visible_keys(record, layer).numpy() for layer, _ in (a, b)]
+    seen_a, seen_b = (visible_keys(record, layer).numpy() for layer, _ in (a, b))
+    labels = record.labels, record.key_labels
+    labels, one, two, seen_a, seen_b = token_window.shown(labels, one, two, seen_a, seen_b)
     names = (head_name(*a), head_name(*b))
     left, right = st.columns(2)
     with left:
@@ -159,16 +162,14 @@ def numbers(scene: Scene) -> None:
             difference_heatmap(
                 one,
                 two,
-                (record.labels, record.key_labels),
+                labels,
                 names=names,
                 dark=look.dark(),
                 title=f"{names[1]} minus {names[0]}",
-                masked=(~seen[0], ~seen[1]),
+                masked=(~seen_a, ~seen_b),
             ),
             key="difference",
-            table=words.by_tokens(
-                two - one, record.labels, record.key_labels, visible=seen[0] & seen[1]
-            ),
+            table=words.by_tokens(two - one, *labels, visible=seen_a & seen_b),
             caption=words.settings(scene, f"{names[1]} minus {names[0]}"),
             **TEXTS.figure("figures.difference", second=names[1], first=names[0]),
         )
@@ -221,11 +222,13 @@ def _heatmap(
 ) -> None:
     # A copy: what belongs to the figure is kept with the page, and must not keep all heads alive.
     weights, scale = record.head(*place).numpy().copy(), state.of(Compare).scale
-    seen = visible_keys(record, place[0])
+    labels, weights, seen = token_window.shown(
+        (record.labels, record.key_labels), weights, visible_keys(record, place[0])
+    )
     figures.show(
         head_heatmap(
             weights,
-            (record.labels, record.key_labels),
+            labels,
             title=name,
             scale=scale,
             dark=look.dark(),
@@ -233,7 +236,7 @@ def _heatmap(
             visible=seen,
         ),
         key=f"heatmap_{key}",
-        table=words.by_tokens(weights, record.labels, record.key_labels, visible=seen),
+        table=words.by_tokens(weights, *labels, visible=seen),
         caption=f"{caption} · {name} · colours: {scale}",
         **TEXTS.figure("figures.heatmap", name=name),
     )

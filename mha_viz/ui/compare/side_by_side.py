@@ -25,7 +25,7 @@ from mha_viz.ui.run.scene import Facts, Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.controls import choosing, controls, token_window
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
@@ -130,8 +130,22 @@ def _align(first: Scene, second: Scene) -> _Runs:
     pairs = align(a.labels, b.labels, ignore_case=apart)
     common = equal_places(a.labels, b.labels, pairs, ignore_case=apart)
     same = a.shape[:2] == b.shape[:2]
-    change = pattern_change(a.pattern, b.pattern, pairs, common).numpy() if same else None
+    change = _change(a, b, pairs, common) if same else None
     return _Runs(a, b, pairs, common, facts_a, facts_b, change)
+
+
+def _change(
+    a: AttentionRecord, b: AttentionRecord, pairs: Pairs, common: list[tuple[int, int]]
+) -> NDArray[np.float32]:
+    """Return how much each head changed, a layer at a time: not all weights fit the memory."""
+    return np.concatenate(
+        [
+            pattern_change(
+                a.patterns.layer(i)[None], b.patterns.layer(i)[None], pairs, common
+            ).numpy()
+            for i in range(a.n_layers)
+        ]
+    )
 
 
 def _answer(first: Scene, runs: _Runs) -> None:
@@ -196,11 +210,14 @@ def _difference(
 ) -> None:
     left, hidden_left = _on_common(runs.a, places[0], [i for i, _ in runs.pairs])
     right, hidden_right = _on_common(runs.b, places[1], [j for _, j in runs.pairs])
-    labels = [_label(runs, i, j) for i, j in runs.pairs]
+    names_of = [_label(runs, i, j) for i, j in runs.pairs]
+    labels, left, right, hidden_left, hidden_right = token_window.shown(
+        (names_of, names_of), left, right, hidden_left, hidden_right
+    )
     figure = difference_heatmap(
         left,
         right,
-        (labels, labels),
+        labels,
         names=names,
         title=f"{names[1]} minus {names[0]}",
         dark=look.dark(),
@@ -209,7 +226,7 @@ def _difference(
     figures.show(
         figure,
         key="sides",
-        table=words.by_tokens(right - left, labels, labels, visible=~(hidden_left | hidden_right)),
+        table=words.by_tokens(right - left, *labels, visible=~(hidden_left | hidden_right)),
         caption=_settings(first, runs),
         **TEXTS.figure("figures.sides", common=len(runs.common), places=len(runs.pairs)),
     )

@@ -14,7 +14,7 @@ from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Explore
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.controls import choosing, controls, token_window
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.labels import head_name
@@ -23,14 +23,19 @@ from mha_viz.web.theme import format_number, format_weight
 
 def _plotly(scene: Scene, record: AttentionRecord) -> None:
     view = state.of(Explore)
-    figure = head_heatmap(
-        record.head(*view.chosen).numpy(),
+    labels, weights, seen = token_window.shown(
         (record.labels, record.key_labels),
+        record.head(*view.chosen).numpy(),
+        visible_keys(record, view.layer),
+    )
+    figure = head_heatmap(
+        weights,
+        labels,
         title=head_name(*view.chosen),
         scale=view.scale,
         dark=look.dark(),
         **look.square(620),
-        visible=visible_keys(record, view.layer),
+        visible=seen,
     )
     figures.chart(figure, key="heatmap", alt=in_words(record))
     st.caption(TEXTS("head_pictures.plotly"))
@@ -49,14 +54,17 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
     )[0, 0]
     total = carried.sum(-1, keepdim=True)
     shares = torch.where(total > 0, carried / total.clamp_min(1e-30), 0.0)
+    labels, weights, seen = token_window.shown(
+        (whole.labels, whole.key_labels), shares.numpy(), visible_keys(whole, layer)
+    )
     figure = head_heatmap(
-        shares.numpy(),
-        (whole.labels, whole.key_labels),
+        weights,
+        labels,
         scale=view.scale,
         dark=look.dark(),
         title=f"{head_name(layer, head)}: weight × length of the value",
         **look.square(620),
-        visible=visible_keys(whole, layer),
+        visible=seen,
     )
     alt = f"Shares of what {head_name(layer, head)} carries to each token."
     figures.chart(figure, key="carried", alt=alt)

@@ -60,6 +60,7 @@ class Shared:
     Args:
         place: the token whose prediction is shown. target, against: the tokens tracked there.
         source: a second text, where heads or a path are patched.
+        window: (first, last) of the queries and of the keys that are shown; () for all.
     """
 
     model: str = _choice("tiny-bert", read.model)
@@ -78,6 +79,7 @@ class Shared:
     target: str = _choice("", read.token)
     against: str = _choice("", read.token)
     source: str = _choice("", read.text)
+    window: tuple[tuple[int, int], ...] = _choice((), read.window)
     device: str = _choice("auto", read.one_of(DEVICES))
     dtype: str = _choice("float32", read.one_of(DTYPES))
 
@@ -101,6 +103,20 @@ class Shared:
         """The second head of a pair as (layer, head)."""
         return self.layer_b, self.head_b
 
+    def shown(self, queries: int, keys: int) -> tuple[range, range]:
+        """Return the queries and keys that are shown, of so many.
+
+        >>> Shared(window=((2, 3), (0, 99))).shown(8, 8), Shared().shown(8, 8)
+        ((range(2, 4), range(0, 8)), (range(0, 8), range(0, 8)))
+        """
+        axes = range(queries), range(keys)
+        if not self.window:
+            return axes
+        cut = [
+            axis[first : last + 1] for axis, (first, last) in zip(axes, self.window, strict=True)
+        ]
+        return (cut[0], cut[1]) if all(cut) else axes
+
 
 @dataclass(frozen=True)
 class Explore(Shared):
@@ -112,7 +128,6 @@ class Explore(Shared):
         only: the label that heads must have. words: sub-words merged.
         between: "ab" for what the first sentence looks at in the second, and so on; "" for all.
         mass: share of a row's mass whose lines are drawn.
-        window: (first, last) of the queries and of the keys that are shown; () for all.
         written: number of tokens that the model has written behind the text.
         branches: (position, token) of those that somebody chose.
     """
@@ -127,7 +142,6 @@ class Explore(Shared):
     between: str = _choice("", read.one_of(BETWEEN))
     show: str = _choice("heatmap", read.one_of(SHOWS))
     mass: float = _choice(0.9, read.real(0.2, 1.0))
-    window: tuple[tuple[int, int], ...] = _choice((), read.window)
     written: int = _choice(0, read.whole(0, MAX_WRITTEN))
     next_temperature: float = _choice(0.0, read.real(0.0, 5.0))
     next_top_k: int = _choice(0, read.whole(0, 9_999))
@@ -138,20 +152,6 @@ class Explore(Shared):
     def axes(self) -> tuple[bool, bool, bool, str]:
         """Changes to a record's tokens before it is shown."""
         return self.words, self.no_special, self.no_first, self.between
-
-    def shown(self, queries: int, keys: int) -> tuple[range, range]:
-        """Return the queries and keys that are shown, of so many.
-
-        >>> Explore(window=((2, 3), (0, 99))).shown(8, 8), Explore().shown(8, 8)
-        ((range(2, 4), range(0, 8)), (range(0, 8), range(0, 8)))
-        """
-        axes = range(queries), range(keys)
-        if not self.window:
-            return axes
-        cut = [
-            axis[first : last + 1] for axis, (first, last) in zip(axes, self.window, strict=True)
-        ]
-        return (cut[0], cut[1]) if all(cut) else axes
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from mha_viz.core.metrics import METRICS, Baseline
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.reprs import count as count
 from mha_viz.plots.frame import where_visible
+from mha_viz.plots.pooling import Pooled
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
@@ -62,12 +63,18 @@ def by_tokens(
     matrix: NDArray[np.floating],
     labels: Sequence[str],
     key_labels: Sequence[str],
+    *,
     corner: str = "query",
     visible: Any = None,
 ) -> pd.DataFrame:
-    """Return a matrix (query, key) as a table; keys that are not `visible` stay empty."""
+    """Return a matrix (query, key) as a table; keys that are not `visible` stay empty.
+
+    Where it is too large for a chart, a cell is the largest of several, as in the chart.
+    """
     matrix = where_visible(matrix, visible, np.nan)
-    table = pd.DataFrame(matrix, columns=numbered(key_labels), index=numbered(labels))
+    pooled = Pooled.of(matrix)
+    rows, columns = (numbered(pooled.names(names)) for names in (labels, key_labels))
+    table = pd.DataFrame(pooled.take(matrix), columns=columns, index=rows)
     return table.reset_index(names=corner)
 
 
