@@ -72,14 +72,27 @@ socket.getaddrinfo = _resolve
 _SLOW = [Path(__file__).parent / name for name in ("ui", "labs")]
 
 
-# What takes long and seldom breaks; so do browser tests that are no journeys (browser/conftest.py).
+# What takes long and seldom breaks: training, processes that are killed, very many odd inputs. So do
+# browser tests that are no journeys (browser/conftest.py).
 _EXTENDED = [
     Path(__file__).parent / name
     for name in (
+        "checkpoints/test_trial.py",
         "corpus/test_cluster.py",
+        "corpus/test_folding.py",
+        "corpus/test_random_moments.py",
+        "corpus/test_two_hundred.py",
         "faults",
         "hosting",
+        "labs/test_how_heads_learn.py",
+        "labs/test_two_places.py",
+        "labs/test_what_heads_learn.py",
         "models/test_recipe.py",
+        "mutations/test_mutations.py",
+        "strangers/files",
+        "strangers/test_boxes.py",
+        "strangers/test_pages.py",
+        "strangers/test_texts.py",
         "test_benchmarks.py",
         "test_docs.py",
         "test_gallery.py",

@@ -8,7 +8,12 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.metrics import METRICS, flow
-from mha_viz.core.metrics.flow import attention_flow, attention_rollout, value_weighted
+from mha_viz.core.metrics.flow import (
+    attention_flow,
+    attention_rollout,
+    last_rollout,
+    value_weighted,
+)
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
 from tests.making.comparing import close
 
@@ -58,6 +63,7 @@ def test_rollout_by_a_sum_over_all_paths(causal, residual):
     got = attention_rollout(pattern.float(), residual)
     assert got.shape == (LAYERS, N, N) and got.dtype == torch.float32
     close(got[-1], want)
+    close(last_rollout(pattern.float(), residual), got[-1])
     close(got.sum(-1), torch.ones(LAYERS, N))
     assert not causal or got.triu(1).count_nonzero() == 0
 

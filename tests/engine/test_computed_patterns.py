@@ -82,6 +82,7 @@ def test_every_part_of_the_weights_is_that_part_of_all(monkeypatch, name):
                 close(record[layer, head], own.pattern[layer, head], EXACT)
                 rows = record.rows(layer, head, [queries - 1, 0])
                 close(rows, own.pattern[layer, head][[queries - 1, 0]], EXACT)
+                close(record.patterns.layer(layer % own.n_layers), own.pattern[layer], EXACT)
                 region = record.region(layer, head, slice(1, 4), slice(None, None, 2))
                 close(region, own.pattern[layer, head, 1:4, ::2], EXACT)
             for place in (0, -1):

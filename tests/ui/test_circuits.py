@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
+from mha_viz.engine import loaded_network
 from mha_viz.ui.circuits import score_parts
 from mha_viz.ui.state.views import CIRCUITS, DEFAULT
 from mha_viz.web.theme import format_number
@@ -119,6 +120,21 @@ def test_a_causal_model_predicts_a_word_not_what_follows_the_full_stop(text, bef
     tokens = mv.load("tiny-gpt2").trace(text).tokens
     assert tokens[place].text == before
     check(app)
+
+
+def test_of_a_text_too_long_for_it_the_page_measures_the_beginning(monkeypatch):
+    model = mv.load("tiny-gpt2")
+    monkeypatch.setattr(loaded_network, "MOST_BYTES", 4 * model.n_layers * model.n_heads * 7**2)
+    app = circuits(model="tiny-gpt2", text=TEXT)
+    check(app)
+    assert "it measures the first 7 of 10 tokens" in app.info[0].value
+    assert len(app.selectbox(key="ask_place").options) == 7
+    found = mv.logit_attribution(model, TEXT, position=app.selectbox(key="ask_place").value)
+    assert summed(app)[:2] == (format_number(found.sum()), format_number(found.value))
+    for section in ("looks", "graph"):
+        app.segmented_control(key="ask_circuit").set_value(section).run()
+        check(app)
+        assert len(app.get("plotly_chart")) + len(app.get("bidi_component")) >= 1
 
 
 def test_the_first_view_of_a_causal_model_is_about_a_word():

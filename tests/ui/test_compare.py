@@ -3,6 +3,7 @@
 import base64
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mha_viz as mv
@@ -10,6 +11,7 @@ from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
 from mha_viz.core.metrics.layers import capacity, coverage, variance_statement
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES
+from mha_viz.core.record import patterns
 from mha_viz.ui.compare import diversity
 from mha_viz.web.theme import format_weight
 from tests.making.comparing import close, near
@@ -169,6 +171,43 @@ def test_flow_shows_rollout_and_flow(name, upto):
     shown = table(app, "Token", "rollout", "flow, as shares")
     close(shown["rollout"], rollout[3])
     close(shown["flow, as shares"], flow / flow.sum())
+
+
+def test_charts_show_the_tokens_of_the_window_and_a_slider_changes_them():
+    record = mv.load("tiny-gpt2").trace(TEXT)
+    app = compare("heatmap_b", "difference", model="tiny-gpt2", text=TEXT, section="sides",
+                  layer="0", head="0", layer_b="0", head_b="3", window="2.5,2.5")  # fmt: skip
+    check(app)
+    a, b = (record.head(0, head).numpy()[2:6, 2:6] for head in (0, 3))
+    seen = np.tri(4, dtype=bool)
+    shown = [part.value.set_index("query") for part in app.dataframe if "query" in part.value]
+    of_b, difference = (one for one in shown if len(one) == 4)
+    assert list(of_b.columns) == [f"{i}:{record.labels[2 + i]}" for i in range(4)]
+    close(of_b, np.where(seen, b, np.nan))
+    close(difference, np.where(seen, b - a, np.nan))
+    (slider,) = app.slider
+    assert (slider.label, slider.value) == ("Tokens shown", (2, 5))
+    slider.set_value((0, len(record.tokens) - 1)).run()
+    check(app)
+    assert not app.slider and "window" not in app.query_params
+
+
+def test_a_text_whose_weights_do_not_fit_at_once_is_compared_as_any(monkeypatch):
+    apps = []
+    for most in (patterns.MOST_BYTES, 1):
+        monkeypatch.setattr(patterns, "STORED_BYTES", most)
+        monkeypatch.setattr(patterns, "MOST_BYTES", most)
+        app = compare("sides", "most_changed", model="tiny-gpt2", text=TEXT, text_b=OTHER,
+                      section="sides")  # fmt: skip
+        said = check(app)
+        apps.append([said, *(part.value for part in app.dataframe)])
+        for section in ("diversity", "flow"):
+            apps[-1].append(turn_to(app, section))
+    for whole, parts in zip(*apps, strict=True):
+        if isinstance(whole, str):
+            assert whole == parts
+        else:
+            pd.testing.assert_frame_equal(whole, parts, rtol=1e-5, atol=1e-6)
 
 
 def test_flow_shows_the_last_ones_without_choosing_them():

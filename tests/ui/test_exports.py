@@ -28,6 +28,23 @@ def test_masked_cells_are_empty_in_the_table_and_a_note_says_why(name):
     assert any(MASKED in note for note in notes) == record.causal
 
 
+def test_the_files_hold_the_part_that_is_shown():
+    record = mv.load("tiny-gpt2").trace("The cat sat on the mat.")
+    view = View(layer=1, head=2, window=((3, 5), (0, 4)))
+    lines = exports.csv(record, view).decode("utf-8-sig").splitlines()
+    rows = list(csv.reader(line for line in lines if not line.startswith("#")))
+    assert rows[0][1:] == [f"{i}:{label}" for i, label in enumerate(record.key_labels[:5])]
+    assert [row[0] for row in rows[1:]] == [f"{i}:{record.labels[i]}" for i in range(3, 6)]
+    cells = np.array([[float(cell or "nan") for cell in row[1:]] for row in rows[1:]])
+    expected = record.head(1, 2).numpy()[3:6, :5].copy()
+    expected[0, 4] = np.nan
+    close(cells, expected)
+    assert any("queries 3–5, keys 0–4" in line for line in lines)
+    made = exports._head(lambda weights, labels, **more: (weights, labels, more), view)(record)
+    close(made[0], record.head(1, 2).numpy()[3:6, :5])
+    assert made[1] == (record.labels[3:6], record.key_labels[:5])
+
+
 def test_a_record_is_handed_out_where_the_disk_takes_nothing(tmp_path):
     record = mv.load("tiny-gpt2").trace("The cat sat.")
     record.save(tmp_path / "record")
@@ -59,7 +76,7 @@ def test_the_size_of_a_csv_is_near_what_it_says(name, monkeypatch):
     labels = []
     monkeypatch.setattr(exports, "MOST_UNASKED", 0)
     monkeypatch.setattr(exports.st, "checkbox", lambda label, **_: labels.append(label))
-    assert not exports._csv_confirmed(record)
+    assert not exports._csv_confirmed(record, View(layer=1, head=2))
     number, unit = labels[0].rpartition("about ")[2].split()
     assert unit == "kB"
     n_bytes = len(exports.csv(record, View(layer=1, head=2)))

@@ -129,7 +129,7 @@ def check_flow_size(n_layers: int, n_tokens: int) -> None:
     if n_layers * n_tokens**3 > FLOW_LIMIT:
         most = int((FLOW_LIMIT / n_layers) ** (1 / 3))
         raise ArgumentError(
-            f"attention flow takes at most {most} tokens in {n_layers} layers, got {n_tokens}: "
+            f"attention flow takes at most {most} tokens in {n_layers} layers, got {n_tokens:,}: "
             "shorten the text, merge its tokens to words, or take attention_rollout"
         )
 

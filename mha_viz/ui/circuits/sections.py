@@ -6,7 +6,7 @@ Importing it imports torch, transformers and plotly, so the page does it late.
 import streamlit as st
 
 from mha_viz.ui.circuits import composition, faithfulness, logit_parts, path_effects, score_parts
-from mha_viz.ui.circuits.targets import known_parts
+from mha_viz.ui.circuits.targets import known_parts, say_what_is_measured
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Circuits
@@ -34,6 +34,7 @@ def draw(scene: Scene) -> None:
     with st.container():
         if scene.pair is not None:
             st.info("This page is about one text: the second one plays no part in it.")
+        say_what_is_measured(scene)
     if state.of(Circuits).circuit in _MEASURING:
         with stop_on_error(), known_parts():
             _MEASURING[state.of(Circuits).circuit](scene)

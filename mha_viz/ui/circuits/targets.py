@@ -51,10 +51,18 @@ def computed(
 
 
 def first_labels(scene: Scene) -> list[str]:
-    """Return the tokens of the first text."""
-    record = scene.record
+    """Return the tokens of the first text that the page measures."""
+    record, most = scene.record, memory.model(*state.of(Circuits).checkpoint).n_stored
     pairs = zip(record.tokens, record.labels, strict=True)
-    return [label for token, label in pairs if not token.segment]
+    return [label for token, label in pairs if not token.segment][:most]
+
+
+def say_what_is_measured(scene: Scene) -> None:
+    """Say so where the page measures only the beginning of a text."""
+    n_all = sum(not token.segment for token in scene.record.tokens)
+    n_measured = len(first_labels(scene))
+    if n_measured < n_all:
+        st.info(TEXTS("targets.beginning", measured=f"{n_measured:,}", all=f"{n_all:,}"))
 
 
 def pickers(scene: Scene, quantity: bool = True) -> int:

@@ -7,6 +7,7 @@ import streamlit as st
 
 from mha_viz.plots.pooling import MOST
 from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Shared
 
 Labels = tuple[Sequence[str], Sequence[str]]
 
@@ -26,8 +27,11 @@ def slider(n_tokens: int) -> None:
     state.control("tokens_shown", st.slider, label, 0, n_tokens - 1, value=ends, take=take)
 
 
-def shown(labels: Labels, *matrices: Any) -> tuple[Any, ...]:
-    """Cut the labels of both axes, and each matrix (query, key), to the tokens that are shown."""
-    spans = state.current().shown(*map(len, labels))
+def shown(labels: Labels, *matrices: Any, view: Shared | None = None) -> tuple[Any, ...]:
+    """Cut the labels of both axes, and each matrix (query, key), to the tokens that a view shows.
+
+    The view is that of the page where none is given.
+    """
+    spans = (view or state.current()).shown(*map(len, labels))
     rows, columns = (slice(span.start, span.stop) for span in spans)
     return (labels[0][rows], labels[1][columns]), *(matrix[rows, columns] for matrix in matrices)

@@ -22,7 +22,7 @@ from mha_viz.ui.run import scene as scenes
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import own_address, state, views
 from mha_viz.ui.state.views import Explore, View
-from mha_viz.ui.widgets.controls import lazy_sections
+from mha_viz.ui.widgets.controls import lazy_sections, token_window
 from mha_viz.ui.widgets.exports.share_link import show_link
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.labels import head_name
@@ -77,18 +77,19 @@ def _files(scene: Scene, grid: GridBytes) -> None:
     columns = st.columns([6, 5], gap="xxsmall")  # low enough to open within a laptop's window
     for i, (label, suffix, make) in enumerate(files):
         with columns[i % 2]:
-            if suffix == "csv" and not _csv_confirmed(scenes.displayed_record(scene, view)):
+            if suffix == "csv" and not _csv_confirmed(scenes.displayed_record(scene, view), view):
                 continue
             download(label, f"{name}.{suffix}", of(make), key=f"get_{suffix}")
 
 
-def _csv_confirmed(record: AttentionRecord) -> bool:
+def _csv_confirmed(record: AttentionRecord, view: Explore) -> bool:
     """Return whether a head's table may be written; ask first where it has very many weights."""
-    n_rows, n_columns = record.shape[2:]
+    n_rows, n_columns = map(len, view.shown(*record.shape[2:]))
     if n_rows * n_columns <= MOST_UNASKED:
         return True
     # What a causal mask hides is an empty cell.
-    n_weights = n_rows * (n_rows + 1) // 2 if record.causal else n_rows * n_columns
+    half = record.causal and not view.window
+    n_weights = n_rows * (n_rows + 1) // 2 if half else n_rows * n_columns
     size = of_bytes(CELL_BYTES * n_weights + n_rows * n_columns - n_weights)
     return st.checkbox(
         f"CSV of {n_rows:,} rows × {n_columns:,} weights, about {size}", key=f"large-{n_weights}"
@@ -154,17 +155,19 @@ def caption(record: AttentionRecord, view: Explore) -> str:
     if record.removed_mass is not None:
         share = float(record.removed_mass[view.chosen])
         settings.append(f"tokens left out ({share:.1%} of the mass)")
+    if view.window:
+        rows, columns = view.shown(*record.shape[2:])
+        settings.append(f"queries {rows[0]}–{rows[-1]}, keys {columns[0]}–{columns[-1]}")
     return words.source(record, ", ".join(settings))
 
 
 def csv(record: AttentionRecord, view: Explore) -> bytes:
-    """Return all weights of the head as CSV, a row per query, under comment lines."""
-    seen = visible_keys(record, view.layer)
-    table = pd.DataFrame(
-        where_visible(record.head(*view.chosen).numpy(), seen, np.nan),
-        index=words.numbered(record.labels),
-        columns=words.numbered(record.key_labels),
+    """Return the head's weights that are shown as CSV, a row per query, under comment lines."""
+    axes = words.numbered(record.labels), words.numbered(record.key_labels)
+    (rows, columns), weights, seen = token_window.shown(
+        axes, record.head(*view.chosen).numpy(), visible_keys(record, view.layer), view=view
     )
+    table = pd.DataFrame(where_visible(weights, seen, np.nan), index=rows, columns=columns)
     notes = [
         f"{head_name(*view.chosen)} of {caption(record, view)}",
         "attention weights; rows are queries, columns are keys",
@@ -176,15 +179,20 @@ def csv(record: AttentionRecord, view: Explore) -> bytes:
 
 def _head(make: Callable[..., T], view: Explore, **form: str) -> Callable[[AttentionRecord], T]:
     """Return what makes the chosen head's file, with its name and settings on the page."""
-    return lambda record: make(
-        record.head(*view.chosen).numpy(),
-        (record.labels, record.key_labels),
-        title=head_name(*view.chosen),
-        caption=caption(record, view),
-        scale=view.scale,
-        visible=visible_keys(record, view.layer),
-        **form,
-    )
+
+    def made(record: AttentionRecord) -> T:
+        labels, weights, seen = token_window.shown(
+            (record.labels, record.key_labels),
+            record.head(*view.chosen).numpy(),
+            visible_keys(record, view.layer),
+            view=view,
+        )
+        name, line = head_name(*view.chosen), caption(record, view)
+        return make(
+            weights, labels, title=name, caption=line, scale=view.scale, visible=seen, **form
+        )
+
+    return made
 
 
 def _all_html(record: AttentionRecord, view: Explore, grid: bytes) -> str:
