@@ -88,7 +88,6 @@ _EXTENDED = [
         "labs/test_two_places.py",
         "labs/test_what_heads_learn.py",
         "models/test_recipe.py",
-        "mutations/test_mutations.py",
         "strangers/files",
         "strangers/test_boxes.py",
         "strangers/test_pages.py",

@@ -87,6 +87,7 @@ def check(project: Path, *options: str, light: bool = True) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_check_names_what_survives_and_leaves_the_project_alone(project: Path) -> None:
     before = {path.name: path.read_bytes() for path in project.iterdir() if path.is_file()}
@@ -99,6 +100,7 @@ def test_check_names_what_survives_and_leaves_the_project_alone(project: Path) -
     assert before == {path.name: path.read_bytes() for path in project.iterdir() if path.is_file()}
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
