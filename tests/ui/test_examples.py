@@ -24,6 +24,7 @@ NOUN = "A noun and the word before its adjectives"
 OBJECT = "A verb and its object"
 BEFORE = "The token before"
 TWICE = "A repeated phrase"
+FAR = "Five hundred tokens later"
 REST = "Two sentences"
 SINK = "A sink at the start"
 NOTHING = "What does “it” mean?"
@@ -33,7 +34,7 @@ LEADS = {
     NOUN: [("woman", "The"), ("window", "a"), ("friend", "her")],
     OBJECT: [("washed", "hands"), ("his", "hands")],
 }
-LABELLED = {BEFORE: "previous_token", TWICE: "induction", SINK: "first_token"}
+LABELLED = {BEFORE: "previous_token", TWICE: "induction", FAR: "induction", SINK: "first_token"}
 RELATIONS = {NOUN: "noun → determiner", OBJECT: "verb → object"}
 MORE_BRACKETS = (
     BY_TITLE[BRACKETS].text,
@@ -126,6 +127,24 @@ def test_a_phrase_said_twice_leads_on_to_what_followed():
     again = len(words) - 1 - words[::-1].index("Captain")
     row = record.head(*example.head)[again]
     assert int(row.argmax()) == words.index("Zorval") < again
+
+
+def test_what_followed_five_hundred_tokens_before_is_found_and_not_by_chance():
+    example = BY_TITLE[FAR]
+    model = mv.load(example.model)
+    record = model.trace(example.text, keep=("pattern",))
+    ids = [token.id for token in record.tokens]
+    first, again = (i for i, token in enumerate(record.tokens) if token.text.strip() == "Captain")
+    queries = list(range(again, len(ids)))
+    keys = [query - 500 + 1 for query in queries]
+    assert again - first == 500 and ids[again:] == ids[first : first + len(queries)]
+    found = record.pattern[:, :, queries, keys].mean(-1)
+    assert found.argmax() == example.head[0] * model.n_heads + example.head[1]
+    assert found.max() > 0.5
+    most = record.head(*example.head)[queries].argmax(-1).tolist()
+    assert sum(place == key for place, key in zip(most, keys, strict=True)) > 0.8 * len(keys)
+    untrained = untrained_copy(model).trace(example.text, keep=("pattern",))
+    assert untrained.pattern[:, :, queries, keys].mean(-1).max() < 0.02
 
 
 def test_shares_that_are_named_are_those_measured():
