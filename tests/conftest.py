@@ -72,7 +72,7 @@ socket.getaddrinfo = _resolve
 _SLOW = [Path(__file__).parent / name for name in ("ui", "labs")]
 
 
-# What takes long and seldom breaks: training, processes that are killed, very many odd inputs. So do
+# What takes long and seldom breaks: training, killed processes, very many odd inputs. So do
 # browser tests that are no journeys (browser/conftest.py).
 _EXTENDED = [
     Path(__file__).parent / name

@@ -16,7 +16,7 @@ MOST = 512  # rows and columns of a chart; more would take its browser seconds a
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """Which number stands for each cell: the one furthest from 0 among `side` x `side`.
+    """The number that stands for each cell: the one furthest from 0 among `side` x `side`.
 
     Args:
         side: 1 where nothing had to be pooled.
@@ -64,6 +64,6 @@ class Pooled:
 
     @property
     def note(self) -> str:
-        """What a cell shows, in words; "" where it is one number."""
+        """The meaning of a cell in words; "" where it is one number."""
         side = self.side
         return "" if side == 1 else f"each cell is the largest of {side} × {side}"

@@ -192,6 +192,12 @@ def test_charts_show_the_tokens_of_the_window_and_a_slider_changes_them():
     assert not app.slider and "window" not in app.query_params
 
 
+def test_a_window_of_another_text_leaves_a_single_token_alone():
+    app = compare(model="tiny-gpt2", text="The", section="flow", window="0.5,2.5")
+    check(app)
+    assert not app.slider
+
+
 def test_a_text_whose_weights_do_not_fit_at_once_is_compared_as_any(monkeypatch):
     apps = []
     for most in (patterns.MOST_BYTES, 1):

@@ -15,7 +15,7 @@ Labels = tuple[Sequence[str], Sequence[str]]
 def slider(n_tokens: int) -> None:
     """Draw what chooses the tokens of both axes: fewer of them are shown exactly."""
     window = state.current().window
-    if n_tokens <= MOST and not window:
+    if n_tokens < 2 or (n_tokens <= MOST and not window):
         return
     rows, _ = state.current().shown(n_tokens, n_tokens)
 
