@@ -53,6 +53,7 @@ def _guarded(method: str) -> Callable[..., Any]:
     return connect
 
 
+_MAIN = sys.modules["__main__"]
 _getaddrinfo = socket.getaddrinfo
 
 
@@ -110,6 +111,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
         if item.path in _EXTENDED or item.path.parent in _EXTENDED:
             item.add_marker("extended")
+
+
+@pytest.fixture(autouse=True)
+def _main_module() -> None:
+    """Undo what Streamlit's AppTest does: processes that a test spawns would run its script."""
+    sys.modules["__main__"] = _MAIN
 
 
 @pytest.fixture(autouse=True)

@@ -40,9 +40,10 @@ def test_a_click_on_the_grid_chooses_a_head(open_page, wait_idle):
     expect(page.get_by_role("button", name="Answer: L0 H0", exact=True)).to_be_visible()
 
 
-def test_the_sheets_are_files_that_open_without_a_network(open_page, tmp_path: Path):
+def test_the_sheets_are_files_that_open_without_a_network(open_page, wait_idle, tmp_path: Path):
     page = open_page(LAB)
     page.get_by_text("For teachers: tasks").click()
+    wait_idle(page)  # Streamlit deletes a file that was made before the end of two runs of the page
     for name in ("Sheet for pupils", "Answers for teachers"):
         with page.expect_download() as download:
             page.get_by_role("button", name=name).click()
