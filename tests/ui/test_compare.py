@@ -182,7 +182,7 @@ def test_charts_show_the_tokens_of_the_window_and_a_slider_changes_them():
     seen = np.tri(4, dtype=bool)
     shown = [part.value.set_index("query") for part in app.dataframe if "query" in part.value]
     of_b, difference = (one for one in shown if len(one) == 4)
-    assert list(of_b.columns) == [f"{i}:{record.labels[2 + i]}" for i in range(4)]
+    assert list(of_b.columns) == [f"{i}:{record.labels[i]}" for i in range(2, 6)]
     close(of_b, np.where(seen, b, np.nan))
     close(difference, np.where(seen, b - a, np.nan))
     (slider,) = app.slider

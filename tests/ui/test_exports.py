@@ -42,7 +42,7 @@ def test_the_files_hold_the_part_that_is_shown():
     assert any("queries 3–5, keys 0–4" in line for line in lines)
     made = exports._head(lambda weights, labels, **more: (weights, labels, more), view)(record)
     close(made[0], record.head(1, 2).numpy()[3:6, :5])
-    assert made[1] == (record.labels[3:6], record.key_labels[:5])
+    assert made[1] == (list(record.labels[3:6]), list(record.key_labels[:5]))
 
 
 def test_a_record_is_handed_out_where_the_disk_takes_nothing(tmp_path):

@@ -63,11 +63,12 @@ def _most(record: AttentionRecord, row: np.ndarray, query: int, upto: int) -> st
 
 def _rollout(scene: Scene, rollout: np.ndarray, upto: int) -> None:
     record = scene.record
-    labels, shares = token_window.shown((record.labels, record.key_labels), rollout)
+    shown = token_window.Shown.of(record.labels, record.key_labels)
+    shares = shown.cut(rollout)
     figures.show(
         head_heatmap(
             shares,
-            labels,
+            shown.labels,
             scale=state.of(Compare).scale,
             dark=look.dark(),
             title=f"Rollout from the input to layer {upto}",
@@ -76,7 +77,7 @@ def _rollout(scene: Scene, rollout: np.ndarray, upto: int) -> None:
         ),
         key="rollout",
         caption=words.settings(scene, f"up to L{upto}"),
-        table=words.by_tokens(shares, *labels, corner="token"),
+        table=words.by_tokens(shares, *shown.names, corner="token"),
         **TEXTS.figure("figures.rollout", meaning=METRICS["attention_rollout"].meaning),
     )
 

@@ -13,7 +13,6 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.chance import RATE
 from mha_viz.core.names import PRODUCTS
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.difference import difference_heatmap, metric_change
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.reports.report import Report
@@ -151,10 +150,8 @@ def numbers(scene: Scene) -> None:
     """Draw the difference of both heads' weights, and every number between the two."""
     view, record = state.of(Compare), scene.record
     a, b = view.chosen, view.second
-    one, two = record.head(*a).numpy(), record.head(*b).numpy()
-    seen_a, seen_b = (visible_keys(record, layer).numpy() for layer, _ in (a, b))
-    labels = record.labels, record.key_labels
-    labels, one, two, seen_a, seen_b = token_window.shown(labels, one, two, seen_a, seen_b)
+    shown, one, seen_a = token_window.shown_head(record, a)
+    _, two, seen_b = token_window.shown_head(record, b)
     names = (head_name(*a), head_name(*b))
     left, right = st.columns(2)
     with left:
@@ -162,14 +159,14 @@ def numbers(scene: Scene) -> None:
             difference_heatmap(
                 one,
                 two,
-                labels,
+                shown.labels,
                 names=names,
                 dark=look.dark(),
                 title=f"{names[1]} minus {names[0]}",
                 masked=(~seen_a, ~seen_b),
             ),
             key="difference",
-            table=words.by_tokens(two - one, *labels, visible=seen_a & seen_b),
+            table=words.by_tokens(two - one, *shown.names, visible=seen_a & seen_b),
             caption=words.settings(scene, f"{names[1]} minus {names[0]}"),
             **TEXTS.figure("figures.difference", second=names[1], first=names[0]),
         )
@@ -220,15 +217,12 @@ def _heatmap(
     name: str,
     width: int | None = None,
 ) -> None:
-    # A copy: what belongs to the figure is kept with the page, and must not keep all heads alive.
-    weights, scale = record.head(*place).numpy().copy(), state.of(Compare).scale
-    labels, weights, seen = token_window.shown(
-        (record.labels, record.key_labels), weights, visible_keys(record, place[0])
-    )
+    scale = state.of(Compare).scale
+    shown, weights, seen = token_window.shown_head(record, place)
     figures.show(
         head_heatmap(
             weights,
-            labels,
+            shown.labels,
             title=name,
             scale=scale,
             dark=look.dark(),
@@ -236,7 +230,7 @@ def _heatmap(
             visible=seen,
         ),
         key=f"heatmap_{key}",
-        table=words.by_tokens(weights, *labels, visible=seen),
+        table=words.by_tokens(weights, *shown.names, visible=seen),
         caption=f"{caption} · {name} · colours: {scale}",
         **TEXTS.figure("figures.heatmap", name=name),
     )

@@ -210,14 +210,14 @@ def _difference(
 ) -> None:
     left, hidden_left = _on_common(runs.a, places[0], [i for i, _ in runs.pairs])
     right, hidden_right = _on_common(runs.b, places[1], [j for _, j in runs.pairs])
-    names_of = [_label(runs, i, j) for i, j in runs.pairs]
-    labels, left, right, hidden_left, hidden_right = token_window.shown(
-        (names_of, names_of), left, right, hidden_left, hidden_right
-    )
+    labels = [_label(runs, i, j) for i, j in runs.pairs]
+    shown = token_window.Shown.of(labels, labels)
+    left, right = shown.cut(left), shown.cut(right)
+    hidden_left, hidden_right = shown.cut(hidden_left), shown.cut(hidden_right)
     figure = difference_heatmap(
         left,
         right,
-        labels,
+        shown.labels,
         names=names,
         title=f"{names[1]} minus {names[0]}",
         dark=look.dark(),
@@ -226,7 +226,7 @@ def _difference(
     figures.show(
         figure,
         key="sides",
-        table=words.by_tokens(right - left, *labels, visible=~(hidden_left | hidden_right)),
+        table=words.by_tokens(right - left, *shown.names, visible=~(hidden_left | hidden_right)),
         caption=_settings(first, runs),
         **TEXTS.figure("figures.sides", common=len(runs.common), places=len(runs.pairs)),
     )

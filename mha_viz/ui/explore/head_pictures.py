@@ -23,14 +23,10 @@ from mha_viz.web.theme import format_number, format_weight
 
 def _plotly(scene: Scene, record: AttentionRecord) -> None:
     view = state.of(Explore)
-    labels, weights, seen = token_window.shown(
-        (record.labels, record.key_labels),
-        record.head(*view.chosen).numpy(),
-        visible_keys(record, view.layer),
-    )
+    shown, weights, seen = token_window.shown_head(record, view.chosen)
     figure = head_heatmap(
         weights,
-        labels,
+        shown.labels,
         title=head_name(*view.chosen),
         scale=view.scale,
         dark=look.dark(),
@@ -54,17 +50,15 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
     )[0, 0]
     total = carried.sum(-1, keepdim=True)
     shares = torch.where(total > 0, carried / total.clamp_min(1e-30), 0.0)
-    labels, weights, seen = token_window.shown(
-        (whole.labels, whole.key_labels), shares.numpy(), visible_keys(whole, layer)
-    )
+    shown = token_window.Shown.of(whole.labels, whole.key_labels)
     figure = head_heatmap(
-        weights,
-        labels,
+        shown.cut(shares.numpy()),
+        shown.labels,
         scale=view.scale,
         dark=look.dark(),
         title=f"{head_name(layer, head)}: weight × length of the value",
         **look.square(620),
-        visible=seen,
+        visible=shown.cut(visible_keys(whole, layer).numpy()),
     )
     alt = f"Shares of what {head_name(layer, head)} carries to each token."
     figures.chart(figure, key="carried", alt=alt)

@@ -1,15 +1,24 @@
 """The tokens that pictures of weights show, where a text has too many for one picture."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TypeVar
 
+import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.pooling import MOST
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Shared
+from mha_viz.ui.widgets.messages import words
 
-Labels = tuple[Sequence[str], Sequence[str]]
+S = TypeVar("S", bound=np.generic)
+Names = tuple[list[str], list[str]]
 
 
 def slider(n_tokens: int) -> None:
@@ -27,11 +36,48 @@ def slider(n_tokens: int) -> None:
     state.control("tokens_shown", st.slider, label, 0, n_tokens - 1, value=ends, take=take)
 
 
-def shown(labels: Labels, *matrices: Any, view: Shared | None = None) -> tuple[Any, ...]:
-    """Cut the labels of both axes, and each matrix (query, key), to the tokens that a view shows.
+@dataclass(frozen=True)
+class Shown:
+    """The tokens that a view shows.
 
-    The view is that of the page where none is given.
+    Args:
+        labels: of queries and of keys.
+        names: the same with their positions, so that no two are alike.
     """
-    spans = (view or state.current()).shown(*map(len, labels))
-    rows, columns = (slice(span.start, span.stop) for span in spans)
-    return (labels[0][rows], labels[1][columns]), *(matrix[rows, columns] for matrix in matrices)
+
+    rows: slice
+    columns: slice
+    labels: Names
+    names: Names
+
+    @classmethod
+    def of(
+        cls, labels: Sequence[str], key_labels: Sequence[str], view: Shared | None = None
+    ) -> Shown:
+        """Choose among all tokens of both axes; the view is the page's where none is given."""
+        spans = (view or state.current()).shown(len(labels), len(key_labels))
+        rows, columns = (slice(span.start, span.stop) for span in spans)
+        names, key_names = words.numbered(labels), words.numbered(key_labels)
+        return cls(
+            rows,
+            columns,
+            (list(labels[rows]), list(key_labels[columns])),
+            (names[rows], key_names[columns]),
+        )
+
+    def cut(self, matrix: NDArray[S]) -> NDArray[S]:
+        """Cut a matrix (query, key) to these tokens."""
+        return matrix[self.rows, self.columns]
+
+
+def shown_head(
+    record: AttentionRecord, place: tuple[int, int], view: Shared | None = None
+) -> tuple[Shown, NDArray[np.float32], NDArray[np.bool_]]:
+    """Return the tokens of a head (layer, head) that are shown, its weights, and visible keys.
+
+    The weights are a copy: what belongs to a figure is kept with the page, and must not keep all
+    heads alive.
+    """
+    shown = Shown.of(record.labels, record.key_labels, view)
+    weights = shown.cut(record.head(*place).numpy()).copy()
+    return shown, weights, shown.cut(visible_keys(record, place[0]).numpy())

@@ -12,7 +12,6 @@ import streamlit as st
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.record import file as record_file
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.csv_file import CELL_BYTES, MOST_UNASKED, commented_csv, table_csv
 from mha_viz.plots.frame import MASKED, where_visible
 from mha_viz.plots.heatmap import head_html
@@ -163,10 +162,8 @@ def caption(record: AttentionRecord, view: Explore) -> str:
 
 def csv(record: AttentionRecord, view: Explore) -> bytes:
     """Return the head's weights that are shown as CSV, a row per query, under comment lines."""
-    axes = words.numbered(record.labels), words.numbered(record.key_labels)
-    (rows, columns), weights, seen = token_window.shown(
-        axes, record.head(*view.chosen).numpy(), visible_keys(record, view.layer), view=view
-    )
+    shown, weights, seen = token_window.shown_head(record, view.chosen, view)
+    rows, columns = shown.names
     table = pd.DataFrame(where_visible(weights, seen, np.nan), index=rows, columns=columns)
     notes = [
         f"{head_name(*view.chosen)} of {caption(record, view)}",
@@ -181,15 +178,15 @@ def _head(make: Callable[..., T], view: Explore, **form: str) -> Callable[[Atten
     """Return what makes the chosen head's file, with its name and settings on the page."""
 
     def made(record: AttentionRecord) -> T:
-        labels, weights, seen = token_window.shown(
-            (record.labels, record.key_labels),
-            record.head(*view.chosen).numpy(),
-            visible_keys(record, view.layer),
-            view=view,
-        )
-        name, line = head_name(*view.chosen), caption(record, view)
+        shown, weights, seen = token_window.shown_head(record, view.chosen, view)
         return make(
-            weights, labels, title=name, caption=line, scale=view.scale, visible=seen, **form
+            weights,
+            shown.labels,
+            title=head_name(*view.chosen),
+            caption=caption(record, view),
+            scale=view.scale,
+            visible=seen,
+            **form,
         )
 
     return made

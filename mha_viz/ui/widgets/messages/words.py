@@ -61,19 +61,20 @@ def numbered(labels: Sequence[str]) -> list[str]:
 
 def by_tokens(
     matrix: NDArray[np.floating],
-    labels: Sequence[str],
-    key_labels: Sequence[str],
+    names: Sequence[str],
+    key_names: Sequence[str],
     *,
     corner: str = "query",
     visible: Any = None,
 ) -> pd.DataFrame:
     """Return a matrix (query, key) as a table; keys that are not `visible` stay empty.
 
-    Where it is too large for a chart, a cell is the largest of several, as in the chart.
+    No two of the names are alike: see `token_window.Shown`. Where it is too large for a chart, a
+    cell is the largest of several, as in the chart.
     """
     matrix = where_visible(matrix, visible, np.nan)
     pooled = Pooled.of(matrix)
-    rows, columns = (numbered(pooled.names(names)) for names in (labels, key_labels))
+    rows, columns = pooled.names(names), pooled.names(key_names)
     table = pd.DataFrame(pooled.take(matrix), columns=columns, index=rows)
     return table.reset_index(names=corner)
 

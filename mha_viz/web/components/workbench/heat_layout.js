@@ -21,6 +21,7 @@ export function heatLayout(width, height, view, queries, keys) {
   const top = TITLE + Math.min(longest(keys) * LETTER * 0.87 + 12, 0.26 * height, 100);
   // Slanted labels of the last columns reach over the edge of the cells.
   const right = Math.min(0.5 * (top - TITLE), 50);
+  // Above 0 even where there is no room yet: places are divided by it.
   const cell = Math.max(Math.min((width - left - right) / view.cols, (height - top - 4) / view.rows), 0.01);
   return {
     left, top, cell, view,
