@@ -1,4 +1,4 @@
-"""What every test stands on: no network, no caches of the user, one thread, fixed seeds.
+"""Ground of every test: no network, no caches of the user, one thread, fixed seeds.
 
 Shapes are checked in all tests and doctests: pytest's options install jaxtyping's import hook.
 """
@@ -138,7 +138,7 @@ class _Missing:
 
 @pytest.fixture
 def without_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if what the extra `app` brings were not installed."""
+    """Hide what the extra `app` brings, as where it is not installed."""
     for name in [name for name in sys.modules if name.split(".")[0] in _Missing.packages]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [_Missing(), *sys.meta_path])

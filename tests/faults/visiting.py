@@ -13,7 +13,7 @@ from tests.ui.serving import PATIENCE, OpenPage
 
 
 def is_bar(element: Any) -> bool:
-    """Whether a part of a page is a bar of progress: something is under way."""
+    """Return whether a part of a page is a bar of progress: something is under way."""
     return element.HasField("progress")
 
 

@@ -73,7 +73,7 @@ def test_the_parts_of_a_logit_and_the_running_guess_are_the_librarys():
 
 
 def test_the_piles_of_the_layers_sum_to_the_logit_and_a_head_is_split_by_the_tokens_it_reads():
-    """What the head promotes is told as well."""
+    """Covers what the head promotes as well."""
     link = dict(model="tiny-gpt2", text=TEXT, layer="2", head="4")
     app = circuits("logit_by_source", "head_tokens", **link)
     assert "what raises all logits alike" in said(app)
@@ -207,7 +207,7 @@ TEXTS = {
     section=CIRCUITS,
 )
 def test_any_text_of_any_model_in_every_section(models, model, text, section):
-    """What a family or a text does not allow is told in sentences, and the rest works."""
+    """Covers what a family or a text does not allow: sentences tell it, and the rest works."""
     app = circuits(model=models.get(model, model), circuit=section, text=TEXTS[text])
     check(app)
     assert model != "tiny-gpt2" or bool(app.warning) == (text == "long")
