@@ -138,12 +138,13 @@ def _pairs(record: AttentionRecord, layer: int, head: int) -> DataFrame:
     import pandas as pd
 
     weights = record.head(layer, head).numpy()
-    queries, keys = np.indices(weights.shape).reshape(2, -1).tolist()
+    queries, keys = np.indices(weights.shape).reshape(2, -1)
+    labels, key_labels = record.labels, record.key_labels  # made anew each time
     pairs = {
         "query_position": queries,
-        "query": [record.labels[q] for q in queries],
+        "query": [labels[q] for q in queries],
         "key_position": keys,
-        "key": [record.key_labels[k] for k in keys],
+        "key": [key_labels[k] for k in keys],
         "weight": weights.ravel(),
     }
     return pd.DataFrame(pairs)
