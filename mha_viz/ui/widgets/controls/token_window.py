@@ -31,9 +31,10 @@ def slider(n_tokens: int) -> None:
     def take(ends: tuple[int, int]) -> None:
         state.change(window=() if ends == (0, n_tokens - 1) else (ends, ends))
 
-    label = "Tokens shown"
-    ends = (rows[0], rows[-1])
-    state.control("tokens_shown", st.slider, label, 0, n_tokens - 1, value=ends, take=take)
+    label = "Tokens shown" + "; rows sum to 1 over all" * bool(window)
+    limits, ends = (0, n_tokens - 1), (rows[0], rows[-1])
+    hint = "Charts of weights show these tokens alone. All numbers are of the whole text."
+    state.control("tokens_shown", st.slider, label, *limits, value=ends, take=take, help=hint)
 
 
 @dataclass(frozen=True)
