@@ -1,6 +1,11 @@
 """The forge's files are read as they are meant, and name what is there."""
 
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -45,3 +50,50 @@ def test_an_issue_template_has_questions_with_names_of_their_own() -> None:
         template = read(ROOT / ".github/ISSUE_TEMPLATE" / f"{name}.yml")
         ids = [part["id"] for part in template["body"]]
         assert template["name"] and template["description"] and len(ids) == len(set(ids)) > 1
+
+
+UNSTEADY = """
+    from pathlib import Path
+
+    def test_steady(): pass
+
+    def test_passes_at_the_second_try():
+        mark = Path(__file__).with_suffix(".mark")
+        tried = mark.exists()
+        mark.touch()
+        assert tried
+"""
+FAILING = """
+    def test_steady(): pass
+
+    def test_never_passes(): assert not "nothing"
+"""
+
+
+@pytest.mark.skipif(not (shutil.which("bash") and shutil.which("make")), reason="needs both")
+@pytest.mark.parametrize(("source", "code"), [(UNSTEADY, 0), (FAILING, 1)])
+def test_the_gate_tries_a_failed_test_once_more_and_names_it(
+    tmp_path: Path, source: str, code: int
+) -> None:
+    script = (ROOT / ".ci/run").read_text("utf-8")
+    begins, stages, ends = (script.index(f"\n{word}") for word in ("logs=", "stage 25", "printf"))
+    (tmp_path / "gate").write_text(
+        "set -euo pipefail\n"
+        + script[begins:stages]
+        + '\nstage 2 tests make tests ARGS="--color=no"\nstage 2 rest true'
+        + script[ends:]
+    )
+    pytest_alone = "-m pytest --disable-plugin-autoload -c /dev/null --rootdir=. test_it.py"
+    run = f"{shlex.quote(sys.executable)} {pytest_alone} $(ARGS)"
+    (tmp_path / "Makefile").write_text(f"tests:\n\t@{run}\n")
+    (tmp_path / "test_it.py").write_text(textwrap.dedent(source))
+    done = subprocess.run(
+        ["bash", "gate"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    report = done.stdout.rpartition("\ntests: exit code ")[2]
+    assert done.returncode == code, done.stdout + done.stderr
+    assert report.startswith("2 after") and "1 failed, 1 passed" in report
+    assert "    FAILED test_it.py::test_" in report
+    assert "rest: exit code 0" in report
+    last = report.splitlines()[-1]
+    assert ("1 passed, 1 deselected" if code == 0 else "1 failed, 1 deselected") in last
