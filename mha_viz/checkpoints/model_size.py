@@ -11,8 +11,9 @@ from mha_viz.core.available_memory import available
 from mha_viz.errors import OutOfMemoryError
 
 _SIZES = (
-    "num_hidden_layers num_attention_heads hidden_size head_dim max_position_embeddings".split()
-)
+    "num_hidden_layers num_attention_heads num_key_value_heads hidden_size head_dim "
+    "max_position_embeddings"
+).split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class ModelSize:
         weights: bytes of the weights.
         n_ctx: tokens of the longest text; 0 where the config does not say.
         token: bytes that each token of a long text leaves in a record: z, query, key and value of
-            every head, in float32.
+            every head, in float32; query heads may share keys and values.
     """
 
     n_parameters: int
@@ -51,11 +52,12 @@ def model_size(config: PreTrainedConfig, dtype: torch.dtype) -> ModelSize:
         except ValueError:  # the family has no such head
             network = AutoModel.from_config(config, trust_remote_code=False)
     n_parameters = sum(weight.numel() for weight in network.parameters())
-    n_layers, n_heads, d_model, d_head, n_ctx = (
+    n_layers, n_heads, n_kv_heads, d_model, d_head, n_ctx = (
         getattr(config.get_text_config(), name, None) or 0 for name in _SIZES
     )
-    row = n_layers * n_heads * (d_head or d_model // max(n_heads, 1))
-    return ModelSize(n_parameters, n_parameters * dtype.itemsize, n_ctx, 4 * row * 4)
+    width = d_head or d_model // max(n_heads, 1)
+    token = 4 * n_layers * width * 2 * (n_heads + (n_kv_heads or n_heads))
+    return ModelSize(n_parameters, n_parameters * dtype.itemsize, n_ctx, token)
 
 
 def check_room(name: str, n_bytes: int, device: torch.device) -> None:

@@ -114,18 +114,19 @@ class LoadedNetwork:
         A longer text is cut, like one that does not fit the model, and the record's notes say so.
 
         Args:
-            n_bytes: of pattern, z, query, key and value together.
+            n_bytes: of z, query, key, value and the weights, or tiles of them, together. Where
+                longer texts fit with tiles, weights are stored up to half of it.
             n_tokens: that a text may have at most; None is as many as the model takes.
         """
         # An encoder-decoder runs all its parts, whichever of them is returned.
         cells = n_bytes / (4 * self.n_layers * self.n_heads * len(self.parts))
         longest = cells**0.5
         if self.backend == "mha_viz":
-            # each head has n rows of z, query, key and value; its n x n weights, or tiles of them
-            row = 4 * self.d_head
-            longest = (row**2 / 4 + cells) ** 0.5 - row / 2
-            self._cut = int(longest)
-            longest = max(longest, (cells - TILES**2) / row)
+            # each head has n rows of z and query, and its share of those of key and value
+            row = self.d_head * (2 + 2 * self.n_kv_heads / self.n_heads)
+            stored, half = ((row**2 / 4 + most) ** 0.5 - row / 2 for most in (cells, cells / 2))
+            longest = max(stored, (cells - TILES**2) / row)
+            self._cut = int(half if longest > stored else stored)
         self.n_ctx = max(1, min(self.n_ctx, int(longest), n_tokens or self.n_ctx))
 
     def runs_by_rows(self, n_tokens: int) -> bool:

@@ -16,7 +16,7 @@ from mha_viz.engine.masks import infer_window, none_if_ordinary
 from mha_viz.engine.own_weights import check_own_weights
 from mha_viz.engine.pattern_reductions import PatternReductions
 from mha_viz.engine.probe import HeadEdits, LayerTensors, ScoredLayer
-from mha_viz.engine.projections import float32, repeat_heads
+from mha_viz.engine.projections import float32
 from mha_viz.engine.run import (
     REDUCIBLE,
     OnLayer,
@@ -145,7 +145,6 @@ def record_of(
         if left.has_sinks:
             sink = (1 - pattern.sum(-1)).clamp(0.0, 1.0)
         allowed = recorded_mask(left, row, pattern, causal, is_cross=part == "cross")
-    heads = patterns.shape[1]
     notes = (edits.note,) if edits is not None and edits.note else ()
     return AttentionRecord(
         patterns=patterns,
@@ -153,8 +152,8 @@ def record_of(
         key_tokens=keys.tokens,
         z=kept.get("z"),
         query=kept.get("query"),
-        key=repeat_heads(kept["key"], heads) if "key" in kept else None,
-        value=repeat_heads(kept["value"], heads) if "value" in kept else None,
+        key=kept.get("key"),
+        value=kept.get("value"),
         scale=tuple(left.scale),
         W_O=model.output_weights(part),
         model=model.name,

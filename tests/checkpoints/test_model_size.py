@@ -39,9 +39,9 @@ needs_proc = pytest.mark.skipif(not RESET.exists(), reason="reads /proc")
 @pytest.mark.parametrize(
     ("network", "sizes", "n_parameters", "per_token"),
     [
-        (tf.GPT2LMHeadModel, {}, 124_439_808, 12 * 12 * 64),
-        (tf.Qwen2ForCausalLM, QWEN2_HALF_B, 494_032_768, 24 * 14 * 64),
-        (tf.LlamaForCausalLM, LLAMA_8B, 8_030_261_248, 32 * 32 * 128),
+        (tf.GPT2LMHeadModel, {}, 124_439_808, 12 * (12 + 12) * 64),
+        (tf.Qwen2ForCausalLM, QWEN2_HALF_B, 494_032_768, 24 * (14 + 2) * 64),
+        (tf.LlamaForCausalLM, LLAMA_8B, 8_030_261_248, 32 * (32 + 8) * 128),
     ],
 )
 def test_model_size_of_published_sizes(network, sizes, n_parameters, per_token):
@@ -51,7 +51,7 @@ def test_model_size_of_published_sizes(network, sizes, n_parameters, per_token):
     for dtype, width in ((torch.float32, 4), (torch.bfloat16, 2), (torch.float16, 2)):
         size = model_size.model_size(config, dtype)
         assert (size.n_parameters, size.weights) == (n_parameters, width * n_parameters)
-        assert size.token == 4 * 4 * per_token  # z, query, key, value in float32
+        assert size.token == 2 * 4 * per_token  # z, query; key, value; in float32
         assert size.n_ctx == config.max_position_embeddings
 
 

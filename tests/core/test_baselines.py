@@ -60,9 +60,10 @@ def test_random_heads_give_a_mean_and_a_range() -> None:
     assert "variance" not in found
 
 
-def test_outputs_have_baselines_where_the_values_are_known() -> None:
+@pytest.mark.parametrize("n_kv_heads", [HEADS, 1])
+def test_outputs_have_baselines_where_the_values_are_known(n_kv_heads: int) -> None:
     generator = torch.Generator().manual_seed(3)
-    value = torch.randn(LAYERS, HEADS, KEYS, D_HEAD, generator=generator)
+    value = torch.randn(LAYERS, n_kv_heads, KEYS, D_HEAD, generator=generator)
     W_O = tuple(torch.randn(HEADS, D_HEAD, D_MODEL, generator=generator) for _ in range(LAYERS))
     found = baselines(empty(N, KEYS), value=value, W_O=W_O)
     outputs = torch.stack([value[i].mean(-2)[:, None] @ W_O[i] for i in range(LAYERS)])

@@ -178,6 +178,13 @@ def test_value_weighted_by_vectors_laid_out_in_full():
                     close(got[layer, head, q, k], carried.norm())
 
 
+def test_query_heads_that_share_values_have_their_own_output_weights():
+    pattern, value = random_pattern(), torch.randn(LAYERS, 1, N, D_VALUE)
+    W_O = [torch.randn(HEADS, D_VALUE, D_MODEL) for _ in range(LAYERS)]
+    repeated = value.expand(-1, HEADS, -1, -1)
+    close(value_weighted(pattern, value, W_O), value_weighted(pattern, repeated, W_O))
+
+
 def test_vectors_that_the_output_weights_cancel_carry_nothing():
     value = torch.randn(1, 1, 2, 3)
     W_O = torch.randn(1, 3, D_MODEL)
@@ -217,6 +224,7 @@ V, W = torch.zeros(LAYERS, HEADS, N, 2), [torch.zeros(HEADS, 2, 3)] * LAYERS
         (lambda: value_weighted(P[0], V, W), ShapeError, "layer, head, query, key"),
         (lambda: value_weighted(P, V[:1], W), ShapeError, r"value must be \(3, 5, 7\)"),
         (lambda: value_weighted(P, V[..., 0], W), ShapeError, "value must be"),
+        (lambda: value_weighted(P, V[:, :2], W), ShapeError, "value must be"),
         (lambda: value_weighted(P, V, W[:2]), ShapeError, "in each of 3 layers"),
         (lambda: value_weighted(P, V, [w.mT for w in W]), ShapeError, r"\(5, 2, d_model\)"),
         (lambda: value_weighted(P, V.long(), W), DTypeError, "value must be floating"),

@@ -147,7 +147,7 @@ def test_rows_may_sum_to_less_and_to_a_little_more():
         (dict(z=torch.zeros(LAYERS, HEADS, 4, D_HEAD)), r"z must be .* begin with \(2, 3, 5\)"),
         (dict(query=torch.zeros(LAYERS, 1, TOKENS, D_KEY)), "query must be"),
         (dict(key=torch.zeros(1, HEADS, TOKENS, D_KEY)), "key must be"),
-        (dict(value=torch.zeros(LAYERS, 1, TOKENS, D_VALUE)), r"value must be .* \(2, 3, 5\)"),
+        (dict(value=torch.zeros(LAYERS, 2, TOKENS, D_VALUE)), r"value must be .* \(2, 3, 5\), or"),
         (dict(value=torch.zeros(LAYERS, HEADS, 4, D_VALUE)), "value must be"),
         (dict(removed=torch.zeros(LAYERS, HEADS, 4)), r"removed must be .* 3 axes"),
         (dict(z=torch.zeros(LAYERS, HEADS, TOKENS)), "z must be .* of 4 axes"),
@@ -160,6 +160,21 @@ def test_rows_may_sum_to_less_and_to_a_little_more():
 def test_shapes_that_do_not_fit(changes, message, as_users_have_it):
     with pytest.raises(RecordError, match=message):
         make(**changes)
+
+
+def test_key_heads_are_repeated_for_the_query_heads_that_share_them():
+    key, value = torch.rand(LAYERS, 1, TOKENS, D_KEY), torch.rand(LAYERS, 1, TOKENS, D_VALUE)
+    record = make(key=key, value=value)
+    assert torch.equal(record.for_query_heads("key", 1), key[1].expand(HEADS, -1, -1))
+    assert torch.equal(record.for_query_heads("value", 0), value[0].expand(HEADS, -1, -1))
+    assert torch.equal(record.for_query_heads("query", 1), record.query[1])
+    with pytest.raises(NotKeptError, match="does not hold value"):
+        make(value=None).for_query_heads("value", 0)
+    shorter = record.without_first()
+    assert torch.equal(shorter.key, key[:, :, 1:])
+    assert shorter.held_bytes - shorter.pattern.nbytes - shorter.removed.nbytes == (
+        record.held_bytes - record.pattern.nbytes  # what is left of the rest is a view
+    )
 
 
 @pytest.mark.parametrize(

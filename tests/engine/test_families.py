@@ -256,11 +256,14 @@ def test_what_is_kept_fits_the_pattern(single):
     n = len(record.tokens)
     heads, width = record.n_heads, single.d_head
     assert record.z.shape[:3] == (single.n_layers, heads, n)
-    assert record.query.shape == record.key.shape == (single.n_layers, heads, n, width)
+    assert record.query.shape == (single.n_layers, heads, n, width)
+    assert record.key.shape == (single.n_layers, single.n_kv_heads, n, width)
     if single.name in ("gemma2", "gpt_oss"):
         return  # a softcap or a sink, which the products alone do not show
     scale = torch.tensor(record.scale)[:, None, None, None]
-    scores = scale * record.query @ record.key.transpose(-1, -2)
+    layers = range(single.n_layers)
+    key = torch.stack([record.for_query_heads("key", layer) for layer in layers])
+    scores = scale * record.query @ key.transpose(-1, -2)
     scores = scores.masked_fill(record.pattern == 0, -torch.inf)
     close(scores.softmax(-1), record.pattern)
 

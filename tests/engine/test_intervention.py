@@ -46,7 +46,7 @@ def test_uniform_is_the_mean_over_the_keys_a_query_may_see(model):
     flat = flat / flat.sum(-1, keepdim=True)
     for head in (1, 4):
         close(record.pattern[0, head], flat)
-        close(record.z[0, head], flat @ plain.value[0, head])  # key heads are repeated in it
+        close(record.z[0, head], flat @ plain.for_query_heads("value", 0)[head])
     assert torch.equal(record.pattern[0, 0], plain.pattern[0, 0])
 
 
@@ -103,7 +103,7 @@ def test_patching_from_another_text_by_hand(model):
     assert torch.equal(record.z[0, 2], plain.z[0, 2])
     record = model.trace(TEXT, intervention=Intervention([(0, 3)], "patch_pattern", source=source))
     assert torch.equal(record.pattern[0, 3], source.pattern[0, 3])
-    close(record.z[0, 3], source.pattern[0, 3] @ plain.value[0, 3])
+    close(record.z[0, 3], source.pattern[0, 3] @ plain.for_query_heads("value", 0)[3])
 
 
 def test_patching_every_head_of_the_last_layer_by_hand():

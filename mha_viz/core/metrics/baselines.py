@@ -91,7 +91,7 @@ def baselines(
     allowed: Allowed | None = None,
     layers: Sequence[int] | None = None,
     parts: tuple[Int[Tensor, "query"], Int[Tensor, "key"]] | None = None,
-    value: Given[Float[Array, "layer head key d_value"]] | None = None,
+    value: Given[Float[Array, "layer kv_head key d_value"]] | None = None,
     W_O: OutputMatrices = (),
     random: Mapping[str, Float[Tensor, "layer head"]] | None = None,
 ) -> dict[str, Baseline]:
@@ -107,7 +107,7 @@ def baselines(
         layers: which of these masks each layer has, where layers share them.
         parts: integers (query,) and (key,), how many tokens each place was before words were
             merged; all are still heads of tokens, seen as the pattern is: after merging.
-        value: (layer, head, key, d_value), what is read from each key.
+        value: (layer, kv_head, key, d_value), what is read from each key.
         W_O: each layer's output weights (head, d_value, d_model): with both, metrics of a head's
             output have a uniform and a fixed-offset baseline as well.
         random: metric -> (layer, head) of the same architecture with random weights on this text.
@@ -134,10 +134,9 @@ def baselines(
             wide = as_tensor("value", value).float()
             masks = range(len(wide)) if layers is None else layers
             of_layers = [weights[mask % len(weights)].to(wide) for mask in masks]
-            outputs = {
-                "z": torch.stack([one @ read for one, read in zip(of_layers, wide, strict=True)]),
-                "W_O": W_O,
-            }
+            z = torch.stack([one @ read for one, read in zip(of_layers, wide, strict=True)])
+            shared = pattern.shape[1] // z.shape[1]  # query heads of a key head read alike here
+            outputs = {"z": z.repeat_interleave(shared, 1), "W_O": W_O}
         if seen is not None:
             weights = weights.expand(len(seen), -1, -1, -1)
         for key, values in head_table(weights, **given, **outputs).items():

@@ -136,7 +136,7 @@ def check_flow_size(n_layers: int, n_tokens: int) -> None:
 
 def value_weighted(
     pattern: Pattern,
-    value: Given[Float[Array, "layer head key d_value"]],
+    value: Given[Float[Array, "layer kv_head key d_value"]],
     W_O: OutputMatrices,
 ) -> Float[Tensor, "layer head query key"]:
     """Multiply weights by the length of what they carry: A_qk ||v_k W_O||.
@@ -145,7 +145,7 @@ def value_weighted(
 
     Args:
         pattern: (layer, head, query, key).
-        value: (layer, head, key, d_value), as the attention saw them, biases included.
+        value: (layer, kv_head, key, d_value), as the attention saw them, biases included.
         W_O: per layer (head, d_value, d_model).
 
     Returns:
@@ -164,6 +164,7 @@ def value_weighted(
     value = as_tensor("value", value)
     weights = [as_tensor("W_O", weight) for weight in W_O]
     _check_carried(pattern, value, weights)
+    value = value.repeat_interleave(pattern.shape[1] // value.shape[1], 1)
     lengths = [_lengths(v, W) for v, W in zip(value.unbind(), weights, strict=True)]
     return pattern.to(wide) * torch.stack(lengths).to(wide)[:, :, None, :]
 
@@ -204,8 +205,9 @@ def _network(mixing: Tensor) -> "csr_array":
 
 def _check_carried(pattern: Tensor, value: Tensor, W_O: Sequence[Tensor]) -> None:
     n_layers, n_heads, _, n_key = pattern.shape
-    d_value = value.shape[-1] if value.ndim else 0
-    if shape_of(value) != (n_layers, n_heads, n_key, d_value):
+    n_kv_heads, d_value = (value.shape[1], value.shape[-1]) if value.ndim == 4 else (0, 0)
+    fits = shape_of(value) == (n_layers, n_kv_heads, n_key, d_value)
+    if not (fits and n_kv_heads and n_heads % n_kv_heads == 0):
         raise ShapeError(
             f"value must be {(n_layers, n_heads, n_key)} and its width, got {shape_of(value)}"
         )

@@ -97,11 +97,15 @@ def _check_kept(record: RecordFields) -> None:
         if tensor is None:
             continue
         shape, ndim = (layers, heads, length), 3 if name in ("removed", "sink") else 4
-        fits = tensor.ndim == ndim and tuple(tensor.shape[:3]) == shape
+        own = tensor.shape[1] if tensor.ndim == ndim else 0
+        shared = name in ("key", "value")  # query heads may share key heads
+        alike = own == heads or (shared and own > 0 and heads % own == 0)
+        fits = alike and (tensor.shape[0], tensor.shape[2]) == (layers, length)
         if not fits or not tensor.is_floating_point():
             raise RecordError(
-                f"{name} must be floating point of {ndim} axes that begin with {shape}, got "
-                f"{tensor.dtype} of shape {tuple(tensor.shape)}."
+                f"{name} must be floating point of {ndim} axes that begin with {shape}"
+                f"{', or fewer heads that divide these,' if shared else ''}, got {tensor.dtype} "
+                f"of shape {tuple(tensor.shape)}."
             )
     for name in ("removed", "sink"):
         shares: Tensor | None = getattr(record, name)

@@ -20,8 +20,8 @@ class RecordFields:
     key_tokens: tuple[Token, ...] = ()
     z: Float[Tensor, "layer head query d_head"] | None = None
     query: Float[Tensor, "layer head query d_key"] | None = None
-    key: Float[Tensor, "layer head key d_key"] | None = None
-    value: Float[Tensor, "layer head key d_value"] | None = None
+    key: Float[Tensor, "layer kv_head key d_key"] | None = None
+    value: Float[Tensor, "layer kv_head key d_value"] | None = None
     scale: tuple[float, ...] = ()
     W_O: tuple[Tensor, ...] = ()
     model: str = ""
@@ -112,6 +112,20 @@ class RecordFields:
                 f'again with keep=("pattern", "{name}").'
             )
         return tensor
+
+    def for_query_heads(self, name: str, layer: int) -> Float[Tensor, "head token width"]:
+        """Return what is kept of one layer, a matrix for each query head.
+
+        Args:
+            name: as for `kept`; key heads are repeated for the query heads that share them.
+            layer: counted from 0.
+
+        Raises:
+            NotKeptError: as `kept`.
+        """
+        found = self.kept(name)[layer]
+        group = self.n_heads // len(found)
+        return found if group == 1 else found.repeat_interleave(group, 0)
 
     @property
     def head_output(self) -> Float[Tensor, "layer head query d_model"]:

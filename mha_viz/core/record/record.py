@@ -43,10 +43,11 @@ class AttentionRecord(RecordFields):
         tokens: labels of the query axis.
         key_tokens: labels of the key axis where it is not the query axis (cross attention).
         z: float32 (layer, head, query, d_head), pattern times values; None where not kept.
-        query, key: float32 (layer, head, query | key, d_head) as the scores saw them (after
-            rotary embedding, key heads repeated for their query heads); None where not kept.
-        value: float32 (layer, head, key, d_value), what is read from each key, biases included, and
-            repeated as the key heads are; None where not kept.
+        query: float32 (layer, head, query, d_head) as the scores saw it, after rotary embedding;
+            None where not kept.
+        key, value: float32 (layer, kv_head, key, d_head | d_value), likewise, and what is read from
+            each key, biases included; None where not kept. Where query heads share key heads there
+            are fewer of these: `for_query_heads` repeats them.
         scale: what each layer multiplies query . key with; empty where not known.
         W_O: each layer's output weights (head, d_head, d_model), shared with the model, not
             copied, and not saved; empty where not known.

@@ -118,7 +118,12 @@ def _kept_alike(record: RecordFields, derived: Patterns) -> Patterns:
 
 
 def _at(kept: Tensor | None, places: list[int]) -> Tensor | None:
-    return None if kept is None else kept[:, :, places]
+    if kept is None:
+        return None
+    first, end = places[0], places[-1] + 1
+    if end - first == len(places):  # neighbours are a view
+        return kept[:, :, first:end]
+    return kept[:, :, places]
 
 
 def _still_allowed(record: RecordFields, no_query: list[bool], no_key: list[bool]) -> Tensor | None:

@@ -44,10 +44,9 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
         st.info("This family does not show its values, only its attention weights.")
         return
     layer, head = view.chosen
-    place = (slice(layer, layer + 1), slice(head, head + 1))
-    carried = value_weighted(
-        whole.head(layer, head)[None, None], whole.value[place], [whole.W_O[layer][head : head + 1]]
-    )[0, 0]
+    value, W_O = whole.for_query_heads("value", layer)[head], whole.W_O[layer][head]
+    carried = value_weighted(whole.head(layer, head)[None, None], value[None, None], [W_O[None]])
+    carried = carried[0, 0]
     total = carried.sum(-1, keepdim=True)
     shares = torch.where(total > 0, carried / total.clamp_min(1e-30), 0.0)
     shown = token_window.Shown.of(whole.labels, whole.key_labels)
@@ -83,7 +82,8 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
     if whole.query is None or whole.key is None:
         st.info("This family does not expose queries and keys, only its attention weights.")
         return
-    q, k = whole.query[*view.chosen, query].numpy(), whole.key[*view.chosen, key].numpy()
+    q = whole.query[*view.chosen, query].numpy()
+    k = whole.for_query_heads("key", view.layer)[view.head, key].numpy()
     weight = float(pattern[query, key])
     figure = score_products(
         q,
@@ -110,9 +110,9 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
 def _row_check(record: AttentionRecord, query: int) -> str:
     """Say whether the products alone explain the row, or the model adds something of its own."""
     view = state.of(Explore)
-    assert record.query is not None and record.key is not None
     row = record.rows(*view.chosen, [query])[0]
-    products = record.key[view.chosen] @ record.query[*view.chosen, query]
+    keys, queries = (record.for_query_heads(name, view.layer) for name in ("key", "query"))
+    products = keys[view.head] @ queries[view.head, query]
     scores = record.scale[view.layer] * products
     scores = scores.masked_fill(row == 0, float("-inf"))
     gap = float((scores.softmax(-1) - row).abs().max())

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mha_viz.reports.stored_run import ModelFacts, StoredRun
 
 MAX_MODELS = 3
-MAX_RECORD = 256 * MIB  # of all that one text leaves behind: longer texts are cut, with a note
+MAX_RECORD = 512 * MIB  # of all that one text leaves behind: longer texts are cut, with a note
 # By name, because the parts of the pages import this module.
 LOADING = "mha_viz.checkpoints.loading"
 FIRST = ("mha_viz.ui.explore.drawing", "mha_viz.reports.stored_run")  # with torch, which takes 1 s

@@ -63,6 +63,7 @@ def ten_lines(found: Steps, layer: int, head: int) -> list[str]:
 def _projected(found: Steps, letter: str, layer: int) -> str:
     name = {"Q": "query", "K": "key", "V": "value"}[letter]
     if name in found.own:
-        return f"{letter} = record.{name}[{layer}]  # changed once more after its matrix"
+        own = f"record.for_query_heads({name!r}, {layer})"
+        return f"{letter} = {own}  # changed once more after its matrix"
     bias = "" if getattr(found.weights, f"b_{letter}") is None else f" + W.b_{letter}[:, None]"
     return f"{letter} = seen.{'X' if letter == 'Q' else 'Y'} @ W.W_{letter}{bias}"

@@ -112,7 +112,7 @@ def step_by_step(
         return theirs
 
     query, key, value = (
-        model_or_computed(name, project(tokens, W, b), record.kept(name)[layer])
+        model_or_computed(name, project(tokens, W, b), record.for_query_heads(name, layer))
         for name, tokens, W, b in (
             ("query", seen.X, weights.W_Q, weights.b_Q),
             ("key", seen.Y, weights.W_K, weights.b_K),
