@@ -16,10 +16,13 @@ from typing import Any
 from benchmarks.measure import Result, Skipped
 
 MIB = 2**20
+ROOT = Path(__file__).parents[1]
 TITLE = "Memory"
 ABOUT = """Resident memory of a fresh process. "Peak above the model" is the highest resident memory
 while one text of 512 tokens is traced in a network of BERT-base size, less what the process holds
-once that is loaded and has traced a short text; the 144 attention matrices alone are 144 MiB."""
+once that is loaded and has traced a short text; the 144 attention matrices alone are 144 MiB. Of
+the app it is likewise what Explore takes, with labels, nearest heads and one visitor, in a network
+of Qwen2-0.5B's size; all attention matrices of 2,000 tokens are 5,127 MiB."""
 _WORDS = (
     "the old dog slept while young cats watched a bird of many colours over their house".split()
 )
@@ -31,9 +34,16 @@ def measure() -> list[Result]:
     peak = _child("peak")
     grown = _child("grown")
     cached = _child("cached")
+    page = _child("page", 2000)
     few, many = _child("study", 1000), _child("study", 10_000)
     return [
         Result("peak above the model, 512 tokens", f"{peak:,.0f} MiB", "144 MiB of weights kept"),
+        Result(
+            "peak of the app above the model, 2,000 tokens",
+            f"{page:,.0f} MiB",
+            aim="at most 1 GB",
+            met=page * MIB <= 1e9,
+        ),
         Result(
             "growth over 1,000 different texts, tiny-bert",
             f"{grown:,.1f} MiB",
@@ -58,7 +68,9 @@ def measure() -> list[Result]:
 
 def _child(what: str, n_texts: int = 0) -> float:
     command = [sys.executable, "-m", "benchmarks.memory", what, str(n_texts)]
-    quiet = os.environ | {"OMP_NUM_THREADS": "1"}  # small texts, on a machine others use
+    quiet = dict(os.environ)
+    if what != "page":
+        quiet["OMP_NUM_THREADS"] = "1"  # small texts, on a machine others use
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=quiet)
     if done.returncode:
         raise RuntimeError(f"measuring {what!r} failed:\n{done.stderr[-2000:]}")
@@ -76,6 +88,38 @@ def peak() -> int:
     record = model.trace(text(512), keep=("pattern",))
     assert record.pattern.shape[-1] == 512
     return status("VmHWM") - before
+
+
+def page(n_tokens: int) -> int:
+    """All that one visit of Explore computes of a long text, in this process."""
+    from copy import deepcopy
+
+    from streamlit.testing.v1 import AppTest
+
+    import mha_viz as mv
+    from benchmarks.long import QWEN, network
+    from mha_viz.ui.state import state
+
+    config, tokenizer = deepcopy(QWEN), mv.load("tiny-gpt2").tokenizer
+    config.vocab_size, tokenizer.model_max_length = len(tokenizer), config.max_position_embeddings
+    dice = random.Random(0)
+    text = " ".join(dice.choices(_WORDS, k=n_tokens))  # each word is one token or more
+    text = tokenizer.decode(tokenizer(text).input_ids[:n_tokens])
+    with tempfile.TemporaryDirectory() as folder:
+        network(config, "eager").save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        state.folders().add(folder)
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=3000)
+        app.query_params.update(model=folder, text=text[:80])
+        app.run()
+        gc.collect()
+        forget_peak()
+        before = status("VmRSS")
+        app.text_input(key="ask_text").set_value(text).run()
+        said = [part.value for part in app.caption]
+        if app.exception or not any(f"{n_tokens:,} tokens" in one for one in said):
+            raise RuntimeError(f"{said} {[part.value for part in app.error]}")
+        return status("VmHWM") - before
 
 
 def grown(cached: bool = False) -> int:
@@ -127,10 +171,12 @@ def forget_peak() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("peak", "grown", "cached", "study"))
+    parser.add_argument("what", choices=("peak", "page", "grown", "cached", "study"))
     parser.add_argument("n_texts", type=int, nargs="?", default=0)
     given = parser.parse_args()
     if given.what == "study":
         print(study(given.n_texts))
+    elif given.what == "page":
+        print(page(given.n_texts))
     else:
         print(peak() if given.what == "peak" else grown(cached=given.what == "cached"))

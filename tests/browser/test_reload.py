@@ -32,6 +32,7 @@ def test_a_long_text_is_there_after_a_reload_and_in_no_other_page(
     page = open_page(ADDRESS)
     type_text(page, LONG)
     wait_idle(page)
+    shows(page, LONG)
     address = page.url
     assert "text=" not in address and "off=" in address
 

@@ -52,6 +52,7 @@ def test_what_is_chosen_is_drawn_without_the_server(open_page, cut_off):
     expect(page.locator(".head-grid")).to_have_attribute("data-selected", "L3 H7")
     after = pixels(page, ".heat-cells")
     assert (after != before).any()
+    expect(chosen_head(page)).to_have_attribute("data-exact", "true")  # for the pointer rests there
     weights = record().head(3, 7)
     row, column = divmod(int(weights.argmax()), weights.shape[1])
     page.mouse.move(*cell(page, row, column, len(weights)))

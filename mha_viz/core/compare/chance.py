@@ -91,19 +91,24 @@ def permuted_pairs(record: AttentionRecord, measure: str, seed: int = 0) -> Chan
         return None
     masks = distinct_masks(record) if made_of == "pattern" else []
     dice = np.random.default_rng(seed)
-    matrices = [METRICS[measure].function(torch.from_numpy(heads)[None]).cpu()]
+
+    def permuted() -> NDArray[np.float32]:
+        if made_of == "pattern":
+            return _among_seen(heads, masks, queries, record.n_heads, dice)
+        if coordinates:
+            return _in_new_order(heads.swapaxes(1, 2), dice).swapaxes(1, 2)
+        return _in_new_order(heads, dice)
+
+    def compared(heads: NDArray[np.float32]) -> Tensor:
+        whole = torch.from_numpy(np.ascontiguousarray(heads))
+        return METRICS[measure].function(whole[None]).cpu()
+
+    matrices = [compared(heads)]
     # CKA compares (query, query) kernels, all other measures what is held of each head
     numbers = len(heads) * heads.shape[1] ** 2 if measure.startswith("cka") else heads.size
     for _ in range(int(np.clip(_MOST_WORK // (len(heads) * numbers), _FEWEST, _ROUNDS))):
         check_cancelled()
-        if made_of == "pattern":
-            moved = _among_seen(heads, masks, queries, record.n_heads, dice)
-        elif coordinates:
-            moved = _in_new_order(heads.swapaxes(1, 2), dice).swapaxes(1, 2)
-        else:
-            moved = _in_new_order(heads, dice)
-        moved = np.ascontiguousarray(moved)
-        matrices.append(METRICS[measure].function(torch.from_numpy(moved)[None]).cpu())
+        matrices.append(compared(permuted()))  # of which one is held at a time
     band = _band(matrices[1:])
     if band is None:
         return None
@@ -152,8 +157,10 @@ def _in_new_order(heads: NDArray[np.float32], dice: np.random.Generator) -> NDAr
 
 
 def _some_queries(record: AttentionRecord) -> slice:
-    """Return the queries whose rows are compared: all, or as many as `STORED_BYTES` hold."""
-    return slice(0, None, -(-record.patterns.n_bytes // STORED_BYTES))
+    """Return the queries whose rows are compared: all, or as many as half of those stored."""
+    n_bytes = record.patterns.n_bytes
+    few = n_bytes > STORED_BYTES  # of long texts, so that they and their copy take no more
+    return slice(0, None, -(-n_bytes // (STORED_BYTES // 2)) if few else None)
 
 
 def _among_seen(

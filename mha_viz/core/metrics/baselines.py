@@ -13,8 +13,9 @@ from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics.blocks import Visible
 from mha_viz.core.metrics.checks import Allowed, OutputMatrices, Pattern, allowed_keys
 from mha_viz.core.metrics.content import repeated_tokens
+from mha_viz.core.metrics.outputs import outputs_of, reduce_outputs
 from mha_viz.core.metrics.reduction import texts_of
-from mha_viz.core.metrics.table import METRICS, head_table
+from mha_viz.core.metrics.table import METRICS, head_table, output_metrics
 from mha_viz.errors import ArgumentError
 
 _ROUNDING = 1e-6  # of a score in float32
@@ -129,19 +130,15 @@ def baselines(
     for name, weights in made.items():
         check_cancelled()
         weights = weights if parts is None else _by_words(weights, *parts)
-        outputs: dict[str, Any] = {}
+        of_layers: dict[str, Tensor] = {}
         if value is not None and len(W_O):
-            wide = as_tensor("value", value).float()
-            masks = range(len(wide)) if layers is None else layers
-            of_layers = [weights[mask % len(weights)].to(wide) for mask in masks]
-            z = torch.stack([one @ read for one, read in zip(of_layers, wide, strict=True)])
-            shared = pattern.shape[1] // z.shape[1]  # query heads of a key head read alike here
-            outputs = {"z": z.repeat_interleave(shared, 1), "W_O": W_O}
+            of_layers = _of_outputs(weights, layers, as_tensor("value", value).float(), W_O)
         if seen is not None:
             weights = weights.expand(len(seen), -1, -1, -1)
-        for key, values in head_table(weights, **given, **outputs).items():
-            if layers is not None and "outputs" not in METRICS[key].needs:
-                values = values[list(layers)]
+        of_masks = head_table(weights, **given)
+        if layers is not None:
+            of_masks = {key: values[list(layers)] for key, values in of_masks.items()}
+        for key, values in (of_masks | of_layers).items():
             rows = torch.full_like(values, _ROWS.get(key, 0) + pattern.shape[-2])
             scores.setdefault(key, {"rows": rows})[name] = values
     if "duplicate_token" in scores:
@@ -154,6 +151,23 @@ def baselines(
         scores.setdefault(key, {})["random"] = values
     found = {key: _baseline(key, values) for key, values in scores.items()}
     return {key: baseline for key, baseline in found.items() if baseline != Baseline()}
+
+
+def _of_outputs(
+    weights: Float[Tensor, "mask 1 query key"],
+    layers: Sequence[int] | None,
+    value: Float[Tensor, "layer kv_head key d_value"],
+    W_O: OutputMatrices,
+) -> dict[str, Float[Tensor, "layer head"]]:
+    """Measure what heads would write with these weights, a layer at a time."""
+    found = []
+    masks = range(len(value)) if layers is None else layers
+    for mask, read, W in zip(masks, value, W_O, strict=True):
+        check_cancelled()
+        z = weights[mask % len(weights)].to(value) @ read
+        z = z.repeat_interleave(len(W) // len(read), 0)  # query heads of a key head read alike
+        found.append(reduce_outputs(outputs_of(z[None], [W]), output_metrics(())))
+    return {key: torch.cat([table[key] for table in found]) for key in found[0]}
 
 
 def allowed_words(

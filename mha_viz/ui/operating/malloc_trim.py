@@ -9,6 +9,7 @@ import sys
 import threading
 
 WORTH = 16 * 2**20  # bytes; to search the allocator's pages takes some milliseconds
+LARGE = 64 * 2**20  # bytes of a long text's record; the next step works with as many
 ARENAS = 2  # that all threads share; a page's run waits for the interpreter far more than for them
 SOON = 2.0  # seconds: whoever works with what was dropped has gone on by then
 _waiting = threading.Lock()
@@ -42,8 +43,18 @@ def _waited() -> None:
 
 
 def now() -> None:
-    """Give back what is free."""
+    """Give back what is free, garbage as well."""
     gc.collect()
+    after(LARGE)
+
+
+def after(n_bytes: int) -> None:
+    """Give back what is free after work with so many bytes, where they are many.
+
+    Blocks of some MB come and go beside what stays, and the next step finds other sizes.
+    """
+    if n_bytes < LARGE:
+        return
     trim = getattr(_libc(), "malloc_trim", None)
     if trim is not None:  # glibc; other allocators return memory as they see fit
         trim(0)

@@ -15,6 +15,7 @@ from mha_viz.core.measure import measure
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.views import between
 from mha_viz.reports.informative_head import most_informative_head
+from mha_viz.ui.operating import malloc_trim
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import PATIENCE, cancel_if_superseded, turn_for
 from mha_viz.ui.state import allowed, state
@@ -109,7 +110,9 @@ class Scene:
         stored = memory.stored_run(*checkpoint)
         if stored is not None and stored.is_of(self.part, self.text, self.pair):
             return Run(stored.record, measured(stored.record), None, stored)
-        return _trace(self, memory.model(*checkpoint), self.text, self.pair, self.part)
+        made = _trace(self, memory.model(*checkpoint), self.text, self.pair, self.part)
+        malloc_trim.after(size(made.record))
+        return made
 
 
 def compute(view: Shared) -> Scene:
