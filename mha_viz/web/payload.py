@@ -125,7 +125,7 @@ def _words(record: AttentionRecord) -> dict[str, Any]:
 
 
 def notes_payload(payload: bytes, kind: str, notes: Mapping[str, Any]) -> bytes:
-    """Pack what is computed after a grid's weights: "notes" (labels), or "twins" (nearest heads).
+    """Pack what is computed after a grid's weights: "facts" (metrics), "notes" (labels), "twins".
 
     Notes are what JSON can hold, a value for each head in the order of `payload`, the grid's.
     """

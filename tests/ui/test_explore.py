@@ -162,6 +162,25 @@ def test_each_head_is_beside_the_nearest_one_and_chance():
     assert {beyond for *_, beyond in short} == {None}  # two tokens cannot tell
 
 
+def test_metrics_of_a_long_text_come_after_its_weights(monkeypatch):
+    text = "the old cat sat on the mat and slept"
+    short = run(text=text)
+    for module in ("mha_viz.ui.run.scene", "mha_viz.ui.explore.drawing"):
+        monkeypatch.setattr(f"{module}.AT_ONCE", 5)
+    memory.cache().drop(everything=True)
+    app = run(text=text, layer="1", head="2")
+    assert brought(app, "grid")["facts"] == {} and set(bench(app)["titles"]) == {"induction"}
+    late = brought(app, "facts")
+    assert late["facts"] == brought(short, "grid")["facts"] and late["facts"]
+    assert late["titles"] == bench(short)["titles"] == bench(app.run())["titles"]
+    assert not app.exception
+    memory.cache().drop(everything=True)
+    assert chosen(run(text=text)) == chosen(short)  # that nobody has chosen: by the metrics
+    sorted_at_once = run(text=text, sort="entropy", no_first="1")
+    assert bench(sorted_at_once)["view"]["sort"] == "entropy" and not sorted_at_once.warning
+    memory.cache().drop(everything=True)
+
+
 def test_heads_are_sorted_by_induction(monkeypatch):
     text = "a text in which nothing is said twice"
     app = run(model="tiny-gpt2", text=text, sort="induction", least="0.4")

@@ -37,6 +37,7 @@ def written() -> dict[str, object]:
         "heads": _heads(attention(3, 5, 11, 11)),
         "bench": _bench(attention(3, 5, 11, 11)),
         "many": _heads(attention(4, 5, 3, 3)),
+        "measured_late": _measured_late(attention(4, 5, 7, 7)),
         "pooled": _heads(attention(2, 3, 131, 131)),
         "small": _heads(small) | {"colours": [_colours(small, dark) for dark in (False, True)]},
         "switches": _switches(5, 7),
@@ -54,6 +55,17 @@ def _heads(made: AttentionRecord) -> dict[str, object]:
         "grid": text_of(grid_payload(made, {"entropy": entropy}, exact_url="/exact")),
         "exact": text_of(pattern.astype("<f4").tobytes()),
         "entropy": entropy.ravel().tolist(),
+    }
+
+
+def _measured_late(made: AttentionRecord) -> dict[str, object]:
+    """Return a payload without metrics, and the metrics that follow."""
+    payload, entropy = grid_payload(made), entropy_of(made.pattern.numpy()).ravel().tolist()
+    facts = {"facts": {"Entropy": entropy}, "titles": {"entropy": "Entropy"}}
+    return {
+        "grid": text_of(payload),
+        "facts": text_of(notes_payload(payload, "facts", facts)),
+        "entropy": entropy,
     }
 
 

@@ -22,7 +22,7 @@ from mha_viz.ui.explore.head_pictures import PICTURES, in_words
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.reporting import chance
-from mha_viz.ui.run.scene import Facts, Scene, displayed_record
+from mha_viz.ui.run.scene import AT_ONCE, Facts, Scene, displayed_record
 from mha_viz.ui.run.scene import compute as compute
 from mha_viz.ui.run.scene import fit_head as fit_head
 from mha_viz.ui.state import state
@@ -165,6 +165,8 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             if _is_pooled(exact) and 0 <= state.of(Explore).query < exact.shape[2]:
                 carry(row_payload(payload, exact, state.of(Explore).query), key="bench-row")
             yield_slot()
+            if not in_motion and not _measured_first(scene):
+                carry(notes_payload(payload, "facts", _measured(scene)), key="bench-facts")
             # Until they come, the workbench says that they are on their way.
             if not in_motion or state.of(Explore).only:
                 carry(_notes(scene, payload), key="bench-notes")
@@ -191,11 +193,11 @@ def _take(choices: dict[str, Choice]) -> None:
 
 
 def _settings(scene: Scene, view: Explore) -> dict[str, Any]:
-    known = set(scene.facts) | ({"induction"} if scene.record.part != "cross" else set())
+    known = scene.facts if scene.is_measured else {}
     probed = _sorted_by(scene, view) if view.sort == "induction" else {}
     return {
         "view": {name: getattr(view, name) for name in BENCH},
-        "titles": {key: metric.title for key, metric in METRICS.items() if key in known},
+        "titles": _titles(scene, known),
         "kinds": {key: label.title for key, label in LABELS.items()},
         "shows": SHOWS,
         "scales": SCALES,
@@ -212,6 +214,22 @@ def _settings(scene: Scene, view: Explore) -> dict[str, Any]:
     }
 
 
+def _titles(scene: Scene, known: Facts) -> dict[str, str]:
+    """Return the titles of what heads can be sorted by."""
+    probed = set() if scene.record.part == "cross" else {"induction"}
+    return {key: metric.title for key, metric in METRICS.items() if key in {*known, *probed}}
+
+
+def _measured_first(scene: Scene) -> bool:
+    return max(scene.record.shape[2:]) <= AT_ONCE
+
+
+def _measured(scene: Scene) -> dict[str, Any]:
+    """Return the metrics of a long text, which come after its weights."""
+    facts = {METRICS[key].title: finite(values) for key, values in scene.facts.items()}
+    return {"facts": facts, "titles": _titles(scene, scene.facts)}
+
+
 def _payload(scene: Scene, view: Explore, urls: exports.Urls) -> bytes:
     """Pack all heads and metrics; the browser derives other axes, if it has all cells."""
     record = scene.record
@@ -220,7 +238,9 @@ def _payload(scene: Scene, view: Explore, urls: exports.Urls) -> bytes:
     axes = view.axes if _is_pooled(scene.record) else ()
     url = exports.exact_url(record, urls)
     return memory.cache().get(
-        (scene.key, "grid", axes, url), lambda: _explored(scene, record, view, url), len
+        (scene.key, "grid", axes, url),
+        lambda: _explored(scene, record, view, url, with_facts=_measured_first(scene)),
+        len,
     )
 
 
@@ -339,9 +359,14 @@ def _table(scene: Scene) -> None:
 
 
 def _explored(
-    scene: Scene, record: AttentionRecord, view: Explore, url: str | None = None
+    scene: Scene,
+    record: AttentionRecord,
+    view: Explore,
+    url: str | None = None,
+    with_facts: bool = True,
 ) -> bytes:
-    facts = {METRICS[key].title: scores for key, scores in scene.facts.items()}
+    known = scene.facts if with_facts else {}
+    facts = {METRICS[key].title: scores for key, scores in known.items()}
     return grid_payload(record, facts, exact_url=url)
 
 

@@ -28,18 +28,19 @@ if TYPE_CHECKING:
     from mha_viz.reports.stored_run import StoredRun
 
 Facts = dict[str, NDArray[np.float32]]
+AT_ONCE = 512  # tokens; the picture of a longer text does not wait for its metrics
 
 
 @dataclass(frozen=True)
 class Run:
     """Results of one run of a text; the cache holds them.
 
-    `record` is as the model left it, `facts` are measured on it; `seconds` of the forward pass are
-    unknown for a stored run.
+    `record` is as the model left it, `facts` are measured on it, None until somebody asks for those
+    of a long text; `seconds` of the forward pass are unknown for a stored run.
     """
 
     record: AttentionRecord
-    facts: Facts
+    facts: Facts | None
     seconds: float | None
     stored: StoredRun | None = None
 
@@ -71,7 +72,24 @@ class Scene:
     @property
     def facts(self) -> Facts:
         """Every metric measured on the record, (layer, head) by its key."""
-        return self._run.facts
+        run = self._run
+        if run.facts is not None:
+            return run.facts
+        with cancel_if_superseded():
+            measured_late: Facts = memory.cache().get(
+                self._facts_key, lambda: measured(run.record), _facts_size
+            )
+        malloc_trim.after(run.record.held_bytes)
+        return measured_late
+
+    @property
+    def is_measured(self) -> bool:
+        """True where `facts` are there, and need not be computed."""
+        return self._run.facts is not None or memory.cache().find(self._facts_key) is not None
+
+    @property
+    def _facts_key(self) -> Hashable:
+        return self.key, "facts"
 
     @property
     def stored(self) -> StoredRun | None:
@@ -168,7 +186,7 @@ def fit_head(scene: Scene) -> None:
     view, record = state.of(Explore), scene.record
     layer, head = view.chosen
     if min(layer, head) < 0:
-        layer, head = example_head(scene.model, scene.text) or most_informative_head(scene.facts)
+        layer, head = _head_to_show(scene)
         st.session_state.auto_head = layer, head
         if view.layer_b < 0:
             state.change(layer_b=layer, head_b=head)
@@ -177,6 +195,15 @@ def fit_head(scene: Scene) -> None:
         layer, head = 0, 0
     heads = tuple(head for head in view.heads if is_head(record, head))
     state.change(layer=layer, head=head, heads=heads)
+
+
+def _head_to_show(scene: Scene) -> tuple[int, int]:
+    """Return the head that a page opens with; while a long text is not measured, the last one."""
+    named = example_head(scene.model, scene.text)
+    last = st.session_state.get("auto_head")
+    if named is None and last and not scene.is_measured and is_head(scene.record, last):
+        return last
+    return named or most_informative_head(scene.facts)
 
 
 def is_head(record: AttentionRecord, head: tuple[int, int]) -> bool:
@@ -207,13 +234,16 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
                 button.button("Stop this run", on_click=_stop, args=(key,), key=f"stop-{hash(key)}")
             offered = True
 
-    keep = ("pattern", "z", "query", "key", "value") if model.backend == "mha_viz" else ("pattern",)
+    ours = model.backend == "mha_viz"
+    keep = ("pattern", "z", "query", "key", "value", "tiles") if ours else ("pattern",)
     with turn_for(model, text + (pair or "")):
         start = time.perf_counter()
         record = model.trace(text, pair, part=part, keep=keep, on_layer=on_layer)
         seconds = time.perf_counter() - start
         bar.empty()
         button.empty()
+        if max(record.shape[2:]) > AT_ONCE:
+            return Run(record, None, seconds)
         with cancel_if_superseded():
             return Run(record, measured(record), seconds)
 
@@ -233,6 +263,10 @@ def _offer_again() -> None:
     st.info("Stopped. Change the text, or run it again.", icon=":material/stop_circle:")
     st.button("Run again", on_click=_stop, args=(None,), key="again")
     st.stop()
+
+
+def _facts_size(facts: Facts) -> int:
+    return sum(values.nbytes for values in facts.values())
 
 
 def size(record: AttentionRecord) -> int:

@@ -119,6 +119,23 @@ test("numbers beside the picture are those in which a head is among the 5 % at e
   }
 });
 
+test("metrics of a long text come after its weights, and heads can be sorted by them then", () => {
+  const { entropy, grid, facts } = python.measured_late;
+  const page = openBench({}, { grid, exact: null, more: { titles: { induction: "Induction" } } });
+  const { texts, clickHead, menu, say } = page;
+  const offered = () => [...menu("Sort").options].map(({ value }) => value);
+  assert.deepEqual(offered(), ["", "induction"]);
+  assert.deepEqual(texts(".head-view .numbers > *"), [""]);
+  putPayload(bytesIn(facts));
+  say();
+  assert.deepEqual(offered(), ["", "entropy"]);
+  const descending = [...entropy.keys()].sort((one, two) => entropy[two] - entropy[one]);
+  enter(menu("Sort"), "entropy");
+  assert.deepEqual(order(page), descending.map(nameOf));
+  clickHead(0);
+  assert.ok(texts(".head-view .numbers > *")[1].endsWith("highest of 20"));
+});
+
 test("labels stand on the tiles and beside the name, and choose which heads are shown", () => {
   const page = openBench();
   const { texts, clickHead, menu } = page;

@@ -28,6 +28,8 @@ export class Bench {
     this.payloadId = ""; // under which Python knows it
     /** Labels, which come after the weights. @type {any} */
     this.known = null;
+    /** Metrics and their titles, which come after the weights of a long text. @type {any} */
+    this.measured = null;
     /** The head nearest to each, which comes last. @type {[number, number, boolean | null][] | null} */
     this.twins = null;
     this.settings = {}; // from Python, the last ones
@@ -155,6 +157,16 @@ export class Bench {
     return `L${Math.floor(head / heads)} H${head % heads}`;
   }
 
+  /** Metrics of all heads: title -> a value for each. @type {Record<string, (number | null)[]>} */
+  get facts() {
+    return this.measured?.facts ?? this.payload.header.facts;
+  }
+
+  /** What heads can be sorted by: name -> title. @type {Record<string, string>} */
+  get titles() {
+    return this.measured?.titles ?? this.settings.titles ?? {};
+  }
+
   /** Titles of the labels that a head has earned; null while they are not known. */
   labels(head) {
     return this.known?.labels[head] ?? null;
@@ -162,7 +174,6 @@ export class Bench {
 
   /** The quantity that heads are sorted by: its title and a value for each head; null for none. */
   get fact() {
-    const { header } = this.payload;
     const { sort, query, key } = this.view;
     if (!sort) return null;
     if (sort === "pair") {
@@ -170,8 +181,8 @@ export class Bench {
       this.weights.exact.requestAll();
       return { title: "Weight of the pair", values: this.weights.ofPair(query, key) };
     }
-    const title = this.settings.titles?.[sort];
-    if (title && header.facts[title]) return { title, values: header.facts[title] };
+    const title = this.titles[sort];
+    if (title && this.facts[title]) return { title, values: this.facts[title] };
     const fact = this.settings.view?.sort === sort && this.settings.fact;
     return fact ? { title: fact.title, values: fact.values } : null;
   }

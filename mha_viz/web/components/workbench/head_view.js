@@ -126,7 +126,7 @@ export class HeadView {
 
   drawNumbers(head) {
     const { header } = this.bench.payload;
-    const rows = unusualOf(header.facts, head, NUMBERS).map(({ title, value, place }) => {
+    const rows = unusualOf(this.bench.facts, head, NUMBERS).map(({ title, value, place }) => {
       const row = make("div", "number");
       const line = make("div", "value");
       line.append(make("b", "", formatNumber(value)), make("span", "place", place));
@@ -136,7 +136,7 @@ export class HeadView {
     const count = header.layers * header.heads;
     const none = count < LEAST_HEADS ? TOO_FEW : NOTHING_UNUSUAL;
     const heading = rows.length ? "Most unusual among all heads" : none;
-    const measured = count > 1 && Object.keys(header.facts).length > 0;
+    const measured = count > 1 && Object.keys(this.bench.facts).length > 0;
     this.numbers.replaceChildren(make("div", "heading", measured ? heading : ""), ...rows);
   }
 

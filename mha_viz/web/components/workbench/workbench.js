@@ -41,6 +41,7 @@ class Workbench {
       bench.adopt(payload);
       bench.payloadId = this.data.payload;
       bench.known = byId.get(`${this.data.payload} notes`)?.header ?? (same ? bench.known : null);
+      bench.measured = byId.get(`${this.data.payload} facts`)?.header ?? (same ? bench.measured : null);
       bench.twins = byId.get(`${this.data.payload} twins`)?.header.twins ?? (same ? bench.twins : null);
       this.takeExact(byId);
       this.message.hidden = true;
