@@ -23,13 +23,15 @@ from benchmarks.trace import WORDS, text
 from mha_viz.core.measure import measure as metrics_of
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
+from mha_viz.web.payload import grid_payload
 
 TITLE = "Long texts"
 ABOUT = """Networks of the sizes of Qwen2-0.5B (24 layers of 14 heads, 2 key heads, d_model 896) and
 GPT-2 (12 layers of 12 heads), random weights, batch 1, float32, CPU. Ratios are over the bare
 forward pass with torch's fused attention (`sdpa`), which keeps nothing. "Tiles and metrics" is
 `model.trace` with the pooled picture of every head and every metric of every head made in the same
-pass, and then eight exact heads. Memory is the peak of a fresh process
+pass, and then eight exact heads; "first picture" is what the app keeps of a text, and the bytes
+of its grid of heads. Memory is the peak of a fresh process
 above the model and a short text."""
 QWEN = Qwen2Config(
     vocab_size=len(WORDS),
@@ -42,6 +44,7 @@ QWEN = Qwen2Config(
 )
 GPT2 = GPT2Config(vocab_size=len(WORDS), n_positions=1024, bos_token_id=None, eos_token_id=None)
 EVERYTHING = ("pattern", "z", "tiles", "metrics")
+PICTURE = ("pattern", "z", "query", "key", "value", "tiles")
 # Tokens, bare passes and bytes above the model that a trace with everything may take.
 AIMS = ((2048, 1.3, 1e9), (8192, 1.5, 3e9))
 HEADS = [(layer, layer % 14) for layer in range(0, 24, 3)]
@@ -51,6 +54,8 @@ def measure(repeats: int = 3, clock: Callable[[], float] = time.perf_counter) ->
     """Return the lines of the table; `clock` may be the processor's own, on a busy machine."""
     logging.set_verbosity_error()
     results = [_beside_bare("GPT-2's size", GPT2, 1024, 1.15, ("pattern",), repeats, clock)]
+    name = "Qwen2-0.5B's size, first picture"
+    results.append(_beside_bare(name, QWEN, 2000, 1.3, PICTURE, repeats, clock))
     for n, aim, most in AIMS:
         name = "Qwen2-0.5B's size, tiles and metrics"
         turns = repeats if n < 4096 else 1
@@ -83,7 +88,8 @@ def _beside_bare(
     def plain() -> Any:
         return bare(input_ids=ids, use_cache=False)
 
-    ways: dict[str, Callable[[], Any]] = {"bare": plain, "ours": partial(_traced, ours, n, keep)}
+    traced = partial(_pictured if keep == PICTURE else _traced, ours, n, keep)
+    ways: dict[str, Callable[[], Any]] = {"bare": plain, "ours": traced}
     seconds = interleaved(ways, repeats, clock=clock)
     over = ratio(seconds["ours"], seconds["bare"])
     return Result(
@@ -104,6 +110,11 @@ def _traced(ours: AttentionModel, n: int, keep: tuple[str, ...]) -> AttentionRec
         for place in HEADS:
             assert record[place].shape == (n, n)
     return record
+
+
+def _pictured(ours: AttentionModel, n: int, keep: tuple[str, ...]) -> bytes:
+    """What the app does with a text before its browser draws all heads."""
+    return grid_payload(ours.trace(text(n), keep=keep))
 
 
 def _parts(n: int, clock: Callable[[], float]) -> list[Result]:

@@ -78,6 +78,15 @@ class Sight:
             found &= offsets <= self.before
         return found if self.after is None else found & (offsets >= -self.after)
 
+    def sees_any(self, n_queries: int, n_keys: int) -> Bool[Tensor, "query"]:
+        """Return which queries see any key."""
+        if self.mask is not None:
+            return self.mask.any(-1)
+        places = torch.arange(n_queries)
+        first = torch.zeros_like(places) if self.before is None else places - self.before
+        last = torch.full_like(places, n_keys) if self.after is None else places + self.after
+        return first.clamp_min(0) <= last.clamp_max(n_keys - 1)
+
     @property
     def is_everything(self) -> bool:
         """True where every query sees every key."""

@@ -296,9 +296,7 @@ class ComputedPatterns(Patterns):
         """Return each row's sum; without a sink it needs no weights."""
         if any(one.sinks is not None for one in self.scoring):
             return super().row_sums()
-        blocks = row_blocks(self.shape[2], self.shape[3])
-        layers = range(self.shape[0])
-        seeing = [torch.cat([self.seen(i, rows).any(-1) for rows in blocks]) for i in layers]
+        seeing = [one.sight.sees_any(*self.shape[2:]) for one in self.scoring]
         return torch.stack(seeing)[:, None].expand(self.shape[:3]).float()
 
     def to_token(self, key: int) -> Tensor:
