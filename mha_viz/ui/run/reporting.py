@@ -107,7 +107,7 @@ def cached(scene: Scene, *what: Hashable, make: Callable[[], T], size: int = 200
 
     def make_tidily() -> T:
         found = make()
-        malloc_trim.after(scene.record.held_bytes)
+        malloc_trim.after(scene.held_bytes)
         return found
 
     with nullcontext() if known else st.spinner("Comparing heads …"), cancel_if_superseded():

@@ -79,7 +79,7 @@ class Scene:
             measured_late: Facts = memory.cache().get(
                 self._facts_key, lambda: measured(run.record), _facts_size
             )
-        malloc_trim.after(run.record.held_bytes)
+        malloc_trim.after(size(run.record))
         return measured_late
 
     @property
@@ -108,6 +108,12 @@ class Scene:
     def head_count(self) -> int:
         """Heads of all layers together."""
         return self.record.n_layers * self.record.n_heads
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of the run's record; 0 where it is not there any more."""
+        found: Run | None = memory.cache().find(self)
+        return 0 if found is None else size(found.record)
 
     @property
     def _run(self) -> Run:
