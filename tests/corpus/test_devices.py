@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from mha_viz.core.metrics.output_weights import output_root
 from mha_viz.corpus.measure.batches import Batch
@@ -100,6 +102,42 @@ def test_no_layer_of_a_whole_run_is_fetched(name: str) -> None:
     )
     reduce_texts(model, encoded, sums.add)
     assert [one.device.type for one in sums.scores] == ["meta"] * model.n_layers
+
+
+class Kernels(TorchDispatchMode):
+    """Counts the steps of torch that compute something; views do not."""
+
+    n = 0
+
+    def __torch_dispatch__(self, step: Any, types: Any, args: Any = (), given: Any = None) -> Any:
+        self.n += not step.is_view
+        return step(*args, **(given or {}))
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [(BatchOptions(), 145), (BatchOptions(0.3, Profile(N_LAYERS, N_HEADS), chance=True), 290)],
+    ids=["metrics", "everything"],
+)
+def test_a_layer_takes_no_more_steps_for_more_texts(options: BatchOptions, most: int) -> None:
+    def taken(n_texts: int) -> list[int]:
+        texts = PaddedTexts.of([batch().encoded[0]] * n_texts, causal=True, device="meta")
+        n = texts.real.shape[1]
+        sums = LayerSums(
+            texts, torch.empty(N_LAYERS, N_HEADS, D_HEAD, D_HEAD, device="meta"), options
+        )
+        found = []
+        for layer in range(N_LAYERS):
+            shape = n_texts, N_HEADS, n
+            z = torch.empty(*shape, D_HEAD, device="meta")
+            one = LayerTensors(layer, torch.empty(*shape, n, device="meta"), z, z)
+            with Kernels() as kernels:
+                sums.add(one)
+            found.append(kernels.n)
+        return found
+
+    few, many = taken(3), taken(29)
+    assert few == many and max(few[1:]) <= most  # the first layer makes what all share
 
 
 SENTENCES = sample()[::30]

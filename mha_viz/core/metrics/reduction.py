@@ -124,9 +124,11 @@ class HeadSums:
     def finish(self) -> dict[str, Float[Tensor, "batch head"]]:
         """Return metric key -> (batch, head); NaN where a metric is not defined."""
         found, idle = self.raw_values(), torch.as_tensor(self._strongest == 0)
+        of_others = [key for key, reduction in self._reductions.items() if not reduction.of_idle]
+        if of_others:  # all in one step: on a graphics card each takes as long
+            values = torch.stack([found[key] for key in of_others]).masked_fill(idle, torch.nan)
+            found.update(zip(of_others, values, strict=True))
         for key, reduction in self._reductions.items():
-            if not reduction.of_idle:
-                found[key] = found[key].masked_fill(idle, torch.nan)
             if reduction.defined is not None:
                 found[key] = found[key].masked_fill(
                     ~reduction.defined(self._texts)[:, None], torch.nan
@@ -183,7 +185,11 @@ def reduce_pattern(
 
     begins = range(0, n_texts, n_at_once)
     parts = list(map(reduce, begins) if len(begins) == 1 else in_threads(reduce, begins))
-    return {key: torch.cat([part[key] for part in parts]).to(dtype) for key in reductions}
+    stacked = [torch.stack([part[key] for key in reductions]) for part in parts if part]
+    if not stacked:
+        return {}
+    values = stacked[0] if len(stacked) == 1 else torch.cat(stacked, 1)
+    return dict(zip(reductions, values.to(dtype), strict=True))
 
 
 def reduced(
