@@ -58,7 +58,7 @@ def head_image(
     weights, rows, columns = labelled_head(pattern, labels)
     shown = where_visible(weights, visible, _MASKED)
     queries, keys = weights.shape
-    cell = min(max(5.5 / max(queries, keys), 0.012), 0.32)  # inches
+    cell = min(max(5.5 / max(queries, keys), 0.006), 0.32)  # inches: one pixel at least
     with _figure(cell * keys + 2.6, cell * queries + 2.2) as figure:
         axes = figure.add_subplot()
         _draw_cells(axes, shown, scale)
