@@ -129,7 +129,7 @@ def _visit(server: psutil.Process, address: str, pages: bool, findings: Findings
         if pages:
             walk(page, address)
             used = settled_bytes(server) / MB
-            findings.say(f"{used:,.0f} MB after all pages with both models", used < VISITED_MB)
+            findings.say(f"{used:,.0f} MB after all pages with each model", used < VISITED_MB)
 
 
 def settled_bytes(server: psutil.Process) -> int:

@@ -15,7 +15,7 @@ from mha_viz.errors import ArgumentError
 from mha_viz.learn.frame.contents import LABS
 
 SENTENCE = "The tired traveller found an inn, and the inn found the traveller."
-MODELS = ("tiny-bert", "tiny-gpt2")  # with 4 layers of 8 heads, each
+MODELS = ("tiny-bert", "tiny-gpt2", "tiny-llama")  # with 4 layers of 8 heads, each
 HEADS = 32
 PAGES = (
     "",

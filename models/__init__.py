@@ -1,1 +1,1 @@
-"""Two small models that ship with mha_viz, and the recipe that made them."""
+"""Three small models that ship with mha_viz, and the recipes that made them."""

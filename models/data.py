@@ -26,8 +26,10 @@ VOCAB, CONTEXT = 4096, 128
 WIKIPEDIA = "enwiki"  # a file name that begins so holds articles; every other file is prose
 HELD_OUT_BOOKS = ("e-nesbit_the-railway-children", "h-g-wells_the-war-of-the-worlds")
 HELD_OUT_EVERY = 100  # of the articles
+LLAMA_TOKENIZER = Path(__file__).parent / "tiny-gpt2" / "tokenizer.json"  # token ids agree
 SPECIAL = {
     "gpt2": ["<|endoftext|>"],
+    "llama": ["<|endoftext|>"],
     "bert": ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
 }
 SENTENCE_END = re.compile("[.!?][\"'\u201d\u2019)\\]]*\\s+(?=[\"'\u201c\u2018(]*[A-Z])")
@@ -118,14 +120,16 @@ def train_tokenizer(kind: str, texts: Iterator[str], vocab: int = VOCAB) -> Toke
     return tokenizer
 
 
-def as_transformers(kind: str, tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
+def as_transformers(
+    kind: str, tokenizer: Tokenizer, context: int = CONTEXT
+) -> PreTrainedTokenizerFast:
     """Wrap a trained tokenizer for `AutoTokenizer`."""
-    if kind == "gpt2":
-        return GPT2TokenizerFast(tokenizer_object=tokenizer, model_max_length=CONTEXT)
+    if kind != "bert":
+        return GPT2TokenizerFast(tokenizer_object=tokenizer, model_max_length=context)
     # BertTokenizerFast would build its own normalizer and lose ours
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        model_max_length=CONTEXT,
+        model_max_length=context,
         model_input_names=["input_ids", "token_type_ids", "attention_mask"],
         **{f"{s.strip('[]').lower()}_token": s for s in SPECIAL["bert"]},
     )
@@ -142,9 +146,9 @@ def encode(kind: str, tokenizer: Tokenizer, texts: Iterator[str]) -> Corpus:
         before = len(pieces)
         for paragraph in filter(None, (line.strip() for line in text.split("\n"))):
             pieces += sentences(paragraph)
-            if kind == "gpt2":
+            if kind != "bert":
                 pieces[-1] += "\n"
-        if kind == "gpt2" and len(pieces) > before:
+        if kind != "bert" and len(pieces) > before:
             pieces[-1] += SPECIAL[kind][0]
         document += [number] * (len(pieces) - before)
     tokens: list[Tokens] = []
@@ -159,10 +163,12 @@ def encode(kind: str, tokenizer: Tokenizer, texts: Iterator[str]) -> Corpus:
 
 
 def prepare(kind: str, folder: Path, cache: Path) -> None:
-    """Train the tokenizer and write the tokens of every split, unless they are there."""
+    """Write the tokenizer and the tokens of every split, unless they are there."""
     cache.mkdir(parents=True, exist_ok=True)
     path = cache / f"{kind}-tokenizer.json"
-    if not path.exists():
+    if kind == "llama":
+        write_file(path, LLAMA_TOKENIZER.read_bytes())
+    elif not path.exists():
         texts = (t for s in ("prose", "wikipedia") for t in documents(folder, s, held_out=False))
         write_file(path, train_tokenizer(kind, texts).to_str(pretty=True).encode())
     tokenizer = Tokenizer.from_file(str(path))

@@ -11,6 +11,7 @@ import csv
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,7 +30,7 @@ from mha_viz.core.output_file import write_file
 from models import data, probes
 
 HERE = Path(__file__).parent
-NAMES = ("tiny-gpt2", "tiny-bert")
+NAMES = ("tiny-gpt2", "tiny-bert", "tiny-llama")
 # Written for this file; no model was trained on them.
 SENTENCES = (
     "The baker put the warm bread on the table, and the children ate it at once.",
@@ -66,8 +67,18 @@ def head_scores(
     if kind == "bert":
         scores["next token"] = probes.offset_scores(model, texts, 1)
     else:
-        scores["induction"] = probes.induction(model, model.config.vocab_size)["heads"]
+        for distance, found in induction(model).items():
+            scores[f"induction, {distance} tokens apart"] = found["heads"]
     return scores
+
+
+def induction(model: PreTrainedModel) -> dict[int, dict[str, Any]]:
+    """Induction at each distance at which two copies fit the model's context."""
+    return {
+        distance: probes.induction(model, model.config.vocab_size, distance, rows)
+        for distance, rows in probes.INDUCTION_ROWS.items()
+        if 2 * distance <= model.config.max_position_embeddings
+    }
 
 
 def head_table(kind: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> str:
@@ -82,21 +93,21 @@ def head_table(kind: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizer
         score, place = probes.best(scores)
         many = int((scores > 0.5).sum())
         rows.append(f"| {name} | {place} | {score:.3f} | {many} | {before[name].max():.3f} |")
-    if kind == "gpt2":
-        found = probes.induction(model, model.config.vocab_size)
-        rows += [
-            "",
-            f"On {probes.INDUCTION_PERIOD} random tokens repeated once ({probes.INDUCTION_ROWS} "
-            f"rows): loss {found['first']:.2f} nats a token on the first copy, "
-            f"{found['second']:.2f} on the second.",
-        ]
+    if kind != "bert":
+        for distance, found in induction(model).items():
+            rows += [
+                "",
+                f"On {distance} random tokens repeated once ({probes.INDUCTION_ROWS[distance]} "
+                f"rows): loss {found['first']:.2f} nats a token on the first copy, "
+                f"{found['second']:.2f} on the second.",
+            ]
     return "\n".join(rows)
 
 
 def held_out_table(kind: str, model: PreTrainedModel, folder: Path, text: Path) -> str:
     """Loss on the text that was kept from the training, by source."""
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    measure = causal_row if kind == "gpt2" else masked_row
+    measure = masked_row if kind == "bert" else causal_row
     rows: list[dict[str, float]] = []
     for source in ("prose", "wikipedia"):
         texts = list(data.documents(text, source, held_out=True))
@@ -115,8 +126,13 @@ def held_out_table(kind: str, model: PreTrainedModel, folder: Path, text: Path) 
 
 def causal_row(model: PreTrainedModel, corpus: data.Corpus, size: int) -> dict[str, float]:
     """Loss of the causal model on adjoining windows of the whole context."""
-    loss, count = probes.causal_loss(model, corpus), len(corpus.tokens)
-    return {"tokens": count, "loss": loss, "bits a byte": loss * count / size / math.log(2)}
+    context, count = model.config.max_position_embeddings, len(corpus.tokens)
+    loss = probes.causal_loss(model, corpus, length=context)
+    row = {"tokens": count, "loss": loss, "bits a byte": loss * count / size / math.log(2)}
+    if context > data.CONTEXT:  # to be compared with the models that read no more
+        name = f"loss, windows of {data.CONTEXT}"
+        row[name] = probes.causal_loss(model, corpus, length=data.CONTEXT)
+    return row
 
 
 def masked_row(model: PreTrainedModel, corpus: data.Corpus, size: int) -> dict[str, float]:

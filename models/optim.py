@@ -11,6 +11,10 @@ from transformers.pytorch_utils import Conv1D
 # rounds. They end between about 0.7 and 1.2, which is near enough for a step of descent.
 QUINTIC = (3.4445, -4.7750, 2.0315)
 
+# Of a rotary model, the parameters that make heads of its first layer look by position. They must
+# grow to several times their first size, and there are few of them: they learn faster.
+POSITIONAL = ("layers.0.self_attn.q_proj.bias", "layers.0.self_attn.k_proj.bias")
+
 
 def orthogonalize(matrices: Tensor, rounds: int = 5, dtype: torch.dtype | None = None) -> Tensor:
     """Replace each matrix U S V^T of a stack (..., rows, columns) by nearly U V^T."""
@@ -79,18 +83,22 @@ def build_optimizers(
     hidden: list[dict[str, Any]] = []
     if muon_lr:
         for name, module in model.named_modules():
-            inside = ".h." in name or ".encoder.layer." in name
+            inside = any(layers in name for layers in (".h.", ".encoder.layer.", ".layers."))
             if inside and isinstance(module, nn.Linear | Conv1D):
                 parts = 3 if name.endswith("c_attn") else 1
                 out_dim = 1 if isinstance(module, Conv1D) else 0
                 hidden.append({"params": [module.weight], "parts": parts, "out_dim": out_dim})
     taken = {id(p) for group in hidden for p in group["params"]}
+    positional = [p for name, p in model.named_parameters() if name.endswith(POSITIONAL)]
+    taken |= {id(p) for p in positional}
     rest = [p for p in model.parameters() if p.requires_grad and id(p) not in taken]
     decay = 0.0 if muon_lr else 0.01
-    groups = [
+    groups: list[dict[str, Any]] = [
         {"params": [p for p in rest if p.ndim >= 2], "weight_decay": decay},
         {"params": [p for p in rest if p.ndim < 2], "weight_decay": 0.0},
     ]
+    if positional:
+        groups.append({"params": positional, "weight_decay": 0.0, "lr": 3 * adam_lr})
     optimizers: list[torch.optim.Optimizer] = [
         torch.optim.AdamW(groups, lr=adam_lr, betas=(0.9, 0.98))
     ]

@@ -12,7 +12,8 @@ from transformers import BertForMaskedLM, PreTrainedModel
 
 from models.data import CONTEXT, Corpus
 
-INDUCTION_PERIOD, INDUCTION_ROWS = 32, 32
+NEAR, FAR = 32, 500  # tokens from the first copy to the second
+INDUCTION_ROWS = {NEAR: 32, FAR: 4}  # four rows of the latter already have 500 million weights
 
 
 def attention(model: PreTrainedModel, **inputs: Tensor) -> Tensor:
@@ -41,7 +42,7 @@ def random_twice(vocab: int, period: int, rows: int, seed: int = 0) -> Tensor:
 
 @torch.no_grad()
 def induction(
-    model: PreTrainedModel, vocab: int, period: int = INDUCTION_PERIOD, rows: int = INDUCTION_ROWS
+    model: PreTrainedModel, vocab: int, period: int = NEAR, rows: int = INDUCTION_ROWS[NEAR]
 ) -> dict[str, Any]:
     """Induction score of each head, and the loss on the first and on the second copy.
 
@@ -70,7 +71,8 @@ def causal_loss(
     picked = np.linspace(0, count - 1, min(count, limit or count)).astype(int)
     windows = np.stack([corpus.tokens[i * length : (i + 1) * length + 1] for i in picked])
     device, total = next(model.parameters()).device, 0.0
-    for rows in np.array_split(windows.astype(np.int64), -(-len(windows) // 32)):
+    rows_at_once = min(32, max(1, 4096 // length))
+    for rows in np.array_split(windows.astype(np.int64), -(-len(windows) // rows_at_once)):
         ids = torch.from_numpy(rows).to(device)
         logits = model(input_ids=ids[:, :-1]).logits.float()
         total += cross_entropy(logits.mT, ids[:, 1:], reduction="sum").item()

@@ -1,4 +1,4 @@
-"""Train tiny-gpt2 or tiny-bert from a folder of plain text.
+"""Train tiny-gpt2, tiny-bert or tiny-llama from a folder of plain text.
 
     python -m models.train gpt2 --text DIR --cache DIR --work DIR --out models/tiny-gpt2
 
@@ -72,7 +72,7 @@ class Run:
         """The batch of this step: it depends on seed and step alone, so a resumed run agrees."""
         rng = np.random.default_rng((self.recipe.seed, self.step))
         rows = self.recipe.batch_tokens[self.phase] // length
-        if self.recipe.kind == "gpt2":
+        if self.recipe.causal:
             # one more than the model reads, so that its last position has something to predict
             arrays = {"ids": data.causal_batch(self.train, rng, rows, length + 1, self.bare)}
         else:
@@ -84,7 +84,7 @@ class Run:
     def loss(self, batch: dict[str, Tensor]) -> Tensor:
         """Mean loss, with the matrix products in bfloat16."""
         with torch.autocast(self.device, dtype=torch.bfloat16):
-            if self.recipe.kind == "gpt2":
+            if self.recipe.causal:
                 ids = batch["ids"]
                 logits = self.model(input_ids=ids[:, :-1], use_cache=False).logits.float()
                 return cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
@@ -124,12 +124,16 @@ class Run:
         length = self.recipe.lengths[self.phase]
         thirds = [c.tokens[i * len(c.tokens) // 3 :] for c in corpora for i in range(3)]
         texts = [tokens[: min(length, 32)].tolist() for tokens in thirds]
-        if self.recipe.kind == "gpt2":
+        if self.recipe.causal:
             losses = [probes.causal_loss(model, c, 8192 // length, length) for c in corpora]
             row["held_out_loss"] = float(np.mean(losses))
             found = probes.induction(model, vocab, rows=8)
             row["induction"] = found["heads"].max().item()
             row["second_copy_loss"] = found["second"]
+            if length >= 2 * probes.FAR:
+                far = probes.induction(model, vocab, probes.FAR, rows=2)
+                row["far_induction"] = far["heads"].max().item()
+                row["far_second_copy_loss"] = far["second"]
         else:
             both = []
             for corpus in corpora:
@@ -224,7 +228,8 @@ class Run:
             half = build(self.recipe)
             half.load_state_dict(self.model.state_dict())
             half.half().save_pretrained(temporary)
-            data.as_transformers(self.recipe.kind, self.tokenizer).save_pretrained(temporary)
+            r = self.recipe
+            data.as_transformers(r.kind, self.tokenizer, r.context).save_pretrained(temporary)
             settings = Path(temporary) / "tokenizer_config.json"
             text = settings.read_text()  # the generic class under the name that older releases know
             settings.write_text(text.replace("TokenizersBackend", "PreTrainedTokenizerFast"))

@@ -27,7 +27,7 @@ SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 REQUIRED = [*PROJECT["dependencies"], *EXTRAS["app"]]
-MODELS = ("tiny-bert", "tiny-gpt2")
+MODELS = ("tiny-bert", "tiny-gpt2", "tiny-llama")
 
 
 def run(*command: str | Path, cwd: Path) -> str:

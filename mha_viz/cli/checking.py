@@ -16,7 +16,7 @@ from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import MhaVizError, SettingsError
 from mha_viz.ui.operating.settings import FILE, PREFIX, Reading, Settings, read
 
-MIN_MEMORY_MB = 700  # for the libraries, both shipped models and a few visitors
+MIN_MEMORY_MB = 700  # for the libraries, the shipped models and a few visitors
 
 
 class Check(NamedTuple):

@@ -101,7 +101,7 @@ def text_notes(name: str, *texts: Encoded | None) -> tuple[str, ...]:
     """Return a note for each text of which something was left out, or much is unknown."""
     read = [text for text in texts if text is not None]
     cut = tuple(
-        f"The text was cut to {len(text.tokens)} tokens, the longest that {name} takes "
+        f"The text was cut to {len(text.tokens):,} tokens, the longest that {name} takes "
         f"here: {'about ' * text.truncated_is_estimate}{text.n_truncated:,} tokens were left "
         "out."
         for text in read

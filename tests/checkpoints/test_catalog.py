@@ -214,6 +214,7 @@ def test_listing_survives_whatever_lies_in_the_cache(cache):
     (cache / "models--a--pickle" / "snapshots" / "1").mkdir(parents=True)
     (cache / "datasets--a--b").mkdir()
     names = [info.name for info in list_models()]
-    assert names == ["tiny-bert", "tiny-gpt2", "a/broken", "a/huge", "some-lab/small-bert"]
+    shipped = ["tiny-bert", "tiny-gpt2", "tiny-llama"]
+    assert names == [*shipped, "a/broken", "a/huge", "some-lab/small-bert"]
     with pytest.raises(BrokenCheckpointError):
         mv.load("a/broken")

@@ -51,7 +51,7 @@ def check_fails(words: str, tmp_path: Path) -> None:
     told = str(caught.value)
     assert told.startswith(f"'{NAME}' could not be fetched from the Hub: ") and len(told) < 250
     assert str(tmp_path) not in told and "http" not in told and "\n" not in told
-    assert list_models()[-1].name == "tiny-gpt2"  # none of it is taken for a model
+    assert list_models()[-1].name == "tiny-llama"  # none of it is taken for a model
     with pytest.raises(ModelNotFoundError):
         find_model(NAME, download=False)
 

@@ -13,7 +13,7 @@ from mha_viz.errors import BrokenCheckpointError, ModelNotFoundError
 from tests.cli.command import call
 from tests.making.checkpoints import TEXT, copy
 
-SHIPPED = ["tiny-bert", "tiny-gpt2"]
+SHIPPED = ["tiny-bert", "tiny-gpt2", "tiny-llama"]
 INDEX = "model.safetensors.index.json"
 
 

@@ -43,7 +43,9 @@ def change_weights(folder: Path, **changes: torch.Tensor | None) -> None:
 # -- what loads ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "causal"), [("tiny-bert", False), ("tiny-gpt2", True)])
+@pytest.mark.parametrize(
+    ("name", "causal"), [("tiny-bert", False), ("tiny-gpt2", True), ("tiny-llama", True)]
+)
 def test_shipped_models_load_and_trace_quietly(name, causal, capfd):
     model = mv.load(name)
     record = model.trace("The cat sat on the mat.")

@@ -18,7 +18,7 @@ def sent(model: Any) -> Any:
     return assemble(pickle.loads(pickle.dumps(disassemble(model))))
 
 
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_what_arrives_is_the_same_model(name: str) -> None:
     for model in (mv.load(name), untrained_copy(mv.load(name))):
         there = sent(model)

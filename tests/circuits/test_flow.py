@@ -24,7 +24,7 @@ from tests.making.every_family import (
     miss,
 )
 
-SHIPPED = ("tiny-bert", "tiny-gpt2")
+SHIPPED = ("tiny-bert", "tiny-gpt2", "tiny-llama")
 SENTENCE = "The cat sat on the mat because it was warm."
 
 

@@ -50,7 +50,7 @@ def test_shares_sum_to_the_logit_the_difference_and_the_log_probability(name, dt
     assert float(miss) <= tolerance * size
 
 
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_the_shipped_models(name):
     model = mv.load(name)
     text = "The [MASK] sat on the mat." if name == "tiny-bert" else "Once upon a"

@@ -37,7 +37,7 @@ def test_components_sum_to_what_enters_every_layer(name, dtype):
     )
 
 
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_components_of_the_shipped_models(name):
     model = mv.load(name)
     stream = ResidualStream(model, encoded(model, "The cat sat on the mat."))

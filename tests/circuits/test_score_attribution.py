@@ -40,7 +40,7 @@ def test_shares_sum_to_the_score_and_to_the_difference(name, dtype):
     assert len(found.table()) == found.shares.numel() + len(found.beyond)
 
 
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_the_shipped_models(name):
     model = mv.load(name)
     record = model.trace("The cat saw the cat.", keep=("pattern", "query", "key"))

@@ -35,7 +35,7 @@ def test_the_guess_after_a_layer_is_that_of_a_model_which_ends_there():
     assert list(found.table().columns) == ["after", "time", "guess", "probability"]
 
 
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_a_heads_tokens_are_those_whose_logits_it_moves_most(name):
     model = mv.load(name)
     text = "The [MASK] sat on the mat." if name == "tiny-bert" else "Once upon a"

@@ -168,12 +168,14 @@ def test_models_lists_what_loads_offline():
     assert [line.split()[:2] for line in here.splitlines()[2:]] == [
         ["tiny-bert", "shipped"],
         ["tiny-gpt2", "shipped"],
+        ["tiny-llama", "shipped"],
     ]
     assert [line.split()[0] for line in absent.splitlines()[3:]] == [one.name for one in SUGGESTED]
     listed = json.loads(call("models", "--json").stdout)
     assert [(model["name"], model["n_heads"]) for model in listed] == [
         ("tiny-bert", 8),
         ("tiny-gpt2", 8),
+        ("tiny-llama", 8),
     ]
     assert all(Path(model["path"], "config.json").is_file() for model in listed)
 

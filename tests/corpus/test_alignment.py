@@ -57,7 +57,7 @@ def test_with_a_token_for_each_word_the_weights_stay():
     close(words, pattern[:, 1:4, 1:4])
 
 
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_every_word_of_the_sample_is_covered_and_no_weight_is_lost(name):
     model = mv.load(name)
     for sentence in sample()[::12]:

@@ -17,7 +17,7 @@ SENTENCES = sample()
 SOME = SENTENCES[:60:2]
 
 
-@pytest.fixture(scope="module", params=["tiny-bert", "tiny-gpt2"])
+@pytest.fixture(scope="module", params=["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def model(request):
     return mv.load(request.param)
 

@@ -64,7 +64,7 @@ def test_of_an_encoder_decoder_the_encoder_is_measured(name: str) -> None:
     check(model(name), TEXTS[:5])
 
 
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_trained_models_in_their_own_precision(name: str) -> None:
     """On weights of the same padded run, since two runs in float32 differ by their rounding."""
     subject = mv.load(name)

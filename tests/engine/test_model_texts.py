@@ -10,16 +10,20 @@ from tests.making.checkpoints import N_CTX, OTHER, TEXT, WORDS, bounded, tokeniz
 from tests.making.families import build
 
 
-@pytest.mark.parametrize(("name", "special"), [("tiny-bert", 2), ("tiny-gpt2", 0)])
-def test_a_long_text_is_cut_and_the_record_says_by_how_much(name, special):
-    model = mv.load(name)
-    assert model.n_ctx == 128
-    record = model.trace("cat " * 300)
-    whole = len(model.tokenizer("cat " * 300, add_special_tokens=False)["input_ids"])
-    assert len(record.tokens) == 128
+@pytest.mark.parametrize(
+    ("name", "special", "n_ctx"),
+    [("tiny-bert", 2, 128), ("tiny-gpt2", 0, 128), ("tiny-llama", 0, 1024)],
+)
+def test_a_long_text_is_cut_and_the_record_says_by_how_much(name, special, n_ctx):
+    model, text = mv.load(name), "cat " * (n_ctx + 200)
+    assert model.n_ctx == n_ctx
+    record = model.trace(text, keep=("pattern",))
+    whole = len(model.tokenizer(text, add_special_tokens=False)["input_ids"])
+    assert len(record.tokens) == n_ctx
     (note,) = record.notes
     assert (
-        "cut to 128 tokens" in note and f" {whole - 128 + special:,} tokens were left out" in note
+        f"cut to {n_ctx:,} tokens" in note
+        and f" {whole - n_ctx + special:,} tokens were left out" in note
     )
     assert model.trace("cat").notes == ()
 

@@ -35,7 +35,7 @@ def test_every_task_is_about_a_metric_and_a_label_that_there_are():
         assert "{" not in task.rule
 
 
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_the_best_head_is_the_metric_s_and_has_100_points(name):
     model = mv.load(name)
     record = model.trace(TEXT)

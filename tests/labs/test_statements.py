@@ -175,7 +175,7 @@ def test_one_head_has_nothing_to_be_compared_with():
 # -- outputs ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_norm_and_variance_are_those_of_the_summed_outputs(name):
     record = mv.load(name).trace(TEXT)
     sides = measured.of_outputs(record.z, record.W_O)

@@ -68,7 +68,7 @@ def test_a_word_that_is_not_there_or_not_told_apart_is_refused(marked):
         annotated("the cat and the mouse", marked)
 
 
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_the_shipped_models_read_every_word(name):
     model = mv.load(name)
     texts = list({s.text for one in relations() for s in one.sentences})
@@ -230,7 +230,7 @@ def test_tiny_gpt2_finds_determiners_and_is_not_asked_what_it_cannot_see():
     assert float(found["noun → determiner"].score[2, 6]) > 0.95
 
 
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_a_model_that_has_learned_nothing_finds_nothing(name):
     nobody = untrained_copy(mv.load(name), seed=77)
     assert [one.relation.title for one in lab.measure(nobody, n_seeds=2) if one.winners] == []

@@ -84,6 +84,22 @@ def test_muon_treats_fused_matrices_one_by_one() -> None:
         close(part, alone.detach())
 
 
+def test_muon_has_the_matrices_of_the_layers(cache: Path) -> None:
+    model = train.build(small("llama", cache, n_layers=2))
+    (muon,) = [o for o in build_optimizers(model, 0.02, 1e-3) if isinstance(o, Muon)]
+    held = {id(p) for g in muon.param_groups for p in g["params"]}
+    assert held == {id(p) for n, p in model.named_parameters() if n.endswith("_proj.weight")}
+    assert len(held) == 2 * 7  # query, key, value, output; gate, up, down
+
+
+def test_the_first_head_of_llama_begins_by_looking_at_the_previous_token(cache: Path) -> None:
+    recipe = small("llama", cache, d_model=64, n_heads=2, n_kv_heads=1, n_layers=2)
+    model, tokens = train.build(recipe), torch.arange(2, 2 + 23)[None]
+    weights = torch.stack(model(tokens, output_attentions=True).attentions)[:, 0]
+    previous = weights.diagonal(-1, dim1=-2, dim2=-1).mean(-1)
+    assert previous[0, 0] > 0.8 and previous.flatten()[1:].max() < 0.4
+
+
 def test_every_parameter_has_one_optimiser(cache: Path) -> None:
     for kind in train.RECIPES:
         model = train.build(small(kind, cache))
@@ -127,6 +143,13 @@ def test_repeated_random_tokens_repeat() -> None:
         assert row.min() >= 1
 
 
+def test_the_vocabulary_of_llama_is_that_of_the_shipped_gpt2(cache: Path) -> None:
+    shipped = Tokenizer.from_file(str(evaluate.HERE / "tiny-gpt2" / "tokenizer.json"))
+    assert load_tokenizer(cache, "llama").get_vocab() == shipped.get_vocab()
+    held_out = data.load("llama", cache, "held_out")[0]
+    assert shipped.decode(held_out.tokens.tolist()).startswith(tuple(w.capitalize() for w in WORDS))
+
+
 def test_causal_batch(cache: Path) -> None:
     corpora, rng = data.load("gpt2", cache, "train"), np.random.default_rng(0)
     bare = data.bare_ids(load_tokenizer(cache, "gpt2"))
@@ -167,7 +190,7 @@ def test_masked_texts_are_whole_and_masked() -> None:
 # --- train
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "bert"])
+@pytest.mark.parametrize("kind", train.RECIPES)
 def test_resumed_run_equals_uninterrupted_run(kind: str, cache: Path, tmp_path: Path) -> None:
     torch.set_num_threads(1)
     recipe = small(kind, cache)
@@ -194,7 +217,7 @@ def test_schedule_follows_tokens_or_minutes(cache: Path, tmp_path: Path) -> None
     assert run.learning_rate() == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "bert"])
+@pytest.mark.parametrize("kind", train.RECIPES)
 def test_export_loads(kind: str, cache: Path, tmp_path: Path) -> None:
     run = train.Run(small(kind, cache), cache, tmp_path / "work")
     run.fit(measure_every=1, save_minutes=99, max_steps=1)

@@ -64,7 +64,7 @@ def test_it_is_the_networks_own_loss(models, text):
 
 def test_the_shipped_models_predict_better_than_chance():
     text = "The little girl went to the park with her mother. She was very happy."
-    for name in ("tiny-gpt2", "tiny-bert"):
+    for name in ("tiny-gpt2", "tiny-bert", "tiny-llama"):
         model = mv.load(name)
         found = losses(model, text)
         assert 0 < float(found[0]) < torch.tensor(float(model.d_vocab)).log() / 2

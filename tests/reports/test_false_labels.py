@@ -129,7 +129,7 @@ def test_of_sharp_random_heads_of_any_family_hardly_one_is_labelled(name: str) -
     assert sum(map(bool, heads)) <= 0.01 * len(heads)
 
 
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_shipped_models_keep_the_labels_of_their_shares(name: str) -> None:
     model = mv.load(name)
     for words in ("The old dog slept while the young cat watched the old dog.", LONG):

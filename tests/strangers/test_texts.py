@@ -25,7 +25,7 @@ from tests.strangers.fuzzing import LONG, fuzzed
 from tests.strangers.hostile_texts import LARGE, MEGABYTE, NAMED, texts
 from tests.strangers.spreadsheets import cells, formulas, undone
 
-MODELS = ("tiny-bert", "tiny-gpt2")
+MODELS = ("tiny-bert", "tiny-gpt2", "tiny-llama")
 EXPORTED = ("markup", "special tokens", "formulas", "controls")
 RARE = {f"plane {n}" for n in range(4, 14)} | {f"category {k}" for k in "Cn Lm Mc Me Nd Sk".split()}
 LARGE_DAILY = ("marks of all kinds", "surrogate pairs", "too long")

@@ -16,7 +16,7 @@ KEY = "step-by-step"
 RECORDS = "mha_viz.learn.labs.step_by_step.page.record_activations"
 
 
-@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_every_step_can_be_walked_to_by_the_button_and_runs_no_model(monkeypatch, model):
     app = lab(KEY, model=model, text="The cat sat on the mat.", layer="0", head="0")
     calls = heavy(monkeypatch, RECORDS)
@@ -30,7 +30,8 @@ def test_every_step_can_be_walked_to_by_the_button_and_runs_no_model(monkeypatch
     assert len(set(seen)) == len(STEPS)
     assert app.button(key=f"{KEY}-Next").disabled
     compared = table(app, "What", "Largest difference")
-    assert set(compared["From the matrices"]) == {"yes"}
+    turned = {"no"} if model == "tiny-llama" else set()  # by its rotary positions
+    assert set(compared["From the matrices"]) == {"yes"} | turned
     assert float(compared["Largest difference"].iloc[-1]) < 1e-4
     app.button(key=f"{KEY}-Back").click().run()
     assert link(app)["step"] == "output" and not calls

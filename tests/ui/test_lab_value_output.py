@@ -14,7 +14,7 @@ KEY = "value-output"
 TEXT = "The cat sat on the mat."
 
 
-@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_the_page_comes_whole_and_its_numbers_are_small_where_they_should_be(model):
     app = lab(KEY, "operations", "spectrum", "lengths", model=model, text=TEXT, layer="2", head="5")
     text = check(app)

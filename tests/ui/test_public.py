@@ -36,10 +36,11 @@ def test_the_menu_offers_shipped_and_named_models_and_nothing_to_type(operated):
     assert [name.partition(" ·")[0] for name in shown] == [
         "tiny-bert",
         "tiny-gpt2",
+        "tiny-llama",
         "bert-base-uncased",
     ]
     operated(public=1, models="")
-    assert len(offered(page())) == 2
+    assert len(offered(page())) == 3
 
 
 def test_a_model_of_the_cache_that_nobody_named_is_not_there(operated, monkeypatch):
@@ -74,7 +75,7 @@ def test_a_folder_that_somebody_typed_before_is_not_opened(operated, models, mon
     operated(public=1)
     app = page(model=models["one"])
     assert chosen(app) == "tiny-bert"
-    with pytest.raises(LimitError, match="This server shows tiny-bert, tiny-gpt2, and not"):
+    with pytest.raises(LimitError, match="shows tiny-bert, tiny-gpt2, tiny-llama, and not"):
         memory.model(models["one"], "cpu", "float32")
 
 
