@@ -3,6 +3,7 @@
 The one that is not says so, and that is tested, too.
 """
 
+import random
 import re
 from collections import Counter
 
@@ -24,6 +25,7 @@ NOUN = "A noun and the word before its adjectives"
 OBJECT = "A verb and its object"
 BEFORE = "The token before"
 TWICE = "A repeated phrase"
+FAR = "Five hundred tokens later"
 REST = "Two sentences"
 SINK = "A sink at the start"
 NOTHING = "What does “it” mean?"
@@ -33,7 +35,7 @@ LEADS = {
     NOUN: [("woman", "The"), ("window", "a"), ("friend", "her")],
     OBJECT: [("washed", "hands"), ("his", "hands")],
 }
-LABELLED = {BEFORE: "previous_token", TWICE: "induction", SINK: "first_token"}
+LABELLED = {BEFORE: "previous_token", TWICE: "induction", FAR: "induction", SINK: "first_token"}
 RELATIONS = {NOUN: "noun → determiner", OBJECT: "verb → object"}
 MORE_BRACKETS = (
     BY_TITLE[BRACKETS].text,
@@ -43,6 +45,10 @@ MORE_BRACKETS = (
     "She bought bread, milk (two litres) and a knife.",
     "The book (first printed in London) was soon forgotten.",
 )
+MORE_WORDS = (  # one token each
+    "window king iron garden stone basket engine horse glass gold paper tree table fire rock bell "
+    "train doctor letter music corn hat coat door dog hair box ring chair river moon ship snow"
+).split()
 
 
 def traced(example: Example) -> AttentionRecord:
@@ -126,6 +132,55 @@ def test_a_phrase_said_twice_leads_on_to_what_followed():
     again = len(words) - 1 - words[::-1].index("Captain")
     row = record.head(*example.head)[again]
     assert int(row.argmax()) == words.index("Zorval") < again
+
+
+def repeated(record: AttentionRecord, words: list[str]) -> tuple[list[int], list[int]]:
+    """The words' tokens where they stand again at the end, and those that followed them before."""
+    n, tokens = len(words), [token.text.strip() for token in record.tokens]
+    again = len(tokens) - n
+    first = tokens.index(words[0])
+    assert tokens[again:] == tokens[first : first + n] == words
+    return list(range(again, again + n)), list(range(first + 1, first + 1 + n))
+
+
+def far_text(words: list[str]) -> str:
+    """The example with other words at both ends."""
+    text = BY_TITLE[FAR].text
+    shown = text[text.index(": ") + 2 : text.index(".")]
+    assert text.count(shown) == 2 and len(shown.split()) == len(words)
+    return text.replace(shown, " ".join(words))
+
+
+def test_far_example_head_finds_what_followed_each_word_five_hundred_tokens_before():
+    example = BY_TITLE[FAR]
+    model = mv.load(example.model)
+    record = model.trace(example.text, keep=("pattern",))
+    words = example.text.rpartition(": ")[2].split()
+    queries, keys = repeated(record, words)
+    assert len(words) == 12 and "twelve words at the end" in example.look
+    assert {query + 1 - key for query, key in zip(queries, keys, strict=True)} == {500}
+    assert f"*{words[0]}* to *{words[1]}*" in example.look
+    assert example.n_tokens == len(record.tokens)
+    head = record.head(*example.head)[queries]
+    assert head.argmax(-1).tolist() == keys
+    found = record.pattern[:, :, queries, keys].mean(-1)
+    assert found.argmax() == example.head[0] * model.n_heads + example.head[1]
+    assert found.max() > 0.6
+    untrained = untrained_copy(model).trace(example.text, keep=("pattern",))
+    assert untrained.pattern[:, :, queries, keys].max() < 0.01
+
+
+def test_far_example_head_finds_other_words_too():
+    example = BY_TITLE[FAR]
+    model, draw = mv.load(example.model), random.Random(0)
+    found = []
+    for _ in range(8):
+        words = draw.sample(MORE_WORDS, 12)
+        record = model.trace(far_text(words), keep=("pattern",))
+        queries, keys = repeated(record, words)
+        most = record.head(*example.head)[queries].argmax(-1).tolist()
+        found += [place == key for place, key in zip(most, keys, strict=True)]
+    assert sum(found) / len(found) > 0.9
 
 
 def test_shares_that_are_named_are_those_measured():

@@ -9,6 +9,7 @@ from mha_viz.errors import LimitError
 from mha_viz.ui.operating import refusals
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import allowed
+from mha_viz.ui.state.examples import EXAMPLES
 from mha_viz.ui.widgets.controls.controls import OTHER
 from tests.ui.explore_app import explore
 from tests.ui.test_fetching import chosen, page
@@ -41,6 +42,14 @@ def test_the_menu_offers_shipped_and_named_models_and_nothing_to_type(operated):
     ]
     operated(public=1, models="")
     assert len(offered(page())) == 3
+
+
+def test_examples_with_a_text_that_would_be_cut_are_not_offered(operated):
+    operated(public=1)
+    titles = explore().selectbox(key="ask_example").options
+    assert titles == [example.title for example in EXAMPLES if not example.n_tokens]
+    operated(public=1, max_tokens=1024)
+    assert allowed.examples() == list(EXAMPLES)
 
 
 def test_a_model_of_the_cache_that_nobody_named_is_not_there(operated, monkeypatch):

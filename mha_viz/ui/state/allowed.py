@@ -17,6 +17,7 @@ from mha_viz.ui.operating import memory_limit
 from mha_viz.ui.operating.refusals import ELSEWHERE, refused
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state import views
+from mha_viz.ui.state.examples import EXAMPLES, Example
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -27,6 +28,12 @@ SHORT = 400  # characters of a text that is run even when there is little memory
 def models() -> list[ModelInfo]:
     """Return the models of this machine that visitors may choose."""
     return [info for info in list_models() if info.source == "shipped" or may_be_named(info.name)]
+
+
+def examples() -> list[Example]:
+    """Return the examples whose texts this server reads to the end."""
+    most = settings().max_tokens
+    return [one for one in EXAMPLES if most is None or one.n_tokens <= most]
 
 
 def absent(here: Iterable[str]) -> list[SuggestedModel]:

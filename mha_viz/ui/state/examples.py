@@ -8,7 +8,17 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A sentence worth looking at; `head` is (layer, head), None where there is nothing to find."""
+    """A text worth looking at.
+
+    Args:
+        title: in the menu.
+        text: as it is typed.
+        model: shipped, that shows it.
+        look: what to look for, in words.
+        head: (layer, head); None where there is nothing to find.
+        pair: a second sentence.
+        n_tokens: of a long text, all of which has to be read; 0 is a sentence.
+    """
 
     title: str
     text: str
@@ -16,6 +26,7 @@ class Example:
     look: str
     head: tuple[int, int] | None = None
     pair: str = ""
+    n_tokens: int = 0
 
 
 def _read(entry: dict[str, Any]) -> Example:

@@ -15,7 +15,6 @@ from mha_viz.core.names import DEVICES, DTYPES
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state import allowed, state, views
-from mha_viz.ui.state.examples import EXAMPLES
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Choice, Compare, Shared
 from mha_viz.ui.widgets import look
@@ -209,7 +208,7 @@ def part_picker(parts: tuple[str, ...]) -> None:
 
 
 def _examples() -> None:
-    titles = {example.title: example for example in EXAMPLES}
+    titles = {example.title: example for example in allowed.examples()}
 
     @guarded
     def take() -> None:
@@ -236,8 +235,8 @@ def _examples() -> None:
 def example_hint() -> str:
     """Return what to look for in the text, where it is an example of the chosen model; or ""."""
     view = state.current()
-    shown = (one.look for one in EXAMPLES if (one.model, one.text) == (view.model, view.text))
-    return next(shown, "")
+    here = (view.model, view.text)
+    return next((one.look for one in allowed.examples() if (one.model, one.text) == here), "")
 
 
 def head_menus(n_layers: int, n_heads: int, hint: str = "", width: int = 85) -> None:
