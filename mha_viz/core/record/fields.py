@@ -113,7 +113,7 @@ class RecordFields:
             )
         return tensor
 
-    def for_query_heads(self, name: str, layer: int) -> Float[Tensor, "head token width"]:
+    def for_query_heads(self, name: str, layer: int) -> Float[Tensor, "head token d_head"]:
         """Return what is kept of one layer, a matrix for each query head.
 
         Args:
