@@ -88,8 +88,7 @@ def _beside_bare(
     def plain() -> Any:
         return bare(input_ids=ids, use_cache=False)
 
-    traced = partial(_pictured if keep == PICTURE else _traced, ours, n, keep)
-    ways: dict[str, Callable[[], Any]] = {"bare": plain, "ours": traced}
+    ways: dict[str, Callable[[], Any]] = {"bare": plain, "ours": partial(_traced, ours, n, keep)}
     seconds = interleaved(ways, repeats, clock=clock)
     over = ratio(seconds["ours"], seconds["bare"])
     return Result(
@@ -105,16 +104,13 @@ def _beside_bare(
 def _traced(ours: AttentionModel, n: int, keep: tuple[str, ...]) -> AttentionRecord:
     record = ours.trace(text(n), keep=keep)
     assert len(record.tokens) == n
+    if keep == PICTURE:
+        assert grid_payload(record)
     if "metrics" in keep:
         assert record.tiles().shape[:2] == (24, 14) and metrics_of(record)
         for place in HEADS:
             assert record[place].shape == (n, n)
     return record
-
-
-def _pictured(ours: AttentionModel, n: int, keep: tuple[str, ...]) -> bytes:
-    """What the app does with a text before its browser draws all heads."""
-    return grid_payload(ours.trace(text(n), keep=keep))
 
 
 def _parts(n: int, clock: Callable[[], float]) -> list[Result]:
