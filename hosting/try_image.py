@@ -35,7 +35,7 @@ IDLE_MB, VISITED_MB = 700, 1_200  # what a small host allows
 
 
 class Findings:
-    """What was found, a line each, and whether all of it is as it should be."""
+    """The findings, a line each, and whether all of them are as they should be."""
 
     def __init__(self) -> None:
         self.is_well = True

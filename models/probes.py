@@ -1,4 +1,4 @@
-"""What a model's heads and predictions score: the figures that training logs and cards state."""
+"""Scores of a model's heads and predictions: the figures that training logs and cards state."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a training run does: sizes, lengths, rates; and the model to begin with."""
+"""Recipes of training runs: sizes, lengths, rates; and the model to begin with."""
 
 from dataclasses import dataclass
 
@@ -46,7 +46,7 @@ class Recipe:
 
     @property
     def causal(self) -> bool:
-        """Whether the model predicts the next token, from those before it."""
+        """True where the model predicts the next token, from those before it."""
         return self.kind != "bert"
 
 

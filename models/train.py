@@ -56,7 +56,7 @@ class Run:
 
     @property
     def progress(self) -> float:
-        """How much of the run is over, by tokens or by time, whichever is further."""
+        """The share of the run that is over, by tokens or by time, whichever is further."""
         time_used = self.elapsed / (60 * self.recipe.minutes) if self.recipe.minutes else 0.0
         return max(self.tokens / self.recipe.tokens, time_used)
 

@@ -1,4 +1,4 @@
-"""What flows into a token: its shares by loops, its paths by following each of them."""
+"""Flow into a token: its shares by loops, its paths by following each of them."""
 
 import sys
 

@@ -227,7 +227,7 @@ def test_what_heads_write_is_known_wherever_the_model_is(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["cuda", "mps"])
 def test_a_layer_is_summed_up_elsewhere_as_it_is_here(kind: str) -> None:
-    """In float32 where there is no float64."""
+    """Sums are in float32 where there is no float64."""
     roots = torch.rand(N_LAYERS, N_HEADS, D_HEAD, D_HEAD)
     here = LayerSums(PaddedTexts.of(batch().encoded, causal=True), roots, WANTED)
     for one in layers("cpu"):
