@@ -76,6 +76,7 @@ def test_z_is_the_pattern_times_the_kept_values(name):
             close(record.pattern[layer] @ value, record.z[layer])
             for head in range(record.n_heads):
                 assert torch.equal(value[head], record.value[layer, head // group])
+            assert group == 1 or not torch.equal(value[0], value[group])
         assert not record.value.is_inference()
 
 
