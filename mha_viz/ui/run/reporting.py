@@ -20,9 +20,8 @@ from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.reports.parameters import parameter_similarity
 from mha_viz.reports.report import Report
 from mha_viz.reports.report import report as make_report
-from mha_viz.ui.operating import malloc_trim
 from mha_viz.ui.run import memory
-from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
+from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
@@ -102,16 +101,8 @@ def offer_random(view: Shared) -> None:
 
 def cached(scene: Scene, *what: Hashable, make: Callable[[], T], size: int = 200_000) -> T:
     """Return what follows from the scene alone, made once and kept; `size` is in bytes."""
-    key = (scene.key, *what)
-    known = memory.cache().find(key) is not None
-
-    def make_tidily() -> T:
-        found = make()
-        malloc_trim.after(scene.held_bytes)
-        return found
-
-    with nullcontext() if known else st.spinner("Comparing heads …"), cancel_if_superseded():
-        return memory.cache().get(key, make_tidily, lambda made: size)
+    with nullcontext() if scene.has(*what) else st.spinner("Comparing heads …"):
+        return scene.derive(*what, make=make, size=lambda made: size)
 
 
 def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
     from mha_viz.reports.stored_run import StoredRun
 
+T = TypeVar("T")
 Facts = dict[str, NDArray[np.float32]]
 AT_ONCE = 512  # tokens; the picture of a longer text does not wait for its metrics
 
@@ -75,21 +76,17 @@ class Scene:
         run = self._run
         if run.facts is not None:
             return run.facts
-        with cancel_if_superseded():
-            measured_late: Facts = memory.cache().get(
-                self._facts_key, lambda: measured(run.record), _facts_size
-            )
-        malloc_trim.after(size(run.record))
-        return measured_late
+        return self.derive("facts", make=lambda: measured(run.record), size=_facts_size)
 
     @property
     def is_measured(self) -> bool:
         """True where `facts` are there, and need not be computed."""
-        return self._run.facts is not None or memory.cache().find(self._facts_key) is not None
+        return self._run.facts is not None or self.has("facts")
 
     @property
-    def _facts_key(self) -> Hashable:
-        return self.key, "facts"
+    def is_long(self) -> bool:
+        """True where the picture does not wait for `facts`."""
+        return max(self.record.shape[2:]) > AT_ONCE
 
     @property
     def stored(self) -> StoredRun | None:
@@ -109,11 +106,21 @@ class Scene:
         """Heads of all layers together."""
         return self.record.n_layers * self.record.n_heads
 
-    @property
-    def held_bytes(self) -> int:
-        """The bytes of the run's record; 0 where it is not there any more."""
-        found: Run | None = memory.cache().find(self)
-        return 0 if found is None else size(found.record)
+    def has(self, *what: Hashable) -> bool:
+        """Return whether `derive` has been asked for this, and still holds it."""
+        return memory.cache().find((self.key, *what)) is not None
+
+    def derive(self, *what: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """Return what follows from the run alone, made once and kept; `size` is in bytes."""
+
+        def make_tidily() -> T:
+            found = make()
+            run: Run | None = memory.cache().find(self)
+            malloc_trim.after(0 if run is None else run.record.held_bytes)
+            return found
+
+        with cancel_if_superseded():
+            return memory.cache().get((self.key, *what), make_tidily, size)
 
     @property
     def _run(self) -> Run:
