@@ -165,8 +165,7 @@ def test_each_head_is_beside_the_nearest_one_and_chance():
 def test_metrics_of_a_long_text_come_after_its_weights(monkeypatch):
     text = "the old cat sat on the mat and slept"
     short = run(text=text)
-    for module in ("mha_viz.ui.run.scene", "mha_viz.ui.explore.drawing"):
-        monkeypatch.setattr(f"{module}.AT_ONCE", 5)
+    monkeypatch.setattr(scene, "AT_ONCE", 5)
     memory.cache().drop(everything=True)
     app = run(text=text, layer="1", head="2")
     assert brought(app, "grid")["facts"] == {} and set(bench(app)["titles"]) == {"induction"}

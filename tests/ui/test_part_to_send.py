@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mha_viz.core.record.from_weights import record
-from mha_viz.ui.explore import drawing
+from mha_viz.ui.explore import payloads
 from mha_viz.ui.state.views import Explore
 from mha_viz.web.payload import grid_payload
 
@@ -12,13 +12,13 @@ from mha_viz.web.payload import grid_payload
 @pytest.fixture
 def send(monkeypatch):
     """`send(window)`: the part that is sent of a text of 300 tokens in the same session."""
-    monkeypatch.setattr(drawing.st, "session_state", {})
+    monkeypatch.setattr(payloads.st, "session_state", {})
     pattern = np.full((1, 2, 300, 300), 1 / 300, dtype=np.float32)
     made = record(pattern, [f"t{i}" for i in range(300)])
     payload = grid_payload(made)
 
     def send(*window, head=0):
-        return drawing._part_to_send(payload, made, Explore(layer=0, head=head, window=window))
+        return payloads.part_to_send(payload, made, Explore(layer=0, head=head, window=window))
 
     return send
 
@@ -38,7 +38,7 @@ def test_what_is_shown_is_sent_in_whole_blocks_until_one_leaves_them(send):
 
 
 def test_what_is_too_large_is_not_sent(send, monkeypatch):
-    monkeypatch.setattr(drawing, "MAX_CELLS", 2_000)
+    monkeypatch.setattr(payloads, "MAX_CELLS", 2_000)
     assert send() is None
     assert send((0, 99), (0, 99)) is None
     assert send((100, 139), (100, 149)) == (range(100, 140), range(100, 150))  # not its blocks

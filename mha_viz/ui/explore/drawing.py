@@ -5,7 +5,6 @@ Importing it imports torch and plotly, so pages do it late.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from mha_viz.checkpoints import trial
-from mha_viz.core.compare.twins import nearest_others
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record.record import AttentionRecord
+from mha_viz.ui.explore import payloads
 from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.page_lock import yield_slot
-from mha_viz.ui.run.reporting import chance
-from mha_viz.ui.run.scene import AT_ONCE, Facts, Scene, displayed_record
+from mha_viz.ui.run.scene import Facts, Scene, displayed_record
 from mha_viz.ui.run.scene import compute as compute
 from mha_viz.ui.run.scene import fit_head as fit_head
 from mha_viz.ui.state import state
@@ -35,20 +33,15 @@ from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import (
-    MAX_SIDE,
     finite,
-    grid_payload,
     head_payload,
-    notes_payload,
     row_payload,
-    unpack,
 )
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
     from mha_viz.reports.stored_run import ModelFacts
 
-MAX_CELLS = 2**22  # exact weights of one head that travel at once, 16 MiB: all of 2,048 tokens
 RESTS = "The text is being written: this comes when it pauses."
 
 
@@ -143,7 +136,7 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
     with stop_on_error():
         fit_head(scene)  # anyone can send anything
         fit_grid(scene)
-        payload = _payload(scene, state.of(Explore), urls)
+        payload = payloads.grid(scene, state.of(Explore), urls)
         settings = _settings(scene, state.of(Explore))
         grid, head = st.columns([11, 10], gap="medium")
         with grid:
@@ -158,20 +151,20 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             state.push_url()  # before what may take its time
         with st.container(gap=None):
             # Other axes are made in the browser of what the model left, but where cells are pooled.
-            exact = record if _is_pooled(scene.record) else scene.record
-            if (part := _part_to_send(payload, exact, state.of(Explore))) is not None:
+            exact = record if payloads.is_pooled(scene.record) else scene.record
+            if (part := payloads.part_to_send(payload, exact, state.of(Explore))) is not None:
                 weights = head_payload(payload, exact, state.of(Explore).chosen, part)
                 carry(weights, key="bench-exact")
-            if _is_pooled(exact) and 0 <= state.of(Explore).query < exact.shape[2]:
+            if payloads.is_pooled(exact) and 0 <= state.of(Explore).query < exact.shape[2]:
                 carry(row_payload(payload, exact, state.of(Explore).query), key="bench-row")
             yield_slot()
-            if not in_motion and not _measured_first(scene):
-                carry(notes_payload(payload, "facts", _measured(scene)), key="bench-facts")
+            if not in_motion and scene.is_long:
+                carry(payloads.metrics(scene, payload), key="bench-facts")
             # Until they come, the workbench says that they are on their way.
             if not in_motion or state.of(Explore).only:
-                carry(_notes(scene, payload), key="bench-notes")
+                carry(payloads.labels(scene, payload), key="bench-notes")
         with st.container(horizontal=True, vertical_alignment="center"):
-            exports.menu(scene, _explored)
+            exports.menu(scene, payloads.explored)
         with st.container():
             _status(scene, record)
         # Streamlit keeps what draws them, so that they must not hold the record.
@@ -183,7 +176,7 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
                 title, key, partial(st.caption, RESTS) if in_motion else partial(draw, scene)
             )
         if not in_motion and scene.head_count > 1:
-            carry(notes_payload(payload, "twins", {"twins": _twins(scene)}), key="bench-twins")
+            carry(payloads.nearest(scene, payload), key="bench-twins")
 
 
 def _take(choices: dict[str, Choice]) -> None:
@@ -197,7 +190,7 @@ def _settings(scene: Scene, view: Explore) -> dict[str, Any]:
     probed = _sorted_by(scene, view) if view.sort == "induction" else {}
     return {
         "view": {name: getattr(view, name) for name in BENCH},
-        "titles": _titles(scene, known),
+        "titles": payloads.sort_titles(scene, known),
         "kinds": {key: label.title for key, label in LABELS.items()},
         "shows": SHOWS,
         "scales": SCALES,
@@ -209,93 +202,9 @@ def _settings(scene: Scene, view: Explore) -> dict[str, Any]:
             None,
         ),
         "later": True,
-        "cells": MAX_CELLS,
-        "made": _is_pooled(scene.record),  # what is done to the axes, Python has done
+        "cells": payloads.MAX_CELLS,
+        "made": payloads.is_pooled(scene.record),  # what is done to the axes, Python has done
     }
-
-
-def _titles(scene: Scene, known: Facts) -> dict[str, str]:
-    """Return the titles of what heads can be sorted by."""
-    probed = set() if scene.record.part == "cross" else {"induction"}
-    return {key: metric.title for key, metric in METRICS.items() if key in {*known, *probed}}
-
-
-def _measured_first(scene: Scene) -> bool:
-    return max(scene.record.shape[2:]) <= AT_ONCE
-
-
-def _measured(scene: Scene) -> dict[str, Any]:
-    """Return the metrics of a long text, which come after its weights."""
-    facts = {METRICS[key].title: finite(values) for key, values in scene.facts.items()}
-    return {"facts": facts, "titles": _titles(scene, scene.facts)}
-
-
-def _payload(scene: Scene, view: Explore, urls: exports.Urls) -> bytes:
-    """Pack all heads and metrics; the browser derives other axes, if it has all cells."""
-    record = scene.record
-    if _is_pooled(record):
-        record = displayed_record(scene, view)
-    axes = view.axes if _is_pooled(scene.record) else ()
-    url = exports.exact_url(record, urls)
-    return memory.cache().get(
-        (scene.key, "grid", axes, url),
-        lambda: _explored(scene, record, view, url, with_facts=_measured_first(scene)),
-        len,
-    )
-
-
-def _part_to_send(
-    payload: bytes, record: AttentionRecord, view: Explore
-) -> tuple[range, range] | None:
-    """Return which exact weights of the chosen head the browser needs; None where too many.
-
-    What is shown is widened to full blocks, so that a small step needs nothing new. While the part
-    that was sent last holds what is shown, it stays: it does not travel again.
-    """
-    queries, keys = record.shape[2:]
-    whole = range(queries), range(keys)
-    if not _is_pooled(record):
-        return whole
-    shown = view.shown(queries, keys)
-    head = (unpack(payload)[0]["id"], view.chosen)
-    last, part = st.session_state.get("bench-part", (None, whole))
-    if last == head and all(shown[i][0] in part[i] and shown[i][-1] in part[i] for i in (0, 1)):
-        return part
-    rows, columns = (
-        axis[span.start // MAX_SIDE * MAX_SIDE : span.stop + -span.stop % MAX_SIDE]
-        for axis, span in zip(whole, shown, strict=True)
-    )
-    fitting = [part for part in ((rows, columns), shown) if math.prod(map(len, part)) <= MAX_CELLS]
-    if fitting:
-        st.session_state["bench-part"] = head, fitting[0]
-    return fitting[0] if fitting else None
-
-
-def _is_pooled(record: AttentionRecord) -> bool:
-    return max(record.shape[2:]) > MAX_SIDE
-
-
-def _notes(scene: Scene, payload: bytes) -> bytes:
-    """Pack the labels, which take longer than the weights."""
-    report = reporting.report(scene, state.of(Explore))
-    earned = [row for layer in report.labels for row in layer]
-    notes = {
-        "labels": [[one.label.title for one in row] for row in earned],
-        "kinds": [[one.label.key for one in row] for row in earned],
-        "badges": [row[0].label.badge if row else "" for row in earned],
-    }
-    return notes_payload(payload, "notes", notes)
-
-
-def _twins(scene: Scene) -> list[tuple[int, float | None, bool | None]]:
-    """Return each head's nearest other one, its Hellinger distance, and whether it beats chance.
-
-    Chance takes more time than all labels, so this comes last.
-    """
-    twins, apart = nearest_others(reporting.likeness(scene, "hellinger"))
-    found = chance(scene, "hellinger")
-    beyond = found.twins.tolist() if found.band else [None] * len(twins)
-    return list(zip(twins.tolist(), finite(apart), beyond, strict=True))
 
 
 def _status(scene: Scene, record: AttentionRecord) -> None:
@@ -356,18 +265,6 @@ def _table(scene: Scene) -> None:
     )
     source = words.source(scene.record)
     exports.table_file(table, key="heads-table", name="All heads", caption=source)
-
-
-def _explored(
-    scene: Scene,
-    record: AttentionRecord,
-    view: Explore,
-    url: str | None = None,
-    with_facts: bool = True,
-) -> bytes:
-    known = scene.facts if with_facts else {}
-    facts = {METRICS[key].title: scores for key, scores in known.items()}
-    return grid_payload(record, facts, exact_url=url)
 
 
 def _facts(scene: Scene) -> None:

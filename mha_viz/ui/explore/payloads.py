@@ -1,0 +1,115 @@
+"""The payloads of the Explore page: all heads, one head's exact weights, and what follows them."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from mha_viz.core.compare.twins import nearest_others
+from mha_viz.core.metrics import METRICS
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.ui.run import memory, reporting
+from mha_viz.ui.run.scene import Facts, Scene, displayed_record
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Explore
+from mha_viz.ui.widgets.exports import exports
+from mha_viz.web.payload import MAX_SIDE, finite, grid_payload, notes_payload, unpack
+
+MAX_CELLS = 2**22  # exact weights of one head that travel at once, 16 MiB: all of 2,048 tokens
+
+
+def grid(scene: Scene, view: Explore, urls: exports.Urls) -> bytes:
+    """Pack all heads and metrics; the browser derives other axes, if it has all cells."""
+    record = scene.record
+    if is_pooled(record):
+        record = displayed_record(scene, view)
+    axes = view.axes if is_pooled(scene.record) else ()
+    url = exports.exact_url(record, urls)
+    return memory.cache().get(
+        (scene.key, "grid", axes, url),
+        lambda: explored(scene, record, view, url, with_facts=not scene.is_long),
+        len,
+    )
+
+
+def explored(
+    scene: Scene,
+    record: AttentionRecord,
+    view: Explore,
+    url: str | None = None,
+    with_facts: bool = True,
+) -> bytes:
+    """Pack all heads of a record, with the scene's metrics unless they come later."""
+    known = scene.facts if with_facts else {}
+    facts = {METRICS[key].title: scores for key, scores in known.items()}
+    return grid_payload(record, facts, exact_url=url)
+
+
+def part_to_send(
+    payload: bytes, record: AttentionRecord, view: Explore
+) -> tuple[range, range] | None:
+    """Return which exact weights of the chosen head the browser needs; None where too many.
+
+    What is shown is widened to full blocks, so that a small step needs nothing new. While the part
+    that was sent last holds what is shown, it stays: it does not travel again.
+    """
+    queries, keys = record.shape[2:]
+    whole = range(queries), range(keys)
+    if not is_pooled(record):
+        return whole
+    shown = view.shown(queries, keys)
+    head = (unpack(payload)[0]["id"], view.chosen)
+    last, part = st.session_state.get("bench-part", (None, whole))
+    if last == head and all(shown[i][0] in part[i] and shown[i][-1] in part[i] for i in (0, 1)):
+        return part
+    rows, columns = (
+        axis[span.start // MAX_SIDE * MAX_SIDE : span.stop + -span.stop % MAX_SIDE]
+        for axis, span in zip(whole, shown, strict=True)
+    )
+    fitting = [part for part in ((rows, columns), shown) if math.prod(map(len, part)) <= MAX_CELLS]
+    if fitting:
+        st.session_state["bench-part"] = head, fitting[0]
+    return fitting[0] if fitting else None
+
+
+def is_pooled(record: AttentionRecord) -> bool:
+    """Return whether a cell of the grid stands for several weights."""
+    return max(record.shape[2:]) > MAX_SIDE
+
+
+def metrics(scene: Scene, payload: bytes) -> bytes:
+    """Pack the metrics of a long text, which come after its weights."""
+    facts = {METRICS[key].title: finite(values) for key, values in scene.facts.items()}
+    titles = sort_titles(scene, scene.facts)
+    return notes_payload(payload, "facts", {"facts": facts, "titles": titles})
+
+
+def sort_titles(scene: Scene, known: Facts) -> dict[str, str]:
+    """Return the titles of what heads can be sorted by."""
+    probed = set() if scene.record.part == "cross" else {"induction"}
+    return {key: metric.title for key, metric in METRICS.items() if key in {*known, *probed}}
+
+
+def labels(scene: Scene, payload: bytes) -> bytes:
+    """Pack the labels, which take longer than the weights."""
+    report = reporting.report(scene, state.of(Explore))
+    earned = [row for layer in report.labels for row in layer]
+    notes = {
+        "labels": [[one.label.title for one in row] for row in earned],
+        "kinds": [[one.label.key for one in row] for row in earned],
+        "badges": [row[0].label.badge if row else "" for row in earned],
+    }
+    return notes_payload(payload, "notes", notes)
+
+
+def nearest(scene: Scene, payload: bytes) -> bytes:
+    """Pack each head's nearest other one, its Hellinger distance, and whether it beats chance.
+
+    Chance takes more time than all labels, so this comes last.
+    """
+    twins, apart = nearest_others(reporting.likeness(scene, "hellinger"))
+    found = reporting.chance(scene, "hellinger")
+    beyond = found.twins.tolist() if found.band else [None] * len(twins)
+    found_twins = list(zip(twins.tolist(), finite(apart), beyond, strict=True))
+    return notes_payload(payload, "twins", {"twins": found_twins})
