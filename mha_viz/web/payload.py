@@ -147,15 +147,15 @@ def head_payload(
     number = chosen[0] * record.n_heads + chosen[1]
     header: dict[str, Any] = {"kind": "head", "of": name, "head": number}
     header["id"] = f"{name} head {number}"
-    seen = visible_keys(record, chosen[0]).cpu()
     if part is None or part == tuple(map(range, record.shape[2:])):
-        weights = record.head(*chosen).cpu()
+        weights, seen = record.head(*chosen), visible_keys(record, chosen[0])
     else:
         rows, columns = (slice(axis.start, axis.stop) for axis in part)
-        weights, seen = record.region(*chosen, rows, columns).cpu(), seen[rows, columns]
+        weights = record.region(*chosen, rows, columns)
+        seen = visible_keys(record, chosen[0], rows)[:, columns]
         header["window"] = [part[0].start, part[1].start, *weights.shape]
         header["id"] += f" {header['window']}"
-    weights = torch.where(seen, weights, -0.0)
+    weights = torch.where(seen.cpu(), weights.cpu(), -0.0)
     return pack(header, weights.numpy().astype("<f4", copy=False).tobytes())
 
 

@@ -32,8 +32,10 @@ def allowed_keys(record: AttentionRecord) -> Bool[Tensor, "layer query key"] | N
     return allowed_words(record.allowed, *parts(record))
 
 
-def visible_keys(record: AttentionRecord, layer: int) -> Bool[Tensor, "query key"]:
-    """Return the keys that the queries of one layer may attend to.
+def visible_keys(
+    record: AttentionRecord, layer: int, rows: slice = slice(None)
+) -> Bool[Tensor, "row key"]:
+    """Return the keys that the queries of one layer, or some of them, may attend to.
 
     That is what the run's mask allowed, where the record carries it; else a causal record hides the
     future. A query that gives no key any weight in any head sees nothing, unless its weights were
@@ -47,9 +49,12 @@ def visible_keys(record: AttentionRecord, layer: int) -> Bool[Tensor, "query key
             [1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
     """
-    seen = record.patterns.seen(layer)
-    if seen is not None:
-        return seen
+    seen = record.patterns.seen(layer, rows)
+    return _seen_in_weights(record, layer)[rows] if seen is None else seen
+
+
+def _seen_in_weights(record: AttentionRecord, layer: int) -> Bool[Tensor, "query key"]:
+    """Return which keys are visible by a record's mask and by its weights, which it has."""
     pattern = record.pattern[layer]
     known = allowed_keys(record)
     allowed = torch.ones_like(pattern[0], dtype=torch.bool) if known is None else known[layer]
