@@ -117,3 +117,22 @@ def test_the_exact_weights_of_a_part_of_a_long_text_come(open_page, wait_idle, l
         weight = record.head(layer, head)[top + 1, left + 2]
         tip = page.locator(".heat .tip .weight")
         expect(tip).to_have_text(format_weight(weight))
+
+
+@pytest.mark.journey
+def test_exact_weights_do_not_wait_for_the_report_of_choices(open_page, wait_idle, long_model):
+    """The page hears of a choice later, and draws all heads anew: here it never hears of one."""
+    page = open_page()
+    choose_folder(page, long_model)
+    expect(page.get_by_text(re.compile("2 layers × 2 heads")).first).to_be_visible(timeout=100_000)
+    type_text(page, LONG + " and home")
+    expect(page.get_by_text("2 layers × 2 heads · 302 tokens")).to_be_visible(timeout=100_000)
+    wait_idle(page)
+    page.evaluate("""() => {
+        const [bench] = globalThis[Symbol.for("mha_viz.benches")].values();
+        bench.report = () => {};
+    }""")
+    click_head(page, 1, 1, of=(2, 2))
+    expect(name_of(page)).to_have_text("L1 H1")
+    expect(heat(page)).to_have_attribute("data-pooled", "false")
+    assert query(page)["layer"] == "0"

@@ -26,7 +26,7 @@ from mha_viz.ui.run.scene import fit_head as fit_head
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, Choice, Explore, Shared
 from mha_viz.ui.widgets.components.component import carry
-from mha_viz.ui.widgets.components.workbench import workbench
+from mha_viz.ui.widgets.components.workbench import exact_requests, workbench
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
@@ -150,13 +150,7 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
         with st.container(gap=None):
             state.push_url()  # before what may take its time
         with st.container(gap=None):
-            # Other axes are made in the browser of what the model left, but where cells are pooled.
-            exact = record if payloads.is_pooled(scene.record) else scene.record
-            if (part := payloads.part_to_send(payload, exact, state.of(Explore))) is not None:
-                weights = head_payload(payload, exact, state.of(Explore).chosen, part)
-                carry(weights, key="bench-exact")
-            if payloads.is_pooled(exact) and 0 <= state.of(Explore).query < exact.shape[2]:
-                carry(row_payload(payload, exact, state.of(Explore).query), key="bench-row")
+            _exact(scene, payload)
             yield_slot()
             if not in_motion and scene.is_long:
                 carry(payloads.metrics(scene, payload), key="bench-facts")
@@ -177,6 +171,23 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             )
         if not in_motion and scene.head_count > 1:
             carry(payloads.nearest(scene, payload), key="bench-twins")
+
+
+@st.fragment
+def _exact(scene: Scene, payload: bytes) -> None:
+    """Send exact weights of what is shown; the browser can run it alone, for what is new to it."""
+    with stop_on_error():
+        exact_requests(key="bench-requests", take=_take)
+        fit_head(scene)
+        fit_grid(scene)
+        view, record = state.of(Explore), scene.record
+        # Other axes are made in the browser of what the model left, but where cells are pooled.
+        if payloads.is_pooled(record):
+            record = displayed_record(scene, view)
+        if (part := payloads.part_to_send(payload, record, view)) is not None:
+            carry(head_payload(payload, record, view.chosen, part), key="bench-exact")
+        if payloads.is_pooled(record) and 0 <= view.query < record.shape[2]:
+            carry(row_payload(payload, record, view.query), key="bench-row")
 
 
 def _take(choices: dict[str, Choice]) -> None:

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 
-import { formatWeight, putPayload, unpack } from "../../../mha_viz/web/components/shared/shared.js";
+import { formatWeight, payloadStore, putPayload, unpack } from "../../../mha_viz/web/components/shared/shared.js";
 import { openBench } from "./bench_page.js";
 import { paintedOn, pixelsOf } from "./canvas.js";
 import { click, lay, pass, point, press, test } from "./dom.js";
@@ -39,14 +39,14 @@ test("the wheel zooms about the pointer, at once; Python hears of it when it res
   assert.ok(top <= 8 && 8 < top + rows && left <= 2 && 2 < left + cols);
   point(over(page), "pointermove", ...at); // the cell under the pointer is the same
   assert.deepEqual(page.texts(".heat .tip .position"), ["8", "2"]);
-  pass(229);
+  pass(199);
   assert.deepEqual(page.told(), []);
   pass(1);
   assert.deepEqual(page.told(), [{ window: `${top}.${top + rows - 1},${left}.${left + cols - 1}` }]);
   for (let turn = 0; turn < 9; turn++) wheel(page, at, 200);
   assert.ok(!wheel(page, at, 200)); // all is shown: the page may scroll
   assert.ok(pixelsOf(page.find(".heat-cells")).equals(whole));
-  pass(230);
+  pass(200);
   assert.deepEqual(page.told()[1], { window: "" });
 });
 
@@ -164,7 +164,7 @@ test("the frame in the overview is dragged to another part", () => {
   point(map, "pointermove", 100 + 66, 100 + 66);
   point(map, "pointerup", 100 + 66, 100 + 66);
   assert.deepEqual(partOf(page), [4, 4, 4, 4]);
-  pass(230);
+  pass(200);
   assert.deepEqual(page.told(), [{ window: "4.7,4.7" }]);
 });
 
@@ -255,6 +255,29 @@ test("a part of a long text is painted of larger cells until its exact weights a
   assert.match(page.text(".overview .note"), /; zoom in for the exact ones\.$/); // all of it are more than 400
   page.button("Top pairs").click();
   assert.match(page.text(".head-view .wait"), /^The text is too long/);
+});
+
+test("exact weights are requested of what is new, at rest, before Python hears of the choice", () => {
+  const { grid } = python.pooled;
+  const { header } = unpack(bytesIn(grid));
+  const page = openBench({ show: "heatmap" }, { grid, exact: null });
+  const requests = [];
+  payloadStore().request = (values) => requests.push(values);
+  over(page).focus();
+  for (let step = 0; step < 4; step++) press("+");
+  const [top, left, rows, cols] = partOf(page);
+  const window = `${top}.${top + rows - 1},${left}.${left + cols - 1}`;
+  pass(49);
+  assert.deepEqual(requests, []);
+  pass(1);
+  assert.deepEqual(requests, [{ layer: "1", head: "2", query: "-1", window }]);
+  assert.deepEqual(page.told(), []);
+  pass(150);
+  assert.deepEqual(page.told(), [{ window }]);
+  putPayload(regionOf(header, 1 * header.heads + 2, [top, left, rows, cols], weightsIn(python.pooled.exact)));
+  page.button("Zoom in").click();
+  pass(1000);
+  assert.equal(requests.length, 1); // all of what is shown is there
 });
 
 test("a chosen token of a long text has its exact row in every head", () => {

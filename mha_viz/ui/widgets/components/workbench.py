@@ -13,9 +13,11 @@ from mha_viz.errors import ArgumentError
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Choice, validate_choices
 from mha_viz.ui.widgets.components.component import LateComponent, carry, event_of
+from mha_viz.web.browser import script
 from mha_viz.web.payload import unpack
 
 _bench = LateComponent("workbench")
+_requests = st.components.v2.component("mha_viz.exact_requests", js=script("exact_requests"))
 
 
 def workbench(
@@ -52,3 +54,17 @@ def workbench(
         if part == "grid":
             _bench.bring(f"{key}-script")
             carry(payload, key=f"{key}-payload")
+
+
+def exact_requests(*, key: str, take: Callable[[dict[str, Choice]], None]) -> None:
+    """Let the workbench ask the fragment in which this stands for exact weights of what is shown.
+
+    A fragment that draws nothing else answers sooner than the workbench's own. `take` is called
+    with the choices that say what is shown, before the run that they cause.
+    """
+
+    @guarded
+    def on_event() -> None:
+        take(validate_choices(event_of(st.session_state.get(key), "view").get("view")))
+
+    _requests(key=key, on_view_change=on_event)

@@ -30,10 +30,13 @@ export function unpack(bytes) {
   return { header, body: bytes.subarray(4 + length) };
 }
 
-/** Payloads by id. One store per page: a component brings the bytes, another one draws them. */
+/**
+ * Payloads by id. One store per page: a component brings the bytes, another one draws them; `request`
+ * asks for exact weights of what is shown, where there is somebody to ask.
+ */
 export function payloadStore() {
   const name = Symbol.for("mha_viz.payloads");
-  globalThis[name] ??= { byId: new Map(), listeners: new Set() };
+  globalThis[name] ??= { byId: new Map(), listeners: new Set(), request: null };
   return globalThis[name];
 }
 

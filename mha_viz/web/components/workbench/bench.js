@@ -3,11 +3,13 @@
 // here, in the browser; Python hears of it afterwards. Draws nothing.
 
 import { BenchWeights } from "./bench_weights.js";
-import { formatNumber } from "../shared/shared.js";
+import { formatNumber, payloadStore } from "../shared/shared.js";
 import { placeOf, tokenAt } from "./token_axes.js";
 import { isAll, placesBetween } from "./viewport.js";
 
 const PAUSE = 150; // ms without a further choice until Python hears of them
+const PAUSE_UNSEEN = 50; // likewise until exact weights of what is shown are requested
+const SHOWN = ["layer", "head", "query", "window"]; // choices that say which these are
 const MOST = 8; // heads drawn beside the chosen one
 const UNSEEN = { layer: 0, head: 0, show: "heatmap", scale: "sqrt", sort: "", only: "", query: -1, key: -1, window: [] };
 
@@ -107,6 +109,21 @@ export class Bench {
     this.notify();
     clearTimeout(this.pause);
     this.pause = setTimeout(() => this.report(), PAUSE);
+    clearTimeout(this.pauseUnseen);
+    if (!this.isUnseen) return;
+    const rested = "window" in values; // a picture that is moved has paused before it chooses
+    this.pauseUnseen = setTimeout(() => this.requestExact(), rested ? 0 : PAUSE_UNSEEN);
+  }
+
+  /** Whether the picture of the chosen head is of larger cells until Python sends exact ones. */
+  get isUnseen() {
+    return Boolean(this.weights?.pooled) && !this.weights.knows(this.chosen, this.part);
+  }
+
+  /** Asks for the exact weights of what is shown; all else that was chosen follows by `report`. */
+  requestExact() {
+    const values = Object.fromEntries(SHOWN.map((name) => [name, this.view[name]]));
+    payloadStore().request?.(inAddress(values));
   }
 
   report() {
@@ -114,9 +131,8 @@ export class Bench {
     this.sent = Math.random().toString(36).slice(2);
     // While it is busy, a message pushes out the one before that waits: so it says that, too.
     this.unconfirmed = { ...this.unconfirmed, ...this.unsent };
-    const words = Object.entries(this.unconfirmed).map(([name, value]) => [name, inWords(value)]);
     this.unsent = {};
-    this.send({ id: this.sent, view: Object.fromEntries(words) });
+    this.send({ id: this.sent, view: inAddress(this.unconfirmed) });
   }
 
   notify() {
@@ -286,7 +302,9 @@ export class Bench {
 const goesOn = (before, now) =>
   ["query_labels", "key_labels"].every((side) => before[side].every((label, i) => label === now[side][i]));
 
-/** A value as an address says it: Python reads both with the same functions. */
+/** Choices as an address says them: Python reads both with the same functions. */
+const inAddress = (values) => Object.fromEntries(Object.entries(values).map(([name, value]) => [name, inWords(value)]));
+
 function inWords(value) {
   if (typeof value === "boolean") return value ? "1" : "0";
   if (Array.isArray(value)) return value.map((pair) => pair.join(".")).join(",");

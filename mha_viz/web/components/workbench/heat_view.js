@@ -12,7 +12,7 @@ import { allOf, centred, isAll, onCells, panned, revealing, wheelFactor, zoomedA
 
 const MOVED = 6; // pixels that make a drag of a click
 const ZOOM = 0.5; // by which buttons and keys zoom
-const REST = 80; // ms without a further step until the part that is shown is chosen
+const REST = 50; // ms without a further step until the part that is shown is chosen
 
 /** @typedef {import("./viewport.js").Viewport} Viewport */
 
