@@ -83,7 +83,12 @@ def restoring_ends() -> Iterator[None]:
 
 
 def on_text_change() -> None:
-    """Unset the tokens of the text before, and the head if nobody has chosen one."""
+    """Unset the tokens of the text before; the head stays."""
+    change(query=-1, key=-1)
+
+
+def on_model_change() -> None:
+    """Unset the tokens of the model before, and its head if nobody has chosen one."""
     change(query=-1, key=-1)
     if current().chosen == st.session_state.get("auto_head"):
         change(layer=-1, head=-1)

@@ -86,8 +86,8 @@ def model_picker() -> None:
         st.session_state.problems = []
         chosen = st.session_state.ask_model
         if chosen in known:
-            state.change(model=chosen, query=-1, key=-1)
-            state.on_text_change()
+            state.change(model=chosen)
+            state.on_model_change()
         st.session_state.typing_name = chosen == OTHER
         fetching.select("" if chosen in (*known, OTHER) else chosen)
 
