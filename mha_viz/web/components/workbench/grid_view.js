@@ -3,10 +3,12 @@
 
 import { loneRows, strongestOf } from "./head_facts.js";
 import { HeadGrid } from "../head_grid/head_grid.js";
+import { LabelSummary } from "./label_summary.js";
 import { check, chooseIn, fillMenu, menu, segments } from "./workbench_parts.js";
 import { formatWeight, make, themeOf } from "../shared/shared.js";
 /* global PALETTE */
 
+const CLICK = "Click a head, or go to it with the arrow keys and press Enter.";
 const BETWEEN = { "": "all to all", aa: "A to A", ab: "A to B", ba: "B to A", bb: "B to B" };
 
 export class GridView {
@@ -18,7 +20,8 @@ export class GridView {
     this.grid = new HeadGrid(this.below);
     this.empty = make("div", "message");
     this.empty.setAttribute("role", "status");
-    this.root.append(this.controls, this.note, this.empty, this.below);
+    this.summary = new LabelSummary(bench);
+    this.root.append(this.controls, this.note, this.empty, this.below, this.summary.root);
   }
 
   build() {
@@ -75,6 +78,8 @@ export class GridView {
       exact: { of: (head) => (weights.isExact(head) ? weights.of(head) : null), request: (head) => weights.exact.request(head) },
     }, ({ layer, head }) => bench.chooseHead(layer * header.heads + head));
     this.drawNote(fact);
+    const { height = Infinity } = this;
+    this.summary.draw(height - this.below.offsetTop - this.below.offsetHeight);
   }
 
   /** The height that is left for the tiles in the window. */
@@ -111,10 +116,10 @@ export class GridView {
     return `Weight “${header.query_labels[query]}” → “${header.key_labels[key]}”`;
   }
 
-  /** How a head is chosen; of heads sorted by a pair, what attention that knows nothing would have. */
+  /** What the heads do, once it is known; of heads sorted by a pair, its weight in even attention. */
   drawNote(fact) {
     const { view } = this.bench;
-    let text = matchMedia("(hover: hover)").matches ? "Click a head, or go to it with the arrow keys and press Enter." : "";
+    let text = this.bench.known?.sentence || CLICK;
     if (fact && view.sort === "pair") {
       const even = this.uniform();
       text = `Weight of the chosen pair in each head; with even weights it would be ${even}.`;
