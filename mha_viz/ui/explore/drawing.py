@@ -138,6 +138,10 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
         fit_grid(scene)
         payload = payloads.grid(scene, state.of(Explore), urls)
         settings = _settings(scene, state.of(Explore))
+        if page := st.session_state.pop("bench-leave", ""):  # from the end of the tour
+            state.change(off=(state.of(Explore).chosen,))
+            st.switch_page(st.session_state.pages[page], query_params=state.share_params())
+        workbench("guide", payload, settings, key="bench", take=_take)
         grid, head = st.columns([11, 10], gap="medium")
         with grid:
             workbench("grid", payload, settings, key="bench", take=_take)

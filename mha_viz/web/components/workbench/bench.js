@@ -36,6 +36,8 @@ export class Bench {
     this.twins = null;
     this.settings = {}; // from Python, the last ones
     this.listeners = new Set();
+    /** Elements that show a part of it, by name. @type {Record<string, HTMLElement>} */
+    this.places = {};
     this.unsent = {}; // choices that Python does not know
     this.unconfirmed = {}; // choices sent, and not confirmed yet
     this.sent = null; // name of the last message to Python

@@ -3,6 +3,7 @@
 // here at once; Python hears of it afterwards.
 
 import { benchOf } from "./bench.js";
+import { GuideView } from "./guide_view.js";
 import { GridView } from "./grid_view.js";
 import { HeadView } from "./head_view.js";
 import { endOf, make, payloadStore, viewOf } from "../shared/shared.js";
@@ -16,10 +17,11 @@ class Workbench {
     this.root = make("div", `workbench ${data.part}`);
     this.message = make("div", "mha message");
     this.message.setAttribute("role", "status");
-    const views = { grid: [GridView], head: [HeadView], both: [GridView, HeadView] }[data.part];
+    const views = { guide: [GuideView], grid: [GridView], head: [HeadView], both: [GridView, HeadView] }[data.part];
     this.views = views.map((View) => new View(this.bench));
     this.root.append(this.message, ...this.views.map(({ root }) => root));
     parent.append(this.root);
+    this.bench.places[data.part] = this.root;
     this.listen();
   }
 
@@ -48,7 +50,7 @@ class Workbench {
       for (const view of this.views) {
         view.root.hidden = false;
         view.height = this.height();
-        view.draw();
+        view.draw(this.emit);
       }
     } catch (error) {
       this.say(`This picture cannot be drawn: ${error.message}`);

@@ -1,0 +1,202 @@
+// @ts-check
+// Five steps through the page. Each does on the page what it tells of: types a sentence, chooses a
+// head, enlarges it, pins a pair of tokens, and switches the head off on another page.
+
+import { loneRows, strongestOf } from "./head_facts.js";
+import { formatWeight, make } from "../shared/shared.js";
+
+const OPENING = "The king (who was old and tired) smiled, said nothing, and went to bed."; // the page's own
+const TYPED = "The old dog saw the young dog, and the young dog saw the old cat.";
+const CLEAR = 10; // pixels between what is told of and the card
+const HEADER = "68px"; // of the page, which lies over what is scrolled
+const KINDS = ["previous_token", "next_token", "duplicate", "induction", "self"]; // seen at once in a tile
+
+export class Tour {
+  /**
+   * @param {import("./bench.js").Bench} bench
+   * @param {() => void} ended takes the focus back
+   */
+  constructor(bench, ended) {
+    this.bench = bench;
+    this.ended = ended;
+    this.at = -1; // no step
+    this.root = make("div", "tour");
+    this.root.setAttribute("popover", "manual"); // above all else of the page, which stays usable
+    this.ring = make("div", "ring");
+    this.card = make("div", "card");
+    this.card.setAttribute("role", "dialog");
+    this.card.setAttribute("aria-label", "Tour");
+    this.count = make("div", "count");
+    this.title = make("h3", "title");
+    this.text = make("p", "text");
+    this.text.setAttribute("aria-live", "polite");
+    const button = (name, act) => {
+      const made = Object.assign(make("button", "button", name), { type: "button" });
+      made.addEventListener("click", act);
+      return made;
+    };
+    this.skip = button("Skip", () => this.end());
+    this.back = button("Back", () => this.go(this.at - 1));
+    this.next = button("Next", () => (this.at < STEPS.length - 1 ? this.go(this.at + 1) : this.leave()));
+    const buttons = make("div", "buttons");
+    buttons.append(this.skip, this.back, this.next);
+    this.card.append(this.count, this.title, this.text, buttons);
+    this.root.append(this.ring, this.card);
+    this.card.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.end();
+    });
+  }
+
+  /** @param {any} send brings Python to another page */
+  update(send) {
+    this.send = send;
+    if (this.at >= 0) this.draw();
+  }
+
+  begin() {
+    this.root.showPopover?.();
+    this.root.classList.add("open");
+    this.go(0);
+    this.follow();
+  }
+
+  end() {
+    if (this.at < 0) return;
+    this.at = -1;
+    this.root.hidePopover?.();
+    this.root.classList.remove("open");
+    this.ended();
+  }
+
+  go(step) {
+    this.at = step;
+    STEPS[step].act?.(this.bench);
+    const shown = STEPS[step].target(this.bench);
+    if (shown instanceof globalThis.HTMLElement) shown.style.scrollMarginTop = HEADER;
+    shown?.scrollIntoView({ block: "nearest" });
+    this.draw();
+    this.next.focus({ preventScroll: true });
+  }
+
+  /** Goes where heads are switched off, with the chosen one. */
+  leave() {
+    this.end();
+    this.send?.({ leave: "intervene" });
+  }
+
+  draw() {
+    const { title, tell, last } = STEPS[this.at];
+    this.count.textContent = `${this.at + 1} of ${STEPS.length}`;
+    this.title.textContent = title;
+    const told = tell(this.bench);
+    if (this.text.textContent !== told) this.text.textContent = told;
+    this.back.hidden = this.at === 0;
+    this.next.textContent = last ? `Switch ${this.bench.name(this.bench.chosen)} off` : "Next";
+    this.place();
+  }
+
+  /** Keeps ring and card where the page has moved what they belong to. */
+  follow() {
+    if (this.at < 0) return;
+    this.place();
+    requestAnimationFrame(() => this.follow());
+  }
+
+  place() {
+    const box = STEPS[this.at].target(this.bench)?.getBoundingClientRect();
+    this.ring.hidden = !box || !box.width;
+    if (!box || !box.width) return;
+    const { style } = this.ring;
+    [style.left, style.top, style.width, style.height] = [box.left - 4, box.top - 4, box.width + 8, box.height + 8].map((n) => `${n}px`);
+    if (innerWidth < 640) return; // the card lies at the lower edge, see the style sheet
+    const { offsetWidth: wide, offsetHeight: high } = this.card;
+    const below = box.bottom + CLEAR + high < innerHeight;
+    const top = below ? box.bottom + CLEAR : Math.max(CLEAR, Math.min(box.top - CLEAR - high, innerHeight - high - CLEAR));
+    const beside = !below && box.top < high + CLEAR; // no room above, either
+    const left = beside ? (box.left > innerWidth / 2 ? box.left - wide - CLEAR : box.right + CLEAR) : box.left;
+    this.card.style.top = `${beside ? Math.max(CLEAR, box.top) : top}px`;
+    this.card.style.left = `${Math.max(CLEAR, Math.min(left, innerWidth - wide - CLEAR))}px`;
+  }
+}
+
+const sentenceBox = () => /** @type {HTMLInputElement | null} */ (document.querySelector('input[aria-label="Sentence"]'));
+
+/** Types a sentence in place of the one that the page began with; nobody's own is lost. */
+function type() {
+  const box = sentenceBox();
+  if (!box || box.value !== OPENING) return;
+  const set = Object.getOwnPropertyDescriptor(globalThis.HTMLInputElement.prototype, "value")?.set; // React hears of this one
+  box.focus({ preventScroll: true });
+  set?.call(box, TYPED);
+  box.dispatchEvent(new globalThis.Event("input", { bubbles: true }));
+  box.dispatchEvent(new globalThis.KeyboardEvent("keydown", { key: "Enter", code: "Enter", keyCode: 13, bubbles: true }));
+}
+
+/** The first head whose label is seen at once in its tile, and the label; else the chosen head. */
+function labelled(bench) {
+  const { known, settings } = bench;
+  for (const kind of KINDS) {
+    const head = known?.kinds.findIndex((own) => own.includes(kind)) ?? -1;
+    if (head >= 0) return { head, title: settings.kinds?.[kind] ?? kind };
+  }
+  return { head: bench.chosen, title: "" };
+}
+
+/** The strongest pair of the chosen head, but for what the first token sees, which is itself. */
+function strongestPair(bench) {
+  const { chosen, weights } = bench;
+  const { header } = weights.shown;
+  const of = weights.of(chosen);
+  if (!of) return null;
+  const [best] = strongestOf(of, header.keys, 1, loneRows(weights.picture(chosen), header.keys));
+  return best && { ...best, from: header.query_labels[best.query], to: header.key_labels[best.key] };
+}
+
+/** @type {{ title: string, target: (bench: any) => Element | null | undefined, act?: (bench: any) => void, tell: (bench: any) => string, last?: boolean }[]} */
+const STEPS = [
+  {
+    title: "A sentence",
+    target: () => sentenceBox()?.closest('[data-testid="stTextInput"]'),
+    act: type,
+    tell: () => {
+      const typed = sentenceBox()?.value === TYPED ? "This sentence was just typed here. " : "";
+      return `${typed}The model reads it, and the page draws its heads. Type one of your own at any time, and press Enter.`;
+    },
+  },
+  {
+    title: "All heads",
+    target: ({ places }) => places.grid,
+    act: (bench) => bench.chooseHead(labelled(bench).head),
+    tell: (bench) => {
+      const { layers, heads } = bench.payload.header;
+      const { head, title } = labelled(bench);
+      const label = title && head === bench.chosen ? ` Its label is “${title}”.` : "";
+      return `${layers * heads} tiles, one for each head: layers from top to bottom. ${bench.name(bench.chosen)} is chosen now.${label}`;
+    },
+  },
+  {
+    title: "One head",
+    target: ({ places }) => places.head,
+    act: (bench) => bench.choose({ show: "heatmap" }),
+    tell: (bench) => `${bench.name(bench.chosen)}, enlarged. Each row is a token that looks at the tokens above the columns; its weights sum to 1.`,
+  },
+  {
+    title: "A pair of tokens",
+    target: ({ places }) => places.head?.querySelector(".sentence") ?? places.head,
+    act: (bench) => {
+      const pair = strongestPair(bench);
+      if (pair) bench.choosePair(pair);
+    },
+    tell: (bench) => {
+      const pair = strongestPair(bench);
+      if (!pair) return "Click a token, and see what it looks at in this head; every tile marks the pair.";
+      return `“${pair.from}” looks at “${pair.to}” with a weight of ${formatWeight(pair.weight)}. The pair is pinned, and marked in every tile.`;
+    },
+  },
+  {
+    title: "Switch it off",
+    target: ({ places }) => places.head?.querySelector(".about"),
+    tell: (bench) => `Intervene sets the output of ${bench.name(bench.chosen)} to zero and shows what the model predicts then.`,
+    last: true,
+  },
+];
