@@ -21,7 +21,7 @@ _requests = st.components.v2.component("mha_viz.exact_requests", js=script("exac
 
 
 def workbench(
-    part: Literal["guide", "grid", "head"],
+    part: Literal["grid", "head"],
     payload: bytes,
     settings: Mapping[str, Any],
     *,
@@ -30,10 +30,10 @@ def workbench(
 ) -> None:
     """Draw one part of the workbench; the parts of one page share what is chosen.
 
-    "grid", all heads, brings the payload and the script; "head" is the chosen one; "guide" says how
-    to read them, and has a tour that ends on another page. `settings` are the view, and the titles
-    of what its menus offer. `take` is called with choices before the run that they cause. In the
-    session's state, `{key}-heard` belongs to it, and `{key}-leave` is the page that it leads to.
+    "grid", all heads, brings the payload and the script, and says how to read them where `settings`
+    have "guide"; "head" is the chosen one. `settings` are the view, and the titles of what its
+    menus offer. `take` is called with choices before the run that they cause. In the session's
+    state, `{key}-heard` belongs to it, and `{key}-leave` is the page that its tour leads to.
     """
     data = {"part": part, "name": key, "heard": st.session_state.get(f"{key}-heard"), **settings}
     try:

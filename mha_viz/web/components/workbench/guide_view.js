@@ -13,7 +13,7 @@ export class GuideView {
   constructor(bench) {
     this.bench = bench;
     this.root = make("div", "mha guide");
-    this.line = make("span", "line");
+    this.line = make("span");
     this.how = Object.assign(make("button", "button", "How to read"), { type: "button" });
     this.start = Object.assign(make("button", "button", "Tour"), { type: "button" });
     this.example = new ReadingExample(bench);
@@ -21,7 +21,9 @@ export class GuideView {
     this.tour = new Tour(bench, () => this.start.focus({ preventScroll: true }));
     const asked = make("span", "asked");
     asked.append(this.how, this.example.root);
-    this.root.append(make("b", "product", "mha_viz"), this.line, asked, this.start, this.tour.root);
+    const told = make("span", "line");
+    told.append(make("b", "product", "mha_viz"), this.line);
+    this.root.append(told, asked, this.start, this.tour.root);
     this.height = undefined;
     this.listen(asked);
   }

@@ -24,7 +24,6 @@ export class Tour {
     this.root.setAttribute("popover", "manual"); // above all else of the page, which stays usable
     this.ring = make("div", "ring");
     this.card = make("div", "card");
-    this.card.setAttribute("role", "dialog");
     this.card.setAttribute("aria-label", "Tour");
     this.count = make("div", "count");
     this.title = make("h3", "title");
@@ -56,6 +55,7 @@ export class Tour {
   begin() {
     this.root.showPopover?.();
     this.root.classList.add("open");
+    this.card.setAttribute("role", "dialog"); // while it is one
     this.go(0);
     this.follow();
   }
@@ -65,6 +65,7 @@ export class Tour {
     this.at = -1;
     this.root.hidePopover?.();
     this.root.classList.remove("open");
+    this.card.removeAttribute("role");
     this.ended();
   }
 

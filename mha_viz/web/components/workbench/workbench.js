@@ -17,7 +17,8 @@ class Workbench {
     this.root = make("div", `workbench ${data.part}`);
     this.message = make("div", "mha message");
     this.message.setAttribute("role", "status");
-    const views = { guide: [GuideView], grid: [GridView], head: [HeadView], both: [GridView, HeadView] }[data.part];
+    const grid = data.guide ? [GuideView, GridView] : [GridView];
+    const views = { grid, head: [HeadView], both: [GridView, HeadView] }[data.part];
     this.views = views.map((View) => new View(this.bench));
     this.root.append(this.message, ...this.views.map(({ root }) => root));
     parent.append(this.root);
@@ -49,7 +50,7 @@ class Workbench {
       this.message.hidden = true;
       for (const view of this.views) {
         view.root.hidden = false;
-        view.height = this.height();
+        view.height = this.height(view.root);
         view.draw(this.emit);
       }
     } catch (error) {
@@ -73,14 +74,14 @@ class Workbench {
     for (const { root } of this.views) root.hidden = true;
   }
 
-  /** The height of the window below the upper edge of this element, as it lies before scrolling. */
-  height() {
+  /** The height of the window below the upper edge of a part, as it lies before scrolling. */
+  height(part) {
     if (this.data.height) return this.data.height;
     if (innerWidth < 640) return undefined; // a phone: one below the other
     let scroller = this.root.getRootNode().host ?? this.root;
     while (scroller && getComputedStyle(scroller).overflowY !== "auto") scroller = scroller.parentElement;
     const scrolled = scroller?.scrollTop ?? globalThis.scrollY;
-    const top = this.root.getBoundingClientRect().top + scrolled;
+    const top = part.getBoundingClientRect().top + scrolled;
     return Math.max(420, innerHeight - top - BELOW);
   }
 
