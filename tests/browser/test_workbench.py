@@ -116,7 +116,8 @@ def test_a_pair_of_words_is_in_the_address_and_survives_a_change_of_head(open_pa
     dog, cat = labels.index("dog"), labels.index("cat")
     word(page, cat).click()
     word(page, dog).click()
-    expect(page.get_by_text(f"“{labels[cat]}” looks at “{labels[dog]}”")).to_be_visible()
+    weight = format_weight(record().pattern[1, 2, cat, dog])
+    expect(page.get_by_text(f"“{labels[cat]}” looks at “{labels[dog]}”: {weight}")).to_be_visible()
     expect(word(page, cat)).to_have_class(re.compile("looks"))
     expect(word(page, dog)).to_have_class(re.compile("looked"))
     expect(page).to_have_url(re.compile(f"query={cat}&key={dog}"))
@@ -214,3 +215,18 @@ def test_messages_that_no_workbench_sends_change_nothing(open_page, wait_idle):
         assert page.locator("[data-testid=stAlertContentError]").count() == 0, sent
     expect(page.get_by_label("Sentence", exact=True)).to_have_value(TEXT)
     assert query(page)["text"] == TEXT
+
+
+def test_tokens_chosen_with_control_sort_the_heads_by_the_weight_among_them(open_page, wait_idle):
+    page = open_page(LINK)
+    places = [2, 3, 7]
+    for place in places:
+        word(page, place).click(modifiers=["Control"])
+    among = record().pattern[:, :, places][..., places].sum(-1).mean(-1).flatten()
+    layer, head = divmod(int(among.argmax()), 8)
+    expect(page.locator(".head-grid .caption b").first).to_have_text(f"L{layer} H{head}")
+    expect(page.get_by_text("3 chosen tokens look at each other")).to_contain_text(
+        f"with {format_weight(among[10])} of their weight"
+    )
+    wait_idle(page)
+    assert {"tokens": "2.3,7.7", "sort": "among"}.items() <= query(page).items()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mha_viz.core.measure import measure, text_baselines
 from mha_viz.core.metrics.baselines import uniform_pattern
 from mha_viz.core.record.record import AttentionRecord, Token
+from mha_viz.core.record.views import weight_among
 from mha_viz.errors import ArgumentError, RecordError
 from tests.core.records import D_HEAD, HEADS, LAYERS, TOKENS, make, tokens_of
 from tests.making.comparing import close
@@ -266,3 +267,20 @@ def test_what_a_query_may_see_fits_the_record(shape, as_users_have_it):
         make(allowed=torch.ones(shape, dtype=torch.bool))
     with pytest.raises(RecordError, match=r"\(2, 5, 5\), got torch.float32"):
         make(allowed=torch.ones(LAYERS, TOKENS, TOKENS))
+
+
+@pytest.mark.parametrize("tokens", [[3], [0, 2, 3], [4, 1, 1], range(TOKENS)])
+def test_weight_among_tokens_is_the_mean_of_what_each_gives_all(tokens):
+    record = make()
+    pattern, places = record.pattern, sorted(set(tokens))
+    for layer in range(LAYERS):
+        for head in range(HEADS):
+            sums = [sum(float(pattern[layer, head, q, k]) for k in places) for q in places]
+            found = weight_among(record, tokens)[layer, head]
+            assert float(found) == pytest.approx(sum(sums) / len(places), abs=1e-6)
+
+
+@pytest.mark.parametrize("tokens", [[], [TOKENS], [-TOKENS - 1]])
+def test_weight_among_tokens_that_are_not_there_is_refused(tokens):
+    with pytest.raises(ArgumentError, match="tokens"):
+        weight_among(make(), tokens)

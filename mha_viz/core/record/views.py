@@ -12,6 +12,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mha_viz.core.record.checks import check_positions
 from mha_viz.core.record.derived import KeptPatterns, MergedPatterns, Runs
 from mha_viz.core.record.fields import RecordFields
 from mha_viz.core.record.patterns import Patterns, StoredPatterns
@@ -80,6 +81,33 @@ def between(record: Record, query_segment: int, key_segment: int) -> Record:
     no_query = [token.segment != query_segment for token in record.tokens]
     no_key = [token.segment != key_segment for token in record.key_tokens]
     return without(record, no_query, no_key, renormalize=False)
+
+
+def weight_among(record: Record, tokens: Sequence[int]) -> Float[Tensor, "layer head"]:
+    """Return how much some tokens look at each other in every head, themselves included.
+
+    That is the sum of a row's weights on these tokens, averaged over the tokens that look. Times
+    their number it is the sum of all weights from the set to the set.
+
+    Args:
+        record: of self-attention, or any with both texts on one axis each.
+        tokens: places on both axes, counted from 0; each counts once.
+
+    Returns:
+        A number in [0, 1] for each head; 1 where they look at nothing else.
+
+    Raises:
+        ArgumentError: no such token, or none.
+
+    >>> import mha_viz as mv
+    >>> record = mv.load("tiny-bert").trace("The cat sat")
+    >>> bool((weight_among(record, range(5)) - 1).abs().max() < 1e-5)
+    True
+    """
+    n_layers, _, queries, keys = record.patterns.shape
+    places = check_positions("tokens", sorted(set(tokens)), min(queries, keys))
+    layers = (record.patterns.full_rows(layer, places) for layer in range(n_layers))
+    return torch.stack([rows[..., places].sum(-1).mean(-1).cpu() for rows in layers])
 
 
 def long_table(

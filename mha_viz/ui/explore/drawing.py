@@ -15,6 +15,7 @@ import streamlit as st
 from mha_viz.checkpoints import trial
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.views import weight_among
 from mha_viz.ui.explore import payloads
 from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
     from mha_viz.reports.stored_run import ModelFacts
 
+AMONG = "among"  # heads sorted by how much the chosen tokens look at each other
 RESTS = "The text is being written: this comes when it pauses."
 
 
@@ -111,13 +113,16 @@ def fit_grid(scene: Scene) -> None:
         if all(end < n for end, n in zip(ends, (queries, keys), strict=False))
         else (),
     )
+    if scene.record.is_cross or any(last >= queries for _, last in view.tokens):
+        state.change(tokens=())
+        view = state.of(Explore)
     if view.sort not in ("", "pair") and not _sorted_by(scene, view):
         if view.sort in METRICS:
             state.add_problem(
                 f"{METRICS[view.sort].title} is no order for the heads of this model and text. "
                 "Showing them by layer."
             )
-        else:
+        elif view.sort != AMONG:
             state.add_problem(f"There is no metric {view.sort!r}. Showing heads by layer.")
         state.change(sort="")
     if view.only and view.only not in LABELS:
@@ -141,7 +146,6 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
         if page := st.session_state.pop("bench-leave", ""):  # from the end of the tour
             state.change(off=(state.of(Explore).chosen,))
             st.switch_page(st.session_state.pages[page], query_params=state.share_params())
-        workbench("guide", payload, settings, key="bench", take=_take)
         grid, head = st.columns([11, 10], gap="medium")
         with grid:
             workbench("grid", payload, settings, key="bench", take=_take)
@@ -202,7 +206,7 @@ def _take(choices: dict[str, Choice]) -> None:
 
 def _settings(scene: Scene, view: Explore) -> dict[str, Any]:
     known = scene.facts if scene.is_measured else {}
-    probed = _sorted_by(scene, view) if view.sort == "induction" else {}
+    probed = _sorted_by(scene, view) if view.sort in ("induction", AMONG) else {}
     return {
         "view": {name: getattr(view, name) for name in BENCH},
         "titles": payloads.sort_titles(scene, known),
@@ -210,13 +214,11 @@ def _settings(scene: Scene, view: Explore) -> dict[str, Any]:
         "shows": SHOWS,
         "scales": SCALES,
         "fact": next(
-            (
-                {"title": METRICS[key].title, "values": finite(values)}
-                for key, values in probed.items()
-            ),
+            ({"title": _title(key), "values": finite(values)} for key, values in probed.items()),
             None,
         ),
         "later": True,
+        "guide": True,
         "cells": payloads.MAX_CELLS,
         "made": payloads.is_pooled(scene.record),  # what is done to the axes, Python has done
     }
@@ -247,6 +249,9 @@ def _sorted_by(scene: Scene, view: Explore) -> Facts:
 
     Induction is of the model, not of the text: it is probed only where it is asked for.
     """
+    if view.sort == AMONG:
+        tokens = [i for first, last in view.tokens for i in range(first, last + 1)]
+        return {AMONG: weight_among(scene.record, tokens).numpy()} if tokens else {}
     if view.sort != "induction":
         return {view.sort: scene.facts[view.sort]} if view.sort in scene.facts else {}
     part = scene.record.part
@@ -260,12 +265,16 @@ def _sorted_by(scene: Scene, view: Explore) -> Facts:
     return {} if probed is None else {view.sort: probed.mean.numpy()}
 
 
+def _title(key: str) -> str:
+    return "Weight among the chosen tokens" if key == AMONG else METRICS[key].title
+
+
 def _table(scene: Scene) -> None:
     view = state.of(Explore)
     facts = scene.facts | _sorted_by(scene, view)
     earned = reporting.report(scene, view).labels
     titles = [", ".join(one.label.title for one in row) for layer in earned for row in layer]
-    columns = {METRICS[key].title: values for key, values in facts.items()}
+    columns = {_title(key): values for key, values in facts.items()}
     number = st.column_config.NumberColumn(format="%.4f")
     table = words.head_values(scene, columns)
     table.insert(1, "Labels", titles)

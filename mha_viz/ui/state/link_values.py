@@ -47,6 +47,7 @@ def switch(raw: str) -> bool:
     return one_of(("0", "1"))(raw) == "1"
 
 
+MAX_SPANS = 50  # rows of neighbours among the chosen tokens
 index = whole(0, 9_999)
 position = whole(-1, 9_999)
 
@@ -67,6 +68,14 @@ def window(raw: str) -> tuple[tuple[int, int], ...]:
     if len(spans) not in (0, 2) or any(first > last for first, last in spans):
         raise ValueError
     return spans
+
+
+def spans(raw: str) -> tuple[tuple[int, int], ...]:
+    """Read chosen tokens, as "3.5,9.9": first and last of each row of neighbours."""
+    found = heads(MAX_SPANS)(raw)
+    if any(first > last for first, last in found):
+        raise ValueError
+    return found
 
 
 def branches(raw: str) -> tuple[tuple[int, int], ...]:

@@ -53,7 +53,7 @@ def change(**values: Choice) -> Shared:
     before = _whole()
     view = replace(before, **cast(dict[str, Any], values))
     if view.run != before.run:
-        view = replace(view, written=0, branches=(), window=())
+        view = replace(view, written=0, branches=(), window=(), tokens=())
     st.session_state.view = view
     return view
 

@@ -61,6 +61,7 @@ class Shared:
         place: the token whose prediction is shown. target, against: the tokens tracked there.
         source: a second text, where heads or a path are patched.
         window: (first, last) of the queries and of the keys that are shown; () for all.
+        tokens: (first, last) of neighbours among the tokens that are chosen together.
     """
 
     model: str = _choice("tiny-bert", read.model)
@@ -80,6 +81,7 @@ class Shared:
     against: str = _choice("", read.token)
     source: str = _choice("", read.text)
     window: tuple[tuple[int, int], ...] = _choice((), read.window)
+    tokens: tuple[tuple[int, int], ...] = _choice((), read.spans)
     device: str = _choice("auto", read.one_of(DEVICES))
     dtype: str = _choice("float32", read.one_of(DTYPES))
 
@@ -245,7 +247,7 @@ class View(Explore, Compare, Corpus, Circuits, Intervene):
 # What is chosen in the workbench itself, in the browser.
 BENCH = (
     *("layer", "head", "heads", "scale", "sort", "least", "only", "words", "no_special"),
-    *("no_first", "between", "show", "mass", "query", "key", "window"),
+    *("no_first", "between", "show", "mass", "query", "key", "window", "tokens"),
 )
 NAMES = frozenset(choice.name for choice in fields(View))
 DEFAULT = View(text="The king (who was old and tired) smiled, said nothing, and went to bed.")

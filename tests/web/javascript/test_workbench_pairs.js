@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 
-import { inkOn, rgbOf } from "../../../mha_viz/web/components/shared/shared.js";
+import { formatWeight, inkOn, rgbOf } from "../../../mha_viz/web/components/shared/shared.js";
 import { openBench } from "./bench_page.js";
 import { paintedOn } from "./canvas.js";
 import { click, pass, test } from "./dom.js";
@@ -28,7 +28,8 @@ test("a pair of words is marked everywhere, survives a change of head, and can b
   assert.equal(tints.map(far).indexOf(Math.min(...tints.map(far))), largest(rowOf(query)));
   tints.forEach((tint, place) => assert.deepEqual(word(place).style.color.match(/\d+/g).map(Number), rgbOf(inkOn(tint))));
   word(key).click();
-  assert.equal(text(".hint"), `“${header.query_labels[query]}” looks at “${header.key_labels[key]}”`);
+  const weight = formatWeight(rowOf(query)[key]);
+  assert.equal(text(".hint"), `“${header.query_labels[query]}” looks at “${header.key_labels[key]}”: ${weight}`);
   const marked = () => [word(query).classList.contains("looks"), word(key).classList.contains("looked")];
   assert.deepEqual(marked(), [true, true]);
   assert.equal(word(key).getAttribute("aria-pressed"), "true");
@@ -48,6 +49,31 @@ test("a pair of words is marked everywhere, survives a change of head, and can b
   assert.ok(find(".marks").hidden);
   pass(150);
   assert.deepEqual(told()[1], { query: "-1", key: "-1" });
+});
+
+test("tokens that are chosen together sort the heads by how much they look at each other", () => {
+  const page = openBench();
+  const { word, text, told, say, last, button } = page;
+  const { MouseEvent } = globalThis.window;
+  const control = (place) => word(place).dispatchEvent(new MouseEvent("click", { bubbles: true, ctrlKey: true }));
+  [3, 7, 4].forEach(control);
+  const chosen = () => [...Array(N).keys()].filter((place) => word(place).classList.contains("among"));
+  assert.deepEqual(chosen(), [3, 4, 7]);
+  assert.match(text(".sentence .hint"), /^3 chosen tokens look at each other …$/); // Python adds up
+  pass(150);
+  assert.deepEqual(told(), [{ tokens: "3.4,7.7", sort: "among" }]);
+  const values = Array.from({ length: COUNT }, (_, head) => head / 100);
+  const view = { ...python.bench.settings.view, tokens: [[3, 4], [7, 7]], sort: "among" };
+  say({ heard: last(), view, fact: { title: "Weight among the chosen tokens", values } });
+  assert.equal(text(".sentence .hint"), "3 chosen tokens look at each other with 0.07000 of their weight on average, 0.2100 in sum; heads are sorted by it");
+  assert.equal(page.texts(".head-grid .caption b")[0], `L${Math.floor(14 / 5)} H4`);
+  control(4);
+  assert.deepEqual(chosen(), [3, 7]);
+  assert.match(text(".sentence .hint"), /^2 chosen tokens look at each other …$/); // the sum is another one
+  button("Clear selection").click();
+  assert.deepEqual(chosen(), []);
+  pass(150);
+  assert.deepEqual(told().at(-1), { tokens: "", sort: "" });
 });
 
 test("the mean of all heads tints the words, where it is asked for", () => {

@@ -3,15 +3,17 @@
 // here, in the browser; Python hears of it afterwards. Draws nothing.
 
 import { BenchWeights } from "./bench_weights.js";
-import { formatNumber, payloadStore } from "../shared/shared.js";
+import { formatCode, formatNumber, formatWeight, payloadStore } from "../shared/shared.js";
+import { placesOf, toggled } from "./token_set.js";
 import { placeOf, tokenAt } from "./token_axes.js";
 import { isAll, placesBetween } from "./viewport.js";
 
 const PAUSE = 150; // ms without a further choice until Python hears of them
 const PAUSE_UNSEEN = 50; // likewise until exact weights of what is shown are requested
 const SHOWN = ["layer", "head", "query", "window"]; // choices that say which these are
+const AMONG = "among"; // order of heads by how much the chosen tokens look at each other
 const MOST = 8; // heads drawn beside the chosen one
-const UNSEEN = { layer: 0, head: 0, show: "heatmap", scale: "sqrt", sort: "", only: "", query: -1, key: -1, window: [] };
+const UNSEEN = { layer: 0, head: 0, show: "heatmap", scale: "sqrt", sort: "", only: "", query: -1, key: -1, window: [], tokens: [] };
 
 /** The workbench of that name: the same one for every element that shows a part of it. */
 export function benchOf(name) {
@@ -90,7 +92,7 @@ export class Bench {
 
   /** Tokens chosen in another text, of which Python has not heard yet, are none of this one's. */
   forgetTokens() {
-    for (const name of ["query", "key", "window"]) {
+    for (const name of ["query", "key", "window", "tokens"]) {
       delete this.unsent[name];
       delete this.unconfirmed[name];
       this.view[name] = this.settings.view?.[name] ?? UNSEEN[name];
@@ -201,7 +203,8 @@ export class Bench {
     }
     const title = this.titles[sort];
     if (title && this.facts[title]) return { title, values: this.facts[title] };
-    const fact = this.settings.view?.sort === sort && this.settings.fact;
+    const { view, fact: told } = this.settings;
+    const fact = view?.sort === sort && (sort !== AMONG || String(view.tokens) === String(this.view.tokens)) && told;
     return fact ? { title: fact.title, values: fact.values } : null;
   }
 
@@ -275,6 +278,36 @@ export class Bench {
     if (query !== undefined) values.query = query < 0 ? -1 : tokenAt(queries, query);
     if (key !== undefined) values.key = key < 0 ? -1 : tokenAt(keys, key);
     this.choose(values);
+  }
+
+  /** Places of the tokens that are chosen together. */
+  get among() {
+    return placesOf(this.view.tokens ?? [], this.weights.axes.keys);
+  }
+
+  /** Adds the token of a place to those that are chosen together, or takes it away. @type {(place: number) => void} */
+  toggleAmong(place) {
+    const tokens = toggled(this.view.tokens ?? [], this.weights.axes.keys, place);
+    this.choose({ tokens, sort: tokens.length ? AMONG : "" });
+  }
+
+  /** Lets go of all tokens. */
+  clear() {
+    const { sort } = this.view;
+    this.choose({ query: -1, key: -1, window: [], tokens: [], sort: sort === AMONG ? "" : sort });
+  }
+
+  /** How much they look at each other in the chosen head; null while it is not known. */
+  get weightAmong() {
+    return this.view.sort === AMONG ? this.fact?.values[this.chosen] ?? null : null;
+  }
+
+  /** The weight of the chosen pair in the chosen head, in words. */
+  get pairInWords() {
+    const { query, key } = this.pair;
+    if (query < 0 || key < 0) return "";
+    const { weight, code, exact } = this.weights.cell(this.chosen, query, key);
+    return exact ? formatWeight(weight) : formatCode(code);
   }
 
   /**

@@ -91,7 +91,8 @@ export class GridView {
     const { bench } = this;
     const { view, settings } = bench;
     const pair = view.query >= 0 && view.key >= 0 ? { pair: this.pairTitle() } : {};
-    const sorts = { "": "By layer", ...pair, ...bench.titles };
+    const among = bench.among.size ? { among: "Weight among the chosen tokens" } : {};
+    const sorts = { "": "By layer", ...pair, ...among, ...bench.titles };
     if (view.sort && !sorts[view.sort]) sorts[view.sort] = view.sort === "pair" ? "Weight of a pair" : view.sort;
     fillMenu(this.sort, sorts, view.sort);
     this.only.root.hidden = !settings.kinds;

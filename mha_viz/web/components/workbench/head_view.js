@@ -37,7 +37,8 @@ export class HeadView {
     this.sentence = new SentenceView({
       choose: (pair) => bench.choosePair(pair),
       brush: (side, first, last) => bench.choosePart(brushed(bench.part, side, first, last, bench.weights.size)),
-      clear: () => bench.choose({ query: -1, key: -1, window: [] }),
+      clear: () => bench.clear(),
+      toggle: (place) => bench.toggleAmong(place),
       all: (on) => {
         this.mean = on;
         this.draw();
@@ -149,7 +150,8 @@ export class HeadView {
       return weights.row(head, query);
     };
     const { scale } = bench.view;
-    this.sentence.draw({ header, pair: bench.pair, part: bench.part, row, scale, theme: this.theme, mean: this.mean });
+    const { pair, part, among, weightAmong, pairInWords: weight } = bench;
+    this.sentence.draw({ header, pair, part, row, scale, theme: this.theme, mean: this.mean, among, weightAmong, weight });
   }
 
   drawPicture(head, width) {

@@ -1,17 +1,17 @@
 // @ts-check
 // The tokens of the text, written out. Each is tinted by how much the chosen one looks at it.
 
-import { colourAt, inkOn, make, scaleWeight, tokenElement } from "../shared/shared.js";
+import { colourAt, formatWeight, inkOn, make, scaleWeight, tokenElement } from "../shared/shared.js";
 /* global PALETTE */
 
 export class SentenceView {
-  /** @param {{ choose: (pair: { query: number, key: number }) => void, all: (on: boolean) => void, brush: (side: string, first: number, last: number) => void, clear: () => void }} out */
+  /** @param {{ choose: (pair: { query: number, key: number }) => void, all: (on: boolean) => void, brush: (side: string, first: number, last: number) => void, clear: () => void, toggle: (place: number) => void }} out */
   constructor(out) {
     this.out = out;
     this.root = make("div", "sentence");
     this.words = make("div", "words");
     this.words.setAttribute("role", "group");
-    this.words.setAttribute("aria-label", "Tokens: the first one chosen looks, the second is looked at; Shift and a click show only those between");
+    this.words.setAttribute("aria-label", "Tokens: the first one chosen looks, the second is looked at; Shift and a click show only those between; Control and a click choose several");
     this.hint = make("span", "hint");
     this.mean = make("button", "button", "Mean of all heads");
     this.mean.type = "button";
@@ -34,7 +34,8 @@ export class SentenceView {
 
   /**
    * @param {any} scene header, pair, part (what the axes show; null for all), row(query) -> weights or
-   * null, scale, theme, mean
+   * null, scale, theme, mean, among (a set of places), weightAmong (of them in this head; null while
+   * it is not known), weight (of the pair, in words)
    */
   draw(scene) {
     this.scene = scene;
@@ -83,6 +84,7 @@ export class SentenceView {
       button.classList.toggle("looks", chosen);
       button.classList.toggle("looked", looked);
       button.setAttribute("aria-pressed", String(chosen || looked));
+      button.classList.toggle("among", this.scene.among.has(place));
       button.classList.toggle("shown", this.isShown(button.dataset.side, place));
       const tinted = weights && isKey;
       const colour = tinted ? colourAt(scaleWeight(weights[place], scale), stops) : null;
@@ -90,12 +92,14 @@ export class SentenceView {
       button.style.color = colour ? inkOn(colour) : "";
     }
     const label = (side, place) => header[`${side}_labels`][place];
-    this.clear.hidden = pair.query < 0 && pair.key < 0 && !this.scene.part;
+    const { among, weightAmong, weight } = this.scene;
+    this.clear.hidden = pair.query < 0 && pair.key < 0 && !this.scene.part && !among.size;
     this.mean.hidden = looking < 0;
     const far = pair.query >= 0 && pair.key >= 0;
-    if (far) this.hint.textContent = `“${label("query", pair.query)}” looks at “${label("key", pair.key)}”`;
+    if (among.size) this.hint.textContent = amongInWords(among.size, weightAmong);
+    else if (far) this.hint.textContent = `“${label("query", pair.query)}” looks at “${label("key", pair.key)}”: ${weight}`;
     else if (pair.query >= 0) this.hint.textContent = `Tinted by how much “${label("query", pair.query)}” looks at each. Choose a second one.`;
-    else this.hint.textContent = "Choose a token, and see what it looks at. Drag across tokens to show only these.";
+    else this.hint.textContent = "Click a token to see what it looks at; drag to show a part; Ctrl-click to choose several.";
   }
 
   /** Whether a word is on an axis of the part that is shown, or would be by what is dragged over. */
@@ -164,6 +168,7 @@ export class SentenceView {
     const { pair } = this.scene;
     const place = Number(word.dataset.place);
     const side = word.dataset.side;
+    if ((event.ctrlKey || event.metaKey) && !this.crossed) return this.out.toggle(place);
     if (event.shiftKey && this.anchor?.side === side && this.anchor.place !== place) return this.choosePart(side, this.anchor.place, place);
     this.anchor = { side, place };
     const looks = this.crossed ? word.dataset.side === "query" : pair.query < 0 || pair.query === place;
@@ -171,4 +176,12 @@ export class SentenceView {
     if (looks) this.out.choose(pair.query === place ? { query: -1, key: -1 } : { query: place, key: this.crossed ? pair.key : -1 });
     else this.out.choose({ query: pair.query, key: pair.key === place ? -1 : place });
   }
+}
+
+/** How much several tokens look at each other: mean over those that look, and sum. */
+function amongInWords(count, weight) {
+  const which = `${count} chosen ${count > 1 ? "tokens look at each other" : "token looks at itself"}`;
+  if (weight === null) return `${which} …`;
+  const sum = count > 1 ? ` on average, ${formatWeight(weight * count)} in sum` : "";
+  return `${which} with ${formatWeight(weight)} of their weight${sum}; heads are sorted by it`;
 }

@@ -1,0 +1,24 @@
+// @ts-check
+// Tokens that are chosen together, as spans: first and last of each row of neighbours.
+
+import { placeOf } from "./token_axes.js";
+
+/** Places of the chosen tokens on an axis. @type {(spans: [number, number][], axis: any) => Set<number>} */
+export function placesOf(spans, axis) {
+  const tokens = spans.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, i) => first + i));
+  return new Set(tokens.map((token) => placeOf(axis, token)).filter((place) => place >= 0));
+}
+
+/** Spans with the token of a place, or without it where it was among them. @type {(spans: [number, number][], axis: any, place: number) => [number, number][]} */
+export function toggled(spans, axis, place) {
+  const places = placesOf(spans, axis);
+  if (!places.delete(place)) places.add(place);
+  const tokens = [...places].sort((a, b) => a - b).map((at) => [axis.groups[at][0], axis.groups[at].at(-1)]);
+  return tokens.reduce(joinedTo, []);
+}
+
+/** Spans with one more, which continues the last one or begins anew. */
+function joinedTo(spans, [first, last]) {
+  const before = spans.at(-1);
+  return before?.[1] === first - 1 ? [...spans.slice(0, -1), [before[0], last]] : [...spans, [first, last]];
+}
