@@ -37,12 +37,15 @@ def part(draw: Callable[P, None]) -> Callable[P, None]:
 
 
 def sidebar(lab: Lab | None = None) -> None:
-    """Draw the map with a lab's own part lit, and the switch for projectors."""
+    """Draw the map with a lab's own part lit, and the switch for projectors, which stands alone."""
     classroom.join_named_class()
+    if lab is None:
+        with st.container(horizontal=True, horizontal_alignment="right"):
+            look.projector_switch()
+        return
     with st.sidebar:
-        if lab is not None:
-            block_map.draw(lab.parts)
-            st.caption(f"This lab: {plain(block_map.named(lab.parts))}.")
+        block_map.draw(lab.parts)
+        st.caption(f"This lab: {plain(block_map.named(lab.parts))}.")
         look.projector_switch()
 
 
