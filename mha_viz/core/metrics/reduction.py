@@ -116,10 +116,17 @@ class HeadSums:
 
     def raw_values(self) -> dict[str, Float[Tensor, "batch head"]]:
         """Return metric key -> (batch, head), in the `widest` floats."""
-        return {
-            key: reduction.finish(self._texts, *self._sums[key])
-            for key, reduction in self._reductions.items()
-        }
+        return {key: self.finished(key, sums) for key, sums in self._sums.items()}
+
+    @property
+    def sums(self) -> Mapping[str, Sums]:
+        """The sums of each metric so far."""
+        return self._sums
+
+    def finished(self, key: str, sums: Sums) -> Float[Tensor, "batch head"]:
+        """Compute one metric of these sums, such as those of other rows of the same texts."""
+        found: Tensor = self._reductions[key].finish(self._texts, *sums)
+        return found
 
     def finish(self) -> dict[str, Float[Tensor, "batch head"]]:
         """Return metric key -> (batch, head); NaN where a metric is not defined."""

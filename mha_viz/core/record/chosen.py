@@ -1,0 +1,105 @@
+"""Records of a few heads alone, of one run or of several on the same tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from mha_viz.core.attention.scoring import Rows
+from mha_viz.core.record.checks import Place, check_place
+from mha_viz.core.record.patterns import Patterns
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.visible import visible_keys
+
+Chosen = tuple[AttentionRecord, tuple[int, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenPatterns(Patterns):
+    """The weights of some heads, each a layer of its own; computed where those of the run are."""
+
+    heads: tuple[Chosen, ...]
+    queries: Int[Tensor, " query"]
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Layers, heads, queries and keys."""
+        return len(self.heads), 1, len(self.queries), self.heads[0][0].shape[3]
+
+    @property
+    def held(self) -> list[Tensor]:
+        """The tensors in memory."""
+        return [tensor for record, _ in self.heads for tensor in record.patterns.held]
+
+    def rows(
+        self, layer: int, rows: Rows, heads: Sequence[int] | None = None
+    ) -> Float[Tensor, "head row key"]:
+        """Return some rows of some heads (None for all), over all keys."""
+        record, (source, head) = self.heads[layer]
+        wanted = [head] if heads is None else [head for _ in heads]
+        return record.patterns.full_rows(source, self.queries[rows], wanted)
+
+    def seen(self, layer: int, rows: Rows = slice(None)) -> Bool[Tensor, "row key"]:
+        """Return which keys some queries may see, as the whole layer of the run tells."""
+        record, (source, _) = self.heads[layer]
+        seen = record.patterns.seen(source, self.queries[rows])
+        return self._masks[layer][self.queries[rows]] if seen is None else seen
+
+    @cached_property
+    def _masks(self) -> list[Bool[Tensor, "query key"]]:
+        return [visible_keys(record, source) for record, (source, _) in self.heads]
+
+
+def place_of(record: AttentionRecord, head: Place) -> tuple[int, int]:
+    """Return a layer and a head counted from 0; negative numbers count from the end.
+
+    Raises:
+        ArgumentError: no such head.
+    """
+    layer, number = check_place(head)
+    record.region(layer, number, [0], [0])  # raises
+    return layer % record.n_layers, number % record.n_heads
+
+
+def chosen_heads(*heads: Chosen, most: int | None = None) -> AttentionRecord:
+    """Return a record of these heads alone, each a layer of its own.
+
+    Args:
+        heads: records on the same tokens, and a head of each.
+        most: the largest number of queries, evenly spaced ones of a longer text; None for all.
+
+    Returns:
+        AttentionRecord (head, 1, query, key), with the z of these heads where all of them have one
+        of the same width.
+    """
+    first = heads[0][0]
+    n = first.shape[2]
+    queries = torch.arange(0, n, 1 if most is None else -(-n // most))
+
+    def stacked(name: str) -> Tensor | None:
+        kept = [(getattr(record, name), place) for record, place in heads]
+        if any(tensor is None for tensor, _ in kept):
+            return None
+        found = [tensor[place][queries] for tensor, place in kept]
+        same = all(one.shape == found[0].shape for one in found)
+        return torch.stack([one.to(found[0]) for one in found])[:, None] if same else None
+
+    return replace(
+        first,
+        patterns=ChosenPatterns(heads, queries),
+        tokens=tuple(first.tokens[i] for i in queries.tolist()),
+        z=stacked("z"),
+        sink=stacked("sink"),
+        scale=(),
+        W_O=(),
+        query=None,
+        key=None,
+        value=None,
+        removed=None,
+        allowed=None,
+    )
