@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from mha_viz.prediction.generation import generate
     from mha_viz.prediction.prediction import predict
     from mha_viz.prediction.writing import Writing
+    from mha_viz.reports.description import describe, describe_heads
+    from mha_viz.reports.difference import describe_difference
     from mha_viz.reports.parameters import diversity, parameter_similarity
     from mha_viz.reports.report import head_report
 
@@ -65,6 +67,8 @@ _NAMES = {
     "checkpoints.loading": "load wrap",
     "notebook": "show_head",
     "reports.report": "head_report",
+    "reports.description": "describe describe_heads",
+    "reports.difference": "describe_difference",
     "core.measure": "head_similarity",
     "reports.parameters": "parameter_similarity diversity",
     "engine.intervention": "Intervention",
@@ -108,6 +112,9 @@ __all__ = [
     "attention",
     "composition",
     "copying_scores",
+    "describe",
+    "describe_difference",
+    "describe_heads",
     "diversity",
     "errors",
     "faithfulness",

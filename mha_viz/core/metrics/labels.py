@@ -3,7 +3,7 @@
 import functools
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -29,6 +29,7 @@ class Label:
         relative: see `threshold`.
         unless: labels that a head must not have as well.
         meaning: one sentence in plain words.
+        does: what such heads do, as it follows "These heads".
         badge: the title in few letters, for a small picture.
     """
 
@@ -40,6 +41,7 @@ class Label:
     relative: bool = False
     unless: tuple[str, ...] = ()
     meaning: str = ""
+    does: str = field(default="", repr=False)
     badge: str = ""
 
 

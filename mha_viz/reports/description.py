@@ -1,0 +1,232 @@
+"""Heads in words: sentences that are made of numbers, each beside its baseline."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.metrics import LABELS, METRICS, EarnedLabel
+from mha_viz.core.record.checks import Place
+from mha_viz.core.record.chosen import place_of
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.reprs import count
+from mha_viz.reports.report import Report
+from mha_viz.reports.report import report as make_report
+
+LEAST = 3  # heads; of fewer, none is unusual
+MOST = 3  # kinds of heads in a sentence about all, and heads of each kind
+_AMOUNTS = {"probability": "of the weight", "tokens": "tokens away", "share": "of the most entropy"}
+_ROUNDING = 1e-6  # of a metric in float32
+_WITHOUT = "heads without a label"
+_FIRST = ("induction", "duplicate")  # labels that are about words are named before all others
+_ORDER = (*_FIRST, *(key for key in LABELS if key not in _FIRST))
+
+
+class Number(NamedTuple):
+    """A number of a sentence, and the baseline beside it."""
+
+    value: float
+    baseline: float
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence, and the numbers that it rests on by their names."""
+
+    text: str
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Description:
+    """Sentences about heads; `str` gives their text. `notes` are those of the report."""
+
+    sentences: tuple[Sentence, ...]
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join(sentence.text for sentence in self.sentences)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)[:120]!r})"
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{html.escape(text)}</p>" for text in (str(self), *self.notes))
+
+
+def describe(record: AttentionRecord, head: Place, *, report: Report | None = None) -> Description:
+    """Describe one head by its labels and by its most unusual metric, in sentences.
+
+    The most unusual metric is the one in which the head is furthest from the median of all heads,
+    in median absolute deviations. Each number stands beside its baseline.
+
+    Args:
+        record: any record.
+        head: layer and head, counted from 0; negative numbers count from the end.
+        report: `mha_viz.reports.report.report(record, model)`, where it is at hand; that of a model
+            adds induction, and labels that need random weights.
+
+    Returns:
+        Description: a sentence for each label, or that there is none, and one for the metric.
+
+    Raises:
+        ArgumentError: no such head.
+
+    >>> import mha_viz as mv
+    >>> record = mv.load("tiny-gpt2").trace("The cat sat on the mat and the dog sat on the rug.")
+    >>> print(describe(record, (0, 2)).sentences[0].text)
+    L0 H2 looks at the previous token (0.972 of the weight; uniform attention gives 0.166).
+    """
+    place = place_of(record, head)
+    report = make_report(record) if report is None else report
+    sentences = (*labels_of(report, place), unusual(report, place))
+    return Description(sentences, report.notes)
+
+
+def describe_heads(record: AttentionRecord, *, report: Report | None = None) -> Description:
+    """Describe all heads of a record by their labels, in one sentence.
+
+    It names three kinds of heads at most and three heads of each, the highest scores first. A head
+    with several labels is named once.
+
+    Args:
+        record: any record.
+        report: as for `describe`.
+
+    Returns:
+        Description of one sentence; it says so where no head has earned a label.
+
+    >>> import mha_viz as mv
+    >>> record = mv.load("tiny-gpt2").trace("The cat sat on the mat and the dog sat on the rug.")
+    >>> print(describe_heads(record))
+    L0 H7 and L0 H2 look at the previous token (0.998, 0.972 of the weight; ...
+    """
+    report = make_report(record) if report is None else report
+    kinds: dict[str, list[tuple[str, EarnedLabel]]] = {key: [] for key in _ORDER}
+    for i, layer in enumerate(report.labels):
+        for j, earned in enumerate(layer):
+            if earned:
+                first = min(earned, key=lambda one: _ORDER.index(one.label.key))
+                kinds[first.label.key].append((name_of((i, j)), first))
+    clauses = [_clause(found) for found in kinds.values() if found][:MOST]
+    if not clauses:
+        without = _unlabelled(report)
+        text = f"None of {count(int(without.baseline), 'head')} earns a label on this text."
+        return Description((Sentence(text, {_WITHOUT: without}),), report.notes)
+    numbers = {key: one for clause in clauses for key, one in clause.numbers.items()}
+    text = "; ".join(clause.text for clause in clauses)
+    return Description((Sentence(f"{text}.", numbers),), report.notes)
+
+
+def labels_of(report: Report, place: tuple[int, int], name: str = "") -> list[Sentence]:
+    """Return a sentence for each label of a head, or one that says that it has none."""
+    name, earned = name or name_of(place), report.labels[place[0]][place[1]]
+    clauses = [_clause([(name, one)]) for one in earned]
+    if not clauses:
+        n, total = without = _unlabelled(report)
+        text = f"{name} earns no label, as {n:,.0f} of {count(int(total), 'head')} on this text."
+        return [Sentence(text, {_WITHOUT: without})]
+    return [Sentence(f"{clause.text}.", clause.numbers) for clause in clauses]
+
+
+def unusual(report: Report, place: tuple[int, int], name: str = "") -> Sentence:
+    """Return a sentence on the metric in which a head is furthest from the median of all heads."""
+    name = name or name_of(place)
+    far: dict[str, float] = {}
+    for key, scores in report.scores.items():
+        if (own := scores[place]).isfinite():
+            away = np.abs(defined(scores) - np.median(defined(scores)))
+            apart, spread = abs(float(own) - np.median(defined(scores))), np.median(away)
+            far[key] = apart / spread if spread else np.inf if apart > _ROUNDING else 0.0
+    if not far:
+        return Sentence(f"{name} attends to nothing on this text: no metric of it is defined.")
+    best = max(far, key=far.__getitem__)
+    values, value = defined(report.scores[best]), float(report.scores[best][place])
+    begin = f"{name}'s {METRICS[best].title} is {amount(best, value)}"
+    baselines = {}
+    if len(values) >= LEAST:
+        title, baselines["median of all heads"] = METRICS[best].title, float(np.median(values))
+        begin = f"{name}'s most unusual metric is {title}: {amount(best, value)}"
+        begin += f", the {place_among(values, value)}"
+    if np.isfinite(uniform := uniform_of(report, best, place[0])):
+        baselines["uniform attention"] = uniform
+    beside = ", ".join(f"{key} {digits(one)}" for key, one in baselines.items())
+    numbers = {f"{best}, {key}": Number(value, one) for key, one in baselines.items()}
+    return Sentence(f"{begin} ({beside})." if beside else f"{begin}.", numbers)
+
+
+def _clause(found: Sequence[tuple[str, EarnedLabel]]) -> Sentence:
+    """Return what some heads with one label do, and the hardest baseline that one of them beat."""
+    label = found[0][1].label
+    sign = -1 if label.at_least else 1
+    shown = sorted(found, key=lambda head: sign * head[1].score)[:MOST]
+    hidden = [f"{len(found) - MOST:,} more"] if len(found) > MOST else []
+    *names, last = [name for name, _ in shown] + hidden
+    subject = " and ".join([", ".join(names), last] if names else [last])
+    verb, rest = label.does.split(" ", 1)
+    hardest = min((one for _, one in found), key=lambda one: sign * one.baseline)
+    beaten = f"{hardest.baseline_name} gives {digits(hardest.baseline)}"
+    if hardest.baseline_name == "no baseline":  # then it had a threshold to reach, and that alone
+        beaten = f"the threshold is {digits(hardest.threshold)}"
+    scores = ", ".join(digits(one.score) for _, one in shown)
+    return Sentence(
+        f"{subject} {verb}{'' if names else 's'} {rest} ({scores} "
+        f"{_AMOUNTS[METRICS[label.metric].unit]}; {beaten})",
+        {f"{name} {label.metric}": Number(one.score, one.baseline) for name, one in shown},
+    )
+
+
+def _unlabelled(report: Report) -> Number:
+    """Return how many heads have no label, beside the number of all."""
+    heads = [earned for layer in report.labels for earned in layer]
+    return Number(sum(not earned for earned in heads), len(heads))
+
+
+def name_of(place: tuple[int, int]) -> str:
+    """Return a head's name, such as "L3 H7"."""
+    return f"L{place[0]} H{place[1]}"
+
+
+def digits(value: float) -> str:
+    """Write a number with three significant digits.
+
+    >>> [digits(number) for number in (0.12345, 7.0, 12345.6)]
+    ['0.123', '7', '12,346']
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def amount(key: str, value: float) -> str:
+    """Write a metric's value with its unit; shares and probabilities have none."""
+    unit = METRICS[key].unit
+    return digits(value) + (f" {unit}" if unit not in ("", "probability", "share") else "")
+
+
+def defined(scores: Float[Tensor, "layer head"]) -> Float[np.ndarray, "known"]:
+    """Return a metric's values in order of layer, without those that are not defined."""
+    values = scores.double().flatten().cpu().numpy()
+    return values[np.isfinite(values)]
+
+
+def place_among(values: Float[np.ndarray, " known"], value: float) -> str:
+    """Name a value's place among all, counted from the nearer end; equal values share one.
+
+    >>> place_among(np.array([5.0, 1, 2, 2]), 2.0), place_among(np.array([5.0, 1, 2]), 5.0)
+    ('2nd highest of 4 heads', 'highest of 3 heads')
+    """
+    above, below = int((values > value).sum()), int((values < value).sum())
+    rank, end = (above + 1, "highest") if above <= below else (below + 1, "lowest")
+    suffix = {1: "st", 2: "nd", 3: "rd"}.get(rank % 10 if rank % 100 // 10 != 1 else 0, "th")
+    return f"{'' if rank == 1 else f'{rank:,}{suffix} '}{end} of {count(len(values), 'head')}"
+
+
+def uniform_of(report: Report, key: str, layer: int) -> float:
+    """Return what uniform attention scores in a layer; NaN where it has no score."""
+    uniform = report.baselines[key].at(layer).uniform if key in report.baselines else None
+    return np.nan if uniform is None else uniform

@@ -1,0 +1,269 @@
+"""Two heads in words: where they differ beyond noise, and how alike they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.compare.alignment import align, equal_places, pattern_change
+from mha_viz.core.compare.chance import permuted_pairs
+from mha_viz.core.compare.exchange import MOST_BLOCKS, Exchange, exchange_test
+from mha_viz.core.measure import as_distances, head_similarity
+from mha_viz.core.metrics import METRICS
+from mha_viz.core.metrics.baselines import uniform_rows
+from mha_viz.core.metrics.chance import RATE
+from mha_viz.core.record.checks import Place
+from mha_viz.core.record.chosen import chosen_heads, place_of
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.visible import visible_keys
+from mha_viz.core.reprs import count, table_html
+from mha_viz.reports.description import (
+    LEAST,
+    Description,
+    Number,
+    Sentence,
+    amount,
+    defined,
+    digits,
+    labels_of,
+    name_of,
+    place_among,
+    unusual,
+)
+from mha_viz.reports.head_pair import HeadPair, metric_table, token_pairs
+from mha_viz.reports.report import TWIN_MEASURES, Report
+from mha_viz.reports.report import report as make_report
+
+MOST_NAMED = 3  # metrics that a sentence names
+MOST_ROWS = 256  # that the chance level of a pair is measured on
+MOST_ALIGNED = 2**24  # places of one text times those of the other
+_ALIKE = {"hellinger": "attention", "cka": "output"}
+_NAMES = {"hellinger": "Hellinger distance", "cka": "CKA"}
+Likeness = Mapping[str, Float[np.ndarray | Tensor, "head2 head2"]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Difference(Description):
+    """Sentences about two heads, and the tables behind them.
+
+    Args:
+        metrics: a row for each metric by its key, the most unusual difference first: title, unit;
+            a and b, the values; uniform_a and uniform_b, those of uniform attention; difference,
+            b - a; spreads, that over the standard deviation of all heads; unusual, the share of
+            pairs of heads that differ less; noise, what 95 % of exchanges of rows do not exceed;
+            p, how often an exchange differs as much; beyond_noise. NaN is "not defined", or not
+            tested.
+        pairs: a row for each pair of tokens whose weights differ most: query, key, query_token,
+            key_token, a, b, difference; empty where the heads are on different tokens.
+    """
+
+    metrics: pd.DataFrame = field(default_factory=pd.DataFrame)
+    pairs: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    def _repr_html_(self) -> str:
+        shown = self.metrics[["title", "a", "b", "difference", "spreads", "unusual", "noise"]]
+        return super()._repr_html_() + table_html("The metrics of both heads.", shown)
+
+
+def describe_difference(
+    record: AttentionRecord,
+    a: Place,
+    b: Place,
+    *,
+    other: AttentionRecord | None = None,
+    report: Report | None = None,
+    other_report: Report | None = None,
+    likeness: Likeness | None = None,
+) -> Difference:
+    """Describe in sentences how two heads differ and how alike they are.
+
+    They say what each head does, in which metrics the heads differ beyond noise, where both stand
+    among all heads, and how alike their attention and their outputs are, beside chance. Noise is
+    what exchanges of their rows give, see `exchange_test`; the false-discovery rate is 5 %. It
+    knows one text. Chance is what the same rows give with their weights, or their outputs, in
+    random order, see `permuted_pairs`; of a long text 256 rows are taken.
+
+    Args:
+        record: any record.
+        a: layer and head, counted from 0; negative numbers count from the end.
+        b: those of the other head.
+        other: the record that b is of, where that is another one: of another text, or of another
+            model, such as the untrained copy.
+        report: of `record`, where it is at hand; see `describe`.
+        other_report: of `other`, likewise.
+        likeness: "hellinger", "cka" -> `head_similarity(record, measure)`, where they are at hand.
+
+    Returns:
+        Difference: four to six sentences, and tables of the metrics and of the pairs of tokens.
+        With `other`, the heads are called A and B.
+
+    Raises:
+        ArgumentError: no such head.
+
+    >>> import mha_viz as mv
+    >>> record = mv.load("tiny-gpt2").trace("The cat sat on the mat and the dog sat on the rug.")
+    >>> found = describe_difference(record, (0, 2), (1, 5))
+    >>> found.metrics.unusual.is_monotonic_decreasing, len(found.pairs)
+    (True, 8)
+    """
+    second = record if other is None else other
+    report = make_report(record) if report is None else report
+    if other_report is None:
+        other_report = report if second is record else make_report(second)
+    heads = (record, place_of(record, a)), (second, place_of(second, b))
+    name_a, name_b = (name_of(place) for _, place in heads)
+    names = (name_a, name_b) if other is None else (f"A {name_a}", f"B {name_b}")
+    pair = HeadPair(heads, (report, other_report), names)
+    on_same = pair.on_same_tokens
+    tested = exchange_test(chosen_heads(heads[0]), chosen_heads(heads[1]), paired=on_same)
+    metrics = metric_table(pair, tested)
+    sentences = [_does(pair, 0)]
+    if pair.is_one_head:
+        sentences.append(Sentence("Both are the same head: no number differs."))
+    else:
+        sentences += [_does(pair, 1), *_noise(pair, metrics, tested), *_standing(pair, metrics)]
+        sentences += _alike(pair, likeness) if on_same else _moved(pair)
+    notes = tuple(dict.fromkeys((*report.notes, *other_report.notes)))
+    return Difference(tuple(sentences), notes, metrics, token_pairs(pair))
+
+
+def _does(pair: HeadPair, side: int) -> Sentence:
+    """Return what one head does: its labels, or that it has none and what is most unusual."""
+    of, place, name = pair.reports[side], pair.heads[side][1], pair.names[side]
+    found = labels_of(of, place, name)
+    if not of.labels[place[0]][place[1]]:
+        found.append(unusual(of, place, name))
+    numbers = {key: number for one in found for key, number in one.numbers.items()}
+    return Sentence(" ".join(one.text for one in found), numbers)
+
+
+def _noise(pair: HeadPair, metrics: pd.DataFrame, tested: Exchange) -> Iterator[Sentence]:
+    """Yield in which metrics the heads differ beyond noise, or why nobody can tell."""
+    known = metrics[metrics["p"].notna()]
+    n, rows = len(known), min(tested.rows)
+    if not n:
+        return
+    if not tested.conclusive(n):
+        needed = tested.rows_needed(n)
+        text = (
+            f"The text is too short to tell in which of {count(n, 'metric')} they differ: rows "
+            f"with a choice of keys are {rows:,}, at least {needed:,} are needed."
+        )
+        yield Sentence(text, {"rows": Number(rows, needed)})
+        return
+    found = known[known["beyond_noise"]]
+    named = found.head(MOST_NAMED) if len(found) else known.head(1)
+    lines = {str(key): row for key, row in named.to_dict("index").items()}
+    clauses = [
+        f"{row['title']} ({amount(key, row['a'])} and {amount(key, row['b'])}; noise "
+        f"{digits(row['noise'])}; more than {_percent(row['unusual'])} of {_those(pair)})"
+        for key, row in lines.items()
+    ]
+    order = "most unusually in" if len(found) else "the most unusual difference is"
+    blocks = "rows" if pair.heads[0][0].shape[2] <= MOST_BLOCKS else "blocks of rows"
+    yield Sentence(
+        f"They differ beyond noise in {len(found):,} of {count(n, 'metric')}, {order} "
+        f"{', '.join(clauses)}. Noise is what exchanges of their {rows:,} {blocks} give.",
+        {key: Number(row["difference"], row["noise"]) for key, row in lines.items()},
+    )
+
+
+def _standing(pair: HeadPair, metrics: pd.DataFrame) -> Iterator[Sentence]:
+    """Yield where both heads stand among all in the metric of the most unusual difference."""
+    beyond = metrics[metrics["beyond_noise"]]
+    known = metrics[metrics["difference"].notna()] if beyond.empty else beyond
+    if known.empty or min(record.n_layers * record.n_heads for record, _ in pair.heads) < LEAST:
+        return
+    key = str(known.index[0])
+    clauses, numbers = [], {}
+    for of, name, value in zip(pair.reports, pair.names, pair.values(key), strict=True):
+        values = defined(of.scores[key])
+        middle = float(np.median(values))
+        clauses.append(f"{name} is the {place_among(values, value)} (median {digits(middle)})")
+        numbers[f"{name} {key}"] = Number(value, middle)
+    yield Sentence(f"In {METRICS[key].title}, {' and '.join(clauses)}.", numbers)
+
+
+def _alike(pair: HeadPair, likeness: Likeness | None) -> Iterator[Sentence]:
+    """Yield how alike attention and outputs are, beside chance and all other pairs."""
+    both = chosen_heads(*pair.heads)
+    sampled = chosen_heads(*pair.heads, most=MOST_ROWS)
+    for measure in TWIN_MEASURES.values():
+        if measure == "cka" and both.z is None:
+            continue
+        value, rank = _among_pairs(pair, both, measure, likeness)
+        if not np.isfinite(value):
+            continue
+        text = f"Their {_ALIKE[measure]} has a {_NAMES[measure]} of {digits(value)}"
+        numbers = {}
+        if rank is not None:
+            text += f", closer than {_percent(rank)} of {_those(pair)}"
+            numbers[f"{measure}, share of pairs"] = Number(rank, 0.5)
+        chance = permuted_pairs(sampled, measure)
+        if chance is None:
+            text += "; the text is too short for a chance level"
+        else:
+            low, high = chance.band
+            verdict = "closer" if chance.p_pairs[0] <= RATE else "no closer"
+            text += f"; chance gives {digits(low)} to {digits(high)}: {verdict} than chance"
+            numbers[measure] = Number(value, (low + high) / 2)
+        if numbers:
+            yield Sentence(f"{text}.", numbers)
+
+
+def _among_pairs(
+    pair: HeadPair, both: AttentionRecord, measure: str, likeness: Likeness | None
+) -> tuple[float, float | None]:
+    """Return the likeness of the two heads, and the share of all pairs that are less alike."""
+    (record, a), (_, b) = pair.heads
+    if not pair.in_one_record:
+        return float(head_similarity(both, measure)[0, 1]), None
+    given = (likeness or {}).get(measure)
+    matrix = head_similarity(record, measure) if given is None else torch.as_tensor(given)
+    i, j = (layer * record.n_heads + head for layer, head in (a, b))
+    apart = as_distances(matrix, measure).cpu().numpy()
+    each = apart[np.triu_indices(len(apart), 1)]
+    farther = each[np.isfinite(each)] > apart[i, j]
+    return float(matrix[i, j]), float(farther.mean()) if len(farther) else None
+
+
+def _moved(pair: HeadPair) -> Iterator[Sentence]:
+    """Yield how much weight lies elsewhere in the other text, beside uniform attention."""
+    (one, a), (two, b) = pair.heads
+    if one.is_cross or two.is_cross or one.shape[2] * two.shape[2] > MOST_ALIGNED:
+        return
+    places = align(one.labels, two.labels)
+    common = equal_places(one.labels, two.labels, places)
+    if all(one.tokens[i].is_special for i, _ in common):
+        text = f"None of the {len(one.tokens):,} tokens of A is in B: no row can be compared."
+        yield Sentence(text, {"common tokens": Number(0, len(one.tokens))})
+        return
+    seen = [uniform_rows(visible_keys(of, place[0])) for of, place in pair.heads]
+    own, uniform = (
+        float(pattern_change(first[None, None], second[None, None], places, common))
+        for first, second in ((one.head(*a), two.head(*b)), seen)
+    )
+    yield Sentence(
+        f"On the {count(len(common), 'token')} that both texts share, {digits(own)} of the weight "
+        f"lies elsewhere; uniform attention gives {digits(uniform)}.",
+        {"change": Number(own, uniform)},
+    )
+
+
+def _those(pair: HeadPair) -> str:
+    """Name what a difference is compared with."""
+    n, n_other = (record.n_layers * record.n_heads for record, _ in pair.heads)
+    if pair.compares_changes:
+        return f"the changes of {count(n, 'head')}"
+    n_pairs = n * (n - 1) // 2 if pair.in_one_record else n * n_other
+    return f"{count(n_pairs, 'pair')} of heads"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
