@@ -85,7 +85,6 @@ def text_sums(
     n_queries: int,
     causal: bool,
     merged: bool = False,
-    device: torch.device | str = "cpu",
     has_sinks: bool = False,
 ) -> TextSums:
     """Return the sums that the metrics of a text's weights are made of, with nothing in them yet.
@@ -95,13 +94,12 @@ def text_sums(
         n_queries: tokens of the query axis.
         causal: as in a record.
         merged: as in a record.
-        device: where the weights are.
         has_sinks: whether heads have learned a sink.
     """
     about = {name: one for name, one in _about_tokens(keys, merged).items() if one is not None}
     texts = Texts(
-        torch.tensor([n_queries], device=device),
-        **{name: one[None].to(device) for name, one in about.items()},
+        torch.tensor([n_queries]),
+        **{name: one[None] for name, one in about.items()},
         causal=causal,
         cross=n_queries != len(keys),
     )

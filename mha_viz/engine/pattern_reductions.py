@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -44,17 +45,17 @@ class PatternReductions:
                     self._tokens,
                     len(self._tokens),
                     self._causal,
-                    device=query.device,
                     has_sinks=scoring.sinks is not None,
                 )
-            found.append(self._sums.layer(lambda rows: scoring.seen(rows, *shape[1:])))
+            n, sight = len(self._tokens), scoring.sight
+            seen = partial(sight.seen, n_queries=n, n_keys=n, device=query.device)
+            found.append(self._sums.layer(seen, device=query.device))
         return found
 
     def attach_to(self, record: AttentionRecord) -> None:
         """Give a record what the pass has made of its weights."""
         patterns = record.patterns
         if self._tiles and isinstance(patterns, ComputedPatterns):
-            tiles = torch.stack([one.found for one in self._tiles])
-            patterns.pooled[TILES, "max"] = tiles.cpu()
+            patterns.pooled[TILES, "max"] = torch.stack([one.found.cpu() for one in self._tiles])
         if self._sums is not None and isinstance(patterns, ComputedPatterns):
             patterns.measured[self._sums.about] = self._sums.finish()

@@ -16,6 +16,7 @@ from mha_viz.core.attention.attention import pattern_of, scores, visible, z
 from mha_viz.core.threads import in_threads
 
 BLOCK_BYTES = 4 * 2**20  # of the weights that a thread computes at once: about what a cache holds
+DEVICE_BLOCK_BYTES = 256 * 2**20  # elsewhere, where to start a step takes longer than a small block
 Found = TypeVar("Found")
 Rows = slice | Tensor  # consecutive queries, or any
 
@@ -67,13 +68,19 @@ class Sight:
         return min(n_keys, last + self.after + 1)
 
     def seen(
-        self, rows: Rows, n_queries: int, n_keys: int, keys: slice = slice(None)
+        self,
+        rows: Rows,
+        n_queries: int,
+        n_keys: int,
+        keys: slice = slice(None),
+        device: torch.device | str = "cpu",
     ) -> Bool[Tensor, "row key"]:
-        """Return which of these keys each of these rows sees."""
+        """Return which of these keys each of these rows sees, made on a device."""
         if self.mask is not None:
-            return self.mask[rows, keys]
-        offsets = torch.arange(n_queries)[rows][:, None] - torch.arange(n_keys)[keys]
-        found = torch.ones(offsets.shape, dtype=torch.bool)
+            return self.mask[rows, keys].to(device)
+        places = (torch.arange(n, device=device) for n in (n_queries, n_keys))
+        offsets = next(places)[rows][:, None] - next(places)[keys]
+        found = torch.ones_like(offsets, dtype=torch.bool)
         if self.before is not None:
             found &= offsets <= self.before
         return found if self.after is None else found & (offsets >= -self.after)
@@ -169,10 +176,6 @@ class Scoring:
         raw = scores(query, key, mask=mask, scale=self.scale, softcap=self.softcap)
         return (raw[..., 0] - log_sums).exp().nan_to_num(0.0)  # of rows that see nothing
 
-    def seen(self, rows: Rows, n_queries: int, n_keys: int) -> Bool[Tensor, "row key"]:
-        """Return which keys these rows see."""
-        return self.sight.seen(rows, n_queries, n_keys)
-
     def _at(
         self,
         query: Tensor,
@@ -192,7 +195,7 @@ class Scoring:
         query, key = query[:, rows], key[:, keys]
         mask = None if bias is None else bias[:, rows, keys]
         if bias is None and not self.sight.is_everything:
-            mask = self.sight.seen(rows, n_queries, n_keys, keys).to(query.device)
+            mask = self.sight.seen(rows, n_queries, n_keys, keys, query.device)
         if query.device.type == "cpu":  # which multiplies numbers of half precision slowly
             wide = torch.promote_types(query.dtype, torch.float32)
             query, key = query.to(wide), key.to(wide)
@@ -211,17 +214,18 @@ class RowReduction(ABC):
         """Take what `reduce` made of the next block, in the order of rows."""
 
 
-def row_blocks(n_queries: int, bytes_of_row: int) -> list[slice]:
+def row_blocks(n_queries: int, bytes_of_row: int, *, on_device: bool = False) -> list[slice]:
     """Divide the queries into blocks of rows that take about `BLOCK_BYTES`.
 
     Args:
         n_queries: rows in all.
         bytes_of_row: what a row of all heads takes.
+        on_device: whether they are computed elsewhere than by the processor: `DEVICE_BLOCK_BYTES`.
 
     >>> row_blocks(7, BLOCK_BYTES // 4)
     [slice(0, 4, None), slice(4, 7, None)]
     """
-    size = max(1, BLOCK_BYTES // bytes_of_row)
+    size = max(1, (DEVICE_BLOCK_BYTES if on_device else BLOCK_BYTES) // bytes_of_row)
     return [slice(start, min(start + size, n_queries)) for start in range(0, n_queries, size)]
 
 
@@ -264,7 +268,8 @@ def attention_by_rows(
         mixed[:, rows] = z(pattern.to(value.dtype), value[:, : pattern.shape[-1]])
         return [one.reduce(rows.start, pattern) for one in reductions]
 
-    blocks = row_blocks(query.shape[1], 4 * len(query) * key.shape[1])
+    of_row, on_device = 4 * len(query) * key.shape[1], query.device.type != "cpu"
+    blocks = row_blocks(query.shape[1], of_row, on_device=on_device)
     for found in over_blocks(work, blocks, query.device):
         for one, part in zip(reductions, found, strict=True):
             one.collect(part)

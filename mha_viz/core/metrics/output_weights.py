@@ -22,7 +22,8 @@ def output_root(
         return W_O.root(dtype)
     # a layer at a time: only one layer's weights are ever held twice
     wide = (with_float64(as_tensor("W_O", layer).detach()).double() for layer in W_O)
-    return _root(torch.stack([weight @ weight.mT for weight in wide])).to(dtype)
+    grams = [weight @ weight.mT for weight in wide]
+    return _root(torch.stack([gram.to(grams[0].device) for gram in grams])).to(dtype)
 
 
 class OutputWeights(tuple[Tensor, ...]):

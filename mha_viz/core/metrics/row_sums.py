@@ -77,6 +77,13 @@ def _up_to_key(texts: Texts, n_keys: int) -> Texts:
     return replace(texts, ids=ids, is_special=special)
 
 
+def _moved(texts: Texts, device: torch.device | str) -> Texts:
+    """Return texts on a device."""
+    per_key = (None if one is None else one.to(device) for one in (texts.ids, texts.is_special))
+    ids, special = per_key
+    return replace(texts, lengths=texts.lengths.to(device), ids=ids, is_special=special)
+
+
 class TextSums:
     """The metrics of all layers of one text.
 
@@ -94,6 +101,7 @@ class TextSums:
             self.needs.add("sink")
         self._reductions = pattern_reductions(self.needs)
         self._layers: list[RowSums] = []
+        self._on: dict[torch.device | str, Texts] = {}
 
     @property
     def about(self) -> Hashable:
@@ -103,10 +111,15 @@ class TextSums:
         return known_keys, self._texts.causal, self._texts.cross, tuple(self._reductions)
 
     def layer(
-        self, seen: Callable[[slice], Any], sinks: Float[Tensor, "head query"] | None = None
+        self,
+        seen: Callable[[slice], Any],
+        sinks: Float[Tensor, "head query"] | None = None,
+        device: torch.device | str = "cpu",
     ) -> RowSums:
-        """Return what takes the rows of the next layer; see `RowSums`."""
-        self._layers.append(RowSums(self._texts, self._reductions, seen, sinks))
+        """Return what takes the rows of the next layer, which is on a device; see `RowSums`."""
+        if device not in self._on:
+            self._on[device] = _moved(self._texts, device)
+        self._layers.append(RowSums(self._on[device], self._reductions, seen, sinks))
         return self._layers[-1]
 
     def finish(self) -> dict[str, Float[Tensor, "layer head"]]:

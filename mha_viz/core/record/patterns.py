@@ -290,7 +290,7 @@ class ComputedPatterns(Patterns):
 
     def seen(self, layer: int, rows: Rows = slice(None)) -> Tensor:
         """Return which keys some queries may see."""
-        return self.scoring[layer].seen(rows, *self.shape[2:])
+        return self.scoring[layer].sight.seen(rows, *self.shape[2:])
 
     def row_sums(self) -> Tensor:
         """Return each row's sum; without a sink it needs no weights."""
