@@ -98,7 +98,7 @@ def _attend(
     if change is not None:
         z, pattern = change(layer, z, pattern, value, bias)
     if gates is not None:
-        z = z * gates.to(z.dtype)[..., None, None]
+        z = z * gates.to(z)[..., None, None]
     if probe is not None:
         if not probe.by_rows:
             probe.note_mask(bias, *made_of)

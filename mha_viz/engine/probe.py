@@ -89,6 +89,12 @@ class LayerTensors:
     allowed: Tensor | None = None
     has_sinks: bool = False
 
+    def on(self, device: torch.device) -> "LayerTensors":
+        """Return the layer on a device; what is there already is not copied."""
+        names = ("z", "value", "allowed")
+        moved = {name: one.to(device) for name in names if (one := getattr(self, name)) is not None}
+        return replace(self, pattern=self.pattern.to(device), **moved)
+
 
 class EverythingKept(Exception):
     """The end of a run whose layers are all kept; the rest would be thrown away."""

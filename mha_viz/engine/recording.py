@@ -91,15 +91,23 @@ def trace_encoded(
 def reduce_texts(
     model: LoadedNetwork, sources: Sequence[Encoded], reduce: Reduce, keep: Sequence[str] = ()
 ) -> Run:
-    """Run a batch once and hand on each layer of the first part, without keeping it."""
-    options = RunOptions(keep, n_layers=model.n_layers, reduce=reduce)
+    """Run a batch once and hand on each layer of the first part, without keeping it.
+
+    All that is handed on is on `model.device`, wherever the layer is.
+    """
+    options = RunOptions(
+        keep, n_layers=model.n_layers, reduce=lambda one: reduce(one.on(model.device))
+    )
     pad = model.tokenizer.pad_token_id or 0
     left = run_first_stack(model.network, model.backend, sources, pad=pad, options=options)
     if model.backend == "eager":
         check_own_weights(left.pattern, sources, sources, model.family)
         for layer, pattern in enumerate(left.pattern):
             seen = _seen_by_weights(pattern, sources, model.causal)
-            reduce(LayerTensors(layer, pattern, allowed=seen))
+            reduce(LayerTensors(layer, pattern, allowed=seen).on(model.device))
+    for layers in left.kept.values():
+        if isinstance(layers, list):
+            layers[:] = [layer.to(model.device) for layer in layers]
     return left
 
 
@@ -204,8 +212,8 @@ def _without_neighbours(tensor: Tensor, held: int) -> Tensor:
 
 def _sink(layers: list[ScoredLayer]) -> Tensor | None:
     """Return the shares that sinks took, (layer, head, query); None where there are none."""
-    shares = [layer.sink for layer in layers if layer.sink is not None]
-    return torch.stack(shares).float().cpu() if shares else None
+    shares = [layer.sink.float().cpu() for layer in layers if layer.sink is not None]
+    return torch.stack(shares) if shares else None
 
 
 def recorded_mask(

@@ -198,7 +198,8 @@ class _Chosen(ModuleProxy):
         self.__dict__.update(n_rows=n_rows, row=row, place=place)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        return self.original(hidden.unflatten(0, (-1, self.n_rows))[:, self.row, self.place])
+        places = (one.to(hidden.device) for one in (self.row, self.place))
+        return self.original(hidden.unflatten(0, (-1, self.n_rows))[:, *places])
 
 
 class _Replay(ModuleProxy):

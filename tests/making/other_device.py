@@ -1,0 +1,192 @@
+"""Devices that are not there: tensors that name one, refuse others beside them, and compute here.
+
+A tensor on such a device keeps its numbers in one of the processor's. As on a graphics card, it
+cannot become an array, and an operation on tensors of two devices is an error, but for a copy
+from one to the other, a number without axes, or places given by the processor. What a library puts
+on the wrong device, or forgets to move, fails here as it does there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+FIRST, SECOND = (
+    torch.device("lazy:0"),
+    torch.device("lazy:1"),
+)  # a kind that every build of torch lets be named
+_CPU = torch.device("cpu")
+_COPIES = ("aten::copy_", "aten::_to_copy")
+_PLACES = ("aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_")
+
+
+class ElsewhereTensor(Tensor):
+    """A tensor on a device that is not there; `inner` has its numbers."""
+
+    inner: Tensor
+
+    @staticmethod
+    def of(inner: Tensor, device: torch.device) -> ElsewhereTensor:
+        with torch.inference_mode(False):  # a view of a weight keeps count of its versions
+            made: Any = Tensor._make_wrapper_subclass(
+                ElsewhereTensor,
+                inner.size(),
+                strides=inner.stride(),
+                storage_offset=inner.storage_offset(),
+                dtype=inner.dtype,
+                device=device,
+            )
+        made.inner = inner.detach()
+        return made
+
+    @classmethod
+    def __torch_dispatch__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        return _computed(func, args, kwargs or {})
+
+    def data_ptr(self) -> int:
+        return self.inner.data_ptr()
+
+    def tolist(self) -> Any:
+        return self.inner.tolist()
+
+    def __getitem__(self, places: Any) -> Any:
+        return super().__getitem__(_as_tensors(places))
+
+    def __setitem__(self, places: Any, value: Any) -> None:
+        super().__setitem__(_as_tensors(places), value)
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"{self.inner!r} on {self.device}"
+
+
+class _MadeHere(TorchFunctionMode):
+    """What makes tensors of Python's numbers here first, as torch does before it moves them."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        device = kwargs.pop("device", None) if func is torch.tensor else None
+        found = func(*args, **kwargs)
+        return found if device is None else found.to(device)
+
+
+class _Elsewhere(TorchDispatchMode):
+    """What makes tensors on these devices, and moves them there."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        return _computed(func, args, kwargs or {})
+
+
+@contextmanager
+def other_devices(refused: tuple[torch.dtype, ...] = ()) -> Iterator[None]:
+    """Let tensors be made on devices that are not there; `refused` are kinds that they lack."""
+    _REFUSED.extend(refused)
+    try:
+        with _Elsewhere(), _MadeHere():
+            yield
+    finally:
+        _REFUSED.clear()
+
+
+_REFUSED: list[torch.dtype] = []
+
+
+def put(network: nn.Module, place: Callable[[str], torch.device]) -> None:
+    """Put each parameter and buffer on the device of its module's name, and let inputs follow.
+
+    As accelerate does for a `device_map`, each module takes its inputs to where its weights are.
+    """
+    # each weight with what stands for it: modules may share one, and ids are reused
+    moved: dict[int, tuple[Tensor, nn.Parameter]] = {}
+    for name, module in network.named_modules():
+        device = place(name)
+        for key, weight in module._parameters.items():
+            if weight is None:
+                continue
+            if id(weight) not in moved:
+                there = ElsewhereTensor.of(weight.detach(), device)
+                moved[id(weight)] = weight, nn.Parameter(there, weight.requires_grad)
+            module._parameters[key] = moved[id(weight)][1]
+        for key, buffer in module._buffers.items():
+            if buffer is not None:
+                module._buffers[key] = ElsewhereTensor.of(buffer, device)
+        own = [weight.device for weight in module._parameters.values() if weight is not None]
+        module.register_forward_pre_hook(_follow(own[0] if own else device), with_kwargs=True)
+
+
+def _follow(device: torch.device) -> Callable[..., Any]:
+    def move(one: Any) -> Any:
+        return one.to(device) if isinstance(one, Tensor) else one
+
+    def before(_: nn.Module, args: Any, kwargs: Any) -> Any:
+        return tree_map(move, (args, kwargs))
+
+    return before
+
+
+def _computed(func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+    """Compute an operation here, and give what comes of it its device."""
+    flat, spec = tree_flatten((args, dict(kwargs)))
+    device = _device(func._schema.name, args, flat)
+    inside = [_inside(one) for one in flat]
+    known = {
+        id(inner): one for inner, one in zip(inside, flat, strict=True) if isinstance(one, Tensor)
+    }
+    args, kwargs = tree_unflatten(inside, spec)
+
+    def outside(one: Any) -> Any:
+        if not isinstance(one, Tensor) or device is None:
+            return one
+        if device != _CPU and one.dtype in _REFUSED:
+            raise TypeError(f"{device} has no {one.dtype}")
+        given = known.get(id(one))
+        if given is not None and given.device == device:
+            return given
+        one = one if given is None else one.clone()  # copied to another device
+        return one if device == _CPU else ElsewhereTensor.of(one, device)
+
+    return tree_map(outside, func(*args, **kwargs))
+
+
+def _as_tensors(places: Any) -> tuple[Any, ...]:
+    """Return an index without lists, which torch itself would make tensors of on the device."""
+    every = places if isinstance(places, tuple) else (places,)
+    return tuple(torch.tensor(one) if isinstance(one, list) else one for one in every)
+
+
+def _inside(one: Any) -> Any:
+    if isinstance(one, ElsewhereTensor):
+        return one.inner
+    return _CPU if isinstance(one, torch.device) else one
+
+
+def _device(name: str, args: Any, flat: list[Any]) -> torch.device | None:
+    """Return where an operation's result is; RuntimeError where its tensors are in two places."""
+    tensors = [one for one in flat if isinstance(one, Tensor)]
+    for one in flat:
+        if isinstance(one, torch.device):
+            return one
+    if name == "aten::to" or name in _COPIES:
+        return tensors[-1 if name == "aten::to" else 0].device
+    if name in _PLACES:
+        tensors = [args[0], *(one for one in tensors if one.device != _CPU)]
+    devices = {one.device for one in tensors if one.ndim}
+    if len(devices) > 1:
+        both = ", ".join(sorted(map(str, devices)))
+        raise RuntimeError(f"{name} expects all tensors on one device, got {both}")
+    if devices:
+        return devices.pop()
+    numbers = [one.device for one in tensors]
+    return next((device for device in numbers if device != _CPU), _CPU if numbers else None)
