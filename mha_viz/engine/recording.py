@@ -46,7 +46,10 @@ def run_texts(
     One stack alone is run no further than its last attention: a record holds nothing from above.
     """
     longest = max(len(text.input_ids) for text in (*sources, *(targets or ())))
-    by_rows = len(sources) == 1 and model.runs_by_rows(longest)
+    # elsewhere than on the processor weights are not fetched where sums of them are wanted
+    reduced = made is not None and bool(made.wanted) and model.device.type != "cpu"
+    is_ours = model.backend == "mha_viz"
+    by_rows = len(sources) == 1 and (model.runs_by_rows(longest) or (reduced and is_ours))
     n_layers = model.n_layers if targets is None else 0
     options = RunOptions(keep, on_layer, n_layers, edits, by_rows=by_rows)
     if made is not None and made.wanted:

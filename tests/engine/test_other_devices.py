@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 import mha_viz as mv
-from mha_viz.core.record.patterns import ComputedPatterns
+from mha_viz.core.measure import measure
+from mha_viz.core.record.patterns import ComputedPatterns, StoredPatterns
 from mha_viz.corpus.measure.shard import Settings, measure_shard
 from mha_viz.corpus.sources.source import Item
 from mha_viz.engine.model import AttentionModel
@@ -21,6 +22,7 @@ from tests.making.other_device import FIRST, SECOND, ElsewhereTensor, other_devi
 
 TEXT, OTHER = "the cat sat on the mat because it was too tired", "a dog ran"
 FAMILIES = ("bert", "gpt2", "llama", "gemma2", "gpt_oss")  # a soft cap and windows, sinks
+REDUCED = ("pattern", "z", "tiles", "metrics")
 
 
 def on_one(_: str) -> torch.device:
@@ -62,6 +64,22 @@ def test_a_record_is_the_same_wherever_layers_are(
     assert (ours is None) == (theirs is None)
     if ours is not None:
         close(theirs, ours)
+
+
+def test_tiles_and_metrics_are_made_where_each_layer_is(
+    both: tuple[AttentionModel, AttentionModel],
+) -> None:
+    """No pattern is fetched for them: it is computed of queries and keys when it is asked for."""
+    ours, theirs = (model.trace(TEXT, keep=REDUCED) for model in both)
+    assert isinstance(ours.patterns, StoredPatterns)
+    assert isinstance(theirs.patterns, ComputedPatterns) and theirs.patterns.measured
+    expected, found = measure(ours), measure(theirs)
+    assert found.keys() == expected.keys()
+    for key, values in expected.items():
+        close(found[key], values)
+    close(theirs.tiles(), ours.tiles())
+    close(theirs[1, 3], ours[1, 3])
+    close(theirs.pattern, ours.pattern)
 
 
 def test_a_long_text_runs_by_rows_wherever_layers_are(
