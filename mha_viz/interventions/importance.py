@@ -208,8 +208,8 @@ def _gradients(
             found = part.of_texts(-prepared.log_p_by_row(1, gates, on_layer=progress.report))[0]
             # Only with respect to the gates: nothing is added to the parameters' own gradients.
             (slope,) = torch.autograd.grad(found.sum(), gates)
-            values.index_add_(0, torch.tensor(part.text), slope.double().cpu())
-            loss += found.detach().double().cpu()
+            values.index_add_(0, torch.tensor(part.text), slope.cpu().double())
+            loss += found.detach().cpu().double()
             progress.add(len(part.rows))
         n_answers = targets.n_answers
         return (values / n_answers[:, None, None]).abs(), loss / n_answers

@@ -79,6 +79,6 @@ def losses(
         for layer in first.unique().tolist():
             for chosen in torch.where(first == layer)[0].split(prepared.n_settings):
                 found = prepared.log_p(gates[chosen], layer, progress.report)
-                total[chosen] -= part.of_texts(found.double()).cpu()
+                total[chosen] -= part.of_texts(found.cpu().double())
                 progress.add(len(chosen) * len(part.rows))
     return (total / targets.n_answers)[which]

@@ -1,4 +1,7 @@
-"""Models elsewhere than on the processor, on one device or split over two, beside the same here."""
+"""Models elsewhere than on the processor, on one device or split over two, beside the same here.
+
+The devices are not there: `tests.making.other_device`.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,11 @@ from mha_viz.corpus.sources.source import Item
 from mha_viz.engine.model import AttentionModel
 from tests.engine.test_families import SINGLE, build
 from tests.making.comparing import close
-from tests.making.other_device import FIRST, SECOND, ElsewhereTensor, other_devices, put
+from tests.making.other_device import FIRST, MPS, SECOND, ElsewhereTensor, other_devices, put
 
 TEXT, OTHER = "the cat sat on the mat because it was too tired", "a dog ran"
 FAMILIES = ("bert", "gpt2", "llama", "gemma2", "gpt_oss")  # a soft cap and windows, sinks
 REDUCED = ("pattern", "z", "tiles", "metrics")
-
-
-def on_one(_: str) -> torch.device:
-    return FIRST
 
 
 def on_two(name: str) -> torch.device:
@@ -34,21 +33,27 @@ def on_two(name: str) -> torch.device:
     return SECOND if "2" in name.split(".") else FIRST
 
 
-@pytest.fixture(params=[f"{one} {n}" for one in FAMILIES for n in ("on one", "on two")])
+PLACED: dict[str, Callable[[str], torch.device]] = {
+    "one": lambda name: FIRST,
+    "two": on_two,
+    "mps": lambda name: MPS,
+}
+
+
+@pytest.fixture(params=[f"{family} on {n}" for family in FAMILIES for n in PLACED])
 def both(request: pytest.FixtureRequest) -> Iterator[tuple[AttentionModel, AttentionModel]]:
     """A model on the processor, and the same elsewhere."""
-    family, _, n = request.param.partition(" ")
-    place = on_one if n == "on one" else on_two
+    family, _, n = request.param.partition(" on ")
     here = build(SINGLE[family], family)
     network = copy.deepcopy(here.network)
     if family == "gpt_oss":  # else its experts are counted by a kernel that the processor lacks
         network.set_experts_implementation("eager")
-    put(network, place)
+    put(network, PLACED[n])
     with other_devices():
         there = AttentionModel(network, here.tokenizer, name=family)
-        expected = {FIRST} if place is on_one else {FIRST, SECOND}
+        expected = {PLACED[n](name) for name in ("layers.0", "layers.2")}
         assert {weight.device for weight in there.network.parameters()} == expected
-        assert there.backend == "mha_viz" and there.device == FIRST
+        assert there.backend == "mha_viz" and there.device == PLACED[n]("")
         yield here, there
 
 
@@ -129,10 +134,11 @@ PREDICTED: dict[str, Callable[[AttentionModel], Any]] = {
 
 @pytest.mark.parametrize("what", PREDICTED)
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
-def test_predictions_are_the_same_on_two_devices(name: str, what: str) -> None:
+@pytest.mark.parametrize("n", ["two", "mps"])
+def test_predictions_are_the_same_elsewhere(name: str, what: str, n: str) -> None:
     here = mv.load(name, device="cpu")
     network = copy.deepcopy(here.network)
-    put(network, on_two)
+    put(network, PLACED[n])
     with other_devices():
         there = AttentionModel(network, here.tokenizer, name=name)
         found: Sequence[Any] = [PREDICTED[what](model) for model in (here, there)]
@@ -141,22 +147,28 @@ def test_predictions_are_the_same_on_two_devices(name: str, what: str) -> None:
 
 def test_two_devices_that_are_mixed_up_are_an_error() -> None:
     """Which is what the tests above rely on."""
-    with other_devices((torch.float64,)):
+    with other_devices():
         ours, first = torch.rand(3, 2), torch.rand(3, 2).to(FIRST)
         second = first.to(SECOND)
-        assert (
-            first.device == FIRST
-            and second.device == SECOND
-            and torch.equal(second.cpu(), first.cpu())
-        )
+        assert (first.device, second.device) == (FIRST, SECOND)
+        assert torch.equal(second.cpu(), first.cpu())
         for other in (ours, second):
             with pytest.raises(RuntimeError, match="expects all tensors on one device"):
                 first + other
         with pytest.raises(RuntimeError, match="on one device"):
             torch.stack([first, second])
-        with pytest.raises(TypeError, match=r"has no torch\.float64"):
-            first.double()
         with pytest.raises((RuntimeError, TypeError)):
             first.numpy()
         first[1] = 7.0
         assert second.cpu().max() <= 1 and float(first.max()) == 7
+
+
+def test_what_apples_device_lacks_is_an_error() -> None:
+    with other_devices():
+        there = torch.rand(3, 3).to(MPS)
+        assert there.device.type == "mps" and there.float().sum() == there.cpu().sum()
+        for wide in (there.double, lambda: there.cpu().double().to(MPS)):
+            with pytest.raises(TypeError, match="mps has no float64"):
+                wide()
+        with pytest.raises(NotImplementedError, match="mps has no aten::"):
+            torch.linalg.eigvalsh(there)

@@ -18,11 +18,15 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-FIRST, SECOND = (
-    torch.device("lazy:0"),
-    torch.device("lazy:1"),
-)  # a kind that every build of torch lets be named
-_CPU = torch.device("cpu")
+# Of a kind that every build of torch lets be named; and Apple's, which only Python takes for that.
+FIRST, SECOND, MPS = (torch.device(name) for name in ("lazy:0", "lazy:1", "mps:0"))
+# What Apple's lacks, as torch 2.13 lists it for its own tests: float64 (`opinfo.core`), and of the
+# operations in UNIMPLEMENTED_XFAILLIST (`common_mps`) those that could be of use here.
+MPS_LACKS = (
+    *("aten::_linalg_eigh", "aten::linalg_eigh", "aten::linalg_eigvalsh", "aten::linalg_svdvals"),
+    *("aten::linalg_eig", "aten::geqrf", "aten::linalg_lstsq", "aten::matrix_exp", "aten::put_"),
+)
+_CPU, _AS_MPS = torch.device("cpu"), torch.device("lazy:2")
 _COPIES = ("aten::copy_", "aten::_to_copy")
 _PLACES = ("aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_")
 
@@ -31,6 +35,8 @@ class ElsewhereTensor(Tensor):
     """A tensor on a device that is not there; `inner` has its numbers."""
 
     inner: Tensor
+    on: torch.device
+    device = property(lambda self: self.on)  # type: ignore[assignment]
 
     @staticmethod
     def of(inner: Tensor, device: torch.device) -> ElsewhereTensor:
@@ -41,9 +47,9 @@ class ElsewhereTensor(Tensor):
                 strides=inner.stride(),
                 storage_offset=inner.storage_offset(),
                 dtype=inner.dtype,
-                device=device,
+                device=_AS_MPS if device == MPS else device,
             )
-        made.inner = inner.detach()
+        made.inner, made.on = inner.detach(), device
         return made
 
     @classmethod
@@ -90,17 +96,10 @@ class _Elsewhere(TorchDispatchMode):
 
 
 @contextmanager
-def other_devices(refused: tuple[torch.dtype, ...] = ()) -> Iterator[None]:
-    """Let tensors be made on devices that are not there; `refused` are kinds that they lack."""
-    _REFUSED.extend(refused)
-    try:
-        with _Elsewhere(), _MadeHere():
-            yield
-    finally:
-        _REFUSED.clear()
-
-
-_REFUSED: list[torch.dtype] = []
+def other_devices() -> Iterator[None]:
+    """Let tensors be made on devices that are not there."""
+    with _Elsewhere(), _MadeHere():
+        yield
 
 
 def put(network: nn.Module, place: Callable[[str], torch.device]) -> None:
@@ -139,7 +138,10 @@ def _follow(device: torch.device) -> Callable[..., Any]:
 def _computed(func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
     """Compute an operation here, and give what comes of it its device."""
     flat, spec = tree_flatten((args, dict(kwargs)))
-    device = _device(func._schema.name, args, flat)
+    name = func._schema.name
+    device = _device(name, args, flat)
+    if device == MPS and name in MPS_LACKS:
+        raise NotImplementedError(f"mps has no {name}")
     inside = [_inside(one) for one in flat]
     known = {
         id(inner): one for inner, one in zip(inside, flat, strict=True) if isinstance(one, Tensor)
@@ -149,8 +151,8 @@ def _computed(func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
     def outside(one: Any) -> Any:
         if not isinstance(one, Tensor) or device is None:
             return one
-        if device != _CPU and one.dtype in _REFUSED:
-            raise TypeError(f"{device} has no {one.dtype}")
+        if device == MPS and one.dtype == torch.float64:
+            raise TypeError("mps has no float64")
         given = known.get(id(one))
         if given is not None and given.device == device:
             return given
@@ -177,7 +179,8 @@ def _device(name: str, args: Any, flat: list[Any]) -> torch.device | None:
     tensors = [one for one in flat if isinstance(one, Tensor)]
     for one in flat:
         if isinstance(one, torch.device):
-            return one
+            place = torch.device(one.type, one.index or 0)
+            return _CPU if one.type == "cpu" else MPS if place == _AS_MPS else place
     if name == "aten::to" or name in _COPIES:
         return tensors[-1 if name == "aten::to" else 0].device
     if name in _PLACES:
