@@ -1,5 +1,7 @@
 """The device that a model runs on, by the name that a user chose. Imports no model library."""
 
+from collections.abc import Sequence
+
 import torch
 
 from mha_viz.errors import ArgumentError
@@ -19,5 +21,39 @@ def device_of(name: str) -> torch.device:
         raise ArgumentError(f"device must be auto, cpu, cuda, cuda:0 … or mps, got {name!r}.")
     last = torch.cuda.device_count() - 1 if kind == "cuda" else 0
     if not present[kind] or int(number or 0) > last:
-        raise ArgumentError(f"This machine has no {name}: choose auto or cpu.")
+        choices = (
+            f"auto, cpu or cuda:0 … cuda:{last}" if kind == "cuda" and last > 0 else "auto or cpu"
+        )
+        raise ArgumentError(f"This machine has no {name}: choose {choices}.")
     return torch.device(name)
+
+
+def devices_of(names: Sequence[str] | str) -> tuple[torch.device, ...]:
+    """Return several devices of this machine, on which as many processes are to work.
+
+    Args:
+        names: of devices of one kind, as `device_of` takes them; "all" for every CUDA card. The
+            processor may be named more than once, a card may not.
+
+    Raises:
+        ArgumentError: none, an unknown one, a card twice, or devices of two kinds.
+
+    >>> devices_of(["cpu", "cpu"])
+    (device(type='cpu'), device(type='cpu'))
+    """
+    if names == "all":
+        names = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+        if not names:
+            raise ArgumentError("This machine has no CUDA card: choose auto or cpu, not all.")
+    if isinstance(names, str) or not names:
+        raise ArgumentError(f'devices must be "all" or a list of devices, got {names!r}.')
+    found = tuple(map(device_of, names))
+    if len({one.type for one in found}) > 1:
+        raise ArgumentError(
+            f"devices must be of one kind, got {', '.join(names)}: others round otherwise."
+        )
+    places = [one.index or 0 for one in found]
+    for place, name in zip(places, names, strict=True):
+        if found[0].type != "cpu" and places.count(place) > 1:
+            raise ArgumentError(f"devices must name each card once, got {name} more than once.")
+    return found

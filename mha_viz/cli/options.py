@@ -27,6 +27,10 @@ Texts = Annotated[
 ]
 Model = Annotated[str, typer.Option("--model", "-m", help="Shipped name, folder or Hub id.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 … or mps.")]
+Devices = Annotated[
+    str,
+    typer.Option(help="As elsewhere; cuda:0,cuda:1 … or all: a process on each, of every card."),
+]
 Precision = Annotated[
     str, typer.Option(help="Weights as float32, bfloat16, float16, or auto: as config.json says.")
 ]
@@ -208,6 +212,21 @@ def load(name: str, device: str, dtype: str) -> AttentionModel:
     from mha_viz.checkpoints.loading import load
 
     return load(name, device=device, dtype=dtype)
+
+
+def devices(given: str) -> list[str] | str | None:
+    """Read the devices of a study, "all" or several with commas; None where it is one.
+
+    Raises:
+        ArgumentError: as `devices_of`, before a model is loaded.
+    """
+    if given != "all" and "," not in given:
+        return None
+    from mha_viz.checkpoints.device import devices_of
+
+    found = given if given == "all" else [name.strip() for name in given.split(",")]
+    devices_of(found)
+    return found
 
 
 def print_notes(notes: Iterable[str]) -> None:

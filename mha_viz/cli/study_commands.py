@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from mha_viz.cli import options
 from mha_viz.cli.format import TableFormat
-from mha_viz.cli.options import Device, Model, Out, Precision, TableAs, deliver_table, load
+from mha_viz.cli.options import Devices, Model, Out, Precision, TableAs, deliver_table, load
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.reprs import count
 from mha_viz.errors import ArgumentError
@@ -62,7 +63,7 @@ def make(
     ],
     out: Annotated[str, typer.Option("--out", "-o", help="The study's folder.")],
     model: Model = "tiny-bert",
-    device: Device = "auto",
+    device: Devices = "auto",
     dtype: Precision = "float32",
     column: Annotated[str | None, typer.Option(help="Of a table: which one holds texts.")] = None,
     sample: Annotated[int | None, typer.Option(help="How many texts to draw; else all.")] = None,
@@ -86,9 +87,10 @@ def make(
     """Run a corpus through a model and store what every head does; again: goes on."""
     from mha_viz.corpus.run.run import study
 
+    devices = options.devices(device)
     with _sigterm_as_interrupt(out):
         found = study(
-            load(model, device, dtype),
+            load(model, device if devices is None else "cpu", dtype),
             source,
             out,
             column=column,
@@ -99,6 +101,7 @@ def make(
             keep_texts=keep_texts,
             cluster=cluster,
             join=join,
+            devices=devices,
         )
     typer.echo(f"{out}: {_title(found)}, {count(found.n_tokens, 'token')}")
     _print_skipped(found)

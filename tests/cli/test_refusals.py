@@ -171,3 +171,16 @@ def test_every_command_that_loads_a_model_takes_device_and_dtype(command, monkey
 def test_devices_and_precisions_that_there_are_not(options, message, monkeypatch):
     monkeypatch.undo()
     assert message in refusal("trace", TEXT, *options)
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("all", "This machine has no CUDA card: choose auto or cpu, not all."),
+        ("cpu,cuda:1", "This machine has no cuda:1: choose auto or cpu."),
+        ("cpu,", "device must be auto, cpu, cuda, cuda:0 … or mps, got ''."),
+    ],
+)
+def test_several_devices_of_a_study_that_there_are_not(device, message):
+    """Said before a model is loaded."""
+    assert message in refusal("study", "sample", "--out", "made", "--device", device)

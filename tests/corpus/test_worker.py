@@ -11,18 +11,12 @@ import pytest
 import mha_viz as mv
 from mha_viz.checkpoints.transfer import disassemble
 from mha_viz.corpus.measure.shard import Settings
-from mha_viz.corpus.run import worker as workers
 from mha_viz.corpus.run.worker import Plan, Task, Worker
 from mha_viz.corpus.sources.source import open_source, shards
 from mha_viz.corpus.store.manifest import versions
 from mha_viz.corpus.store.storage import read_manifest, read_shard
 from tests.corpus.plain_study import TEXTS
 from tests.corpus.test_run import files_of
-
-
-@pytest.fixture(autouse=True)
-def _no_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers.ray, "get", lambda plan: plan)
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +35,7 @@ def plan(bert: Any, tmp_path: Path) -> Plan:
 
 
 def told(plan: Plan, task: Task) -> Any:
-    (one,) = Worker([plan])({"task": [task]})["results"]
-    return json.loads(one)
+    return json.loads(json.dumps(Worker(plan).result(task)))  # as it is sent
 
 
 def test_a_shard_lies_in_its_place_and_nothing_beside_it(plan: Plan, task: Task) -> None:

@@ -11,19 +11,17 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mha_viz import errors
-from mha_viz.checkpoints.transfer import disassemble
 from mha_viz.core.amounts import of_bytes
 from mha_viz.corpus.measure.shard import Settings
 from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.run.worker import Plan, Task, Worker, summary_of
 from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.store.address import Address, is_address
-from mha_viz.corpus.store.manifest import versions
 from mha_viz.corpus.store.storage import MANIFEST, read_manifest, read_shard
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError, StudyError
@@ -36,7 +34,6 @@ try:
     from ray.exceptions import RayError, RayTaskError
     from ray.util.annotations import RayDeprecationWarning
 
-    from mha_viz.corpus.run.worker import Plan, Task, Worker
 except ImportError as error:
     raise StudyError(
         'A study on a cluster needs Ray: pip install "mha-viz[cluster]" on every machine of it. '
@@ -90,7 +87,7 @@ class Cluster:
         untrained: Callable[[], AttentionModel | None],
         missing: Iterable[tuple[int, list[Item]]],
         settings: Settings,
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Generator[dict[str, Any]]:
         """Measure and write shards, and yield each summary as its shard is finished.
 
         `untrained` makes the model with random weights, or None; `missing` holds numbers and texts,
@@ -102,7 +99,10 @@ class Cluster:
         pool: _Pool | None = None
         for window in _windows(Task(number, items) for number, items in missing):
             if pool is None:
-                pool = _Pool(self._plan(model, untrained(), settings))
+                device = "cuda" if model.device.type == "cuda" else "cpu"
+                address = None if self._address is None else self._address.url
+                models = model, untrained()
+                pool = _Pool(Plan.of(self.folder, models, device, settings, address))
             yield from pool.measured(window, self._is_local)
         for draft in self.folder.glob(".*.part"):  # of actors that were killed
             shutil.rmtree(draft, ignore_errors=True)
@@ -117,25 +117,22 @@ class Cluster:
         if self._copy is not None:
             weakref.finalize(study, self._copy.cleanup)
 
-    def _plan(
-        self, model: AttentionModel, untrained: AttentionModel | None, settings: Settings
-    ) -> Plan:
-        return Plan(
-            self.folder,
-            None if self._address is None else self._address.url,
-            disassemble(model),
-            None if untrained is None else disassemble(untrained),
-            read_manifest(self.folder)["model"]["weights_sha256"],
-            "cuda" if model.device.type == "cuda" else "cpu",
-            settings,
-            versions(),
-        )
-
     def _is_local(self, number: int) -> bool:
         """Tell whether a shard that an actor has written is complete on this machine."""
         if self._address is not None:
             self._address.fetch_shard(number, self.folder)
         return read_shard(self.folder, number) is not None
+
+
+class _Actor(Worker):
+    """A worker in a cluster, which is given its plan and its shards by Ray."""
+
+    def __init__(self, shipped: Sequence[Any]) -> None:
+        super().__init__(ray.get(shipped[0]))
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[str]]:
+        """Measure and write some shards; return each summary, or the error, as JSON."""
+        return {"results": [json.dumps(self.result(task)) for task in batch["task"]]}
 
 
 class _Pool:
@@ -170,12 +167,10 @@ class _Pool:
             before = len(left)
             try:
                 for result in self._run(list(left.values())):
-                    if "error" in result:
-                        kind, message = result["error"]
-                        raise getattr(errors, kind, StudyError)(message)
+                    summary = summary_of(result)
                     _wait_for(result["number"], is_local)
                     del left[result["number"]]
-                    yield result["summary"]
+                    yield summary
             except RayTaskError:  # what is no error of ours, as on one machine
                 raise
             except RayError as error:
@@ -196,7 +191,7 @@ class _Pool:
             dataset = ray.data.from_items(
                 [{"task": task} for task in tasks], override_num_blocks=len(tasks)
             ).map_batches(
-                Worker,
+                _Actor,
                 fn_constructor_args=([self._plan],),
                 batch_size=None,
                 compute=ActorPoolStrategy(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -16,6 +16,7 @@ from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.corpus.measure.batches import prepared
 from mha_viz.corpus.measure.shard import Settings, measure_batches
 from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.run.devices import Devices
 from mha_viz.corpus.run.summary import summarise
 from mha_viz.corpus.sources.source import Source, open_source, shards
 from mha_viz.corpus.statistics.totals import SHARDS_AT_ONCE, Totals, fold, totals_so_far
@@ -91,6 +92,7 @@ def study(
     keep_texts: bool = True,
     cluster: str | None = None,
     join: str | None = None,
+    devices: Sequence[str] | str | None = None,
 ) -> Study:
     """Run many texts through a model, measure every head on each, and store it as a study.
 
@@ -118,6 +120,11 @@ def study(
         join: "document" joins the sentences of each document of a treebank (`# newdoc` in CoNLL-U)
             to texts as long as the model takes, of 1,024 tokens at the most: antecedents may then
             stand in earlier sentences. None: each sentence is a text.
+        devices: None for the device that the model is on; "all" for every CUDA card of this
+            machine, or several devices of one kind, such as ("cuda:0", "cuda:1"): a process on
+            each holds a copy of the model and measures parts. The processor may be named more
+            than once. The study is the same to the last bit where the devices are of one make.
+            Processes are begun anew, so a script needs `if __name__ == "__main__":`.
 
     Returns:
         The study, to be asked.
@@ -125,6 +132,7 @@ def study(
     Raises:
         StudyError: the folder holds something else, a study of something else, or a damaged one;
             another process is writing there.
+        ArgumentError: an unknown device, a card that is named twice, or devices of two kinds.
         SourceError: no such source, or no text in it.
         WriteError: the folder cannot be written, or the disk is full.
 
@@ -136,7 +144,7 @@ def study(
     """
     if batch_tokens < 1:
         raise ArgumentError(f"batch_tokens must be 1 or more, got {batch_tokens}.")
-    machines = _machines(cluster, out, keep_texts)
+    machines = _machines(cluster, devices, out, keep_texts)
     folder = Path(out) if machines is None else machines.folder
     settings = Settings(
         batch_tokens=batch_tokens,
@@ -182,15 +190,24 @@ def study(
     return found
 
 
-def _machines(cluster: str | None, out: str | Path, keep_texts: bool) -> Cluster | None:
-    """Make the cluster, where one is given."""
+def _machines(
+    cluster: str | None,
+    devices: Sequence[str] | str | None,
+    out: str | Path,
+    keep_texts: bool,
+) -> Cluster | Devices | None:
+    """Make the cluster or the devices, where they are given."""
+    if cluster is not None and devices is not None:
+        raise ArgumentError(
+            "Give cluster or devices, not both: a cluster shares out its own cards."
+        )
     if cluster is None:
         if is_address(out):
             raise StudyError(
                 f"{out} is an address, which takes a cluster (cluster=...): give a folder of this "
                 "machine."
             )
-        return None
+        return None if devices is None else Devices(devices, out)
     if is_address(out) and not keep_texts:
         raise StudyError(
             f"A study without its texts is added up where it lies, and {out} is an address: give a "
@@ -257,16 +274,18 @@ class _Run:
                 )
                 self.counter.complete(storage.write_shard(self.folder, number, shard))
 
-    def fill_on(self, cluster: Cluster) -> None:
-        """Measure and write the missing shards on the machines of a cluster."""
+    def fill_on(self, machines: Cluster | Devices) -> None:
+        """Measure and write the missing shards on the machines of a cluster, or on devices."""
         missing = (
             (number, items)
             for number, items in shards(self.source)
             if number >= self.totals.n_shards and not self._counted(number)
         )
         make = partial(_untrained, self.model) if self.settings.baselines else lambda: None
-        for shard in cluster.fill(self.model, make, missing, self.settings):
-            self.counter.complete(shard)
+        # processes end with this, however it ends
+        with closing(machines.fill(self.model, make, missing, self.settings)) as filled:
+            for shard in filled:
+                self.counter.complete(shard)
 
     def _is_done(self, number: int) -> bool:
         return number < self.totals.n_shards or storage.shard_folder(self.folder, number).exists()

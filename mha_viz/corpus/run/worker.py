@@ -1,21 +1,26 @@
-"""An actor of a cluster: it holds the model, measures shards and writes them to their place."""
+"""A worker of a study: it holds the model, measures shards and writes them to their place."""
 
-import json
 import platform
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ray
-
-from mha_viz.checkpoints.transfer import ModelParts, assemble
+from mha_viz import errors
+from mha_viz.checkpoints.transfer import ModelParts, assemble, disassemble
 from mha_viz.corpus.measure.shard import Settings, measure_shard
 from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.store.address import Address
 from mha_viz.corpus.store.manifest import versions, weights_hash
-from mha_viz.corpus.store.storage import MANIFEST, shard_folder, write_shard, writing
+from mha_viz.corpus.store.storage import (
+    MANIFEST,
+    read_manifest,
+    shard_folder,
+    write_shard,
+    writing,
+)
+from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError, StudyError
 
 
@@ -29,7 +34,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Plan:
-    """The instructions for every actor."""
+    """The instructions for every worker."""
 
     folder: Path  # of the study, absolute
     address: str | None  # of the study instead, if it has one
@@ -40,14 +45,36 @@ class Plan:
     settings: Settings  # of the study
     versions: dict[str, str]  # of the libraries of the machine that asks
 
+    @classmethod
+    def of(
+        cls,
+        folder: Path,
+        models: tuple[AttentionModel, AttentionModel | None],
+        device: str,
+        settings: Settings,
+        address: str | None = None,
+    ) -> "Plan":
+        """Return the plan of a study that has begun, of a model and one with random weights."""
+        model, untrained = models
+        return cls(
+            folder,
+            address,
+            disassemble(model),
+            None if untrained is None else disassemble(untrained),
+            read_manifest(folder)["model"]["weights_sha256"],
+            device,
+            settings,
+            versions(),
+        )
+
 
 class Worker:
-    """An actor: it holds the model, measures shards and writes them to the study's place."""
+    """A worker, in a process of its own: it holds the model, and measures and writes shards."""
 
-    def __init__(self, shipped: Sequence[Any]) -> None:
+    def __init__(self, plan: Plan) -> None:
         self._failed: MhaVizError | None = None
         try:
-            self._prepare(ray.get(shipped[0]))
+            self._prepare(plan)
         except MhaVizError as error:  # sent with the first shard: an actor that fails begins anew
             self._failed = error
 
@@ -68,12 +95,8 @@ class Worker:
         if plan.untrained is not None:
             self._untrained = assemble(plan.untrained, plan.device)
 
-    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[str]]:
-        """Measure and write some shards; return each summary, or the error, as JSON."""
-        found = [self._result(task) for task in batch["task"]]
-        return {"results": [json.dumps(one) for one in found]}
-
-    def _result(self, task: Task) -> dict[str, Any]:
+    def result(self, task: Task) -> dict[str, Any]:
+        """Measure and write a shard; return its number with its summary, or with the error."""
         try:
             if self._failed is not None:
                 raise self._failed
@@ -100,6 +123,15 @@ class Worker:
                     shard_folder(Path(draft), task.number), shard_folder(plan.folder, task.number)
                 )
         return summary
+
+
+def summary_of(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the summary in a worker's result, or raise the error that is in its place."""
+    if "error" in result:
+        kind, message = result["error"]
+        raise getattr(errors, kind, StudyError)(message)
+    summary: dict[str, Any] = result["summary"]
+    return summary
 
 
 def _check_versions(asked: Mapping[str, str]) -> None:

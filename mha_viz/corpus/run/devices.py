@@ -1,0 +1,143 @@
+"""A study on several devices of one machine: a process on each measures shards."""
+
+from __future__ import annotations
+
+import multiprocessing
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mha_viz.checkpoints.device import devices_of
+from mha_viz.corpus.measure.shard import Settings
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.run.worker import Plan, Task, Worker, summary_of
+from mha_viz.corpus.sources.source import Item
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import StudyError
+
+_ENDS_WITHIN = 5.0  # seconds that a process has after SIGTERM
+
+
+class Devices:
+    """The devices of this machine at work on one study, as `Cluster` is for several machines.
+
+    Args:
+        names: as `devices_of` takes them.
+        out: the study's folder.
+
+    Raises:
+        ArgumentError: as `devices_of`.
+    """
+
+    def __init__(self, names: Sequence[str] | str, out: str | Path) -> None:
+        self._devices = devices_of(names)
+        self.folder = Path(out).absolute()
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Do nothing: processes begin with the first shard that is missing."""
+        yield
+
+    def fill(
+        self,
+        model: AttentionModel,
+        untrained: Callable[[], AttentionModel | None],
+        missing: Iterable[tuple[int, list[Item]]],
+        settings: Settings,
+    ) -> Generator[dict[str, Any]]:
+        """Measure and write shards, and yield each summary as its shard is finished.
+
+        `untrained` makes the model with random weights, or None; `missing` holds numbers and texts,
+        of which this process reads one more than there are devices. Raises StudyError where a
+        process dies.
+        """
+        tasks = (Task(number, items) for number, items in missing)
+        first = next(tasks, None)
+        if first is None:
+            return
+        with tempfile.TemporaryDirectory(prefix="mha_viz-") as shipped:
+            plan = Path(shipped) / "plan"
+            torch.save(Plan.of(self.folder, (model, untrained()), "cpu", settings), plan)
+            with self._processes(plan) as processes:
+                yield from _measured(processes, first, tasks)
+
+    @contextmanager
+    def _processes(self, plan: Path) -> Iterator[dict[Connection, str]]:
+        """Begin a process for each device, by its end of a pipe; in the end, end all of them."""
+        context = multiprocessing.get_context("spawn")  # a card is of no use to a forked process
+        begun: list[SpawnProcess] = []
+        ends: dict[Connection, str] = {}
+        try:
+            for device in map(str, self._devices):
+                ours, theirs = context.Pipe()
+                ends[ours] = device
+                process = context.Process(target=_serve, args=(theirs, plan, device), daemon=True)
+                process.start()
+                begun.append(process)
+                theirs.close()  # so that the end of the process is the end of the pipe
+            yield ends
+        finally:
+            for end in ends:
+                end.close()
+            for process in begun:
+                process.terminate()
+            for process in begun:
+                process.join(_ENDS_WITHIN)
+                if process.is_alive():
+                    process.kill()
+                    process.join()
+            for draft in self.folder.glob(".*.part"):  # of processes that were ended
+                shutil.rmtree(draft, ignore_errors=True)
+
+    def publish(self) -> None:
+        """Do nothing: the study lies where it was made."""
+
+    def keep_for(self, study: Study) -> None:
+        """Do nothing: there is no copy."""
+
+
+def _measured(
+    processes: dict[Connection, str], first: Task, tasks: Iterator[Task]
+) -> Iterator[dict[str, Any]]:
+    """Give each process a shard, and another one as soon as it is done; yield the summaries."""
+    upcoming: Task | None = first
+    idle, busy = list(processes), list[Connection]()
+    while upcoming is not None or busy:
+        while idle and upcoming is not None:
+            end = idle.pop()
+            with suppress(BrokenPipeError):  # a process that died: to be seen when it is waited for
+                end.send(upcoming)
+            busy.append(end)
+            upcoming = next(tasks, None)
+        ready = wait(busy)
+        for end in [one for one in busy if one in ready]:
+            try:
+                result = end.recv()
+            except (EOFError, ConnectionResetError) as error:
+                raise StudyError(
+                    f"The process on {processes[end]} ended before its part of the study was "
+                    "done, by a lack of memory perhaps. What is complete of the study stays; the "
+                    "same command goes on from there."
+                ) from error
+            busy.remove(end)
+            idle.append(end)
+            yield summary_of(result)
+
+
+def _serve(tasks: Connection, plan: Path, device: str) -> None:
+    """Measure on a device the shards that come through a pipe, until it is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that began this one answers it
+    # The file is that process's own, in a folder that no other user can write to.
+    worker = Worker(replace(torch.load(plan, weights_only=False, mmap=True), device=device))
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            tasks.send(worker.result(tasks.recv()))

@@ -1,0 +1,163 @@
+"""Studies on several devices of a machine (here the processor, twice): the bits of one process."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.checkpoints.device import devices_of
+from mha_viz.corpus.run.run import Progress
+from mha_viz.corpus.sources import source as sources
+from mha_viz.errors import ArgumentError, StudyError
+from tests.corpus.plain_study import TEXTS
+from tests.corpus.small_studies import FEW, LINES, files_of
+from tests.corpus.test_run import Stopped
+
+TWICE = ("cpu", "cpu")
+PER_SHARD = 4
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_shards() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "SHARD_TEXTS", PER_SHARD)
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(bert: Any, _small_shards: None, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
+    """The same study, in one process."""
+    return mv.study(bert, LINES, tmp_path_factory.mktemp("whole") / "study")
+
+
+@pytest.mark.slow
+def test_two_processes_leave_the_bytes_of_one_however_often_they_are_stopped(
+    whole: mv.Study, bert: Any, tmp_path: Path
+) -> None:
+    """Begun on both, stopped, gone on with by one, stopped, ended on both."""
+    told: list[Progress] = []
+
+    def stop_after(n_shards: int, progress: Progress) -> None:
+        told.append(progress)
+        if progress.n_texts >= n_shards * PER_SHARD:
+            raise Stopped
+
+    folder = tmp_path / "study"
+    for n_shards, devices in ((2, TWICE), (4, None)):
+        with pytest.raises(Stopped):
+            mv.study(
+                *(bert, LINES, folder),
+                devices=devices,
+                on_progress=lambda progress, n=n_shards: stop_after(n, progress),
+            )
+        assert not multiprocessing.active_children()
+    made = len(list((folder / "shards").glob("*/shard.json")))
+    assert 3 <= made < len(LINES) / PER_SHARD
+    told.clear()
+    found = mv.study(bert, LINES, folder, devices=TWICE, on_progress=told.append)
+    assert told[-1].n_texts == told[-1].n_total == len(LINES)
+    assert files_of(folder) == files_of(whole.folder)
+    assert found.heads.equals(whole.heads) and not multiprocessing.active_children()
+    told.clear()
+    mv.study(bert, LINES, folder, devices=TWICE, on_progress=told.append)
+    assert not told  # it was opened
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_is_told_and_the_same_call_goes_on(
+    whole: mv.Study, bert: Any, tmp_path: Path
+) -> None:
+    killed: list[int] = []
+
+    def kill(_: Progress) -> None:
+        for process in multiprocessing.active_children():
+            killed.append(process.pid or 0)
+            process.kill()
+            process.join()
+
+    with pytest.raises(
+        StudyError, match=r"process on cpu ended before .* What is complete of the study stays"
+    ):
+        mv.study(bert, LINES, tmp_path / "study", devices=TWICE, on_progress=kill)
+    assert len(killed) == 2
+    mv.study(bert, LINES, tmp_path / "study")
+    assert files_of(tmp_path / "study") == files_of(whole.folder)
+
+
+@pytest.mark.slow
+def test_what_a_process_refuses_is_told_in_its_own_words(
+    bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a cluster; here a library that is another one there than this process says."""
+    monkeypatch.setattr(
+        "mha_viz.corpus.run.worker.versions",
+        lambda: {**mv.corpus.store.manifest.versions(), "numpy": "0.5"},
+    )
+    with pytest.raises(StudyError, match=r"has numpy .*, and this one 0\.5: install the same"):
+        mv.study(bert, FEW, tmp_path / "study", devices=TWICE)
+
+
+@pytest.mark.slow
+def test_the_command_takes_several_devices(whole: mv.Study, tmp_path: Path) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(TEXTS))
+    for name, device in (("one", "cpu"), ("two", "cpu, cpu")):
+        arguments = ["study", texts, "--out", tmp_path / name, "--device", device]
+        subprocess.run(
+            [sys.executable, "-m", "mha_viz", *arguments],
+            check=True,
+            env={**os.environ, "PYTHONPATH": os.getcwd()},
+        )
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+
+
+# -- which devices ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def three_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+
+
+@pytest.mark.usefixtures("three_cards")
+def test_all_are_the_cards_of_this_machine() -> None:
+    assert list(map(str, devices_of("all"))) == ["cuda:0", "cuda:1", "cuda:2"]
+    assert list(map(str, devices_of(["cuda:2", "cuda:0"]))) == ["cuda:2", "cuda:0"]
+
+
+@pytest.mark.usefixtures("three_cards")
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (
+            ["cuda:0", "cuda:3"],
+            r"This machine has no cuda:3: choose auto, cpu or cuda:0 … cuda:2\.",
+        ),
+        (["cuda:1", "cuda:1"], "name each card once, got cuda:1 more than once"),
+        (["cuda", "cuda:0"], "name each card once, got cuda more than once"),
+        (["cpu", "cuda:0"], "of one kind, got cpu, cuda:0: others round otherwise"),
+        (["cuda:0", "tpu"], "device must be auto, cpu, cuda, .* got 'tpu'"),
+        ([], r'"all" or a list of devices, got \[\]'),
+        ("cuda:0", r'"all" or a list of devices, got \'cuda:0\''),
+    ],
+)
+def test_devices_that_cannot_work_together_are_refused(names: Any, said: str) -> None:
+    with pytest.raises(ArgumentError, match=said):
+        devices_of(names)
+
+
+def test_all_without_a_card(bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(ArgumentError, match="has no CUDA card: choose auto or cpu, not all"):
+        mv.study(bert, FEW, tmp_path / "study", devices="all")
+    with pytest.raises(ArgumentError, match="Give cluster or devices, not both"):
+        mv.study(bert, FEW, tmp_path / "study", devices=TWICE, cluster="auto")
+    assert not (tmp_path / "study").exists()
