@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from benchmarks.measure import Result, Skipped, gflops, machine
 from mha_viz.core.output_file import write_file
@@ -21,6 +22,7 @@ SUBJECTS = (
     *("composition", "circuits", "crowd"),
 )
 ALONE = ("soak", "siege")  # run for long, and only where they are asked for
+ON_DEVICE = "cards"  # what `--device` measures
 HEAD = ("measure", "value", "beside", "ratio", "aim", "")
 
 
@@ -31,7 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--dry", action="store_true", help="print only, do not write the page")
     parser.add_argument("--fetch", action="store_true", help="download BertViz and TransformerLens")
+    parser.add_argument("--device", help="cuda, cuda:1 ...: measure that device, and only it")
     options = parser.parse_args(arguments)
+    if options.device and options.subjects:
+        parser.error("--device measures what stands under its own heading: give no subject")
     unknown = set(options.subjects) - {*SUBJECTS, *ALONE}
     if unknown:
         parser.error(f"no such subject: {', '.join(sorted(unknown))}")
@@ -39,23 +44,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from benchmarks.peer import fetch
 
         fetch()
-    for name in options.subjects or SUBJECTS:
-        text = measured(name)
+    on_device = {"device": options.device} if options.device else {}
+    for name in (ON_DEVICE,) if on_device else options.subjects or SUBJECTS:
+        text = measured(name, **on_device)
         print(text, flush=True)
         if not options.dry:
             write(name, text)
 
 
-def measured(name: str) -> str:
+def measured(name: str, **options: Any) -> str:
     """One subject's section of the page."""
     subject = import_module(f"benchmarks.{name}")
     before = gflops()
     try:
-        body = table(subject.measure())
+        body = table(subject.measure(**options))
     except Skipped as reason:
         body = f"Not measured here: {reason}."
     speed = f"{before:,.0f} GFLOP/s before and {gflops():,.0f} after"
     about = f"Product of two 2048 x 2048 float32 matrices: {speed}.\n{machine()}."
+    if options:
+        about = f"Measured on {subject.name_of(**options)}; beside it:\n{about}"
     return f"## {subject.TITLE}\n\n{subject.ABOUT}\n\n{body}\n\n{about}"
 
 

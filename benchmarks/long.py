@@ -153,14 +153,23 @@ def peak(n: int) -> int:
     return status("VmHWM") - before
 
 
-def network(config: Any, implementation: str) -> Any:
-    """The network of a config, always with the same random weights."""
+def network(
+    config: Any,
+    implementation: str,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> Any:
+    """The network of a config, always with the same random weights, made on a device."""
     torch.manual_seed(0)
     own = deepcopy(config)  # which the network writes its kind of attention to
-    return AutoModel.from_config(own, attn_implementation=implementation).eval()
+    with torch.device(device):
+        made = AutoModel.from_config(own, attn_implementation=implementation, dtype=dtype)
+    return made.eval()
 
 
-def model(config: Any) -> AttentionModel:
+def model(
+    config: Any, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+) -> AttentionModel:
     """The same network as an AttentionModel, with a token for each two-letter word."""
     inside = Tokenizer(
         models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]")
@@ -169,7 +178,7 @@ def model(config: Any) -> AttentionModel:
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=inside, unk_token="[UNK]", pad_token="[PAD]"
     )
-    return AttentionModel(network(config, "eager"), tokenizer, name="random")
+    return AttentionModel(network(config, "eager", device, dtype), tokenizer, name="random")
 
 
 if __name__ == "__main__":

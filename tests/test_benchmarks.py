@@ -7,18 +7,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
+from transformers import LlamaConfig
 
 import mha_viz as mv
 from benchmarks import __main__ as command
 from benchmarks import (
+    cards,
     circuits,
     composition,
     crowd,
     grid,
     importance,
     labs,
+    long,
     measure,
     memory,
     report,
@@ -33,6 +37,16 @@ from tests.making.comparing import near
 
 pytestmark = pytest.mark.slow
 
+LLAMA = dict(
+    architectures=["LlamaForCausalLM"],
+    vocab_size=len(trace.WORDS),
+    hidden_size=24,
+    intermediate_size=37,
+    num_hidden_layers=3,
+    num_attention_heads=6,
+    num_key_value_heads=2,
+    max_position_embeddings=101,
+)
 TINY = dict(num_hidden_layers=2, num_attention_heads=3, hidden_size=12, intermediate_size=7)
 
 
@@ -52,6 +66,49 @@ def test_study_measures_every_way_beside_bare_passes_and_a_loop() -> None:
         *("at least 0.85", "at least 0.75"),
         *["under 0.5 s"] * len(study_search.SEARCHES),
     ]
+
+
+def test_a_device_is_measured_where_there_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """The processor in its place: every line is there, and what runs is what a card runs."""
+    llama = LlamaConfig(**LLAMA)
+    sizes = dict(n_texts=3, n_tokens=11, repeats=2, llama=llama)
+    results = cards.measure("cpu", **sizes, **TINY)
+    assert [r.aim for r in results] == [
+        *("at least 0.5", "at least 0.3", "at most 3", "at most 15 ms", "at most 80 GB")
+    ]
+    assert all(r.ours and r.verdict for r in results) and float(results[2].ratio) > 0
+    assert "2.9 kB fetched" in results[3].beside  # 4 bytes x 2 layers x 3 heads x 11 x 11
+    with pytest.raises(SystemExit):
+        command.main(["--device", "cpu", "trace"])
+    assert "give no subject" in capsys.readouterr().err
+
+
+def test_the_bytes_of_a_large_model_are_those_of_its_tensors() -> None:
+    llama = LlamaConfig(**LLAMA)
+    model = long.model(llama, dtype=torch.bfloat16)
+    found = cards.memory(llama, 101)
+    held = sum(weight.nbytes for weight in model.network.parameters())
+    assert found["weights"] == held + 2 * len(trace.WORDS) * 24  # and the head's, not tied
+    record = model.trace(trace.text(101), keep="all")
+    kept = sum(getattr(record, name).numel() for name in ("query", "key", "z"))
+    assert found["queries, keys and z until the end"] == 2 * kept
+    assert found["mask"] == 2 * 101**2 and found["tiles"] == 4 * 3 * 6 * 128**2
+    pattern = 4 * 6 * 101**2
+    assert 2 * pattern < found["working memory"] < 20 * pattern
+
+
+def test_bytes_are_counted_while_tensors_hold_them() -> None:
+    with cards._Held() as held:
+        a = torch.empty(7, device="meta")
+        b = a * 2
+        view = b[2:]
+        del a, b
+        c = view + 1  # 7 and 5 numbers: the view holds what it is of
+        del c
+        d = torch.empty(17, device="meta")
+    assert (held.now, held.most) == (4 * (7 + 17), 4 * (7 + 17)) and len(d) == 17
+    del view, d
+    assert held.now == 0
 
 
 def test_composition_is_measured_beside_a_bare_pass_and_the_definition() -> None:
