@@ -1,11 +1,14 @@
 """What a GPU finds is what the processor finds: the same calls on both, value by value.
 
-Runs where torch has CUDA; CONTRIBUTING.md says so, as the machines that test a change have none.
+Runs where torch has CUDA or Apple's MPS; CONTRIBUTING.md says so, as the machines that test a
+change have neither. `tests/engine/test_other_devices.py` runs everywhere, on devices that are not
+there.
 """
 
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ import pytest
 import torch
 
 import mha_viz as mv
+from mha_viz.core.measure import measure
 from mha_viz.corpus.measure.pair_similarity import MEASURES as PAIR_MEASURES
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.engine.model import AttentionModel
@@ -21,16 +25,20 @@ from tests.circuits.test_path_effect import predicting
 from tests.engine.test_families import CAUSAL, FALLBACK, PAIRED, SINGLE
 from tests.engine.test_families import build as build_family
 
+GPU = "cuda" if torch.cuda.is_available() else "mps"
+N_CARDS = torch.cuda.device_count()
 pytestmark = pytest.mark.skipif(
-    not torch.cuda.is_available(), reason="compares a GPU with the processor, and there is none"
+    GPU == "mps" and not torch.backends.mps.is_available(),
+    reason="compares a GPU with the processor, and there is none",
 )
 TEXT, OTHER = "The cat sat on the mat because it was tired.", "A dog ran to the house and it slept."
+EVERYTHING = ("pattern", "z", "tiles", "metrics")
 SHORT, SHORT_OTHER = "the cat sat on a mat", "the cat ran on the mat"
 
 
 def on_gpu(model: AttentionModel) -> AttentionModel:
     """The same network and tokenizer, moved."""
-    network = copy.deepcopy(model.network).cuda()
+    network = copy.deepcopy(model.network).to(GPU)
     return AttentionModel(network, model.tokenizer, name=model.name)
 
 
@@ -91,6 +99,10 @@ def test_every_family_predicts_the_same(name: str) -> None:
 
 MEASURED: dict[str, Callable[[AttentionModel], Any]] = {
     "report": lambda model: mv.head_report(model.trace(TEXT), model),
+    "reduced": lambda model: measure(model.trace(TEXT, keep=EVERYTHING)),
+    "tiles": lambda model: model.trace(TEXT, keep=EVERYTHING).tiles(),
+    "a head of what was reduced": lambda model: model.trace(TEXT, keep=EVERYTHING)[2, 3],
+    "weights of what was reduced": lambda model: model.trace(TEXT, keep=EVERYTHING).pattern,
     "hellinger": lambda model: mv.head_similarity(model.trace(TEXT)),
     "jensen_shannon": lambda model: mv.head_similarity(model.trace(TEXT), "jensen_shannon"),
     "cka": lambda model: mv.head_similarity(model.trace(TEXT), "cka"),
@@ -128,20 +140,20 @@ MEASURED: dict[str, Callable[[AttentionModel], Any]] = {
     ],
 )
 def test_every_measure_is_the_same(name: str, what: str) -> None:
-    here, there = (mv.load(name, device=device) for device in ("cpu", "cuda"))
+    here, there = (mv.load(name, device=device) for device in ("cpu", GPU))
     assert_alike(MEASURED[what](here), MEASURED[what](there), atol=1e-4, rtol=2e-3)
 
 
 def test_greedy_text_is_the_same() -> None:
     texts = [
-        mv.generate(mv.load("tiny-gpt2", device=on), "The old dog").text for on in ("cpu", "cuda")
+        mv.generate(mv.load("tiny-gpt2", device=on), "The old dog").text for on in ("cpu", GPU)
     ]
     assert texts[0] == texts[1]
 
 
 def test_a_circuit_carries_the_same() -> None:
     found = []
-    for device in ("cpu", "cuda"):
+    for device in ("cpu", GPU):
         model = mv.load("tiny-gpt2", device=device)
         found.append(mv.faithfulness(model, "induction", [(0, 7), (1, 2)], n_random=3).table())
     assert_alike(*found, atol=1e-3, rtol=1e-3)
@@ -153,12 +165,44 @@ def test_a_circuit_carries_the_same() -> None:
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
 def test_a_study_of_trees_finds_the_same(name: str, tmp_path) -> None:
     studies = []
-    for device in ("cpu", "cuda"):
+    for device in ("cpu", GPU):
         model = mv.load(name, device=device)
         studies.append(mv.study(model, SAMPLE, tmp_path / device, sample=53))
     here, there = studies
     assert here.n_texts == there.n_texts == 53
     for table in ("heads", "trees", "relations", "parts_of_speech", "profile"):
         assert_alike(*(getattr(one, table) for one in studies), atol=1e-4, rtol=2e-3)
-    for measure in PAIR_MEASURES:
-        assert_alike(*(one.pairs(measure) for one in studies), atol=1e-4, rtol=2e-3)
+    for pair_measure in PAIR_MEASURES:
+        assert_alike(*(one.pairs(pair_measure) for one in studies), atol=1e-4, rtol=2e-3)
+
+
+@pytest.mark.skipif(not N_CARDS, reason="there is no CUDA card")
+def test_a_study_on_all_cards_finds_the_same(tmp_path: Path) -> None:
+    """A single card has a process of its own, too."""
+    model = mv.load("tiny-bert", device="cpu")
+    here = mv.study(model, SAMPLE, tmp_path / "here", sample=53)
+    there = mv.study(model, SAMPLE, tmp_path / "there", sample=53, devices="all")
+    for table in ("heads", "trees", "relations", "profile"):
+        assert_alike(*(getattr(one, table) for one in (here, there)), atol=1e-4, rtol=2e-3)
+
+
+# -- a model that accelerate has divided -----------------------------------------------------------
+
+
+@pytest.mark.skipif(N_CARDS < 2, reason="there are no two CUDA cards")
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
+def test_a_model_on_two_cards_leaves_the_same_record(name: str) -> None:
+    pytest.importorskip("accelerate")
+    here, there = mv.load(name, device="cpu"), mv.load(name, device_map="balanced")
+    assert {weight.device.index for weight in there.network.parameters()} >= {0, 1}
+    for keep in ("all", EVERYTHING):
+        records = [model.trace(TEXT, keep=keep) for model in (here, there)]
+        for kept in ("pattern", "z"):
+            assert_alike(*(getattr(record, kept) for record in records))
+        assert_alike(*map(measure, records), atol=1e-4, rtol=2e-3)
+
+
+@pytest.mark.skipif(not N_CARDS, reason="there is no CUDA card")
+def test_weights_are_fetched_to_pages_that_stay() -> None:
+    record = mv.load("tiny-bert", device="cuda").trace(TEXT)
+    assert record.pattern.is_pinned() and not record.pattern.is_cuda
