@@ -50,8 +50,9 @@ def load(
             stored in this precision are not copied into memory: the file is mapped, and read as
             they are used. Records are float32 always.
         device_map: in place of device, what transformers takes: "auto", or a device for each part
-            of the network. It needs the package accelerate, and memory for all weights. Runs
-            over several devices are not tested.
+            of the network. It needs the package accelerate, and memory for all weights. Each
+            layer is traced where it is; what takes weights apart (`mha_viz.circuits`) needs all of
+            them on one device.
         download: whether a Hub id that is not cached may be fetched.
 
     Returns:

@@ -123,7 +123,8 @@ def study(
         devices: None for the device that the model is on; "all" for every CUDA card of this
             machine, or several devices of one kind, such as ("cuda:0", "cuda:1"): a process on
             each holds a copy of the model and measures parts. The processor may be named more
-            than once. The study is the same to the last bit where the devices are of one make.
+            than once, and the study is then the same to the last bit; of cards it is as much the
+            same as one card gives when it is asked twice, for it may add in another order.
             Processes are begun anew, so a script needs `if __name__ == "__main__":`.
 
     Returns:
