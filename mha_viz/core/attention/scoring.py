@@ -17,6 +17,8 @@ from mha_viz.core.threads import in_threads
 
 BLOCK_BYTES = 4 * 2**20  # of the weights that a thread computes at once: about what a cache holds
 DEVICE_BLOCK_BYTES = 256 * 2**20  # elsewhere, where to start a step takes longer than a small block
+Place = torch.device | str
+_CPU, _ALL = torch.device("cpu"), slice(None)
 Found = TypeVar("Found")
 Rows = slice | Tensor  # consecutive queries, or any
 
@@ -68,18 +70,13 @@ class Sight:
         return min(n_keys, last + self.after + 1)
 
     def seen(
-        self,
-        rows: Rows,
-        n_queries: int,
-        n_keys: int,
-        keys: slice = slice(None),
-        device: torch.device | str = "cpu",
+        self, rows: Rows, n_queries: int, n_keys: int, keys: slice = _ALL, device: Place = _CPU
     ) -> Bool[Tensor, "row key"]:
         """Return which of these keys each of these rows sees, made on a device."""
         if self.mask is not None:
             return self.mask[rows, keys].to(device)
-        places = (torch.arange(n, device=device) for n in (n_queries, n_keys))
-        offsets = next(places)[rows][:, None] - next(places)[keys]
+        queries, places = (torch.arange(n, device=device) for n in (n_queries, n_keys))
+        offsets = queries[rows][:, None] - places[keys]
         found = torch.ones_like(offsets, dtype=torch.bool)
         if self.before is not None:
             found &= offsets <= self.before
@@ -214,18 +211,18 @@ class RowReduction(ABC):
         """Take what `reduce` made of the next block, in the order of rows."""
 
 
-def row_blocks(n_queries: int, bytes_of_row: int, *, on_device: bool = False) -> list[slice]:
+def row_blocks(n_queries: int, bytes_of_row: int, device: torch.device = _CPU) -> list[slice]:
     """Divide the queries into blocks of rows that take about `BLOCK_BYTES`.
 
     Args:
         n_queries: rows in all.
         bytes_of_row: what a row of all heads takes.
-        on_device: whether they are computed elsewhere than by the processor: `DEVICE_BLOCK_BYTES`.
+        device: that computes them; other than the processor, it takes `DEVICE_BLOCK_BYTES`.
 
     >>> row_blocks(7, BLOCK_BYTES // 4)
     [slice(0, 4, None), slice(4, 7, None)]
     """
-    size = max(1, (DEVICE_BLOCK_BYTES if on_device else BLOCK_BYTES) // bytes_of_row)
+    size = max(1, (BLOCK_BYTES if device.type == "cpu" else DEVICE_BLOCK_BYTES) // bytes_of_row)
     return [slice(start, min(start + size, n_queries)) for start in range(0, n_queries, size)]
 
 
@@ -268,8 +265,7 @@ def attention_by_rows(
         mixed[:, rows] = z(pattern.to(value.dtype), value[:, : pattern.shape[-1]])
         return [one.reduce(rows.start, pattern) for one in reductions]
 
-    of_row, on_device = 4 * len(query) * key.shape[1], query.device.type != "cpu"
-    blocks = row_blocks(query.shape[1], of_row, on_device=on_device)
+    blocks = row_blocks(query.shape[1], 4 * len(query) * key.shape[1], query.device)
     for found in over_blocks(work, blocks, query.device):
         for one, part in zip(reductions, found, strict=True):
             one.collect(part)
