@@ -68,7 +68,9 @@ def test_study_measures_every_way_beside_bare_passes_and_a_loop() -> None:
     ]
 
 
-def test_a_device_is_measured_where_there_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_device_is_measured_where_there_is_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The processor in its place: every line is there, and what runs is what a card runs."""
     llama = LlamaConfig(**LLAMA)
     sizes = dict(n_texts=3, n_tokens=11, repeats=2, llama=llama)
@@ -81,6 +83,13 @@ def test_a_device_is_measured_where_there_is_none(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         command.main(["--device", "cpu", "trace"])
     assert "give no subject" in capsys.readouterr().err
+    monkeypatch.setattr(cards, "measure", lambda device: [results[2]] if device == "cpu" else [])
+    monkeypatch.setattr(measure, "SIDE", 16)  # of the matrices that tell how fast a machine is
+    written = {"text": ""}
+    monkeypatch.setattr(command, "write", lambda *given: written.update(text=given[1]))
+    command.main(["--device", "cpu"])
+    assert "Measured on the processor; beside it:" in written["text"]
+    assert f"| {results[2].measure} | {results[2].ours} |" in written["text"]
 
 
 def test_the_bytes_of_a_large_model_are_those_of_its_tensors() -> None:
