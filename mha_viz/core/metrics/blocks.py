@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-ROUNDING = 1e-4  # of a row's sum in float32
 LEAST = 1e-30  # added to a weight so that 0 ln 0 comes out as 0; too small to change a sum
+
+_Made = TypeVar("_Made")
+
+
+class Shared:
+    """An object that keeps what several layers need of it: a graphics card makes it once."""
+
+    def once(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
+        """Return what is known by this key, made where it is not there yet."""
+        made: dict[Hashable, _Made] = self.__dict__.setdefault("_made", {})
+        if key not in made:
+            made[key] = make()
+        return made[key]
 
 
 @dataclass(frozen=True, eq=False)
-class Texts:
+class Texts(Shared):
     """The texts of a batch. The layers of a record are a batch as well, all of one text.
 
     A first axis of 1 stands for a batch whose texts are alike.
@@ -46,8 +59,39 @@ class Texts:
         about = (self.causal, self.cross, self.period, self.start)
         return Texts(part_of(self.lengths, batch), ids, special, *about)
 
+    def repeat(self, n: int) -> Texts:
+        """Return the texts of a batch n times, one batch after another."""
+        lengths, ids, special = (
+            None if one is None else one.repeat(n, *[1] * (one.ndim - 1))
+            for one in (self.lengths, self.ids, self.is_special)
+        )
+        assert lengths is not None
+        return Texts(lengths, ids, special, self.causal, self.cross, self.period, self.start)
 
-class Visible(NamedTuple):
+    def is_real(self, n: int, first: int = 0) -> Bool[Tensor, "#batch query"]:
+        """Return which of n queries from number `first` on are no padding."""
+
+        def make() -> Tensor:
+            return (
+                torch.arange(first, first + n, device=self.lengths.device) < self.lengths[:, None]
+            )
+
+        return self.once(("real", n, first), make)
+
+    def distances(
+        self, rows: slice, n_keys: int, dtype: torch.dtype
+    ) -> Float[Tensor, "1 query key"]:
+        """Return how far each key is from each of these queries, in tokens."""
+
+        def make() -> Tensor:
+            at = torch.arange(n_keys, device=self.lengths.device)
+            return (at[rows, None] - at).abs()[None].to(dtype)
+
+        return self.once(("distances", rows.start, rows.stop, n_keys, dtype), make)
+
+
+@dataclass(frozen=True, eq=False)
+class Visible(Shared):
     """The keys that some consecutive queries see, and what follows from that."""
 
     seen: Bool[Tensor, "#batch query key"]  # no padding on either side
@@ -66,6 +110,22 @@ class Visible(NamedTuple):
             if texts.is_special is not None:
                 repeats &= ~texts.is_special[:, rows, None]
         return cls(seen, seen.sum(-1), repeats)
+
+    @cached_property
+    def n_repeating(self) -> Int[Tensor, "#batch 1"]:
+        """The number of queries that see their own token elsewhere."""
+        assert self.repeats is not None
+        return self.repeats.any(-1).sum(-1, keepdim=True)
+
+    def most_entropy(self, dtype: torch.dtype) -> Float[Tensor, "#batch 1 query"]:
+        """Return the entropy of each query's row when all keys that it sees weigh alike."""
+        return self.once(("entropy", dtype), lambda: self.n_seen[:, None].to(dtype).log())
+
+    def repeats_as(self, dtype: torch.dtype) -> Float[Tensor, "#batch query key"]:
+        """Return `repeats` as factors of weights: 1 or 0."""
+        repeats = self.repeats
+        assert repeats is not None
+        return self.once(("repeats", dtype), lambda: repeats.to(dtype))
 
     def part(self, batch: slice, queries: slice) -> Visible:
         """Return what some queries of some texts see."""
@@ -109,12 +169,17 @@ class RowBlock:
         return self.pattern.sum(-2)
 
     @cached_property
+    def on_special(self) -> Float[Tensor, "batch head key"]:
+        """The sum of each special token's column; 0 for others."""
+        assert self.texts.is_special is not None
+        return self.by_key * self.texts.is_special[:, None]
+
+    @cached_property
     def sink_mass(self) -> Float[Tensor, "batch head query"]:
         """The share of each row that a learned sink took; 0 in padding."""
         if self.sinks is not None:
             return self.sinks
-        at = torch.arange(self.first, self.first + self.pattern.shape[-2], device=self.mass.device)
-        real = at < self.texts.lengths[:, None]
+        real = self.texts.is_real(self.pattern.shape[-2], self.first)
         return (1 - self.mass).clamp(0.0, 1.0) * real[:, None]
 
     @cached_property
@@ -128,15 +193,11 @@ class RowBlock:
             rows = torch.from_numpy(-np.vecdot(weights, logarithms))
         else:
             rows = torch.special.entr(self.pattern).sum(-1)
-        # of weights m p that sum to m: -sum m p ln(m p) = m H(p) - m ln m
-        scaled = (rows - torch.special.entr(self.mass)) / self.mass
-        scaled = torch.where(self.mass == 0, 0.0, scaled.clamp(min=0.0))
-        # row by row, without a test whether any is short: a graphics card would have to wait for it
-        return torch.where(self.mass < 1 - ROUNDING, scaled, rows)
+        return scaled_entropy(rows, self.mass)
 
     def dot(self, counts: Tensor) -> Float[Tensor, "batch head query"]:
         """Sum each row's weights by what each key counts, (batch or 1, query, key)."""
-        counts = counts[:, None].to(self.pattern.dtype)
+        counts = counts[:, None]
         if self._on_cpu:
             return torch.from_numpy(np.vecdot(self.pattern.numpy(), counts.numpy()))
         return (self.pattern * counts).sum(-1)
@@ -149,6 +210,15 @@ class RowBlock:
     def _on_cpu(self) -> bool:
         """True if numpy can work on it: the processor holds it, and no gradient is asked for."""
         return self.pattern.device.type == "cpu" and not self.pattern.requires_grad
+
+
+def scaled_entropy(parts: Tensor, mass: Tensor) -> Tensor:
+    """Compute the entropy of weights m p from -sum m p ln(m p) = m H(p) - m ln m; 0 without weight.
+
+    There is no test whether any weights are short of 1: a graphics card would have to wait for it.
+    """
+    mass = mass.clamp(min=LEAST)
+    return torch.addcdiv(mass.log(), parts, mass).clamp(min=0.0)
 
 
 def part_of(tensor: Tensor, batch: slice, *others: slice) -> Tensor:

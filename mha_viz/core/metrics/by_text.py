@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mha_viz.core.metrics.blocks import RowBlock, Texts, part_of
+from mha_viz.core.metrics.head_sums import Reduction
 from mha_viz.core.metrics.metric import Metric, Need
 from mha_viz.core.metrics.outputs import Outputs
-from mha_viz.core.metrics.reduction import Reduction
 
 About = dict[Need, dict[str, Any]]  # what is known, and what a metric that needs it is called with
 

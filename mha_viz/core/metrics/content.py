@@ -7,20 +7,10 @@ from torch import Tensor
 
 from mha_viz.core.attention.checks import Array, Given
 from mha_viz.core.metrics.blocks import RowBlock, Texts, Visible
-from mha_viz.core.metrics.checks import Allowed, Pattern, check_self_attention, exact
-from mha_viz.core.metrics.reduction import Reduction, reduced, row_mean, total
+from mha_viz.core.metrics.checks import Allowed, Pattern, check_self_attention
+from mha_viz.core.metrics.head_sums import Check, Reduction, Total, row_mean
+from mha_viz.core.metrics.reduction import reduced
 from mha_viz.errors import ArgumentError
-
-
-def _on_special(block: RowBlock, first: int) -> tuple[Tensor]:
-    """Sum the weights on special tokens from number `first` on."""
-    assert block.texts.is_special is not None
-    keys = block.texts.is_special[:, None, first:]
-    return (total(block.by_key[..., first:] * keys),)
-
-
-def _mean(texts: Texts, mass: Tensor) -> Tensor:
-    return mass / texts.lengths[:, None]
 
 
 def _have_special(texts: Texts) -> Tensor:
@@ -28,7 +18,7 @@ def _have_special(texts: Texts) -> Tensor:
     return texts.is_special.any(-1)
 
 
-@Reduction(lambda block: _on_special(block, 0), _mean, defined=_have_special)
+@row_mean(lambda block: block.on_special, defined=_have_special)
 def special_token(
     pattern: Pattern, *, is_special: Given[Bool[Array, "key"]]
 ) -> Float[Tensor, "layer head"]:
@@ -53,7 +43,7 @@ def special_token(
     return reduced(special_token, pattern, is_special=is_special)
 
 
-@Reduction(lambda block: _on_special(block, 1), _mean, defined=_have_special)
+@row_mean(lambda block: block.on_special[..., 1:], defined=_have_special)
 def separator_token(
     pattern: Pattern, *, is_special: Given[Bool[Array, "key"]]
 ) -> Float[Tensor, "layer head"]:
@@ -109,15 +99,13 @@ def sink(
     return reduced(_sink, pattern, sink=sink)
 
 
-def _on_repeats(block: RowBlock) -> tuple[Tensor, Tensor]:
+def _on_repeats(block: RowBlock) -> tuple[Total, Tensor]:
     """Sum the weights on repeated tokens, and count the rows that see one."""
-    repeats = block.visible.repeats
-    assert repeats is not None
-    rows = exact(repeats.any(-1).sum(-1, keepdim=True))
-    return total(block.dot(repeats)), rows.expand(block.pattern.shape[:2])
+    mass = block.dot(block.visible.repeats_as(block.pattern.dtype))
+    return Total(mass), block.visible.n_repeating
 
 
-def _check_repeats(mass: Tensor, rows: Tensor) -> None:
+def _check_repeats(rows: Tensor) -> None:
     if not rows.any():
         raise ArgumentError(
             "expected a token that occurs twice and may be seen, got none (special tokens do not "
@@ -126,7 +114,11 @@ def _check_repeats(mass: Tensor, rows: Tensor) -> None:
 
 
 # 0 of 0 rows is NaN
-@Reduction(_on_repeats, lambda texts, mass, rows: mass / rows, _check_repeats)
+@Reduction(
+    _on_repeats,
+    lambda texts, mass, rows: mass / rows,
+    check=Check(lambda block: (block.visible.n_repeating,), _check_repeats),
+)
 def duplicate_token(
     pattern: Pattern,
     *,

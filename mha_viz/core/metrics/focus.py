@@ -12,7 +12,8 @@ from torch import Tensor
 
 from mha_viz.core.metrics.blocks import RowBlock
 from mha_viz.core.metrics.checks import Pattern
-from mha_viz.core.metrics.reduction import reduced, row_mean
+from mha_viz.core.metrics.head_sums import row_mean
+from mha_viz.core.metrics.reduction import reduced
 from mha_viz.errors import ArgumentError
 
 _GROUP = 16  # sorted weights that are added up at once
@@ -48,11 +49,11 @@ def _row_keys(block: RowBlock, share: float = 0.9) -> Float[Tensor, "batch head 
     # of ten equal weights one is given up, though in floats 0.1 may come out above 1 - 0.9
     rest = 1 - share + 1e-5
     if rows.device.type == "cpu":
-        n_light = torch.from_numpy(_count_light(rows.numpy(), rest))
+        count = torch.from_numpy(rows.shape[-1] - _count_light(rows.numpy(), rest))
     else:
         held = rows.sort(-1).values.cumsum(-1)
-        n_light = torch.searchsorted(held, rest * held[..., -1:], right=True).squeeze(-1)
-    return (rows.shape[-1] - n_light + 0 * block.mass).to(rows.dtype)  # NaN stays NaN
+        count = (held > rest * held[..., -1:]).sum(-1)
+    return torch.add(count, block.mass, alpha=0)  # NaN stays NaN
 
 
 def _count_light(rows: NDArray[Any], rest: float) -> NDArray[Any]:

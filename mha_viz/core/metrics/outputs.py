@@ -5,7 +5,7 @@ wide, twelve times as wide as z in BERT. Nothing here needs it: with L L^T = W_O
 d_head numbers, z L has the same norms, means of the same norm, and the same singular values.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -45,15 +45,24 @@ class Outputs:
     @cached_property
     def compact(self) -> Float[Tensor, "batch head query d_head"]:
         """The outputs, d_head wide, and zeros in padding. Its coordinates are each head's own."""
-        outputs = self.z.to(self.root.dtype) @ self.root
+        z, root = self.z.to(self.root.dtype), self.root
+        root = root if len(root) == len(z) else root.repeat(len(z), 1, 1, 1)
+        outputs = torch.bmm(z.flatten(0, 1), root.flatten(0, 1)).unflatten(0, z.shape[:2])
         if len(self.texts.lengths) == 1:  # no padding
             return outputs
-        return outputs.masked_fill(~self._real[..., None], 0.0)
+        return outputs.masked_fill(self._once("padding", lambda: self._real == 0), 0.0)
 
     @cached_property
     def mean(self) -> Float[Tensor, "batch head d_head"]:
         """The mean over queries."""
         return self.compact.sum(-2) / self._n[..., None]
+
+    @cached_property
+    def apart(self) -> Float[Tensor, "batch head query"]:
+        """The distance of each output from the mean; 0 in padding."""
+        # centred before it is squared: mean of squares less square of the mean would cancel
+        centred = torch.addcmul(self.compact, self._real, self.mean[..., None, :], value=-1)
+        return centred.norm(dim=-1)
 
     @cached_property
     def size_of_mean(self) -> Float[Tensor, "batch head"]:
@@ -68,11 +77,10 @@ class Outputs:
     @cached_property
     def variance(self) -> Float[Tensor, "batch head"]:
         """The mean squared distance from the mean; 0 where that is but rounding."""
-        # centred before it is squared: mean of squares less square of the mean would cancel
-        apart = (self.compact - self.mean[..., None, :]).norm(dim=-1)
-        deviation = (apart * self._real).norm(dim=-1)
-        alike = deviation <= rounding(self.z) * self._n.sqrt() * self.size_of_mean
-        return torch.where(alike, 0.0, deviation) ** 2 / self._n
+        deviation = self.apart.norm(dim=-1)
+        least = self._once(("least", self.z.dtype), lambda: rounding(self.z) * self._n.sqrt())
+        alike = deviation <= least * self.size_of_mean
+        return deviation.masked_fill(alike, 0.0) ** 2 / self._n
 
     def part(self, batch: slice) -> "Outputs":
         """Return those of some texts."""
@@ -80,13 +88,19 @@ class Outputs:
         return Outputs(self.z[batch], root, self.texts.part(batch), W_O)
 
     @property
-    def _n(self) -> Tensor:
-        return self.texts.lengths[:, None].to(self.root.dtype)
+    def _n(self) -> Float[Tensor, "#batch 1"]:
+        """The number of queries of each text."""
+        return self._once("n", lambda: self.texts.lengths[:, None].to(self.root.dtype))
 
     @property
-    def _real(self) -> Tensor:
-        at = torch.arange(self.z.shape[-2], device=self.z.device)
-        return (at < self.texts.lengths[:, None])[:, None]
+    def _real(self) -> Float[Tensor, "#batch 1 query 1"]:
+        """1 for each query, 0 in padding."""
+        n = self.z.shape[-2]
+        return self._once("real", lambda: self.texts.is_real(n)[:, None, :, None].to(self.root))
+
+    def _once(self, name: Hashable, make: Callable[[], Tensor]) -> Tensor:
+        """Make what all layers share."""
+        return self.texts.once(("outputs", name, self.z.shape[-2], self.root.dtype), make)
 
 
 def made_of(of_outputs: Callable[[Outputs], Tensor]) -> Callable[[_Function], _Function]:
@@ -109,12 +123,14 @@ def reduce_outputs(
 
     def compute(begin: int) -> dict[str, Tensor]:
         check_cancelled()
-        part = outputs.part(slice(begin, begin + step))
+        part = outputs if step >= len(z) else outputs.part(slice(begin, begin + step))
         return {key: of_outputs(part) for key, of_outputs in metrics.items()}
 
     begins = range(0, len(z), step)
     parts = list(map(compute, begins) if len(begins) == 1 else in_threads(compute, begins))
-    return {key: torch.cat([part[key] for part in parts]) for key in metrics}
+    return {
+        k: parts[0][k] if len(parts) == 1 else torch.cat([p[k] for p in parts]) for k in metrics
+    }
 
 
 def outputs_of(z: HeadVectors, W_O: OutputMatrices) -> Outputs:

@@ -6,15 +6,16 @@ from torch import Tensor
 
 from mha_viz.core.metrics.blocks import RowBlock
 from mha_viz.core.metrics.checks import Pattern, check_self_attention
-from mha_viz.core.metrics.reduction import reduced, row_mean
+from mha_viz.core.metrics.head_sums import row_mean
+from mha_viz.core.metrics.reduction import reduced
 from mha_viz.errors import ArgumentError
 
 
 def _distances(block: RowBlock) -> Float[Tensor, "batch head query"]:
     """Sum each row's weights times how far away their keys are."""
     n_query, n_key = block.pattern.shape[-2:]
-    at = torch.arange(n_key, device=block.pattern.device)
-    return block.dot((at[block.first : block.first + n_query, None] - at).abs()[None])
+    rows = slice(block.first, block.first + n_query)
+    return block.dot(block.texts.distances(rows, n_key, block.pattern.dtype))
 
 
 @row_mean(_distances)

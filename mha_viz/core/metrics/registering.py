@@ -8,8 +8,9 @@ from typing import Any, TypeVar, get_args
 import torch
 from torch import Tensor
 
+from mha_viz.core.metrics.head_sums import row_mean
 from mha_viz.core.metrics.metric import Metric, Need
-from mha_viz.core.metrics.reduction import reduced, row_mean
+from mha_viz.core.metrics.reduction import reduced
 from mha_viz.core.metrics.table import BUILT_IN, METRICS
 from mha_viz.errors import ArgumentError, ShapeError
 

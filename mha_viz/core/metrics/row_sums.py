@@ -13,7 +13,7 @@ from torch import Tensor
 from mha_viz.core.attention.scoring import RowReduction
 from mha_viz.core.metrics.blocks import RowBlock, Texts, Visible
 from mha_viz.core.metrics.by_text import known
-from mha_viz.core.metrics.reduction import HeadSums, Reduction
+from mha_viz.core.metrics.head_sums import HeadSums, Reduction
 from mha_viz.core.metrics.table import METRICS, pattern_reductions
 
 
@@ -64,9 +64,9 @@ class RowSums(RowReduction):
         """True where a query sees its own token elsewhere."""
         return bool(self._repeats) and bool(torch.stack(self._repeats).any())
 
-    def finish(self) -> dict[str, Float[Tensor, "1 head"]]:
-        """Return metric key -> (1, head); NaN where a metric is not defined."""
-        return {key: values.float().cpu() for key, values in self._sums.finish().items()}
+    def finish(self) -> tuple[dict[str, int], Float[Tensor, "place head"]]:
+        """Return each metric's place, and all values; NaN where a metric is not defined."""
+        return self._sums.places, self._sums.finish()[:, 0]
 
 
 def _up_to_key(texts: Texts, n_keys: int) -> Texts:
@@ -124,10 +124,11 @@ class TextSums:
 
     def finish(self) -> dict[str, Float[Tensor, "layer head"]]:
         """Return metric key -> (layer, head)."""
-        layers = [layer.finish() for layer in self._layers]
+        places, layers = zip(*[layer.finish() for layer in self._layers], strict=True)
+        values = torch.stack(layers, 1).float().cpu()
         repeats = any(layer.has_repeats for layer in self._layers)
         return {
-            key: torch.cat([layer[key] for layer in layers])
-            for key in self._reductions
+            key: values[place]
+            for key, place in places[0].items()
             if repeats or "repeats" not in METRICS[key].needs
         }

@@ -4,9 +4,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.metrics.blocks import RowBlock, Texts
+from mha_viz.core.metrics.blocks import RowBlock, Texts, scaled_entropy
 from mha_viz.core.metrics.checks import Allowed, Pattern, exact
-from mha_viz.core.metrics.reduction import Reduction, reduced, row_mean, total
+from mha_viz.core.metrics.head_sums import Check, Reduction, Total, row_mean
+from mha_viz.core.metrics.reduction import reduced
 from mha_viz.errors import ArgumentError
 
 
@@ -34,17 +35,24 @@ def entropy(pattern: Pattern) -> Float[Tensor, "layer head"]:
     return reduced(entropy, pattern)
 
 
-def _shares(block: RowBlock) -> tuple[Tensor, Tensor]:
-    """Sum the rows' entropies as shares of the most they may be, and count those beyond it."""
-    most = block.visible.n_seen[:, None].to(block.pattern.dtype).log()
-    rows = block.entropies
-    share = torch.where(most > 0, rows / most, 0.0 * rows)  # NaN stays NaN
-    # beyond what rounding in half precision does
-    beyond = (share > 1.01) | ((most <= 0) & (rows > 0.01))
-    return total(share.clamp(max=1.0)), beyond.sum(-1)
+def _shares(block: RowBlock) -> Float[Tensor, "batch head query"]:
+    """Return the rows' entropies as shares of the most they may be."""
+    visible, dtype = block.visible, block.pattern.dtype
+    # a row that sees one key or none has a share of 0; NaN stays NaN
+    most = visible.once(
+        ("share", dtype),
+        lambda: (of_all := visible.most_entropy(dtype)).masked_fill(of_all <= 0, torch.inf),
+    )
+    return (block.entropies / most).clamp(max=1.0)
 
 
-def _check_shares(shares: Tensor, beyond: Tensor) -> None:
+def _beyond(block: RowBlock) -> tuple[Tensor]:
+    """Count the rows that are more spread out than rounding in half precision makes them."""
+    most = block.visible.most_entropy(block.pattern.dtype)
+    return ((block.entropies > torch.where(most > 0, 1.01 * most, 0.01)).sum(-1),)
+
+
+def _check_beyond(beyond: Tensor) -> None:
     if beyond.any():
         raise ArgumentError(
             "the pattern attends to keys that `causal` or `allowed` says it may not see: expected "
@@ -53,7 +61,7 @@ def _check_shares(shares: Tensor, beyond: Tensor) -> None:
         )
 
 
-@Reduction(_shares, lambda texts, shares, _: shares / texts.lengths[:, None], _check_shares)
+@row_mean(_shares, check=Check(_beyond, _check_beyond))
 def normalized_entropy(
     pattern: Pattern,
     *,
@@ -83,20 +91,18 @@ def normalized_entropy(
     return reduced(normalized_entropy, pattern, causal=causal, allowed=allowed)
 
 
-def _keys_and_rows(block: RowBlock) -> tuple[Tensor, Tensor]:
-    """Sum the weight on each key, and the rows' entropies by how much the rows sum to."""
-    return exact(block.by_key), total(block.entropies * block.mass)
+def _rows_and_keys(block: RowBlock) -> tuple[Total, Total, Tensor]:
+    """Sum the rows' entropies by how much the rows sum to, that, and the weight on each key."""
+    return Total(block.entropies * block.mass), Total(block.mass), exact(block.by_key)
 
 
-def _information(texts: Texts, by_key: Tensor, rows: Tensor) -> Tensor:
+def _information(texts: Texts, rows: Tensor, mass: Tensor, by_key: Tensor) -> Tensor:
     """Compute the entropy of the mean row less the mean entropy of rows."""
-    mass = by_key.sum(-1)
     # concavity makes it non-negative; rounding may not
-    entropy_of_mean = torch.special.entr(by_key / mass[..., None]).sum(-1)
-    return torch.where(mass == 0, 0.0, (entropy_of_mean - rows / mass).clamp(min=0.0))
+    return scaled_entropy(torch.special.entr(by_key).sum(-1) - rows, mass)
 
 
-@Reduction(_keys_and_rows, _information)
+@Reduction(_rows_and_keys, _information)
 def mutual_information(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Compute what the key attended to tells about the query: H(mean_q A_q) - mean_q H(A_q).
 

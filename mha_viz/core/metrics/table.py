@@ -23,16 +23,11 @@ from mha_viz.core.metrics.checks import (
     allowed_keys,
     check_pattern,
 )
+from mha_viz.core.metrics.head_sums import Reduction
 from mha_viz.core.metrics.metric import RENAMED as RENAMED
 from mha_viz.core.metrics.metric import Metric, MetricTable
 from mha_viz.core.metrics.outputs import Outputs, outputs_of, reduce_outputs
-from mha_viz.core.metrics.reduction import (
-    HeadSums,
-    Reduction,
-    check_sink,
-    reduce_pattern,
-    texts_of,
-)
+from mha_viz.core.metrics.reduction import check_sink, reduce_pattern, texts_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,7 +119,7 @@ def head_table(
     if sinks is not None:
         needs.add("sink")
     reductions = pattern_reductions(needs, only)
-    found = reduce_pattern(pattern, texts, visible, reductions, sinks, finish=_checked)
+    found = reduce_pattern(pattern, texts, visible, reductions, sinks, checked=True)
     if z is not None and len(W_O):
         found |= reduce_outputs(outputs_of(z, W_O), output_metrics(needs, only))
     return {key: found[key] for key in METRICS if key in found}
@@ -152,11 +147,6 @@ def _of_heads(
         fits = ("outputs" in metric.needs) == written and metric.needs <= {*needs, "outputs"}
         if wanted and fits:
             yield metric
-
-
-def _checked(sums: HeadSums) -> dict[str, Tensor]:
-    sums.check()
-    return sums.finish()
 
 
 def compare_heads(

@@ -37,7 +37,7 @@ def layer_edges(
     A query that sees nothing has no edge; of equal weights one is the strongest. A graphics card is
     not waited for: what it holds is handed on as it is, to be fetched when the run is done.
     """
-    queries = (texts.real & ~texts.is_special)[:, None]
+    queries = texts.once("queries", lambda: (texts.real & ~texts.is_special)[:, None])
     if pattern.device.type != "cpu":
         n = pattern.shape[-1]
         most = n if min_weight == 0 else min(n, int((1 + _LACKING) / min_weight))

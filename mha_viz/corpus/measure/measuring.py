@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.metrics import METRICS
-from mha_viz.core.metrics.blocks import Visible
+from mha_viz.core.metrics.blocks import Texts, Visible
 from mha_viz.core.metrics.content import repeated_tokens
 from mha_viz.core.metrics.output_weights import output_root
 from mha_viz.core.metrics.outputs import Outputs, reduce_outputs
@@ -71,6 +71,7 @@ class _Shared:
     rows: dict[str, Tensor] = field(default_factory=dict)
     chance: Tensor | None = None  # patterns, (batch, 2, query, key)
     chance_scores: Tensor | None = None  # (batch, 2, score)
+    repeating: Tensor | None = None  # (batch,), see `repeated_tokens`
 
 
 class BatchMeasure:
@@ -162,20 +163,28 @@ class LayerSums:
         pattern = self.texts.cleared(one.pattern)
         scores = self._of_patterns(pattern, shared.visible, one.has_sinks)
         if one.z is not None:
-            scores |= self._of_outputs(one.layer, one.z)
-        self.scores.append(_stacked(scores, options.scores))
+            scores |= self._of_outputs(one.layer, one.z, self.texts)
+        self.scores.append(self._stacked(scores, options.scores))
         if options.profile is not None:
             self.profiles.append((weight_of(pattern, self.texts), shared.rows))
         if options.min_weight is not None:
             self.edges.append(layer_edges(one.layer, pattern, self.texts, options.min_weight))
-        if shared.chance is not None and shared.chance_scores is not None:
-            self.chance.append(shared.chance_scores)
-            self.repeating.append(repeated_tokens(shared.visible, self.texts))
-            if self._roots is not None and one.value is not None:
-                both = chance_z(shared.chance, one.value, pattern.shape[1], self.texts)
-                ways = [_stacked(self._of_outputs(one.layer, z), options.outputs) for z in both]
-                self.chance_outputs.append(torch.stack(ways, 2))
+        if options.chance:
+            self._add_chance(one, shared, pattern.shape[1])
         return pattern
+
+    def _add_chance(self, one: LayerTensors, shared: _Shared, n_heads: int) -> None:
+        """Add what heads that learned nothing score."""
+        assert shared.chance is not None
+        assert shared.chance_scores is not None and shared.repeating is not None
+        self.chance.append(shared.chance_scores)
+        self.repeating.append(shared.repeating)
+        if self._roots is not None and one.value is not None:
+            both = chance_z(shared.chance, one.value, n_heads, self.texts)
+            texts = self.texts.once("twice", lambda: self.texts.repeat(len(WAYS)))
+            scores = self._of_outputs(one.layer, both, texts)
+            found = self._stacked(scores, self.options.outputs)
+            self.chance_outputs.append(found.unflatten(0, (len(WAYS), -1)).movedim(0, 2))
 
     def _of_patterns(
         self, pattern: Tensor, visible: Visible, has_sinks: bool = False
@@ -185,12 +194,12 @@ class LayerSums:
         reductions = pattern_reductions(needs, self._wanted)
         return reduce_pattern(pattern, self.texts, visible, reductions)
 
-    def _of_outputs(self, layer: int, z: Tensor) -> dict[str, Tensor]:
+    def _of_outputs(self, layer: int, z: Tensor, texts: Texts) -> dict[str, Tensor]:
         """Compute all scores that are made of what heads write, where their weights are known."""
         if self._roots is None:
             return {}
         W_O = self._weights[layer : layer + 1]
-        outputs = Outputs(z, self._roots[layer : layer + 1], self.texts, W_O)
+        outputs = Outputs(z, self._roots[layer : layer + 1], texts, W_O)
         return reduce_outputs(outputs, output_metrics(NEEDS, self._wanted))
 
     def _shared_by_mask(self, allowed: Tensor | None) -> _Shared:
@@ -199,14 +208,15 @@ class LayerSums:
             if self.options.profile is not None:
                 shared.rows = rows_of(self.texts, shared.visible.seen)
             if self.options.chance:
+                shared.repeating = repeated_tokens(shared.visible, self.texts)
                 shared.chance = chance_patterns(self.texts, shared.visible.seen)
                 scores = self._of_patterns(shared.chance, shared.visible)
-                shared.chance_scores = _stacked(scores, self.options.baselines)
+                shared.chance_scores = self._stacked(scores, self.options.baselines)
             self._shared[id(allowed)] = shared
         return self._shared[id(allowed)]
 
-
-def _stacked(scores: dict[str, Tensor], names: Sequence[str]) -> Tensor:
-    """Stack scores to (batch, head, score); NaN for what is not there."""
-    missing = torch.full_like(next(iter(scores.values())), torch.nan)
-    return torch.stack([scores.get(name, missing) for name in names], -1)
+    def _stacked(self, scores: dict[str, Tensor], names: Sequence[str]) -> Tensor:
+        """Stack scores to (batch, head, score); NaN for what is not there."""
+        one = next(iter(scores.values()))
+        missing = self.texts.once(("missing", *one.shape), lambda: torch.full_like(one, torch.nan))
+        return torch.stack([scores.get(name, missing) for name in names], -1)

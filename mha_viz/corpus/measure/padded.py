@@ -87,7 +87,7 @@ class PaddedTexts(Texts):
         """
         wide = pattern.float()
         batch, query = self.padding
-        wide[batch, :, query] = 0.0
+        wide[batch, :, query] = self.once("zero", lambda: wide.new_zeros(()))
         return wide
 
 

@@ -65,12 +65,11 @@ class Profile:
 def weight_of(pattern: Tensor, texts: PaddedTexts) -> dict[str, Tensor]:
     """Sum the weight of a batch in each bin: axis -> (head, bin), on the layer's device."""
     n, device = pattern.shape[-1], pattern.device
-    late = torch.arange(n, device=device).clamp(max=LATE)
-    places = _offset_bins(n, device).flatten()
-    by_key = pattern.sum(-2)
+    places = texts.once("offset bins", lambda: _offset_bins(n, device).flatten())
+    by_key = exact(pattern.sum(-2))
     return {
         "offset": _by_bin(pattern.sum(0).flatten(1), places, len(AT["offset"])),
-        "position": _by_bin(by_key.sum(0), late, len(AT["position"])),
+        "position": by_key.sum(0) @ texts.once("position bins", lambda: _position_bins(n, by_key)),
         "kind": _on_kinds(pattern, by_key, texts).sum(0),
     }
 
@@ -79,15 +78,23 @@ def _on_kinds(pattern: Tensor, by_key: Tensor, texts: PaddedTexts) -> Tensor:
     """Sum the weight on each of `KINDS` over queries and keys: (batch, head, kind)."""
     batch, heads, _, n = pattern.shape
     row, query, key = texts.same_pairs
-    same = exact(pattern.new_zeros(batch * n, heads))
-    same = same.index_add_(0, row * n + key, exact(pattern[row, :, query, key]))
+    same = by_key.new_zeros(batch * n, heads)
+    place = texts.once("keys of pairs", lambda: row * n + key)
+    same = same.index_add_(0, place, exact(pattern[row, :, query, key]))
     same = same.unflatten(0, (batch, n)).mT
     itself = pattern.diagonal(0, -2, -1)
     others = (by_key - itself - same).clamp(min=0.0)
-    found = {"itself": exact(itself).sum(-1), "same token": same.sum(-1)}
-    for kind, keys in texts.kinds_of_keys.items():
-        found[kind] = (others * keys[:, None]).sum(-1)
-    return torch.stack([found[kind] for kind in KINDS], -1)
+    of_kinds = texts.kinds_of_keys
+    assert ("itself", "same token", *of_kinds) == KINDS
+    keys = texts.once("keys of kinds", lambda: torch.stack([*of_kinds.values()], -1).to(others))
+    sums = itself.sum(-1, dtype=same.dtype), same.sum(-1)
+    return torch.cat([torch.stack(sums, -1), others @ keys], -1)
+
+
+def _position_bins(n: int, like: Tensor) -> Tensor:
+    """Return 1 for the bin of each position, 0 for others: (position, bin)."""
+    late = torch.arange(n, device=like.device).clamp(max=LATE)
+    return (late[:, None] == torch.arange(LATE + 1, device=like.device)).to(like.dtype)
 
 
 def rows_of(texts: PaddedTexts, seen: Tensor) -> dict[str, Tensor]:
@@ -115,5 +122,5 @@ def _offset_bins(n: int, device: torch.device) -> Tensor:
 
 def _by_bin(values: Tensor, bins: Tensor, n_bins: int) -> Tensor:
     """Add up the columns of (row, column) by bin: (row, bin)."""
-    found = exact(torch.zeros(len(values), n_bins, device=values.device))
-    return found.index_add_(1, bins, exact(values))
+    values = exact(values)
+    return values.new_zeros(len(values), n_bins).index_add_(1, bins, values)

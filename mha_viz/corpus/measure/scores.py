@@ -39,11 +39,15 @@ def chance_patterns(texts: PaddedTexts, seen: Tensor) -> Tensor:
     return torch.stack([uniform, offset * texts.real[..., None]], 1)
 
 
-def chance_z(patterns: Tensor, value: Tensor, n_heads: int, texts: PaddedTexts) -> list[Tensor]:
-    """Compute what a layer's heads read by both of `chance_patterns`, (batch, head, query,
-    d_value).
+def chance_z(patterns: Tensor, value: Tensor, n_heads: int, texts: PaddedTexts) -> Tensor:
+    """Compute what a layer's heads read by the first of `chance_patterns`, then by the second.
+
+    All texts come twice: (2 * batch, head, query, d_value).
     """
-    wide = value.float().masked_fill(~texts.real[:, None, :, None], 0.0)
+    padding = texts.once("no value", lambda: ~texts.real[:, None, :, None])
+    wide = value.float().masked_fill(padding, 0.0)
+    side_by_side = wide.transpose(1, 2).flatten(2)  # one product for all heads
+    uniform = (patterns[:, 0] @ side_by_side).unflatten(2, wide.shape[1::2]).transpose(1, 2)
     previous = torch.cat([wide[:, :, :1], wide[:, :, :-1]], 2)
-    group = n_heads // value.shape[1]
-    return [z.repeat_interleave(group, dim=1) for z in (patterns[:, :1] @ wide, previous)]
+    z, group = torch.cat([uniform, previous]), n_heads // value.shape[1]
+    return z if group == 1 else z.repeat_interleave(group, dim=1)

@@ -1,0 +1,243 @@
+"""Sums over the rows of one layer that the metrics of its heads are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from mha_viz.core.metrics.blocks import RowBlock, Texts
+from mha_viz.core.metrics.checks import exact, widest
+
+Sums = tuple[Any, ...]  # tensors (batch, head, ...), or lists, that add up over blocks
+RowCount = Callable[[Texts], Tensor]  # (texts) -> (batch,), how many rows a mean is over
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, eq=False)
+class Total:
+    """Numbers of a block's rows that are to be added up, in the `widest` floats.
+
+    All of a block are added up in one step: on a graphics card each step takes as long.
+
+    Args:
+        rows: (batch, head, some of the rows or keys); 0 in padding.
+    """
+
+    rows: Float[Tensor, "batch head query"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check of a metric's input, which is not made while a model runs.
+
+    Args:
+        of_block: (block) -> sums of its rows; they add up over blocks.
+        refuse: (*sums): raises an error where no pattern can have such sums.
+    """
+
+    of_block: Callable[..., Sums]
+    refuse: Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A metric of heads that is made of sums over blocks of rows.
+
+    Args:
+        of_block: (block) -> sums of its rows: first each `Total`, then others, (batch, head, ...);
+            they add up over blocks.
+        finish: (texts, *sums) -> (batch, head); None: the mean of the one `Total`.
+        n_rows: of a mean, how many rows count.
+        check: of its input, if there is one.
+        defined: (texts) -> bool (batch,), the texts that the metric has a meaning for; None: all.
+        of_idle: whether it has a meaning for heads that attend to nothing.
+    """
+
+    of_block: Callable[..., Sums]
+    finish: Callable[..., Tensor] | None = None
+    n_rows: RowCount | None = None
+    check: Check | None = None
+    defined: Callable[[Texts], Tensor] | None = None
+    of_idle: bool = False
+
+    def __call__(self, function: _Function) -> _Function:
+        """Tie the reduction to the public function that is made of it: a decorator."""
+        function.__dict__["reduction"] = self
+        return function
+
+
+def row_mean(
+    of_rows: Callable[..., Tensor],
+    n_rows: RowCount = lambda texts: texts.lengths,
+    **more: Any,
+) -> Reduction:
+    """Average a number of each row.
+
+    Args:
+        of_rows: (block) -> (batch, head, some of its rows); 0 in padding.
+        n_rows: (texts) -> (batch,), how many rows count.
+        more: `check`, `defined` and `of_idle` of the `Reduction`.
+    """
+    return Reduction(
+        lambda block, **settings: (Total(of_rows(block, **settings)),), n_rows=n_rows, **more
+    )
+
+
+@dataclass(frozen=True)
+class _LayerSums:
+    """Sums over some rows of one layer, by metric; they add up."""
+
+    totals: Float[Tensor, "total batch head"]
+    others: Mapping[str, Sums]  # what is no `Total`
+    to_check: Mapping[str, Sums]
+
+    def plus(self, other: _LayerSums) -> _LayerSums:
+        """Add the sums of other rows, which may be over fewer or more keys."""
+        others, to_check = (
+            {key: tuple(map(_plus, sums, theirs[key])) for key, sums in ours.items()}
+            for ours, theirs in ((self.others, other.others), (self.to_check, other.to_check))
+        )
+        return _LayerSums(self.totals + other.totals, others, to_check)
+
+
+def _plus(a: Any, b: Any) -> Any:
+    """Add two sums; those by key count as 0 for the keys that one of them lacks."""
+    if isinstance(a, Tensor) and a.shape != b.shape:
+        a, b = sorted((a, b), key=lambda one: one.shape[-1])
+        a = F.pad(a, (0, b.shape[-1] - a.shape[-1]))
+    return a + b
+
+
+class HeadSums:
+    """The sums that metrics of the heads of one layer are made of, from block to block.
+
+    Nothing is read from the device before `check`.
+
+    Args:
+        texts: of the batch.
+        reductions: the metrics, by their key.
+        checked: whether `check` is going to be called.
+        settings: of the only metric.
+    """
+
+    def __init__(
+        self,
+        texts: Texts,
+        reductions: Mapping[str, Reduction],
+        checked: bool = False,
+        **settings: Any,
+    ) -> None:
+        self._texts, self._reductions, self._settings = texts, reductions, settings
+        checks = {key: one.check for key, one in reductions.items() if one.check is not None}
+        self._checks = checks if checked else {}
+        self._sums: _LayerSums | None = None
+        self._means: list[Reduction | None] = []  # of each total, the metric whose mean it is
+        self._places: dict[str, list[int]] = {}  # of each metric's totals
+        self._dtype = torch.float32
+
+    def add(self, block: RowBlock) -> None:
+        """Add the next rows."""
+        totals: list[tuple[Tensor, Reduction | None]] = [(block.strongest, None)]
+        others: dict[str, Sums] = {}
+        for key, reduction in self._reductions.items():
+            sums = reduction.of_block(block, **self._settings)
+            mine = [one.rows for one in sums if isinstance(one, Total)]
+            self._places[key] = list(range(len(totals), len(totals) + len(mine)))
+            totals += [(rows, reduction if reduction.finish is None else None) for rows in mine]
+            others[key] = tuple(one for one in sums if not isinstance(one, Total))
+        self._means, self._dtype = [mean for _, mean in totals], block.pattern.dtype
+        to_check = {key: check.of_block(block) for key, check in self._checks.items()}
+        self._merge(_LayerSums(self._added_up([rows for rows, _ in totals]), others, to_check))
+
+    def _added_up(self, rows: Sequence[Tensor]) -> Float[Tensor, "total batch head"]:
+        """Sum each of some numbers of rows; some may have fewer rows than others."""
+        longest, one = max(each.shape[-1] for each in rows), rows[0]
+        zero = self._texts.once(("zero", one.dtype), lambda: one.new_zeros(()))
+        parts = []
+        for each in rows:
+            lacking = longest - each.shape[-1]
+            parts += [each, zero.expand(*one.shape[:2], lacking)] if lacking else [each]
+        together = torch.cat(parts, -1).unflatten(-1, (len(rows), longest))
+        return together.movedim(-2, 0).sum(-1, dtype=widest(one.device))
+
+    def merge(self, other: HeadSums) -> None:
+        """Add the sums of other rows, which may be over fewer or more keys."""
+        self._means, self._places, self._dtype = other._means, other._places, other._dtype
+        if other._sums is not None:
+            self._merge(other._sums)
+
+    def _merge(self, sums: _LayerSums) -> None:
+        self._sums = sums if self._sums is None else self._sums.plus(sums)
+
+    def check(self) -> None:
+        """Raise an error where no pattern can have such sums."""
+        for key, check in self._checks.items():
+            assert self._sums is not None
+            check.refuse(*self._sums.to_check[key])
+
+    @property
+    def places(self) -> dict[str, int]:
+        """The place of each metric in `finish`."""
+        further = iter(range(len(self._means), len(self._means) + len(self._reductions)))
+        return {
+            key: self._places[key][0] if reduction.finish is None else next(further)
+            for key, reduction in self._reductions.items()
+        }
+
+    def finish(self, raw: bool = False) -> Float[Tensor, "place batch head"]:
+        """Return the values of all metrics at their `places`, in the dtype of the weights.
+
+        A metric that is not defined is NaN; not so if `raw`. All metrics take a step together: on a
+        graphics card it takes as long as for one.
+        """
+        assert self._sums is not None
+        totals, others = self._sums.totals, self._sums.others
+        values = totals / self._n_rows(raw)
+        further = [
+            reduction.finish(self._texts, *(totals[at] for at in self._places[key]), *others[key])[
+                None
+            ]
+            for key, reduction in self._reductions.items()
+            if reduction.finish is not None
+        ]
+        if further:
+            values = torch.cat([values, *further])
+        if not raw:
+            values = values.masked_fill(self._undefined(totals[0] == 0), torch.nan)
+        return values.to(self._dtype)
+
+    def _n_rows(self, raw: bool) -> Float[Tensor, "total #batch 1"]:
+        """Return how many rows each total is divided by; NaN where its mean is not defined."""
+
+        def of_total(mean: Reduction | None) -> Tensor:
+            if mean is None or mean.n_rows is None:
+                return exact(torch.ones_like(self._texts.lengths))
+            n_rows = exact(mean.n_rows(self._texts))
+            if raw or mean.defined is None:
+                return n_rows
+            return n_rows.masked_fill(~mean.defined(self._texts), torch.nan)
+
+        return self._texts.once(
+            ("n_rows", raw, *self._means),
+            lambda: torch.stack([of_total(mean) for mean in self._means])[..., None],
+        )
+
+    def _undefined(self, idle: Bool[Tensor, "batch head"]) -> Bool[Tensor, "#place batch head"]:
+        """Tell which values mean nothing for heads that attend to nothing."""
+        of_idle = [self.places[key] for key, one in self._reductions.items() if one.of_idle]
+        if not of_idle:
+            return idle[None]
+        n_places = 1 + max(self.places.values(), default=0)
+
+        def others() -> Tensor:
+            return torch.tensor([at not in of_idle for at in range(n_places)])[:, None, None].to(
+                idle.device
+            )
+
+        return idle & self._texts.once(("of others", n_places, *of_idle), others)
