@@ -20,8 +20,10 @@ import mha_viz as mv
 from mha_viz.core.measure import measure
 from mha_viz.corpus.measure.pair_similarity import MEASURES as PAIR_MEASURES
 from mha_viz.corpus.treebank.trees import SAMPLE
+from mha_viz.engine import loaded_network
 from mha_viz.engine.model import AttentionModel
 from tests.circuits.test_path_effect import predicting
+from tests.engine.between_layers import between_layers
 from tests.engine.test_families import CAUSAL, FALLBACK, PAIRED, SINGLE
 from tests.engine.test_families import build as build_family
 
@@ -160,6 +162,42 @@ def test_a_circuit_carries_the_same() -> None:
 
 
 # -- a study ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Passes in which CUDA itself refuses every wait, from the first layer to the last."""
+    set_mode = torch.cuda.set_sync_debug_mode
+    with between_layers(
+        monkeypatch, lambda: set_mode("error"), lambda: set_mode("default")
+    ) as all_:
+        yield all_
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_a_trace_waits_for_no_layer(
+    monkeypatch: pytest.MonkeyPatch, spans: list[int], name: str, by_rows: bool
+) -> None:
+    if by_rows:
+        monkeypatch.setattr(loaded_network, "STORED_BYTES", 0)
+    model = mv.load(name, device="cuda")
+    model.trace(TEXT, keep=("pattern", "z", "tiles", "metrics"))
+    assert spans[-1] == model.n_layers
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
+def test_a_report_waits_for_no_layer(spans: list[int], name: str) -> None:
+    model = mv.load(name, device="cuda")
+    mv.head_report(model.trace(TEXT), model)
+    assert len(spans) >= 2
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
+def test_a_study_waits_for_no_layer(spans: list[int], name: str, tmp_path) -> None:
+    model = mv.load(name, device="cuda")
+    mv.study(model, SAMPLE, tmp_path, sample=53)
+    assert len(spans) >= 2  # the model's own and that of its copy with random weights
 
 
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])

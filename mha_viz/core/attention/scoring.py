@@ -72,9 +72,9 @@ class Sight:
     def seen(
         self, rows: Rows, n_queries: int, n_keys: int, keys: slice = _ALL, device: Place = _CPU
     ) -> Bool[Tensor, "row key"]:
-        """Return which of these keys each of these rows sees, made on a device."""
+        """Return which of these keys each of these rows sees; no device is waited for."""
         if self.mask is not None:
-            return self.mask[rows, keys].to(device)
+            return self.mask[rows, keys].to(device, non_blocking=True)
         queries, places = (torch.arange(n, device=device) for n in (n_queries, n_keys))
         offsets = queries[rows][:, None] - places[keys]
         found = torch.ones_like(offsets, dtype=torch.bool)

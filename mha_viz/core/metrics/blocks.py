@@ -54,19 +54,22 @@ class Texts(Shared):
 
     def part(self, batch: slice) -> Texts:
         """Return some of the texts."""
-        ids = None if self.ids is None else part_of(self.ids, batch)
-        special = None if self.is_special is None else part_of(self.is_special, batch)
-        about = (self.causal, self.cross, self.period, self.start)
-        return Texts(part_of(self.lengths, batch), ids, special, *about)
+        return self._with(lambda one: part_of(one, batch))
+
+    def to(self, device: torch.device | str) -> Texts:
+        """Return the texts on a device, which is not waited for."""
+        return self._with(lambda one: one.to(device, non_blocking=True))
 
     def repeat(self, n: int) -> Texts:
         """Return the texts of a batch n times, one batch after another."""
-        lengths, ids, special = (
-            None if one is None else one.repeat(n, *[1] * (one.ndim - 1))
-            for one in (self.lengths, self.ids, self.is_special)
-        )
-        assert lengths is not None
-        return Texts(lengths, ids, special, self.causal, self.cross, self.period, self.start)
+        return self._with(lambda one: torch.cat([one] * n))
+
+    def _with(self, change: Callable[[Tensor], Tensor]) -> Texts:
+        """Return the texts with other tensors."""
+        ids = None if self.ids is None else change(self.ids)
+        special = None if self.is_special is None else change(self.is_special)
+        about = (self.causal, self.cross, self.period, self.start)
+        return Texts(change(self.lengths), ids, special, *about)
 
     def is_real(self, n: int, first: int = 0) -> Bool[Tensor, "#batch query"]:
         """Return which of n queries from number `first` on are no padding."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.metrics.blocks import RowBlock, Texts
@@ -197,19 +197,16 @@ class HeadSums:
         graphics card it takes as long as for one.
         """
         assert self._sums is not None
-        totals, others = self._sums.totals, self._sums.others
-        values = totals / self._n_rows(raw)
-        further = [
-            reduction.finish(self._texts, *(totals[at] for at in self._places[key]), *others[key])[
-                None
-            ]
-            for key, reduction in self._reductions.items()
-            if reduction.finish is not None
-        ]
-        if further:
-            values = torch.cat([values, *further])
+        totals, values = self._sums.totals, self._sums.totals / self._n_rows(raw)
+        further = []
+        for key, reduction in self._reductions.items():
+            if reduction.finish is not None:
+                mine = (totals[place] for place in self._places[key])
+                found = reduction.finish(self._texts, *mine, *self._sums.others[key])
+                further.append(found[None])
+        values = torch.cat([values, *further]) if further else values
         if not raw:
-            values = values.masked_fill(self._undefined(totals[0] == 0), torch.nan)
+            values = values.masked_fill(totals[:1] <= self._idle_at(totals, len(values)), torch.nan)
         return values.to(self._dtype)
 
     def _n_rows(self, raw: bool) -> Float[Tensor, "total #batch 1"]:
@@ -228,16 +225,16 @@ class HeadSums:
             lambda: torch.stack([of_total(mean) for mean in self._means])[..., None],
         )
 
-    def _undefined(self, idle: Bool[Tensor, "batch head"]) -> Bool[Tensor, "#place batch head"]:
-        """Tell which values mean nothing for heads that attend to nothing."""
-        of_idle = [self.places[key] for key, one in self._reductions.items() if one.of_idle]
-        if not of_idle:
-            return idle[None]
-        n_places = 1 + max(self.places.values(), default=0)
+    def _idle_at(self, totals: Tensor, n_places: int) -> Float[Tensor, "place 1 1"]:
+        """Return how strong weights a head has at most for which a value means nothing.
 
-        def others() -> Tensor:
-            return torch.tensor([at not in of_idle for at in range(n_places)])[:, None, None].to(
-                idle.device
-            )
+        That is 0; no head has the -1 of metrics that mean something for those that attend to
+        nothing, too.
+        """
+        places = [self.places[key] for key, one in self._reductions.items() if one.of_idle]
 
-        return idle & self._texts.once(("of others", n_places, *of_idle), others)
+        def make() -> Tensor:
+            most = torch.tensor([-1.0 * (place in places) for place in range(n_places)])
+            return most[:, None, None].to(totals, non_blocking=True)
+
+        return self._texts.once(("idle", n_places, *places), make)

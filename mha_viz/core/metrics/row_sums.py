@@ -77,18 +77,11 @@ def _up_to_key(texts: Texts, n_keys: int) -> Texts:
     return replace(texts, ids=ids, is_special=special)
 
 
-def _moved(texts: Texts, device: torch.device | str) -> Texts:
-    """Return texts on a device."""
-    per_key = (None if one is None else one.to(device) for one in (texts.ids, texts.is_special))
-    ids, special = per_key
-    return replace(texts, lengths=texts.lengths.to(device), ids=ids, is_special=special)
-
-
 class TextSums:
     """The metrics of all layers of one text.
 
     Args:
-        texts: the text.
+        texts: the text, on the processor, which tells what is known of it.
         has_sinks: whether heads have learned a sink.
     """
 
@@ -118,7 +111,7 @@ class TextSums:
     ) -> RowSums:
         """Return what takes the rows of the next layer, which is on a device; see `RowSums`."""
         if device not in self._on:
-            self._on[device] = _moved(self._texts, device)
+            self._on[device] = self._texts.to(device)
         self._layers.append(RowSums(self._on[device], self._reductions, seen, sinks))
         return self._layers[-1]
 
