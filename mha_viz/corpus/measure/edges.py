@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -64,6 +64,18 @@ class HeaviestKeys:
     weight: Tensor  # (batch, head, query, rank), the strongest first
     key: Tensor
     min_weight: float  # as of `layer_edges`
+
+    def on_device(self) -> dict[Hashable, Tensor]:
+        """Return its tensors by name; layers share `queries`."""
+        names = {"weight": self.weight, "key": self.key.int()}
+        return {("edges", self.layer, name): one for name, one in names.items()} | {
+            "queries": self.queries
+        }
+
+    def received(self, found: Mapping[Hashable, Tensor]) -> HeaviestKeys:
+        """Return the keys with those tensors of `on_device` that were fetched."""
+        weight, key = (found["edges", self.layer, name] for name in ("weight", "key"))
+        return replace(self, queries=found["queries"], weight=weight, key=key)
 
     def fetched(self) -> LayerEdges:
         """Fetch the edges among them."""

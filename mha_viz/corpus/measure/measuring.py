@@ -1,6 +1,6 @@
 """One batch through a model: each layer is reduced to sums as soon as it is computed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,13 +17,14 @@ from mha_viz.core.metrics.reduction import reduce_pattern
 from mha_viz.core.metrics.table import UNSEEN, output_metrics, pattern_reductions
 from mha_viz.corpus.measure.edges import HeaviestKeys, LayerEdges, layer_edges
 from mha_viz.corpus.measure.padded import PaddedTexts, visible_keys
-from mha_viz.corpus.measure.profiles import Profile, rows_of, weight_of
+from mha_viz.corpus.measure.profiles import AT, Profile, rows_of, weight_of
 from mha_viz.corpus.measure.scores import (
     NO_BASELINE,
     SCORES,
     chance_patterns,
     chance_z,
 )
+from mha_viz.corpus.measure.transfer import DeviceTransfer, Found
 from mha_viz.corpus.treebank.batch_trees import BatchTrees
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import LayerTensors
@@ -77,7 +78,8 @@ class _Shared:
 class BatchMeasure:
     """The scores of every head on every text of a batch, and what else is measured.
 
-    `left` is what the run keeps of all layers, and `edges` has those of each layer.
+    `left` is what the run keeps of all layers; `edges` has those of each layer once the numbers
+    that were sent have arrived.
     """
 
     def __init__(
@@ -90,45 +92,64 @@ class BatchMeasure:
         texts = PaddedTexts.of(encoded, model.causal, model.device)
         weights = model.output_weights(model.parts[0]) if model.backend == "mha_viz" else ()
         roots = output_root(weights, torch.float32).to(model.device) if weights else None
-        self._layers = LayerSums(texts, roots, options, weights)
+        layers = LayerSums(texts, roots, options, weights)
 
         def reduce(one: LayerTensors) -> None:
-            pattern = self._layers.add(one)
+            pattern = layers.add(one)
             if trees is not None:
                 trees.add(one.layer, pattern)
 
-        self.left: Run = reduce_texts(model, encoded, reduce, options.keep)
-        if trees is not None:
-            trees.finish()
+        self.left: Run | None = reduce_texts(model, encoded, reduce, options.keep)
+        self._profile, self._trees, self._n_layers = options.profile, trees, len(layers.scores)
+        self._edges = layers.edges
+        self._on_device = layers.on_device() | ({} if trees is None else trees.on_device())
+
+    def send(self, transfer: DeviceTransfer, then: Callable[[], None]) -> None:
+        """Send all numbers to the processor, and forget `left`; call `then` when they are there."""
+        sent, self.left, self._on_device = self._on_device, None, {}
+
+        def receive(found: Found) -> None:
+            self._receive(found)
+            then()
+
+        transfer.send(sent, receive)
+
+    def _receive(self, found: Found) -> None:
+        """Take the numbers that were fetched."""
+        self._found = found
+        if self._trees is not None:
+            self._trees.finish(found)
         self.edges = [
-            found.fetched() if isinstance(found, HeaviestKeys) else found
-            for found in self._layers.edges
+            one.received(found).fetched() if isinstance(one, HeaviestKeys) else one
+            for one in self._edges
         ]
-        if options.profile is not None:
-            for layer, (weight, rows) in enumerate(self._layers.profiles):
-                options.profile.add(layer, weight, rows)
+        if self._profile is not None:
+            for layer in range(self._n_layers):
+                weight, rows = (
+                    {axis: found[name, layer, axis] for axis in AT} for name in ("weight", "rows")
+                )
+                self._profile.add(layer, weight, rows)
+
+    @cached_property
+    def _found(self) -> Found:
+        """All numbers on the processor: those that arrived, or fetched now."""
+        return {name: one.cpu() for name, one in self._on_device.items()}
 
     def scores(self) -> np.ndarray:
-        """Fetch float32 (text, layer, head, score), in order of `BatchOptions.scores`, or NaN."""
-        return torch.stack(self._layers.scores, 1).cpu().numpy()
+        """Return float32 (text, layer, head, score), in order of `BatchOptions.scores`, or NaN."""
+        return self._found["scores"].numpy()
 
     def chance(self) -> np.ndarray:
-        """Fetch float32 (text, layer, way, score), in order of `WAYS` and `BatchOptions.baselines`.
+        """Return float32 (text, layer, way, score): `WAYS` and `BatchOptions.baselines`.
 
         Of scores of what heads write it is the mean over all heads of all layers, as in
         `core.metrics.baselines`.
         """
-        found = torch.stack(self._layers.chance, 1)
-        if self._layers.chance_outputs:
-            means = torch.cat(self._layers.chance_outputs, 1).nanmean(1)  # (text, way, score)
-            options = self._layers.options
-            places = [options.baselines.index(key) for key in options.outputs]
-            found[..., places] = means[:, None].expand(-1, found.shape[1], -1, -1)
-        return found.cpu().numpy()
+        return self._found["chance"].numpy()
 
     def repeating_tokens(self) -> np.ndarray:
-        """Fetch float32 (text, layer): the different tokens a duplicate-token score rests on."""
-        return torch.stack(self._layers.repeating, 1).cpu().numpy()
+        """Return float32 (text, layer): the different tokens a duplicate-token score rests on."""
+        return self._found["repeating"].numpy()
 
 
 class LayerSums:
@@ -185,6 +206,24 @@ class LayerSums:
             scores = self._of_outputs(one.layer, both, texts)
             found = self._stacked(scores, self.options.outputs)
             self.chance_outputs.append(found.unflatten(0, (len(WAYS), -1)).movedim(0, 2))
+
+    def on_device(self) -> Found:
+        """Return what is to be fetched of all layers, by name; the run is done."""
+        found: Found = {"scores": torch.stack(self.scores, 1)}
+        if self.chance:
+            found["chance"] = torch.stack(self.chance, 1)
+            found["repeating"] = torch.stack(self.repeating, 1)
+        if self.chance_outputs:
+            means = torch.cat(self.chance_outputs, 1).nanmean(1)  # (text, way, score)
+            places = [self.options.baselines.index(key) for key in self.options.outputs]
+            for place, mean in zip(places, means.unbind(-1), strict=True):
+                found["chance"][..., place] = mean[:, None]
+        for layer, of_axes in enumerate(self.profiles):
+            for name, sums in zip(("weight", "rows"), of_axes, strict=True):
+                found |= {(name, layer, axis): one for axis, one in sums.items()}
+        for edges in self.edges:
+            found |= edges.on_device() if isinstance(edges, HeaviestKeys) else {}
+        return found
 
     def _of_patterns(
         self, pattern: Tensor, visible: Visible, has_sinks: bool = False

@@ -7,6 +7,7 @@ import pyarrow as pa
 import torch
 
 from mha_viz.core.metrics import METRICS
+from mha_viz.core.metrics.checks import with_float64
 from mha_viz.core.names import PAIR_MEASURES
 from mha_viz.corpus.measure.batches import Batch
 from mha_viz.engine.model import AttentionModel
@@ -26,13 +27,14 @@ class PairSums:
     """
 
     def __init__(self, n_all: int, measures: Sequence[str] = MEASURES) -> None:
-        self._pairs = np.triu_indices(n_all, 1)
-        self._sums = {measure: np.zeros((3, len(self._pairs[0]))) for measure in measures}
+        self._measures = tuple(measures)
+        # count, sum and sum of squares of each measure, where the model runs: (3, measure, i, j)
+        self._sums = torch.zeros(3, len(measures), n_all, n_all, dtype=torch.float64)
 
     def add(self, left: Run, encoded: Sequence[Encoded]) -> None:
         """Add the texts of a batch, one after another.
 
-        They are compared where the model ran; of each text one matrix for each measure is fetched.
+        They are compared and added up where the model ran, if there is float64 there.
         `left` holds the pattern of all layers and, for all but "hellinger", z.
         """
         device = left.pattern[0].device
@@ -41,17 +43,20 @@ class PairSums:
             made_of = {"pattern": float32(left.pattern, row, n, n, device=device)}
             if "z" in left.kept:
                 made_of["z"] = float32(left.kept["z"], row, n, device=device)
-            matrices = [METRICS[key].function(made_of[PAIR_MEASURES[key]]) for key in self._sums]
-            found = torch.stack(matrices).cpu().double().numpy()
-            for sums, matrix in zip(self._sums.values(), found, strict=True):
-                values = matrix[self._pairs]
-                known = np.isfinite(values)
-                values = np.where(known, values, 0.0)
-                sums += np.stack([known, values, values**2])
+            matrices = [
+                METRICS[key].function(made_of[PAIR_MEASURES[key]]) for key in self._measures
+            ]
+            found = with_float64(torch.stack(matrices)).double()
+            known = found.isfinite()
+            values = found.masked_fill(~known, 0.0)
+            self._sums = self._sums.to(found.device)
+            self._sums += torch.stack([known.double(), values, values**2])
 
     def table(self) -> pa.Table:
         """Make a row for each measure and pair i < j: measure, i, j, n, sum, sum_sq."""
-        first, second = (heads.astype(np.int32) for heads in self._pairs)
+        pairs = np.triu_indices(self._sums.shape[-1], 1)
+        first, second = (heads.astype(np.int32) for heads in pairs)
+        found = self._sums.cpu().numpy().swapaxes(0, 1)[:, :, *pairs]
         parts = [
             pa.table(
                 {
@@ -63,7 +68,7 @@ class PairSums:
                     "sum_sq": sums[2],
                 }
             )
-            for measure, sums in self._sums.items()
+            for measure, sums in zip(self._measures, found, strict=True)
         ]
         return pa.concat_tables(parts)
 

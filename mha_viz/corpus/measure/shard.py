@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from mha_viz.corpus.measure.measuring import WAYS, BatchMeasure, BatchOptions
 from mha_viz.corpus.measure.pair_similarity import MEASURES, PairSums, parts_to_keep
 from mha_viz.corpus.measure.profiles import Profile
 from mha_viz.corpus.measure.scores import own_scores
+from mha_viz.corpus.measure.transfer import DeviceTransfer
 from mha_viz.corpus.sources.documents import DOCUMENT
 from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.treebank.batch_trees import BatchTrees
@@ -114,11 +116,12 @@ def measure_batches(
             if settings.baselines and untrained is not None and untrained.backend == "mha_viz":
                 trees = _trees_of(batch, their_trees, untrained.device)
                 options = BatchOptions(more=settings.more)
-                found = BatchMeasure(untrained, batch.encoded, options, trees)
-                theirs.append(found.scores())
+                twin = BatchMeasure(untrained, batch.encoded, options, trees)
+                twin.send(measured.transfer, partial(_take_scores, theirs, twin))
             texts, tokens = texts + len(batch.items), tokens + batch.n_real
             if on_batch is not None:
                 on_batch(texts, tokens)
+        measured.transfer.finish()
         tables = measured.tables()
         if theirs:
             numbers, order = measured.numbers_in_order()
@@ -157,6 +160,7 @@ class _Measured:
         n_all = model.n_layers * model.n_heads
         self.pairs = PairSums(n_all, MEASURES[:1] if own else MEASURES) if settings.pairs else None
         self.edges = Edges()
+        self.transfer = DeviceTransfer()
         self.texts: list[tuple[Item, Encoded]] = []
         # of the texts so far, a part for each batch
         self.scores: list[np.ndarray] = []
@@ -167,6 +171,13 @@ class _Measured:
     def add(self, batch: Batch) -> None:
         trees = _trees_of(batch, self.trees, self.model.device)
         found = BatchMeasure(self.model, batch.encoded, self.options, trees)
+        if self.pairs is not None:
+            assert found.left is not None
+            self.pairs.add(found.left, batch.encoded)
+        found.send(self.transfer, partial(self._take, batch, found))
+
+    def _take(self, batch: Batch, found: BatchMeasure) -> None:
+        """Take the numbers of a batch that have arrived."""
         self.texts += zip(batch.items, batch.encoded, strict=True)
         self.scores.append(found.scores())
         if self.options.chance:
@@ -174,8 +185,6 @@ class _Measured:
             self.repeating.append(found.repeating_tokens())
         if self.options.min_weight is not None:
             self.edges.add([item.number for item in batch.items], batch.encoded, found.edges)
-        if self.pairs is not None:
-            self.pairs.add(found.left, batch.encoded)
 
     @property
     def has_trees(self) -> bool:
@@ -210,6 +219,11 @@ class _Measured:
         if self.pairs is not None:
             tables["pairs"] = self.pairs.table()
         return tables | self.trees.tables() if self.has_trees else tables
+
+
+def _take_scores(scores: list[np.ndarray], found: BatchMeasure) -> None:
+    """Take the scores of a batch that have arrived."""
+    scores.append(found.scores())
 
 
 def _trees_of(batch: Batch, counts: TreeCounts, device: torch.device) -> BatchTrees:

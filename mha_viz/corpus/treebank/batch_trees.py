@@ -5,7 +5,7 @@ words, each word's strongest key, spanning trees, sums by parts of speech. What 
 run is done, are counts.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,10 +49,21 @@ class BatchTrees:
         if self._texts:
             self._layers.append((layer, self._targets.sums(pattern, causal=self._counts.causal)))
 
-    def finish(self) -> None:
-        """Fetch the counts; the run is done."""
-        for layer, sums in self._layers:
-            by_relation, references, arcs, weights = (one.cpu().numpy() for one in sums)
+    def on_device(self) -> dict[Hashable, Tensor]:
+        """Return the counts of all layers by name."""
+        return {
+            ("trees", place, name): counts
+            for place, (_, sums) in enumerate(self._layers)
+            for name, counts in sums._asdict().items()
+        }
+
+    def finish(self, found: Mapping[Hashable, Tensor] | None = None) -> None:
+        """Fetch the counts, or take those of `on_device` that were fetched; the run is done."""
+        found = self.on_device() if found is None else found
+        for place, (layer, _) in enumerate(self._layers):
+            by_relation, references, arcs, weights = (
+                found["trees", place, name].cpu().numpy() for name in _Sums._fields
+            )
             hits = LayerHits(
                 dict(zip(self._targets.relation_groups, by_relation.astype(np.int64), strict=True)),
                 dict(zip(self._targets.reference_halves, references.astype(np.int64), strict=True)),
