@@ -196,7 +196,7 @@ class RowBlock:
             rows = torch.from_numpy(-np.vecdot(weights, logarithms))
         else:
             rows = torch.special.entr(self.pattern).sum(-1)
-        return scaled_entropy(rows, self.mass)
+        return scaled_entropy(rows, self.mass, most=1.0)
 
     def dot(self, counts: Tensor) -> Float[Tensor, "batch head query"]:
         """Sum each row's weights by what each key counts, (batch or 1, query, key)."""
@@ -215,12 +215,13 @@ class RowBlock:
         return self.pattern.device.type == "cpu" and not self.pattern.requires_grad
 
 
-def scaled_entropy(parts: Tensor, mass: Tensor) -> Tensor:
+def scaled_entropy(parts: Tensor, mass: Tensor, most: float | None = None) -> Tensor:
     """Compute the entropy of weights m p from -sum m p ln(m p) = m H(p) - m ln m; 0 without weight.
 
+    Weights of more than `most` count as that: only rounding makes them so.
     There is no test whether any weights are short of 1: a graphics card would have to wait for it.
     """
-    mass = mass.clamp(min=LEAST)
+    mass = mass.clamp(LEAST, most)
     return torch.addcdiv(mass.log(), parts, mass).clamp(min=0.0)
 
 
