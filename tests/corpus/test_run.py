@@ -16,8 +16,10 @@ import pytest
 import torch
 
 import mha_viz as mv
+from mha_viz.corpus.run import run
 from mha_viz.corpus.run.run import Progress
 from mha_viz.corpus.sources import source as sources
+from mha_viz.corpus.store import storage
 from mha_viz.corpus.store.lock import LOCK, locked
 from mha_viz.errors import ArgumentError, MhaVizError, StudyError, WriteError
 from mha_viz.text.encoding import encode_texts
@@ -147,6 +149,30 @@ def test_killed_and_gone_on_with(
     assert files_of(tmp_path / "study") == files_of(whole.folder)
 
 
+def test_a_part_is_written_while_the_next_is_measured(
+    whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure, write = run.measure_batches, storage.write_shard
+    begun, parts, written = threading.Event(), list[str](), list[int]()
+
+    def measuring(*given: Any, **named: Any) -> Any:
+        parts.append("begun")
+        if len(parts) == 2:
+            begun.set()
+        return measure(*given, **named)
+
+    def writing(folder: Path, number: int, shard: Any) -> Any:
+        written.append(number)
+        assert number or begun.wait(60), "the second part waited for the first"
+        return write(folder, number, shard)
+
+    monkeypatch.setattr(run, "measure_batches", measuring)
+    monkeypatch.setattr(storage, "write_shard", writing)
+    mv.study(bert, LINES, tmp_path / "study")
+    assert written == list(range(len(parts))) and len(written) > 1
+    assert files_of(tmp_path / "study") == files_of(whole.folder)
+
+
 def test_a_lost_part_is_made_anew(whole: mv.Study, bert: Any, tmp_path: Path) -> None:
     mv.study(bert, LINES, tmp_path / "study")
     for path in (tmp_path / "study/shards/00002").iterdir():
@@ -194,10 +220,12 @@ def test_a_full_disk_at_the_summaries(
 
 def test_a_folder_that_is_deleted_meanwhile_does_not_come_back(bert: Any, tmp_path: Path) -> None:
     """As that of a server's studies is when the server ends."""
+
+    def delete(_: Progress) -> None:
+        shutil.rmtree(tmp_path / "study", ignore_errors=True)  # and again, until it is noticed
+
     with pytest.raises(WriteError, match=r"study cannot be written: No such file or directory\."):
-        mv.study(
-            bert, LINES, tmp_path / "study", on_progress=lambda _: shutil.rmtree(tmp_path / "study")
-        )
+        mv.study(bert, LINES, tmp_path / "study", on_progress=delete)
     assert not (tmp_path / "study").exists()
 
 

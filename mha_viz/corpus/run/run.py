@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ import torch
 
 from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.corpus.measure.batches import prepared
-from mha_viz.corpus.measure.shard import Settings, measure_batches
+from mha_viz.corpus.measure.shard import Settings, Shard, measure_batches
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.devices import Devices
 from mha_viz.corpus.run.summary import summarise
@@ -255,11 +256,12 @@ class _Run:
             shards(self.source), self.model.layer_reader, self.settings.batch_tokens, self._is_done
         )
         # the thread that reads ahead ends with this, however it ends
-        with self.settings.in_threads(), closing(upcoming):
+        with self.settings.in_threads(), closing(upcoming), self._writing() as write:
             for number, packed, skipped in upcoming:
                 if number < self.totals.n_shards:
                     continue
                 if not self.settings.keep_texts and number % SHARDS_AT_ONCE == 0:
+                    write(None)
                     fold(self.folder, self.totals, number)
                 if self._counted(number):
                     continue
@@ -273,7 +275,29 @@ class _Run:
                     untrained=untrained,
                     on_batch=self.counter.within,
                 )
-                self.counter.complete(storage.write_shard(self.folder, number, shard))
+                write((number, shard))
+
+    @contextmanager
+    def _writing(self) -> Iterator[Callable[[tuple[int, Shard] | None], None]]:
+        """Yield what writes a shard in a thread, while the next one is measured.
+
+        It waits for the shard before; with None it only waits. Whatever happens meanwhile, a shard
+        that was given to it is written whole.
+        """
+        with ThreadPoolExecutor(1, thread_name_prefix="writing") as thread:
+            begun: list[Future[dict[str, Any]]] = []
+
+            def write(shard: tuple[int, Shard] | None) -> None:
+                while begun:
+                    begun.pop().result()
+                if shard is not None:
+                    begun.append(thread.submit(storage.write_shard, self.folder, *shard))
+                    made = shard[1]
+                    counts = {"n_texts": made.n_texts, "n_tokens": made.n_tokens}
+                    self.counter.complete({**counts, "n_skipped": len(made.skipped)})
+
+            yield write
+            write(None)
 
     def fill_on(self, machines: Cluster | Devices) -> None:
         """Measure and write the missing shards on the machines of a cluster, or on devices."""
