@@ -16,7 +16,7 @@ from torch import Tensor
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.measure import text_sums
 from mha_viz.core.metrics.chance import RATE
-from mha_viz.core.metrics.reduction import HeadSums, Sums
+from mha_viz.core.metrics.head_sums import HeadSums, Sums
 from mha_viz.core.record.record import AttentionRecord
 
 MOST_BLOCKS = 64  # of a longer text, so many blocks of consecutive rows are exchanged

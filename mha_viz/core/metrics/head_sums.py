@@ -182,6 +182,25 @@ class HeadSums:
             check.refuse(*self._sums.to_check[key])
 
     @property
+    def sums(self) -> dict[str, Sums]:
+        """The sums of each metric so far, as `finished` takes them."""
+        assert self._sums is not None
+        totals, others = self._sums.totals, self._sums.others
+        return {
+            key: (*(totals[place] for place in places), *others[key])
+            for key, places in self._places.items()
+        }
+
+    def finished(self, key: str, sums: Sums) -> Float[Tensor, "batch head"]:
+        """Compute one metric of these sums, such as those of other rows of the same texts."""
+        reduction, texts = self._reductions[key], self._texts
+        if reduction.finish is not None:
+            return reduction.finish(texts, *sums)
+        assert reduction.n_rows is not None
+        mean: Tensor = sums[0] / exact(reduction.n_rows(texts))[:, None]
+        return mean
+
+    @property
     def places(self) -> dict[str, int]:
         """The place of each metric in `finish`."""
         further = iter(range(len(self._means), len(self._means) + len(self._reductions)))
