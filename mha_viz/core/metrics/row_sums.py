@@ -118,7 +118,7 @@ class TextSums:
     def finish(self) -> dict[str, Float[Tensor, "layer head"]]:
         """Return metric key -> (layer, head)."""
         places, layers = zip(*[layer.finish() for layer in self._layers], strict=True)
-        values = torch.stack(layers, 1).float().cpu()
+        values = torch.stack([one.to(layers[0].device) for one in layers], 1).float().cpu()
         repeats = any(layer.has_repeats for layer in self._layers)
         return {
             key: values[place]

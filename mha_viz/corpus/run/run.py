@@ -17,12 +17,11 @@ from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.corpus.measure.batches import prepared
 from mha_viz.corpus.measure.shard import Settings, Shard, measure_batches
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.run.devices import Devices
+from mha_viz.corpus.run.machines import machines_of
 from mha_viz.corpus.run.summary import summarise
 from mha_viz.corpus.sources.source import Source, open_source, shards
 from mha_viz.corpus.statistics.totals import SHARDS_AT_ONCE, Totals, fold, totals_so_far
 from mha_viz.corpus.store import storage
-from mha_viz.corpus.store.address import is_address
 from mha_viz.corpus.store.lock import locked
 from mha_viz.corpus.store.manifest import model_identity, versions
 from mha_viz.engine.model import AttentionModel
@@ -30,6 +29,7 @@ from mha_viz.errors import ArgumentError, StudyError
 
 if TYPE_CHECKING:
     from mha_viz.corpus.run.cluster import Cluster
+    from mha_viz.corpus.run.devices import Devices
 
 _COUNTED_BYTES = 64 * 2**20  # of a source that is read once more, to know how many texts there are
 
@@ -146,7 +146,7 @@ def study(
     """
     if batch_tokens < 1:
         raise ArgumentError(f"batch_tokens must be 1 or more, got {batch_tokens}.")
-    machines = _machines(cluster, devices, out, keep_texts)
+    machines = machines_of(cluster, devices, out, keep_texts)
     folder = Path(out) if machines is None else machines.folder
     settings = Settings(
         batch_tokens=batch_tokens,
@@ -190,34 +190,6 @@ def study(
     if machines is not None:
         machines.keep_for(found)
     return found
-
-
-def _machines(
-    cluster: str | None,
-    devices: Sequence[str] | str | None,
-    out: str | Path,
-    keep_texts: bool,
-) -> Cluster | Devices | None:
-    """Make the cluster or the devices, where they are given."""
-    if cluster is not None and devices is not None:
-        raise ArgumentError(
-            "Give cluster or devices, not both: a cluster shares out its own cards."
-        )
-    if cluster is None:
-        if is_address(out):
-            raise StudyError(
-                f"{out} is an address, which takes a cluster (cluster=...): give a folder of this "
-                "machine."
-            )
-        return None if devices is None else Devices(devices, out)
-    if is_address(out) and not keep_texts:
-        raise StudyError(
-            f"A study without its texts is added up where it lies, and {out} is an address: give a "
-            "folder that all machines share, or keep the texts."
-        )
-    from mha_viz.corpus.run.cluster import Cluster  # Ray comes with the extra `cluster`
-
-    return Cluster(cluster, out)
 
 
 def _threads(folder: Path) -> int:
