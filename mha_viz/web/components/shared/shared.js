@@ -285,6 +285,21 @@ export function clearCanvas(canvas, width, height) {
   return { context, ratio };
 }
 
+/**
+ * The height of the window below an element's upper edge, as it lies before scrolling.
+ * @param {HTMLElement} element
+ * @param {number} free pixels that stay free at the window's lower edge
+ * @returns {number | undefined} undefined on a phone, where one thing lies below the other
+ */
+export function roomBelow(element, free) {
+  if (innerWidth < 640) return undefined;
+  /** @type {any} */
+  let scroller = /** @type {ShadowRoot} */ (element.getRootNode()).host ?? element;
+  while (scroller && getComputedStyle(scroller).overflowY !== "auto") scroller = scroller.parentElement;
+  const top = element.getBoundingClientRect().top + (scroller?.scrollTop ?? globalThis.scrollY);
+  return Math.max(420, innerHeight - top - free);
+}
+
 /** What a component draws with: the same view at every call with the same parent. */
 export function viewOf(parent, name, create) {
   parent.mhaViews ??= {};

@@ -6,7 +6,7 @@ import { benchOf } from "./bench.js";
 import { GuideView } from "./guide_view.js";
 import { GridView } from "./grid_view.js";
 import { HeadView } from "./head_view.js";
-import { endOf, make, payloadStore, viewOf } from "../shared/shared.js";
+import { endOf, make, payloadStore, roomBelow, viewOf } from "../shared/shared.js";
 
 const BELOW = 14; // pixels that stay free at the window's lower edge
 
@@ -74,15 +74,9 @@ class Workbench {
     for (const { root } of this.views) root.hidden = true;
   }
 
-  /** The height of the window below the upper edge of a part, as it lies before scrolling. */
+  /** The height that Python names, or that of the window below a part. */
   height(part) {
-    if (this.data.height) return this.data.height;
-    if (innerWidth < 640) return undefined; // a phone: one below the other
-    let scroller = this.root.getRootNode().host ?? this.root;
-    while (scroller && getComputedStyle(scroller).overflowY !== "auto") scroller = scroller.parentElement;
-    const scrolled = scroller?.scrollTop ?? globalThis.scrollY;
-    const top = part.getBoundingClientRect().top + scrolled;
-    return Math.max(420, innerHeight - top - BELOW);
+    return this.data.height || roomBelow(part, BELOW);
   }
 
   listen() {
