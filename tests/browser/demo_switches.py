@@ -11,8 +11,9 @@ import streamlit as st
 from streamlit import runtime
 
 from mha_viz.core.record.from_weights import record
+from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.head_switches import head_switches
-from mha_viz.web.payload import grid_payload
+from mha_viz.web.payload import grid_payload, notes_payload
 
 
 def importance(layers: int, heads: int, kind: str) -> np.ndarray:
@@ -26,13 +27,16 @@ def importance(layers: int, heads: int, kind: str) -> np.ndarray:
     return values
 
 
-def drawn(layers: int, heads: int) -> dict[str, object]:
+def drawn(layers: int, heads: int) -> dict[str, bytes]:
     """Patterns of 60 tokens, of which head (1, 1) looks at the first; it has two labels."""
     pattern = np.random.default_rng(3).dirichlet(np.ones(60), (layers, heads, 60))
     pattern[1, 1] = np.eye(60)[0]
     names = [f"t{i}" for i in range(60)]
     labels = [["Sink", "<b>Other</b>"] if i == heads + 1 else [] for i in range(layers * heads)]
-    return {"payload": grid_payload(record(pattern.astype("f4"), names)), "labels": labels}
+    payload = grid_payload(record(pattern.astype("f4"), names))
+    badges = [held[0] if held else "" for held in labels]
+    notes = notes_payload(payload, "notes", {"labels": labels, "badges": badges})
+    return {"payload": payload, "notes": notes}
 
 
 @st.fragment
@@ -45,22 +49,30 @@ def intervene() -> None:
     if st.button("Preset"):
         state["off"] = [(1, 1), (0, 2)]
     st.button("Run again")
-    changed = head_switches(
+    pictures = drawn(layers, heads) if "patterns" in asked else {}
+    before = state.get("events", 0)
+
+    def take(off: tuple[tuple[int, int], ...]) -> None:
+        state["events"] = state.get("events", 0) + 1
+        state["off"] = list(off)
+
+    head_switches(
         layers,
         heads,
         off=state.get("off", []),
         value_name="importance",
         value=importance(layers, heads, asked.get("value", "positive")),
         selected=(1, 2),
+        payload=pictures.get("payload"),
         key="switches",
-        **(drawn(layers, heads) if "patterns" in asked else {}),
+        take=take,
     )
+    if pictures:
+        carry(pictures["notes"], key="switches-notes")
     time.sleep(float(asked.get("slow", 0)))
-    if changed is not None:
-        state["events"] = state.get("events", 0) + 1
-        state["off"] = list(changed)
     off = " ".join(f"{layer}.{head}" for layer, head in state.get("off", []))
-    st.text(f"python: [{off}] events {state.get('events', 0)} now {changed is not None}")
+    st.text(f"python: [{off}] events {state.get('events', 0)} now {before != state.get('shown')}")
+    state["shown"] = before
     st.text(f"fragment runs {state['runs']}")
 
 

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import transformers as tf
+from streamlit.errors import StreamlitAPIException
+from streamlit.runtime.fragment import MemoryFragmentStorage
 
 import mha_viz as mv
 from mha_viz.ui.jobs import calls
@@ -34,6 +36,16 @@ def deberta() -> tf.DebertaV2Config:
         relative_attention=True,
         pos_att_type="p2c|c2p",
     )
+
+
+@pytest.fixture(autouse=True)
+def whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every event run the whole page: `AppTest` forgets all but the fragments that ran."""
+
+    def refuse(*given: object) -> list[str]:
+        raise StreamlitAPIException("no fragment of this key")
+
+    monkeypatch.setattr(MemoryFragmentStorage, "resolve_target", refuse)
 
 
 @pytest.fixture

@@ -70,50 +70,44 @@ def test_colours_run_from_zero_or_symmetrically_around_it() -> None:
 
 def test_refusals() -> None:
     with pytest.raises(ArgumentError):
-        head_switches(0, 4, off=[], key="a")
+        head_switches(0, 4, off=[], key="a", take=print)
     with pytest.raises(ArgumentError, match="L3 H0"):
-        head_switches(3, 4, off=[(0, 0), (3, 0)], key="a")
+        head_switches(3, 4, off=[(0, 0), (3, 0)], key="a", take=print)
     with pytest.raises(ArgumentError, match="L0 H9"):
-        head_switches(3, 4, off=[], selected=(0, 9), key="a")
+        head_switches(3, 4, off=[], selected=(0, 9), key="a", take=print)
     with pytest.raises(ShapeError):
-        head_switches(3, 4, off=[], value=np.ones((4, 3)), key="a")
+        head_switches(3, 4, off=[], value=np.ones((4, 3)), key="a", take=print)
 
 
-def test_what_goes_to_the_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that answers a change passes the old set, and says that it is out of date."""
+def test_what_goes_to_the_browser_and_what_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[dict[str, Any]] = []
-    event: dict[str, Any] = {}
+    taken: list[Any] = []
     state: dict[str, Any] = {}
 
-    def browser(*, key: str, data: dict[str, Any], on_switch_change: Any) -> dict[str, Any]:
+    def browser(*, key: str, data: dict[str, Any], on_switch_change: Any) -> None:
         drawn.append(data)
         browser.hear = on_switch_change  # type: ignore[attr-defined]
-        return dict(event)
+
+    def draw(off: list[tuple[int, int]], **more: Any) -> dict[str, Any]:
+        head_switches(3, 4, off=off, key="k", take=taken.append, **more)
+        return drawn[-1]
+
+    def hear(event: Any) -> None:
+        state["k"] = event
+        browser.hear()  # type: ignore[attr-defined]
 
     browser.bring = lambda key: None  # type: ignore[attr-defined]
     monkeypatch.setattr(module.st, "session_state", state)
     monkeypatch.setattr(module, "_switches", browser)
-    assert head_switches(3, 4, off=[(2, 0), (0, 1), (2, 0)], value_name="x" * 500, key="k") is None
-    assert drawn[-1]["off"] == [[0, 1], [2, 0]] and len(drawn[-1]["name"]) <= 60
-    assert drawn[-1]["heard"] is None and not drawn[-1]["stale"] and drawn[-1]["value"] is None
-    event["switch"] = {"id": "first", "of": [3, 4], "off": [[1, 1]]}
-    state["k"] = event
-    browser.hear()  # type: ignore[attr-defined]
-    assert head_switches(3, 4, off=[(0, 1), (2, 0)], key="k") == ((1, 1),)
-    assert drawn[-1]["stale"] and drawn[-1]["heard"] == "first"
-    event.clear()
-    assert head_switches(3, 4, off=[(1, 1)], key="k") is None
-    assert drawn[-1]["heard"] == "first" and not drawn[-1]["stale"]
-    # A set of the page's own goes before what the browser sent at the same time.
-    event["switch"] = {"id": "second", "of": [3, 4], "off": [[0, 0]]}
-    state["k"] = event
-    browser.hear()  # type: ignore[attr-defined]
-    assert head_switches(3, 4, off=[(2, 2)], key="k") is None
-    assert not drawn[-1]["stale"] and drawn[-1]["heard"] == "second"
-    event.clear()
-    assert head_switches(3, 4, off=[(2, 2)], key="k") is None
-    assert not drawn[-1]["stale"]
+    first = draw([(2, 0), (0, 1), (2, 0)], value_name="x" * 500)
+    assert first["off"] == [[0, 1], [2, 0]] and len(first["name"]) <= 60
+    assert first["heard"] is None and first["value"] is None
+    hear({"switch": {"id": "first", "of": [3, 4], "off": [[1, 1]]}})
+    assert taken == [((1, 1),)]
+    assert draw([(1, 1)])["heard"] == "first"
+    assert draw([(1, 1)])["heard"] == "first" and len(taken) == 1
+    hear({"switch": {"id": "other model", "of": [4, 3], "off": [[0, 0]]}})
+    assert len(taken) == 1 and draw([(1, 1)])["heard"] == "other model"
     for strange in (None, 3, {"switch": 3}, {"switch": {"id": [1]}}):
-        state["k"] = strange
-        browser.hear()  # type: ignore[attr-defined]
-        assert state["k-heard"]["id"] is None
+        hear(strange)
+        assert draw([])["heard"] is None and len(taken) == 1

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from streamlit.runtime.fragment import MemoryFragmentStorage
 
 import mha_viz as mv
 from mha_viz.core import measure
@@ -10,7 +11,7 @@ from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions import ablation, importance
 from mha_viz.prediction import generation, prediction
-from mha_viz.ui.intervene import effect, switches
+from mha_viz.ui.intervene import answer, effect, switches
 from mha_viz.ui.intervene import importance as importance_part
 from mha_viz.ui.run import reporting
 from mha_viz.ui.state import views
@@ -18,6 +19,8 @@ from mha_viz.web.theme import format_number
 from tests.making.comparing import near
 from tests.ui.compare_app import check, said, table
 from tests.ui.intervene_app import GAP, TEXT, intact, intervene, off, press
+
+RESOLVE = MemoryFragmentStorage.resolve_target  # before the fixture of all tests of pages
 
 # -- numbers ---------------------------------------------------------------------------------------
 
@@ -123,7 +126,9 @@ def test_undo_and_all_on():
 
 def test_undo_is_ready_in_the_run_that_a_switch_caused(monkeypatch):
     app = intervene()
-    monkeypatch.setattr(switches, "head_switches", lambda *args, **options: ((2, 1),))
+    monkeypatch.setattr(
+        switches, "head_switches", lambda *args, **options: options["take"]([(2, 1)])
+    )
     app.run()
     assert off(app) == ((2, 1),) and not app.button(key="undo").disabled
     assert "1 changed: L2 H1" in said(app)
@@ -177,7 +182,7 @@ def counted(monkeypatch):
         monkeypatch.setattr(module, name, counting)
 
     for module, name in (
-        (AttentionModel, "trace"), (prediction, "logits"), (effect, "predict"),
+        (AttentionModel, "trace"), (prediction, "logits"), (answer, "predict"),
         (reporting, "make_report"), (reporting, "head_similarity"),
         (importance_part, "head_importance"),
     ):  # fmt: skip
@@ -192,7 +197,9 @@ def test_a_switch_costs_one_forward_pass_and_nothing_else(monkeypatch, counted, 
     app = intervene(model=model, text=text)
     chosen: list[tuple[tuple[int, int], ...]] = []
     monkeypatch.setattr(
-        switches, "head_switches", lambda *args, **options: chosen.pop() if chosen else None
+        switches,
+        "head_switches",
+        lambda *args, **options: options["take"](chosen.pop()) if chosen else None,
     )
     for heads in (((0, 1),), ((0, 1), (2, 3))):
         counted.clear()
@@ -206,6 +213,39 @@ def test_a_switch_costs_one_forward_pass_and_nothing_else(monkeypatch, counted, 
     press(app, "all_on")
     assert counted == []
     check(app)
+
+
+def test_a_switch_is_followed_by_the_prediction_first_and_by_nothing_else_of_the_page(monkeypatch):
+    app = intervene(layer="0", head="0")
+    ran: list[str] = []
+    for module, name in (
+        (answer, "draw"), (switches, "draw"), (switches, "draw_controls"), (effect, "chart"),
+        (effect, "more"), (importance_part, "draw"),
+    ):  # fmt: skip
+        name_of = f"{module.__name__.rpartition('.')[2]}.{name}"
+        monkeypatch.setattr(module, name, lambda *given, name=name_of: ran.append(name))
+    monkeypatch.setattr(MemoryFragmentStorage, "resolve_target", RESOLVE)
+    app.selectbox(key="ask_preset").select("all of layer 0").run()
+    assert off(app) == tuple((0, head) for head in range(8))
+    after = ["answer.draw", "switches.draw", "switches.draw_controls", "effect.chart"]
+    assert ran == [*after, "effect.more"]
+
+
+def test_a_text_is_followed_by_its_heads_and_its_prediction_and_then_by_the_page(monkeypatch):
+    app = intervene()
+    ran: list[tuple[str, str]] = []
+    for module, name in ((answer, "draw"), (switches, "draw"), (importance_part, "draw")):
+        name_of = module.__name__.rpartition(".")[2]
+        monkeypatch.setattr(
+            module, name, lambda scene, name=name_of: ran.append((name, scene.text))
+        )
+    monkeypatch.setattr(MemoryFragmentStorage, "resolve_target", RESOLVE)
+    app.text_input(key="ask_text").input("A dog ran.").run()
+    page = ["switches", "answer", "importance"]
+    assert ran == [(name, "A dog ran.") for name in ("switches", "answer", *page)]
+    ran.clear()
+    app.text_input(key="ask_text").input(" ").run()  # which the page says
+    assert ran == [] and "Type a sentence" in app.info[0].value
 
 
 def test_two_sessions_on_one_model_do_not_mix():

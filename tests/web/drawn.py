@@ -118,8 +118,8 @@ def _switches(layers: int, heads: int) -> dict[str, object]:
             [theme.rgb(theme.mix(theme.diverging(dark), place)) for place in places]
             for dark in (False, True)
         ],
-        "labels": held["labels"],
         "payload": text_of(held["payload"]),
+        "notes": text_of(held["notes"]),
     }
 
 

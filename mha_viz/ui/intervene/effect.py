@@ -1,6 +1,4 @@
-"""The prediction before and after, at a chosen place, and the loss of every token."""
-
-from collections.abc import Hashable
+"""Charts of the prediction before and after, and the loss of every token."""
 
 import numpy as np
 import pandas as pd
@@ -8,16 +6,13 @@ import streamlit as st
 
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
-from mha_viz.interventions.ablation import Ablation, compare
+from mha_viz.errors import MhaVizError
+from mha_viz.interventions.ablation import Ablation
 from mha_viz.plots.prediction import before_after, token_strip
 from mha_viz.prediction.generation import generate
-from mha_viz.prediction.logits import objective
-from mha_viz.prediction.prediction import Prediction, predict
-from mha_viz.text.vocabulary import id_of
-from mha_viz.ui.intervene import TEXTS, masking
+from mha_viz.ui.intervene import TEXTS, answer, parts
 from mha_viz.ui.intervene.switches import HOW_NAMES
 from mha_viz.ui.run import memory
-from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.views import Intervene
@@ -28,108 +23,50 @@ from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
 from mha_viz.web.theme import format_number
 
-TOP_K = 10
-_NOTHING = Intervention([(0, 0)], "scale", factor=1.0)  # for when no head is changed
 
-
-def draw(scene: Scene) -> None:
-    """Draw the prediction with all heads, and with the chosen ones changed."""
-    view = state.of(Intervene)
-    model = memory.model(*view.checkpoint)
-    masked = objective(model.network) == "masked"
-    found = masking.places(scene, model) if masked else None
-    if masked and not found:
-        masking.offer(scene, model)
+def chart(scene: Scene) -> None:
+    """Draw the choice of place and tokens, and probabilities before and after as bars."""
+    model = memory.model(*state.of(Intervene).checkpoint)
+    offered = answer.places(scene, model)
+    if not offered:
         return
-    _place(scene, found)
-    if view.off and view.how.startswith("patch") and not view.source.strip():
-        n_tokens = words.count(len(scene.record.labels), "token")
-        st.info(f"Type another text of {n_tokens}, from which the outputs or weights are taken.")
-        return
-    _show(scene, model, _ablation(scene, model))
-
-
-def _show(scene: Scene, model: AttentionModel, found: Ablation) -> None:
-    left, right = st.columns([3, 2], gap="medium")
-    with right:
-        _numbers(found)
-    with left:
-        _bars(scene, found)
-    if found.before.objective == "causal":
-        _losses(scene, found)
-        with continue_on_error():
-            _continuations(scene, model, intervention(state.of(Intervene)))
-
-
-def _ablation(scene: Scene, model: AttentionModel) -> Ablation:
-    """Compare before and after; the run with all heads is made once for a text and a place."""
-    change = intervention(state.of(Intervene))
-    before = _predicted(scene, model, None)
-    after = before if change is None else _predicted(scene, model, change)
-    target, against = _followed(model, before)
-    return compare(model, before, after, change or _NOTHING, target=target, against=against)
-
-
-def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None) -> Prediction:
-    """Run one forward pass, cached as long as nothing that it depends on changes."""
-    view = state.of(Intervene)
-    place = None if view.place < 0 else view.place
-    pair = view.pair if view.pair.strip() else None
-
-    def make() -> Prediction:
-        with turn_for(model, view.text + (pair or "")):
-            return predict(model, view.text, None, change, TOP_K, place, text_pair=pair)
-
-    return memory.cache().get(
-        (scene.key, "prediction", place, change and cache_key(change)),
-        make,
-        lambda made: (1 + len(made.others)) * made.log_probs.nbytes,
-    )
-
-
-def _followed(model: AttentionModel, before: Prediction) -> list[int | None]:
-    """Return the ids of the tokens to track; say so where a word is not a token."""
-    found: list[int | None] = []
-    for typed in (state.of(Intervene).target, state.of(Intervene).against):
-        found.append(None)
-        with continue_on_error():
-            if typed.strip():
-                found[-1] = id_of(model.tokenizer, typed, before.spaced)
-    if found[0] is None and found[1] is not None:
-        st.info("Name the token to follow, too: the other one is compared with it.")
-        found[1] = None
-    return found
-
-
-def intervention(view: Intervene) -> Intervention | None:
-    """Return the view's intervention; None where no head is changed."""
-    if not view.off:
-        return None
-    factor = view.factor if view.how == "scale" else 0.0
-    source = view.source if view.how.startswith("patch") else None
-    return Intervention(view.off, view.how, factor, source=source)
-
-
-def _place(scene: Scene, masks: list[int] | None) -> None:
-    labels, view = scene.record.labels, state.of(Intervene)
-    if masks is None:
-        title, places = "Prediction after", {-1: "the last token", **words.places(labels)}
-    else:
-        gaps_after = {place: f"{place} · {labels[place]}" for place in masks[1:]}
-        title, places = "Prediction at", {-1: "the first gap", **gaps_after}
-    if view.place not in places:
-        state.change(place=-1)
+    title = "Prediction after" if offered[-1] == "the last token" else "Prediction at"
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        choosing.menu("place", title, places, width=230)
-        controls.token_boxes(200)
+        choosing.menu("place", title, offered, width=170, also=parts.follow_place)
+        controls.token_boxes(150, also=parts.follow_place)
+    if (found := _found(scene, model)) is not None:
+        _bars(scene, found)
+
+
+def more(scene: Scene) -> None:
+    """Draw the numbers of the prediction, the loss of every token, and continuations."""
+    model = memory.model(*state.of(Intervene).checkpoint)
+    found = _found(scene, model) if answer.places(scene, model) else None
+    if found is None:
+        return
+    numbers, losses = st.columns([2, 3], gap="medium")
+    with numbers:
+        _numbers(found)
+    if found.before.objective == "causal":
+        with losses:
+            _losses(scene, found)
+        with continue_on_error():
+            _continuations(scene, model, answer.intervention(state.of(Intervene)))
+
+
+def _found(scene: Scene, model: AttentionModel) -> Ablation | None:
+    """Return what the answer is made of; None where it says why there is none."""
+    if answer.lacks_source():
+        return None
+    try:
+        return answer.ablation(scene, model)
+    except MhaVizError:
+        return None
 
 
 def _bars(scene: Scene, found: Ablation) -> None:
     table = found.table()
-    table["token"] = [  # a piece that goes on with the word before it is not a word of that name
-        f"…{token}" if goes_on else token
-        for token, goes_on in zip(table["token"], table["continues_word"], strict=True)
-    ]
+    table["token"] = list(map(answer.shown_token, table["token"], table["continues_word"]))
     ids = list(found.ids)
     target = found.target
     figures.show(
@@ -172,7 +109,6 @@ def _numbers(found: Ablation) -> None:
         st.table(table[["All heads"]], width="stretch")
         st.caption("Switch a head off to see how the prediction changes.")
         return
-    st.metric("KL divergence (nats)", format_number(found.kl), border=True)
     st.table(table, width="stretch")
     mean = f" Mean over {found.averaged}." if found.averaged else ""
     st.caption(
@@ -205,6 +141,7 @@ def _look_before(position: object) -> None:
     """Choose the place before a clicked token, which is where the token is predicted."""
     if isinstance(position, list) and position and int(position[0]) > 0:
         state.change(place=int(position[0]) - 1)
+        parts.follow_place()
 
 
 def described(view: Intervene) -> str:
@@ -244,15 +181,10 @@ def _most() -> int:
     return min(MAX_NEW_TOKENS, allowed.most_written())
 
 
-def cache_key(change: Intervention) -> Hashable:
-    """Return all that a run under this change depends on."""
-    return (change.heads, change.how, change.factor, change.source)
-
-
 def _text(scene: Scene, model: AttentionModel, change: Intervention | None) -> str:
     text = state.of(Intervene).text
     return memory.cache().get(
-        (scene.key, "goes on", change and cache_key(change)),
+        (scene.key, "goes on", change and answer.cache_key(change)),
         lambda: generate(model, text, None, change, _most()).text,
         len,
     )

@@ -1,5 +1,6 @@
 """Intervene: switch heads off and see what the model predicts then. Pick, compute, draw."""
 
+from mha_viz.ui.intervene import AFTER_TEXT
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
 from mha_viz.ui.widgets import look
@@ -10,6 +11,6 @@ def page() -> None:
     """Draw the Intervene page."""
     look.page_style()
     look.heading("Switch heads off")
-    scene = picking.picked()
+    scene = picking.picked(parts=AFTER_TEXT)
     memory.late("mha_viz.ui.intervene.sections").draw(scene)
     state.push_url()

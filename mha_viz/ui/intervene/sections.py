@@ -1,4 +1,4 @@
-"""The parts of the Intervene page, a module each: switches, their effect, importance, pruning.
+"""The sections of the Intervene page, a module each: switches, prediction, importance, pruning.
 
 Importing it imports torch and plotly.
 """
@@ -7,13 +7,26 @@ import streamlit as st
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction.logits import objective
-from mha_viz.ui.intervene import TEXTS, effect, importance, pruning, switches
+from mha_viz.ui.intervene import (
+    ANSWER,
+    CHART,
+    CONTROLS,
+    HEADS,
+    MORE,
+    TEXTS,
+    answer,
+    effect,
+    importance,
+    parts,
+    pruning,
+    switches,
+)
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Intervene
-from mha_viz.ui.widgets.messages.messages import continue_on_error, plain, stop_on_error
+from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 
 
 def draw(scene: Scene) -> None:
@@ -24,7 +37,19 @@ def draw(scene: Scene) -> None:
     if refusal:
         st.info(plain(refusal), icon=":material/block:")
         return
-    _now(scene, (view.text, view.chosen))
+    above = st.container()
+    left, right = st.columns([11, 10], gap="medium")
+    with left:
+        _heads(scene)
+    with right:
+        with st.container(key="answer"):
+            _answer(scene)
+        below = st.container()
+    with above:
+        _controls(scene, view.chosen)
+    with below:
+        _chart(scene)
+    _more(scene)
     yield_slot()
     importance.draw(scene)
     pruning.draw(scene)
@@ -41,17 +66,37 @@ def _refusal(model: AttentionModel) -> str:
     return "" if objective(model.network) is not None else TEXTS("sections.no_head")
 
 
-@st.fragment
-def _now(scene: Scene, drawn: tuple[str, tuple[int, int]]) -> None:
-    """Draw switches and their effect in a fragment, beside nothing else of the page.
-
-    `drawn`: the text and the framed head that the rest of the page shows.
-    """
-    view = state.of(Intervene)
-    if (view.text, view.chosen) != drawn:  # a word was masked, another head framed
-        st.rerun()
+@st.fragment(key=HEADS)
+def _heads(scene: Scene) -> None:
     with stop_on_error():
-        switches.draw(scene)
-        with continue_on_error():
-            effect.draw(scene)
+        switches.draw(parts.present(scene))
+
+
+@st.fragment(key=ANSWER)
+def _answer(scene: Scene) -> None:
+    with stop_on_error():
+        answer.draw(parts.present(scene))
+    parts.let_browser_paint()
+    if state.of(Intervene).text != scene.text:
+        st.rerun()  # all else on the page is still of the text before
+
+
+@st.fragment(key=CONTROLS)
+def _controls(scene: Scene, framed: tuple[int, int]) -> None:
+    if state.of(Intervene).chosen != framed:
+        st.rerun()  # the rest of the page shows another head
+    with stop_on_error():
+        switches.draw_controls(scene)
+
+
+@st.fragment(key=CHART)
+def _chart(scene: Scene) -> None:
+    with stop_on_error():
+        effect.chart(scene)
         state.push_url()
+
+
+@st.fragment(key=MORE)
+def _more(scene: Scene) -> None:
+    with stop_on_error():
+        effect.more(scene)

@@ -1,4 +1,4 @@
-"""Choice of the changed heads and the intervention: the grid of switches, presets, undo."""
+"""Choice of the changed heads and the intervention: the grid of switches, groups, undo."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -6,13 +6,14 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from mha_viz.reports.report import Report
-from mha_viz.ui.intervene import importance
+from mha_viz.ui.explore import payloads
+from mha_viz.ui.intervene import importance, parts
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene, extent, is_head
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Intervene
+from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.head_switches import head_switches
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.messages import words
@@ -32,13 +33,9 @@ STEPS = 50  # that undo goes back
 def draw(scene: Scene) -> None:
     """Draw the switches, which write into the view."""
     _fit(scene)
-    above = st.container(horizontal=True, vertical_alignment="bottom")
-    with above:
-        _how(len(scene.record.labels))
     view = state.of(Intervene)
-    st.caption(HOW_HELP[view.how])
     values = importance.known(scene, view.method)
-    changed = head_switches(
+    head_switches(
         scene.record.n_layers,
         scene.record.n_heads,
         off=view.off,
@@ -47,14 +44,20 @@ def draw(scene: Scene) -> None:
         selected=view.chosen,
         payload=_patterns(scene),
         scale=view.scale,
-        labels=_labels(reporting.report(scene, view)),
         key="switches",
+        take=put,
     )
-    if changed is not None and changed != view.off:
-        put(changed)
-    with above:  # drawn last: there is something to undo as soon as a switch has moved
-        _presets(scene)
     st.caption(_in_words(state.of(Intervene)))
+
+
+def draw_controls(scene: Scene) -> None:
+    """Draw the intervention, groups of heads and undo; then bring the labels of the heads."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        _how(len(scene.record.labels))
+        _presets(scene)
+    st.caption(HOW_HELP[state.of(Intervene).how])
+    # They take longer than the patterns.
+    carry(payloads.labels(scene, _patterns(scene)), key="switches-notes")
 
 
 def _patterns(scene: Scene) -> bytes:
@@ -64,23 +67,23 @@ def _patterns(scene: Scene) -> bytes:
     return reporting.cached(scene, "switch_patterns", make=make, size=size)
 
 
-def _labels(report: Report) -> list[list[str]]:
-    return [[one.label.title for one in heads] for row in report.labels for heads in row]
-
-
 @guarded
 def put(off: Iterable[tuple[int, int]]) -> None:
-    """Change which heads are off, and remember what was."""
-    past: list[Heads] = st.session_state.setdefault("past", [])
-    past.append(state.of(Intervene).off)
-    del past[:-STEPS]
-    state.change(off=tuple(sorted(set(off))))
+    """Change which heads are off, and remember what was; for callbacks."""
+    heads = tuple(sorted(set(off)))
+    if heads != state.of(Intervene).off:
+        past: list[Heads] = st.session_state.setdefault("past", [])
+        past.append(state.of(Intervene).off)
+        del past[:-STEPS]
+        state.change(off=heads)
+    parts.follow_switch()
 
 
 @guarded
 def _undo() -> None:
     if st.session_state.get("past"):
         state.change(off=st.session_state.past.pop())
+        parts.follow_switch()
 
 
 def _fit(scene: Scene) -> None:
@@ -96,13 +99,15 @@ def _fit(scene: Scene) -> None:
 
 
 def _how(n_tokens: int) -> None:
-    choosing.menu("how", "Intervention", HOW_NAMES, width=200)
+    choosing.menu("how", "Intervention", HOW_NAMES, width=200, also=parts.follow_switch)
     how = state.of(Intervene).how
     if how == "scale":
-        state.bound("factor", st.number_input, "Factor", -10.0, 10.0, step=0.1, width=120)
+        also, bounds = parts.follow_switch, (-10.0, 10.0)
+        state.bound("factor", st.number_input, "Factor", *bounds, also=also, step=0.1, width=120)
     if how.startswith("patch"):
         hint = f"a text of {words.count(n_tokens, 'token')}"
-        state.bound("source", st.text_input, "Other text", placeholder=hint, width=380)
+        look = dict(placeholder=hint, width=380)
+        state.bound("source", st.text_input, "Other text", also=parts.follow_switch, **look)
 
 
 def _presets(scene: Scene) -> None:

@@ -7,9 +7,11 @@ release of Streamlit can break one file only.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import streamlit as st
 from streamlit import runtime
+from streamlit.errors import StreamlitAPIException
 from streamlit.runtime.scriptrunner import RerunException, get_script_run_ctx
 
 from mha_viz.ui.operating import addresses
@@ -44,6 +46,21 @@ def raise_if_superseded() -> None:
     # Streamlit does so where its state is read. It does where something is drawn, too; but an
     # element takes a place, and all below would move.
     "view" in st.session_state  # noqa: B015
+
+
+def rerun_parts(*keys: str) -> None:
+    """Run the fragments of these keys, in this order, in place of what this event would run.
+
+    For the end of a callback. Where one of them is not on the page, the event runs what it would.
+    """
+    with suppress(StreamlitAPIException):
+        st.rerun(keys)
+
+
+def is_partial() -> bool:
+    """Return whether this run is of some fragments only, and not of the whole page."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return context is not None and bool(context.fragment_ids_this_run)
 
 
 def is_connected(session: str) -> bool:

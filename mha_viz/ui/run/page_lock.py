@@ -149,7 +149,18 @@ def turn_for(model: AttentionModel, text: str) -> Iterator[None]:
         model: that runs it.
         text: or both texts; each of its characters is at most a token or four.
     """
-    work = sum(each.numel() for each in model.network.parameters()) * len(text)
-    lane = long_work() if work > _LONG else nullcontext()
-    with lane, one_thread() if work < _SMALL or turns.short.running > 1 else nullcontext():
+    lane = long_work() if takes_long(model, text) else nullcontext()
+    with (
+        lane,
+        one_thread() if _work(model, text) < _SMALL or turns.short.running > 1 else nullcontext(),
+    ):
         yield
+
+
+def takes_long(model: AttentionModel, text: str) -> bool:
+    """Return whether a pass of a text takes more than about half a second."""
+    return _work(model, text) > _LONG
+
+
+def _work(model: AttentionModel, text: str) -> int:
+    return sum(each.numel() for each in model.network.parameters()) * len(text)

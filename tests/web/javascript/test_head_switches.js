@@ -10,7 +10,7 @@ import { click, dark, lay, mounted, pass, point, press, test } from "./dom.js";
 import { bytesIn, python } from "./python.js";
 
 const [LAYERS, HEADS] = [5, 7];
-const { values, colours, labels, payload } = python.switches;
+const { values, colours, notes, payload } = python.switches;
 const PITCH = 44; // of tiles where there is room
 const ABOVE = 20; // pixels of the heads' names
 
@@ -21,7 +21,7 @@ function shown(more = {}, pitch = [PITCH, PITCH]) {
   const page = mounted(headSwitches);
   let settings = {
     layers: LAYERS, heads: HEADS, off: [], value: values.positive, name: "importance", heard: null,
-    stale: false, payload: null, scale: "sqrt", labels: null, badges: {}, selected: [1, 2], ...more,
+    payload: null, scale: "sqrt", selected: [1, 2], ...more,
   };
   page.update(settings);
   const update = (news) => page.update((settings = { ...settings, ...news }));
@@ -55,9 +55,8 @@ test("a click shows at once, is told once, and older runs do not undo it", () =>
   assert.deepEqual(told[0][1].of, [LAYERS, HEADS]);
   update({}); // a run that began before
   assert.deepEqual(off(), ["3.4"]);
-  update({ heard: last(), off: [], stale: true }); // the run of this change draws the old set
+  update({ heard: last(), off: [[3, 4]] });
   assert.deepEqual(off(), ["3.4"]);
-  update({ off: [[3, 4]], stale: false });
   pass(1000);
   tap(0, 0);
   tap(3, 4, 150);
@@ -263,19 +262,21 @@ test("a tile names its head and its value, or that there is none, and never as m
   assert.equal(tile(0, 1).style.getPropertyValue("--tile"), "");
 });
 
-const ACROSS = 104, DOWN = 88; // of tiles with patterns, in this width
+const SIDE = 103; // of tiles with patterns and the gap around them, in this window
 
 for (const theme of ["light", "dark"]) {
   test(`a tile holds its head's pattern and label: ${theme}`, () => {
     dark(theme === "dark");
     const id = putPayload(bytesIn(payload));
-    const { tile, find } = shown({ payload: id, labels, badges: {} }, [ACROSS, DOWN]);
+    const { tile, find } = shown({ payload: id }, [SIDE, SIDE]);
+    putPayload(bytesIn(notes)); // they come after the patterns
     const canvas = find("canvas.patterns");
     assert.equal(find(".head-switches").dataset.painted, id);
     const images = paintedOn(canvas, "image");
     assert.equal(images.length, LAYERS * HEADS);
     const { x, y, width, height } = images[HEADS + 1]; // all of its rows look at the first token
-    assert.ok(x > ACROSS && x + width < 2 * ACROSS && y > DOWN && y + height < 2 * DOWN && width > 60);
+    assert.ok(x > SIDE && x + width < 2 * SIDE && y > SIDE && y + height < 2 * SIDE);
+    assert.ok(width > 60 && width === height);
     const scale = python.palette.sequential[theme].map(rgbOf);
     for (const down of [1, height / 2, height - 1]) {
       assert.deepEqual(pixelAt(canvas, x, y + down), scale.at(-1));
@@ -292,7 +293,7 @@ test("patterns are painted when they come, and not again for a switch", () => {
   const bytes = bytesIn(payload);
   const id = putPayload(bytes);
   globalThis[Symbol.for("mha_viz.payloads")].byId.clear();
-  const { find, tap, update, off } = shown({ payload: id, labels }, [ACROSS, DOWN]);
+  const { find, tap, update, off } = shown({ payload: id }, [SIDE, SIDE]);
   const canvas = find("canvas.patterns");
   assert.ok(canvas.hidden);
   putPayload(bytes);

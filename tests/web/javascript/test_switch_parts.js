@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { badgeText, NAMES, passed, patternLayout, STRIP, tileColour, tileSizes } from "../../../mha_viz/web/components/head_switches/switch_parts.js";
+import { layoutOf } from "../../../mha_viz/web/components/head_grid/grid_layout.js";
+import { badgeText, NAMES, passed, patternLayout, tileColour, tileSizes } from "../../../mha_viz/web/components/head_switches/switch_parts.js";
 
 test("a pointer passes every tile on its line, the first left out", () => {
   assert.deepEqual(passed([1, 1], [1, 1]), []);
@@ -16,28 +17,35 @@ test("a pointer passes every tile on its line, the first left out", () => {
   });
 });
 
-test("tiles with patterns fill the width, and a deep model still fits a screen", () => {
-  const wide = NAMES + 12 * 75;
-  assert.deepEqual(tileSizes(wide, 4, 12, true), { across: 75, down: 75 + STRIP, gap: 5 });
-  assert.equal(tileSizes(wide, 12, 12, true).down, 50); // 600 pixels together
-  assert.equal(tileSizes(NAMES + 8 * 41, 4, 8, true).across, 41); // a phone's
-  assert.equal(tileSizes(300, 4, 12, true).across, 40); // and then it scrolls
-  assert.deepEqual(tileSizes(wide, 4, 12, false), { across: 44, down: 44, gap: 4 });
-  assert.deepEqual(tileSizes(300, 4, 12, false), { across: 27, down: 27, gap: 1 });
+test("tiles with patterns are the squares of the grid of Explore", () => {
+  for (const [width, layers, heads, height] of [[620, 12, 12, 630], [620, 4, 8, 600], [1240, 24, 16, 900]]) {
+    const { pitchX, pitchY, gap } = layoutOf({ layers, heads, rows: 9, cols: 9 }, 0, width, height);
+    const found = tileSizes(width, layers, heads, true, height);
+    assert.deepEqual([found.pitch, found.pitch, found.gap], [pitchX, pitchY, gap]);
+    assert.ok(NAMES + heads * found.pitch <= width);
+  }
+  assert.equal(tileSizes(620, 12, 12, true, 630).pitch, 48);
+  assert.deepEqual(tileSizes(2000, 4, 12, false), { pitch: 44, gap: 4, readable: true });
 });
 
-test("patterns lie inside their tiles, above the label", () => {
-  const layout = patternLayout({ across: 75, down: 92, gap: 5 }, 2, 3);
-  assert.deepEqual([layout.width, layout.height], [225, 184]);
+test("a finger finds every tile on a phone, where a dozen heads still fit", () => {
+  const { pitch, gap, readable } = tileSizes(358, 12, 12, true);
+  assert.deepEqual([pitch, gap, readable], [27, 1, false]);
+  assert.ok(NAMES + 12 * pitch <= 358 && pitch - gap >= 26);
+  assert.deepEqual(tileSizes(358, 12, 25, true), { pitch: 27, gap: 1, readable: false }); // it scrolls
+});
+
+test("patterns lie inside their tiles", () => {
+  const layout = patternLayout({ pitch: 75, gap: 5 }, 2, 3);
+  assert.deepEqual([layout.width, layout.height], [225, 150]);
   assert.deepEqual([layout.tileWidth, layout.tileHeight], [68, 68]);
-  assert.deepEqual(layout.tileAt(4), { x: 78.5, y: 95.5 });
+  assert.deepEqual(layout.tileAt(4), { x: 78.5, y: 78.5 });
 });
 
 test("a badge has the first label, and says that there are more", () => {
-  assert.equal(badgeText([]), "");
-  assert.equal(badgeText(["Induction"]), "Induction");
-  assert.equal(badgeText(["Previous token", "Local"]), "Previous token +1");
-  assert.equal(badgeText(["Previous token", "Local"], { "Previous token": "prev" }), "prev +1");
+  const labels = [[], ["Induction"], ["Previous token", "Local"]];
+  const notes = { labels, badges: ["", "induct", "prev"] };
+  assert.deepEqual(labels.map((_, index) => badgeText(notes, index)), ["", "induct", "prev +1"]);
 });
 
 test("a tile's colour is mixed of its two neighbours on the scale", () => {

@@ -4,8 +4,7 @@ What is drawn is decided in head_switches.js.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import streamlit as st
 from jaxtyping import Num
 from torch import Tensor
 
-from mha_viz.core.metrics import LABELS
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import as_numbers, check_head
 from mha_viz.ui.state.faults import guarded
@@ -38,27 +36,25 @@ def head_switches(
     selected: Head | None = None,
     payload: bytes | None = None,
     scale: str = "sqrt",
-    labels: Sequence[Sequence[str]] | None = None,
     key: str,
-) -> tuple[Head, ...] | None:
-    """Draw all heads as switches; return the heads that are off if the user just changed them.
+    take: Callable[[tuple[Head, ...]], object],
+) -> None:
+    """Draw all heads as switches.
 
     A row per layer, a column per head. A click switches a head, a drag all heads that it touches, a
     click on a layer's name or a head's number the whole row or column. Keyboard: arrows, Space or
     Enter, Shift+Space for the layer, Home and End.
 
-    The change is a trigger: the set comes back, in order, in exactly one run, the one that it
-    caused, and inside a fragment reruns only that fragment. Keep it and pass it as `off` from the
-    next run on. A run that passes any other set changes the switches; where that falls together
-    with a change in the browser, the passed set wins and None is returned.
+    `take` is called with the heads that are off, in order, after the user changed them and before
+    the run that this causes. Keep them and pass them as `off`: any other set changes the switches.
 
     - `off`: (layer, head) of the heads that are off, in any order.
     - `value`: (layer, head), shown as colour; on a diverging scale where one is below 0; NaN is
       grey.
     - `value_name`: the value's name, with its unit; any text.
     - `selected`: the head with a frame.
-    - `payload`: of `grid_payload` for these heads: each tile then holds its head's pattern.
-    - `labels`: the kinds of each head, in order; the first of them is shown below the pattern.
+    - `payload`: of `grid_payload` for these heads: each tile then holds its head's pattern, and the
+      first of its labels once a payload of "notes" has brought them.
     - `key`: unique in the app; `{key}-heard` in the session's state belongs to it.
 
     Raises:
@@ -68,36 +64,32 @@ def head_switches(
     if n_layers < 1 or n_heads < 1:
         raise ArgumentError(f"There is no head among {n_layers} layers with {n_heads} heads.")
     drawn = sorted({check_head(head, n_layers, n_heads) for head in off})
-    heard = st.session_state.setdefault(f"{key}-heard", {"id": None, "now": False, "known": []})
-    # A caller that keeps what is returned has passed the old set in the run that returns the new
-    # one. A set that was neither drawn nor returned is new, and wins over the browser's.
-    changed, news = heard["now"], drawn not in heard["known"]
-    heard.update(now=False, known=[drawn])
     settings: dict[str, Any] = {
         "layers": n_layers,
         "heads": n_heads,
         "off": [list(head) for head in drawn],
         "value": None if value is None else _coloured(value, (n_layers, n_heads)),
         "name": value_name[:_NAME_LETTERS],
-        "heard": heard["id"],
-        "stale": changed and not news,
+        "heard": st.session_state.get(f"{key}-heard"),
         "payload": None if payload is None else unpack(payload)[0]["id"],
         "scale": theme.check_scale(scale),
-        "labels": None if labels is None else [list(held) for held in labels],
-        "badges": {label.title: label.badge for label in LABELS.values()},
         "selected": None if selected is None else list(check_head(selected, n_layers, n_heads)),
     }
+
+    @guarded
+    def on_event() -> None:
+        sent = event_of(st.session_state.get(key), "switch")
+        name = sent.get("id")
+        st.session_state[f"{key}-heard"] = name[:40] if isinstance(name, str) else None
+        switched = _switched(sent, n_layers, n_heads)
+        if switched is not None:
+            take(switched)
+
     with st.container(gap=None):
-        _switches.bring(f"{key}-script")
-        result = _switches(key=key, data=settings, on_switch_change=guarded(partial(_note, key)))
+        _switches(key=key, data=settings, on_switch_change=on_event)
         if payload is not None:
             carry(payload, key=f"{key}-payload")
-    if changed and news:
-        return None
-    switched = _switched(result.get("switch"), n_layers, n_heads)
-    if switched is not None:
-        heard["known"].append(list(switched))
-    return switched
+        _switches.bring(f"{key}-script")
 
 
 def _coloured(value: Any, shape: tuple[int, int]) -> dict[str, Any]:
@@ -119,14 +111,6 @@ def _coloured(value: Any, shape: tuple[int, int]) -> dict[str, Any]:
         "dark": list(scale(True)),
         "missing": {"light": theme.missing(False), "dark": theme.missing(True)},
     }
-
-
-def _note(key: str) -> None:
-    """Note which change the server knows of, before the run that it causes."""
-    name = event_of(st.session_state.get(key), "switch").get("id")
-    heard = st.session_state.get(f"{key}-heard")
-    if heard is not None:
-        heard.update(id=name[:40] if isinstance(name, str) else None, now=True)
 
 
 def _switched(sent: Any, n_layers: int, n_heads: int) -> tuple[Head, ...] | None:

@@ -1,6 +1,6 @@
 """The user's choices: model, text, and how the heads are shown."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import streamlit as st
@@ -14,6 +14,7 @@ from mha_viz.core.amounts import of_bytes
 from mha_viz.core.names import DEVICES, DTYPES
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating.settings import settings
+from mha_viz.ui.operating.streamlit_run import rerun_parts
 from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Choice, Compare, Shared
@@ -31,13 +32,21 @@ class Bar(NamedTuple):
     settings: DeltaGenerator  # of what is said about the model
 
 
-def bar(text: bool = True) -> Bar:
-    """Draw model, sentence, second sentence, examples and settings in one line."""
+def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
+    """Draw model, sentence, second sentence, examples and settings in one line.
+
+    `parts` are keys of fragments that run in place of the page when a text is typed.
+    """
     with st.container(key="bar"):
-        return _bar(text)
+        return _bar(text, parts)
 
 
-def _bar(text: bool) -> Bar:
+def _bar(text: bool, parts: Sequence[str]) -> Bar:
+    def on_typed() -> None:
+        state.on_text_change()
+        if parts:
+            rerun_parts(*parts)
+
     widths = [2.2, 5, 2.6, 1.8, 0.7] if text else [2.2, 9.2, 0.7]
     columns = st.columns(widths, gap="small", vertical_alignment="bottom")
     with columns[0]:
@@ -50,7 +59,7 @@ def _bar(text: bool) -> Bar:
                 st.text_input,
                 "Sentence",
                 placeholder=hint,
-                also=state.on_text_change,
+                also=on_typed,
                 label_visibility="collapsed",
             )
         with columns[3]:
@@ -258,14 +267,15 @@ def pair_pickers(n_layers: int, n_heads: int, other: tuple[int, int] | None = No
         choosing.menu(name, label, choosing.numbered(letter, size), width=120)
 
 
-def token_boxes(width: int) -> None:
+def token_boxes(width: int, also: Callable[[], None] | None = None) -> None:
     """Draw the boxes of the token to track, and of the one that it is compared with."""
     boxes = (
         ("target", "Token to track", "(the likeliest)"),
         ("against", "Compared with", "(none)"),
     )
     for name, label, hint in boxes:
-        state.bound(name, st.text_input, label, width=width, placeholder=hint, max_chars=100)
+        look = dict(width=width, placeholder=hint, max_chars=100)
+        state.bound(name, st.text_input, label, also=also, **look)
 
 
 def open_in_explore() -> None:

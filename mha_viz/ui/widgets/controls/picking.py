@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
     from mha_viz.ui.run.scene import Scene
 
 
-def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
+def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()) -> Scene:
     """Draw the bar at a page's top and run the text through the model; end the run on errors.
 
     `fit` brings the rest of the view back to what there is, before the page says what there is not.
+    `parts` are keys of fragments that run in place of the page when a text is typed.
 
     Parts that come and go have containers of their own, so that what follows is at the same place
     in every run: if Streamlit looks for a fragment elsewhere, the whole page stays blank.
     """
     st.session_state.shown_problems = []
     state.sync_from_url()
-    bar = controls.bar()
+    bar = controls.bar(parts=parts)
     more, fault, warnings, work = st.container(), st.empty(), st.container(), st.container()
     with more:
         controls.other_model()

@@ -4,11 +4,12 @@
 // A change shows here at once; Python gets the whole set a moment later.
 
 import { paintGrid } from "../shared/grid_paint.js";
-import { colourTable, endOf, formatNumber, make, payloadStore, themeOf, viewOf } from "../shared/shared.js";
+import { colourTable, endOf, formatNumber, make, payloadStore, roomBelow, themeOf, viewOf } from "../shared/shared.js";
 import { SwitchInput } from "./switch_input.js";
 import { badgeText, NAMES, patternLayout, switchLegend, switchTable, tileColour, tileSizes } from "./switch_parts.js";
 /* global PALETTE */
 
+const AROUND = 60; // pixels of what stands above and below the tiles
 const WAIT = 150; // changes that follow a message so closely (ms) are sent together
 
 class HeadSwitches {
@@ -49,12 +50,12 @@ class HeadSwitches {
 
   update(settings, emit) {
     this.emit = emit;
-    const { layers, heads, off, heard, stale } = settings;
+    const { layers, heads, off, heard } = settings;
     const other = layers !== this.settings?.layers || heads !== this.settings?.heads;
     this.settings = settings;
     if (other) this.build(layers, heads);
     // What was said before our last message was heard, or while one waits, is out of date.
-    const behind = stale || this.waiting || this.input.drag || (this.sent && heard !== this.sent);
+    const behind = this.waiting || this.input.drag || (this.sent && heard !== this.sent);
     if (other || !behind) {
       clearTimeout(this.waiting);
       this.waiting = 0;
@@ -78,18 +79,20 @@ class HeadSwitches {
   draw() {
     const width = this.root.clientWidth;
     if (!this.settings || width < 40) return; // a hidden tab: drawn when shown
-    const { layers, heads, value, labels, badges, payload } = this.settings;
+    const { layers, heads, value, payload } = this.settings;
     this.theme = themeOf(this.root);
     this.root.dataset.theme = this.theme;
     this.root.style.setProperty("--accent", PALETTE.accent[this.theme]);
-    this.sizes = tileSizes(width, layers, heads, Boolean(payload));
-    const { across, down, gap } = this.sizes;
-    this.overflows = NAMES + heads * across > width;
+    const drawn = Boolean(payload);
+    this.sizes = tileSizes(width, layers, heads, drawn, roomBelow(this.root, AROUND));
+    const { pitch, gap, readable } = this.sizes;
+    this.overflows = NAMES + heads * pitch > width;
     this.scroller.classList.toggle("overflowing", this.overflows);
-    const pixels = { names: NAMES, across, down, gap };
+    const pixels = { names: NAMES, pitch, gap };
     for (const [name, size] of Object.entries(pixels)) this.stage.style.setProperty(`--${name}`, `${size}px`);
     this.stage.style.setProperty("--heads", heads);
-    this.stage.classList.toggle("drawn", Boolean(payload));
+    this.stage.classList.toggle("drawn", drawn);
+    this.stage.classList.toggle("readable", readable);
     this.stage.classList.toggle("valued", value !== null);
     this.stage.setAttribute("aria-label", `Switches of ${layers} layers with ${heads} heads each`);
     this.tiles.forEach((tile, index) => {
@@ -97,7 +100,7 @@ class HeadSwitches {
       tile.classList.toggle("missing", value !== null && number === null);
       if (value) tile.style.setProperty("--tile", tileColour(value, this.theme, number));
       else tile.style.removeProperty("--tile");
-      tile.firstChild.textContent = badgeText(labels?.[index] ?? [], badges);
+      tile.firstChild.textContent = this.notes ? badgeText(this.notes, index) : "";
     });
     this.paint();
     this.legend.replaceChildren(...switchLegend(value, this.settings.name, this.theme));
@@ -141,7 +144,7 @@ class HeadSwitches {
 
   /** "L3 H7, on, Induction, importance 0.012", "Layer 3: 2 of 12 heads off", "Head 7: 1 of 12 layers off". */
   describe({ mhaRow: row, mhaColumn: column }) {
-    const { heads, value, name, labels } = this.settings;
+    const { heads, value, name } = this.settings;
     if (row < 0 || column < 0) {
       const members = this.members(row, column);
       const off = members.filter((index) => this.off.has(index)).length;
@@ -151,7 +154,7 @@ class HeadSwitches {
     const index = row * heads + column;
     const state = this.off.has(index) ? "off" : "on";
     const number = value ? `, ${name || "value"} ${formatNumber(value.numbers[index])}` : "";
-    return [`L${row} H${column}`, state, ...(labels?.[index] ?? [])].join(", ") + number;
+    return [`L${row} H${column}`, state, ...(this.notes?.labels[index] ?? [])].join(", ") + number;
   }
 
   /** Names what the pointer or the keyboard is on, above it or, where there is no room, below. */
@@ -167,6 +170,11 @@ class HeadSwitches {
     const above = box.top - this.tip.offsetHeight - 8;
     this.tip.style.left = `${Math.max(0, Math.min(left, room))}px`;
     this.tip.style.top = `${(above > 0 ? above : box.bottom + 8) - around.top}px`;
+  }
+
+  /** The heads' labels, which come after their patterns. */
+  get notes() {
+    return payloadStore().byId.get(`${this.settings.payload} notes`)?.header;
   }
 
   // -- switching ----------------------------------------------------------------------------------
@@ -233,10 +241,10 @@ class HeadSwitches {
   watch() {
     this.resized = new ResizeObserver(() => this.draw());
     this.resized.observe(this.root);
-    this.arrived = (id) => id === this.settings?.payload && this.draw();
+    globalThis.addEventListener("resize", (this.redraw = () => this.draw()));
+    this.arrived = (id) => this.settings?.payload && id.startsWith(this.settings.payload) && this.draw();
     payloadStore().listeners.add(this.arrived);
     this.schemes = matchMedia("(prefers-color-scheme: dark)");
-    this.redraw = () => this.draw();
     this.schemes.addEventListener("change", this.redraw);
     // What is pressed elsewhere must come after what was switched here.
     this.outside = (event) => !event.composedPath().includes(this.root) && this.send();
@@ -248,6 +256,7 @@ class HeadSwitches {
     this.input.close();
     this.resized.disconnect();
     payloadStore().listeners.delete(this.arrived);
+    globalThis.removeEventListener("resize", this.redraw);
     this.schemes.removeEventListener("change", this.redraw);
     document.removeEventListener("pointerdown", this.outside, true);
   }

@@ -90,10 +90,10 @@ export class SwitchInput {
   /** Row and column of the tile below the pointer; nulls beside the grid. */
   hit(event) {
     const box = this.view.stage.getBoundingClientRect();
-    const { across, down } = this.view.sizes;
-    const column = Math.floor((event.clientX - box.left - NAMES) / across);
+    const { pitch } = this.view.sizes;
+    const column = Math.floor((event.clientX - box.left - NAMES) / pitch);
     const top = this.view.at(0, 0).getBoundingClientRect().top;
-    const row = Math.floor((event.clientY - top) / down);
+    const row = Math.floor((event.clientY - top) / pitch);
     const { layers, heads } = this.view.settings;
     return row >= 0 && row < layers && column >= 0 && column < heads ? [row, column] : [null, null];
   }

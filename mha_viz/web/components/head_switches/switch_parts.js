@@ -1,42 +1,40 @@
 // @ts-check
 // What the head switches are made of: their cells, their colours, the legend. Nothing here remembers.
 
+import { layoutOf } from "../head_grid/grid_layout.js";
 import { formatNumber, make } from "../shared/shared.js";
 
 export const NAMES = 28; // width of the layers' names
-const SMALLEST = 27, LARGEST = 44; // of a tile with the gap beside it
-const NARROWEST = 40, WIDEST = 104, LOWEST = 50; // of one with its head's pattern in it
-const HEIGHT = 440; // of all tiles together, where that leaves room for patterns
-export const STRIP = 17; // height of the label below a pattern, and of the value's line
+const SMALLEST = 27; // of a tile with the gap beside it: a finger needs 26 pixels
+const WITHOUT = 44; // at most, of one without a pattern
+const READABLE = 40; // of one that has room for letters
+const TALL = 1e4; // of a window whose height does not matter
 
 /**
- * Width and height of a tile with the gaps around it, and these gaps.
+ * Side of a tile with the gap around it, as large as in the grid of Explore, and this gap.
  * @param {number} width of all that there is room for
  * @param {number} layers
  * @param {number} heads
  * @param {boolean} drawn whether each tile holds its head's pattern and label
+ * @param {number} [height] that all layers should fit into
  */
-export function tileSizes(width, layers, heads, drawn) {
-  const within = (size, least, most) => Math.max(Math.min(size, most), least);
-  const room = Math.floor((width - NAMES) / heads);
-  if (!drawn) {
-    const pitch = within(room, SMALLEST, LARGEST);
-    return { across: pitch, down: pitch, gap: within(pitch - 26, 1, 4) };
-  }
-  const across = within(room, NARROWEST, WIDEST);
-  return { across, down: within(Math.floor(HEIGHT / layers), LOWEST, across + STRIP), gap: 5 };
+export function tileSizes(width, layers, heads, drawn, height = TALL) {
+  const { pitchX, gap } = layoutOf({ layers, heads, rows: 1, cols: 1 }, 0, width, height);
+  const pitch = Math.max(drawn ? pitchX : Math.min(pitchX, WITHOUT), SMALLEST);
+  return { pitch, gap: Math.min(gap, pitch - SMALLEST + 1), readable: pitch >= READABLE };
 }
 
 /** Where the patterns lie in tiles of these sizes, as the painter of the head grid wants it. */
-export function patternLayout({ across, down, gap }, layers, heads) {
+export function patternLayout({ pitch, gap }, layers, heads) {
   const inset = gap / 2 + 1; // a tile's border is one pixel wide
+  const side = pitch - 2 * inset;
   return {
-    width: heads * across,
-    height: layers * down,
-    tileWidth: across - 2 * inset,
-    tileHeight: down - 2 * inset - STRIP,
+    width: heads * pitch,
+    height: layers * pitch,
+    tileWidth: side,
+    tileHeight: side,
     tileAt: (index) =>
-      ({ x: (index % heads) * across + inset, y: Math.floor(index / heads) * down + inset }),
+      ({ x: (index % heads) * pitch + inset, y: Math.floor(index / heads) * pitch + inset }),
   };
 }
 
@@ -76,14 +74,13 @@ export function switchTable(layers, heads) {
 }
 
 /**
- * What stands in a tile of a head's labels: the first, in few letters where it has such a form, and
- * how many more there are.
- * @param {string[]} labels
- * @param {Record<string, string>} [badges] label -> few letters
+ * What stands in a tile of its head's labels: the first, in few letters, and how many more there are.
+ * @param {{ labels: string[][], badges: string[] }} notes
+ * @param {number} index of the head
  */
-export function badgeText([first = "", ...more], badges = {}) {
-  const short = badges[first] ?? first;
-  return more.length ? `${short} +${more.length}` : short;
+export function badgeText({ labels, badges }, index) {
+  const more = labels[index].length - 1;
+  return more > 0 ? `${badges[index]} +${more}` : badges[index];
 }
 
 /**

@@ -1,0 +1,139 @@
+"""The prediction with and without the chosen heads: computed, and in words."""
+
+from collections.abc import Hashable
+
+import streamlit as st
+
+from mha_viz.engine.intervention import Intervention
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import MhaVizError
+from mha_viz.interventions.ablation import Ablation, compare
+from mha_viz.prediction.logits import objective
+from mha_viz.prediction.prediction import Prediction, predict
+from mha_viz.text.vocabulary import id_of
+from mha_viz.ui.intervene import masking
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.page_lock import turn_for
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Intervene
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
+from mha_viz.web.theme import format_number
+
+TOP_K = 10
+_NAMED = 3  # tokens in the sentence
+_NOTHING = Intervention([(0, 0)], "scale", factor=1.0)  # for when no head is changed
+
+
+def draw(scene: Scene) -> None:
+    """Draw the likeliest tokens in words, and how far the changed prediction is from the other."""
+    model = memory.model(*state.of(Intervene).checkpoint)
+    if not (offered := places(scene, model)):
+        masking.offer(scene, model)
+        return
+    if state.of(Intervene).place not in offered:
+        state.change(place=-1)
+    if lacks_source():
+        n_tokens = words.count(len(scene.record.labels), "token")
+        st.info(f"Type another text of {n_tokens}, from which the outputs or weights are taken.")
+        return
+    with continue_on_error():
+        found = ablation(scene, model)
+        for fault in _tracked(model, found.before)[1]:
+            st.error(plain(fault), icon=":material/error:")
+        view = state.of(Intervene)
+        if view.against.strip() and not view.target.strip():
+            st.info("Name the token to follow, too: the other one is compared with it.")
+        with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+            if view.off:
+                kl = format_number(found.kl)
+                st.metric("KL divergence (nats)", kl, border=True, width="content")
+            st.markdown(in_words(found, changed=bool(view.off)))
+
+
+def places(scene: Scene, model: AttentionModel) -> dict[int, str]:
+    """Return the places of a prediction by name, -1 for the usual one; none without a gap."""
+    labels = scene.record.labels
+    if objective(model.network) != "masked":
+        return {-1: "the last token", **words.places(labels)}
+    gaps = masking.places(scene, model)
+    after = {place: f"{place} · {labels[place]}" for place in gaps[1:]}
+    return {-1: "the first gap", **after} if gaps else {}
+
+
+def lacks_source() -> bool:
+    """Return whether the text is still to be typed from which outputs or weights are taken."""
+    view = state.of(Intervene)
+    return bool(view.off) and view.how.startswith("patch") and not view.source.strip()
+
+
+def ablation(scene: Scene, model: AttentionModel) -> Ablation:
+    """Compare before and after; the run with all heads is made once for a text and a place."""
+    change = intervention(state.of(Intervene))
+    before = _predicted(scene, model, None)
+    after = before if change is None else _predicted(scene, model, change)
+    target, against = _tracked(model, before)[0]
+    return compare(model, before, after, change or _NOTHING, target=target, against=against)
+
+
+def in_words(found: Ablation, *, changed: bool) -> str:
+    """Name the likeliest tokens and their probabilities, as markdown."""
+    table = found.table().sort_values("after", ascending=False, kind="stable").head(_NAMED)
+    tokens = [
+        f"**{plain(shown_token(token, goes_on))}** {after:.1%}"
+        + (f" (was {before:.1%})" if changed else "")
+        for token, goes_on, before, after in zip(
+            table["token"], table["continues_word"], table["before"], table["after"], strict=True
+        )
+    ]
+    place = found.before.tokens[found.before.position].text
+    where = "Next token after" if found.before.objective == "causal" else "Most likely at"
+    return f"{where} “{plain(place)}”: {', '.join(tokens)}."
+
+
+def shown_token(token: str, continues: bool) -> str:
+    """Mark a piece that continues the word before it, which is not a word of that name."""
+    return f"…{token}" if continues else token
+
+
+def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None) -> Prediction:
+    """Run one forward pass, cached as long as nothing that it depends on changes."""
+    view = state.of(Intervene)
+    place = None if view.place < 0 else view.place
+
+    def make() -> Prediction:
+        with turn_for(model, scene.text + (scene.pair or "")):
+            return predict(model, scene.text, None, change, TOP_K, place, text_pair=scene.pair)
+
+    return memory.cache().get(
+        (scene.key, "prediction", place, change and cache_key(change)),
+        make,
+        lambda made: (1 + len(made.others)) * made.log_probs.nbytes,
+    )
+
+
+def _tracked(model: AttentionModel, before: Prediction) -> tuple[list[int | None], list[str]]:
+    """Return the ids of the tokens to track, and what is wrong with those that are no tokens."""
+    view, found, faults = state.of(Intervene), list[int | None](), list[str]()
+    for typed in (view.target, view.against):
+        try:
+            found.append(id_of(model.tokenizer, typed, before.spaced) if typed.strip() else None)
+        except MhaVizError as error:
+            found.append(None)
+            faults.append(str(error))
+    return [found[0], found[1] if found[0] is not None else None], faults
+
+
+def intervention(view: Intervene) -> Intervention | None:
+    """Return the view's intervention; None where no head is changed."""
+    if not view.off:
+        return None
+    factor = view.factor if view.how == "scale" else 0.0
+    source = view.source if view.how.startswith("patch") else None
+    return Intervention(view.off, view.how, factor, source=source)
+
+
+def cache_key(change: Intervention) -> Hashable:
+    """Return all that a run under this change depends on."""
+    return (change.heads, change.how, change.factor, change.source)
