@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, SupportsFloat
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,12 +11,11 @@ from jaxtyping import Float, Num
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.errors import ShapeError
 from mha_viz.plots import cells, frame
 from mha_viz.plots.pooling import Pooled
-from mha_viz.plots.report_card import Text, row_figure, row_lines, row_texts, text_trace
 from mha_viz.web import theme
-from mha_viz.web.labels import clean, clean_all, head_name, hover_text, plotly_text
+from mha_viz.web.labels import clean, clean_all, head_name, hover_text
 
 
 def difference_heatmap(
@@ -202,54 +201,3 @@ def _largest(values: NDArray[np.float64], signed: bool) -> list[str]:
     if missing := int(np.isnan(values).sum()):
         notes.append(f"Hatched: {missing:,} of {values.size:,} heads without a value.")
     return notes
-
-
-def metric_change(
-    rows: Mapping[str, tuple[SupportsFloat, SupportsFloat]],
-    *,
-    names: tuple[str, str] = ("A", "B"),
-    dark: bool = False,
-) -> go.Figure:
-    """Draw every metric before and after: two marks joined by a line, each on its own scale.
-
-    `rows` are (value in A, value in B) by the metric's title. A scale runs from 0 to the larger
-    value (from the smaller one, where that is negative).
-    """
-    if not rows:
-        raise ArgumentError("There is no metric to draw.")
-    shown_names = [plotly_text(clean(name, 40)) for name in names]
-    places: list[tuple[float, float]] = []
-    texts: list[Text] = []
-    hovers = []
-    for row, (name, pair) in enumerate(rows.items()):
-        a, b = (float(value) for value in pair)
-        low, high = (float(end([0, a, b])) for end in (np.nanmin, np.nanmax))
-        reach = (high - low) or 1.0
-        places.append(((a - low) / reach, (b - low) / reach))
-        change = f"{frame.quantity(a, '')} → <b>{frame.quantity(b, '')}</b>"
-        if np.isnan(a) and np.isnan(b):
-            change = "not defined"
-        texts += row_texts(row, name, change, (low, high), "", dark)
-        hovers.append(_change_hover(name, (a, b), shown_names))
-    across, down = np.array(places), np.arange(len(places))
-    ends = np.c_[across, np.full(len(places), np.nan)].ravel()
-    between = frame.plain_lines(ends, np.repeat(down, 3), 3, theme.muted(dark))
-    unnamed = dict(showlegend=False)
-    traces = [row_lines(len(rows), dark) | unnamed, between | unnamed]
-    looks = (dict(symbol="circle-open", size=13), dict(symbol="diamond", size=11))
-    for i, (name, look) in enumerate(zip(shown_names, looks, strict=True)):
-        colour = theme.qualitative(dark)[i]
-        mark = dict(look, color=colour, line=dict(width=3, color=colour))
-        dots = frame.markers(across[:, i], down, hovers, name=name, marker=mark)
-        traces.append(dots | frame.keep_on_click(1))
-    traces.append(text_trace(texts, dark) | unnamed)
-    return row_figure(traces, len(rows), "", ["Each row on its own scale."], dark, named=True)
-
-
-def _change_hover(name: str, pair: tuple[float, float], names: list[str]) -> str:
-    values = "<br>".join(
-        f"{one}: <b>{frame.quantity(value, '')}</b>" for one, value in zip(names, pair, strict=True)
-    )
-    change = pair[1] - pair[0]
-    more = f"<br>change <b>{change:+.4g}</b>" if np.isfinite(change) else ""
-    return f"{plotly_text(clean(name, 60))}<br>{values}{more}"

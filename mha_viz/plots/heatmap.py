@@ -86,6 +86,13 @@ def head_heatmap(
     return cells.with_height_rule(figure, cell, down, (queries, keys))
 
 
+def mark_cells(figure: go.Figure, places: Sequence[tuple[int, int]], dark: bool) -> go.Figure:
+    """Frame cells (query, key) of a heatmap that is not pooled."""
+    corners = [(key - 0.5, query - 0.5, key + 0.5, query + 0.5) for query, key in places]
+    frames = cells.frame_trace(corners, 2.5, theme.accent(dark))
+    return figure.add_trace(frames | dict(showlegend=False))
+
+
 def _title(title: str, dark: bool) -> dict[str, Any]:
     corner = dict(x=0, xref="container", y=1, yref="container", yanchor="top", pad=dict(t=6, l=4))
     return dict(corner, text=plotly_text(title), font=dict(size=15, color=theme.ink(dark)))

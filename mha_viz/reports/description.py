@@ -117,7 +117,7 @@ def describe_heads(record: AttentionRecord, *, report: Report | None = None) -> 
     clauses = [_clause(found) for found in kinds.values() if found][:MOST]
     if not clauses:
         without = _unlabelled(report)
-        text = f"None of {count(int(without.baseline), 'head')} earns a label on this text."
+        text = f"No head of {int(without.baseline):,} earns a label on this text."
         return Description((Sentence(text, {_WITHOUT: without}),), report.notes)
     numbers = {key: one for clause in clauses for key, one in clause.numbers.items()}
     text = "; ".join(clause.text for clause in clauses)

@@ -241,7 +241,7 @@ def _moved(pair: HeadPair) -> Iterator[Sentence]:
     places = align(one.labels, two.labels)
     common = equal_places(one.labels, two.labels, places)
     if all(one.tokens[i].is_special for i, _ in common):
-        text = f"None of the {len(one.tokens):,} tokens of A is in B: no row can be compared."
+        text = f"No row can be compared: B has no token of A, which has {len(one.tokens):,}."
         yield Sentence(text, {"common tokens": Number(0, len(one.tokens))})
         return
     seen = [uniform_rows(visible_keys(of, place[0])) for of, place in pair.heads]

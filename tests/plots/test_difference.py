@@ -8,9 +8,8 @@ import pytest
 
 from mha_viz.core.compare.alignment import align, aligned
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.difference import difference_heatmap, head_changes, metric_change
+from mha_viz.plots.difference import difference_heatmap, head_changes
 from mha_viz.plots.frame import MASKED
-from mha_viz.plots.report_card import SIDES
 from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, clicked, is_neutral, texts
 
@@ -135,36 +134,6 @@ def test_signed_changes_are_symmetric() -> None:
         assert len(clicked(head_changes(odd))) == odd.size
 
 
-def test_metric_changes_have_scales_of_their_own() -> None:
-    nan = float("nan")
-    rows = {
-        "entropy": (1.0, 4.0),
-        "reach": (0.5, 0.25),
-        "gone": (nan, 2.0),
-        "signed": (-1.0, 1.0),
-        "none": (nan, nan),
-    }
-    figure = metric_change(rows, names=("one", "two"))
-    before, after = (t for t in figure.data if t.name in ("one", "two"))
-    assert before.x == pytest.approx([0.25, 1, nan, 0, nan], nan_ok=True)
-    assert after.x == pytest.approx([1, 0.5, 1, 1, nan], nan_ok=True)
-    assert before.marker.symbol != after.marker.symbol
-    assert "one: 1" in texts(figure) and "change +3" in texts(figure)
-    drawn = next(t for t in figure.data if t.mode == "text")
-    written = drawn.text
-    # The ends of a row's line stand at the figure's edges and go inwards: none is ever cut off.
-    ends = [
-        end
-        for *end, y in zip(drawn.x, drawn.textposition, drawn.y, strict=True)
-        if y in range(len(rows))
-    ]
-    assert ends == [[SIDES[0], "middle right"], [SIDES[1], "middle left"]] * len(rows)
-    assert "1 → <b>4</b>" in written and "not defined → <b>2</b>" in written
-    assert "not defined" in written
-    with pytest.raises(ArgumentError):
-        metric_change({})
-
-
 def test_text_stays_text_and_themes_differ() -> None:
     labels = [HOSTILE] * 3
     holed = np.where(np.eye(3, dtype=bool), np.nan, 0.5)
@@ -173,11 +142,8 @@ def test_text_stays_text_and_themes_differ() -> None:
     )
     assert is_neutral(bad)
     assert is_neutral(head_changes(A.astype(float), HOSTILE, HOSTILE))
-    assert is_neutral(metric_change({HOSTILE: (1.0, 2.0)}, names=(HOSTILE, "b")))
     for draw in (
         lambda dark: difference_heatmap(A, B, (list("abc"), list("vwxyz")), dark=dark),
         lambda dark: head_changes(A.astype(float), dark=dark),
     ):
         assert draw(False).data[0].colorscale != draw(True).data[0].colorscale
-    light, dark = (metric_change({"a": (1.0, 2.0)}, dark=dark) for dark in (False, True))
-    assert light.data[2].marker.color != dark.data[2].marker.color

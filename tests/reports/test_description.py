@@ -105,7 +105,7 @@ def test_describe_heads_names_three_of_a_kind_and_counts_the_others() -> None:
 def test_describe_heads_is_honest_where_no_head_has_a_label() -> None:
     even = mv.record(torch.full((2, 3, N, N), 1 / N), [f"t{i}" for i in range(N)], causal=False)
     (sentence,) = mv.describe_heads(even).sentences
-    assert sentence.text == "None of 6 heads earns a label on this text."
+    assert sentence.text == "No head of 6 earns a label on this text."
     assert sentence.numbers == {"heads without a label": (6, 6)}
 
 

@@ -32,6 +32,7 @@ def compare(*open_tables: str, exports: Sequence[str] = (), **params: str) -> Ap
         app.query_params[name] = value
     for key in open_tables:
         app.session_state[f"{key}-table"] = True
+    app.session_state["measures"] = True  # of the pair, which is folded
     for key in exports:
         app.session_state[f"{key}-export"] = True
     return app.run()

@@ -258,7 +258,14 @@ def test_the_answer_of_a_section_is_said_before_it_is_drawn(model, record):
     app = compare(model=model.name, text=TEXT, section="sides", layer="0", head="0")
     apart = mv.head_similarity(record, "hellinger").numpy()
     share = (apart[np.triu_indices(32, 1)] > apart[0, 1]).mean()
-    assert f"They are closer than {share:.0%} of all pairs" in said(app)
+    told = said(app).replace("\\", "")
+    assert (
+        f"Hellinger distance of {apart[0, 1]:.3g}, closer than {100 * share:.3g} % of 496" in told
+    )
+    found = mv.describe_difference(record, (0, 0), (0, 1))
+    row = found.pairs.iloc[0]
+    named = f"“{row.query_token}” to “{row.key_token}” ({row.a:.3g} and {row.b:.3g})"
+    assert f"Their weights differ most from {named}" in told
 
 
 def test_weights_are_drawn_on_the_chosen_scale_and_it_can_be_changed():
@@ -298,7 +305,8 @@ def test_another_head_computes_nothing_again(monkeypatch, section):
         "mha_viz.ui.compare.twins.classical_mds",
         "mha_viz.ui.compare.side_by_side.align",
         "mha_viz.ui.compare.side_by_side.pattern_change",
-        "mha_viz.ui.compare.side_by_side.measure",
+        "mha_viz.reports.difference.make_report",
+        "mha_viz.ui.compare.described.make_report",
         "mha_viz.ui.compare.diversity.diversity",
         "mha_viz.reports.induction.induction_scores",
         "mha_viz.checkpoints.untrained_copy.untrained_copy",

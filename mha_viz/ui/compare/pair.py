@@ -1,7 +1,8 @@
 """One head, or two heads side by side with their difference and every number between them."""
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,11 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.chance import RATE
 from mha_viz.core.names import PRODUCTS
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.plots.difference import difference_heatmap, metric_change
-from mha_viz.plots.heatmap import head_heatmap
+from mha_viz.plots.difference import difference_heatmap
+from mha_viz.plots.heatmap import head_heatmap, mark_cells
+from mha_viz.plots.pooling import MOST
 from mha_viz.reports.report import Report
-from mha_viz.ui.compare import TEXTS
+from mha_viz.ui.compare import TEXTS, described
 from mha_viz.ui.explore.card import labels
 from mha_viz.ui.explore.head_pictures import in_words
 from mha_viz.ui.run import reporting
@@ -25,7 +27,7 @@ from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls, token_window
+from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections, token_window
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
@@ -33,6 +35,7 @@ from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
 Place = tuple[int, int]
+Cells = Sequence[tuple[int, int]]  # (query, key)
 OWN_BASIS = " (in each head’s own basis)"  # a number that changes when a head is turned inside
 NARROW = 290  # pixels that a picture beside another one has on a laptop
 _BY_WEIGHTS = {"subspace_overlap": "overlap", "cosine": "cos"}
@@ -137,13 +140,18 @@ def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key
     words.choosable(table, pairs, scene, key=name())
 
 
-def pictures(scene: Scene, width: int | None = None) -> None:
-    """Draw the weights of both heads, each drawn in `width` pixels where that is narrow."""
+def pictures(scene: Scene, width: int | None = None, marked: Cells = ()) -> None:
+    """Draw the weights of both heads, each drawn in `width` pixels where that is narrow.
+
+    Pairs of tokens that are `marked`, (query, key), are framed.
+    """
     view, record = state.of(Compare), scene.record
     a, b = view.chosen, view.second
     names = (head_name(*a), head_name(*b))
     caption = words.settings(scene)
-    both_heatmaps((record, a), (record, b), names=names, caption=caption, width=width)
+    both_heatmaps(
+        (record, a), (record, b), names=names, caption=caption, width=width, marked=marked
+    )
 
 
 def numbers(scene: Scene) -> None:
@@ -171,8 +179,18 @@ def numbers(scene: Scene) -> None:
             **TEXTS.figure("figures.difference", second=names[1], first=names[0]),
         )
     with right:
-        st.table(_between(scene, a, b).set_index("Measure"), width="stretch")
-    changes(scene, {key: (float(v[a]), float(v[b])) for key, v in scene.facts.items()}, names)
+        if scene.is_long:  # all heads of which are compared where somebody asks
+            _measures(scene)
+        else:
+            described.metrics(scene, described.difference(scene), names)
+    if not scene.is_long:
+        lazy_sections.expander("All measures between them", "measures", partial(_measures, scene))
+
+
+def _measures(scene: Scene) -> None:
+    view = state.of(Compare)
+    table = _between(scene, view.chosen, view.second)
+    st.table(table.set_index("Measure"), width="stretch")
 
 
 def both_heatmaps(
@@ -180,33 +198,14 @@ def both_heatmaps(
     names: tuple[str, str],
     caption: str,
     width: int | None = None,
+    marked: Cells = (),
 ) -> None:
-    """Draw the weights on either side, each with its own tokens; `width` as for `pictures`."""
+    """Draw the weights on either side, each with its own tokens; the rest as for `pictures`."""
     for column, (record, place), key, name in zip(
         st.columns(2), sides, ("a", "b"), names, strict=True
     ):
         with column:
-            _heatmap(record, place, key, caption, name, width)
-
-
-def changes(
-    scene: Scene, values: Mapping[str, tuple[float, float]], names: tuple[str, str]
-) -> None:
-    """Draw every metric on both sides."""
-    if names[0] == names[1]:  # a head beside itself; columns must differ
-        names = (f"{names[0]} (first)", f"{names[1]} (second)")
-    rows = {METRICS[key].title: pair for key, pair in values.items()}
-    table = pd.DataFrame(
-        [(title, one, two, two - one) for title, (one, two) in rows.items()],
-        columns=["Metric", *names, "Difference"],
-    )
-    figures.show(
-        metric_change(rows, names=names, dark=look.dark()),
-        key="changes",
-        table=table,
-        caption=words.settings(scene, f"{names[0]} and {names[1]}"),
-        **TEXTS.figure("figures.changes"),
-    )
+            _heatmap(record, place, key, caption, name, width, marked)
 
 
 def _heatmap(
@@ -216,19 +215,22 @@ def _heatmap(
     caption: str,
     name: str,
     width: int | None = None,
+    marked: Cells = (),
 ) -> None:
     scale = state.of(Compare).scale
     shown, weights, seen = token_window.shown_head(record, place)
+    figure = head_heatmap(
+        weights,
+        shown.labels,
+        title=name,
+        scale=scale,
+        dark=look.dark(),
+        **look.square(width or 380, width),
+        visible=seen,
+    )
+    places = shown.places(marked) if max(weights.shape) <= MOST else []
     figures.show(
-        head_heatmap(
-            weights,
-            shown.labels,
-            title=name,
-            scale=scale,
-            dark=look.dark(),
-            **look.square(width or 380, width),
-            visible=seen,
-        ),
+        mark_cells(figure, places, look.dark()) if places else figure,
         key=f"heatmap_{key}",
         table=words.by_tokens(weights, *shown.names, visible=seen),
         caption=f"{caption} · {name} · colours: {scale}",

@@ -1,6 +1,7 @@
 """Side by side: two heads, two texts, or two models, aligned token by token."""
 
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -8,30 +9,30 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.core.compare.alignment import align, aligned, equal_places, pattern_change
-from mha_viz.core.measure import measure
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.difference import difference_heatmap, head_changes
-from mha_viz.ui.compare import TEXTS
+from mha_viz.ui.compare import TEXTS, described
 from mha_viz.ui.compare.pair import (
     both_heatmaps,
-    changes,
     chosen_pair,
-    chosen_places,
     headed_pickers,
+    numbers,
+    pictures,
 )
 from mha_viz.ui.run import memory, reporting, scene
-from mha_viz.ui.run.scene import Facts, Scene
+from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, controls, token_window
+from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections, token_window
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
+TITLE = "In words, and metric by metric"
 N_CHANGED = 5  # heads that are named above the figures
 Pairs = list[tuple[int | None, int | None]]
 
@@ -47,8 +48,6 @@ class _Runs(NamedTuple):
     b: AttentionRecord
     pairs: Pairs
     common: list[tuple[int, int]]
-    facts_a: Facts
-    facts_b: Facts
     change: np.ndarray | None
 
     @property
@@ -63,8 +62,7 @@ def draw(first: Scene) -> None:
     controls.other_side()
     view = state.of(Compare)
     if not view.text_b.strip() and view.model_b in ("", view.model):
-        _nearness(first)
-        chosen_pair(first)
+        _one_run(first)
         return
     second = _second()
     record = second.record
@@ -83,26 +81,40 @@ def draw(first: Scene) -> None:
         make=lambda: _align(first, second),
         size=2 * scene.size(first.record),
     )
+    other = described.Other(second, (runs.a, runs.b))
+    found = None if first.is_long or second.is_long else described.difference(first, other)
+    if found is not None:
+        described.sentences(found)
     _answer(first, runs)
     headed_pickers(first, (record.n_layers, record.n_heads))
     _draw(first, runs)
+    if found is not None:
+        one, two = _names()
+        described.metrics(first, found, (f"A {one}", f"B {two}"), other)
 
 
-def _nearness(first: Scene) -> None:
-    """Say how many pairs have more similar weights than the chosen one."""
-    i, j = chosen_places(first)
-    if i == j or first.head_count < 2:
+def _one_run(first: Scene) -> None:
+    """Draw two heads of one run."""
+    if first.is_long:  # of which all pairs of heads take long
+        chosen_pair(first)
+        lazy_sections.expander(TITLE, "described", partial(_described_late, first))
         return
-    apart = reporting.likeness(first, "hellinger")
-    each = apart[np.triu_indices(len(apart), 1)]
-    st.markdown(
-        TEXTS(
-            "side_by_side.nearness",
-            share=(each > apart[i, j]).mean(),
-            apart=apart[i, j],
-            median=np.median(each),
-        )
-    )
+    found = described.difference(first)
+    described.sentences(found)
+    headed_pickers(first)
+    pictures(first, marked=described.marked(found))
+    numbers(first)
+
+
+def _described_late(first: Scene) -> None:
+    found = described.difference(first)
+    described.sentences(found)
+    described.metrics(first, found, _names())
+
+
+def _names() -> tuple[str, str]:
+    view = state.of(Compare)
+    return head_name(*view.chosen), head_name(*view.second)
 
 
 def _second() -> Scene:
@@ -120,18 +132,14 @@ def _second() -> Scene:
 
 def _align(first: Scene, second: Scene) -> _Runs:
     a, b = first.record, second.record
-    facts_a, facts_b = first.facts, second.facts
     apart = a.model != b.model
     if apart:
         a, b = a.merge_words(), b.merge_words()
-        facts_a, facts_b = (
-            {key: values.numpy() for key, values in measure(record).items()} for record in (a, b)
-        )
     pairs = align(a.labels, b.labels, ignore_case=apart)
     common = equal_places(a.labels, b.labels, pairs, ignore_case=apart)
     same = a.shape[:2] == b.shape[:2]
     change = _change(a, b, pairs, common) if same else None
-    return _Runs(a, b, pairs, common, facts_a, facts_b, change)
+    return _Runs(a, b, pairs, common, change)
 
 
 def _change(
@@ -184,12 +192,6 @@ def _draw(first: Scene, runs: _Runs) -> None:
         _difference(first, runs, (a, b), names)
         if runs.change is not None:
             _most_changed(first, runs, runs.change)
-    values = {
-        key: (float(facts[a]), float(runs.facts_b[key][b]))
-        for key, facts in runs.facts_a.items()
-        if key in runs.facts_b
-    }
-    changes(first, values, names)
 
 
 def _about(record: AttentionRecord) -> str:

@@ -9,6 +9,7 @@ import streamlit as st
 from mha_viz.core.compare.twins import nearest_others
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.record.record import AttentionRecord
+from mha_viz.reports.description import describe_heads
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Facts, Scene, displayed_record
 from mha_viz.ui.state import state
@@ -99,6 +100,7 @@ def labels(scene: Scene, payload: bytes) -> bytes:
         "labels": [[one.label.title for one in row] for row in earned],
         "kinds": [[one.label.key for one in row] for row in earned],
         "badges": [row[0].label.badge if row else "" for row in earned],
+        "sentence": str(describe_heads(scene.record, report=report)),
     }
     return notes_payload(payload, "notes", notes)
 

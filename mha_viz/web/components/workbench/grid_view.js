@@ -120,7 +120,9 @@ export class GridView {
   /** What the heads do, once it is known; of heads sorted by a pair, its weight in even attention. */
   drawNote(fact) {
     const { view } = this.bench;
-    let text = this.bench.known?.sentence || CLICK;
+    const { sentence = "" } = this.bench.known ?? {};
+    let text = sentence.replaceAll(/ \([^)]*\)/g, "") || CLICK; // numbers and baselines on hover
+    this.note.title = sentence;
     if (fact && view.sort === "pair") {
       const even = this.uniform();
       text = `Weight of the chosen pair in each head; with even weights it would be ${even}.`;

@@ -47,6 +47,7 @@ export class LabelSummary {
     });
     const none = kinds.filter((own) => !own.length).length;
     const rest = none ? [make("span", "none", `no label ${none}`)] : [];
-    this.root.replaceChildren(make("span", "title", "Heads by label"), ...buttons, ...rest);
+    const told = make("div", "told", this.bench.known.sentence ?? "");
+    this.root.replaceChildren(told, make("span", "title", "Heads by label"), ...buttons, ...rest);
   }
 }

@@ -1,0 +1,124 @@
+"""Two heads in words, and each metric of both among all heads."""
+
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.core.metrics import METRICS
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.plots.metric_strips import MetricStrip, metric_strips
+from mha_viz.reports.difference import Difference, describe_difference
+from mha_viz.reports.report import Report
+from mha_viz.reports.report import report as make_report
+from mha_viz.ui.compare import TEXTS
+from mha_viz.ui.run import reporting
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Compare
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
+
+MOST_MARKED = 3  # pairs of tokens, in both pictures
+
+
+class Other(NamedTuple):
+    """A second run, and the records of both: of words, where two models cut texts differently."""
+
+    scene: Scene
+    records: tuple[AttentionRecord, AttentionRecord]
+
+
+def difference(scene: Scene, other: Other | None = None) -> Difference:
+    """Return what is said of the two chosen heads, the second one of `other` where it is given.
+
+    Computed once for a pair of heads.
+    """
+    view = state.of(Compare)
+    places = view.chosen, view.second
+
+    def make() -> Difference:
+        report, *theirs = _reports(scene, other)
+        if other is None:
+            likeness = {one: reporting.likeness(scene, one) for one in ("hellinger", "cka")}
+            return describe_difference(scene.record, *places, report=report, likeness=likeness)
+        one, two = other.records
+        return describe_difference(one, *places, other=two, report=report, other_report=theirs[0])
+
+    key = None if other is None else other.scene.key
+    return reporting.cached(scene, "described", places, key, make=make)
+
+
+def _reports(scene: Scene, other: Other | None) -> list[Report]:
+    """Return the report of all heads of each run."""
+    view = state.of(Compare)
+    if other is None:
+        return [reporting.report(scene, view)]
+    if other.records[0].merged:
+        return [
+            reporting.cached(of, "of words", make=partial(make_report, record))
+            for of, record in zip((scene, other.scene), other.records, strict=True)
+        ]
+    views = view, replace(view, model=other.scene.model)
+    return [reporting.report(*of) for of in zip((scene, other.scene), views, strict=True)]
+
+
+def sentences(found: Difference) -> None:
+    """Write what is said, and which pairs of tokens differ most."""
+    told = [one.text for one in found.sentences]
+    pairs = found.pairs.head(MOST_MARKED)
+    if len(pairs):
+        clauses = [
+            f"“{row.query_token}” to “{row.key_token}” ({row.a:.3g} and {row.b:.3g})"
+            for row in pairs.itertuples()
+        ]
+        told.append(f"Their weights differ most from {', from '.join(clauses)}: framed below.")
+    st.markdown("\n".join(f"- {plain(text)}" for text in told))
+
+
+def marked(found: Difference) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of tokens, (query, key), that are framed in both pictures."""
+    pairs = found.pairs.head(MOST_MARKED)
+    return tuple(zip(pairs["query"].tolist(), pairs["key"].tolist(), strict=True))
+
+
+def metrics(
+    scene: Scene, found: Difference, names: tuple[str, str], other: Other | None = None
+) -> None:
+    """Draw every metric of both heads among all heads, the most unusual difference first."""
+    if names[0] == names[1]:  # a head beside itself; columns must differ
+        names = (f"{names[0]} (first)", f"{names[1]} (second)")
+    scores = [report.scores for report in _reports(scene, other)]
+    strips = {
+        METRICS[str(key)].title: MetricStrip(
+            row["a"],
+            row["b"],
+            np.concatenate([np.ravel(each[str(key)]) for each in scores if str(key) in each]),
+            _note(row["spreads"], row["p"], bool(row["beyond_noise"])),
+        )
+        for key, row in found.metrics.iterrows()
+    }
+    table = found.metrics[["title", "a", "b", "difference", "spreads", "unusual", "noise", "p"]]
+    table = table.set_axis(
+        ["Metric", *names, "Difference", "Spreads", "More than so many pairs", "Noise", "p"],
+        axis=1,
+    )
+    figures.show(
+        metric_strips(strips, names=names, dark=look.dark()),
+        key="changes",
+        table=table.reset_index(drop=True),
+        caption=words.settings(scene, f"{names[0]} and {names[1]}"),
+        **TEXTS.figure("figures.changes"),
+    )
+
+
+def _note(spreads: float, p: float, beyond: bool) -> str:
+    """Write how large a difference is, and whether it is more than noise."""
+    if not np.isfinite(spreads):
+        return ""
+    told = "" if np.isnan(p) else (", beyond noise" if beyond else ", within noise")
+    return f"{abs(spreads):.2g} spreads{told}"

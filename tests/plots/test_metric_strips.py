@@ -1,0 +1,46 @@
+"""Strips of all heads with two of them marked."""
+
+import numpy as np
+import pytest
+
+from mha_viz.errors import ArgumentError
+from mha_viz.plots.metric_strips import REACH, MetricStrip, metric_strips
+from tests.plots.drawn import HOSTILE, is_neutral
+
+NAN = float("nan")
+HEADS = np.array([1.0, 2.0, 3.0, 4.0, 5.0, NAN, 6.0])
+
+
+def test_heads_stand_where_their_distance_from_the_mean_puts_them() -> None:
+    known = HEADS[np.isfinite(HEADS)]
+    mean, spread = known.mean(), known.std()
+    strips = {
+        "entropy": MetricStrip(2.0, 6.0, HEADS, "2.34 spreads"),
+        "far": MetricStrip(mean - 9 * spread, mean + 9 * spread, HEADS),
+        "gone": MetricStrip(NAN, 4.0, HEADS),
+        "all alike": MetricStrip(3.0, 3.0, np.full(5, 3.0)),
+    }
+    figure = metric_strips(strips, names=("one", "two"))
+    one, two = (trace for trace in figure.data if trace.name in ("one", "two"))
+    place = [0.5 + (value - mean) / spread / (2 * REACH) for value in (2.0, 6.0, 4.0)]
+    assert one.x == pytest.approx([place[0], 0.0, NAN, 0.5], abs=1e-6, nan_ok=True)
+    assert two.x == pytest.approx([place[1], 1.0, place[2], 0.5], abs=1e-6)
+    dots = figure.data[1]
+    assert np.bincount(np.asarray(dots.y, int)).tolist() == [6, 6, 6, 5]  # those that have a value
+    assert dots.x[: len(known)] == pytest.approx(
+        0.5 + (known - mean) / spread / (2 * REACH), abs=1e-6
+    )
+    assert one.marker.symbol != two.marker.symbol
+    written = next(trace for trace in figure.data if trace.mode == "text").text
+    assert {"<b>2 → 6</b>", "<b>not defined → 4</b>"} < set(written)
+    assert any("2.34 spreads" in text for text in written)
+    assert f"two: entropy<br><b>6</b>, {(6 - mean) / spread:+.3g} spreads" in two.hovertext[0]
+
+
+def test_names_stay_text_and_themes_differ() -> None:
+    strips = {HOSTILE: MetricStrip(1.0, 2.0, HEADS, HOSTILE)}
+    assert is_neutral(metric_strips(strips, names=(HOSTILE, "b")))
+    light, dark = (metric_strips(strips, dark=dark) for dark in (False, True))
+    assert light.data[2].marker.color != dark.data[2].marker.color
+    with pytest.raises(ArgumentError):
+        metric_strips({})
