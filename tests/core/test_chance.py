@@ -10,8 +10,8 @@ from scipy.stats import false_discovery_control
 from mha_viz.core.compare.chance import (
     HELD,
     LEAST,
-    _p_values,
     diversity_band,
+    p_values,
     permuted_pairs,
     untrained_band,
 )
@@ -134,8 +134,8 @@ def test_the_edge_and_the_band_hold_the_shares_that_they_say() -> None:
 
 def test_p_values_count_what_is_as_near_and_one_more() -> None:
     values = np.array([[0.05, 0.2, 0.5, np.nan], [0.1, 0.2, 0.2, 1], [0.2, 0.4, 0.1, 1]])
-    assert _p_values(values) == pytest.approx([1 / 7, 6 / 7, 1, np.nan], nan_ok=True)
-    assert np.isnan(_p_values(values[:, 3:])).all()
+    assert p_values(values) == pytest.approx([1 / 7, 6 / 7, 1, np.nan], nan_ok=True)
+    assert np.isnan(p_values(values[:, 3:])).all()
 
 
 def test_a_pair_is_held_against_all_pairs_and_its_own_mean() -> None:

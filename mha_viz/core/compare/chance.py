@@ -24,7 +24,7 @@ from mha_viz.core.record.visible import distinct_masks
 
 HELD = 0.95  # share of the chance pairs that a band holds
 LEAST = 5  # rows to permute: of fewer, more than one order in forty is the one that they have
-_ROUNDS, _FEWEST = 20, 5  # in 20 rounds even a lone pair can have a p-value that is small enough
+ROUNDS, _FEWEST = 20, 5  # in 20 rounds even a lone pair can have a p-value that is small enough
 _MOST_WORK = 3e10  # products of numbers: two seconds at 144 heads and 256 tokens
 _ROUNDING = 1e-6  # of a distance in float32
 
@@ -94,10 +94,10 @@ def permuted_pairs(record: AttentionRecord, measure: str, seed: int = 0) -> Chan
 
     def permuted() -> NDArray[np.float32]:
         if made_of == "pattern":
-            return _among_seen(heads, masks, queries, record.n_heads, dice)
+            return among_seen(heads, masks, queries, record.n_heads, dice)
         if coordinates:
-            return _in_new_order(heads.swapaxes(1, 2), dice).swapaxes(1, 2)
-        return _in_new_order(heads, dice)
+            return in_new_order(heads.swapaxes(1, 2), dice).swapaxes(1, 2)
+        return in_new_order(heads, dice)
 
     def compared(heads: NDArray[np.float32]) -> Tensor:
         whole = torch.from_numpy(np.ascontiguousarray(heads))
@@ -106,7 +106,7 @@ def permuted_pairs(record: AttentionRecord, measure: str, seed: int = 0) -> Chan
     matrices = [compared(heads)]
     # CKA compares (query, query) kernels, all other measures what is held of each head
     numbers = len(heads) * heads.shape[1] ** 2 if measure.startswith("cka") else heads.size
-    for _ in range(int(np.clip(_MOST_WORK // (len(heads) * numbers), _FEWEST, _ROUNDS))):
+    for _ in range(int(np.clip(_MOST_WORK // (len(heads) * numbers), _FEWEST, ROUNDS))):
         check_cancelled()
         matrices.append(compared(permuted()))  # of which one is held at a time
     band = _band(matrices[1:])
@@ -116,8 +116,8 @@ def permuted_pairs(record: AttentionRecord, measure: str, seed: int = 0) -> Chan
     pairs = np.stack([distance[np.triu_indices(len(heads), 1)] for distance in apart])
     nearest = np.stack([nearest_others(distance)[1] for distance in apart])
     by_chance = np.sort(pairs[1:][np.isfinite(pairs[1:])])
-    p_pairs = np.maximum(_p_values(pairs), _p_values(pairs - pairs.mean(0)))
-    return ChancePairs(band, by_chance, p_pairs, _p_values(nearest - nearest.mean(0)))
+    p_pairs = np.maximum(p_values(pairs), p_values(pairs - pairs.mean(0)))
+    return ChancePairs(band, by_chance, p_pairs, p_values(nearest - nearest.mean(0)))
 
 
 def untrained_band(record: AttentionRecord, measure: str) -> Band | None:
@@ -149,7 +149,7 @@ def diversity_band(n_heads: int, d_model: int, d_head: int, seeds: int = 20) -> 
     return mean, Band(mean - half, mean + half)
 
 
-def _in_new_order(heads: NDArray[np.float32], dice: np.random.Generator) -> NDArray[np.float32]:
+def in_new_order(heads: NDArray[np.float32], dice: np.random.Generator) -> NDArray[np.float32]:
     """Return each head's rows in an order of its own."""
     every = np.arange(len(heads))[:, None]
     orders = dice.permuted(np.tile(np.arange(heads.shape[1]), (len(heads), 1)), axis=1)
@@ -163,7 +163,7 @@ def _some_queries(record: AttentionRecord) -> slice:
     return slice(0, None, -(-n_bytes // (STORED_BYTES // 2)) if few else None)
 
 
-def _among_seen(
+def among_seen(
     heads: NDArray[np.float32],
     masks: Sequence[tuple[list[int], Tensor]],
     queries: slice,
@@ -183,12 +183,15 @@ def _among_seen(
 def _band(matrices: list[Tensor]) -> Band | None:
     values = torch.stack(matrices)[:, *np.triu_indices(len(matrices[0]), 1)].cpu().numpy()
     known = values[np.isfinite(values)]
-    if not len(known):
-        return None
+    return band_of(known) if len(known) else None
+
+
+def band_of(known: NDArray[np.floating]) -> Band:
+    """Return the range that holds 95 % of some numbers."""
     return Band(*np.quantile(known, [(1 - HELD) / 2, (1 + HELD) / 2]).tolist())
 
 
-def _p_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def p_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Compute p-values of the first row, small values against those of chance in all other rows."""
     known = np.isfinite(values).all(0)
     by_chance = np.sort(values[1:, known], axis=None)
