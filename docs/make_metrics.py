@@ -68,6 +68,8 @@ REFERENCES = {
     "Kornblith et al. 2019": "S. Kornblith, M. Norouzi, H. Lee, G. Hinton. *Similarity of Neural "
     "Network Representations Revisited.* ICML 2019. "
     "[arXiv:1905.00414](https://arxiv.org/abs/1905.00414)",
+    "Kuhn 1955": "H. W. Kuhn. *The Hungarian Method for the Assignment Problem.* Naval Research "
+    "Logistics Quarterly 2(1–2), 83–97.",
     "Li et al. 2018": "J. Li, Z. Tu, B. Yang, M. R. Lyu, T. Zhang. *Multi-Head Attention with "
     "Disagreement Regularization.* EMNLP 2018. "
     "[arXiv:1810.10183](https://arxiv.org/abs/1810.10183)",
@@ -268,6 +270,40 @@ Two other numbers stand beside each difference. `spreads` is $f(b) - f(a)$ over 
 deviation of $f$ over all heads; `unusual` is the share of all pairs of heads that differ less, or,
 for one head on two records, the share of heads that changed less. A head's most unusual metric is
 the one in which it is furthest from the median of all heads, in median absolute deviations.
+
+## Matched heads of two models
+
+Head numbers agree by chance in models that were trained apart. `mha_viz.match_heads(records_a,
+records_b)` and the section "Two models" of "Compare" match the heads by what they do on the same
+texts: with $d_{ij}$ the distance of head $i$ of one model from head $j$ of the other, the match is
+
+```math
+\\pi = \\arg\\min_{\\sigma} \\sum_i d_{i \\sigma(i)}
+```
+
+over all ways to give each head $i$ of the smaller model a head $\\pi(i)$ of its own in the larger
+one, in whatever layer (the assignment problem; Kuhn 1955). $d$ is the Hellinger distance of
+attention over all rows of all texts, or 1 - CKA of outputs over the same tokens. Where tokens
+differ, words are compared: those that both models read, whatever the case. What a row gives to any
+other token counts as weight on one more key.
+
+The best of so many matches is near by chance as well. So the second model's heads are made to pick
+their tokens at random, as above, and the match is repeated: 20 times, which gives the mean distance
+of a match by chance and the band of 95 %. For a head at distance $d_i$ from its counterpart, whose
+counterparts by chance are at distances $d^*_{ir}$,
+
+```math
+p_i = \\frac{1 + \\#\\{d^*_{kr} - \\bar d_k \\le d_i - \\bar d_i\\}}{1 + N}
+```
+
+with $\\bar d_i$ the mean over the match and all rounds, and $N$ the number of $d^*$. Matches are
+beyond chance at a false-discovery rate of 5 %, as above.
+
+Two networks with random weights match at chance level by attention: two copies of `tiny-gpt2` with
+different random weights, on eight sentences, at 0.037 with 0.037 by chance. By outputs they do not:
+equal tokens have equal embeddings, which alone makes outputs alike (1 - CKA is 0.22 there, 0.99 by
+chance, and 0.57 between `tiny-gpt2` and `tiny-llama`). Compare a match by outputs with that of
+random weights, which the page shows beside it.
 
 ## One by one
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mha_viz.circuits.weights.ov_circuit import copying_scores, favoured_pairs
     from mha_viz.core.attention.attention import attention
     from mha_viz.core.attention.multi_head import AttentionOutput, MultiHeadAttention
+    from mha_viz.core.compare.matching import match_heads
     from mha_viz.core.measure import head_similarity
     from mha_viz.core.metrics import METRICS
     from mha_viz.core.metrics.registering import register_metric
@@ -70,6 +71,7 @@ _NAMES = {
     "reports.description": "describe describe_heads",
     "reports.difference": "describe_difference",
     "core.measure": "head_similarity",
+    "core.compare.matching": "match_heads",
     "reports.parameters": "parameter_similarity diversity",
     "engine.intervention": "Intervention",
     "prediction.prediction": "predict",
@@ -131,6 +133,7 @@ __all__ = [
     "logit_attribution",
     "logit_lens",
     "make_task",
+    "match_heads",
     "parameter_similarity",
     "path_effect",
     "path_effects",

@@ -30,3 +30,4 @@ PAIR_MEASURES = {  # measure between two heads -> what of the record it is made 
 LIKENESS = tuple(  # higher is more alike; the others are distances
     measure for measure, made_of in PAIR_MEASURES.items() if made_of == "z"
 )
+MATCH_MEASURES = ("hellinger", "cka")  # by which heads of two models are matched
