@@ -16,11 +16,12 @@ IDLE = """() => document.querySelector("[data-testid=stApp][data-test-script-sta
 WATCH = """(() => {
   const RERUN_SCRIPT = 0x5a;
   const HASH = 0x0a, METADATA = 0x12, NEW_SESSION = 0x22, SCRIPT_FINISHED = 0x30;
+  const FOR_ANOTHER = 2; // how a run ends that another one follows at once
   const talk = (window.talk = { count: 0, asked: 0, begun: 0, ended: 0, soon: new Set() });
   const kind = (bytes) => {
     for (let at = 0; ; ) {
       const field = bytes[at++];
-      if (field !== HASH && field !== METADATA) return field;
+      if (field !== HASH && field !== METADATA) return [field, bytes[at]];
       let length = 0, byte = 128;
       for (let shift = 0; byte > 127; shift += 7) length |= ((byte = bytes[at++]) & 127) << shift;
       at += length;
@@ -31,9 +32,9 @@ WATCH = """(() => {
       super(...given);
       this.addEventListener("message", ({ data }) => {
         talk.count += 1;
-        const heard = data instanceof ArrayBuffer && kind(new Uint8Array(data));
+        const [heard, how] = data instanceof ArrayBuffer ? kind(new Uint8Array(data)) : [];
         if (heard === NEW_SESSION) talk.begun = talk.count;
-        if (heard === SCRIPT_FINISHED) talk.ended = talk.count;
+        if (heard === SCRIPT_FINISHED && how !== FOR_ANOTHER) talk.ended = talk.count;
       });
     }
     send(data) {
