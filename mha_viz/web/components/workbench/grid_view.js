@@ -77,9 +77,9 @@ export class GridView {
       badges: bench.known?.badges, several: (head) => bench.drawBeside(head), describe: (head) => this.describe(head),
       exact: { of: (head) => (weights.isExact(head) ? weights.of(head) : null), request: (head) => weights.exact.request(head) },
     }, ({ layer, head }) => bench.chooseHead(layer * header.heads + head));
-    this.drawNote(fact);
     const { height = Infinity } = this;
     this.summary.draw(height - this.below.offsetTop - this.below.offsetHeight);
+    this.drawNote(fact);
   }
 
   /** The height that is left for the tiles in the window. */
@@ -120,7 +120,7 @@ export class GridView {
   /** What the heads do, once it is known; of heads sorted by a pair, its weight in even attention. */
   drawNote(fact) {
     const { view } = this.bench;
-    const { sentence = "" } = this.bench.known ?? {};
+    const { sentence = "" } = this.summary.root.hidden ? this.bench.known ?? {} : {}; // told once
     let text = sentence.replaceAll(/ \([^)]*\)/g, "") || CLICK; // numbers and baselines on hover
     this.note.title = sentence;
     if (fact && view.sort === "pair") {
