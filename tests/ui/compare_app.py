@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from streamlit.testing.v1 import AppTest
 
-SECTIONS = ("layers", "twins", "alike", "sides", "diversity", "flow")
+SECTIONS = ("layers", "twins", "alike", "sides", "models", "diversity", "flow")
 TEXT = "The old dog slept while the young cat watched the old dog."
 OTHER = "The old cat slept while a dog watched."
 MODELS = ("tiny-bert", "tiny-gpt2")

@@ -53,6 +53,7 @@ VIEW = View(
     section="sides",
     metric="distance",
     measure="cka",
+    match="cka",
     order="cluster",
     clusters=7,
     layer_b=2,

@@ -6,7 +6,15 @@ Importing it imports torch and plotly, so the page does it late.
 import streamlit as st
 
 from mha_viz.core.metrics import METRICS
-from mha_viz.ui.compare import attention_vs_output, diversity, flow, layers, side_by_side, twins
+from mha_viz.ui.compare import (
+    attention_vs_output,
+    diversity,
+    flow,
+    layers,
+    side_by_side,
+    twins,
+    two_models,
+)
 from mha_viz.ui.run.scene import Scene, is_head, no_such_head
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Compare
@@ -18,6 +26,7 @@ _SECTIONS = {
     "twins": twins.draw,
     "alike": attention_vs_output.draw,
     "sides": side_by_side.draw,
+    "models": two_models.draw,
     "diversity": diversity.draw,
     "flow": flow.draw,
 }
@@ -34,7 +43,10 @@ def fit(scene: Scene) -> None:
     if view.model_b not in controls.other_models():
         state.add_problem(f"The model {view.model_b!r} that the link names is not on this machine.")
         state.change(model_b="")
-    of_first = view.section != "sides" or state.of(Compare).model_b in ("", view.model)
+    of_first = view.section not in ("sides", "models") or state.of(Compare).model_b in (
+        "",
+        view.model,
+    )
     if of_first and not is_head(record, view.second):
         missing = no_such_head(record, *view.second)
         state.add_problem(f"{missing} Showing another one.")

@@ -228,12 +228,12 @@ def _model(name: str, device: str, dtype: str) -> AttentionModel:
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
-def untrained_copy(name: str, device: str, dtype: str) -> AttentionModel | None:
+def untrained_copy(name: str, device: str, dtype: str, seed: int = 0) -> AttentionModel | None:
     """Return the same architecture with random weights; None where a config cannot rebuild it."""
     made = _engine().get("mha_viz.checkpoints.untrained_copy")
     try:
         with cancellation(None):  # as for `_model`
-            untrained: AttentionModel = made.untrained_copy(_model(name, device, dtype))
+            untrained: AttentionModel = made.untrained_copy(_model(name, device, dtype), seed)
     except MhaVizError:
         return None
     untrained.cut_texts(MAX_RECORD, settings().max_tokens)

@@ -6,7 +6,16 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mha_viz.core.names import DEVICES, DTYPES, HOWS, MATRICES, METHODS, PAIR_MEASURES, PRODUCTS
+from mha_viz.core.names import (
+    DEVICES,
+    DTYPES,
+    HOWS,
+    MATCH_MEASURES,
+    MATRICES,
+    METHODS,
+    PAIR_MEASURES,
+    PRODUCTS,
+)
 from mha_viz.ui.state import link_values as read
 from mha_viz.ui.state.link_values import MAX_URL_TEXT as MAX_URL_TEXT
 from mha_viz.ui.state.link_values import real as real
@@ -158,7 +167,12 @@ class Explore(Shared):
 
 @dataclass(frozen=True)
 class Compare(Shared):
-    """The view of the Compare page; `upto` is the layer that rollout and flow lead to."""
+    """The view of the Compare page.
+
+    Args:
+        match: the measure by which the heads of two models are matched.
+        upto: the layer that rollout and flow lead to.
+    """
 
     section: str = _choice("layers", read.one_of(SECTIONS))
     measure: str = _choice("hellinger", read.one_of(PAIR_MEASURES))
@@ -168,6 +182,7 @@ class Compare(Shared):
     model_b: str = _choice("", read.model)
     outputs: str = _choice("cka", read.one_of(OUTPUTS))
     space: str = _choice("W_QK", read.one_of(SPACES))
+    match: str = _choice("hellinger", read.one_of(MATCH_MEASURES))
     upto: int = _choice(-1, read.position)
 
 

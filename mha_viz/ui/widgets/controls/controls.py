@@ -300,14 +300,20 @@ def other_models() -> list[str]:
 
 def other_side() -> None:
     """Draw the choice of a second text or model, or neither, to compare with."""
-    models = {info.name: info for info in allowed.models()}
     columns = st.columns([5, 3], vertical_alignment="bottom")
     with columns[0]:
         hint = "(the same sentence)"
         state.bound("text_b", st.text_input, "Other sentence", placeholder=hint, also=_same_head)
     with columns[1]:
-        titles = {name: _describe(name, models.get(name)) for name in other_models()}
-        choosing.menu("model_b", "Other model", titles | {"": "The same"}, also=_same_head)
+        other_model_menu(other_models())
+
+
+def other_model_menu(names: Sequence[str], width: int = 0) -> None:
+    """Draw the menu of a second model, as wide as its column or `width`; "" is the model itself."""
+    models = {info.name: info for info in allowed.models()}
+    titles = {name: _describe(name, models.get(name)) if name else "The same" for name in names}
+    look = choosing.Look(also=_same_head, **({"width": width} if width else {}))
+    choosing.menu("model_b", "Other model", titles, **look)
 
 
 def _same_head() -> None:

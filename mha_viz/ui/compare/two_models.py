@@ -1,0 +1,322 @@
+"""Two models: each head beside its counterpart, matched by what both do on the same texts."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from numpy.typing import NDArray
+
+from mha_viz.core.compare.matching import HeadMatches, match_heads
+from mha_viz.core.measure import measure
+from mha_viz.core.metrics import METRICS
+from mha_viz.core.names import MATCH_MEASURES, PAIR_MEASURES
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.engine.model import AttentionModel
+from mha_viz.plots.difference import head_changes
+from mha_viz.ui.compare import TEXTS
+from mha_viz.ui.compare.pair import AT_RATE, both_heatmaps, changes, colour_scale
+from mha_viz.ui.run import memory, reporting, scene
+from mha_viz.ui.run.page_lock import turn_for
+from mha_viz.ui.run.scene import Facts, Scene
+from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state.views import Compare
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.exports import exports, figures
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.web.labels import head_name
+from mha_viz.web.theme import format_number
+
+N_TEXTS = 8  # short sentences beside the one typed: one text is a small sample of what heads do
+N_CHANGED = 5  # heads that are named above the figures
+KEEP = ("pattern", "z")
+Place = tuple[int, int]
+
+
+class _Found(NamedTuple):
+    """The match, and the mean distance of the match of both models with random weights."""
+
+    matches: HeadMatches
+    n_texts: int
+    untrained: float | None
+
+    @property
+    def names(self) -> dict[Place, Place]:
+        """The counterpart of each head that has one."""
+        table = self.matches.table()[["layer", "head", "layer_b", "head_b"]].to_numpy().tolist()
+        return {(row[0], row[1]): (row[2], row[3]) for row in table}
+
+    def by_head(self, values: NDArray[np.floating], shape: Place) -> NDArray[np.float64]:
+        """Return a number of each match as (layer, head) of the first model; NaN: no match."""
+        grid = np.full(shape[0] * shape[1], np.nan)
+        grid[self.matches.a] = values
+        return grid.reshape(shape)
+
+
+def draw(first: Scene) -> None:
+    """Draw the answer, the map of distances, where counterparts sit, and the chosen head's."""
+    if not _controls(first):
+        return
+    second = _second()
+    if first.record.is_cross or second.record.is_cross:
+        st.info("Cross attention has two texts of its own; choose another part to compare.")
+        return
+    view = replace(state.of(Compare), model=second.model)
+    both = (state.of(Compare), view)
+    with_random = all(map(reporting.has_random, both))
+    found = reporting.cached(
+        first,
+        "matches",
+        second.key,
+        both[0].match,
+        with_random,
+        make=lambda: _match(first, second, both[0].match, with_random),
+        size=8 * first.head_count * second.head_count,
+    )
+    _answer(found, second)
+    for one in [one for one in both if not reporting.has_random(one)][:1]:
+        reporting.offer_random(one)
+    _named(found)
+    look.beside(
+        [2, 3],
+        lambda: _map(first, second, found),
+        lambda: _chosen(first, second, found),
+    )
+    _metrics(first, second)
+    _layers(first, second, found)
+
+
+def _controls(first: Scene) -> bool:
+    """Draw the choice of the other model and of the measure; False where there is no other."""
+    view = state.of(Compare)
+    others = [name for name in controls.other_models() if name not in ("", view.model)]
+    if not others:
+        st.info("There is no other model here. Choose one above to make it known to this page.")
+        return False
+    if view.model_b not in others:
+        state.change(model_b=others[0])
+    model = memory.model(state.of(Compare).model_b, view.device, view.dtype)
+    measures = {
+        key: METRICS[key].title
+        for key in MATCH_MEASURES
+        if PAIR_MEASURES[key] == "pattern"
+        or (first.record.z is not None and model.backend == "mha_viz")
+    }
+    if view.match not in measures:
+        state.change(match=next(iter(measures)))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        controls.other_model_menu(others, width=300)
+        choosing.menu("match", "Matched by", measures, width=240)
+        controls.head_menus(first.record.n_layers, first.record.n_heads)
+        colour_scale(first)
+    return True
+
+
+def _second() -> Scene:
+    """Return the same text through the other model."""
+    view = state.of(Compare)
+    model = memory.model(view.model_b, view.device, view.dtype)
+    part = view.part if view.part in model.parts else model.parts[0]
+    pair = view.pair if model.accepts_pair else ""
+    return scene.other(replace(view, model=view.model_b, pair=pair, part=part))
+
+
+def _match(first: Scene, second: Scene, by: str, with_random: bool) -> _Found:
+    """Match the heads on the typed text and on the examples; on a decoder's text, alone."""
+    alone = "decoder" in (first.part, second.part)
+    texts = [one.text for one in allowed.examples() if not (one.pair or one.n_tokens)]
+    texts = [] if alone else [text for text in texts if text != first.text][:N_TEXTS]
+    models = [memory.model(one.model, one.device, one.dtype) for one in (first, second)]
+    records = [
+        [one.record, *_traced(model, texts, one.part)]
+        for one, model in zip((first, second), models, strict=True)
+    ]
+    untrained = _untrained(first, second, texts, by) if with_random else None
+    return _Found(match_heads(records[0], records[1], by), len(texts) + 1, untrained)
+
+
+def _traced(model: AttentionModel, texts: Sequence[str], part: str) -> list[AttentionRecord]:
+    keep = KEEP if model.backend == "mha_viz" else ("pattern",)
+    found = []
+    for text in texts:
+        with turn_for(model, text):
+            found.append(model.trace(text, part=part, keep=keep))
+    return found
+
+
+def _untrained(first: Scene, second: Scene, texts: list[str], by: str) -> float | None:
+    """Return how far apart matched heads of both models with random weights are."""
+    records = []
+    for seed, one in enumerate((first, second)):  # two copies of one model with one seed are equal
+        model = memory.untrained_copy(one.model, one.device, one.dtype, seed)
+        if model is None:
+            return None
+        records.append(_traced(model, texts or [one.text], one.part))
+    return float(match_heads(records[0], records[1], by).distance.mean())
+
+
+def _answer(found: _Found, second: Scene) -> None:
+    """Say how many heads have a counterpart, how near, and how near by chance."""
+    matches = found.matches
+    n_found, n = int(matches.found.sum()), len(matches.a)
+    if matches.chance is None:
+        st.info("On so few common tokens chance may bring any counterpart. Type a longer text.")
+        return
+    same = sum(head == other for head, other in found.names.items())
+    untrained = found.untrained
+    st.markdown(
+        TEXTS(
+            "two_models.answer",
+            found=n_found,
+            of=words.count(n, "head"),
+            model=plain(second.model),
+            rate=AT_RATE,
+            mean=float(matches.distance.mean()),
+            chance=matches.chance.mean,
+            low=matches.chance.band.low,
+            high=matches.chance.band.high,
+        )
+        + ("" if untrained is None else TEXTS("two_models.untrained", mean=untrained))
+        + f" Same layer and head number: {same} of {n}."
+    )
+    st.caption(
+        TEXTS("two_models.texts", texts=words.count(found.n_texts, "text"), rows=matches.n_rows)
+    )
+
+
+def _named(found: _Found) -> None:
+    """Name the heads that changed most and least, of those with a counterpart beyond chance."""
+    matches, counterparts = found.matches, found.names
+    order = np.argsort(matches.distance, kind="stable")
+    order = order[matches.found[order]]
+    few = min(N_CHANGED, len(order) // 2)
+    if not few:
+        return
+    ends = (("Changed most", order[: -few - 1 : -1]), ("Changed least", order[:few]))
+    for column, (title, some) in zip(st.columns(2), ends, strict=True):
+        offered = {}
+        for i in some.tolist():
+            place = divmod(int(matches.a[i]), matches.n_heads[0])
+            pair = f"{head_name(*place)} → {head_name(*counterparts[place])}"
+            offered[place] = f"{pair}: {format_number(matches.distance[i])}"
+        with column:
+            choosing.chips(
+                title.lower().replace(" ", "_"),
+                title,
+                offered,
+                chosen=state.of(Compare).chosen,
+                take=words.choose,
+            )
+
+
+def _map(first: Scene, second: Scene, found: _Found) -> None:
+    matches, shape = found.matches, (first.record.n_layers, first.record.n_heads)
+    distance = found.by_head(matches.distance, shape)
+    beyond = found.by_head(matches.found.astype(float), shape) == 1
+    counterparts = found.names
+    named = [
+        [
+            head_name(*counterparts[i, j]) if (i, j) in counterparts else "none"
+            for j in range(shape[1])
+        ]
+        for i in range(shape[0])
+    ]
+    notes = [
+        [
+            f"counterpart: {name}" + ", beyond chance" * bool(beyond[i, j])
+            for j, name in enumerate(row)
+        ]
+        for i, row in enumerate(named)
+    ]
+    table = words.head_values(first, {"Distance": distance})
+    table.insert(1, "Counterpart", np.ravel(named))
+    table["Beyond chance"] = np.where(beyond.ravel(), "yes", "no")
+    title = METRICS[state.of(Compare).match].title
+    figures.show(
+        head_changes(
+            distance, selected=state.of(Compare).chosen, hover_notes=notes, dark=look.dark()
+        ),
+        key="matches",
+        on_click=words.choose,
+        table=table.sort_values("Distance", ascending=False, kind="stable"),
+        caption=_settings(first, second, found),
+        **TEXTS.figure("figures.matches", model=second.model, title=title),
+    )
+
+
+def _settings(first: Scene, second: Scene, found: _Found) -> str:
+    title = METRICS[state.of(Compare).match].title
+    more = f"and {words.count(found.n_texts - 1, 'example')}" * (found.n_texts > 1)
+    return words.settings(first, *filter(None, (more, f"matched with {second.model} by {title}")))
+
+
+def _chosen(first: Scene, second: Scene, found: _Found) -> None:
+    """Draw the chosen head beside its counterpart, which becomes the second head of the view."""
+    place = state.of(Compare).chosen
+    other = found.names.get(place)
+    lone = other is None
+    if other is None:
+        apart = found.matches.apart[place[0] * first.record.n_heads + place[1]]
+        known = np.nan_to_num(apart, nan=np.inf)
+        other = divmod(int(known.argmin()), second.record.n_heads)
+    if state.of(Compare).second != other:
+        state.change(layer_b=other[0], head_b=other[1])
+    st.header(f"{head_name(*place)} and {head_name(*other)}", anchor=False)
+    if lone:
+        st.caption(TEXTS("two_models.lone", model=plain(second.model)))
+    names = (f"A {head_name(*place)}", f"B {head_name(*other)}")
+    caption = _settings(first, second, found)
+    both_heatmaps(
+        (first.record, place), (second.record, other), names=names, caption=caption, width=290
+    )
+    st.caption(plain(f"A is {first.model}, B is {second.model}."))
+
+
+def _metrics(first: Scene, second: Scene) -> None:
+    """Draw every metric of both heads; of words where the models' tokens differ."""
+    view = state.of(Compare)
+    facts = reporting.cached(first, "matched_facts", second.key, make=lambda: _facts(first, second))
+    a, b = view.chosen, view.second
+    values = {
+        key: (float(found[a]), float(facts[1][key][b]))
+        for key, found in facts[0].items()
+        if key in facts[1]
+    }
+    changes(first, values, (f"A {head_name(*a)}", f"B {head_name(*b)}"))
+
+
+def _facts(first: Scene, second: Scene) -> tuple[Facts, Facts]:
+    a, b = first.record, second.record
+    if a.labels == b.labels:
+        return first.facts, second.facts
+    one, two = (
+        {key: values.numpy() for key, values in measure(record.merge_words()).items()}
+        for record in (a, b)
+    )
+    return one, two
+
+
+def _layers(first: Scene, second: Scene, found: _Found) -> None:
+    """Draw how many heads of each layer have their counterpart in each layer of the other."""
+    counts = np.zeros((first.record.n_layers, second.record.n_layers), int)
+    matched = found.matches.table()
+    matched = matched[matched.beyond_chance]
+    np.add.at(counts, (matched.layer.to_numpy(), matched.layer_b.to_numpy()), 1)
+    st.header("Where counterparts sit", anchor=False)
+    table = pd.DataFrame(
+        counts,
+        index=[f"A L{i}" for i in range(len(counts))],
+        columns=[f"B L{i}" for i in range(counts.shape[1])],
+    )
+    st.dataframe(table.rename_axis("Layer"), width="stretch")
+    st.caption(TEXTS("two_models.layers", a=plain(first.model), b=plain(second.model)))
+    exports.table_file(
+        table.reset_index(names="Layer"),
+        key="matched_layers",
+        name="Layers of matched heads",
+        caption=_settings(first, second, found),
+    )
