@@ -308,7 +308,6 @@ def test_another_head_computes_nothing_again(monkeypatch, section):
         "mha_viz.reports.difference.make_report",
         "mha_viz.ui.compare.described.make_report",
         "mha_viz.ui.compare.two_models.match_heads",
-        "mha_viz.ui.compare.two_models.measure",
         "mha_viz.ui.compare.diversity.diversity",
         "mha_viz.reports.induction.induction_scores",
         "mha_viz.checkpoints.untrained_copy.untrained_copy",

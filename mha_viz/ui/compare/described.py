@@ -49,7 +49,7 @@ def difference(scene: Scene, other: Other | None = None) -> Difference:
         one, two = other.records
         return describe_difference(one, *places, other=two, report=report, other_report=theirs[0])
 
-    key = None if other is None else other.scene.key
+    key = None if other is None else (other.scene.key, other.records[0].merged)
     return reporting.cached(scene, "described", places, key, make=make)
 
 
@@ -67,8 +67,8 @@ def _reports(scene: Scene, other: Other | None) -> list[Report]:
     return [reporting.report(*of) for of in zip((scene, other.scene), views, strict=True)]
 
 
-def sentences(found: Difference) -> None:
-    """Write what is said, and which pairs of tokens differ most."""
+def sentences(found: Difference, framed: bool = False) -> None:
+    """Write what is said, and which pairs of tokens differ most; whether pictures frame these."""
     told = [one.text for one in found.sentences]
     pairs = found.pairs.head(MOST_MARKED)
     if len(pairs):
@@ -76,7 +76,8 @@ def sentences(found: Difference) -> None:
             f"“{row.query_token}” to “{row.key_token}” ({row.a:.3g} and {row.b:.3g})"
             for row in pairs.itertuples()
         ]
-        told.append(f"Their weights differ most from {', from '.join(clauses)}: framed below.")
+        where = ": framed below" if framed else ""
+        told.append(f"Their weights differ most from {', from '.join(clauses)}{where}.")
     st.markdown("\n".join(f"- {plain(text)}" for text in told))
 
 

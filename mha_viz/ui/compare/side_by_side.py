@@ -14,6 +14,7 @@ from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.difference import difference_heatmap, head_changes
 from mha_viz.ui.compare import TEXTS, described
 from mha_viz.ui.compare.pair import (
+    Cells,
     both_heatmaps,
     chosen_pair,
     headed_pickers,
@@ -84,10 +85,10 @@ def draw(first: Scene) -> None:
     other = described.Other(second, (runs.a, runs.b))
     found = None if first.is_long or second.is_long else described.difference(first, other)
     if found is not None:
-        described.sentences(found)
+        described.sentences(found, framed=True)
     _answer(first, runs)
     headed_pickers(first, (record.n_layers, record.n_heads))
-    _draw(first, runs)
+    _draw(first, runs, () if found is None else described.marked(found))
     if found is not None:
         one, two = _names()
         described.metrics(first, found, (f"A {one}", f"B {two}"), other)
@@ -100,7 +101,7 @@ def _one_run(first: Scene) -> None:
         lazy_sections.expander(TITLE, "described", partial(_described_late, first))
         return
     found = described.difference(first)
-    described.sentences(found)
+    described.sentences(found, framed=True)
     headed_pickers(first)
     pictures(first, marked=described.marked(found))
     numbers(first)
@@ -182,11 +183,12 @@ def _answer(first: Scene, runs: _Runs) -> None:
     )
 
 
-def _draw(first: Scene, runs: _Runs) -> None:
+def _draw(first: Scene, runs: _Runs, marked: Cells) -> None:
     view = state.of(Compare)
     a, b = view.chosen, view.second
     names = (f"A {head_name(*a)}", f"B {head_name(*b)}")
-    both_heatmaps((runs.a, a), (runs.b, b), names=names, caption=_settings(first, runs))
+    caption = _settings(first, runs)
+    both_heatmaps((runs.a, a), (runs.b, b), names=names, caption=caption, marked=marked)
     st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
     if runs.shared:
         _difference(first, runs, (a, b), names)

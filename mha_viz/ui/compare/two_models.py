@@ -10,17 +10,16 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.core.compare.matching import HeadMatches, match_heads
-from mha_viz.core.measure import measure
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import MATCH_MEASURES, PAIR_MEASURES
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.difference import head_changes
-from mha_viz.ui.compare import TEXTS
-from mha_viz.ui.compare.pair import AT_RATE, both_heatmaps, changes, colour_scale
+from mha_viz.ui.compare import TEXTS, described
+from mha_viz.ui.compare.pair import AT_RATE, both_heatmaps, colour_scale
 from mha_viz.ui.run import memory, reporting, scene
 from mha_viz.ui.run.page_lock import turn_for
-from mha_viz.ui.run.scene import Facts, Scene
+from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
@@ -277,27 +276,16 @@ def _chosen(first: Scene, second: Scene, found: _Found) -> None:
 
 
 def _metrics(first: Scene, second: Scene) -> None:
-    """Draw every metric of both heads; of words where the models' tokens differ."""
-    view = state.of(Compare)
-    facts = reporting.cached(first, "matched_facts", second.key, make=lambda: _facts(first, second))
-    a, b = view.chosen, view.second
-    values = {
-        key: (float(found[a]), float(facts[1][key][b]))
-        for key, found in facts[0].items()
-        if key in facts[1]
-    }
-    changes(first, values, (f"A {head_name(*a)}", f"B {head_name(*b)}"))
-
-
-def _facts(first: Scene, second: Scene) -> tuple[Facts, Facts]:
+    """Say how both heads differ and draw every metric; of words where tokens differ."""
+    if first.is_long or second.is_long:
+        return
     a, b = first.record, second.record
-    if a.labels == b.labels:
-        return first.facts, second.facts
-    one, two = (
-        {key: values.numpy() for key, values in measure(record.merge_words()).items()}
-        for record in (a, b)
-    )
-    return one, two
+    same = a.labels == b.labels
+    other = described.Other(second, (a, b) if same else (a.merge_words(), b.merge_words()))
+    found, view = described.difference(first, other), state.of(Compare)
+    described.sentences(found)
+    names = f"A {head_name(*view.chosen)}", f"B {head_name(*view.second)}"
+    described.metrics(first, found, names, other)
 
 
 def _layers(first: Scene, second: Scene, found: _Found) -> None:
