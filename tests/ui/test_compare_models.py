@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 import mha_viz as mv
 from mha_viz.core.compare.matching import match_heads
 from mha_viz.core.names import MATCH_MEASURES
+from mha_viz.errors import ArgumentError
 from mha_viz.ui.compare.two_models import N_TEXTS
 from mha_viz.ui.state.examples import EXAMPLES
 from tests.making.comparing import close
@@ -52,7 +53,7 @@ def test_two_models_shows_the_match_of_the_library(measure):
         expected[i, j] += 1
     assert np.array_equal(layers, expected)
     assert f"L2 H5 and {NAMES[found.b[21]]}" in text
-    assert (link(app)["layer_b"], link(app)["head_b"]) == tuple(map(str, divmod(found.b[21], 8)))
+    assert link(app)["model_b"] == "tiny-llama" and link(app).get("match", "hellinger") == measure
 
 
 def test_changed_most_is_of_matched_heads_and_opens_them():
@@ -65,7 +66,8 @@ def test_changed_most_is_of_matched_heads_and_opens_them():
     ]
     app.pills(key="changed_most").select(divmod(int(most[1]), 8)).run()
     assert f"{NAMES[most[1]]} and {NAMES[found.b[most[1]]]}" in check(app)
-    assert link(app)["head_b"] == str(found.b[most[1]] % 8)
+    chosen = link(app)
+    assert (int(chosen["layer"]), int(chosen["head"])) == divmod(int(most[1]), 8)
 
 
 def test_a_model_whose_heads_are_permuted_within_layers_matches_exactly(tmp_path):
@@ -114,7 +116,7 @@ def test_a_smaller_model_leaves_heads_without_a_counterpart(models):
 def test_a_section_of_two_models_chooses_another_model_by_itself():
     app = compare(text=TEXT, section="models", model="tiny-gpt2")
     check(app)
-    assert link(app)["model_b"] == "tiny-bert" == app.selectbox(key="ask_model_b").value
+    assert app.selectbox(key="ask_model_b").value == "tiny-bert" and "model_b" not in link(app)
     assert "tiny-gpt2" not in app.selectbox(key="ask_model_b").options
 
 
@@ -123,3 +125,13 @@ def test_a_family_that_hides_its_outputs_is_matched_by_attention_alone(models):
     check(app)
     assert app.selectbox(key="ask_match").value == "hellinger"
     assert len(app.selectbox(key="ask_match").options) == 1
+
+
+def test_models_without_a_common_token_are_said_to_have_none(monkeypatch):
+    def nothing_in_common(*records):
+        raise ArgumentError("The two models have no token of these texts in common.")
+
+    monkeypatch.setattr("mha_viz.ui.compare.two_models.match_heads", nothing_in_common)
+    app = compare(text="nothing in common", section="models")
+    check(app)
+    assert next(one.value for one in app.info).startswith("The two models have no token in common")

@@ -33,13 +33,17 @@ class Other(NamedTuple):
     records: tuple[AttentionRecord, AttentionRecord]
 
 
-def difference(scene: Scene, other: Other | None = None) -> Difference:
-    """Return what is said of the two chosen heads, the second one of `other` where it is given.
+def difference(
+    scene: Scene,
+    other: Other | None = None,
+    places: tuple[tuple[int, int], tuple[int, int]] | None = None,
+) -> Difference:
+    """Return what is said of two heads, the chosen ones where no `places` are given.
 
-    Computed once for a pair of heads.
+    The second one is of `other` where it is given. Computed once for a pair of heads.
     """
     view = state.of(Compare)
-    places = view.chosen, view.second
+    places = places or (view.chosen, view.second)
 
     def make() -> Difference:
         report, *theirs = _reports(scene, other)

@@ -14,9 +14,10 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import MATCH_MEASURES, PAIR_MEASURES
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError
 from mha_viz.plots.difference import head_changes
 from mha_viz.ui.compare import TEXTS, described
-from mha_viz.ui.compare.pair import AT_RATE, both_heatmaps, colour_scale
+from mha_viz.ui.compare.pair import AT_RATE, NARROW, both_heatmaps, colour_scale
 from mha_viz.ui.run import memory, reporting, scene
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
@@ -32,7 +33,6 @@ from mha_viz.web.theme import format_number
 
 N_TEXTS = 8  # short sentences beside the one typed: one text is a small sample of what heads do
 N_CHANGED = 5  # heads that are named above the figures
-KEEP = ("pattern", "z")
 Place = tuple[int, int]
 
 
@@ -58,9 +58,13 @@ class _Found(NamedTuple):
 
 def draw(first: Scene) -> None:
     """Draw the answer, the map of distances, where counterparts sit, and the chosen head's."""
-    if not _controls(first):
+    names = [name for name in controls.other_models() if name not in ("", first.model)]
+    if not names:
+        st.info("There is no other model here. Choose one above to make it known to this page.")
         return
-    second = _second()
+    chosen = state.of(Compare).model_b
+    second = _second(chosen if chosen in names else names[0])
+    _controls(first, second, names)
     if first.record.is_cross or second.record.is_cross:
         st.info("Cross attention has two texts of its own; choose another part to compare.")
         return
@@ -76,86 +80,86 @@ def draw(first: Scene) -> None:
         make=lambda: _match(first, second, both[0].match, with_random),
         size=8 * first.head_count * second.head_count,
     )
+    if found is None:
+        st.info("The two models have no token in common, so that no row can be compared.")
+        return
     _answer(found, second)
     for one in [one for one in both if not reporting.has_random(one)][:1]:
         reporting.offer_random(one)
     _named(found)
+    other = _chosen(first, second, found)
     look.beside(
         [2, 3],
         lambda: _map(first, second, found),
-        lambda: _chosen(first, second, found),
+        lambda: _pair(first, second, found, other),
     )
-    _metrics(first, second)
+    _metrics(first, second, other)
     _layers(first, second, found)
 
 
-def _controls(first: Scene) -> bool:
-    """Draw the choice of the other model and of the measure; False where there is no other."""
+def _second(name: str) -> Scene:
+    """Return the same text through the other model."""
     view = state.of(Compare)
-    others = [name for name in controls.other_models() if name not in ("", view.model)]
-    if not others:
-        st.info("There is no other model here. Choose one above to make it known to this page.")
-        return False
-    if view.model_b not in others:
-        state.change(model_b=others[0])
-    model = memory.model(state.of(Compare).model_b, view.device, view.dtype)
+    model = memory.model(name, view.device, view.dtype)
+    part = view.part if view.part in model.parts else model.parts[0]
+    pair = view.pair if model.accepts_pair else ""
+    return scene.other(replace(view, model=name, pair=pair, part=part))
+
+
+def _controls(first: Scene, second: Scene, names: Sequence[str]) -> None:
+    """Draw the choice of the other model, of the measure and of the head."""
+    written = first.record.z is not None and second.record.z is not None
     measures = {
         key: METRICS[key].title
         for key in MATCH_MEASURES
-        if PAIR_MEASURES[key] == "pattern"
-        or (first.record.z is not None and model.backend == "mha_viz")
+        if written or PAIR_MEASURES[key] == "pattern"
     }
-    if view.match not in measures:
+    if state.of(Compare).match not in measures:
         state.change(match=next(iter(measures)))
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        controls.other_model_menu(others, width=300)
+        controls.other_model_menu(names, width=300, displayed=second.model)
         choosing.menu("match", "Matched by", measures, width=240)
         controls.head_menus(first.record.n_layers, first.record.n_heads)
         colour_scale(first)
-    return True
 
 
-def _second() -> Scene:
-    """Return the same text through the other model."""
-    view = state.of(Compare)
-    model = memory.model(view.model_b, view.device, view.dtype)
-    part = view.part if view.part in model.parts else model.parts[0]
-    pair = view.pair if model.accepts_pair else ""
-    return scene.other(replace(view, model=view.model_b, pair=pair, part=part))
+def _match(first: Scene, second: Scene, by: str, with_random: bool) -> _Found | None:
+    """Match the heads on the typed text and on the examples; on a decoder's text, alone.
 
-
-def _match(first: Scene, second: Scene, by: str, with_random: bool) -> _Found:
-    """Match the heads on the typed text and on the examples; on a decoder's text, alone."""
+    Returns None where the two models have no token in common.
+    """
     alone = "decoder" in (first.part, second.part)
-    texts = [one.text for one in allowed.examples() if not (one.pair or one.n_tokens)]
-    texts = [] if alone else [text for text in texts if text != first.text][:N_TEXTS]
+    more = [one.text for one in allowed.examples() if not (one.pair or one.n_tokens)]
+    texts = [] if alone else [text for text in more if text != first.text][:N_TEXTS]
     models = [memory.model(one.model, one.device, one.dtype) for one in (first, second)]
-    records = [
-        [one.record, *_traced(model, texts, one.part)]
-        for one, model in zip((first, second), models, strict=True)
-    ]
-    untrained = _untrained(first, second, texts, by) if with_random else None
-    return _Found(match_heads(records[0], records[1], by), len(texts) + 1, untrained)
+    try:
+        matches = _matched(first, second, models, texts, by)
+    except ArgumentError:
+        return None
+    untrained = None
+    if with_random:  # two copies of one model with one seed would be equal
+        copies = [
+            memory.untrained_copy(one.model, one.device, one.dtype, seed)
+            for seed, one in enumerate((first, second))
+        ]
+        known = [copy for copy in copies if copy is not None]
+        if len(known) == len(copies):
+            found = _matched(first, second, known, texts, by).distance
+            untrained = float(found.mean()) if len(found) else None
+    return _Found(matches, len(texts) + 1, untrained)
 
 
-def _traced(model: AttentionModel, texts: Sequence[str], part: str) -> list[AttentionRecord]:
-    keep = KEEP if model.backend == "mha_viz" else ("pattern",)
-    found = []
-    for text in texts:
-        with turn_for(model, text):
-            found.append(model.trace(text, part=part, keep=keep))
-    return found
-
-
-def _untrained(first: Scene, second: Scene, texts: list[str], by: str) -> float | None:
-    """Return how far apart matched heads of both models with random weights are."""
-    records = []
-    for seed, one in enumerate((first, second)):  # two copies of one model with one seed are equal
-        model = memory.untrained_copy(one.model, one.device, one.dtype, seed)
-        if model is None:
-            return None
-        records.append(_traced(model, texts or [one.text], one.part))
-    return float(match_heads(records[0], records[1], by).distance.mean())
+def _matched(
+    first: Scene, second: Scene, models: Sequence[AttentionModel], texts: list[str], by: str
+) -> HeadMatches:
+    records: list[list[AttentionRecord]] = []
+    for one, model in zip((first, second), models, strict=True):
+        keep = ("pattern", "z") if model.backend == "mha_viz" else ("pattern",)
+        records.append([])
+        for text, pair in ((one.text, one.pair), *((text, None) for text in texts)):
+            with turn_for(model, text):
+                records[-1].append(model.trace(text, pair, part=one.part, keep=keep))
+    return match_heads(records[0], records[1], by)
 
 
 def _answer(found: _Found, second: Scene) -> None:
@@ -253,39 +257,40 @@ def _settings(first: Scene, second: Scene, found: _Found) -> str:
     return words.settings(first, *filter(None, (more, f"matched with {second.model} by {title}")))
 
 
-def _chosen(first: Scene, second: Scene, found: _Found) -> None:
-    """Draw the chosen head beside its counterpart, which becomes the second head of the view."""
+def _chosen(first: Scene, second: Scene, found: _Found) -> Place:
+    """Return the counterpart of the chosen head; its nearest head where it has none."""
     place = state.of(Compare).chosen
-    other = found.names.get(place)
-    lone = other is None
-    if other is None:
-        apart = found.matches.apart[place[0] * first.record.n_heads + place[1]]
-        known = np.nan_to_num(apart, nan=np.inf)
-        other = divmod(int(known.argmin()), second.record.n_heads)
-    if state.of(Compare).second != other:
-        state.change(layer_b=other[0], head_b=other[1])
+    if place in found.names:
+        return found.names[place]
+    apart = found.matches.apart[place[0] * first.record.n_heads + place[1]]
+    nearest = np.nan_to_num(apart, nan=np.inf).argmin()
+    return divmod(int(nearest), second.record.n_heads)
+
+
+def _pair(first: Scene, second: Scene, found: _Found, other: Place) -> None:
+    place = state.of(Compare).chosen
     st.header(f"{head_name(*place)} and {head_name(*other)}", anchor=False)
-    if lone:
+    if place not in found.names:
         st.caption(TEXTS("two_models.lone", model=plain(second.model)))
     names = (f"A {head_name(*place)}", f"B {head_name(*other)}")
     caption = _settings(first, second, found)
     both_heatmaps(
-        (first.record, place), (second.record, other), names=names, caption=caption, width=290
+        (first.record, place), (second.record, other), names=names, caption=caption, width=NARROW
     )
     st.caption(plain(f"A is {first.model}, B is {second.model}."))
 
 
-def _metrics(first: Scene, second: Scene) -> None:
+def _metrics(first: Scene, second: Scene, other: Place) -> None:
     """Say how both heads differ and draw every metric; of words where tokens differ."""
     if first.is_long or second.is_long:
         return
     a, b = first.record, second.record
-    same = a.labels == b.labels
-    other = described.Other(second, (a, b) if same else (a.merge_words(), b.merge_words()))
-    found, view = described.difference(first, other), state.of(Compare)
+    records = (a, b) if a.labels == b.labels else (a.merge_words(), b.merge_words())
+    run, places = described.Other(second, records), (state.of(Compare).chosen, other)
+    found = described.difference(first, run, places)
     described.sentences(found)
-    names = f"A {head_name(*view.chosen)}", f"B {head_name(*view.second)}"
-    described.metrics(first, found, names, other)
+    names = f"A {head_name(*places[0])}", f"B {head_name(*places[1])}"
+    described.metrics(first, found, names, run)
 
 
 def _layers(first: Scene, second: Scene, found: _Found) -> None:

@@ -308,11 +308,15 @@ def other_side() -> None:
         other_model_menu(other_models())
 
 
-def other_model_menu(names: Sequence[str], width: int = 0) -> None:
+def other_model_menu(names: Sequence[str], width: int = 0, displayed: str | None = None) -> None:
     """Draw the menu of a second model, as wide as its column or `width`; "" is the model itself."""
     models = {info.name: info for info in allowed.models()}
     titles = {name: _describe(name, models.get(name)) if name else "The same" for name in names}
-    look = choosing.Look(also=_same_head, **({"width": width} if width else {}))
+    look = choosing.Look(also=_same_head)
+    if width:
+        look["width"] = width
+    if displayed is not None:
+        look["displayed"] = displayed
     choosing.menu("model_b", "Other model", titles, **look)
 
 
