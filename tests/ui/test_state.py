@@ -72,6 +72,7 @@ VIEW = View(
     method="gradient",
     outputs="redundancy",
     written=12,
+    tokens=((1, 3), (5, 5)),
     next_temperature=0.8,
     next_top_k=40,
     next_seed=7,
@@ -213,8 +214,8 @@ def test_every_choice_of_the_workbench_is_read_as_a_link_is():
     assert replace(DEFAULT, **validate_choices(sent)) == replace(
         DEFAULT, **{name: getattr(VIEW, name) for name in BENCH}
     )
-    let_go = validate_choices({"sort": "", "only": "", "heads": "", "window": ""})
-    assert let_go == {"sort": "", "only": "", "heads": (), "window": ()}
+    let_go = validate_choices({"sort": "", "only": "", "heads": "", "window": "", "tokens": ""})
+    assert let_go == {"sort": "", "only": "", "heads": (), "window": (), "tokens": ()}
 
 
 @pytest.mark.parametrize(
