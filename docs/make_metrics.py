@@ -278,7 +278,7 @@ records_b)` and the section "Two models" of "Compare" match the heads by what th
 texts: with $d_{ij}$ the distance of head $i$ of one model from head $j$ of the other, the match is
 
 ```math
-\\pi = \\arg\\min_{\\sigma} \\sum_i d_{i \\sigma(i)}
+\\pi = \\mathrm{argmin}_{\\sigma} \\sum_i d_{i \\sigma(i)}
 ```
 
 over all ways to give each head $i$ of the smaller model a head $\\pi(i)$ of its own in the larger
