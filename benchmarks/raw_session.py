@@ -31,6 +31,7 @@ class RawSession:
         self._sent: dict[str, ForwardMsg] = {}  # what the server may name instead of repeating
         self.elements: dict[Path, Any] = {}
         self._folded: set[str] = set()  # expanders
+        self._shown = ""  # the page that the server has shown, by which a browser names it
 
     async def run(
         self,
@@ -53,6 +54,7 @@ class RawSession:
         message = BackMsg()
         state = message.rerun_script
         state.query_string, state.page_name = self.query, self.page
+        state.page_script_hash = self._shown
         for key, text in (typed or {}).items():
             widget = state.widget_states.widgets.add()
             widget.id, widget.string_value = self._boxes(key)[0], text
@@ -75,6 +77,8 @@ class RawSession:
                     found = time.perf_counter() - begin
             elif kind == "delta" and received.delta.add_block.expandable.id:
                 self._folded.add(received.delta.add_block.expandable.id)
+            elif kind == "navigation":
+                self._shown = received.navigation.page_script_hash
             elif kind == "new_session":
                 self.elements, self._folded = {}, set()
             elif kind == "script_finished" and received.script_finished != _BEGINS_ANEW:
