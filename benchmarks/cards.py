@@ -82,7 +82,7 @@ def name_of(device: str) -> str:
 
 
 def waited(device: torch.device, way: Callable[[], Any]) -> Callable[[], Any]:
-    """What a way gives, once the device is done with it."""
+    """Return a way that gives its result once the device is done with it."""
 
     def run() -> Any:
         found = way()
@@ -237,7 +237,7 @@ def working_memory(config: LlamaConfig, n: int, dtype: torch.dtype) -> int:
 
 
 class _Held(TorchDispatchMode):
-    """What counts the bytes that tensors made within it hold, now and at most."""
+    """A count of the bytes that tensors made within it hold, now and at most."""
 
     def __init__(self) -> None:
         super().__init__()

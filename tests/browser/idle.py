@@ -1,4 +1,4 @@
-"""When a page of the app is at rest: it has asked, heard and drawn what there was."""
+"""The wait for a page of the app to be at rest: it has asked, heard and drawn what there was."""
 
 import contextlib
 from collections.abc import Iterator

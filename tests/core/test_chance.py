@@ -97,7 +97,7 @@ def test_planted_twins_are_found(measure: str, causal: bool) -> None:
 
 
 def test_the_nearest_of_many_is_held_against_the_nearest_of_many() -> None:
-    """In noise nearly every head has another one below the edge of single pairs."""
+    """Nearly every head of noise has another one below the edge of single pairs."""
     record = unrelated()
     by_chance, apart = permuted_pairs(record, "cka"), distances(record, "cka").numpy()
     assert (nearest_others(apart)[1] < by_chance.edge).mean() > 0.3

@@ -256,7 +256,7 @@ def test_a_layer_is_summed_up_elsewhere_as_it_is_here(kind: str) -> None:
 def test_the_heaviest_keys_hold_the_edges(
     monkeypatch: pytest.MonkeyPatch, min_weight: float
 ) -> None:
-    """What a graphics card hands on, against what the processor finds."""
+    """A graphics card hands on what the processor finds."""
     texts = PaddedTexts.of(batch().encoded, causal=True)
     one = layers("cpu")[1]
     one.pattern[:, :, 1] = 0.0
@@ -276,7 +276,7 @@ def test_the_heaviest_keys_hold_the_edges(
 
 
 def left(made: list[LayerTensors], there: There | None = None) -> Run:
-    """What a run holds of layers for the pairs of their heads."""
+    """Return what a run holds of layers for the pairs of their heads."""
     kept = {name: [getattr(one, name) for one in made] for name in ("pattern", "z")}
     if there is not None:
         kept = {name: list(map(there.bring, tensors)) for name, tensors in kept.items()}

@@ -30,7 +30,7 @@ from tests.making.comparing import near
 
 
 class Stopped(Exception):
-    """What a test raises in the middle."""
+    """An error that a test raises in the middle."""
 
 
 @pytest.fixture(autouse=True)
@@ -219,7 +219,7 @@ def test_a_full_disk_at_the_summaries(
 
 
 def test_a_folder_that_is_deleted_meanwhile_does_not_come_back(bert: Any, tmp_path: Path) -> None:
-    """As that of a server's studies is when the server ends."""
+    """A server deletes the folder of its studies when it ends."""
 
     def delete(_: Progress) -> None:
         shutil.rmtree(tmp_path / "study", ignore_errors=True)  # and again, until it is noticed
