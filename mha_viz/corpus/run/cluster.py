@@ -11,19 +11,16 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mha_viz.core.amounts import of_bytes
-from mha_viz.corpus.measure.shard import Settings
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.run.worker import Plan, Task, Worker, summary_of
-from mha_viz.corpus.sources.source import Item
+from mha_viz.corpus.run.worker import Plan, Task, Work, Worker, summary_of
 from mha_viz.corpus.store.address import Address, is_address
 from mha_viz.corpus.store.storage import MANIFEST, read_manifest, read_shard
-from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError, StudyError
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would tell its makers
@@ -81,28 +78,23 @@ class Cluster:
             message = str(error).replace(str(self.folder), self._address.url)
             raise type(error)(message) from error
 
-    def fill(
-        self,
-        model: AttentionModel,
-        untrained: Callable[[], AttentionModel | None],
-        missing: Iterable[tuple[int, list[Item]]],
-        settings: Settings,
-    ) -> Generator[dict[str, Any]]:
+    def fill(self, work: Work) -> Generator[dict[str, Any]]:
         """Measure and write shards, and yield each summary as its shard is finished.
 
-        `untrained` makes the model with random weights, or None; `missing` holds numbers and texts,
-        read as the cluster gets on with them. Raises StudyError where no machine has room for an
-        actor, the folder is not shared, or actors die again and again.
+        Shards are read as the cluster gets on with them.
+
+        Raises:
+            StudyError: no machine has room for an actor, the folder is not shared, or actors die
+                again and again.
         """
         if self._address is not None:
             self._address.put(self.folder, [MANIFEST])  # from now on it holds this study
         pool: _Pool | None = None
-        for window in _windows(Task(number, items) for number, items in missing):
+        for window in _windows(work.tasks):
             if pool is None:
-                device = "cuda" if model.device.type == "cuda" else "cpu"
+                device = "cuda" if work.model.device.type == "cuda" else "cpu"
                 address = None if self._address is None else self._address.url
-                models = model, untrained()
-                pool = _Pool(Plan.of(self.folder, models, device, settings, address))
+                pool = _Pool(Plan.of(self.folder, work, device, address))
             yield from pool.measured(window, self._is_local)
         for draft in self.folder.glob(".*.part"):  # of actors that were killed
             shutil.rmtree(draft, ignore_errors=True)

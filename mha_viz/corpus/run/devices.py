@@ -6,7 +6,7 @@ import multiprocessing
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
@@ -17,11 +17,8 @@ from typing import Any
 import torch
 
 from mha_viz.checkpoints.device import devices_of
-from mha_viz.corpus.measure.shard import Settings
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.run.worker import Plan, Task, Worker, summary_of
-from mha_viz.corpus.sources.source import Item
-from mha_viz.engine.model import AttentionModel
+from mha_viz.corpus.run.worker import Plan, Task, Work, Worker, summary_of
 from mha_viz.errors import StudyError
 
 _ENDS_WITHIN = 5.0  # seconds that a process has after SIGTERM
@@ -47,28 +44,22 @@ class Devices:
         """Do nothing: processes begin with the first shard that is missing."""
         yield
 
-    def fill(
-        self,
-        model: AttentionModel,
-        untrained: Callable[[], AttentionModel | None],
-        missing: Iterable[tuple[int, list[Item]]],
-        settings: Settings,
-    ) -> Generator[dict[str, Any]]:
+    def fill(self, work: Work) -> Generator[dict[str, Any]]:
         """Measure and write shards, and yield each summary as its shard is finished.
 
-        `untrained` makes the model with random weights, or None; `missing` holds numbers and texts,
-        of which this process reads one more than there are devices. Raises StudyError where a
-        process dies.
+        This process reads one shard more than there are devices.
+
+        Raises:
+            StudyError: a process dies.
         """
-        tasks = (Task(number, items) for number, items in missing)
-        first = next(tasks, None)
+        first = next(work.tasks, None)
         if first is None:
             return
         with tempfile.TemporaryDirectory(prefix="mha_viz-") as shipped:
             plan = Path(shipped) / "plan"
-            torch.save(Plan.of(self.folder, (model, untrained()), "cpu", settings), plan)
+            torch.save(Plan.of(self.folder, work), plan)
             with self._processes(plan) as processes:
-                yield from _measured(processes, first, tasks)
+                yield from _measured(processes, first, work.tasks)
 
     @contextmanager
     def _processes(self, plan: Path) -> Iterator[dict[Connection, str]]:

@@ -19,6 +19,7 @@ from mha_viz.corpus.measure.shard import Settings, Shard, measure_batches
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.machines import machines_of
 from mha_viz.corpus.run.summary import summarise
+from mha_viz.corpus.run.worker import Task, Work
 from mha_viz.corpus.sources.source import Source, open_source, shards
 from mha_viz.corpus.statistics.totals import SHARDS_AT_ONCE, Totals, fold, totals_so_far
 from mha_viz.corpus.store import storage
@@ -273,14 +274,14 @@ class _Run:
 
     def fill_on(self, machines: Cluster | Devices) -> None:
         """Measure and write the missing shards on the machines of a cluster, or on devices."""
-        missing = (
-            (number, items)
+        tasks = (
+            Task(number, items)
             for number, items in shards(self.source)
             if number >= self.totals.n_shards and not self._counted(number)
         )
         make = partial(_untrained, self.model) if self.settings.baselines else lambda: None
         # processes end with this, however it ends
-        with closing(machines.fill(self.model, make, missing, self.settings)) as filled:
+        with closing(machines.fill(Work(self.model, make, tasks, self.settings))) as filled:
             for shard in filled:
                 self.counter.complete(shard)
 

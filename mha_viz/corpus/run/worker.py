@@ -2,7 +2,7 @@
 
 import platform
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,23 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Work:
+    """The part of a study that is missing, for those who measure it elsewhere.
+
+    Args:
+        model: whose heads are measured.
+        untrained: makes the same with random weights; returns None where there is none.
+        tasks: the shards, read as they are taken.
+        settings: of the study.
+    """
+
+    model: AttentionModel
+    untrained: Callable[[], AttentionModel | None]
+    tasks: Iterator[Task]
+    settings: Settings
+
+
+@dataclass(frozen=True)
 class Plan:
     """The instructions for every worker."""
 
@@ -49,21 +66,20 @@ class Plan:
     def of(
         cls,
         folder: Path,
-        models: tuple[AttentionModel, AttentionModel | None],
-        device: str,
-        settings: Settings,
+        work: Work,
+        device: str = "cpu",
         address: str | None = None,
     ) -> "Plan":
-        """Return the plan of a study that has begun, of a model and one with random weights."""
-        model, untrained = models
+        """Return the plan of a study that has begun; makes the model with random weights."""
+        untrained = work.untrained()
         return cls(
             folder,
             address,
-            disassemble(model),
+            disassemble(work.model),
             None if untrained is None else disassemble(untrained),
             read_manifest(folder)["model"]["weights_sha256"],
             device,
-            settings,
+            work.settings,
             versions(),
         )
 
