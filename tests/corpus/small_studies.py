@@ -11,6 +11,10 @@ LINES = [f"{text} Number {i}." for i in range(3) for text in TEXTS]  # 21 texts,
 FEW = LINES[:12]  # 3 shards
 
 
+class Stopped(Exception):
+    """An error that a test raises in the middle of a study."""
+
+
 def files_of(folder: Path) -> dict[str, str]:
     """Every file of a folder and the hash of its bytes."""
     return {

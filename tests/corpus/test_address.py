@@ -12,7 +12,7 @@ import mha_viz as mv
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.store.address import Address
 from mha_viz.errors import StudyError, WriteError
-from tests.corpus.test_run import files_of
+from tests.corpus.small_studies import files_of
 
 URL = "memory://bucket/study"
 

@@ -13,31 +13,19 @@ import torch
 
 import mha_viz as mv
 from mha_viz.corpus.run.run import Progress
-from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.store import storage
 from mha_viz.errors import StudyError
 from tests.corpus.plain_study import TEXTS
-from tests.corpus.test_run import Stopped, files_of
+from tests.corpus.random_moments import PER_SHARD
+from tests.corpus.small_studies import Stopped, files_of
 from tests.making.trees import document
 from tests.waiting import PATIENCE, wait_for
 
-pytestmark = pytest.mark.slow  # Ray starts a dozen processes
+# Ray starts a dozen processes
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_shards")]
 
 LINES = [f"{text} Number {i}." for i in range(5) for text in TEXTS]  # 35 texts, 9 shards of 4
-PER_SHARD, N_SHARDS = 4, 9
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _small_shards() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "SHARD_TEXTS", PER_SHARD)
-        yield
-
-
-@pytest.fixture(scope="module")
-def whole(bert: Any, _small_shards: None, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
-    """The same study, on one machine."""
-    return mv.study(bert, LINES, tmp_path_factory.mktemp("whole") / "study")
+N_SHARDS = 9
 
 
 @pytest.fixture(scope="module")

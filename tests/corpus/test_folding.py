@@ -20,7 +20,7 @@ from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.statistics.totals import Totals, fold
 from mha_viz.corpus.store.storage import shard_folder, totals_folder
 from mha_viz.errors import ArgumentError, StudyError
-from tests.corpus.test_run import Stopped, files_of
+from tests.corpus.small_studies import Stopped, files_of
 from tests.work import system_calls
 
 N_TEXTS = 60

@@ -1,50 +1,25 @@
-"""Studies made, stopped at any moment and gone on with: the same to the last bit."""
+"""Studies made: what they hold, what is refused, and what is told meanwhile."""
 
-import errno
 import json
 import os
-import shutil
-import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.corpus.run import run
 from mha_viz.corpus.run.run import Progress
-from mha_viz.corpus.sources import source as sources
-from mha_viz.corpus.store import storage
 from mha_viz.corpus.store.lock import LOCK, locked
-from mha_viz.errors import ArgumentError, MhaVizError, StudyError, WriteError
+from mha_viz.errors import ArgumentError, MhaVizError, StudyError
 from mha_viz.text.encoding import encode_texts
 from tests.corpus.plain_study import TEXTS
 from tests.corpus.random_moments import PER_SHARD
-from tests.corpus.small_studies import FEW, LINES, files_of
+from tests.corpus.small_studies import FEW, LINES, Stopped, files_of
 from tests.making.comparing import near
 
-
-class Stopped(Exception):
-    """An error that a test raises in the middle."""
-
-
-@pytest.fixture(autouse=True)
-def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "SHARD_TEXTS", PER_SHARD)
-
-
-@pytest.fixture(scope="module")
-def whole(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
-    """A study that nothing interrupted, with one text that a cleaner refuses."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "SHARD_TEXTS", PER_SHARD)
-        out = tmp_path_factory.mktemp("whole") / "study"
-        return mv.study(bert, LINES, out)
+pytestmark = pytest.mark.usefixtures("small_shards")
 
 
 def test_a_study_counts_its_texts(whole: mv.Study) -> None:
@@ -75,158 +50,6 @@ def test_the_same_call_opens_a_finished_study(whole: mv.Study, bert: Any) -> Non
 
 
 # -- stopped -------------------------------------------------------------------------------------
-
-
-def test_what_a_killed_process_left_is_cleared_away(
-    whole: mv.Study, bert: Any, tmp_path: Path
-) -> None:
-    shards = tmp_path / "study/shards"
-    (shards / "00001.part").mkdir(parents=True)
-    (shards / "00001.part/texts.parquet").write_bytes(b"half")
-    (tmp_path / "study" / LOCK).write_text("1")
-    (tmp_path / "study/.sorting.part").mkdir()
-    (tmp_path / "study/.heads.part").write_bytes(b"half")
-    with pytest.raises(StudyError, match="other things"):
-        mv.study(bert, LINES, tmp_path / "study")  # shards without a study.json are nobody's
-    shards.rename(tmp_path / "shards")
-    with pytest.raises(Stopped):
-        mv.study(bert, LINES, tmp_path / "study", on_progress=_stop)
-    shards.mkdir(exist_ok=True)
-    (tmp_path / "shards/00001.part").rename(shards / "00001.part")
-    (tmp_path / "study/.labels.part").write_bytes(b"half")
-    mv.study(bert, LINES, tmp_path / "study")
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
-
-
-def _stop(_: Progress) -> None:
-    raise Stopped
-
-
-SCRIPT = """
-import signal, sys
-# A shell that runs the tests in the background has made its children deaf to Ctrl-C.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-import mha_viz as mv
-from mha_viz.corpus.sources import source
-source.SHARD_TEXTS = 4
-lines = open(sys.argv[1]).read().splitlines()
-def tell(now):
-    print(now.n_texts, flush=True)
-    sys.stdin.readline()
-mv.study(mv.load("tiny-bert"), lines, sys.argv[2], on_progress=tell)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGKILL,
-        *(pytest.param(one, marks=pytest.mark.extended) for one in (signal.SIGINT, signal.SIGTERM)),
-    ],
-)
-def test_killed_and_gone_on_with(
-    whole: mv.Study, bert: Any, tmp_path: Path, number: signal.Signals
-) -> None:
-    (tmp_path / "lines.txt").write_text("\n".join(LINES))
-    arguments = [str(tmp_path / "lines.txt"), str(tmp_path / "study")]
-    with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
-    ) as child:
-        assert child.stdin is not None and child.stdout is not None
-        while int(child.stdout.readline() or "99") < 8:
-            print(file=child.stdin, flush=True)  # go on
-        child.send_signal(number)
-        child.wait()
-    assert child.returncode != 0
-    assert 1 <= len(list((tmp_path / "study/shards").glob("*[0-9]"))) < 6
-    mv.study(bert, LINES, tmp_path / "study")
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
-
-
-def test_a_part_is_written_while_the_next_is_measured(
-    whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    measure, write = run.measure_batches, storage.write_shard
-    begun, parts, written = threading.Event(), list[str](), list[int]()
-
-    def measuring(*given: Any, **named: Any) -> Any:
-        parts.append("begun")
-        if len(parts) == 2:
-            begun.set()
-        return measure(*given, **named)
-
-    def writing(folder: Path, number: int, shard: Any) -> Any:
-        written.append(number)
-        assert number or begun.wait(60), "the second part waited for the first"
-        return write(folder, number, shard)
-
-    monkeypatch.setattr(run, "measure_batches", measuring)
-    monkeypatch.setattr(storage, "write_shard", writing)
-    mv.study(bert, LINES, tmp_path / "study")
-    assert written == list(range(len(parts))) and len(written) > 1
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
-
-
-def test_a_lost_part_is_made_anew(whole: mv.Study, bert: Any, tmp_path: Path) -> None:
-    mv.study(bert, LINES, tmp_path / "study")
-    for path in (tmp_path / "study/shards/00002").iterdir():
-        path.unlink()
-    (tmp_path / "study/shards/00002").rmdir()
-    mv.study(bert, LINES, tmp_path / "study")
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
-
-
-def test_a_full_disk_leaves_what_is_complete(
-    whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write, calls = pq.write_table, 0
-
-    def full(table: Any, file: Any, **options: Any) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 12:  # in the second shard
-            file.write(b"PAR1 half of it")
-            raise OSError(errno.ENOSPC, "No space left on device")
-        write(table, file, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pq, "write_table", full)
-        with pytest.raises(WriteError, match=r"the disk is full.*the same command goes on"):
-            mv.study(bert, LINES, tmp_path / "study")
-    assert [path.name for path in (tmp_path / "study/shards").iterdir()] == ["00000"]
-    mv.study(bert, LINES, tmp_path / "study")
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
-
-
-def test_a_full_disk_at_the_summaries(
-    whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("mha_viz.corpus.run.summary.write_table", full)
-        with pytest.raises(WriteError, match="the disk is full"):
-            mv.study(bert, LINES, tmp_path / "study")
-    mv.study(bert, LINES, tmp_path / "study")
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
-
-
-def test_a_folder_that_is_deleted_meanwhile_does_not_come_back(bert: Any, tmp_path: Path) -> None:
-    """A server deletes the folder of its studies when it ends."""
-
-    def delete(_: Progress) -> None:
-        shutil.rmtree(tmp_path / "study", ignore_errors=True)  # and again, until it is noticed
-
-    with pytest.raises(WriteError, match=r"study cannot be written: No such file or directory\."):
-        mv.study(bert, LINES, tmp_path / "study", on_progress=delete)
-    assert not (tmp_path / "study").exists()
 
 
 # -- what is refused, and left as it is ------------------------------------------------------------

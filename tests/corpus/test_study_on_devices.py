@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +13,13 @@ import torch
 import mha_viz as mv
 from mha_viz.checkpoints.device import devices_of
 from mha_viz.corpus.run.run import Progress
-from mha_viz.corpus.sources import source as sources
 from mha_viz.errors import ArgumentError, StudyError
 from tests.corpus.plain_study import TEXTS
-from tests.corpus.small_studies import FEW, LINES, files_of
-from tests.corpus.test_run import Stopped
+from tests.corpus.random_moments import PER_SHARD
+from tests.corpus.small_studies import FEW, LINES, Stopped, files_of
 
 TWICE = ("cpu", "cpu")
-PER_SHARD = 4
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _small_shards() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "SHARD_TEXTS", PER_SHARD)
-        yield
-
-
-@pytest.fixture(scope="module")
-def whole(bert: Any, _small_shards: None, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
-    """The same study, in one process."""
-    return mv.study(bert, LINES, tmp_path_factory.mktemp("whole") / "study")
+pytestmark = pytest.mark.usefixtures("small_shards")
 
 
 @pytest.mark.slow

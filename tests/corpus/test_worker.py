@@ -16,7 +16,7 @@ from mha_viz.corpus.sources.source import open_source, shards
 from mha_viz.corpus.store.manifest import versions
 from mha_viz.corpus.store.storage import read_manifest, read_shard
 from tests.corpus.plain_study import TEXTS
-from tests.corpus.test_run import files_of
+from tests.corpus.small_studies import files_of
 
 
 @pytest.fixture(scope="module")
