@@ -300,6 +300,9 @@ export function roomBelow(element, free) {
   return Math.max(420, innerHeight - top - free);
 }
 
+/** Whether there is a pointer that hovers, and so a keyboard mostly: on a phone there is neither. */
+export const canHover = () => matchMedia("(hover: hover)").matches;
+
 /** What a component draws with: the same view at every call with the same parent. */
 export function viewOf(parent, name, create) {
   parent.mhaViews ??= {};

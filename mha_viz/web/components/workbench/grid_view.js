@@ -5,7 +5,7 @@ import { loneRows, strongestOf } from "./head_facts.js";
 import { HeadGrid } from "../head_grid/head_grid.js";
 import { LabelSummary } from "./label_summary.js";
 import { check, chooseIn, fillMenu, menu, segments } from "./workbench_parts.js";
-import { formatWeight, make, themeOf } from "../shared/shared.js";
+import { canHover, formatWeight, make, themeOf } from "../shared/shared.js";
 /* global PALETTE */
 
 const CLICK = "Click a head, or go to it with the arrow keys and press Enter.";
@@ -121,7 +121,7 @@ export class GridView {
   drawNote(fact) {
     const { view } = this.bench;
     const { sentence = "" } = this.summary.root.hidden ? this.bench.known ?? {} : {}; // told once
-    let text = sentence.replaceAll(/ \([^)]*\)/g, "") || CLICK; // numbers and baselines on hover
+    let text = sentence.replaceAll(/ \([^)]*\)/g, "") || (canHover() ? CLICK : ""); // numbers and baselines on hover
     this.note.title = sentence;
     if (fact && view.sort === "pair") {
       const even = this.uniform();

@@ -1,7 +1,7 @@
 // @ts-check
 // The tokens of the text, written out. Each is tinted by how much the chosen one looks at it.
 
-import { colourAt, formatWeight, inkOn, make, scaleWeight, tokenElement } from "../shared/shared.js";
+import { canHover, colourAt, formatWeight, inkOn, make, scaleWeight, tokenElement } from "../shared/shared.js";
 /* global PALETTE */
 
 export class SentenceView {
@@ -99,7 +99,7 @@ export class SentenceView {
     if (among.size) this.hint.textContent = amongInWords(among.size, weightAmong);
     else if (far) this.hint.textContent = `“${label("query", pair.query)}” looks at “${label("key", pair.key)}”: ${weight}`;
     else if (pair.query >= 0) this.hint.textContent = `Tinted by how much “${label("query", pair.query)}” looks at each. Choose a second one.`;
-    else this.hint.textContent = "Click a token to see what it looks at; drag to show a part; Ctrl-click to choose several.";
+    else this.hint.textContent = `Click a token to see what it looks at; drag to show a part${canHover() ? "; Ctrl-click to choose several" : ""}.`;
   }
 
   /** Whether a word is on an axis of the part that is shown, or would be by what is dragged over. */
