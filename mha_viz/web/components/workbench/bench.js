@@ -45,6 +45,7 @@ export class Bench {
     this.sent = null; // name of the last message to Python
     this.send = null; // sends one to Python
     this.sender = null; // the part of the page whose it is
+    this.touring = -1; // step of the tour
     this.touched = false; // a head was chosen by hand, and is not in view perhaps
   }
 

@@ -9,6 +9,7 @@ const OPENING = "The king (who was old and tired) smiled, said nothing, and went
 const TYPED = "The old dog saw the young dog, and the young dog saw the old cat.";
 const CLEAR = 10; // pixels between what is told of and the card
 const HEADER = "68px"; // of the page, which lies over what is scrolled
+const [TRIES, POLL, SETTLED] = [5, 100, 1500]; // ms between a try and a look at what came of it
 const KINDS = ["previous_token", "next_token", "duplicate", "induction", "self"]; // seen at once in a tile
 
 export class Tour {
@@ -62,7 +63,7 @@ export class Tour {
 
   end() {
     if (this.at < 0) return;
-    this.at = -1;
+    this.bench.touring = this.at = -1;
     this.root.hidePopover?.();
     this.root.classList.remove("open");
     this.card.removeAttribute("role");
@@ -70,7 +71,7 @@ export class Tour {
   }
 
   go(step) {
-    this.at = step;
+    this.bench.touring = this.at = step;
     STEPS[step].act?.(this.bench);
     const shown = STEPS[step].target(this.bench);
     if (shown instanceof globalThis.HTMLElement) shown.style.scrollMarginTop = HEADER;
@@ -122,15 +123,22 @@ export class Tour {
 
 const sentenceBox = () => /** @type {HTMLInputElement | null} */ (document.querySelector('input[aria-label="Sentence"]'));
 
-/** Types a sentence in place of the one that the page began with; nobody's own is lost. */
-function type() {
+/**
+ * Types a sentence in place of the one that the page began with; nobody's own is lost. A run that is
+ * under way puts back what stood there: so it waits for the page's rest, and looks again afterwards.
+ */
+function type(bench, tries = TRIES) {
   const box = sentenceBox();
-  if (!box || box.value !== OPENING) return;
+  if (!box || box.value !== OPENING || bench.touring !== 0 || !tries) return;
+  const again = (ms, left) => setTimeout(() => type(bench, left), ms);
+  if (document.querySelector("[data-test-script-state=running]")) return again(POLL, tries);
   const set = Object.getOwnPropertyDescriptor(globalThis.HTMLInputElement.prototype, "value")?.set; // React hears of this one
-  box.focus({ preventScroll: true });
   set?.call(box, TYPED);
   box.dispatchEvent(new globalThis.Event("input", { bubbles: true }));
-  box.dispatchEvent(new globalThis.KeyboardEvent("keydown", { key: "Enter", code: "Enter", keyCode: 13, bubbles: true }));
+  setTimeout(() => {
+    box.dispatchEvent(new globalThis.KeyboardEvent("keydown", { key: "Enter", code: "Enter", keyCode: 13, bubbles: true }));
+    again(SETTLED, tries - 1);
+  }, POLL);
 }
 
 /** The first head whose label is seen at once in its tile, and the label; else the chosen head. */
@@ -158,7 +166,7 @@ const STEPS = [
   {
     title: "A sentence",
     target: () => sentenceBox()?.closest('[data-testid="stTextInput"]'),
-    act: type,
+    act: (bench) => type(bench),
     tell: () => {
       const typed = sentenceBox()?.value === TYPED ? "This sentence was just typed here. " : "";
       return `${typed}The model reads it, and the page draws its heads. Type one of your own at any time, and press Enter.`;
