@@ -8,10 +8,11 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.core.metrics import METRICS
+from mha_viz.core.names import PAIR_MEASURES
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.plots.metric_strips import MetricStrip, metric_strips
 from mha_viz.reports.difference import Difference, describe_difference
-from mha_viz.reports.report import Report
+from mha_viz.reports.report import TWIN_MEASURES, Report
 from mha_viz.reports.report import report as make_report
 from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.run import reporting
@@ -48,7 +49,11 @@ def difference(
     def make() -> Difference:
         report, *theirs = _reports(scene, other)
         if other is None:
-            likeness = {one: reporting.likeness(scene, one) for one in ("hellinger", "cka")}
+            likeness = {
+                measure: reporting.likeness(scene, measure)
+                for measure in TWIN_MEASURES.values()
+                if PAIR_MEASURES[measure] == "pattern" or scene.record.z is not None
+            }
             return describe_difference(scene.record, *places, report=report, likeness=likeness)
         one, two = other.records
         return describe_difference(one, *places, other=two, report=report, other_report=theirs[0])
