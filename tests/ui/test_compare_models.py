@@ -7,10 +7,12 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 import mha_viz as mv
+from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.compare.matching import match_heads
 from mha_viz.core.names import MATCH_MEASURES
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.compare.two_models import N_TEXTS
+from mha_viz.ui.run.memory import SHOWN_SEED
 from mha_viz.ui.state.examples import EXAMPLES
 from tests.making.comparing import close
 from tests.ui.compare_app import NAMES, TEXT, check, compare, figures, table
@@ -135,3 +137,17 @@ def test_models_without_a_common_token_are_said_to_have_none(monkeypatch):
     app = compare(text="nothing in common", section="models")
     check(app)
     assert next(one.value for one in app.info).startswith("The two models have no token in common")
+
+
+def test_heads_of_an_untrained_copy_are_offered_as_counterparts():
+    app = compare(
+        "matches", text=TEXT, section="models", model="tiny-gpt2", model_b="untrained", match="cka"
+    )
+    text = check(app).replace("\\", "")
+    copy = untrained_copy(mv.load("tiny-gpt2"), SHOWN_SEED)
+    sides = ([one.trace(text) for text in texts()] for one in (mv.load("tiny-gpt2"), copy))
+    found = match_heads(*sides, "cka")
+    shown = table(app, "Head", "Counterpart", "Distance").set_index("Head").loc[NAMES]
+    close(shown["Distance"], found.distance)
+    assert "counterpart in tiny-gpt2 (random weights)" in text
+    assert app.selectbox(key="ask_model_b").value == "untrained"

@@ -1,10 +1,14 @@
 """The Compare page with two texts or two models side by side."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import mha_viz as mv
+from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.compare.alignment import align, aligned, equal_places, pattern_change
+from mha_viz.ui.run.memory import SHOWN_SEED
 from tests.making.comparing import close, near
 from tests.ui.compare_app import MODELS, NAMES, OTHER, TEXT, check, compare, said, seen, table
 
@@ -104,3 +108,28 @@ def test_a_link_with_another_text_shows_the_same_head_on_both_sides():
     app.selectbox(key="ask_head_b").select(1).run()  # what a view begins with, but chosen
     again = compare(**{name: app.query_params[name] for name in app.query_params})
     assert "L2 H5 and L0 H1" in said(again)
+
+
+def test_a_head_stands_beside_the_same_head_of_its_untrained_copy(model, record):
+    place = {"layer": "1", "head": "3", "layer_b": "1", "head_b": "3"}
+    app = compare(
+        "sides", text=TEXT, section="sides", model=model.name, model_b="untrained", **place
+    )
+    text = check(app)
+    other = untrained_copy(model, SHOWN_SEED).trace(TEXT)
+    difference = seen(other.head(1, 3), other.causal) - seen(record.head(1, 3), record.causal)
+    close(table(app, "query").set_index("query"), difference)  # of tokens: both cut it alike
+    told = mv.describe_difference(record, (1, 3), (1, 3), other=other).sentences
+    shown = text.replace("\\", "")
+    assert len(told) >= 4 and all(one.numbers for one in told)
+    assert all(one.text.split(";")[0].replace("\\", "") in shown for one in told[2:])
+    assert f"{model.name} (random weights)" in shown
+    assert app.query_params["model_b"] == "untrained"
+
+
+def test_a_model_that_is_changed_stands_beside_its_own_untrained_copy():
+    app = compare(text=TEXT, section="sides", model_b="untrained")
+    state = app.session_state
+    state["view"] = replace(state["view"], model="tiny-gpt2")
+    text = check(app.run()).replace("\\", "")
+    assert "tiny-gpt2 (random weights)" in text and "tiny-bert" not in text

@@ -15,10 +15,11 @@ from mha_viz.reports.difference import Difference, describe_difference
 from mha_viz.reports.report import TWIN_MEASURES, Report
 from mha_viz.reports.report import report as make_report
 from mha_viz.ui.compare import TEXTS
-from mha_viz.ui.run import reporting
+from mha_viz.ui.run import memory, reporting
+from mha_viz.ui.run import scene as runs
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import Compare
+from mha_viz.ui.state.views import UNTRAINED_COPY, Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
@@ -32,6 +33,17 @@ class Other(NamedTuple):
 
     scene: Scene
     records: tuple[AttentionRecord, AttentionRecord]
+
+
+def second_run(name: str, text: str = "") -> Scene:
+    """Run a text through another model; "" for the view's own model, and for its own text."""
+    view, text = state.of(Compare), text if text.strip() else ""
+    name = view.model + memory.UNTRAINED if name == UNTRAINED_COPY else name or view.model
+    model = memory.model(name, view.device, view.dtype)
+    part = view.part if view.part in model.parts else model.parts[0]
+    # A pair belongs to its text; a decoder's text stays what it is beside another encoder's.
+    pair = view.pair if model.accepts_pair and (not text or len(model.parts) > 1) else ""
+    return runs.other(replace(view, model=name, text=text or view.text, pair=pair, part=part))
 
 
 def difference(

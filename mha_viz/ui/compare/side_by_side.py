@@ -1,6 +1,5 @@
 """Side by side: two heads, two texts, or two models, aligned token by token."""
 
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -21,7 +20,8 @@ from mha_viz.ui.compare.pair import (
     numbers,
     pictures,
 )
-from mha_viz.ui.run import memory, reporting, scene
+from mha_viz.ui.run import reporting, scene
+from mha_viz.ui.run.memory import UNTRAINED
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Compare
@@ -65,7 +65,7 @@ def draw(first: Scene) -> None:
     if not view.text_b.strip() and view.model_b in ("", view.model):
         _one_run(first)
         return
-    second = _second()
+    second = described.second_run(view.model_b, view.text_b)
     record = second.record
     words.cut_off(record)
     if not scene.is_head(record, view.second):
@@ -118,22 +118,10 @@ def _names() -> tuple[str, str]:
     return head_name(*view.chosen), head_name(*view.second)
 
 
-def _second() -> Scene:
-    """Return the other text through the other model, or through the same one."""
-    view = state.of(Compare)
-    name = view.model_b or view.model
-    model = memory.model(name, view.device, view.dtype)
-    part = view.part if view.part in model.parts else model.parts[0]
-    # A pair belongs to its text; a decoder's text stays what it is beside another encoder's.
-    same = not view.text_b.strip() or len(model.parts) > 1
-    pair = view.pair if same and model.accepts_pair else ""
-    text = view.text_b if view.text_b.strip() else view.text
-    return scene.other(replace(view, model=name, text=text, pair=pair, part=part))
-
-
 def _align(first: Scene, second: Scene) -> _Runs:
     a, b = first.record, second.record
-    apart = a.model != b.model
+    vocabulary = first.model.removesuffix(UNTRAINED)
+    apart = a.labels != b.labels and second.model.removesuffix(UNTRAINED) != vocabulary
     if apart:
         a, b = a.merge_words(), b.merge_words()
     pairs = align(a.labels, b.labels, ignore_case=apart)

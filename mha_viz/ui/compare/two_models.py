@@ -18,7 +18,7 @@ from mha_viz.errors import ArgumentError
 from mha_viz.plots.difference import head_changes
 from mha_viz.ui.compare import TEXTS, described
 from mha_viz.ui.compare.pair import AT_RATE, NARROW, both_heatmaps, colour_scale
-from mha_viz.ui.run import memory, reporting, scene
+from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, state
@@ -63,8 +63,9 @@ def draw(first: Scene) -> None:
         st.info("There is no other model here. Choose one above to make it known to this page.")
         return
     chosen = state.of(Compare).model_b
-    second = _second(chosen if chosen in names else names[0])
-    _controls(first, second, names)
+    name = chosen if chosen in names else names[0]
+    second = described.second_run(name)
+    _controls(first, second, names, name)
     if first.record.is_cross or second.record.is_cross:
         st.info("Cross attention has two texts of its own; choose another part to compare.")
         return
@@ -97,16 +98,7 @@ def draw(first: Scene) -> None:
     _layers(first, second, found)
 
 
-def _second(name: str) -> Scene:
-    """Return the same text through the other model."""
-    view = state.of(Compare)
-    model = memory.model(name, view.device, view.dtype)
-    part = view.part if view.part in model.parts else model.parts[0]
-    pair = view.pair if model.accepts_pair else ""
-    return scene.other(replace(view, model=name, pair=pair, part=part))
-
-
-def _controls(first: Scene, second: Scene, names: Sequence[str]) -> None:
+def _controls(first: Scene, second: Scene, names: Sequence[str], name: str) -> None:
     """Draw the choice of the other model, of the measure and of the head."""
     written = first.record.z is not None and second.record.z is not None
     measures = {
@@ -117,7 +109,7 @@ def _controls(first: Scene, second: Scene, names: Sequence[str]) -> None:
     if state.of(Compare).match not in measures:
         state.change(match=next(iter(measures)))
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        controls.other_model_menu(names, width=300, displayed=second.model)
+        controls.other_model_menu(names, width=300, displayed=name)
         choosing.menu("match", "Matched by", measures, width=240)
         controls.head_menus(first.record.n_layers, first.record.n_heads)
         colour_scale(first)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from mha_viz.reports.stored_run import ModelFacts, StoredRun
 
 MAX_MODELS = 3
+SHOWN_SEED = 2  # of an untrained copy that is shown: baselines take 0 and 1
+UNTRAINED = " (random weights)"  # after a model's name: the untrained copy of it
 MAX_RECORD = 512 * MIB  # of all that one text leaves behind: longer texts are cut, with a note
 # By name, because the parts of the pages import this module.
 LOADING = "mha_viz.checkpoints.loading"
@@ -219,6 +221,8 @@ _loaded: dict[tuple[str, str, str], None] = {}  # those in `_model`, the latest 
 
 @st.cache_resource(max_entries=MAX_MODELS, show_spinner=False)
 def _model(name: str, device: str, dtype: str) -> AttentionModel:
+    if name.endswith(UNTRAINED):
+        return _untrained(name.removesuffix(UNTRAINED), device, dtype, SHOWN_SEED)
     allowed.check_model(name)
     with cancellation(None):  # it serves every text: an overtaken run finishes it
         loaded: AttentionModel = _engine().get(LOADING).load(name, device=device, dtype=dtype)
@@ -230,12 +234,16 @@ def _model(name: str, device: str, dtype: str) -> AttentionModel:
 @st.cache_resource(max_entries=1, show_spinner=False)
 def untrained_copy(name: str, device: str, dtype: str, seed: int = 0) -> AttentionModel | None:
     """Return the same architecture with random weights; None where a config cannot rebuild it."""
-    made = _engine().get("mha_viz.checkpoints.untrained_copy")
     try:
-        with cancellation(None):  # as for `_model`
-            untrained: AttentionModel = made.untrained_copy(_model(name, device, dtype), seed)
+        return _untrained(name, device, dtype, seed)
     except MhaVizError:
         return None
+
+
+def _untrained(name: str, device: str, dtype: str, seed: int) -> AttentionModel:
+    made = _engine().get("mha_viz.checkpoints.untrained_copy")
+    with cancellation(None):  # as for `_model`
+        untrained: AttentionModel = made.untrained_copy(_model(name, device, dtype), seed)
     untrained.cut_texts(MAX_RECORD, settings().max_tokens)
     return untrained
 

@@ -48,6 +48,7 @@ BETWEEN = ("aa", "ab", "ba", "bb")  # sentences that look and are looked at
 ORDERS = TITLES["orders"]
 OUTPUTS = TITLES["outputs"]
 SAME_MODEL = "same"  # in place of a model's name
+UNTRAINED_COPY = "untrained"  # likewise: the page's model with random weights
 Choice = str | int | float | tuple[tuple[int, int], ...]  # what a field of `View` holds
 T = TypeVar("T")
 V = TypeVar("V", bound="Shared")

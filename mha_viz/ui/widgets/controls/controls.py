@@ -17,7 +17,7 @@ from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.operating.streamlit_run import rerun_parts
 from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import Choice, Compare, Shared
+from mha_viz.ui.state.views import UNTRAINED_COPY, Choice, Compare, Shared
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, fetching
 from mha_viz.ui.widgets.messages.messages import plain
@@ -292,10 +292,11 @@ def page_button(page: str, label: str, **choices: Choice) -> None:
 
 
 def other_models() -> list[str]:
-    """Return the models to compare with; "" is the model itself."""
+    """Return the models to compare with; "" is the model itself, the last its untrained copy."""
     typed, other = st.session_state.get("typed_models", ()), state.of(Compare).model_b
     linked = [other] if other in state.folders() else []
-    return ["", *dict.fromkeys((*(info.name for info in allowed.models()), *typed, *linked))]
+    names = dict.fromkeys((*(info.name for info in allowed.models()), *typed, *linked))
+    return ["", *names, UNTRAINED_COPY]
 
 
 def other_side() -> None:
@@ -311,7 +312,8 @@ def other_side() -> None:
 def other_model_menu(names: Sequence[str], width: int = 0, displayed: str | None = None) -> None:
     """Draw the menu of a second model, as wide as its column or `width`; "" is the model itself."""
     models = {info.name: info for info in allowed.models()}
-    titles = {name: _describe(name, models.get(name)) if name else "The same" for name in names}
+    own = {"": "The same", UNTRAINED_COPY: "The same with random weights"}
+    titles = {name: own.get(name) or _describe(name, models.get(name)) for name in names}
     look = choosing.Look(also=_same_head)
     if width:
         look["width"] = width
