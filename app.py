@@ -19,6 +19,7 @@ from mha_viz.ui.server import (
     gate,
     headers,
     lifecycle,
+    page_style,
     uploads,
     websockets,
 )
@@ -35,6 +36,7 @@ if __name__ != "__main__":
         websockets.Websockets,
         uploads.Uploads,
         gate.FirstPage,
+        page_style.PageStyle,
     )
     app = st.App(
         __file__, lifespan=lifecycle.quietly, middleware=[Middleware(each) for each in before]

@@ -19,7 +19,7 @@ SIZE = (360, 200)  # pixels; a narrow card shows a picture smaller, and none sho
 
 def index() -> None:
     """Draw the list of all labs, in order."""
-    look.page_style()
+    look.projector()
     frame.sidebar()
     st.title("Learn multi-head attention", anchor=False)
     st.markdown(
@@ -62,7 +62,7 @@ def page(lab: Lab) -> Callable[[], None]:
 
     def draw() -> None:
         st.session_state.shown_problems = []
-        look.page_style()
+        look.projector()
         frame.sidebar(lab)
         choices = Choices(lab)
         frame.begin(lab)

@@ -92,7 +92,7 @@ _WITHOUT_VIEW = {lab.address for lab in LABS if not lab.uses_text}
 
 def draw() -> None:
     """Draw the page: a search box, terms and quantities in groups, misconceptions."""
-    look.page_style()
+    look.projector()
     frame.sidebar()
     st.title("Glossary", anchor=False)
     st.markdown(

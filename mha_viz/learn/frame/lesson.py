@@ -50,7 +50,7 @@ STOPS = read_records(Stop, Path(__file__).with_name("lesson_plan.toml"), "stop")
 
 def draw() -> None:
     """Draw the page: the class, its link, and the stops of the lesson."""
-    look.page_style()
+    look.projector()
     frame.sidebar()
     st.title("For teachers", anchor=False)
     st.markdown(

@@ -9,7 +9,7 @@ from mha_viz.ui.widgets.messages import messages
 
 def page() -> None:
     """Draw the Corpus page."""
-    look.page_style()
+    look.projector()
     look.heading("Every head over many texts")
     state.sync_from_url()
     with messages.stop_on_error():

@@ -9,7 +9,7 @@ from mha_viz.ui.widgets.controls import controls, picking
 
 def page() -> None:
     """Draw the Explore page."""
-    look.page_style()
+    look.projector()
     look.heading("Every attention head, on your sentence")
     scene = picking.picked(lambda scene: memory.late("mha_viz.ui.explore.drawing").fit_grid(scene))
     runs = scene.stored is None  # a stored run waits for no model, and predicts nothing

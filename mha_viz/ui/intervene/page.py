@@ -9,7 +9,7 @@ from mha_viz.ui.widgets.controls import picking
 
 def page() -> None:
     """Draw the Intervene page."""
-    look.page_style()
+    look.projector()
     look.heading("Switch heads off")
     scene = picking.picked(parts=AFTER_TEXT)
     memory.late("mha_viz.ui.intervene.sections").draw(scene)

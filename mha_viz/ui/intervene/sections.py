@@ -37,7 +37,7 @@ def draw(scene: Scene) -> None:
     if refusal:
         st.info(plain(refusal), icon=":material/block:")
         return
-    above = st.container()
+    above = st.container(key="controls")
     left, right = st.columns([11, 10], gap="medium")
     with left:
         _heads(scene)

@@ -1,4 +1,4 @@
-"""The app's look beyond Streamlit's theme: its icon, and less empty space around a page."""
+"""The app's look beyond Streamlit's theme and the style of all pages: icon, type, sizes."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +10,6 @@ from mha_viz.ui.state import state
 
 ICON = Path(__file__).with_name("icon.png")
 ROOM = 350  # pixels that a phone leaves for a figure
-_STYLE = Path(__file__).with_name("page.css")
 # Larger type needs the room beside a page, which is measured in letters and would grow with it.
 _PROJECTED = """<style>
 html { font-size: %gpx; }
@@ -18,12 +17,6 @@ html { font-size: %gpx; }
   [data-testid="stMainBlockContainer"] { padding-left: 1.5rem; padding-right: 1.5rem; }
 }
 </style>"""
-
-
-def page_style() -> None:
-    """Leave little empty space: on a projector and on a phone there is none to waste."""
-    st.html(_STYLE)
-    _projector()
 
 
 def heading(text: str) -> None:
@@ -45,8 +38,8 @@ def projector_switch() -> None:
     )
 
 
-def _projector() -> None:
-    """Enlarge the type where somebody has asked for it; figures follow."""
+def projector() -> None:
+    """Enlarge the type of a page where somebody has asked for it; figures follow."""
     st.session_state.projector_drawn = False
     on = bool(st.session_state.get("projector"))
     st.session_state.projected = on

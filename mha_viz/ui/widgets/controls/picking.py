@@ -57,7 +57,7 @@ def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
 def sectioned_page(folder: str, title: str, name: str, titles: dict[str, str]) -> None:
     """Draw a page of sections, of which the view's field `name` chooses one."""
     sections = f"mha_viz.ui.{folder}.sections"
-    look.page_style()
+    look.projector()
     look.heading(title)
     scene = picked(lambda scene: memory.late(sections).fit(scene))
     choosing.segments(name, folder.capitalize(), titles, label_visibility="collapsed")

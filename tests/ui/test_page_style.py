@@ -1,0 +1,52 @@
+"""The style of all pages comes with a page, whole, and with nothing else."""
+
+import gzip
+import http.client
+
+import pytest
+
+from mha_viz.ui.server.page_style import STYLE
+from tests.ui.serving import serving
+
+HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Encoding": "gzip"}
+
+
+@pytest.fixture(scope="module")
+def get(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("page_style")) as port:
+
+        def ask(path: str, method: str = "GET", **headers: str):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection.request(method, path, headers=headers)
+            answer = connection.getresponse()
+            body = answer.read()
+            connection.close()
+            return answer, body
+
+        yield ask
+
+
+@pytest.mark.parametrize("path", ["/", "/compare?text=a", "/lab-soft-lookup"])
+def test_a_page_has_the_style_after_all_that_streamlit_brings(get, path):
+    answer, body = get(path, **HTML)
+    page = body.decode()
+    assert answer.status == 200 and int(answer.headers["content-length"]) == len(body)
+    assert page.count(STYLE) == 1 and page.endswith("</html>\n")
+    assert page.index('id="root"') < page.index(STYLE) < page.index("</body>")
+
+
+def test_a_browser_that_has_an_older_page_gets_the_whole_one(get):
+    first, body = get("/", **HTML)
+    again = {"If-None-Match": first.headers["etag"], "Range": "bytes=0-9"}
+    answer, same = get("/", **HTML, **again)
+    assert answer.status == 200 and same == body
+
+
+def test_all_else_is_passed_on_as_it_is(get):
+    answer, body = get("/", method="HEAD", **HTML)
+    assert answer.status == 200 and not body
+    answer, page = get("/compare", **{"Accept": "*/*", "Accept-Encoding": "gzip"})
+    assert answer.headers["content-encoding"] == "gzip"
+    assert STYLE not in gzip.decompress(page).decode()
+    answer, body = get("/_stcore/health", **HTML)
+    assert (answer.status, body) == (200, b"ok")
