@@ -40,11 +40,11 @@ def draw(scene: Scene) -> None:
     if rows:
         st.markdown(_held(rows))
     _parameters(scene)
-    _capacity(scene)
     if not written:
+        _capacity(scene)
         st.info("This family does not show what its heads write: the rest needs that.")
         return
-    _coverage(scene)
+    look.beside(2, lambda: _capacity(scene), lambda: _coverage(scene))
     _head_ranks(scene)
     _statements(scene, rows)
 

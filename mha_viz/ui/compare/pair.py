@@ -205,7 +205,8 @@ def both_heatmaps(
         st.columns(2), sides, ("a", "b"), names, strict=True
     ):
         with column:
-            _heatmap(record, place, key, caption, name, width, marked)
+            _heatmap(record, place, key, caption, name, width, marked, explained=False)
+    figures.reading(TEXTS("pair.both"))
 
 
 def _heatmap(
@@ -216,6 +217,7 @@ def _heatmap(
     name: str,
     width: int | None = None,
     marked: Cells = (),
+    explained: bool = True,
 ) -> None:
     scale = state.of(Compare).scale
     shown, weights, seen = token_window.shown_head(record, place)
@@ -234,6 +236,7 @@ def _heatmap(
         key=f"heatmap_{key}",
         table=words.by_tokens(weights, *shown.names, visible=seen),
         caption=f"{caption} · {name} · colours: {scale}",
+        explained=explained,
         **TEXTS.figure("figures.heatmap", name=name),
     )
 

@@ -39,6 +39,7 @@ def show(
     name: str,
     height: int | None = None,
     on_click: Callable[[Any], None] | None = None,
+    explained: bool = True,
 ) -> None:
     """Draw a figure and what belongs to it. All texts are shown as they are, never as markup.
 
@@ -50,12 +51,12 @@ def show(
     - `height`: in pixels, where it should not be the figure's own.
     - `on_click`: takes the customdata of a clicked point, before the run that draws the figure
       again. Points without customdata do not answer. Opacities of markers must be single numbers.
+    - `explained`: False leaves `how_to_read` to screen readers, where figures share one caption.
     """
     alt = f"{name}. {how_to_read}"
     drawn = chart(figure, key=key, alt=alt, height=height, on_click=on_click)
-    explain(
-        lambda: drawn, key=key, how_to_read=how_to_read, table=table, caption=caption, name=name
-    )
+    told = how_to_read if explained else ""
+    explain(lambda: drawn, key=key, how_to_read=told, table=table, caption=caption, name=name)
 
 
 def chart(
@@ -98,7 +99,7 @@ def explain(
     `figure` is called when somebody opens Export; `draw` draws the numbers in place of the table.
     """
     if how_to_read:
-        st.caption(f"**How to read.** {plain(how_to_read)}")
+        reading(how_to_read)
     dark = look.dark()
 
     def rows() -> None:
@@ -119,6 +120,11 @@ def explain(
 
     # A fragment: opening the table or the files does not draw the page again.
     st.fragment(lazy_sections.table_and_export)(key, draw or rows, files, title)
+
+
+def reading(text: str) -> None:
+    """Say below a figure, or below several, how to read it."""
+    st.caption(f"**How to read.** {plain(text)}")
 
 
 def _prepared(figure: go.Figure, height: int | None, clickable: bool, dark: bool) -> go.Figure:
