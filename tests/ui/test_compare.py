@@ -101,11 +101,13 @@ def test_heatmaps_have_tables_and_files(section, name):
     check(app)
     tables = [shown.value for shown in app.dataframe if "query" in shown.value]
     assert len(tables) == len(opened)
+    assert said(app).count("one token’s weights") == 1  # of both heatmaps, once
     for place, key, found in zip(((1, 2), (0, 1)), opened, tables, strict=False):
         weights = seen(record.head(*place), record.causal)
         close(found.set_index("query"), weights)
         head = f"L{place[0]} H{place[1]}"
-        assert f"one token’s weights in {head} over" in said(app)
+        heard = [chart.proto.alt for chart in app.get("plotly_chart")]
+        assert any(f"one token’s weights in {head} over" in alt for alt in heard)
         files = [button for button in app.get("download_button") if key in button.proto.id]
         assert {button.proto.label for button in files} == {"CSV", "HTML"}
 
