@@ -5,7 +5,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.state.views import CIRCUITS, SECTIONS
@@ -54,6 +54,31 @@ def nothing_in_light_and_dark(page: Page, wait_idle: Callable[[Page], None]) -> 
 def test_a_page_in_light_and_in_dark(open_page, wait_idle, path):
     page = open_page(path, color_scheme="light")
     nothing_in_light_and_dark(page, wait_idle)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "path", [f"/?text={TEXT}", f"/compare?text={TEXT}", f"/circuits?text={TEXT}"]
+)
+def test_a_page_with_its_menus_open(open_page, wait_idle, path, scheme):
+    page = open_page(f"{path}&model=tiny-gpt2", color_scheme=scheme)
+    page.evaluate(AXE)
+    opens = page.locator("[role=listbox][data-rac], [data-testid=stPopoverBody]")
+    menus = page.locator("[role=combobox]").element_handles()[:3]  # what is open hides the others
+    menus += page.get_by_test_id("stPopover").get_by_role("button").element_handles()[:3]
+    opened = 0
+    for menu in menus:
+        if not menu.is_enabled():
+            continue
+        menu.click()
+        opens.first.wait_for()
+        wait_idle(page)
+        found = [one for one in faults(page) if not one.startswith("region:")]  # beside landmarks
+        assert not found, "\n".join(found)
+        page.keyboard.press("Escape")
+        expect(opens).to_have_count(0)
+        opened += 1
+    assert opened >= 4
 
 
 def test_axe_finds_what_is_wrong(open_page):
