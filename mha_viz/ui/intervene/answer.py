@@ -30,6 +30,7 @@ def draw(scene: Scene) -> None:
     """Draw the likeliest tokens in words, and how far the changed prediction is from the other."""
     model = memory.model(*state.of(Intervene).checkpoint)
     if not (offered := places(scene, model)):
+        _of_last_word(scene, model)
         masking.offer(scene, model)
         return
     if state.of(Intervene).place not in offered:
@@ -45,11 +46,22 @@ def draw(scene: Scene) -> None:
         view = state.of(Intervene)
         if view.against.strip() and not view.target.strip():
             st.info("Name the token to follow, too: the other one is compared with it.")
-        with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-            if view.off:
-                kl = format_number(found.kl)
-                st.metric("KL divergence (nats)", kl, border=True, width="content")
-            st.markdown(in_words(found, changed=bool(view.off)))
+        _say(found, bool(view.off))
+
+
+def _of_last_word(scene: Scene, model: AttentionModel) -> None:
+    """Draw what the model predicts in place of the last word, in a text without a gap."""
+    with continue_on_error():
+        if not lacks_source() and (masked := masking.last_masked(scene, model)):
+            _say(ablation(masked[0], model), bool(state.of(Intervene).off), masked[1])
+
+
+def _say(found: Ablation, changed: bool, masked: str = "") -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        if changed:
+            kl = format_number(found.kl)
+            st.metric("KL divergence (nats)", kl, border=True, width="content")
+        st.markdown(in_words(found, changed=changed, masked=masked))
 
 
 def places(scene: Scene, model: AttentionModel) -> dict[int, str]:
@@ -77,8 +89,8 @@ def ablation(scene: Scene, model: AttentionModel) -> Ablation:
     return compare(model, before, after, change or _NOTHING, target=target, against=against)
 
 
-def in_words(found: Ablation, *, changed: bool) -> str:
-    """Name the likeliest tokens and their probabilities, as markdown."""
+def in_words(found: Ablation, *, changed: bool, masked: str = "") -> str:
+    """Name the likeliest tokens and their probabilities, as markdown; `masked` is a word's text."""
     table = found.table().sort_values("after", ascending=False, kind="stable").head(_NAMED)
     tokens = [
         f"**{plain(shown_token(token, goes_on))}** {after:.1%}"
@@ -89,6 +101,8 @@ def in_words(found: Ablation, *, changed: bool) -> str:
     ]
     place = found.before.tokens[found.before.position].text
     where = "Next token after" if found.before.objective == "causal" else "Most likely at"
+    if masked:
+        where, place = "Most likely in place of the last word", masked
     return f"{where} “{plain(place)}”: {', '.join(tokens)}."
 
 

@@ -1,5 +1,7 @@
 """The gaps that a masked model fills: where they are, and how to make one with a click."""
 
+from dataclasses import replace
+
 import streamlit as st
 
 from mha_viz.engine.model import AttentionModel
@@ -17,6 +19,18 @@ def places(scene: Scene, model: AttentionModel) -> list[int]:
     """Return the positions of mask tokens."""
     gap = model.tokenizer.mask_token_id
     return [i for i, token in enumerate(scene.record.tokens) if token.id == gap]
+
+
+def last_masked(scene: Scene, model: AttentionModel) -> tuple[Scene, str] | None:
+    """Return the run of the text with its last word masked, and that word; None without a word."""
+    found = [(word, text) for word, text in _pieces(scene).items() if any(map(str.isalnum, text))]
+    if not found:
+        return None
+    word, text = found[-1]
+    try:
+        return replace(scene, text=mask_word_at(model, scene.record.text, word)), text
+    except MhaVizError:  # a tokenizer that cannot tell where its words stand
+        return None
 
 
 def offer(scene: Scene, model: AttentionModel) -> None:
@@ -54,14 +68,19 @@ def _words(scene: Scene) -> dict[int, str]:
     Streamlit tells choices apart by their labels: an invisible word joiner distinguishes a word
     from an earlier one with the same letters.
     """
-    pieces: dict[int, str] = {}
-    for token in scene.record.tokens:
-        if token.word is not None and not token.segment and not token.is_special:
-            pieces[token.word] = pieces.get(token.word, "") + token.text
     choices: dict[int, str] = {}
-    for word, label in list(pieces.items())[:MOST]:
+    for word, label in list(_pieces(scene).items())[:MOST]:
         name = plain(label)
         while name in choices.values():
             name += "\u2060"
         choices[word] = name
     return choices
+
+
+def _pieces(scene: Scene) -> dict[int, str]:
+    """Return the first text's words by number."""
+    pieces: dict[int, str] = {}
+    for token in scene.record.tokens:
+        if token.word is not None and not token.segment and not token.is_special:
+            pieces[token.word] = pieces.get(token.word, "") + token.text
+    return pieces
