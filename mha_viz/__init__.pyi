@@ -1,0 +1,71 @@
+"""The public API: each name, and the module that it is imported from."""
+
+from mha_viz import errors as errors
+from mha_viz.checkpoints.catalog import ModelInfo as ModelInfo
+from mha_viz.checkpoints.catalog import list_models as list_models
+from mha_viz.checkpoints.loading import load as load
+from mha_viz.checkpoints.loading import wrap as wrap
+from mha_viz.circuits.decompose.logit_attribution import logit_attribution as logit_attribution
+from mha_viz.circuits.decompose.score_attribution import score_attribution as score_attribution
+from mha_viz.circuits.decompose.vocabulary import (
+    head_tokens as head_tokens,
+)
+from mha_viz.circuits.decompose.vocabulary import (
+    logit_lens as logit_lens,
+)
+from mha_viz.circuits.flow.graph import FlowGraph as FlowGraph
+from mha_viz.circuits.flow.graph import flow_graph as flow_graph
+from mha_viz.circuits.patching.path_effect import path_effect as path_effect
+from mha_viz.circuits.patching.path_effects import path_effects as path_effects
+from mha_viz.circuits.tasks.faithfulness import (
+    faithfulness as faithfulness,
+)
+from mha_viz.circuits.tasks.faithfulness import (
+    find_heads as find_heads,
+)
+from mha_viz.circuits.tasks.tasks import make_task as make_task
+from mha_viz.circuits.tasks.tested_heads import Faithfulness as Faithfulness
+from mha_viz.circuits.weights.composition import composition as composition
+from mha_viz.circuits.weights.ov_circuit import (
+    copying_scores as copying_scores,
+)
+from mha_viz.circuits.weights.ov_circuit import (
+    favoured_pairs as favoured_pairs,
+)
+from mha_viz.core.attention.attention import attention as attention
+from mha_viz.core.attention.multi_head import (
+    AttentionOutput as AttentionOutput,
+)
+from mha_viz.core.attention.multi_head import (
+    MultiHeadAttention as MultiHeadAttention,
+)
+from mha_viz.core.compare.matching import match_heads as match_heads
+from mha_viz.core.measure import head_similarity as head_similarity
+from mha_viz.core.metrics import METRICS as METRICS
+from mha_viz.core.metrics.registering import register_metric as register_metric
+from mha_viz.core.record.from_weights import record as record
+from mha_viz.core.record.record import AttentionRecord as AttentionRecord
+from mha_viz.core.record.record import Token as Token
+from mha_viz.corpus.query.study import Study as Study
+from mha_viz.corpus.run.run import study as study
+from mha_viz.engine.intervention import Intervention as Intervention
+from mha_viz.engine.model import AttentionModel as AttentionModel
+from mha_viz.errors import MhaVizError as MhaVizError
+from mha_viz.interventions.ablation import ablate as ablate
+from mha_viz.interventions.importance import head_importance as head_importance
+from mha_viz.notebook import show_head as show_head
+from mha_viz.prediction.generation import generate as generate
+from mha_viz.prediction.prediction import predict as predict
+from mha_viz.prediction.writing import Writing as Writing
+from mha_viz.reports.description import describe as describe
+from mha_viz.reports.description import describe_heads as describe_heads
+from mha_viz.reports.difference import describe_difference as describe_difference
+from mha_viz.reports.parameters import (
+    diversity as diversity,
+)
+from mha_viz.reports.parameters import (
+    parameter_similarity as parameter_similarity,
+)
+from mha_viz.reports.report import head_report as head_report
+
+__version__: str
