@@ -80,7 +80,7 @@ def test_the_wheel_holds_all_and_nothing_else(wheel: Path) -> None:
     package = ROOT / "mha_viz"
     source = {
         path.relative_to(ROOT).as_posix()
-        for pattern in ("*.py", "*.pyi", "*.js", "*.css", "*.png", "*.toml")
+        for pattern in ("*.py", "*.pyi", "*.js", "*.css", "*.html", "*.png", "*.toml")
         for path in package.rglob(pattern)
     }
     assert source <= names

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mha_viz.web import theme
+from mha_viz.web.browser import style
 from mha_viz.web.labels import clean
 from mha_viz.web.standalone import document
 
@@ -15,30 +16,6 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _COLOURS = (
     f":root {{ --ink: {theme.ink()}; --paper: {theme.paper()}; --muted: {theme.muted()}; "
     f"--line: {theme.gridline()}; --font: {theme.FONT}; }}"
-)
-_STYLE = (
-    _COLOURS
-    + """
-@page { size: A4; margin: 15mm; }
-:root { color-scheme: light; }
-* { box-sizing: border-box; }
-body { max-width: 180mm; margin: 8mm auto; padding: 0 4mm; background: var(--paper);
-  color: var(--ink); font: 11pt/1.45 var(--font);
-  print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-h1 { font-size: 16pt; margin: 0 0 2mm; }
-h2 { font-size: 12pt; margin: 0 0 1mm; break-after: avoid; }
-p { margin: 0 0 2mm; overflow-wrap: anywhere; }
-small { color: var(--muted); }
-section { border-top: 0.3mm solid var(--line); padding: 3mm 0; break-inside: avoid; }
-figure { margin: 3mm 0; text-align: center; break-inside: avoid; }
-img { max-width: 100%; max-height: 230mm; }
-section img { max-height: 80mm; }
-.line { display: flex; gap: 4mm; margin: 3mm 0; }
-.line span { flex: 1; border-bottom: 0.3mm solid var(--ink); min-height: 8mm; }
-.tokens { font-size: 9pt; }
-.tokens b { font-weight: 400; color: var(--muted); }
-@media print { body { margin: 0; padding: 0; max-width: none; } }
-"""
 )
 
 
@@ -78,7 +55,9 @@ def worksheet(
         listed = " ".join(f"<b>{i}</b>&nbsp;{_text(token)}" for i, token in enumerate(tokens))
         parts.append(f'<p class="tokens">{listed}</p>')
     parts += [_task(number, task, answers) for number, task in enumerate(tasks, 1)]
-    return document(clean(title, 200), _STYLE, "\n".join(parts), policy=_POLICY)
+    return document(
+        clean(title, 200), f"{_COLOURS}\n{style('worksheet')}", "\n".join(parts), policy=_POLICY
+    )
 
 
 def _task(number: int, task: SheetTask, answers: bool) -> str:

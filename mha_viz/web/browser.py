@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import chain
+from string import Template
 
 from mha_viz.web.theme import palette
 
@@ -23,6 +24,7 @@ _STYLES = {
     "written_text": ("shared", "player", "written_text"),
     **{name: ("shared", name) for name in _DRAWN},
     "workbench": ("shared", "head_grid", "token_lines", "workbench"),
+    "worksheet": ("worksheet",),
 }
 _IMPORT = re.compile(r'^import [^;]* from "[^"]*?(\w+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
@@ -69,6 +71,11 @@ def notebook_script() -> str:
 def style(name: str) -> str:
     """Return the style sheet of a component."""
     return "\n".join(_read(f"{part}.css") for part in _STYLES[name])
+
+
+def document_template() -> Template:
+    """Return an HTML document with $policy, $title, $style and $body to be filled in."""
+    return Template(_read("document.html"))
 
 
 def _joined(entry: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from mha_viz.web import theme
-from mha_viz.web.browser import script, style
+from mha_viz.web.browser import document_template, script, style
 from mha_viz.web.labels import html_text
 from mha_viz.web.payload import unpack
 
@@ -26,20 +26,8 @@ def document(title: str, style: str, body: str, *, policy: str) -> str:
 
     `title` is escaped here, `body` is safe HTML already, `policy` is the Content-Security-Policy.
     """
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{html_text(title)}</title>
-<style>{style}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
+    parts = {"policy": policy, "title": html_text(title), "style": style, "body": body}
+    return document_template().substitute(parts)
 
 
 def grid_html(
