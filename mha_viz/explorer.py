@@ -3,8 +3,6 @@
 Needs the extra `notebook` (anywidget), which works in Jupyter, Colab and VS Code.
 """
 
-from __future__ import annotations
-
 import base64
 import uuid
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The answer of `mha-viz app --check`: the settings in force, and whether the app could serve."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import fields

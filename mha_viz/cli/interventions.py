@@ -1,7 +1,5 @@
 """The commands that change heads: ablate, importance, prune."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

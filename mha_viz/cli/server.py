@@ -1,7 +1,5 @@
 """The place where the web app is served: whether it is free, and when the app answers."""
 
-from __future__ import annotations
-
 import errno
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The standard streams of the command: UTF-8 where they are files, and there even when closed."""
 
-from __future__ import annotations
-
 import codecs
 import errno
 import io

@@ -1,7 +1,5 @@
 """Tiles and metrics of a long text, made while the pass has its weights."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

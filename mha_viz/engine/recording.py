@@ -1,7 +1,5 @@
 """Records of encoded texts: one forward pass, and a record of each text."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The loss of a model whose heads are removed one by one, in every order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A number as a sum of parts: parts stacked place by place, rows of signed bars, a matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables of numbers as coloured cells: axes that name every cell, hatching, cells to click."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, SupportsFloat

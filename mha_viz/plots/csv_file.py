@@ -1,7 +1,5 @@
 """Tables as CSV: texts that no spreadsheet runs, and numbers that stay numbers."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterable

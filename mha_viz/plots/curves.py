@@ -1,7 +1,5 @@
 """Lines over a number, loss while heads are pruned, and a path over a plane through a loss."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Differences between two texts or models: cell by cell, metric by metric, head by head."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

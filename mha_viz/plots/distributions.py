@@ -1,7 +1,5 @@
 """Histograms: of a number over texts, and of a change over random draws."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures that leave the app: as a file with a caption, for the last row of a class, a notebook."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """Parts that figures share: checked numbers and weights, headings, legends, axes and marks."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A number for each head: over the layers, as a map, against another one, and over many texts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, SupportsFloat

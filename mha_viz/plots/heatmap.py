@@ -1,7 +1,5 @@
 """Weights of heads as plotly heatmaps: one with its tokens on both axes, or a few small ones."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Two heads among all heads, metric by metric."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

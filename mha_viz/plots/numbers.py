@@ -1,7 +1,5 @@
 """A small matrix with its numbers in its cells, for the arithmetic of the labs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Pairs of heads in two measures: do heads of the same attention write the same?"""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Pictures made of pixels side by side, and where several heads look in them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat
 

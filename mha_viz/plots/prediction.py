@@ -1,7 +1,5 @@
 """Predictions before and after a change: the likeliest tokens, and every token."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Figures of one row per metric, and the card of a head among all heads made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, SupportsFloat
 

@@ -1,7 +1,5 @@
 """Vectors: arrows in a plane, and the products of a query and a key that make a score."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, SupportsFloat
 

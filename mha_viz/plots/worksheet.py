@@ -1,7 +1,5 @@
 """A printable sheet of tasks about heads, or its answers: one HTML document, without a network."""
 
-from __future__ import annotations
-
 import base64
 import html
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Heads in words: sentences that are made of numbers, each beside its baseline."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Two heads in words: where they differ beyond noise, and how alike they are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Two heads, of one record or of two, and the tables of their metrics and of pairs of tokens."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

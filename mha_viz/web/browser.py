@@ -3,8 +3,6 @@
 Reads components/, which has a folder for each component, and shared/; knows no screen.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

@@ -3,8 +3,6 @@
 Tokens are untrusted text.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """Documents of HTML that need neither a server nor the network: for export and for notebooks."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

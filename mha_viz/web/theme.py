@@ -3,8 +3,6 @@
 The browser components get these tables as JSON.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Metrics that need all of a text at once: functions of a whole pattern, or of all outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Metrics of a row's concentration: its largest weight, and how many keys hold its mass."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

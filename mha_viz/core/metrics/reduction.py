@@ -1,7 +1,5 @@
 """The metrics of the heads of whole patterns, reduced block by block."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

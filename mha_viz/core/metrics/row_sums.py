@@ -1,7 +1,5 @@
 """The metrics of one layer whose weights are computed block by block and never held at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Records of a few heads alone, of one run or of several on the same tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The attention weights of a record: stored, or computed from queries and keys when asked for."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """A token that cancels work: set by one thread, checked by the one that works."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """A queue in which sessions take turns, however many requests each of them has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 

@@ -6,8 +6,6 @@ secrets; and it shares a lock with the others, so that one that the system kills
 lock stops them all. Nor are processes paused by SIGSTOP: stopped, they would outlive the server.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import pickle

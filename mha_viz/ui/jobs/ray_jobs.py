@@ -1,7 +1,5 @@
 """Heavy work on a Ray cluster: the calls of processes here, on whichever machine has room."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 import time

@@ -4,8 +4,6 @@ Fifty threads at once finish late, all of them. A few at a time, in the order th
 first soon and the last no later.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time

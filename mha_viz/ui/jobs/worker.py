@@ -5,8 +5,6 @@ are of this program, and nothing that a stranger wrote is read in that way. It e
 however the server ended.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import queue

@@ -4,8 +4,6 @@ A header that names the visitor is anybody's to send: it is believed only from t
 operator has named.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network

@@ -1,7 +1,5 @@
 """File descriptors of the server: each connection takes one, and each page that runs a few more."""
 
-from __future__ import annotations
-
 import errno
 import importlib
 import os

@@ -3,8 +3,6 @@
 Nothing in them tells who did what: a page is known by its place in the app, and by nothing typed.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from bisect import bisect_left

@@ -6,8 +6,6 @@ of an exception its kinds and the places that it passed. Our own messages are wr
 stay.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import io
 import logging

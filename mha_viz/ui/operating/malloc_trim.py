@@ -1,7 +1,5 @@
 """Return of freed memory to the system, which the allocator does not do by itself."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

@@ -4,8 +4,6 @@ A server that takes more than its machine has is ended by the system, with all t
 open. So whoever asks for what takes much is refused before that.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

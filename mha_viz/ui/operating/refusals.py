@@ -1,7 +1,5 @@
 """Refusals of what the operator does not allow: a sentence, and a count."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 

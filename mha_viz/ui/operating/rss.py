@@ -1,7 +1,5 @@
 """Memory of the server: its own process and those that it has started."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import psutil

@@ -3,8 +3,6 @@
 They come from a TOML file and from the environment, which goes before it; every value is checked.
 """
 
-from __future__ import annotations
-
 import difflib
 import os
 import re

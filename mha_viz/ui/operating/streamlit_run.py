@@ -4,8 +4,6 @@ Streamlit documents none of this. Whatever else the app needs of it is added her
 release of Streamlit can break one file only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Places on this server: as many open pages as fit, while the others wait."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

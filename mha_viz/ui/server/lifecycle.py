@@ -1,7 +1,5 @@
 """Start and end of the server: Ctrl-C, SIGTERM and a closed terminal are no failures."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import signal

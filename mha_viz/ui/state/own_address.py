@@ -1,7 +1,5 @@
 """The page's address: how others in the network reach it, and parameters added in place."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Mapping
 from functools import cache
