@@ -1,7 +1,5 @@
 """The modules that hold W_Q, W_K, W_V and W_O in each family, and how to read them as ours."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,7 +43,7 @@ class LayerProjections:
         self.n_heads, self.n_kv_heads, self.scale = n_heads, n_kv_heads, scale
 
     @classmethod
-    def of(cls, network: nn.Module, left: Run) -> list[LayerProjections]:
+    def of(cls, network: nn.Module, left: Run) -> "list[LayerProjections]":
         """Return those of every layer of a run; none where our function did not run."""
         above: dict[nn.Module, nn.Module] = {}
         for parent in network.modules():

@@ -4,8 +4,6 @@ They are in `annotated_sentences.tsv` beside this file: a relation and a sentenc
 pairs as "word -> word". A word that is there more than once has its number: "king#2".
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from dataclasses import dataclass, replace
@@ -58,7 +56,7 @@ class Relation:
         """Asks for the same step each time: a fixed offset is no opponent, but the answer."""
         return self.kind == "local"
 
-    def turned(self) -> Relation:
+    def turned(self) -> "Relation":
         """Return the same pairs, looked at from the other word."""
         back = tuple(replace(s, pairs=tuple((k, q) for q, k in s.pairs)) for s in self.sentences)
         return replace(self, query=self.key, key=self.query, sentences=back)

@@ -1,7 +1,5 @@
 """Matrices that are too large for a chart, as cells of equal size that say so."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -27,7 +25,7 @@ class Pooled:
     at: Int[np.ndarray, "row column"]
 
     @classmethod
-    def of(cls, matrix: Float[np.ndarray, "query key"], most: int = MOST) -> Pooled:
+    def of(cls, matrix: Float[np.ndarray, "query key"], most: int = MOST) -> "Pooled":
         """Pool a matrix to at most that many rows and columns; NaN gives way to numbers.
 
         >>> Pooled.of(np.array([[1.0, -3.0], [np.nan, 2.0]]), most=1).at

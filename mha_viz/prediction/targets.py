@@ -1,7 +1,5 @@
 """Targets of predictions: rows of tokens, and the right answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -58,7 +56,7 @@ class PredictionTargets:
         ]
         return torch.tensor(flat).T
 
-    def part(self, chosen: Sequence[int]) -> PredictionTargets:
+    def part(self, chosen: Sequence[int]) -> "PredictionTargets":
         """Return some of the rows; the texts keep their numbers."""
         return PredictionTargets(
             rows=tuple(self.rows[i] for i in chosen),
@@ -68,7 +66,7 @@ class PredictionTargets:
             n_texts=self.n_texts,
         )
 
-    def parts(self, max_tokens: int) -> Iterator[PredictionTargets]:
+    def parts(self, max_tokens: int) -> "Iterator[PredictionTargets]":
         """Yield rows of like length together, up to so many tokens; a longer row alone."""
         together: list[int] = []
         for i in sorted(range(len(self.rows)), key=lambda i: len(self.rows[i].input_ids)):

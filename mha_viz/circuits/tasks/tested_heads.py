@@ -1,7 +1,5 @@
 """A tested circuit: the part of a behaviour that some heads carry, as a record and a file."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
@@ -127,7 +125,7 @@ class Faithfulness:
         return circuit_file.to_bytes(asdict(self))
 
     @classmethod
-    def load(cls, path: str | Path) -> Faithfulness:
+    def load(cls, path: str | Path) -> "Faithfulness":
         """Open what `save` wrote; a file of anybody's is checked, number by number.
 
         Args:
@@ -139,7 +137,7 @@ class Faithfulness:
         return cls.from_bytes(circuit_file.read(Path(path)), str(path))
 
     @classmethod
-    def from_bytes(cls, raw: bytes, file: str) -> Faithfulness:
+    def from_bytes(cls, raw: bytes, file: str) -> "Faithfulness":
         """Open a file that is in memory, as `load` does; `file` is what an error calls it."""
         found = circuit_file.from_bytes({field.name for field in fields(cls)}, raw, file)
         outcomes = {name: Outcome(*found[name]) for name in circuit_file.OUTCOMES}

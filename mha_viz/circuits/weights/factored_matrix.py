@@ -1,7 +1,5 @@
 """Matrices of many heads as products of two thin factors, which are never multiplied out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -30,7 +28,7 @@ class FactoredMatrix:
     B: Float[Tensor, "head k d_model2"]
 
     @property
-    def T(self) -> FactoredMatrix:
+    def T(self) -> "FactoredMatrix":
         """The transpose of each matrix."""
         return FactoredMatrix(self.B.mT, self.A.mT)
 

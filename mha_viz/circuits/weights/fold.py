@@ -4,8 +4,6 @@ A norm is x -> C x * gain / scale + bias. Of these the scale differs from token 
 a factor, which turns no direction; centring C and gain are the same for all of them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
@@ -25,7 +23,7 @@ class Fold:
     centred: bool  # whether the mean over d_model is taken away first (LayerNorm; RMSNorm does not)
 
     @classmethod
-    def of(cls, norm: nn.Module, dtype: torch.dtype) -> Fold:
+    def of(cls, norm: nn.Module, dtype: torch.dtype) -> "Fold":
         """Read the linear part off a norm, and check on a vector that the norm does just that.
 
         Families differ in what their weights mean (the gain, or what is added to 1) and whether

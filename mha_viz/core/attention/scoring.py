@@ -1,7 +1,5 @@
 """Attention of one text by blocks of rows: no layer's query x key numbers are held at once."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,7 +36,7 @@ class Sight:
     mask: Bool[Tensor, "query key"] | None = None
 
     @classmethod
-    def of(cls, mask: Bool[Tensor, "query key"] | None) -> Sight:
+    def of(cls, mask: Bool[Tensor, "query key"] | None) -> "Sight":
         """Return the band that a mask is, or the mask.
 
         >>> Sight.of(torch.ones(5, 5, dtype=torch.bool).tril())

@@ -1,7 +1,5 @@
 """Sums over the rows of one layer that the metrics of its heads are made of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -97,7 +95,7 @@ class _LayerSums:
     others: Mapping[str, Sums]  # what is no `Total`
     to_check: Mapping[str, Sums]
 
-    def plus(self, other: _LayerSums) -> _LayerSums:
+    def plus(self, other: "_LayerSums") -> "_LayerSums":
         """Add the sums of other rows, which may be over fewer or more keys."""
         others, to_check = (
             {key: tuple(map(_plus, sums, theirs[key])) for key, sums in ours.items()}
@@ -166,7 +164,7 @@ class HeadSums:
         together = torch.cat(parts, -1).unflatten(-1, (len(rows), longest))
         return together.movedim(-2, 0).sum(-1, dtype=widest(one.device))
 
-    def merge(self, other: HeadSums) -> None:
+    def merge(self, other: "HeadSums") -> None:
         """Add the sums of other rows, which may be over fewer or more keys."""
         self._means, self._places, self._dtype = other._means, other._places, other._dtype
         if other._sums is not None:

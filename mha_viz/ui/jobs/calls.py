@@ -1,7 +1,5 @@
 """Calls that go to another process: our functions, their arguments, and names of models."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -58,7 +56,7 @@ class Call:
         """Models among its arguments."""
         return [one for one in self.work.args if isinstance(one, Checkpoint)]
 
-    def imports(self) -> Call:
+    def imports(self) -> "Call":
         """Return a call that only imports what this one needs."""
         loading = ["mha_viz.checkpoints.loading"] if self.models else []
         return Call(partial(import_modules, self.work.func.__module__, *loading))

@@ -1,7 +1,5 @@
 """A flag in one byte of memory that the server shares with the processes of its heavy jobs."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import tempfile
@@ -19,7 +17,7 @@ class SharedFlag:
         self._file, self._byte = file, mmap.mmap(file.fileno(), 1)
 
     @classmethod
-    def create(cls) -> SharedFlag | None:
+    def create(cls) -> "SharedFlag | None":
         """Return a new flag that is not set; None where processes cannot share memory."""
         if os.name != "posix":
             return None
@@ -37,7 +35,7 @@ class SharedFlag:
             return None
 
     @classmethod
-    def attach(cls, number: int) -> SharedFlag:
+    def attach(cls, number: int) -> "SharedFlag":
         """Return the flag that a process was started with, by the number of its file."""
         return cls(os.fdopen(number, "r+b", buffering=0))
 

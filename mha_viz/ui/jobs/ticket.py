@@ -1,7 +1,5 @@
 """Heavy work as a page requests it, a job of the lane, and the ticket of one who waits for it."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -73,7 +71,7 @@ class Job:
 
     work: Work
     changed: threading.Condition
-    waits: list[Ticket] = field(default_factory=list)
+    waits: "list[Ticket]" = field(default_factory=list)
     stop: CancelToken = field(default_factory=CancelToken)
     runs: bool = False
     began: float | None = None
@@ -117,7 +115,7 @@ class Ticket:
         job: Job,
         session: str,
         place: Callable[[Job], Waiting | None],
-        leave: Callable[[Ticket, Job], None],
+        leave: "Callable[[Ticket, Job], None]",
     ) -> None:
         self._job, self.session, self._place, self._leave = job, session, place, leave
 

@@ -1,7 +1,5 @@
 """Studies of this server, made as heavy work behind the pages and shared."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil
@@ -76,7 +74,7 @@ class StudyJob:
         texts: OwnTexts,
         sample: int | None,
         join: str | None,
-        on_abandoned: Callable[[StudyJob, int], None],
+        on_abandoned: "Callable[[StudyJob, int], None]",
     ) -> None:
         self.folder = folder
         self.tries = 0

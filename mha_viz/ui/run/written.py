@@ -1,7 +1,5 @@
 """A text that a model continues, as a scene, with the run that wrote it."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable
@@ -35,7 +33,7 @@ class WrittenScene(Scene):
     written: int = 0
 
     @property
-    def start(self) -> WrittenScene:
+    def start(self) -> "WrittenScene":
         """The same text before anything was written and chosen."""
         return replace(self, branches=(), written=0)
 

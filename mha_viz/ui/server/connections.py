@@ -4,8 +4,6 @@ uvicorn closes a connection that is kept alive without a request, and nothing el
 half a message and an answer that nobody reads would stay for as long as the other end likes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time
@@ -66,7 +64,7 @@ def largest_message() -> int:
     return MAX_MESSAGE + 8 * (settings().max_characters or 0)  # two texts, in UTF-8
 
 
-def _noted(protocol: type[Any], limits: Limits) -> type[Any]:
+def _noted(protocol: type[Any], limits: "Limits") -> type[Any]:
     class Noted(protocol):  # type: ignore[misc]
         """An HTTP protocol whose connections are limited from their first moment on."""
 

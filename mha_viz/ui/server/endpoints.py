@@ -4,23 +4,19 @@ They stand before all else, so that they answer under any name and while pages a
 their answers is of a visitor.
 """
 
-from __future__ import annotations
-
 import hmac
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mha_viz.ui.jobs import jobs
 from mha_viz.ui.jobs.turns import turns
 from mha_viz.ui.operating import descriptors, figures, memory_limit, refusals, rss, streamlit_run
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import memory
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 # What each lane of work tells of itself: numbers by name, among them how many wait.
 LANES: dict[str, Callable[[], Mapping[str, float]]] = {

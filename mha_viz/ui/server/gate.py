@@ -6,21 +6,16 @@ machine (DNS rebinding). Streamlit looks at the Origin of a websocket only, and 
 asks a host on the internet for this machine's address, while everybody waits.
 """
 
-from __future__ import annotations
-
 import socket
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import config
 
 from mha_viz.ui.pages import FIRST
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 

@@ -1,19 +1,14 @@
 """A limit of uploads: Streamlit keeps each file in memory, even if the page did not ask for it."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
-from typing import TYPE_CHECKING
 
 from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mha_viz.errors import LimitError
 from mha_viz.ui.operating import memory_limit, streamlit_run
 from mha_viz.ui.operating.refusals import refused
 from mha_viz.ui.operating.settings import settings
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 PATH = "/_stcore/upload_file/"  # and the session, and the file
 MAX_SESSIONS = 10_000  # whose files are counted: those that have sent none for longest go first

@@ -1,23 +1,18 @@
 """A limit of open websockets: each page has one, and each takes descriptors and memory."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mha_viz.errors import LimitError
 from mha_viz.ui.operating import addresses
 from mha_viz.ui.operating.refusals import refused
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import places
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 TRY_LATER = 1013  # RFC 6455, registered later
 WAITING = 20  # pages beyond those that have a place, which say so and wait for one

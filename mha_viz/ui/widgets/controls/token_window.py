@@ -1,7 +1,5 @@
 """The tokens that pictures of weights show, where a text has too many for one picture."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -54,7 +52,7 @@ class Shown:
     @classmethod
     def of(
         cls, labels: Sequence[str], key_labels: Sequence[str], view: Shared | None = None
-    ) -> Shown:
+    ) -> "Shown":
         """Choose among all tokens of both axes; the view is the page's where none is given."""
         spans = (view or state.current()).shown(len(labels), len(key_labels))
         rows, columns = (slice(span.start, span.stop) for span in spans)
