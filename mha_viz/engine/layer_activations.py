@@ -46,7 +46,7 @@ def layer_activations(
     model.attention_weights(layer, part)  # says what is wrong, where something is
     layers = model.layers(part)
     query, key, output = layers[layer].modules()
-    recorders = {module: CallRecorder(module, []) for module in (query, key, output)}
+    recorders = {module: CallRecorder(module, calls=[]) for module in (query, key, output)}
     source, target = encode_texts(model.stored_reader, text, text_pair)
     run(
         with_replaced(model.network, recorders),

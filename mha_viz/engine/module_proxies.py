@@ -10,22 +10,18 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 class ModuleProxy(nn.Module):
-    """A module in another's place; its attributes are those of the original."""
+    """A module in another's place; its attributes are those of the original, and `own` ones."""
 
-    def __init__(self, original: nn.Module) -> None:
+    def __init__(self, original: nn.Module, **own: Any) -> None:
         super().__init__()
-        self.__dict__["original"] = original  # not a child: its parameters are the model's
+        self.__dict__.update(own, original=original)  # no child: its parameters are the model's
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["original"], name)
 
 
 class CallRecorder(ModuleProxy):
-    """A proxy that records the first argument and the output of every call of the original."""
-
-    def __init__(self, original: nn.Module, calls: list[tuple[Any, Any]]) -> None:
-        super().__init__(original)
-        self.__dict__["calls"] = calls
+    """A proxy that adds the first argument and the output of every call to its list `calls`."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the original and keep its first argument and its output."""

@@ -55,7 +55,8 @@ class ReplayingPass:
         n_logits = len(targets.rows) * n
         if self.last is not None:
             linear = model.network.get_submodule(self.last)
-            self.replacements[self.last] = _Chosen(linear, len(targets.rows), self.row, self.place)
+            chosen = _Chosen(linear, n_rows=len(targets.rows), row=self.row, place=self.place)
+            self.replacements[self.last] = chosen
             n_logits = len(self.answer)
         n_bytes = 4 * n_logits * model.d_vocab  # of the logits under one setting
         most = MAX_TOKENS // (len(targets.rows) * n), MAX_LOGIT_BYTES // n_bytes
@@ -105,7 +106,7 @@ class ReplayingPass:
         if start:
             path, layers = self.layers
             known = [
-                _Replay(layer, output, n_settings)
+                _Replay(layer, output=output, times=n_settings)
                 for layer, output in zip(layers[:start], self.recorded, strict=False)
             ]
             replacements[path] = nn.ModuleList([*known, *layers[start:]])
@@ -120,7 +121,8 @@ class ReplayingPass:
             return False
         path, layers = self.layers = found
         calls_of: list[list[tuple[Any, Any]]] = [[] for _ in layers]
-        recorders = nn.ModuleList(map(CallRecorder, layers, calls_of))
+        pairs = zip(layers, calls_of, strict=True)
+        recorders = nn.ModuleList(CallRecorder(layer, calls=calls) for layer, calls in pairs)
         plain = self.right(
             self._answers(1, self.replacements | {path: recorders}, Probe((), on_layer))
         )
@@ -193,19 +195,13 @@ def repeated(output: Any, times: int) -> Any:
 class _Chosen(ModuleProxy):
     """The last matrix of a prediction head, applied at the target places alone."""
 
-    def __init__(self, original: nn.Module, n_rows: int, row: Tensor, place: Tensor) -> None:
-        super().__init__(original)
-        self.__dict__.update(n_rows=n_rows, row=row, place=place)
-
     def forward(self, hidden: Tensor) -> Tensor:
         places = (one.to(hidden.device) for one in (self.row, self.place))
         return self.original(hidden.unflatten(0, (-1, self.n_rows))[:, *places])
 
 
 class _Replay(ModuleProxy):
-    def __init__(self, original: nn.Module, output: Any, times: int) -> None:
-        super().__init__(original)
-        self.__dict__.update(output=output, times=times)
+    """A layer that gives the same `output` again, so many `times`."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return repeated(self.output, self.times)

@@ -1,6 +1,5 @@
 """Stand-ins that make a network linear: norms keep one run's scale, writers give its outputs."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +15,7 @@ from mha_viz.engine.own_weights import rounding
 class Recorder(ModuleProxy):
     """A stand-in that records the first argument and output of every call at some positions."""
 
-    def __init__(self, original: nn.Module, positions: Sequence[int], n_tokens: int) -> None:
-        super().__init__(original)
-        self.__dict__.update(calls=[], positions=list(positions), n_tokens=n_tokens)
-        self.__dict__["gives_more"] = False
+    gives_more = False  # than one tensor
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the original, and record."""
@@ -42,7 +38,7 @@ class Recorder(ModuleProxy):
             return None
         # With as many heads as tokens both axes fit. Projections lay out token after token.
         axis = max(axes, key=tensor.stride)
-        return tensor.index_select(axis, torch.tensor(self.positions, device=tensor.device))
+        return tensor.index_select(axis, torch.tensor(list(self.positions), device=tensor.device))
 
 
 @dataclass(frozen=True)
@@ -95,16 +91,7 @@ class ComponentRows(ModuleProxy):
     `gives_more` the original returns a tuple, whose first member this is.
     """
 
-    def __init__(
-        self,
-        original: nn.Module,
-        calls: Sequence[Mapping[str, Tensor]],
-        row: Mapping[str, int],
-        n_rows: int,
-        gives_more: bool = False,
-    ) -> None:
-        super().__init__(original)
-        self.__dict__.update(calls=iter(calls), row=row, n_rows=n_rows, gives_more=gives_more)
+    gives_more = False
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return what was recorded; the input is ignored."""
@@ -122,27 +109,13 @@ class ComponentRows(ModuleProxy):
 class ConstantOutput(ModuleProxy):
     """A stand-in that gives the same output at every call."""
 
-    def __init__(self, original: nn.Module, value: Tensor, gives_more: bool) -> None:
-        super().__init__(original)
-        self.__dict__["value"] = (value, None) if gives_more else value
-
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return that output."""
-        return self.value
+        return (self.value, None) if self.gives_more else self.value
 
 
 class NormRows(ModuleProxy):
     """A norm as it was at each call of a run, on every row; its bias has a row of its own."""
-
-    def __init__(
-        self,
-        original: nn.Module,
-        calls: Sequence[FrozenNorm],
-        writes: Sequence[str],
-        row: Mapping[str, int],
-    ) -> None:
-        super().__init__(original)
-        self.__dict__.update(calls=zip(calls, writes, strict=False), row=row)
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the frozen norm to the rows, in the shape that they came in."""
@@ -155,10 +128,6 @@ class NormRows(ModuleProxy):
 
 class ProjectionRows(ModuleProxy):
     """A projection on every row; its bias, called `name`, has a row of its own."""
-
-    def __init__(self, original: nn.Module, name: str, row: Mapping[str, int], n_rows: int) -> None:
-        super().__init__(original)
-        self.__dict__.update(name=name, row=row, n_rows=n_rows)
 
     def forward(self, x: Tensor) -> Tensor:
         """Multiply the rows by the weights."""

@@ -71,12 +71,13 @@ class FrozenRun:
         self.model, self.encoded, self.positions = model, encoded, tuple(positions)
         self.layout: Layout = layout_of(model)
         modules = [site.module for site in self.layout.sites] + list(beyond)
-        self._recorders = {module: Recorder(module, self.positions, n) for module in modules}
+
+        def recorder(module: nn.Module) -> Recorder:
+            return Recorder(module, calls=[], positions=self.positions, n_tokens=n)
+
+        self._recorders = {module: recorder(module) for module in modules}
         recording = with_replaced(model.network, self._recorders)
-        layers = {
-            path: Recorder(recording.get_submodule(path), self.positions, n)
-            for path in self.layout.layers
-        }
+        layers = {path: recorder(recording.get_submodule(path)) for path in self.layout.layers}
         self.probe = AtPositions(
             ("pattern", "z", "query", "key", "value"), positions=self.positions
         )
@@ -97,7 +98,7 @@ class FrozenRun:
         made = with_replaced(self.model.network, self._replacements(values, row, n_rows))
         layer_calls: dict[str, list[Any]] = {path: [] for path in self.layout.layers}
         layers = {
-            path: CallRecorder(made.get_submodule(path), calls)
+            path: CallRecorder(made.get_submodule(path), calls=calls)
             for path, calls in layer_calls.items()
         }
         ids = torch.tensor([[self.encoded.input_ids[i] for i in self.positions]])
@@ -120,22 +121,25 @@ class FrozenRun:
         self, values: Mapping[str, Tensor], row: Mapping[str, int], n_rows: int
     ) -> dict[nn.Module, nn.Module]:
         made: dict[nn.Module, nn.Module] = {}
-        heads = range(self.model.n_heads)
+        heads, rows = range(self.model.n_heads), {"row": row, "n_rows": n_rows}
         for site in (*self.layout.embeddings, *self.layout.mlps):
             calls = [{name: values[name]} for name in site.writes if name in values]
             more = self._recorders[site.module].gives_more
-            made[site.module] = ComponentRows(site.module, calls, row, n_rows, more)
+            made[site.module] = ComponentRows(
+                site.module, calls=iter(calls), gives_more=more, **rows
+            )
         for site in self.layout.outputs:
             of = [name.split(" ")[0] for name in site.writes]
             written = [
                 [f"{layer} attention bias", *(f"{layer} H{head}" for head in heads)] for layer in of
             ]
             calls = [{name: values[name] for name in one if name in values} for one in written]
-            made[site.module] = ComponentRows(site.module, calls, row, n_rows)
+            made[site.module] = ComponentRows(site.module, calls=iter(calls), **rows)
         for site in self.layout.norms:
-            made[site.module] = NormRows(site.module, self._norms[site.module], site.writes, row)
+            norms = zip(self._norms[site.module], site.writes, strict=False)
+            made[site.module] = NormRows(site.module, calls=norms, **rows)
         for site in self.layout.projections:
-            made[site.module] = ProjectionRows(site.module, site.writes[0], row, n_rows)
+            made[site.module] = ProjectionRows(site.module, name=site.writes[0], **rows)
         return made
 
     def _check_calls(self) -> None:

@@ -183,7 +183,8 @@ def logit_lens(
     run = made.stream.run
     depths = torch.stack(run.entering)
     last = model.network.get_submodule(run.layout.layers[-1])
-    ended = with_replaced(model.network, {last: ConstantOutput(last, depths, run.last_gives_more)})
+    constant = ConstantOutput(last, value=depths, gives_more=run.last_gives_more)
+    ended = with_replaced(model.network, {last: constant})
     ids = torch.zeros(len(depths), 1, dtype=torch.long, device=model.device)
     output = ended(input_ids=ids)
     found = getattr(output, "prediction_logits", None)

@@ -1,6 +1,5 @@
 """The MLPs between heads: where a family keeps them, and stand-ins that freeze their outputs."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
@@ -32,7 +31,7 @@ class FrozenMlps:
     def recorders(self) -> dict[str, nn.Module]:
         """Make stand-ins that record each MLP's output."""
         get = self.model.network.get_submodule
-        return {path: CallRecorder(get(path), calls) for path, calls in self._calls.items()}
+        return {path: CallRecorder(get(path), calls=calls) for path, calls in self._calls.items()}
 
     def frozen(self, start: int, n_settings: int) -> dict[str, nn.Module]:
         """Make stand-ins that give the recorded outputs, whatever their input.
@@ -50,15 +49,11 @@ class FrozenMlps:
                 given = repeated(self._calls[path][turn][1], n_settings)
                 outputs.setdefault(path, []).append(given)
         get = self.model.network.get_submodule
-        return {path: _FrozenOutput(get(path), given) for path, given in outputs.items()}
+        return {path: _FrozenOutput(get(path), outputs=iter(one)) for path, one in outputs.items()}
 
 
 class _FrozenOutput(ModuleProxy):
     """A stand-in that gives one output after the other."""
-
-    def __init__(self, original: nn.Module, outputs: Sequence[Any]) -> None:
-        super().__init__(original)
-        self.__dict__["outputs"] = iter(outputs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return next(self.outputs)

@@ -216,7 +216,7 @@ def _calls(model: AttentionModel) -> tuple[list[_Call], Tensor | None]:
     """
     calls: list[_Call] = []
     replacements = {
-        path: _Recording(module, calls)
+        path: _Recording(module, calls=calls)
         for path, module in model.network.named_modules(remove_duplicate=False)
         if not any(module.children()) and not isinstance(module, nn.Embedding)
     }
@@ -234,10 +234,6 @@ def _calls(model: AttentionModel) -> tuple[list[_Call], Tensor | None]:
 
 class _Recording(ModuleProxy):
     """A stand-in that records input and output where both are vectors."""
-
-    def __init__(self, original: nn.Module, calls: list[_Call]) -> None:
-        super().__init__(original)
-        self.__dict__["calls"] = calls
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the original, and record."""
