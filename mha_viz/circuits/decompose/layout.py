@@ -102,10 +102,10 @@ def layout_of(model: AttentionModel) -> Layout:
     projections = model.layers()
     inside = set(stack_of(model.network).modules())
     paths = {module: path for path, module in model.network.named_modules() if module in inside}
-    layers = tuple(_layer_path(model, paths[layer.module]) for layer in projections)
+    layers = tuple(layer_path(model, paths[layer.module]) for layer in projections)
     outputs = [layer.modules()[2] for layer in projections]
     attention = {part for layer in projections for part in layer.module.modules()} - set(outputs)
-    mlps = [_mlp(model, path, attention | set(outputs)) for path in dict.fromkeys(layers)]
+    mlps = [mlp_of(model, path, attention | set(outputs)) for path in dict.fromkeys(layers)]
 
     def site(module: nn.Module, name: str) -> Site:
         path = paths[module]
@@ -140,7 +140,7 @@ def layout_of(model: AttentionModel) -> Layout:
     )
 
 
-def _layer_path(model: AttentionModel, path: str) -> str:
+def layer_path(model: AttentionModel, path: str) -> str:
     """Return the path of the layer that a module stands in: up to the first number."""
     found = re.match(r"(.*?\.)?\d+(?=\.)", path)
     if found is None:
@@ -148,7 +148,7 @@ def _layer_path(model: AttentionModel, path: str) -> str:
     return found[0]
 
 
-def _mlp(model: AttentionModel, layer: str, attention: set[nn.Module]) -> nn.Module:
+def mlp_of(model: AttentionModel, layer: str, attention: set[nn.Module]) -> nn.Module:
     """Find a layer's MLP; where it is in several pieces, the last projection outside of attention.
 
     BERT and its relatives spread it over modules that also hold a norm.

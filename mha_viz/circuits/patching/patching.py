@@ -7,19 +7,20 @@ and value become is kept. Then the clean run is made once more with one of these
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from mha_viz.circuits.decompose.behaviour import Behaviour
-from mha_viz.circuits.patching.frozen_mlps import FrozenMlps
+from mha_viz.circuits.decompose.layout import layer_path, mlp_of
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.module_proxies import CallRecorder, ModuleProxy
 from mha_viz.engine.probe import HeadEdits, LayerAttention, Probe
 from mha_viz.engine.projections import repeat_heads
-from mha_viz.errors import ArgumentError
-from mha_viz.prediction.replay import ReplayingPass
+from mha_viz.errors import ArgumentError, AttentionUnavailableError
+from mha_viz.prediction.replay import ReplayingPass, repeated
 from mha_viz.prediction.targets import PredictionTargets
 
 Head = tuple[int, int]
@@ -62,7 +63,7 @@ class PathRuns:
     def __init__(self, model: AttentionModel, targets: PredictionTargets, other: Z) -> None:
         self.model, self.other = model, other
         with torch.inference_mode(False), torch.no_grad():
-            self._pass, self._mlps = ReplayingPass(model, targets), FrozenMlps(model)
+            self._pass, self._mlps = ReplayingPass(model, targets), _FrozenMlps(model)
             self._attentions: list[LayerAttention] = []
             probe = Probe(("z", *INPUTS), attentions=self._attentions)
             self.logits = self._pass.logits(1, probe, inside=self._mlps.recorders())[0]
@@ -169,7 +170,58 @@ class PathRuns:
         return [repeat_heads(layer, self.model.n_heads) for layer in layers]
 
 
-# -- what happens to heads in these runs -----------------------------------------------------------
+# -- what happens to MLPs and heads in these runs -------------------------------------------------
+
+
+class _FrozenMlps:
+    """The MLPs of a model, recorded in one run and frozen in others."""
+
+    def __init__(self, model: AttentionModel) -> None:
+        self.model = model
+        self._paths = _mlp_paths(model)  # of each layer; ALBERT's are all the same one
+        self._calls: dict[str, list[tuple[Any, Any]]] = {path: [] for path in self._paths}
+
+    def recorders(self) -> dict[str, nn.Module]:
+        """Make stand-ins that record each MLP's output."""
+        get = self.model.network.get_submodule
+        return {path: CallRecorder(get(path), calls=calls) for path, calls in self._calls.items()}
+
+    def frozen(self, start: int, n_settings: int) -> dict[str, nn.Module]:
+        """Make stand-ins that give the recorded outputs, whatever their input.
+
+        `start` is the first layer that is run; each row is repeated `n_settings` times in the
+        batch.
+        """
+        calls = sum(map(len, self._calls.values()))
+        if calls != len(self._paths):
+            raise AttentionUnavailableError(
+                f"{self.model.name} keeps the MLPs between its heads in a way that is not known "
+                "here, so that a path cannot be cut out of the rest: take a BERT, GPT-2, Llama or "
+                "one of their relatives."
+            )
+        outputs: dict[str, list[Any]] = {}
+        for layer, path in enumerate(self._paths):
+            turn = self._paths[:layer].count(path)
+            if layer >= start:
+                given = repeated(self._calls[path][turn][1], n_settings)
+                outputs.setdefault(path, []).append(given)
+        get = self.model.network.get_submodule
+        return {path: _FrozenOutput(get(path), outputs=iter(one)) for path, one in outputs.items()}
+
+
+class _FrozenOutput(ModuleProxy):
+    """A stand-in that gives one output after the other."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return next(self.outputs)
+
+
+def _mlp_paths(model: AttentionModel) -> list[str]:
+    """Find for every layer the path of the module that gives its MLP's output."""
+    paths = {module: path for path, module in model.network.named_modules()}
+    attentions = [layer.module for layer in model.layers()]
+    mlps = (mlp_of(model, layer_path(model, paths[one]), set(one.modules())) for one in attentions)
+    return [paths[mlp] for mlp in mlps]
 
 
 @dataclass
