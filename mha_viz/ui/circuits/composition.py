@@ -9,16 +9,13 @@ import streamlit as st
 from mha_viz.circuits.weights.composition import KINDS, Composition, composition
 from mha_viz.circuits.weights.ov_circuit import FavouredPairs, copying_scores, favoured_pairs
 from mha_viz.engine.model import AttentionModel
-from mha_viz.plots.difference import head_changes
 from mha_viz.ui.circuits import TEXTS, pairs
-from mha_viz.ui.circuits.targets import known_parts, signed
+from mha_viz.ui.circuits.targets import draw_heads, known_parts, signed
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import THROUGH, Circuits
-from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
-from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
@@ -60,16 +57,10 @@ def _copying(scene: Scene) -> None:
     found = _of_weights("copying", make=copying_scores, size=50_000)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        figures.show(
-            head_changes(
-                found.score.numpy(),
-                "Copying score",
-                diverging=True,
-                selected=state.of(Circuits).chosen,
-                dark=look.dark(),
-            ),
+        draw_heads(
+            found.score.numpy(),
+            "Copying score",
             key="copying",
-            on_click=words.choose,
             table=found.table(),
             caption=words.settings(scene, "OV circuits by weights"),
             **TEXTS.figure("figures.copying"),
@@ -124,7 +115,7 @@ def _pair(pair: pairs.Pair) -> None:
     rows = []
     for kind in KINDS:
         found = _composition(kind)
-        writer, reader = (layer * found.n_heads + head for layer, head in pair)
+        writer, reader = pairs.numbers(pair, found.n_heads)
         score, z = float(found.score[writer, reader]), float(found.zscore[writer, reader])
         numbers = (format_number(one) for one in (score, found.expected, z))
         rows.append((f"{kind}: {THROUGH[kind]}", *numbers))

@@ -7,7 +7,6 @@ import streamlit as st
 from mha_viz.circuits.decompose.logit_attribution import LogitAttribution, logit_attribution
 from mha_viz.circuits.decompose.vocabulary import HeadTokens, LogitLens, head_tokens, logit_lens
 from mha_viz.plots.bars import signed_rows, stacked_shares
-from mha_viz.plots.difference import head_changes
 from mha_viz.plots.prediction import token_strip
 from mha_viz.ui.circuits import TEXTS, targets
 from mha_viz.ui.run.scene import Scene
@@ -110,17 +109,11 @@ def _by_layer(scene: Scene, found: LogitAttribution) -> None:
 
 def _by_head(scene: Scene, found: LogitAttribution) -> None:
     unit, shares = UNITS[found.of], found.heads.numpy()
-    figures.show(
-        head_changes(
-            shares,
-            "Head by head",
-            unit,
-            diverging=True,
-            selected=state.of(Circuits).chosen,
-            dark=look.dark(),
-        ),
+    targets.draw_heads(
+        shares,
+        "Head by head",
+        unit,
         key="logit_by_head",
-        on_click=words.choose,
         table=words.head_values(scene, {f"Share ({unit})": shares}),
         caption=_caption(scene, found),
         **TEXTS.figure("figures.logit_by_head", whole=_whole(found), sum=shares.sum()),

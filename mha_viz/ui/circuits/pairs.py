@@ -1,6 +1,7 @@
 """Pairs of heads on the Circuits page: one that writes, and a later one that reads it."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -40,7 +41,7 @@ def shown_pair(values: NDArray[np.floating], n_heads: int) -> Pair:
     """Return the chosen pair; the largest of `values` (writer, reader) until one is chosen."""
     view = state.of(Circuits)
     writer, reader = view.second, view.chosen
-    i, j = (layer * n_heads + head for layer, head in (writer, reader))
+    i, j = numbers((writer, reader), n_heads)
     if max(writer[1], reader[1]) < n_heads and max(i, j) < len(values) and i // n_heads < reader[0]:
         return writer, reader
     return _largest(values, n_heads)[0] if np.isfinite(values).any() else ((0, 0), (1, 0))
@@ -57,6 +58,18 @@ def _largest(values: NDArray[np.floating], n_heads: int) -> list[Pair]:
 def named(pair: Pair) -> str:
     """Return a pair's name."""
     return f"{head_name(*pair[0])} → {head_name(*pair[1])}"
+
+
+def numbers(pair: Pair, n_heads: int) -> tuple[int, int]:
+    """Return the numbers of both heads, counted over all layers."""
+    writer, reader = (layer * n_heads + head for layer, head in pair)
+    return writer, reader
+
+
+def choose_numbers(n_heads: int, found: object) -> None:
+    """Choose the clicked pair of heads by their numbers."""
+    if isinstance(found, list | tuple) and len(found) == 2:
+        choose([divmod(int(number), n_heads) for number in found])
 
 
 def choose(found: object) -> None:
@@ -79,7 +92,7 @@ def chips(
     """
 
     def number(pair: Pair) -> str:
-        i, j = (layer * n_heads + head for layer, head in pair)
+        i, j = numbers(pair, n_heads)
         estimated = measured is not None and not measured[i, j]
         return signed(values[i, j]) + " (estimate)" * estimated
 
@@ -106,13 +119,7 @@ def draw_map(
 ) -> None:
     """Draw every head by every later one; a click on a cell chooses the pair."""
     n_heads, names = scene.record.n_heads, words.names(scene)
-    pair = shown_pair(values, n_heads)
-    writer, reader = (layer * n_heads + head for layer, head in pair)
-
-    def take(found: object) -> None:
-        if isinstance(found, list | tuple) and len(found) == 2:
-            choose([divmod(int(i), n_heads) for i in found])
-
+    marks = Marks(pair=numbers(shown_pair(values, n_heads), n_heads))
     i, j = np.nonzero(np.isfinite(values))
     columns = {title: values, **more}
     table = {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]}
@@ -131,11 +138,11 @@ def draw_map(
             title=title,
             diverging=True,
             dark=look.dark(),
-            marks=Marks(pair=(writer, reader)),
+            marks=marks,
         ),
         key=key,
         name=title,
-        on_click=take,
+        on_click=partial(choose_numbers, n_heads),
         table=words.sorted_table(table, {name: one[i, j] for name, one in columns.items()}),
         caption=caption,
         how_to_read=TEXTS("pairs.map", how_to_read=how_to_read),

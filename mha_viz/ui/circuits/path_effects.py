@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import partial
 from math import isnan
 from typing import Any
 
@@ -14,7 +15,6 @@ from mha_viz.circuits.patching.patching import INPUTS
 from mha_viz.circuits.patching.path_effect import PathEffect, path_effect
 from mha_viz.circuits.patching.path_effects import N_MEASURED, PathEffects, path_effects
 from mha_viz.engine.model import AttentionModel
-from mha_viz.plots.difference import head_changes
 from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
 from mha_viz.ui.circuits import TEXTS, pairs, targets
 from mha_viz.ui.run import heavy, memory, reporting
@@ -43,6 +43,11 @@ class _PathSettings:
     target: str | None
     against: str | None
     place: int
+
+    @property
+    def tracked(self) -> dict[str, Any]:
+        """The tokens whose logits are followed, and where."""
+        return {"target": self.target, "against": self.against, "position": self.place}
 
 
 def draw(scene: Scene) -> None:
@@ -112,16 +117,8 @@ def _paths(scene: Scene, settings: _PathSettings) -> PathEffects | None:
     if not reporting.small(view) and not st.button("Estimate all paths", key="estimate_paths"):
         return None
     with st.spinner("Estimating all paths …"), cancel_if_superseded(), turn_for(model, scene.text):
-        found = path_effects(
-            model,
-            scene.text,
-            settings.corrupt,
-            settings.metric,
-            view.way,
-            target=settings.target,
-            against=settings.against,
-            position=settings.place,
-        )
+        texts = scene.text, settings.corrupt
+        found = path_effects(model, *texts, settings.metric, view.way, **settings.tracked)
     st.session_state.paths = key, found
     return found
 
@@ -180,17 +177,9 @@ def _pair(scene: Scene, settings: _PathSettings, pair: pairs.Pair) -> None:
     into = INPUTS[list(THROUGH).index(state.of(Circuits).through)]
 
     def make(model: AttentionModel) -> PathEffect:
-        return path_effect(
-            model,
-            scene.text,
-            settings.corrupt,
-            sender,
-            (layer, head, into),
-            settings.metric,
-            target=settings.target,
-            against=settings.against,
-            position=settings.place,
-        )
+        ends = sender, (layer, head, into)
+        texts = scene.text, settings.corrupt
+        return path_effect(model, *texts, *ends, settings.metric, **settings.tracked)
 
     path = targets.computed(scene, "path", settings, pair, into, make=make, size=2_000)
     rows = [
@@ -210,22 +199,14 @@ def _pair(scene: Scene, settings: _PathSettings, pair: pairs.Pair) -> None:
 
 
 def _at_logits(scene: Scene, found: PathEffects) -> None:
-    unit = UNITS[found.metric]
-    figures.show(
-        head_changes(
-            found.at_logits,
-            f"{WAYS[found.way]} effect on the prediction",
-            unit,
-            diverging=True,
-            selected=state.of(Circuits).chosen,
-            dark=look.dark(),
-        ),
+    columns = {"measured": found.at_logits, "estimate": found.estimate_at_logits}
+    targets.draw_heads(
+        found.at_logits,
+        f"{WAYS[found.way]} effect on the prediction",
+        UNITS[found.metric],
         key="at_logits",
-        table=words.head_values(
-            scene, {"measured": found.at_logits, "estimate": found.estimate_at_logits}
-        ),
+        table=words.head_values(scene, columns),
         caption=_caption(scene, found),
-        on_click=words.choose,
         **TEXTS.figure("figures.at_logits", way=WAYS[found.way]),
     )
 
@@ -263,16 +244,8 @@ def _agreement(scene: Scene, found: PathEffects) -> None:
     i, j = np.nonzero(np.isfinite(exact) & np.isfinite(estimate))
     if not len(i):
         return
-    names, unit = words.names(scene), UNITS[found.metric]
-    n_heads = scene.record.n_heads
-    writer, reader = (
-        layer * n_heads + head for layer, head in pairs.shown_pair(_flat(found.effect), n_heads)
-    )
-
-    def take(chosen: object) -> None:
-        if isinstance(chosen, list) and len(chosen) == 2:
-            pairs.choose([divmod(int(at), n_heads) for at in chosen])
-
+    names, unit, n_heads = words.names(scene), UNITS[found.metric], scene.record.n_heads
+    shown = pairs.shown_pair(_flat(found.effect), n_heads)
     st.header("May the estimate be trusted?", anchor=False)
     st.markdown(
         f"Over all {found.n_measured:,} measured paths, Spearman’s rank correlation is "
@@ -290,11 +263,11 @@ def _agreement(scene: Scene, found: PathEffects) -> None:
                 f"measured ({unit})",
             ),
             corners=None,
-            selected=(writer, reader),
+            selected=pairs.numbers(shown, n_heads),
             dark=look.dark(),
         ),
         key="path_agreement",
-        on_click=take,
+        on_click=partial(pairs.choose_numbers, n_heads),
         table=words.sorted_table(
             {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]},
             {"measured": exact[i, j], "estimate": estimate[i, j]},

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import SupportsFloat, TypeVar
+from typing import Any, SupportsFloat, TypeVar
 
+import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from mha_viz.circuits.decompose.logit_attribution import LogitAttribution
 from mha_viz.circuits.decompose.score_attribution import ScoreAttribution
 from mha_viz.core.record.token import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, MhaVizError, NotKeptError
+from mha_viz.plots.difference import head_changes
 from mha_viz.prediction.logits import check_predicts, objective
 from mha_viz.ui.circuits import TEXTS
 from mha_viz.ui.run import memory, reporting
@@ -18,7 +21,9 @@ from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import QUANTITIES, Circuits
+from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
@@ -130,6 +135,15 @@ def whole_and_parts(found: LogitAttribution | ScoreAttribution, name: str) -> No
         f"**{format_number(found.value)}** (difference {abs(found.remainder):.0e}, from rounding)."
     )
     st.caption(TEXTS("targets.frozen"))
+
+
+def draw_heads(
+    values: NDArray[np.floating], title: str, unit: str = "", *, key: str, **shown: Any
+) -> None:
+    """Draw a signed number of each head; a click chooses the head. `shown` is for the figure."""
+    chosen, dark = state.of(Circuits).chosen, look.dark()
+    figure = head_changes(values, title, unit, diverging=True, selected=chosen, dark=dark)
+    figures.show(figure, key=key, on_click=words.choose, **shown)
 
 
 def signed(value: SupportsFloat) -> str:
