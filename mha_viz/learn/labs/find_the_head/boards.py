@@ -16,19 +16,7 @@ from mha_viz.interventions.duration import importance_passes
 from mha_viz.interventions.importance import HeadImportance, head_importance
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.find_the_head.numbers import (
-    BY_KEY,
-    SPARE,
-    TASKS,
-    Answer,
-    Board,
-    Task,
-    board_of_pairs,
-    board_of_scores,
-    in_order,
-    labelled,
-    names,
-)
+from mha_viz.learn.labs.find_the_head import numbers as game
 from mha_viz.plots.static import TILE, grid_image, head_image
 from mha_viz.plots.worksheet import SheetTask, worksheet
 from mha_viz.ui.explore import drawing
@@ -58,18 +46,18 @@ class Exercise:
 
 def exercise(choices: Choices, scene: Scene) -> Exercise:
     """Draw the tasks that a teacher may choose, and the link that carries them."""
-    missing = {task.key: why for task in TASKS if (why := _missing(scene, task))}
-    usual = [t.key for t in TASKS if t.key not in missing and t.needs != "loss"]
+    missing = {task.key: why for task in game.TASKS if (why := _missing(scene, task))}
+    usual = [t.key for t in game.TASKS if t.key not in missing and t.needs != "loss"]
     asked = choices.get("tasks", "", _read_tasks)
     chosen = asked.split(",") if asked else usual
     place = st.expander("For teachers: tasks, link and printed sheets", icon=":material/school:")
     with place:
 
         def take(named: list[str]) -> None:
-            picked = [task.key for task in TASKS if task.key in named]
+            picked = [task.key for task in game.TASKS if task.key in named]
             choices.set("tasks", "" if picked in ([], usual) else ",".join(picked))
 
-        titles = {key: task.title for key, task in BY_KEY.items()}
+        titles = {key: task.title for key, task in game.BY_KEY.items()}
         key, options = choices.key("tasks"), dict(format_func=titles.__getitem__)
         state.control(
             key, st.multiselect, "Tasks", list(titles), value=chosen, take=take, **options
@@ -81,14 +69,14 @@ def exercise(choices: Choices, scene: Scene) -> Exercise:
         show_link(link, key=choices.key("link"))
     for key in chosen:
         if key in missing:
-            st.caption(f"Left out: {BY_KEY[key].title}. {missing[key]}")
-    tasks = in_order([key for key in chosen if key not in missing], seed)
+            st.caption(f"Left out: {game.BY_KEY[key].title}. {missing[key]}")
+    tasks = game.in_order([key for key in chosen if key not in missing], seed)
     return Exercise(tuple(tasks), seed, link, place)
 
 
 def _read_tasks(raw: str) -> str:
     keys = raw.split(",") if raw else []
-    if len(set(keys)) != len(keys) or not set(keys) <= set(BY_KEY):
+    if len(set(keys)) != len(keys) or not set(keys) <= set(game.BY_KEY):
         raise ValueError
     return raw
 
@@ -101,7 +89,7 @@ def _link(tasks: str, seed: int) -> str:
     return f"{own_address.reached().url}?{urlencode(views.to_params(view) | more)}"
 
 
-def _missing(scene: Scene, task: Task) -> str:
+def _missing(scene: Scene, task: game.Task) -> str:
     """Return why a task cannot be set here; "" where it can."""
     record = scene.record
     if task.needs != "pattern":
@@ -116,25 +104,27 @@ def _missing(scene: Scene, task: Task) -> str:
     return TEXTS("missing.duplicate" if task.key == "duplicate" else "missing.other")
 
 
-def notes(scene: Scene, task: Task) -> list[str]:
+def notes(scene: Scene, task: game.Task) -> list[str]:
     """Return hints to show above a task."""
     if task.key == "induction" and "duplicate_token" not in scene.facts:
         return [TEXTS("induction.note")]
     return []
 
 
-def board(scene: Scene, key: str) -> Board | None:
+def board(scene: Scene, key: str) -> game.Board | None:
     """Return the board of a task; None where nothing is known (yet)."""
-    task = BY_KEY[key]
+    task = game.BY_KEY[key]
     if task.needs == "loss":
         return _board_of_loss(scene, task)
 
-    def make() -> Board | None:
+    def make() -> game.Board | None:
         if task.needs == "pairs":
             distance = reporting.likeness(scene, task.metric)
-            return board_of_pairs(task, distance, scene.record.n_heads)
+            return game.board_of_pairs(task, distance, scene.record.n_heads)
         report = reporting.report(scene, state.current())
-        return board_of_scores(task, report.scores[task.metric], labelled(task, report.labels))
+        return game.board_of_scores(
+            task, report.scores[task.metric], game.labelled(task, report.labels)
+        )
 
     view, n = state.current(), scene.head_count
     asked = (view.model, view.device, view.dtype) in st.session_state.get("random_wanted", ())
@@ -142,40 +132,40 @@ def board(scene: Scene, key: str) -> Board | None:
     return reporting.cached(scene, "task", key, asked, make=make, size=size)
 
 
-def _board_of_loss(scene: Scene, task: Task) -> Board | None:
+def _board_of_loss(scene: Scene, task: game.Task) -> game.Board | None:
     found = _known(scene)
     if found is None:
         return None
     change = found.mean if task.highest else found.mean.abs()
-    passing = ((change > SPARE) == task.highest).nonzero().tolist()
-    return board_of_scores(task, change, [(layer, head) for layer, head in passing])
+    passing = ((change > game.SPARE) == task.highest).nonzero().tolist()
+    return game.board_of_scores(task, change, [(layer, head) for layer, head in passing])
 
 
-def title(task: Task) -> str:
+def title(task: game.Task) -> str:
     """Return the name of a task's numbers."""
     if task.needs == "loss":
         return "change of the loss (nats per token)" if not task.highest else "rise of the loss"
     return METRICS[task.metric].title.lower()
 
 
-def verdict(board: Board, answer: Answer) -> str:
+def verdict(board: game.Board, answer: game.Answer) -> str:
     """Describe an answer: its rank, its value, and if it counts."""
     if not answer:
         return "No head does, indeed." if not board.passing else "Some head does."
     rank, total = board.rank(answer), len(board.values)
     of = f"rank {rank} of {total}, value {format_number(board.values[answer])}"
     if answer in board.passing:
-        return f"{names(answer)}: {of}." + " It counts." * (len(answer) == 1)
-    return f"{names(answer)}: {of}." + " No head counts here." * (not board.passing)
+        return f"{game.names(answer)}: {of}." + " It counts." * (len(answer) == 1)
+    return f"{game.names(answer)}: {of}." + " No head counts here." * (not board.passing)
 
 
 def measure_loss(scene: Scene, tasks: tuple[str, ...]) -> bool:
     """Draw the button for tasks that need the loss; return True if the game can begin."""
-    if not any(BY_KEY[key].needs == "loss" for key in tasks) or _known(scene) is not None:
+    if not any(game.BY_KEY[key].needs == "loss" for key in tasks) or _known(scene) is not None:
         return True
     with continue_on_error():
         _measure(scene)
-    return any(BY_KEY[key].needs != "loss" for key in tasks)
+    return any(game.BY_KEY[key].needs != "loss" for key in tasks)
 
 
 def _measure(scene: Scene) -> None:
@@ -200,7 +190,7 @@ def _known(scene: Scene) -> HeadImportance | None:
     return found if isinstance(found, HeadImportance) else None
 
 
-def downloads(scene: Scene, asked: Exercise, found: dict[str, Board]) -> None:
+def downloads(scene: Scene, asked: Exercise, found: dict[str, game.Board]) -> None:
     """Draw the download buttons of the sheet for pupils and of the one with answers."""
     unseen = [one.task.title for one in found.values() if not one.task.on_paper]
     found = {key: one for key, one in found.items() if one.task.on_paper}
@@ -222,7 +212,7 @@ def downloads(scene: Scene, asked: Exercise, found: dict[str, Board]) -> None:
             )
 
 
-def sheet(scene: Scene, link: str, found: dict[str, Board], answers: bool) -> str:
+def sheet(scene: Scene, link: str, found: dict[str, game.Board], answers: bool) -> str:
     """Return the printable exercise, HTML. Runs outside of the page: reads only its arguments."""
     record = scene.record
     about = [TEXTS("sheet.model", record=record)]
@@ -244,11 +234,13 @@ def sheet(scene: Scene, link: str, found: dict[str, Board], answers: bool) -> st
     )
 
 
-def _lines(one: Board) -> tuple[str, ...]:
+def _lines(one: game.Board) -> tuple[str, ...]:
     """Return the answer, and the next best."""
-    first = f"{names(one.best)}: {title(one.task)} {format_number(one.values[one.best])}"
+    first = f"{game.names(one.best)}: {title(one.task)} {format_number(one.values[one.best])}"
     lead = "Answer: " if one.passing else "No head does. The nearest: "
-    next_best = "; ".join(f"{names(a)} {format_number(one.values[a])}" for a in one.ranking[1:4])
+    next_best = "; ".join(
+        f"{game.names(a)} {format_number(one.values[a])}" for a in one.ranking[1:4]
+    )
     lines = [f"{lead}{first}.", f"Next: {next_best}." if next_best else ""]
     if one.task.label:
         label = LABELS[one.task.label]
@@ -256,12 +248,12 @@ def _lines(one: Board) -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 
-def _picture(scene: Scene, one: Board) -> bytes:
+def _picture(scene: Scene, one: game.Board) -> bytes:
     record, head = scene.record, one.best[0]
     return head_image(
         record.head(*head).numpy(),
         (record.labels, record.key_labels),
-        title=names((head,)),
+        title=game.names((head,)),
         caption=words.settings(scene),
         visible=visible_keys(record, head[0]),
     )

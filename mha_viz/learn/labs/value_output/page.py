@@ -13,15 +13,7 @@ from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.step_by_step.page import activations_of
-from mha_viz.learn.labs.value_output.numbers import (
-    Parts,
-    Spectrum,
-    bill,
-    parts,
-    slice_shares,
-    spectrum,
-    two_ways,
-)
+from mha_viz.learn.labs.value_output import numbers as lab
 from mha_viz.plots.bars import token_bars
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
@@ -56,7 +48,7 @@ def _lab(choices: Choices, scene: Scene) -> None:
     _bill(choices, model, weights)
     _rank(choices, scene, weights)
     own = spread(weights)
-    found = parts(record.kept("z")[view.layer], own.W_O, own.b_O)
+    found = lab.parts(record.kept("z")[view.layer], own.W_O, own.b_O)
     _parts(choices, scene, found, seen, own.b_O is not None)
     _slices(choices, record, found)
     choices.publish()
@@ -71,7 +63,7 @@ def _merged(
     d_model, width = weights.W_O.shape[2], weights.W_O.shape[1]
     TEXTS.step("merged")
     view = state.current()
-    found = two_ways(weights, view.head, record.pattern[view.layer, view.head], seen.Y)
+    found = lab.two_ways(weights, view.head, record.pattern[view.layer, view.head], seen.Y)
     window = charts.window()
     rows, columns = list(record.labels)[: window.size], min(window.size, d_model)
     with st.container(horizontal=True):
@@ -107,11 +99,11 @@ def _bill(choices: Choices, model: AttentionModel, weights: AttentionWeights) ->
     """Draw the cost. A part inside the part: its control changes nothing but this."""
     d_model, width = weights.W_O.shape[2], weights.W_O.shape[1]
     TEXTS.step("price")
-    two, one = bill(1, d_model, width).parameters
+    two, one = lab.bill(1, d_model, width).parameters
     right = 0 if one < two else 1 if one == two else 2
     TEXTS.predict(choices, "bill", right=right, d_model=d_model, width=width, one=one, two=two)
     n = choices.slide("n", "Tokens n", LENGTHS, 128, width=320)
-    now = bill(n, d_model, width)
+    now = lab.bill(n, d_model, width)
     TEXTS.markdown(
         "price.measured",
         n=n,
@@ -121,7 +113,7 @@ def _bill(choices: Choices, model: AttentionModel, weights: AttentionWeights) ->
         edge=now.break_even,
     )
     widths = sorted({*(max(1, round(d_model * i / 24)) for i in range(1, 37)), width})
-    bills = [bill(n, d_model, d_value) for d_value in widths]
+    bills = [lab.bill(n, d_model, d_value) for d_value in widths]
     two_cost, one_cost = ([b.operations[i] for b in bills] for i in range(2))
     charts.lines(
         choices.key("operations"),
@@ -143,9 +135,9 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
     view = state.current()
     d_model, width = weights.W_O.shape[2], weights.W_O.shape[1]
     TEXTS.step("rank", width=width, d_model=d_model)
-    found: Spectrum = memory.cache().get(
+    found: lab.Spectrum = memory.cache().get(
         (view.model, view.device, view.dtype, view.part, view.layer, view.head, "spectrum"),
-        lambda: spectrum(weights, view.head),
+        lambda: lab.spectrum(weights, view.head),
         lambda kept: kept.values.nbytes,
     )
     values = found.values.numpy()
@@ -178,7 +170,7 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
 
 
 def _parts(
-    choices: Choices, scene: Scene, found: Parts, seen: LayerActivations, has_bias: bool
+    choices: Choices, scene: Scene, found: lab.Parts, seen: LayerActivations, has_bias: bool
 ) -> None:
     view, record = state.current(), scene.record
     plus = " + b^O" if has_bias else ""
@@ -222,7 +214,7 @@ def _parts(
         TEXTS.caption("parts.norms.part", n_tokens=n, n=len(labels))
 
 
-def _by_token(record: AttentionRecord, found: Parts, gap: torch.Tensor) -> pd.DataFrame:
+def _by_token(record: AttentionRecord, found: lab.Parts, gap: torch.Tensor) -> pd.DataFrame:
     columns = {f"H{i}": norms.numpy() for i, norms in enumerate(found.norms)}
     return pd.DataFrame(
         {
@@ -235,11 +227,11 @@ def _by_token(record: AttentionRecord, found: Parts, gap: torch.Tensor) -> pd.Da
     )
 
 
-def _slices(choices: Choices, record: AttentionRecord, found: Parts) -> None:
+def _slices(choices: Choices, record: AttentionRecord, found: lab.Parts) -> None:
     n_heads, layer = record.n_heads, state.current().layer
     TEXTS.step("why-output")
     try:
-        shares = slice_shares(found.outputs)
+        shares = lab.slice_shares(found.outputs)
     except MhaVizError as error:
         st.info(plain(str(error)), icon=":material/info:")
         return
