@@ -90,8 +90,6 @@ class CachedRun:
         run.has_sinks = self._probe.has_sinks
         return run
 
-    # -- inside ------------------------------------------------------------------------------------
-
     def _pass(self, ids: Sequence[int], on_layer: OnLayer | None) -> tuple[Any, Probe]:
         network: Any = self.model.network
         inputs: dict[str, Any] = {

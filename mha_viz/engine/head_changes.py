@@ -110,9 +110,6 @@ def part_size(model: LoadedNetwork, part: str) -> tuple[int, int]:
     return len(layers), layers[0].n_heads
 
 
-# -- inside ----------------------------------------------------------------------------------------
-
-
 def _trace(model: LoadedNetwork, text: str, part: str) -> AttentionRecord:
     return trace_encoded(model, *encode_texts(model.reader, text), only=part)[part]
 

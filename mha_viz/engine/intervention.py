@@ -175,9 +175,6 @@ class Change:
         return softmax(flat)
 
 
-# -- inside ----------------------------------------------------------------------------------------
-
-
 def _pairs(heads: Any) -> tuple[tuple[int, int], ...]:
     """Return heads as (layer, head) numbers, each once."""
     try:

@@ -193,8 +193,6 @@ class LoadedNetwork:
             known = self._W_O[part] = OutputWeights(weights if len(weights) == len(found) else ())
         return known
 
-    # -- inside ----------------------------------------------------------------------------------
-
     def _choose_backend(self) -> tuple[str, ...]:
         """Choose the backend by a short text, and measure the model by what it left behind."""
         source = encode(self.tokenizer, _SAMPLE, max_length=min(self.n_ctx, 16))

@@ -236,9 +236,6 @@ def places_to_predict(
     return encoded, [first, *(i for i in masks if i != first)]
 
 
-# -- inside ----------------------------------------------------------------------------------------
-
-
 def _forward(
     model: AttentionModel, gates: Gates | None, intervention: Intervention | None, encoded: Encoded
 ) -> Forward:

@@ -223,8 +223,6 @@ class Writing:
     def __repr__(self) -> str:
         return f"Writing({visible(self.text)!r}, {len(self)} new tokens)"
 
-    # -- inside ------------------------------------------------------------------------------------
-
     @property
     def _n_tokens(self) -> int:
         return self.n_prompt + len(self._written)

@@ -169,9 +169,6 @@ def value_weighted(
     return pattern.to(wide) * torch.stack(lengths).to(wide)[:, :, None, :]
 
 
-# -- inside ------------------------------------------------------------------------------------
-
-
 def _rolled(mixing: Iterable[Tensor]) -> Iterator[Tensor]:
     """Yield R of each layer."""
     rolled: Tensor | None = None

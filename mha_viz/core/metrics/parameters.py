@@ -171,9 +171,6 @@ def diversity(weights: Given[Float[Array, "head d_model d_head"]]) -> Float[Tens
     return (1 - angles[off].abs()).mean()  # the mean of no pairs is NaN
 
 
-# -- inside ------------------------------------------------------------------------------------
-
-
 def _checked(**named: Weights) -> list[list[Tensor]]:
     """Return each as a list of wide tensors (head, d_model, d_head) with equal heads and width.
 
