@@ -172,10 +172,7 @@ def within_memory(network: PreTrainedModel) -> Iterator[None]:
 
 
 def check_own(
-    left: dict[str, Run],
-    sources: Sequence[Encoded],
-    targets: Sequence[Encoded] | None,
-    family: str,
+    left: dict[str, Run], sources: Sequence[Encoded], targets: Sequence[Encoded] | None, family: str
 ) -> None:
     """Check that every part's own weights are weights of its queries and keys."""
     for part, one in left.items():
@@ -260,13 +257,7 @@ def _left_by(probe: Probe, hidden: Tensor | None, network: Any) -> Run:
             f"of its {probe.n_layers} layers only"
         )
     return Run(
-        probe.kept,
-        hidden,
-        probe.scale,
-        probe.modules,
-        probe.allowed,
-        probe.has_sinks,
-        probe.scored,
+        probe.kept, hidden, probe.scale, probe.modules, probe.allowed, probe.has_sinks, probe.scored
     )
 
 

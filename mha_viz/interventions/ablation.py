@@ -112,7 +112,7 @@ class Ablation:
                 "before": self.before.losses,
                 "after": self.after.losses,
                 "change": self.loss_changes,
-            },
+            }
         ).astype({"before": float, "after": float, "change": float})
 
     def __repr__(self) -> str:

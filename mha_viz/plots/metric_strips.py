@@ -36,10 +36,7 @@ class MetricStrip:
 
 
 def metric_strips(
-    strips: Mapping[str, MetricStrip],
-    *,
-    names: tuple[str, str] = ("A", "B"),
-    dark: bool = False,
+    strips: Mapping[str, MetricStrip], *, names: tuple[str, str] = ("A", "B"), dark: bool = False
 ) -> go.Figure:
     """Draw a strip of all heads for each metric, by its title, with two of them marked.
 

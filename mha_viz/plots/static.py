@@ -106,9 +106,7 @@ def _pooled(weights: NDArray[np.float32]) -> NDArray[np.float32]:
     return tiles
 
 
-def _mosaic(
-    weights: NDArray[np.float32],
-) -> tuple[NDArray[np.float32], tuple[int, int]]:
+def _mosaic(weights: NDArray[np.float32]) -> tuple[NDArray[np.float32], tuple[int, int]]:
     """Return all tiles in one array with NaN between them, and the distance from tile to tile.
 
     One picture instead of a chart per head: matplotlib needs seconds for 144 axes.

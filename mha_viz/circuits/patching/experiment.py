@@ -132,11 +132,7 @@ def _other_run(
 
 
 def _tokens(
-    model: AttentionModel,
-    before: Prediction,
-    after: Prediction | None,
-    target: Word,
-    against: Word,
+    model: AttentionModel, before: Prediction, after: Prediction | None, target: Word, against: Word
 ) -> tuple[int, int]:
     """Return the numbers of the tokens that are tracked."""
 

@@ -58,8 +58,7 @@ def attention(
     out: Given[Float[Tensor, "*batch n_heads query key"]] | None = None,
     sinks: Given[Float[Tensor, "n_heads"]] | None = None,
 ) -> tuple[
-    Float[Tensor, "*batch n_heads query d_value"],
-    Float[Tensor, "*batch n_heads query key"] | None,
+    Float[Tensor, "*batch n_heads query d_value"], Float[Tensor, "*batch n_heads query key"] | None
 ]:
     """Compute every query's weighted mean of the values, and the weights.
 

@@ -14,12 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention.checks import Array, Given, as_tensor, shape_of
-from mha_viz.core.metrics.checks import (
-    OutputMatrices,
-    Pattern,
-    check_pattern,
-    check_self_attention,
-)
+from mha_viz.core.metrics.checks import OutputMatrices, Pattern, check_pattern, check_self_attention
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -135,9 +130,7 @@ def check_flow_size(n_layers: int, n_tokens: int) -> None:
 
 
 def value_weighted(
-    pattern: Pattern,
-    value: Given[Float[Array, "layer kv_head key d_value"]],
-    W_O: OutputMatrices,
+    pattern: Pattern, value: Given[Float[Array, "layer kv_head key d_value"]], W_O: OutputMatrices
 ) -> Float[Tensor, "layer head query key"]:
     """Multiply weights by the length of what they carry: A_qk ||v_k W_O||.
 

@@ -71,9 +71,7 @@ class Reduction:
 
 
 def row_mean(
-    of_rows: Callable[..., Tensor],
-    n_rows: RowCount = lambda texts: texts.lengths,
-    **more: Any,
+    of_rows: Callable[..., Tensor], n_rows: RowCount = lambda texts: texts.lengths, **more: Any
 ) -> Reduction:
     """Average a number of each row.
 

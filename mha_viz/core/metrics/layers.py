@@ -10,18 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.metrics.checks import (
-    HeadVectors,
-    OutputMatrices,
-    Pattern,
-    check_pattern,
-)
-from mha_viz.core.metrics.outputs import (
-    check_outputs,
-    effective_rank,
-    rank_of_gram,
-    variance,
-)
+from mha_viz.core.metrics.checks import HeadVectors, OutputMatrices, Pattern, check_pattern
+from mha_viz.core.metrics.outputs import check_outputs, effective_rank, rank_of_gram, variance
 from mha_viz.core.metrics.pairs import products
 from mha_viz.core.metrics.spread import mutual_information
 from mha_viz.core.threads import in_threads

@@ -10,13 +10,7 @@ from torch import Tensor
 from mha_viz.core.attention.checks import Array, Given, as_tensor
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics.blocks import RowBlock, Texts, Visible
-from mha_viz.core.metrics.checks import (
-    Allowed,
-    Pattern,
-    allowed_keys,
-    check_pattern,
-    check_per_key,
-)
+from mha_viz.core.metrics.checks import Allowed, Pattern, allowed_keys, check_pattern, check_per_key
 from mha_viz.core.metrics.head_sums import HeadSums, Reduction
 from mha_viz.core.threads import in_threads, part_size
 from mha_viz.errors import DTypeError, ShapeError

@@ -63,10 +63,7 @@ def _check_beyond(beyond: Tensor) -> None:
 
 @row_mean(_shares, check=Check(_beyond, _check_beyond))
 def normalized_entropy(
-    pattern: Pattern,
-    *,
-    causal: bool = False,
-    allowed: Allowed | None = None,
+    pattern: Pattern, *, causal: bool = False, allowed: Allowed | None = None
 ) -> Float[Tensor, "layer head"]:
     """Average the entropy of the rows as a share of its maximum: ln(keys the row may see).
 

@@ -51,7 +51,7 @@ def parts(record: Any) -> list[memoryview]:
         "__metadata__": {
             "format": COMPUTED if isinstance(record.patterns, ComputedPatterns) else FORMAT,
             "record": _json(describe(record)),
-        },
+        }
     }
     end = 0
     for name, tensor in ordered:

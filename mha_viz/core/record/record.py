@@ -129,11 +129,7 @@ class AttentionRecord(RecordFields):
         return self.region(layer, head, queries, slice(None))
 
     def region(
-        self,
-        layer: int,
-        head: int,
-        queries: slice | Iterable[int],
-        keys: slice | Iterable[int],
+        self, layer: int, head: int, queries: slice | Iterable[int], keys: slice | Iterable[int]
     ) -> Float[Tensor, "row column"]:
         """Return the weights of one head from some tokens to some tokens; arguments as in `rows`.
 

@@ -153,10 +153,7 @@ def _result(scene: Scene, found: Faithfulness) -> None:
         _bars(scene, found)
     with right:
         exports.download(
-            "Circuit (JSON)",
-            f"circuit_{found.task}.json",
-            found.to_bytes,
-            key="circuit-json",
+            "Circuit (JSON)", f"circuit_{found.task}.json", found.to_bytes, key="circuit-json"
         )
         st.caption("The address of this page opens the same task and heads, too.")
 

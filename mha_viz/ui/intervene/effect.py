@@ -87,7 +87,7 @@ def _bars(scene: Scene, found: Ablation) -> None:
 
 def _numbers(found: Ablation) -> None:
     rows: list[tuple[str, float | None, float | None]] = [
-        ("Entropy (nats)", found.before.entropy, found.after.entropy),
+        ("Entropy (nats)", found.before.entropy, found.after.entropy)
     ]
     if found.before.loss is not None:
         rows.append(("Loss (nats per token)", found.before.loss, found.after.loss))

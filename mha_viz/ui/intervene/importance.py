@@ -99,9 +99,7 @@ def _measure(scene: Scene) -> None:
     seconds = progress.seconds(view.checkpoint, model, chosen, passes)
     key = view.checkpoint, view.method, chosen
     work = heavy.work(
-        partial(head_importance, heavy.model_of(view.checkpoint), chosen, view.method),
-        key,
-        seconds,
+        partial(head_importance, heavy.model_of(view.checkpoint), chosen, view.method), key, seconds
     )
     # Above what comes and goes: a press on a button that then moves away is no click.
     pressed = st.button("Measure", icon=":material/play_arrow:", key="measure", type="primary")

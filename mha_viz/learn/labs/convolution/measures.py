@@ -62,10 +62,7 @@ class Sharpness:
 
 
 def sharpness(
-    picture: Picture,
-    kernel: Kernel,
-    border: str = "zeros",
-    alphas: Sequence[float] = ALPHAS,
+    picture: Picture, kernel: Kernel, border: str = "zeros", alphas: Sequence[float] = ALPHAS
 ) -> Sharpness:
     """Measure how heads approach the convolution as alpha grows; arguments as in `attended`.
 

@@ -37,11 +37,7 @@ class HeadPair(NamedTuple):
 
 
 def flow_graph(
-    graph: FlowGraph,
-    *,
-    key: str,
-    dark: bool,
-    on_choose: Callable[[HeadPair], None] | None = None,
+    graph: FlowGraph, *, key: str, dark: bool, on_choose: Callable[[HeadPair], None] | None = None
 ) -> None:
     """Draw a graph, with a slider for its threshold in the browser, and what belongs to it."""
     caption = describe(graph)

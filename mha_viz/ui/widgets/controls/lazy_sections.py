@@ -34,10 +34,7 @@ def in_popover(label: str, icon: str, key: str, draw: Callable[[], object]) -> N
 
 
 def table_and_export(
-    key: str,
-    table: Callable[[], object],
-    files: Callable[[], object],
-    title: str = "As a table",
+    key: str, table: Callable[[], object], files: Callable[[], object], title: str = "As a table"
 ) -> None:
     """Draw an expander with a figure's numbers and a menu with its files."""
     # An open table needs all of a phone's width.
