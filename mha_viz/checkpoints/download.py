@@ -12,15 +12,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from mha_viz.checkpoints import hub
 from mha_viz.checkpoints.files import size
-from mha_viz.checkpoints.hub import (
-    ANSWER_TIMEOUT,
-    HubFiles,
-    download_error,
-    look_up,
-    reason,
-    why_offline,
-)
 from mha_viz.checkpoints.hub_cache import cache_root, is_complete, part_of, repository
 from mha_viz.errors import MhaVizError, ModelNotFoundError
 
@@ -58,7 +51,7 @@ class Download:
             return False
         if time.monotonic() - self._moved > STALLED_AFTER:
             silence = f"nothing has come for {STALLED_AFTER:.0f} seconds; try again later"
-            self.error = download_error(self.name, silence)
+            self.error = hub.download_error(self.name, silence)
         return self.error is None
 
     def stop(self) -> None:
@@ -71,7 +64,7 @@ class Download:
         while self.running:
             self._thread.join(0.1)
         if self.folder is None:
-            raise self.error or download_error(
+            raise self.error or hub.download_error(
                 self.name, "it was stopped; ask for it again to go on"
             )
         return self.folder
@@ -80,20 +73,20 @@ class Download:
 
     def _work(self) -> None:
         try:
-            if offline := why_offline():
-                raise download_error(self.name, offline)
-            self.folder = self._fetch(look_up(self.name))
+            if offline := hub.why_offline():
+                raise hub.download_error(self.name, offline)
+            self.folder = self._fetch(hub.look_up(self.name))
         except _EndedError:
             return
         except MhaVizError as error:
             self.error = self.error or error
         # What is not the Hub can make the library raise any exception.
         except Exception as error:
-            failure = download_error(self.name, reason(error))
+            failure = hub.download_error(self.name, hub.reason(error))
             failure.__cause__ = error
             self.error = self.error or failure
 
-    def _fetch(self, files: HubFiles) -> Path:
+    def _fetch(self, files: hub.HubFiles) -> Path:
         from huggingface_hub import hf_hub_download
 
         self.total, folder, before = files.n_bytes, Path(), 0
@@ -129,7 +122,7 @@ class Download:
         from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
         url = hf_hub_url(self.name, file, revision=commit)
-        facts = get_hf_file_metadata(url, timeout=ANSWER_TIMEOUT)
+        facts = get_hf_file_metadata(url, timeout=hub.ANSWER_TIMEOUT)
         if facts.size is None or not _SHA256.fullmatch(facts.etag or ""):
             raise ValueError("the Hub tells size and content of a large file")
         blob = repository(self.name) / "blobs" / str(facts.etag)
@@ -144,7 +137,7 @@ class Download:
                 self._go_on(url, part, before, facts.size)
             if self._sha256(part) != facts.etag:
                 part.unlink()
-                raise download_error(self.name, f"{file} has come with errors in it; try again")
+                raise hub.download_error(self.name, f"{file} has come with errors in it; try again")
             part.replace(blob)
 
     @contextmanager
@@ -161,7 +154,7 @@ class Download:
                 except TimeoutError as error:
                     if not left:
                         busy = "another program here is fetching it; wait until that one is done"
-                        raise download_error(self.name, busy) from error
+                        raise hub.download_error(self.name, busy) from error
             yield
 
     def _go_on(self, url: str, part: Path, before: int, n_bytes: int) -> None:

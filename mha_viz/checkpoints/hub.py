@@ -11,15 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from mha_viz.checkpoints import hub_cache
 from mha_viz.checkpoints.files import size
-from mha_viz.checkpoints.hub_cache import (
-    HOW_TO_CONVERT,
-    PICKLED,
-    READ,
-    cache_root,
-    part_of,
-    repository,
-)
 from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import ModelNotFoundError, UnsafeCheckpointError
 
@@ -83,33 +76,33 @@ def look_up(name: str) -> HubFiles:
             f"{name!r} has {of_bytes(offer.n_bytes)} of weights; at most "
             f"{of_bytes(MAX_DOWNLOAD_BYTES)} are fetched. Download it yourself and give the folder."
         )
-    blobs = [repository(name) / "blobs" / file.lfs.sha256 for file in fetched if file.lfs]
-    _check_room(name, offer.n_bytes - sum(max(size(b), size(part_of(b))) for b in blobs))
+    blobs = [hub_cache.repository(name) / "blobs" / file.lfs.sha256 for file in fetched if file.lfs]
+    _check_room(name, offer.n_bytes - sum(max(size(b), size(hub_cache.part_of(b))) for b in blobs))
     return offer
 
 
 def _is_fetched(file: str) -> bool:
     """Return whether a file is of a kind that is read, in the repository's own folder."""
-    return file.endswith(READ) and Path(file).name == file and "\\" not in file
+    return file.endswith(hub_cache.READ) and Path(file).name == file and "\\" not in file
 
 
 def _check_weights(name: str, offered: list[str]) -> None:
     if any(_is_fetched(file) and file.endswith(".safetensors") for file in offered):
         return
-    pickled = next((file for file in offered if file.endswith(PICKLED)), None)
+    pickled = next((file for file in offered if file.endswith(hub_cache.PICKLED)), None)
     if pickled is None:
         raise UnsafeCheckpointError(
             f"{name!r} has no safetensors weights: there is nothing in it that could be loaded."
         )
     raise UnsafeCheckpointError(
         f"{name!r} has no safetensors weights; its own ({pickled}) are pickled, which can run code "
-        f"when they are read, and are never loaded. {HOW_TO_CONVERT}"
+        f"when they are read, and are never loaded. {hub_cache.HOW_TO_CONVERT}"
     )
 
 
 def _check_room(name: str, needed: int) -> None:
     """Check that the rest of the download fits on the cache's disk."""
-    root = cache_root()
+    root = hub_cache.cache_root()
     there = next(folder for folder in (root, *root.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(there).free
     if needed > free:

@@ -11,12 +11,7 @@ from mha_viz.engine.head_changes import Gates, head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
-from mha_viz.prediction.written_text import (
-    check_whole_number,
-    encode_prompt,
-    end_token_ids,
-    extend_prompt,
-)
+from mha_viz.prediction import written_text
 from mha_viz.text.tokens import Encoded
 
 MAX_BEAMS = 16
@@ -83,16 +78,16 @@ def generate(
     >>> generate(mv.load("tiny-gpt2"), "Once upon a", max_new_tokens=1).text
     'Once upon a time'
     """
-    check_whole_number("max_new_tokens", max_new_tokens, 1, model.n_ctx)
-    check_whole_number("num_beams", num_beams, 1, MAX_BEAMS)
-    prompt = encode_prompt(model, text)
+    written_text.check_whole_number("max_new_tokens", max_new_tokens, 1, model.n_ctx)
+    written_text.check_whole_number("num_beams", num_beams, 1, MAX_BEAMS)
+    prompt = written_text.encode_prompt(model, text)
     room = model.n_ctx - len(prompt.input_ids)
     edits = head_edits(model, gates, intervention)
     with probing_a_library(Probe((), n_layers=model.n_layers, edits=edits)):
         ids = _new_ids(model, prompt, min(max_new_tokens, room), num_beams)
-    ends = end_token_ids(model)
+    ends = written_text.end_token_ids(model)
     finished = bool(ids) and ids[-1] in ends
-    whole = extend_prompt(model, prompt, ids[:-1] if finished else ids)
+    whole = written_text.extend_prompt(model, prompt, ids[:-1] if finished else ids)
     record = model.trace_encoded(whole, edits=edits)["self"]
     if not finished and len(ids) < max_new_tokens:
         note = f"{model.name} takes {model.n_ctx} tokens: the text ends there."
@@ -102,7 +97,7 @@ def generate(
 
 def _new_ids(model: AttentionModel, prompt: Encoded, n: int, num_beams: int) -> list[int]:
     ids = torch.tensor([prompt.input_ids], device=model.device)
-    ends = list(end_token_ids(model))
+    ends = list(written_text.end_token_ids(model))
     pad = model.tokenizer.pad_token_id
     config = GenerationConfig(
         max_new_tokens=n,

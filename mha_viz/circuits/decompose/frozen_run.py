@@ -9,14 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mha_viz.circuits.decompose.frozen import (
-    ComponentRows,
-    FrozenNorm,
-    NormRows,
-    ProjectionRows,
-    Recorder,
-    frozen,
-)
+from mha_viz.circuits.decompose import frozen
 from mha_viz.circuits.decompose.layout import Layout, layout_of, stack_of, unknown_layout
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.module_proxies import CallRecorder, replace_modules, with_replaced
@@ -72,8 +65,8 @@ class FrozenRun:
         self.layout: Layout = layout_of(model)
         modules = [site.module for site in self.layout.sites] + list(beyond)
 
-        def recorder(module: nn.Module) -> Recorder:
-            return Recorder(module, calls=[], positions=self.positions, n_tokens=n)
+        def recorder(module: nn.Module) -> frozen.Recorder:
+            return frozen.Recorder(module, calls=[], positions=self.positions, n_tokens=n)
 
         self._recorders = {module: recorder(module) for module in modules}
         recording = with_replaced(model.network, self._recorders)
@@ -125,7 +118,7 @@ class FrozenRun:
         for site in (*self.layout.embeddings, *self.layout.mlps):
             calls = [{name: values[name]} for name in site.writes if name in values]
             more = self._recorders[site.module].gives_more
-            made[site.module] = ComponentRows(
+            made[site.module] = frozen.ComponentRows(
                 site.module, calls=iter(calls), gives_more=more, **rows
             )
         for site in self.layout.outputs:
@@ -134,12 +127,12 @@ class FrozenRun:
                 [f"{layer} attention bias", *(f"{layer} H{head}" for head in heads)] for layer in of
             ]
             calls = [{name: values[name] for name in one if name in values} for one in written]
-            made[site.module] = ComponentRows(site.module, calls=iter(calls), **rows)
+            made[site.module] = frozen.ComponentRows(site.module, calls=iter(calls), **rows)
         for site in self.layout.norms:
             norms = zip(self._norms[site.module], site.writes, strict=False)
-            made[site.module] = NormRows(site.module, calls=norms, **rows)
+            made[site.module] = frozen.NormRows(site.module, calls=norms, **rows)
         for site in self.layout.projections:
-            made[site.module] = ProjectionRows(site.module, name=site.writes[0], **rows)
+            made[site.module] = frozen.ProjectionRows(site.module, name=site.writes[0], **rows)
         return made
 
     def _check_calls(self) -> None:
@@ -152,13 +145,13 @@ class FrozenRun:
                 raise unknown_layout(self.model, why)
 
     @cached_property
-    def _norms(self) -> dict[nn.Module, list[FrozenNorm]]:
+    def _norms(self) -> dict[nn.Module, list[frozen.FrozenNorm]]:
         """The frozen norms, call by call."""
-        found: dict[nn.Module, list[FrozenNorm]] = {}
+        found: dict[nn.Module, list[frozen.FrozenNorm]] = {}
         for site in self.layout.norms:
             found[site.module] = []
             for x, y in self.calls[site.module]:
-                norm = None if x is None or y is None else frozen(site.module, x, y)
+                norm = None if x is None or y is None else frozen.frozen(site.module, x, y)
                 if norm is None:
                     raise unknown_layout(self.model, f"{site.path} is no LayerNorm and no RMSNorm")
                 found[site.module].append(norm)

@@ -9,15 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError
-from mha_viz.learn.labs.how_heads_learn.numbers import (
-    PERIODS,
-    Texts,
-    TinyTransformer,
-    by_name,
-    loss_of,
-    repeated,
-    restored,
-)
+from mha_viz.learn.labs.how_heads_learn import numbers as lab
 
 N_TEXTS = 32  # on which the loss is taken: the same for all weights, none of them trained on
 N_PRODUCTS = 30  # Hessian-vector products: the ends of the spectrum are found soon
@@ -28,9 +20,9 @@ _MARGIN = 0.2  # of the path's extent, that the plane shows around it
 _NUDGE = 1e-4  # length of the step by which the loss itself tells a curvature
 
 
-def texts(seed: int = 0) -> Texts:
+def texts(seed: int = 0) -> lab.Texts:
     """Return the texts on which the loss is taken."""
-    return repeated(N_TEXTS, PERIODS, torch.Generator().manual_seed(2**33 + seed))
+    return lab.repeated(N_TEXTS, lab.PERIODS, torch.Generator().manual_seed(2**33 + seed))
 
 
 @dataclass(frozen=True)
@@ -76,9 +68,9 @@ def curvature(
     """
     if n_products < 2:
         raise ArgumentError(f"2 Hessian-vector products are the least, got {n_products}.")
-    model = restored(n_heads, weights.double())
+    model = lab.restored(n_heads, weights.double())
     given, own = texts(), list(model.parameters())
-    loss = loss_of(model, given)[0]
+    loss = lab.loss_of(model, given)[0]
     gradient = _joined(torch.autograd.grad(loss, own, create_graph=True))
 
     def product(vector: Tensor) -> Tensor:
@@ -90,7 +82,7 @@ def curvature(
 
     def nudged(step: Tensor) -> float:
         with torch.no_grad():
-            return float(loss_of(restored(n_heads, weights.double() + step), given)[0])
+            return float(lab.loss_of(lab.restored(n_heads, weights.double() + step), given)[0])
 
     here = float(loss.detach())
     measured = [(nudged(_NUDGE * v) - 2 * here + nudged(-_NUDGE * v)) / _NUDGE**2 for v in vectors]
@@ -196,7 +188,7 @@ def plane(
         for column, right in enumerate(x):
             point = (end + right * across[0] + down * across[1]).float()
             with torch.no_grad():
-                values[row, column] = loss_of(restored(n_heads, point), given)[0]
+                values[row, column] = lab.loss_of(lab.restored(n_heads, point), given)[0]
             if on_step is not None:
                 on_step(row * len(x) + column + 1)
     seen = float((path @ across).square().sum() / moved.square().sum().clamp(min=1e-300))
@@ -213,12 +205,12 @@ def _principal(moved: Float[Tensor, "snapshot weight"]) -> Float[Tensor, "2 weig
 def _random(n_heads: int, end: Tensor, seed: int) -> Float[Tensor, "2 weight"]:
     """Draw two random directions, filter by filter as long as the weights."""
     random = torch.Generator().manual_seed(seed)
-    model = TinyTransformer(n_heads, torch.Generator())
+    model = lab.TinyTransformer(n_heads, torch.Generator())
     made = []
     for _ in range(2):
         drawn = torch.randn(len(end), generator=random, dtype=torch.float64)
-        parts = zip(by_name(model, drawn).items(), by_name(model, end).values(), strict=True)
-        made.append(_joined([_as_long(name, part, w) for (name, part), w in parts]))
+        parts, ends = lab.by_name(model, drawn), lab.by_name(model, end)
+        made.append(_joined([_as_long(name, part, ends[name]) for name, part in parts.items()]))
     return torch.stack(made)
 
 
