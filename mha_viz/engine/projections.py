@@ -1,6 +1,7 @@
 """The modules that hold W_Q, W_K, W_V and W_O in each family, and how to read them as ours."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ _FUSED = ("c_attn", "Wqkv", "query_key_value")
 _OUTPUT = ("o_proj", "out_proj", "out_lin", "c_proj", "Wo", "wo", "o", "dense", "^output.dense")
 
 
+@dataclass(frozen=True, eq=False)
 class LayerProjections:
     """The projections around one attention module, whatever its family calls them.
 
@@ -30,17 +32,11 @@ class LayerProjections:
         scale: what the layer multiplies query . key with.
     """
 
-    def __init__(
-        self,
-        module: nn.Module,
-        parent: nn.Module | None,
-        *,
-        n_heads: int,
-        n_kv_heads: int,
-        scale: float,
-    ) -> None:
-        self.module, self.parent = module, parent
-        self.n_heads, self.n_kv_heads, self.scale = n_heads, n_kv_heads, scale
+    module: nn.Module
+    parent: nn.Module | None
+    n_heads: int
+    n_kv_heads: int
+    scale: float
 
     @classmethod
     def of(cls, network: nn.Module, left: Run) -> "list[LayerProjections]":
@@ -49,17 +45,12 @@ class LayerProjections:
         for parent in network.modules():
             for child in parent.children():
                 above.setdefault(child, parent)  # the first one, where a module is shared
-        layers = enumerate(zip(left.modules, left.scale, strict=True))
-        return [
-            cls(
-                module,
-                above.get(module),
-                n_heads=left.pattern[i].shape[1],
-                n_kv_heads=left.kept["key"][i].shape[1],
-                scale=scale,
-            )
-            for i, (module, scale) in layers
-        ]
+
+        def of_layer(i: int, module: nn.Module) -> "LayerProjections":
+            n_heads, n_kv_heads = left.pattern[i].shape[1], left.kept["key"][i].shape[1]
+            return cls(module, above.get(module), n_heads, n_kv_heads, left.scale[i])
+
+        return [of_layer(i, module) for i, module in enumerate(left.modules)]
 
     def find(self, names: tuple[str, ...]) -> nn.Linear | Conv1D | None:
         """Return the first projection under one of these paths; None where there is none."""
