@@ -3,13 +3,12 @@
 What is drawn is decided in flow_graph.js.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import streamlit as st
 
+from mha_viz.circuits.flow.graph import FlowGraph
 from mha_viz.plots.csv_file import table_csv
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets.components.component import LateComponent, event_of
@@ -17,9 +16,6 @@ from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports.exports import data_and_page, safe_name
 from mha_viz.web.payload import flow_payload
 from mha_viz.web.standalone import flow_html
-
-if TYPE_CHECKING:
-    from mha_viz.circuits.flow.graph import FlowGraph
 
 START = 0.02  # where the slider stands at first
 NAME = "What flows into a token"
