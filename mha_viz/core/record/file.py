@@ -222,16 +222,8 @@ def _fields(raw: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
 def _from_list(raw: list[Any]) -> Token:
     text, number, *places, is_special, segment, parts = _of(list, raw)
     start, end, word = (None if place is None else _count(place) for place in places)
-    return Token(
-        _text(text),
-        _count(number, -1),
-        start,
-        end,
-        word,
-        _of(bool, is_special),
-        _count(segment),
-        _count(parts, 1),
-    )
+    rest = _of(bool, is_special), _count(segment), _count(parts, 1)
+    return Token(_text(text), _count(number, -1), start, end, word, *rest)
 
 
 def _count(value: Any, least: int = 0) -> int:
