@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
+    from torch import Tensor
 
 
 def shape_text(value: object) -> str:
@@ -42,6 +43,16 @@ def count(number: int, thing: str, things: str = "") -> str:
     ('1 head', '0 heads', '1,024 queries')
     """
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"
+
+
+def head_rows(**columns: Tensor) -> pd.DataFrame:
+    """Make a table with a row for each head: layer, head, and each (layer, head) tensor."""
+    import numpy as np  # late, as the command begins here
+    import pandas as pd
+
+    layer, head = np.indices(next(iter(columns.values())).shape).reshape(2, -1)
+    flat = {name: values.flatten().numpy() for name, values in columns.items()}
+    return pd.DataFrame({"layer": layer, "head": head, **flat})
 
 
 def table_html(line: str, table: pd.DataFrame, note: str = "") -> str:

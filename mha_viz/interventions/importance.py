@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.names import METHODS, Method
-from mha_viz.core.reprs import count, table_html
+from mha_viz.core.reprs import count, head_rows, table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.prediction.loss import OnProgress, Progress, losses
@@ -53,16 +53,7 @@ class HeadImportance:
 
     def table(self) -> pd.DataFrame:
         """Return a row per head: layer, head, importance, low, high."""
-        n_layers, n_heads = self.mean.shape
-        return pd.DataFrame(
-            {
-                "layer": torch.arange(n_layers).repeat_interleave(n_heads).numpy(),
-                "head": torch.arange(n_heads).repeat(n_layers).numpy(),
-                "importance": self.mean.flatten().numpy(),
-                "low": self.low.flatten().numpy(),
-                "high": self.high.flatten().numpy(),
-            }
-        )
+        return head_rows(importance=self.mean, low=self.low, high=self.high)
 
     def __repr__(self) -> str:
         layers, heads = self.mean.shape

@@ -12,7 +12,7 @@ from torch import Tensor
 from mha_viz.circuits.weights.composition import folded
 from mha_viz.circuits.weights.factored_matrix import FactoredMatrix
 from mha_viz.circuits.weights.norm_placement import NormPlacement, norm_placement
-from mha_viz.core.reprs import table_html
+from mha_viz.core.reprs import head_rows, table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.prediction.logits import check_predicts
@@ -44,16 +44,7 @@ class Copying:
 
     def table(self) -> pd.DataFrame:
         """Make a row per head, highest first: layer, head, score, positive_share, zscore."""
-        n_layers, n_heads = self.score.shape
-        found = pd.DataFrame(
-            {
-                "layer": torch.arange(n_layers).repeat_interleave(n_heads).numpy(),
-                "head": torch.arange(n_heads).repeat(n_layers).numpy(),
-                "score": self.score.flatten().numpy(),
-                "positive_share": self.positive_share.flatten().numpy(),
-                "zscore": self.zscore.flatten().numpy(),
-            }
-        )
+        found = head_rows(score=self.score, positive_share=self.positive_share, zscore=self.zscore)
         return found.sort_values("score", ascending=False, kind="stable", ignore_index=True)
 
     def __repr__(self) -> str:
