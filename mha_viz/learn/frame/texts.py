@@ -45,10 +45,6 @@ class Texts(texts.Texts):
         """Draw one text in small type."""
         st.caption(self(name, **values))
 
-    def labels(self, name: str) -> dict[str, str]:
-        """Return a table of names for menus, by the keys of what they name."""
-        return dict(self._at(name))
-
     def step(self, name: str, /, *, formula: str | None = None, **values: object) -> None:
         """Draw the beginning of a step; `formula` where it depends on the values."""
         title, statement = (self(f"{name}.{key}", **values) for key in ("title", "statement"))

@@ -67,12 +67,10 @@ def _copying(scene: Scene) -> None:
         )
     with right:
         layer, head = state.of(Circuits).chosen
-        st.markdown(
-            f"**{head_name(layer, head)}**: copying score "
-            f"{signed(found.score[layer, head])}, z = {signed(found.zscore[layer, head])}; "
-            f"{float(found.positive_share[layer, head]):.0%} of its eigenvalues are positive."
-        )
-        lazy_sections.in_expander(f"Tokens {head_name(layer, head)} favours", "favoured", _favoured)
+        name, share = head_name(layer, head), float(found.positive_share[layer, head])
+        score, z = signed(found.score[layer, head]), signed(found.zscore[layer, head])
+        st.markdown(TEXTS("composition.copying", name=name, score=score, z=z, share=share))
+        lazy_sections.in_expander(f"Tokens {name} favours", "favoured", _favoured)
 
 
 def _favoured() -> None:

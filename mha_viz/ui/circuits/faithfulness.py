@@ -30,12 +30,7 @@ from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 
 N_SHOWN = 3  # texts of a task
-_SHORT = {  # what fits beside a bar on a phone
-    "the choice alone": "these alone",
-    "all but the choice": "without these",
-    "as many at random, alone": "random alone",
-    "all but as many at random": "without random",
-}
+_SHORT = TEXTS.labels("faithfulness.bars")
 
 
 def draw(scene: Scene) -> None:
@@ -95,10 +90,8 @@ def _example(task: Task) -> None:
         right, wrong = (plain(label_of(tokenizer, i)) for i in (one.right, one.wrong))
         shown = " ".join(label_of(tokenizer, i) for i in one.clean.input_ids)
         lines.append(f"- {plain(shown)} → **{right}**, not {wrong}")
-    st.markdown(
-        f"{len(task.to_choose_on)} texts to propose heads on and {len(task.held_out)} others to "
-        "test them on, such as\n" + "\n".join(lines)
-    )
+    numbers = {"to_choose": len(task.to_choose_on), "to_test": len(task.held_out)}
+    st.markdown(TEXTS("faithfulness.examples", **numbers, lines="\n".join(lines)))
 
 
 def _key(task: Task, heads: tuple[tuple[int, int], ...]) -> Hashable:

@@ -191,11 +191,7 @@ def _pair(scene: Scene, settings: _PathSettings, pair: pairs.Pair) -> None:
     ]
     table = pd.DataFrame(rows, columns=["Path", "Measured", "Estimated"]).set_index("Path")
     st.table(table, width="stretch")
-    unit = UNITS[settings.metric]
-    st.caption(
-        f"How much the behaviour changes ({unit}) where this path alone carries the other text. "
-        "The path was used if cutting it changes much."
-    )
+    st.caption(TEXTS("path_effects.path", unit=UNITS[settings.metric]))
 
 
 def _at_logits(scene: Scene, found: PathEffects) -> None:
@@ -247,10 +243,7 @@ def _agreement(scene: Scene, found: PathEffects) -> None:
     names, unit, n_heads = words.names(scene), UNITS[found.metric], scene.record.n_heads
     shown = pairs.shown_pair(_flat(found.effect), n_heads)
     st.header("May the estimate be trusted?", anchor=False)
-    st.markdown(
-        f"Over all {found.n_measured:,} measured paths, Spearman’s rank correlation is "
-        f"**{format_number(found.agreement)}**. {_recall(found)}"
-    )
+    st.markdown(TEXTS("path_effects.agreement", found=found, recall=_recall(found)))
     figures.show(
         pair_scatter(
             MeasuredPairs(

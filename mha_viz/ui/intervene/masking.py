@@ -7,6 +7,7 @@ import streamlit as st
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.prediction.masking import mask_word_at
+from mha_viz.ui.intervene import TEXTS
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
@@ -47,10 +48,7 @@ def offer(scene: Scene, model: AttentionModel) -> None:
         except MhaVizError as error:
             state.add_problem(str(error))
 
-    st.markdown(
-        "**This model predicts masked words.** Click a word to mask it, or type "
-        f"{plain(str(model.tokenizer.mask_token))} into the sentence."
-    )
+    st.markdown(TEXTS("masking.offer", mask=plain(str(model.tokenizer.mask_token))))
     st.session_state.ask_mask = None
     st.pills(
         "Word to mask",

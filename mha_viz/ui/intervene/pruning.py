@@ -22,14 +22,8 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain, stop_on_error
-from mha_viz.web.theme import format_number
 
-ORDERS: dict[Order, str] = {
-    "ablation": "least important first (ablation)",
-    "gradient": "least important first (gradient)",
-    "redundancy": "most redundant first",
-    "random": "at random",
-}
+ORDERS = TEXTS.labels("pruning.orders")
 N_SEEDS = 5
 N_STEPS = 8  # points of a curve, after the one with all heads on
 N_DRAWS = 100
@@ -43,10 +37,7 @@ def draw(scene: Scene) -> None:
         with continue_on_error():
             found = _measured(scene)
         if found is None:
-            st.caption(
-                "Removes heads one by one, in four orders, and follows the loss over "
-                f"the texts above. {progress.estimate(_seconds(scene))}"
-            )
+            st.caption(TEXTS("pruning.begin", estimate=progress.estimate(_seconds(scene))))
             return
         _curves(scene, found.curves)
         _draws(scene, found.draws)
@@ -134,13 +125,6 @@ def _draws(scene: Scene, found: Robustness) -> None:
             "figures.draws", unharmed=numbers["unharmed"], tolerance=found.tolerance, unit=UNIT
         ),
     )
-    extra = format_number(numbers["extra"])
-    st.markdown(
-        "**“If one head fails, others compensate.”** If so, two heads off together cost more than "
-        f"the sum of either alone. Here a pair costs {extra} {UNIT} beyond that sum on average "
-        f"(95 % interval {format_number(numbers['extra_low'])} to "
-        f"{format_number(numbers['extra_high'])}); {numbers['compensating']:.0%} of "
-        f"{len(found.pairs)} pairs cost clearly more, {numbers['overlapping']:.0%} clearly less."
-    )
+    st.markdown(TEXTS("pruning.pairs", **numbers, unit=UNIT, n_pairs=len(found.pairs)))
     for note in dict.fromkeys(found.notes):
         st.caption(plain(note))

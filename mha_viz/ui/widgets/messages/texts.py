@@ -41,6 +41,10 @@ class Texts:
         """Return the texts of a figure."""
         return cast(FigureTexts, self._table(name, values))
 
+    def labels(self, name: str) -> dict[str, str]:
+        """Return a table of names, by the keys of what they name."""
+        return dict(self._at(name))
+
     def _at(self, name: str) -> Any:
         try:
             return reduce(lambda table, key: table[key], name.split("."), self.tables)
