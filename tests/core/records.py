@@ -3,6 +3,7 @@
 import torch
 
 from mha_viz.core.record.record import AttentionRecord, Token
+from mha_viz.core.record.visible import visible_keys
 
 LAYERS, HEADS, TOKENS, D_HEAD, D_KEY, D_MODEL, D_VALUE = 2, 3, 5, 7, 11, 13, 17
 
@@ -19,6 +20,11 @@ def tokens_of(*words: int | None, segments: tuple[int, ...] = ()) -> tuple[Token
         )
         for i, word in enumerate(words)
     )
+
+
+def visible_everywhere(record: AttentionRecord) -> torch.Tensor:
+    """`visible_keys` of every layer."""
+    return torch.stack([visible_keys(record, layer) for layer in range(record.n_layers)])
 
 
 def make(**changes) -> AttentionRecord:

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.core.record.visible import visible_everywhere, visible_keys
+from mha_viz.core.record.visible import visible_keys
+from tests.core.records import visible_everywhere
 
 FUTURE = torch.ones(4, 4, dtype=torch.bool).triu(1)
 

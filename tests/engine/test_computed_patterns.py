@@ -12,12 +12,13 @@ from mha_viz.core.measure import measure
 from mha_viz.core.record import patterns
 from mha_viz.core.record.patterns import ComputedPatterns, StoredPatterns
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.core.record.visible import visible_everywhere, visible_tiles
+from mha_viz.core.record.visible import visible_tiles
 from mha_viz.engine import loaded_network, pattern_reductions
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.probe import KEEPABLE
 from mha_viz.errors import NotKeptError, RecordError
 from mha_viz.reports.report import report
+from tests.core.records import visible_everywhere
 from tests.engine.test_families import FALLBACK, LONG, PAIRED, SHORT, SINGLE, build, eager
 from tests.making.comparing import close
 

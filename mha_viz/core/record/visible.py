@@ -69,11 +69,6 @@ def _seen_in_weights(record: AttentionRecord, layer: int) -> Bool[Tensor, "query
     return weighed | (allowed & seeing[:, None])
 
 
-def visible_everywhere(record: AttentionRecord) -> Bool[Tensor, "layer query key"]:
-    """Return `visible_keys` of every layer."""
-    return torch.stack([visible_keys(record, layer) for layer in range(record.n_layers)])
-
-
 def distinct_masks(
     record: AttentionRecord,
     mask: Callable[[AttentionRecord, int], Bool[Tensor, "query key"]] = visible_keys,

@@ -14,11 +14,9 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 OURS = "mha_viz"
-Raised = tuple[type[BaseException], BaseException, TracebackType | None]
 _log = logging.getLogger(f"{OURS}.log")
 
 
