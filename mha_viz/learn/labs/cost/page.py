@@ -33,8 +33,7 @@ def draw(choices: Choices) -> None:
     No fragment: a button in one does not end the run that it is drawn in, and Stop must.
     """
     scene = picking.picked()
-    view = state.current()
-    model = memory.model(view.model, view.device, view.dtype)
+    model = memory.model(*state.current().checkpoint)
     sizes = _calculator(choices)
     if sizes is not None:
         _heads(choices, sizes)

@@ -126,10 +126,9 @@ def board(scene: Scene, key: str) -> game.Board | None:
             task, report.scores[task.metric], game.labelled(task, report.labels)
         )
 
-    view, n = state.current(), scene.head_count
-    asked = (view.model, view.device, view.dtype) in st.session_state.get("random_wanted", ())
+    n, with_random = scene.head_count, reporting.has_random(state.current())
     size = 200 * (n * n // 2 if task.needs == "pairs" else n)
-    return reporting.cached(scene, "task", key, asked, make=make, size=size)
+    return reporting.cached(scene, "task", key, with_random, make=make, size=size)
 
 
 def _board_of_loss(scene: Scene, task: game.Task) -> game.Board | None:

@@ -89,7 +89,7 @@ def _measured(scene: Scene, space: str, *, random: bool = False) -> Measured:
         return measured.of_outputs(record.z, record.W_O) | found
 
     name = "random statements" if random else "statements"
-    key = (view.model, view.device, view.dtype, view.part, name, space)
+    key = (*view.checkpoint, view.part, name, space)
     weights = memory.cache().get(key, lambda: _weights(scene, space, random), lambda _: 10_000)
     return weights | reporting.cached(scene, name, make=of_text)
 
@@ -97,15 +97,12 @@ def _measured(scene: Scene, space: str, *, random: bool = False) -> Measured:
 def _untrained() -> AttentionModel | None:
     """Return the model with random weights, where it is small or was requested."""
     view = state.current()
-    which = (view.model, view.device, view.dtype)
-    is_requested = reporting.small(view) or which in st.session_state.get("random_wanted", ())
-    return memory.untrained_copy(*which) if is_requested else None
+    return memory.untrained_copy(*view.checkpoint) if reporting.has_random(view) else None
 
 
 def _weights(scene: Scene, space: str, random: bool) -> Measured:
-    view = state.current()
     load = memory.untrained_copy if random else memory.model
-    model = load(view.model, view.device, view.dtype)
+    model = load(*state.current().checkpoint)
     assert model is not None
     try:
         layers = model.head_weights(space, scene.record.part)

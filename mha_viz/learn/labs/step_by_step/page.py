@@ -40,13 +40,8 @@ def draw(choices: Choices) -> None:
 @frame.part
 def _real(choices: Choices, scene: Scene) -> None:
     with _show_errors():
-        _walk(choices, scene, _model())
+        _walk(choices, scene, memory.model(*state.current().checkpoint))
     choices.publish()
-
-
-def _model() -> AttentionModel:
-    view = state.current()
-    return memory.model(view.model, view.device, view.dtype)
 
 
 @contextmanager
@@ -72,7 +67,7 @@ def _statement(choices: Choices, scene: Scene) -> None:
         n_heads=n_heads,
         joined=width * n_heads,
         squared=width * n_heads**2,
-        d_model=_model().d_model,
+        d_model=memory.model(*state.current().checkpoint).d_model,
     )
 
 

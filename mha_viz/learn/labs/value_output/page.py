@@ -41,7 +41,7 @@ def _lab(choices: Choices, scene: Scene) -> None:
     record = scene.record
     frame.layer_and_head(record.n_layers, record.n_heads)
     view = state.current()
-    model = memory.model(view.model, view.device, view.dtype)
+    model = memory.model(*view.checkpoint)
     weights = model.attention_weights(view.layer, record.part)
     seen = activations_of(scene, model, view.layer)
     _merged(choices, record, weights, seen)
@@ -136,7 +136,7 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
     d_model, width = weights.W_O.shape[2], weights.W_O.shape[1]
     TEXTS.step("rank", width=width, d_model=d_model)
     found: lab.Spectrum = memory.cache().get(
-        (view.model, view.device, view.dtype, view.part, view.layer, view.head, "spectrum"),
+        (*view.checkpoint, view.part, view.layer, view.head, "spectrum"),
         lambda: lab.spectrum(weights, view.head),
         lambda kept: kept.values.nbytes,
     )
