@@ -83,6 +83,12 @@ def make(
         str | None,
         typer.Option(help="document: of a treebank, joins each document's sentences to texts."),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of a table: texts that depend on each other, as of one author; or text."
+        ),
+    ] = None,
 ) -> None:
     """Run a corpus through a model and store what every head does; again: goes on."""
     from mha_viz.corpus.run.run import study
@@ -102,8 +108,10 @@ def make(
             cluster=cluster,
             join=join,
             devices=devices,
+            group=group,
         )
-    typer.echo(f"{out}: {_title(found)}, {count(found.n_tokens, 'token')}")
+    tokens = count(found.n_tokens, "token")
+    typer.echo(f"{out}: {_title(found)}, {tokens}; intervals take {found.unit_note}")
     _print_skipped(found)
 
 

@@ -102,6 +102,7 @@ def _add(rows: _Rows, item: Any, record: AttentionRecord, untrained: AttentionMo
     rows.sentences.append(
         {
             "text_id": item.number,
+            "unit": item.number,
             "place": item.place,
             "text": item.text,
             "n_left_out": 0,

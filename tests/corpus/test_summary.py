@@ -11,6 +11,7 @@ from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.cancellation import cancellation
 from mha_viz.core.measure import text_baselines
 from mha_viz.core.metrics import LABELS, Baseline
+from mha_viz.core.metrics.units import MIN_UNITS
 from mha_viz.corpus.measure.measuring import BatchMeasure, BatchOptions
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.statistics.labels import corpus_labels
@@ -56,6 +57,7 @@ def test_one_text_however_often_has_no_interval_and_no_label(
     assert found.heads[found.heads.metric == "entropy"]["mean"].notna().all()
     every = found.sql("SELECT DISTINCT label, share_of_texts FROM labels")
     assert every["share_of_texts"].max() == 1  # on the text itself heads have earned some
+    assert "there is 1" in found.notes[-1]
     two = mv.study(bert, TEXTS[:2], tmp_path / "of two")
     assert two.heads[two.heads.metric == "entropy"][["low", "high"]].notna().all(axis=None)
 
@@ -88,8 +90,8 @@ def test_the_profile_at_one_back_is_the_previous_token(made: Study, reports) -> 
     assert first == sorted(first)
 
 
-def test_labels_clear_their_thresholds_and_baselines(made: Study) -> None:
-    labels = made.labels
+def test_labels_clear_their_thresholds_and_baselines(shipped: tuple[list[str], Study]) -> None:
+    labels = shipped[1].labels
     assert {"previous_token", "next_token", "first_token"} <= set(labels.label)
     for row in labels.itertuples():
         if LABELS[row.label].at_least:
@@ -99,20 +101,27 @@ def test_labels_clear_their_thresholds_and_baselines(made: Study) -> None:
         assert row.low <= row.mean <= row.high
 
 
-def test_a_head_just_below_its_threshold_has_no_label(made: Study) -> None:
-    every = made.sql("select * from labels where label = 'previous_token' and not earned")
+def test_texts_that_are_too_few_give_no_label_and_a_reason(made: Study) -> None:
+    assert len(TEXTS) < MIN_UNITS and made.labels.empty
+    assert any(note.startswith("Too few texts to say") for note in made.notes)
+
+
+def test_a_head_just_below_its_threshold_has_no_label(shipped: tuple[list[str], Study]) -> None:
+    every = shipped[1].sql("select * from labels where label = 'previous_token' and not earned")
     assert ((every["low"] < every["threshold"]) | (every["low"] <= every["baseline"])).all()
     assert len(every)
 
 
 def test_corpus_labels_are_given_by_the_lower_end_of_an_interval_and_not_by_its_mean() -> None:
     ends = {"mean": [0.7, 0.7], "low": [0.45, 0.6], "high": [0.9, 0.8]}
-    heads = pd.DataFrame({"metric": "previous_token", **ends})
+    heads = pd.DataFrame({"metric": "previous_token", "n_units": MIN_UNITS, **ends})
     uniform = {name: [0.1] for name in ("mean", "low", "high")}
     chance = pd.DataFrame({"metric": "previous_token_uniform", **uniform})
     shares = {"previous_token": np.zeros((1, 2))}
     found = corpus_labels(1, 2, {"texts": heads, "chance": chance}, shares)
     assert found["earned"].tolist() == [False, True]
+    few = {"texts": heads.assign(n_units=MIN_UNITS - 1), "chance": chance}
+    assert not corpus_labels(1, 2, few, shares)["earned"].any()
 
 
 EVERY = 6  # of the shipped sentences

@@ -271,6 +271,7 @@ def _sentences(texts: Sequence[tuple[Item, Encoded]]) -> pa.Table:
     return pa.table(
         {
             "text_id": pa.array([item.number for item, _ in texts], pa.int64()),
+            "unit": pa.array([item.unit for item, _ in texts], pa.int64()),
             "place": pa.array([item.place for item, _ in texts], pa.string()),
             "text": pa.array([encoded.text for _, encoded in texts], pa.string()),
             "n_left_out": pa.array([encoded.n_truncated for _, encoded in texts], pa.int32()),

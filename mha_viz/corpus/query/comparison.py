@@ -8,12 +8,12 @@ import pandas as pd
 
 from mha_viz.core.attention.checks import Number
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.store.blocks import columns_of, read_block
+from mha_viz.corpus.statistics.intervals import UnitSums
+from mha_viz.corpus.store.blocks import columns_of, read_block, units_of
 from mha_viz.corpus.store.storage import shards_with_texts
 from mha_viz.errors import ArgumentError, StudyError
 
 _KEYS = ["layer", "head", "metric"]
-_MEANS = "SELECT layer, head, metric, n_texts, mean, std FROM "
 
 
 class _Side(NamedTuple):
@@ -29,7 +29,8 @@ def compare(a: Study, b: Study) -> pd.DataFrame:
 
     Where both are of the same source (another model, or the same one with random weights) and hold
     rows by text, each text is compared with itself and the standard error is that of the
-    differences; else it is sqrt(s_a^2 / n_a + s_b^2 / n_b).
+    differences; else it is sqrt(e_a^2 + e_b^2). Either takes a study's units as independent, and
+    not its texts (`core.metrics.units.jackknife`).
 
     Args:
         a: a study.
@@ -51,7 +52,7 @@ def compare(a: Study, b: Study) -> pd.DataFrame:
             f"{a.n_layers} x {a.n_heads} and {b.n_layers} x {b.n_heads}."
         )
     same = _plan(a) == _plan(b)
-    sides = [_Side(one, "texts", one.sql(f"{_MEANS} heads")) for one in (a, b)]
+    sides = [_Side(one, "texts", _means(one, "heads")) for one in (a, b)]
     return _compared(*sides, same_texts=same and a.has_texts and b.has_texts)
 
 
@@ -79,9 +80,18 @@ def compare_with_random(study: Study) -> pd.DataFrame:
             "This study has no random weights beside it: the config of its model does not say how "
             "to build the model anew."
         )
-    untrained = _Side(study, "untrained", study.sql(f"{_MEANS} untrained_heads"))
-    trained = _Side(study, "texts", study.sql(f"{_MEANS} heads"))
+    untrained = _Side(study, "untrained", _means(study, "untrained_heads"))
+    trained = _Side(study, "texts", _means(study, "heads"))
     return _compared(untrained, trained, same_texts=study.has_texts)
+
+
+def _means(study: Study, table: str) -> pd.DataFrame:
+    """Read means with their standard errors; earlier versions took each text as a unit."""
+    rows = study.sql(f"SELECT * FROM {table}")
+    error = (
+        rows["standard_error"] if "standard_error" in rows else rows["std"] / rows["n_texts"] ** 0.5
+    )
+    return rows[[*_KEYS, "n_texts", "mean"]].assign(error=error)
 
 
 def beyond_by_chance(n: int, standard_errors: Number) -> float:
@@ -99,9 +109,7 @@ def _compared(a: _Side, b: _Side, *, same_texts: bool) -> pd.DataFrame:
     both = a.means.merge(b.means, on=_KEYS, suffixes=("_a", "_b"))
     found = both[[*_KEYS, "mean_a", "mean_b"]].copy()
     found["difference"] = both.mean_b - both.mean_a
-    found["standard_error"] = np.sqrt(
-        both.std_a**2 / both.n_texts_a + both.std_b**2 / both.n_texts_b
-    )
+    found["standard_error"] = np.hypot(both.error_a, both.error_b)
     found["n_texts"] = both[["n_texts_a", "n_texts_b"]].min(axis=1)
     if same_texts:
         paired = _paired(a, b)
@@ -114,13 +122,13 @@ def _compared(a: _Side, b: _Side, *, same_texts: bool) -> pd.DataFrame:
 
 
 def _paired(a: _Side, b: _Side) -> pd.DataFrame:
-    """Compute mean and standard error of the differences, text by text, of the common texts."""
+    """Compute mean and standard error, over units, of the differences on the common texts."""
     for side in (a, b):
         side.study.verify(side.rows)
     known_b = columns_of(b.study.folder, b.rows)
     columns = tuple(c for c in columns_of(a.study.folder, a.rows) if c in known_b)
     n_places = a.study.n_layers * a.study.n_heads
-    n, total, squares = (np.zeros((n_places, len(columns))) for _ in range(3))
+    sums = UnitSums(n_places * len(columns))
     # the same source has the same shards
     shards = ({*shards_with_texts(side.study.folder)} for side in (a, b))
     for number in sorted(set.intersection(*shards)):
@@ -129,25 +137,11 @@ def _paired(a: _Side, b: _Side) -> pd.DataFrame:
         )
         _, here, there = np.intersect1d(ours.text_ids, theirs.text_ids, return_indices=True)
         apart = theirs.values[there].astype(float) - ours.values[here]
-        known = ~np.isnan(apart)
-        n += known.sum(0)
-        total += np.where(known, apart, 0).sum(0)
-        squares += (np.where(known, apart, 0) ** 2).sum(0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = total / n
-        error = np.sqrt(np.maximum(squares / n - mean**2, 0) / (n - 1))
-    layer, head = np.divmod(np.arange(n_places), a.study.n_heads)
-    parts = [
-        pd.DataFrame(
-            {
-                "layer": layer,
-                "head": head,
-                "metric": column,
-                "difference": mean[:, at],
-                "standard_error": np.where(n[:, at] > 1, error[:, at], np.nan),
-                "n_texts": n[:, at].astype(int),
-            }
-        )
-        for at, column in enumerate(columns)
-    ]
-    return pd.concat(parts, ignore_index=True)
+        units = units_of(a.study.folder, number)
+        sums.add(units[here], apart.reshape(len(here), -1))
+    of_units = sums.jackknife()
+    place, column = np.divmod(np.arange(len(of_units.mean)), len(columns))
+    layer, head = np.divmod(place, a.study.n_heads)
+    rows = {"layer": layer, "head": head, "metric": np.array(columns)[column]}
+    rows |= {"difference": of_units.mean, "standard_error": of_units.error}
+    return pd.DataFrame({**rows, "n_texts": sums.counts.sum(0).astype(int)})

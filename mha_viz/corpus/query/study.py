@@ -18,7 +18,7 @@ from mha_viz.corpus.query.verification import refusing_damage, whole_manifest
 from mha_viz.corpus.store.database import Database
 from mha_viz.corpus.store.edges_index import BY_KEY, BY_QUERY
 from mha_viz.corpus.store.integrity import HASHES
-from mha_viz.corpus.store.manifest import Sizes, study_notes, truncation_note
+from mha_viz.corpus.store.manifest import Sizes, study_notes, truncation_note, unit_note
 from mha_viz.corpus.treebank.trees import Sentence
 from mha_viz.errors import ArgumentError, StudyError
 
@@ -79,6 +79,11 @@ class Study:
         """Notes on the texts, in sentences: duplicates that were left out, texts that were cut."""
         return study_notes(self.manifest)
 
+    @property
+    def unit_note(self) -> str:
+        """What intervals and tests take as independent, in words."""
+        return unit_note(self.manifest)
+
     def __repr__(self) -> str:
         name, model = str(self.folder), self.manifest["model"]["name"]
         return f"Study({name!r}: {model}, {self.n_texts:,} texts, {self.n_tokens:,} tokens)"
@@ -87,10 +92,10 @@ class Study:
 
     @property
     def heads(self) -> pd.DataFrame:
-        """The means by head and metric: n_texts, mean, std, low, high, quantiles.
+        """The means by head and metric: n_texts, n_units, mean, std, low, high, quantiles.
 
-        low and high hold the mean with 95 % confidence, by drawing texts again; NaN where fewer
-        than two different texts define it. q05 to q95 are quantiles of the single texts.
+        standard_error, low and high (95 %: `core.metrics.units.interval`) take n_units units as
+        independent (`unit_note`); NaN of fewer than two. std and q05 to q95 are of single texts.
         """
         return self._database.query("SELECT * FROM heads")
 

@@ -27,6 +27,7 @@ from mha_viz.corpus.store.lock import locked
 from mha_viz.corpus.store.manifest import model_identity, versions
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, StudyError
+from mha_viz.text.cleaning import visible
 
 if TYPE_CHECKING:
     from mha_viz.corpus.run.cluster import Cluster
@@ -95,6 +96,7 @@ def study(
     cluster: str | None = None,
     join: str | None = None,
     devices: Sequence[str] | str | None = None,
+    group: str | None = None,
 ) -> Study:
     """Run many texts through a model, measure every head on each, and store it as a study.
 
@@ -128,6 +130,9 @@ def study(
             than once, and the study is then the same to the last bit; of cards it is as much the
             same as one card gives when it is asked twice, for it may add in another order.
             Processes are begun anew, so a script needs `if __name__ == "__main__":`.
+        group: the column of a table that says which texts depend on each other, such as "author":
+            intervals take them as one unit. None: those of one document of a treebank, else of one
+            file of a folder, else each text by itself, as everywhere with "text".
 
     Returns:
         The study, to be asked.
@@ -157,15 +162,16 @@ def study(
         join=join,
     )
     joins = model.layer_reader if join else None
-    opened = open_source(source, column=column, sample=sample, seed=seed, join=joins)
+    opened = open_source(source, column=column, sample=sample, seed=seed, join=joins, group=group)
     if join:
         opened.check_documents()
-    about = {
+    about: dict[str, Any] = {
         "model": model_identity(model),
         "source": opened.identity(),
         # older studies say nothing of further metrics, and have none
         "settings": {key: of for key, of in asdict(settings).items() if key != "more" or of},
         "versions": versions(),
+        "unit": None,  # as is known at the end
     }
     n_total = _count(opened, about["source"], sample)
     with nullcontext() if machines is None else machines.connected():
@@ -178,6 +184,10 @@ def study(
                 if storage.missing_shard(folder, n_shards) is None:
                     found = Study.load(folder)
             if found is None:
+                if "unit" not in manifest:
+                    raise StudyError(
+                        f"An earlier version of mha-viz began {folder}: give another folder."
+                    )
                 counter = _Counter(n_total, on_progress)
                 totals = totals_so_far(folder, model.n_layers, model.n_heads)
                 if totals.n_shards:
@@ -314,7 +324,7 @@ def _finish(folder: Path, manifest: dict[str, Any], opened: Source, totals: Tota
         fold(folder, totals)
     counts = {"n_shards": totals.n_shards, **totals.counts}
     counts["n_skipped"] += opened.n_skipped
-    counts["n_duplicates"] = opened.n_duplicates
+    counts |= {"n_duplicates": opened.n_duplicates, "n_units": opened.n_units}
     if manifest["settings"].get("join"):
         counts |= {"n_going_on": opened.n_going_on, "n_lost": opened.n_lost}
     skipped = [*map(list, opened.skipped), *totals.skipped]
@@ -326,5 +336,6 @@ def _finish(folder: Path, manifest: dict[str, Any], opened: Source, totals: Tota
         )
     with storage.writing(folder):
         files = summarise(folder, totals)
-    about = {"finished": True, "counts": counts, "skipped": skipped[: storage.KEPT_SKIPPED]}
+    about = {"finished": True, "unit": visible(opened.unit), "counts": counts}
+    about["skipped"] = skipped[: storage.KEPT_SKIPPED]
     storage.write_manifest(folder, {**manifest, **about, "files": files})

@@ -7,8 +7,9 @@ import pandas as pd
 import pyarrow as pa
 
 from mha_viz.core.cancellation import check_cancelled
+from mha_viz.core.metrics import METRICS
+from mha_viz.core.metrics.units import interval
 from mha_viz.corpus.measure.histograms import histogram_quantiles
-from mha_viz.corpus.statistics.intervals import sorted_quantiles
 from mha_viz.corpus.statistics.labels import corpus_labels
 from mha_viz.corpus.statistics.totals import ADDED_UP, Totals
 from mha_viz.corpus.store.blocks import whole_column
@@ -56,9 +57,11 @@ def _means(folder: Path, table: str, totals: Totals) -> pd.DataFrame:
     """Compute count, mean, spread and interval of each column over texts, by head (or layer)."""
     means = totals.means[table]
     n, std = means.moments.n, means.moments.std
-    low, high = means.resamples.interval(n)
+    over_units = means.units.jackknife()
+    low, high = interval(over_units)
     mean = np.where(n > 0, means.moments.mean, np.nan)
-    numbers = {"n_texts": n.astype(int), "mean": mean, "std": std, "low": low, "high": high}
+    numbers = {"n_texts": n.astype(int), "n_units": over_units.n_units, "mean": mean, "std": std}
+    numbers |= {"standard_error": over_units.error, "low": low, "high": high}
     places = np.arange(means.n_places, dtype=np.int16)
     where = {"layer": places}
     if table != "chance":
@@ -67,6 +70,9 @@ def _means(folder: Path, table: str, totals: Totals) -> pd.DataFrame:
     for at, column in enumerate(means.columns):
         check_cancelled()
         own = {name: of.reshape(means.n_places, -1)[:, at] for name, of in numbers.items()}
+        metric = METRICS.get(column.rpartition("_")[0] if table == "chance" else column)
+        if metric is not None:  # an interval ends where the metric does
+            own |= {end: np.clip(own[end], *metric.limits) for end in ("low", "high")}
         if table == "texts":
             own |= dict(zip(QUANTILES, _quantiles(folder, column, totals), strict=True))
         parts.append(pd.DataFrame({**where, "metric": column, **own}))
@@ -80,4 +86,4 @@ def _quantiles(folder: Path, metric: str, totals: Totals) -> np.ndarray:
     if not shards_with_texts(folder):
         return histogram_quantiles(totals.tables["histogram"], metric, shape, shares)
     values = whole_column(folder, "texts", metric, shape[0] * shape[1])
-    return sorted_quantiles(values, shares)
+    return pd.DataFrame(values).quantile(list(shares)).to_numpy(float)  # without NaN

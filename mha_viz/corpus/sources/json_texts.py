@@ -85,13 +85,15 @@ def _texts(numbered: Iterator[tuple[int, str]], file: OpenFile, unit: str) -> It
         except (ValueError, RecursionError) as error:
             file.skip(place, f"The {unit} is no JSON: {_fault(error)}.")
             continue
+        group = None
         if field is not None and isinstance(value, dict):
+            group = value.get(file.group)
             if field not in value:
                 file.skip(place, f"There is no field “{visible(field)}”.")
                 continue
             value = value[field]
         if isinstance(value, str):
-            yield Passage(place, value)
+            yield Passage(place, value, group=group)
         else:
             file.skip(place, f"Expected a text, got {type(value).__name__}.")
 
@@ -177,7 +179,8 @@ def _field(head: list[str], file: OpenFile) -> str | None:
             value = json.loads(written)
             for key, content in value.items() if isinstance(value, dict) else ():
                 columns[key] = columns.get(key, False) or isinstance(content, str)
-    if not columns and file.column is None:
+    if not columns and file.column is None and file.group is None:
         return None
+    file.check_group([*columns])
     of_text = [key for key, texts in columns.items() if texts]
     return chosen_column(file.name, file.column, [*columns], of_text)

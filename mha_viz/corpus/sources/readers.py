@@ -92,7 +92,7 @@ def _reader_by_content(begin: bytes, file: OpenFile) -> Reader:
         return READERS[".json"]
     if re.match(rb"# ?(newdoc|newpar|global\.|sent_id ?=|text ?=)|1(-\d+)?\t.*\t", begin):
         return READERS[".conllu"]
-    return READERS[".txt" if file.column is None else ".csv"]
+    return READERS[".txt" if file.column is None and file.group is None else ".csv"]
 
 
 # --- plain text ---------------------------------------------------------------------------------
@@ -171,19 +171,21 @@ def _parquet(opened: OpenFile) -> Iterator[Passage]:
         texts = [field.name for field in fields if _is_text(field.type)]
         names = [field.name for field in fields]
         column = chosen_column(opened.name, opened.column, names, texts)
+        opened.check_group(names)
+        group = opened.group or column  # each text is a group of its own without
         numbers = count(1)
-        for batch in file.iter_batches(batch_size=_ROWS, columns=[column]):
-            for value in batch.column(0):
+        for batch in file.iter_batches(batch_size=_ROWS, columns=list({column, group})):
+            for value, of in zip(batch[column], batch[group], strict=True):
                 place = f"{opened.name}:{next(numbers)}"
                 try:
-                    text = value.as_py()
+                    text, name = value.as_py(), of.as_py()
                 except UnicodeDecodeError as error:
                     opened.skip(place, f"The text is not UTF-8 ({error.reason}).")
                     continue
                 if text is None:
                     opened.skip(place, "There is no text.")
                 else:
-                    yield Passage(place, text)
+                    yield Passage(place, text, group=name)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -195,9 +197,12 @@ def _csv(file: OpenFile, *, quoted: bool = True) -> Iterator[Passage]:
     rows = _rows(file, quoted)
     header = [title.strip() for title in next(rows, ("", []))[1]]
     at = header.index(chosen_column(file.name, file.column, header, header)) if header else 0
+    if header:
+        file.check_group(header)
+    group = header.index(file.group) if file.group in header else at
     for place, row in rows:
         if len(row) == len(header):
-            yield Passage(place, row[at])
+            yield Passage(place, row[at], group=row[group])
         else:
             file.skip(place, f"The row has {len(row)} fields, and the header has {len(header)}.")
 

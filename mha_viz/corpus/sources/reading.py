@@ -32,6 +32,7 @@ class Passage:
     document: int = 0  # its number in the file, from 1; 0: of none that is known
     continues: bool = False  # whether the text before is of the same document
     n_lost: int = 0  # mentions whose antecedents are all in earlier texts
+    group: object = None  # the same for texts that depend on each other
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class OpenFile:
     name: str  # in places and messages
     column: str | None  # of a table or of JSON objects; None finds one
     skip: Skip  # is given the place and the reason of what cannot be read
+    group: str | None = None  # the column that says which texts depend on each other
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield the lines with their numbers, from 1; one too long is skipped, never held.
@@ -65,12 +67,17 @@ class OpenFile:
         """Decode the bytes, without the mark that Windows puts before UTF-8."""
         return TextIOWrapper(self.stream, "utf-8-sig", "surrogateescape", newline="")  # type: ignore[type-var]
 
+    def check_group(self, columns: Sequence[str]) -> None:
+        """Raise SourceError if a column of groups was named that is not there."""
+        if self.group is not None:
+            chosen_column(self.name, self.group, columns, columns)
+
     def refuse_column(self, what: str) -> None:
         """Raise SourceError if a column was named for a file without columns."""
-        if self.column is not None:
-            column = visible(self.column)
+        column = self.column if self.group is None else self.group
+        if column is not None:
             raise SourceError(
-                f"{self.name} is {what} and has no column “{column}”: leave the column away."
+                f"{self.name} is {what} and has no column “{visible(column)}”: leave it away."
             )
 
 

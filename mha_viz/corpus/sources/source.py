@@ -5,7 +5,7 @@ import os
 import stat
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BufferedReader
 from itertools import count, islice
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mha_viz.corpus.sources import one_pass_source
-from mha_viz.corpus.sources.documents import join_documents
+from mha_viz.corpus.sources.documents import DOCUMENT, join_documents
 from mha_viz.corpus.sources.readers import READERS, ending_of, passages
 from mha_viz.corpus.sources.reading import OpenFile, Passage
 from mha_viz.corpus.sources.sampling import SeenTexts, fair_sample
@@ -24,6 +24,7 @@ from mha_viz.text.cleaning import clean_text, visible
 from mha_viz.text.encoding import Reader
 
 SHARD_TEXTS = 256
+TEXT, FILE = "text", "file"  # units beside `DOCUMENT` that are told without a column
 SAMPLE = "sample"  # the treebank that comes with the package
 MOST_KEPT = 100  # places of what was skipped
 
@@ -39,6 +40,9 @@ class Item:
     sentence: Sentence | None = None
     continues: bool = False  # the document of the text before (see `Passage`)
     n_lost: int = 0  # the mentions whose antecedents all stand in earlier texts of the document
+    group: str = ""  # see `Passage`
+    # the number of its group among those of the sample, in the order of their first texts
+    unit: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,9 @@ class Source:
     """The texts of a corpus, read anew from the start by each iteration, and never held whole.
 
     A text that occurs again is counted and left out: copies of one text are one observation, and
-    any mean over them would look surer than it is. The counts are those of the last iteration, and
-    `skipped` has place and reason of the first 100 texts that could not be read.
+    any mean over them would look surer than it is. Texts that depend on each other are one unit:
+    those of one `group`, else of one document, else of one file of several. The counts are those of
+    the last iteration, and `skipped` has place and reason of the first 100 that could not be read.
     """
 
     def __init__(
@@ -68,27 +73,39 @@ class Source:
         sample: int | None = None,
         seed: int = 0,
         join: Reader | None = None,
+        group: str | None = None,
     ) -> None:
         """Use `open_source`."""
         self.name = name
-        self.n_skipped = self.n_duplicates = self.n_going_on = self.n_lost = 0
+        self._group = group
+        self._kinds: set[str] = set()  # of units, that were met
+        self.n_units = self.n_skipped = self.n_duplicates = self.n_going_on = self.n_lost = 0
         self.skipped: list[tuple[str, str]] = []
         self._files = files
         self._ignored = list(ignored)
         self._column, self._sample, self._seed, self._join = column, sample, seed, join
 
+    @property
+    def unit(self) -> str:
+        """The kind of unit: "document", "file", "text", or the column of groups."""
+        return " or ".join(sorted(self._kinds))
+
     def __iter__(self) -> Iterator[Item]:
-        self.n_skipped = self.n_duplicates = self.n_going_on = self.n_lost = 0
+        self.n_units = self.n_skipped = self.n_duplicates = self.n_going_on = self.n_lost = 0
         self.skipped = []
         for name, reason in self._ignored:
             self._skip(name, reason)
         items = self._items()
         if self._sample is not None:
             items = iter(fair_sample(items, self._sample, self._seed))
+        units: dict[int, int] = {}  # by hash, so that long names take no room
         for item in items:
             self.n_going_on += item.continues
             self.n_lost += item.n_lost
-            yield item
+            new = self.n_units
+            unit = units.setdefault(hash(item.group), new) if item.group else new
+            self.n_units += unit == new
+            yield replace(item, unit=unit)
 
     def check_documents(self) -> None:
         """Raise SourceError where there are no documents whose sentences can be joined."""
@@ -111,7 +128,7 @@ class Source:
                 continue
             place, sentence = passage.place, passage.sentence
             continues, n_lost = passage.continues, passage.n_lost
-            yield Item(next(numbers), text, place, sentence, continues, n_lost)
+            yield Item(next(numbers), text, place, sentence, continues, n_lost, str(passage.group))
         if next(numbers) == 0:
             first = [f" Skipped first, {place}: {reason}" for place, reason in self.skipped[:1]]
             raise SourceError(f"There is no text to study in {self.name}.{''.join(first)}")
@@ -121,17 +138,30 @@ class Source:
             has_passages = False
             try:
                 with _opened(file) as stream:
-                    opened = OpenFile(stream, file.name, self._column, self._skip)
+                    group = None if self._group == TEXT else self._group
+                    opened = OpenFile(stream, file.name, self._column, self._skip, group)
                     found = passages(opened, file.ending)
                     if self._join is not None:
                         found = join_documents(found, self._join)
                     for passage in found:
                         has_passages = True
-                        yield passage
+                        yield self._grouped(passage, file.name)
             except SourceError as error:
                 if len(self._files) == 1 and not has_passages:
                     raise
                 self._skip(file.name, str(error))  # the rest of the file
+
+    def _grouped(self, passage: Passage, file: str) -> Passage:
+        """Name the group of a text; "" where it is alone."""
+        kind, group = TEXT, ""
+        if self._group is not None and self._group != TEXT:
+            kind, group = self._group, "" if passage.group is None else str(passage.group).strip()
+        elif self._group is None and passage.document:
+            kind, group = DOCUMENT, f"{passage.document} {file}"
+        elif self._group is None and len(self._files) > 1:
+            kind, group = FILE, file
+        self._kinds.add(kind)
+        return replace(passage, group=group)
 
     def _skip(self, place: str, reason: str) -> None:
         self.n_skipped += 1
@@ -146,7 +176,7 @@ class Source:
             "sample": self._sample,
             "seed": self._seed,
             "duplicates": "left out",  # earlier versions studied them, and numbered texts otherwise
-        }
+        } | ({} if self._group is None else {"group": self._group})
 
 
 def open_source(
@@ -156,6 +186,7 @@ def open_source(
     sample: int | None = None,
     seed: int = 0,
     join: Reader | None = None,
+    group: str | None = None,
 ) -> Source:
     """Open the texts of a corpus, in their order.
 
@@ -175,6 +206,7 @@ def open_source(
         sample: how many texts to draw, each choice equally likely; they are held in memory.
         seed: of the draw.
         join: of a model, for which the sentences of each document are joined to longer texts.
+        group: the column whose value says which texts are one unit, or "text" for each by itself.
 
     Raises:
         SourceError: nothing there, or nothing in it that could be read.
@@ -185,7 +217,7 @@ def open_source(
     """
     if sample is not None and sample < 1:
         raise ArgumentError(f"sample={sample}: expected the number of texts to draw, 1 or more.")
-    opened = partial(Source, column=column, sample=sample, seed=seed, join=join)
+    opened = partial(Source, column=column, sample=sample, seed=seed, join=join, group=group)
     if isinstance(source, (str, os.PathLike)):
         if str(source) == "-":
             return _copied("standard input", "", one_pass_source.standard_input, opened)

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics import LABELS, Baseline, Label
 from mha_viz.core.metrics.labels import baseline_and_threshold
+from mha_viz.core.metrics.units import MIN_UNITS
 from mha_viz.corpus.store.blocks import Block, read_block
 
 # Whoever always looks at the token before has these labels by definition: nothing to beat there.
@@ -40,8 +41,8 @@ def corpus_labels(
     and lies above the upper ends of its baselines: uniform attention, a fixed offset of -1, and the
     best head with random weights, over the same texts. "Local" asks the reverse of the upper end.
     Relative labels take their threshold from that baseline, as `head_labels` does. Induction has a
-    text of its own and is not measured on a corpus. Without an interval, of fewer than two
-    different texts, nothing is earned.
+    text of its own and is not measured on a corpus. Of fewer than `MIN_UNITS` units nothing is
+    earned: their intervals cover the mean too seldom.
 
     Args:
         n_layers: of the model.
@@ -61,7 +62,9 @@ def corpus_labels(
         )
         hurdle = _hurdle(label, tables, n_layers)
         worst = low if label.at_least else high
-        earned_by[label.key] = earned = _clears(label, worst, hurdle, earned_by)
+        earned = _clears(label, worst, hurdle, earned_by)
+        earned &= own["n_units"].to_numpy().reshape(mean.shape) >= MIN_UNITS
+        earned_by[label.key] = earned
         layers, places = np.indices(mean.shape)
         values = (layers, places, label.key, mean, low, high)
         limits = (hurdle.baseline[:, None], hurdle.threshold[:, None], shares[label.key], earned)

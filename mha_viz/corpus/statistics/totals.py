@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int
 
 from mha_viz.core.cancellation import check_cancelled
-from mha_viz.corpus.statistics.intervals import N_RESAMPLES, Moments, Resamples, bootstrap_weights
+from mha_viz.corpus.statistics.intervals import N_UNITS, Moments, UnitSums
 from mha_viz.corpus.statistics.labels import labels_of_texts
-from mha_viz.corpus.store.blocks import Block, number_columns, read_block, texts_of
+from mha_viz.corpus.store.blocks import Block, number_columns, read_block, units_of
 from mha_viz.corpus.store.storage import (
     KEPT_SKIPPED,
     check_part,
@@ -61,33 +61,32 @@ class Means:
     columns: tuple[str, ...]  # their names
     n_places: int  # in one text
     moments: Moments  # of place after place, each with all columns
-    resamples: Resamples
+    units: UnitSums
 
     @classmethod
     def empty(cls, columns: tuple[str, ...], n_places: int) -> Means:
         """Begin with no texts."""
         n = n_places * len(columns)
-        return cls(columns, n_places, Moments.empty(n), Resamples(n))
+        return cls(columns, n_places, Moments.empty(n), UnitSums(n))
 
-    def add(self, block: Block, weights: UInt8[np.ndarray, "resample text"]) -> None:
-        """Count the texts of one shard."""
+    def add(self, block: Block, units: Int[np.ndarray, "text"]) -> None:
+        """Count the texts of one shard, each with its unit."""
         check_cancelled()
         values = block.values.reshape(len(block.text_ids), -1)
         self.moments.add(values)
-        self.resamples.add(weights, values)
+        self.units.add(units, values)
 
     def table(self) -> pa.Table:
-        """Make a row per place and column: n, mean, squares, each resample's sum and count."""
-        moments, resamples = self.moments, self.resamples
+        """Make a row per place and column: n, mean, squares, each unit's sum and count."""
+        moments, units = self.moments, self.units
         numbers = {name: getattr(moments, name) for name in ("n", "mean", "squares")}
-        drawn = {"sums": resamples.sums, "counts": resamples.counts}
         place, column = np.divmod(np.arange(len(moments.n)), len(self.columns))
-        of_resamples = {
-            name: pa.FixedSizeListArray.from_arrays(pa.array(of.T.ravel()), N_RESAMPLES)
-            for name, of in drawn.items()
+        of_units = {
+            name: pa.FixedSizeListArray.from_arrays(pa.array(of.T.ravel()), N_UNITS)
+            for name, of in vars(units).items()
         }
         names = pa.array(np.array(self.columns)[column])
-        return pa.table({"place": place, "column": names, **numbers, **of_resamples})
+        return pa.table({"place": place, "column": names, **numbers, **of_units})
 
     @classmethod
     def of_table(cls, table: pa.Table) -> Means:
@@ -100,7 +99,7 @@ class Means:
         found.moments = Moments(*moments)
         for name in ("sums", "counts"):
             flat = table[name].combine_chunks().flatten().to_numpy()
-            getattr(found.resamples, name)[:] = flat.reshape(-1, N_RESAMPLES).T
+            getattr(found.units, name)[:] = flat.reshape(-1, N_UNITS).T
         return found
 
 
@@ -129,12 +128,12 @@ class Totals:
             self.n_shards += 1
 
     def _add_tables(self, folder: Path, number: int) -> None:
-        weights = bootstrap_weights(texts_of(folder, number))
+        units = units_of(folder, number)
         blocks = dict(self._blocks(folder, number))
         for name, block in blocks.items():
             if name not in self.means:
                 self.means[name] = Means.empty(block.columns, block.values.shape[1])
-            self.means[name].add(block, weights)
+            self.means[name].add(block, units)
         for key, given in labels_of_texts(folder, number, blocks, self.n_layers).items():
             self.labels[key] = self.labels.get(key, np.zeros(given.shape[1:])) + given.sum(0)
         for name, keys in ADDED_UP.items():

@@ -61,10 +61,11 @@ def read_block(
     return Block(ids[:, 0], columns, values)
 
 
-def texts_of(folder: Path, number: int) -> list[str]:
-    """Read the texts of a shard, in the order of its rows."""
+def units_of(folder: Path, number: int) -> Int[np.ndarray, "text"]:
+    """Read the unit of each text of a shard; of earlier versions each text is one."""
     path = shard_folder(folder, number) / "sentences.parquet"
-    return list(pq.read_table(path, columns=["text"])["text"].to_pylist())
+    column = "unit" if "unit" in pq.read_schema(path).names else "text_id"
+    return pq.read_table(path, columns=[column])[column].to_numpy()
 
 
 def whole_column(

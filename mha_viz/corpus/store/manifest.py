@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from mha_viz.core.metrics.units import MIN_UNITS
 from mha_viz.core.reprs import count
 from mha_viz.corpus.sources.documents import MOST_TOKENS
-from mha_viz.corpus.sources.source import SHARD_TEXTS
+from mha_viz.corpus.sources.source import SHARD_TEXTS, TEXT
 from mha_viz.corpus.store.integrity import HASHES
 from mha_viz.engine.model import AttentionModel
 
@@ -60,6 +61,7 @@ class Sizes(NamedTuple):
         int(counts.get("n_duplicates", 0))  # earlier versions counted none
         model["name"].encode()
         study_notes(manifest)
+        unit_note(manifest).encode()
         return found
 
     @property
@@ -96,8 +98,25 @@ def study_notes(manifest: Mapping[str, Any]) -> list[str]:
         notes.append(
             f"{count(n, 'duplicate text')} {were} left out: a text that occurs again counts once."
         )
+    unit, n_units = manifest.get("unit"), manifest["counts"].get("n_units", MIN_UNITS)
+    if n_units < MIN_UNITS:
+        notes.append(
+            f"Too few texts to say which labels hold: with each {unit} as one unit there "
+            f"{'is' if n_units == 1 else 'are'} {n_units}, and {MIN_UNITS} are needed."
+        )
     cut = truncation_note(manifest)
     return [*notes, cut] if cut else notes
+
+
+def unit_note(manifest: Mapping[str, Any]) -> str:
+    """Return what intervals and tests take as independent, as the end of a sentence.
+
+    >>> unit_note({"unit": "document", "counts": {"n_units": 23}})
+    'the texts of each document as one unit (n = 23)'
+    """
+    counts, unit = manifest["counts"], manifest.get("unit") or TEXT
+    what = "each text" if unit == TEXT else f"the texts of each {unit}"
+    return f"{what} as one unit (n = {counts.get('n_units', counts['n_texts']):,})"
 
 
 def truncation_note(manifest: Mapping[str, Any]) -> str:

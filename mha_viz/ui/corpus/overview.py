@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.core.metrics.units import MIN_UNITS
 from mha_viz.core.reprs import count
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.split_half import wilson
@@ -161,7 +162,9 @@ def _labels(study: Study) -> None:
     st.markdown("**Labels that hold over these texts**")
     found = study.labels
     if found.empty:
-        st.markdown("No head of this model earns a label on these texts.")
+        few = study.manifest["counts"].get("n_units", MIN_UNITS) < MIN_UNITS
+        why = f"Too few texts to say: a label takes {MIN_UNITS} independent units."
+        st.markdown(why if few else "No head of this model earns a label on these texts.")
         return
     table = label_table(found)
     table.insert(

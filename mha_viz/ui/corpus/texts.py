@@ -55,7 +55,7 @@ def own() -> dict[str, str]:
 def about(study: Study) -> None:
     """Say what was studied, and what was skipped, left out or cut."""
     counts = study.manifest["counts"]
-    how = "Every number is a mean over texts. Its 95 % interval is a bootstrap over texts."
+    how = f"Every number is a mean over texts. Its 95 % interval takes {plain(study.unit_note)}."
     if study.sql("SELECT count(low) AS n FROM heads")["n"].item() == 0:
         how = "For one text there is no interval and no label: it is an anecdote."
     st.markdown(f"**{describe(study, state.of(Corpus))}**, {study.n_tokens:,} tokens. {how}")

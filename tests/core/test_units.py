@@ -1,0 +1,102 @@
+"""Intervals and tests over independent units: against plain loops, scipy, and what they promise."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mha_viz.core.metrics.units import interval, jackknife, paired_p_value
+
+
+def draw(kind: str, n_units: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
+    """Sums and counts of units, and the mean that they are drawn around."""
+    if kind == "normal":
+        return rng.normal(0.5, 0.1, n_units), np.ones(n_units), 0.5
+    if kind == "beta":
+        return rng.beta(0.3, 3, n_units), np.ones(n_units), 0.3 / 3.3
+    n = rng.integers(1, 30, n_units)  # texts of a document, whose own mean they scatter around
+    own = rng.beta(2, 5, n_units)
+    sums = np.array([rng.normal(mean, 0.2, k).sum() for mean, k in zip(own, n, strict=True)])
+    return sums, n.astype(float), 2 / 7
+
+
+def test_jackknife_is_what_leaving_out_each_unit_gives():
+    sums, counts, _ = draw("clustered", 13, np.random.default_rng(0))
+    found = jackknife(np.append(sums, 0.0)[None], np.append(counts, 0.0)[None])  # one is empty
+    mean = sums.sum() / counts.sum()
+    left = [np.delete(sums, g).sum() / np.delete(counts, g).sum() for g in range(13)]
+    pseudo = 13 * mean - 12 * np.array(left)
+    assert (found.n_units, found.mean) == (13, pytest.approx(mean))
+    assert found.error == pytest.approx(pseudo.std(ddof=1) / np.sqrt(13))
+    assert found.skewness == pytest.approx(stats.skew(pseudo))
+
+
+def test_interval_without_skewness_is_students():
+    values = np.arange(11.0)
+    low, high = interval(jackknife(values[None], np.ones((1, 11))))
+    expected = stats.t.interval(0.95, 10, values.mean(), stats.sem(values))
+    assert (low[0], high[0]) == pytest.approx(expected)
+
+
+def test_interval_ends_where_the_transformed_mean_has_students_quantiles():
+    """Hall's transformation itself, of which `interval` takes the inverse."""
+    values = np.random.default_rng(1).beta(0.3, 3, 17)
+    found = jackknife(values[None], np.ones((1, 17)))
+    k = found.skewness / np.sqrt(17)
+    low, high = interval(found)
+    ends = np.concatenate([found.mean - low, found.mean - high]) / found.error
+    transformed = ends + k * ends**2 / 3 + k**2 * ends**3 / 27 + k / 6
+    assert transformed == pytest.approx([stats.t.ppf(0.975, 16), -stats.t.ppf(0.975, 16)])
+    assert found.mean - low < high - found.mean  # skewed to the right
+
+
+def test_interval_of_one_unit_or_none_is_not_defined():
+    for n_units in (0, 1):
+        counts = np.r_[np.full(n_units, 5.0), 0.0][None]
+        assert np.isnan(interval(jackknife(0.25 * counts, counts))).all()
+    assert np.ravel(interval(jackknife(np.full((1, 3), 0.5), np.ones((1, 3))))) == pytest.approx(
+        [0.5] * 2
+    )
+
+
+def coverage(kind: str, n_units: int, n_studies: int) -> float:
+    rng = np.random.default_rng(n_units)
+    sums, counts, true = zip(*(draw(kind, n_units, rng) for _ in range(n_studies)), strict=True)
+    low, high = interval(jackknife(np.array(sums), np.array(counts)))
+    return float(((low <= true[0]) & (true[0] <= high)).mean())
+
+
+@pytest.mark.extended
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["normal", "beta", "clustered"])
+@pytest.mark.parametrize("n_units", [20, 50, 200])
+def test_interval_covers_the_mean_as_often_as_it_says(kind: str, n_units: int):
+    assert 0.93 <= coverage(kind, n_units, 10_000) <= 0.97
+
+
+def test_interval_of_skewed_units_covers_more_than_a_bootstraps():
+    assert 0.93 <= coverage("beta", 20, 2_000) <= 0.97
+
+
+def test_paired_test_of_single_words_is_mcnemars():
+    n10, n01 = 29, 13
+    head = np.r_[np.ones(n10), np.zeros(n01), np.ones(5)][None]
+    baseline = np.r_[np.zeros(n10), np.ones(n01), np.ones(5)][None]
+    z = (n10 - n01) / np.sqrt(n10 + n01)
+    assert paired_p_value(head, baseline) == pytest.approx(stats.norm.sf(z))
+    assert paired_p_value(baseline, head) == pytest.approx(stats.norm.cdf(z))
+    assert paired_p_value(head, head) == 0.5
+
+
+def test_paired_test_of_units_is_near_the_one_that_flips_their_signs():
+    rng = np.random.default_rng(2)
+    apart = rng.integers(-2, 5, 11).astype(float)
+    signs = 1 - 2 * (np.arange(2**11)[:, None] >> np.arange(11) & 1)
+    sums = signs @ apart
+    exact = (sums > apart.sum()).mean() + (sums == apart.sum()).mean() / 2
+    assert paired_p_value(apart[None], np.zeros((1, 11))) == pytest.approx(exact, abs=0.01)
+
+
+def test_paired_test_takes_words_of_one_unit_together():
+    head, baseline = np.ones((7, 30)), np.zeros((7, 30))
+    apart = paired_p_value(head.reshape(1, -1), baseline.reshape(1, -1))
+    assert paired_p_value(head.sum(1)[None], baseline.sum(1)[None]) > 1e-3 > 1e-20 > apart

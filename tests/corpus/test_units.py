@@ -1,0 +1,206 @@
+"""Units of texts that depend on each other: found in any source, and taken as one in a study."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import mha_viz as mv
+from mha_viz.core.metrics.units import jackknife
+from mha_viz.corpus.query.comparison import compare_with_random
+from mha_viz.corpus.run import run
+from mha_viz.corpus.sources import source as sources
+from mha_viz.corpus.sources.source import Source, open_source
+from mha_viz.errors import SourceError, StudyError
+from tests.corpus.small_studies import LINES, files_of, resealed
+from tests.making.trees import conllu
+
+AUTHORS = ["Ann", "Bo", "", "Ann", None, "Bo", "Cy"]
+UNITS = [0, 1, 2, 0, 3, 1, 4]  # a text of no author is a unit of its own
+TREE = "{}/NOUN/2/nsubj slept/VERB/0/root"
+
+
+def units(source: Source) -> list[int]:
+    return [item.unit for item in source]
+
+
+def table(folder: Path, ending: str) -> Path:
+    """Texts with their authors."""
+    path = folder / f"texts{ending}"
+    rows = [{"text": LINES[i], "by": author} for i, author in enumerate(AUTHORS)]
+    if ending == ".parquet":
+        parquet.write_table(pa.Table.from_pylist(rows), path)
+    elif ending == ".csv":
+        pd.DataFrame(rows).to_csv(path, index=False)
+    else:
+        lines = [json.dumps(row) for row in rows]
+        path.write_text("\n".join(lines) if ending == ".jsonl" else f"[{','.join(lines)}]")
+    return path
+
+
+@pytest.mark.parametrize("ending", [".csv", ".json", ".jsonl", ".parquet"])
+def test_column_says_which_texts_are_one_unit(tmp_path: Path, ending: str) -> None:
+    path = table(tmp_path, ending)
+    source = open_source(path, group="by")
+    for _ in range(2):
+        assert (units(source), source.n_units, source.unit) == (UNITS, 5, "by")
+    assert source.identity()["group"] == "by"
+    alone = open_source(path)
+    assert (units(alone), alone.unit) == ([*range(7)], "text")
+    assert "group" not in alone.identity()  # a study of an earlier version is one of the same
+    with pytest.raises(SourceError, match="no column “author”; it has"):
+        units(open_source(path, group="author"))
+
+
+def test_column_of_what_has_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One.\n")
+    (tmp_path / "a.conllu").write_text(conllu(TREE.format("Cats")))
+    for given, what in (("a.txt", "plain text"), ("a.conllu", "a treebank")):
+        with pytest.raises(SourceError, match=f"{what} and has no column “by”"):
+            units(open_source(tmp_path / given, group="by"))
+    with pytest.raises(SourceError, match="no column “by”"):
+        units(open_source(["One.", "Two."], group="by"))
+
+
+def treebank(folder: Path) -> Path:
+    """A sentence of no document, two documents of two and three, with a copy in the second."""
+    names = [(), ("newdoc",), (), ("newdoc id = x",), (), (), ()]
+    words = ["Cats", "Dogs", "Birds", "Cows", "Cats", "Mice", "Bees"]
+    blocks = [conllu(TREE.format(w), *more) for w, more in zip(words, names, strict=True)]
+    (folder / "a.conllu").write_text("".join(blocks))
+    return folder / "a.conllu"
+
+
+def test_documents_are_units_and_files_where_there_are_several(tmp_path: Path) -> None:
+    source = open_source(treebank(tmp_path))
+    assert (units(source), source.unit, source.n_units) == (
+        [0, 1, 1, 2, 2, 2],
+        "document or text",
+        3,
+    )
+    (tmp_path / "b.txt").write_text("One.\nTwo.\n")
+    source = open_source(tmp_path)
+    assert units(source) == [0, 1, 1, 2, 2, 2, 3, 3]
+    assert source.unit == "document or file"
+    alone = open_source(tmp_path, group="text")
+    assert (units(alone), alone.unit) == ([*range(8)], "text")
+    (tmp_path / "a.conllu").unlink()
+    assert units(open_source(tmp_path)) == [0, 1]  # of one file each text counts
+
+
+def test_units_of_a_sample_are_numbered_anew(tmp_path: Path) -> None:
+    texts = [{"text": f"Text {i}.", "by": i // 3} for i in range(60)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, texts)))
+    source = open_source(tmp_path / "a.jsonl", group="by", sample=17, seed=5)
+    found, first = [], dict[int, int]()
+    for item in source:
+        found.append((item.unit, int(item.text[5:-1]) // 3))
+    assert [unit for unit, by in found] == [first.setdefault(by, len(first)) for _, by in found]
+    assert source.n_units == len(first) < 17
+
+
+@pytest.fixture(scope="module")
+def grouped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """21 texts of 11 authors, whose texts stand apart from each other."""
+    path = tmp_path_factory.mktemp("grouped") / "texts.jsonl"
+    rows = [{"text": text, "by": f"author {i % 11}"} for i, text in enumerate(LINES)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def by_author(bert: Any, grouped: Path, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
+    return mv.study(bert, grouped, tmp_path_factory.mktemp("by") / "study", group="by")
+
+
+def test_study_takes_the_texts_of_a_unit_together(by_author: mv.Study) -> None:
+    """Its standard errors and intervals are of sums by author, made here from single texts."""
+    assert by_author.manifest["unit"] == "by" and by_author.manifest["counts"]["n_units"] == 11
+    assert by_author.unit_note == "the texts of each by as one unit (n = 11)"
+    rows = by_author.sql("FROM texts JOIN sentences USING (text_id)")
+    assert (rows["unit"] == rows["text_id"] % 11).all()
+    for metric in ("entropy", "duplicate_token"):
+        heads = by_author.heads[by_author.heads["metric"] == metric]
+        own = rows.groupby(["layer", "head", "unit"])[metric].agg(["sum", "count"])
+        sums, counts = (own[name].unstack().to_numpy(float) for name in ("sum", "count"))
+        expected = jackknife(sums, counts)
+        assert heads["mean"].to_numpy() == pytest.approx(expected.mean, rel=1e-6)
+        assert heads["standard_error"].to_numpy() == pytest.approx(expected.error, rel=1e-5)
+        assert (heads["n_units"] == expected.n_units).all()
+
+
+def test_comparison_takes_the_texts_of_a_unit_together(by_author: mv.Study) -> None:
+    found = (
+        compare_with_random(by_author).query("metric == 'entropy'").sort_values(["layer", "head"])
+    )
+    both = by_author.sql(
+        """SELECT unit, layer, head, texts.entropy - untrained.entropy AS apart FROM texts
+        JOIN untrained USING (text_id, layer, head) JOIN sentences USING (text_id)"""
+    )
+    own = both.groupby(["layer", "head", "unit"])["apart"].agg(["sum", "count"])
+    expected = jackknife(*(own[name].unstack().to_numpy(float) for name in ("sum", "count")))
+    assert found["standard_error"].to_numpy() == pytest.approx(expected.error, rel=1e-4)
+
+
+def test_units_are_the_same_bits_however_the_work_is_cut(
+    bert: Any, grouped: Path, by_author: mv.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "SHARD_TEXTS", 4)
+    monkeypatch.setattr(run, "SHARDS_AT_ONCE", 2)
+    cut = mv.study(bert, grouped, tmp_path / "cut", group="by")
+    folded = mv.study(bert, grouped, tmp_path / "folded", group="by", keep_texts=False)
+    columns = ["n_units", "mean", "standard_error", "low", "high"]
+    for other in (cut, folded):
+        pd.testing.assert_frame_equal(other.heads[columns], by_author.heads[columns], rtol=1e-5)
+    exact = ["n_units", "standard_error", "low", "high"]  # of the same batches
+    pd.testing.assert_frame_equal(folded.heads[exact], cut.heads[exact], check_exact=True)
+    again = mv.study(bert, grouped, tmp_path / "again", group="by", keep_texts=False)
+    assert files_of(again.folder) == files_of(folded.folder)
+
+
+def earlier(study: mv.Study, folder: Path) -> Path:
+    """The same study as earlier versions wrote it: without units."""
+    import shutil
+
+    shutil.copytree(study.folder, folder)
+    for path in [*folder.rglob("*.parquet")]:
+        found = parquet.read_table(path)
+        lost = {"unit", "n_units", "standard_error"} & {*found.column_names}
+        lost |= {name for name in found.column_names if name.startswith(("hits_u", "n_u"))}
+        if lost:
+            parquet.write_table(found.drop_columns(sorted(lost)), path, compression="zstd")
+    manifest = json.loads((folder / "study.json").read_text())
+    del manifest["unit"], manifest["counts"]["n_units"]
+    (folder / "study.json").write_text(json.dumps(manifest))
+    return resealed(folder)
+
+
+@pytest.fixture(scope="module")
+def documents(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
+    return mv.study(bert, "sample", tmp_path_factory.mktemp("sample") / "study", sample=60)
+
+
+def test_study_of_an_earlier_version_opens_with_the_text_as_unit(
+    bert: Any, documents: mv.Study, tmp_path: Path
+) -> None:
+    old = mv.Study.load(earlier(documents, tmp_path / "old"))
+    assert old.unit_note == "each text as one unit (n = 60)" and old.notes == documents.notes
+    assert old.labels.equals(documents.labels) and len(compare_with_random(old))
+    assert mv.study(bert, "sample", old.folder, sample=60).n_texts == 60  # nothing to go on with
+
+
+def test_half_a_study_of_an_earlier_version_is_refused(
+    bert: Any, documents: mv.Study, tmp_path: Path
+) -> None:
+    folder = earlier(documents, tmp_path / "old")
+    manifest = json.loads((folder / "study.json").read_text())
+    (folder / "study.json").write_text(json.dumps(manifest | {"finished": False}))
+    resealed(folder)
+    with pytest.raises(StudyError, match="An earlier version of mha-viz began"):
+        mv.study(bert, "sample", folder, sample=60)
