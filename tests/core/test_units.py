@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mha_viz.core.metrics.chance import discoveries, q_values
 from mha_viz.core.metrics.units import interval, jackknife, paired_p_value
 
 
@@ -100,3 +101,11 @@ def test_paired_test_takes_words_of_one_unit_together():
     head, baseline = np.ones((7, 30)), np.zeros((7, 30))
     apart = paired_p_value(head.reshape(1, -1), baseline.reshape(1, -1))
     assert paired_p_value(head.sum(1)[None], baseline.sum(1)[None]) > 1e-3 > 1e-20 > apart
+
+
+def test_q_values_are_scipys_and_leave_nan_out():
+    p = np.random.default_rng(3).random(37) ** 3
+    expected = stats.false_discovery_control(p)
+    assert q_values(np.r_[np.nan, p])[1:] == pytest.approx(expected)
+    assert np.isnan(q_values(np.r_[np.nan, p])[0])
+    assert ((q_values(p) <= 0.05) == discoveries(p)).all()

@@ -2,9 +2,11 @@
 
 from itertools import product
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.stats import false_discovery_control, norm
 
 from mha_viz.corpus.treebank.relations import (
     ALL,
@@ -190,3 +192,44 @@ def test_a_relation_of_one_half_alone_is_not_reported():
     counts = pd.DataFrame([counted("choose", 0, 5)])
     steps = counts.rename(columns={"layer": "offset"}).drop(columns="head")
     assert relation_scores(counts, steps).empty
+
+
+def in_units(rows, n_units=12, n=10):
+    """Counts on both halves, of as many words in each unit: by key, hits in every unit."""
+    found = []
+    for half in ("choose", "report"):
+        for key, hits in rows.items():
+            row = dict(half=half, relation="nsubj", direction=TO_HEAD) | dict(key)
+            row |= {"n": n * n_units, "hits": sum(hits)}
+            for unit in range(64):
+                row[f"n_u{unit}"] = n * (unit < n_units)
+                row[f"hits_u{unit}"] = hits[unit] if unit < n_units else 0
+            found.append(row)
+    return pd.DataFrame(found)
+
+
+def head(number):
+    return (("layer", 0), ("head", number))
+
+
+def test_a_head_beats_both_baselines_on_the_same_words_or_does_not():
+    """Head 0 is above both in each unit, 1 above one of them, 2 in one unit alone, 3 nowhere."""
+    hits = {0: [7, 8] * 6, 1: [7, 8] * 6, 2: [10] + [4] * 11, 3: [1] * 12}
+    twin = {0: [3] * 12, 1: [9] * 12, 2: [3] * 12, 3: [3] * 12}
+    counts, untrained = (in_units({head(i): of for i, of in x.items()}) for x in (hits, twin))
+    offsets = in_units({(("offset", 1),): [5, 3] * 6, (("offset", 2),): [0] * 12})
+    found = relation_scores(counts, offsets, untrained)
+    assert found["beats"].tolist() == [True, False, False, False]
+    apart = [[2, 5] * 6, [-2, -1] * 6]  # of head 0 from the offset, of head 1 from its twin
+    expected = [norm.sf(sum(d) / np.sqrt(np.square(d).sum())) for d in apart]
+    assert found["p"].tolist()[:2] == pytest.approx(expected)
+    assert found["q"].to_numpy() == pytest.approx(false_discovery_control(found["p"].to_numpy()))
+
+
+def test_fewer_units_than_ten_or_words_than_twenty_say_nothing():
+    offsets = {(("offset", 1),): [0] * 12}
+    for n_units, n, known in ((9, 10, False), (10, 10, True), (12, 1, False)):
+        counts = in_units({head(0): [n] * n_units}, n_units, n)
+        found = relation_scores(counts, in_units({(("offset", 1),): [0] * n_units}, n_units, n))
+        assert found["beats"].tolist() == [known] == (~found["q"].isna()).tolist()
+    assert relation_scores(in_units({head(0): [3] * 12}), in_units(offsets))["p"][0] < 0.001

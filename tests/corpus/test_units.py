@@ -192,6 +192,10 @@ def test_study_of_an_earlier_version_opens_with_the_text_as_unit(
     old = mv.Study.load(earlier(documents, tmp_path / "old"))
     assert old.unit_note == "each text as one unit (n = 60)" and old.notes == documents.notes
     assert old.labels.equals(documents.labels) and len(compare_with_random(old))
+    relations = old.relations
+    assert relations["accuracy"].equals(documents.relations["accuracy"])
+    assert relations[["p", "q"]].isna().all(axis=None) and not relations["beats"].any()
+    assert old.trees["low"].notna().all() and old.trees["q_random_baseline"].isna().all()
     assert mv.study(bert, "sample", old.folder, sample=60).n_texts == 60  # nothing to go on with
 
 
@@ -204,3 +208,19 @@ def test_half_a_study_of_an_earlier_version_is_refused(
     resealed(folder)
     with pytest.raises(StudyError, match="An earlier version of mha-viz began"):
         mv.study(bert, "sample", folder, sample=60)
+
+
+def test_relations_have_intervals_and_tests_over_documents(documents: mv.Study) -> None:
+    """Counts by unit add up to all, and hits of a document are those of its sentences."""
+    for name in ("relations", "untrained_relations", "relation_offsets"):
+        rows = documents.sql(f"FROM {name}")
+        for total in ("n", "hits"):
+            parts = rows[[f"{total}_u{unit}" for unit in range(64)]]
+            assert (parts.sum(axis=1) == rows[total]).all() and (parts > 0).sum(axis=1).max() > 1
+    found = documents.relations
+    asked = found[found["n"] >= 20]
+    assert asked["p"].notna().any() and (asked["q"].dropna() >= asked["p"].dropna()).all()
+    known = found.dropna(subset=["low"])
+    assert len(known) and known["low"].between(0, known["accuracy"]).all()
+    assert known["high"].between(known["accuracy"], 1).all()
+    assert found["q"].isna()[found["n"] < 20].all()

@@ -230,7 +230,7 @@ def _trees_of(batch: Batch, counts: TreeCounts, device: torch.device) -> BatchTr
     """Prepare the trees of a batch's texts, to be held against every layer of its run."""
     pairs = zip(batch.items, batch.encoded, strict=True)
     texts = ((one.number, code.tokens, one.sentence) for one, code in pairs)
-    return BatchTrees(counts, texts, device)
+    return BatchTrees(counts, texts, device, {one.number: one.unit for one in batch.items})
 
 
 def _score_table(

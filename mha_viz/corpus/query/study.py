@@ -184,8 +184,8 @@ class Study:
 
         Columns as `corpus.treebank.relations.relation_scores` has them: n, accuracy, low, high,
         offset_baseline and random_baseline on the half of the sentences that reports; chosen_on,
-        the accuracy on the other half; offset, the best fixed step; and whether the head was
-        chosen, as the best one there.
+        the accuracy on the other half; offset, the best fixed step; whether the head was chosen, as
+        the best one there; p, q and beats, of the test that it beats both baselines.
         """
         return tree_scores.relations(self._database, self._chosen_on)
 

@@ -60,7 +60,7 @@ def relations(database: Database, chosen_on: Database | None = None) -> pd.DataF
         )
     first = ["layer", "head", "relation", "direction", "n", "accuracy", "low", "high"]
     baselines = ["offset_baseline", "random_baseline"]
-    return found[[*first, *baselines, "chosen_on", "offset", "chosen"]]
+    return found[[*first, *baselines, "chosen_on", "offset", "chosen", "p", "q", "beats"]]
 
 
 def parts_of_speech(database: Database) -> pd.DataFrame:
@@ -100,7 +100,7 @@ def _counts(table: str, database: Database, chosen_on: Database | None) -> pd.Da
     counts = database.query(f"SELECT * FROM {table}")
     if chosen_on is None:
         return counts
-    theirs = chosen_on.query(f"SELECT * FROM {table}")
+    theirs = chosen_on.query(f"SELECT * FROM {table}").reindex(columns=counts.columns)
     return pd.concat([theirs.assign(half=CHOOSE), counts.assign(half=REPORT)], ignore_index=True)
 
 

@@ -47,10 +47,10 @@ ADDED_UP = {
     "relations": (*_RELATION, *_HEAD),
     "untrained_relations": (*_RELATION, *_HEAD),
     "relation_offsets": (*_RELATION, "offset"),
-    "parses": ("half", *_HEAD),
-    "untrained_parses": ("half", *_HEAD),
-    "coreference": ("half", *_HEAD),
-    "untrained_coreference": ("half", *_HEAD),
+    "parses": ("half", *_HEAD, "unit"),
+    "untrained_parses": ("half", *_HEAD, "unit"),
+    "coreference": ("half", *_HEAD, "unit"),
+    "untrained_coreference": ("half", *_HEAD, "unit"),
 }
 
 

@@ -25,7 +25,8 @@ from mha_viz.corpus.treebank.trees import Sentence
 class BatchTrees:
     """The texts of a batch that have a tree, compared with every layer as it comes.
 
-    Each text comes with its number, tokens and tree; None where it has none.
+    Each text comes with its number, tokens and tree, None where it has none. `units` has the number
+    of each text's unit; without, each text is one.
     """
 
     def __init__(
@@ -33,13 +34,15 @@ class BatchTrees:
         counts: TreeCounts,
         texts: Iterable[tuple[int, Sequence[Token], Sentence | None]],
         device: torch.device | str = "cpu",
+        units: Mapping[int, int] | None = None,
     ) -> None:
         self._counts, self._texts = counts, dict[int, TreeText]()
         lengths = []
         for row, (text_id, tokens, sentence) in enumerate(texts):
             lengths.append(len(tokens))
             if sentence is not None:
-                self._texts[row] = counts.begin(text_id, tokens, sentence)
+                unit = text_id if units is None else units[text_id]
+                self._texts[row] = counts.begin(text_id, tokens, sentence, unit)
         self._layers: list[tuple[int, _Sums]] = []
         if self._texts:
             self._targets = _BatchTargets(self._texts, (len(lengths), max(lengths)), device)
@@ -66,7 +69,7 @@ class BatchTrees:
             )
             hits = LayerHits(
                 dict(zip(self._targets.relation_groups, by_relation.astype(np.int64), strict=True)),
-                dict(zip(self._targets.reference_halves, references.astype(np.int64), strict=True)),
+                dict(zip(self._targets.reference_groups, references.astype(np.int64), strict=True)),
                 arcs,
                 weights,
             )
@@ -77,7 +80,7 @@ class _Sums(NamedTuple):
     """The counts of the heads of one layer."""
 
     relations: Float[Tensor, "group head"]
-    references: Float[Tensor, "half head"]
+    references: Float[Tensor, "group head"]
     arcs: Int[Tensor, "tree head"]
     weights: Float[Tensor, "2 head from_upos to_upos"]
 
@@ -100,30 +103,31 @@ class _BatchTargets:
             read = text.alignment.shares[text.alignment.covered]
             shares[row, : len(read), : read.shape[1]] = read
         self._shares = shares.to(device)
-        trees = [(row, text.half, tree) for row, text in texts.items() for tree in text.trees]
+        trees = [(row, text, tree) for row, text in texts.items() for tree in text.trees]
         self._row = torch.tensor([row for row, *_ in trees]).to(device)
-        self._place_trees([(texts[row], tree) for row, _, tree in trees], n_words)
+        self._place_trees([(text, tree) for _, text, tree in trees], n_words)
 
         targets = [
-            (number, half, target._replace(query=at[target.query], keys=keys))
-            for number, (_, half, tree) in enumerate(trees)
+            (number, text, target._replace(query=at[target.query], keys=keys))
+            for number, (_, text, tree) in enumerate(trees)
             for at in [_among_read(tree.covered)]
             for target in tree.targets
             for keys in [tuple(at[key] for key in target.keys)]
         ]
-        names = [(half, target.relation, target.direction) for _, half, target in targets]
+        names = [(text.half, one.relation, one.direction, text.unit) for _, text, one in targets]
         self.relation_groups, self._group = _grouped(names, device)
         found = relations.as_tensors([(tree, one) for tree, _, one in targets], self._own.shape[1])
         self._relations = relations.RelationTensors._make(one.to(device) for one in found)
 
         referring = [
-            (row, text.half, one._replace(query=at[one.query], earlier=earlier))
+            (row, text, one._replace(query=at[one.query], earlier=earlier))
             for row, text in texts.items()
             for at in [_among_read(text.alignment.covered)]
             for one in text.references
             for earlier in [tuple(at[head] for head in one.earlier)]
         ]
-        self.reference_halves, self._half = _grouped([half for _, half, _ in referring], device)
+        groups = [(text.half, text.unit) for _, text, _ in referring]
+        self.reference_groups, self._reference_group = _grouped(groups, device)
         mentions = coreference.as_tensors([(row, one) for row, _, one in referring], n_words + 1)
         self._references = coreference.ReferenceTensors._make(one.to(device) for one in mentions)
 
@@ -154,7 +158,7 @@ class _BatchTargets:
         expected = parts_of_speech.expected_by_kind(own, self._kind, causal=causal)
         return _Sums(
             _counted(right, self._group, len(self.relation_groups)),
-            _counted(reference_hits, self._half, len(self.reference_halves)),
+            _counted(reference_hits, self._reference_group, len(self.reference_groups)),
             parsing.arc_hits(self._among(self._kept, words), self._gold),
             torch.stack([weight.sum(0), expected.sum(0)]),
         )

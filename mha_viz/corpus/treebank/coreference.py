@@ -91,10 +91,11 @@ def coreference_scores(counts: pd.DataFrame, untrained: pd.DataFrame | None = No
         untrained: as `counts`, of the same model with random weights.
 
     Returns:
-        A row per layer and head: n, accuracy, low and high (Wilson's 95 % interval) on the half
-        that reports, beside `nearest_baseline`, `same_word_baseline` and `random_baseline` (the
+        A row per layer and head: n, accuracy, low and high (`unit_wilson`) on the half that
+        reports, beside `nearest_baseline`, `same_word_baseline` and `random_baseline` (the
         same head of the untrained model) there; `chosen_on`, the accuracy on the half that chooses;
-        and `chosen`, whether that is the highest of all heads.
+        `chosen`, whether that is the highest of all heads; and `q_` with each baseline's name
+        (`head_scores`).
     """
     hits = {f"{name}_baseline": f"{name}_hits" for name in ("nearest", "same_word")}
     return head_scores(counts, untrained, hits)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mha_viz.core.record.token import Token
 from mha_viz.corpus.treebank import coreference, parts_of_speech, relations
+from mha_viz.corpus.treebank.split_half import TREE_UNITS
 from mha_viz.corpus.treebank.tree_text import (
     WORDS_SCHEMA,
     TreeText,
@@ -25,6 +26,9 @@ from mha_viz.corpus.treebank.trees import ROOT, Sentence
 _HEAD = "layer:int16 head:int16"
 _TARGET = "half:string relation:string direction:string"
 _COUNTS = "n:int64 hits:int64"
+# of many rows, beside each other and not below; each unit stands for all with its remainder
+_BY_UNIT = " ".join(f"{name}_u{unit}:int32" for name in ("hits", "n") for unit in range(TREE_UNITS))
+_AT_UNIT = np.eye(TREE_UNITS, dtype=np.int64)
 # Tables with `text_id` have rows of single texts; of the others, rows of several shards add up.
 SCHEMAS = {
     "arcs": schema(
@@ -32,15 +36,17 @@ SCHEMAS = {
         "dependent_upos:string head_upos:string"
     ),
     "words": WORDS_SCHEMA,
-    "relations": schema(f"{_TARGET} {_HEAD} {_COUNTS}"),
-    "relation_offsets": schema(f"{_TARGET} offset:int16 {_COUNTS}"),
+    "relations": schema(f"{_TARGET} {_HEAD} {_COUNTS} {_BY_UNIT}"),
+    "relation_offsets": schema(f"{_TARGET} offset:int16 {_COUNTS} {_BY_UNIT}"),
     "parts_of_speech": schema(
         f"{_HEAD} from_upos:string to_upos:string weight:double expected:double rows:int64"
     ),
     "parses": schema(
-        f"text_id:int64 half:string {_HEAD} n_arcs:int32 hits:int32 branching_hits:int32"
+        f"text_id:int64 half:string {_HEAD} unit:int32 n_arcs:int32 hits:int32 branching_hits:int32"
     ),
-    "coreference": schema(f"half:string {_HEAD} {_COUNTS} nearest_hits:int64 same_word_hits:int64"),
+    "coreference": schema(
+        f"half:string {_HEAD} unit:int32 {_COUNTS} nearest_hits:int64 same_word_hits:int64"
+    ),
 }
 
 
@@ -48,9 +54,10 @@ SCHEMAS = {
 class LayerHits:
     """The counts of the heads of one layer on the texts of a batch."""
 
-    # half, relation and direction -> of each head, how many targets it finds.
-    relations: Mapping[tuple[str, str, str], Int[np.ndarray, " head"]]
-    references: Mapping[str, Int[np.ndarray, " head"]]  # half -> how many antecedents it finds
+    # half, relation, direction and unit -> of each head, how many targets it finds.
+    relations: Mapping[tuple[str, str, str, int], Int[np.ndarray, " head"]]
+    # half and unit -> how many antecedents it finds
+    references: Mapping[tuple[str, int], Int[np.ndarray, " head"]]
     # (tree, head), how many arcs of each text's trees, one after another, it has.
     arcs: Int[np.ndarray, "tree head"]
     # weight by parts of speech and what is expected of it, summed over the texts.
@@ -69,18 +76,22 @@ class TreeCounts:
         self.causal = causal
         self._arcs: list[dict[str, Any]] = []
         self._words: list[dict[str, Any]] = []
-        self._targets: dict[tuple[str, str, str], int] = defaultdict(int)
-        self._hits: dict[tuple[Any, ...], Any] = defaultdict(int)  # a number for each head
-        self._steps: dict[tuple[str, str, str], Any] = defaultdict(int)  # one for each offset
+        self._targets: dict[tuple[str, str, str], Any] = defaultdict(int)  # for each unit
+        self._hits: dict[tuple[Any, ...], Any] = defaultdict(int)  # for each unit and head
+        self._steps: dict[tuple[str, str, str], Any] = defaultdict(int)  # for each unit and offset
         self._rows: Any = np.zeros(len(parts_of_speech.PARTS), dtype=np.int64)
         self._weights: dict[int, Any] = defaultdict(int)  # (weight or expected, head, from, to)
         self._parses: list[tuple[TreeText, int, NDArray[np.int64]]] = []
-        self._references: dict[str, Any] = defaultdict(int)  # n, nearest, same word
-        self._reference_hits: dict[tuple[str, int], Any] = defaultdict(int)
+        # of half and unit: n, nearest, same word
+        self._references: dict[tuple[str, int], Any] = defaultdict(int)
+        self._reference_hits: dict[tuple[str, int, int], Any] = defaultdict(int)
 
-    def begin(self, text_id: int, tokens: Sequence[Token], sentence: Sentence) -> TreeText:
+    def begin(
+        self, text_id: int, tokens: Sequence[Token], sentence: Sentence, unit: int
+    ) -> TreeText:
         """Prepare a text, once; its layers follow by `add`."""
-        text = make_tree_text(text_id, tokens, sentence, causal=self.causal)
+        unit %= TREE_UNITS
+        text = make_tree_text(text_id, unit, tokens, sentence, causal=self.causal)
         tokens_of = tokens_of_words(text.alignment)
         self._arcs += token_arcs(text_id, tokens_of, sentence)
         self._words += word_rows(text_id, tokens_of, sentence)
@@ -89,20 +100,20 @@ class TreeCounts:
                 tree.targets, relations.offset_hits(tree.targets), strict=True
             ):
                 key = (text.half, target.relation, target.direction)
-                self._targets[key] += 1
-                self._steps[key] += steps.astype(np.int64)
+                self._targets[key] += _AT_UNIT[unit]
+                self._steps[key] += np.outer(_AT_UNIT[unit], steps)
             self._rows += tree.kind.sum(0).astype(np.int64)
         for one in text.references:
             same = coreference.same_word_hit(one, sentence)
-            self._references[text.half] += np.array([1, coreference.nearest_hit(one), same])
+            self._references[text.half, unit] += np.array([1, coreference.nearest_hit(one), same])
         return text
 
     def add(self, texts: Sequence[TreeText], layer: int, hits: LayerHits) -> None:
         """Count the hits of one layer's heads on the texts of a batch."""
-        for target, by_head in hits.relations.items():
-            self._hits[*target, layer] += by_head
-        for half, by_head in hits.references.items():
-            self._reference_hits[half, layer] += by_head
+        for (*target, unit), by_head in hits.relations.items():
+            self._hits[*target, layer] += np.outer(_AT_UNIT[unit], by_head)
+        for (half, unit), by_head in hits.references.items():
+            self._reference_hits[half, layer, unit] += by_head
         of_trees = iter(hits.arcs)
         for text in texts:
             arcs = sum(next(of_trees) for _ in text.trees)
@@ -115,8 +126,6 @@ class TreeCounts:
         rows = {
             "arcs": self._arcs,
             "words": self._words,
-            "relations": self._relations(),
-            "relation_offsets": self._offsets(),
             "parses": self._trees(),
             "coreference": self._coreference(),
         }
@@ -127,23 +136,22 @@ class TreeCounts:
                 SCHEMAS[name],
             )
             for name, found in rows.items()
-        } | {"parts_of_speech": self._parts_of_speech()}
+        } | {
+            "relations": self._by_unit("relations", self._hits),
+            "relation_offsets": self._by_unit("relation_offsets", self._steps, relations.OFFSETS),
+            "parts_of_speech": self._parts_of_speech(),
+        }
 
-    def _relations(self) -> list[dict[str, Any]]:
-        return [
-            dict(half=half, relation=relation, direction=way, layer=layer, head=head)
-            | dict(n=self._targets[half, relation, way], hits=int(hits))
-            for (half, relation, way, layer), by_head in self._hits.items()
-            for head, hits in enumerate(by_head)
-        ]
-
-    def _offsets(self) -> list[dict[str, Any]]:
-        return [
-            dict(half=half, relation=relation, direction=way, offset=offset)
-            | dict(n=self._targets[half, relation, way], hits=int(hits))
-            for (half, relation, way), by_step in self._steps.items()
-            for offset, hits in zip(relations.OFFSETS, by_step, strict=True)
-        ]
+    def _by_unit(self, name: str, found: Mapping[Any, Any], last: Sequence[int] = ()) -> pa.Table:
+        """Make a table of hits by unit, in columns at once; `last` are the keys of their axis."""
+        schema, rows = SCHEMAS[name], sorted(found.items())
+        if not rows:
+            return schema.empty_table()
+        keys = [(*key, at) for key, hits in rows for at in last or range(hits.shape[1])]
+        hits = np.concatenate([hits.T for _, hits in rows])
+        n = np.stack([self._targets[key[0], key[1], key[2]] for key in keys])
+        columns = [*zip(*keys, strict=True), n.sum(1), hits.sum(1), *hits.T, *n.T]
+        return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema)
 
     def _parts_of_speech(self) -> pa.Table:
         """Make the table in columns at once: every head has a few hundred rows.
@@ -166,7 +174,7 @@ class TreeCounts:
 
     def _trees(self) -> list[dict[str, Any]]:
         return [
-            dict(text_id=text.text_id, half=text.half, layer=layer, head=head)
+            dict(text_id=text.text_id, half=text.half, layer=layer, head=head, unit=text.unit)
             | dict(n_arcs=text.n_arcs, hits=int(hits), branching_hits=text.branching_hits)
             for text, layer, by_head in self._parses
             for head, hits in enumerate(by_head)
@@ -174,10 +182,10 @@ class TreeCounts:
 
     def _coreference(self) -> list[dict[str, Any]]:
         return [
-            dict(half=half, layer=layer, head=head, n=n, hits=int(hits))
+            dict(half=half, layer=layer, head=head, unit=unit, n=n, hits=int(hits))
             | dict(nearest_hits=nearest, same_word_hits=same)
-            for (half, layer), by_head in self._reference_hits.items()
-            for n, nearest, same in [self._references[half].tolist()]
+            for (half, layer, unit), by_head in self._reference_hits.items()
+            for n, nearest, same in [self._references[half, unit].tolist()]
             for head, hits in enumerate(by_head)
         ]
 

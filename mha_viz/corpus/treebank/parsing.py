@@ -112,11 +112,11 @@ def tree_scores(counts: pd.DataFrame, untrained: pd.DataFrame | None = None) -> 
         untrained: as `counts`, of the same model with random weights.
 
     Returns:
-        A row per layer and head: n_arcs, uuas, low and high (Wilson's 95 % interval, each arc a
-        draw of its own) on the half that reports, beside `branching_baseline`, the share of right-
+        A row per layer and head: n_arcs, uuas, low and high (`unit_wilson`) on the half that
+        reports, beside `branching_baseline`, the share of right-
         and of left-branching trees, and `random_baseline` (the same head of the untrained model)
-        there; `chosen_on`, the UUAS on the half that chooses; and `chosen`, whether that is the
-        highest of all heads.
+        there; `chosen_on`, the UUAS on the half that chooses; `chosen`, whether that is the highest
+        of all heads; and q_branching_baseline and q_random_baseline (`head_scores`).
     """
     counted = counts.rename(columns={"n_arcs": "n"})
     theirs = None if untrained is None else untrained.rename(columns={"n_arcs": "n"})

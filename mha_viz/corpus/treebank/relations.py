@@ -14,8 +14,9 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mha_viz.core.metrics.chance import RATE, q_values
 from mha_viz.core.metrics.focus import strongest_other
-from mha_viz.corpus.treebank.split_half import on_both_halves, untrained_accuracy
+from mha_viz.corpus.treebank.split_half import on_both_halves, p_value, untrained_accuracy
 from mha_viz.corpus.treebank.trees import PUNCTUATION, ROOT, Sentence
 
 TO_HEAD, TO_DEPENDENT = "to_head", "to_dependent"
@@ -134,11 +135,14 @@ def relation_scores(
 
     Returns:
         A row per relation, direction, layer and head that both halves ask for, by relation: n,
-        accuracy, low and high (Wilson's 95 % interval) on the half that reports; `offset`, the step
-        that finds the most on the half that chooses, and `offset_baseline`, the share that it finds
-        on the other; `random_baseline`, the share that the head at the same place of the untrained
-        model finds there (NaN without one); `chosen_on`, the accuracy on the half that chooses; and
-        `chosen`, whether that is the highest of all heads, the first one's of several.
+        accuracy, low and high (`unit_wilson`) on the half that reports; `offset`, the step that
+        finds the most on the half that chooses, and `offset_baseline`, the share that it finds on
+        the other; `random_baseline`, the share that the head at the same place of the untrained
+        model finds there (NaN without one); `chosen_on`, the accuracy on the half that chooses;
+        `chosen`, whether that is the highest of all heads, the first one's of several; p, of the
+        test that the head beats both baselines on the same words (`p_value`); q, the least
+        false-discovery rate at which it does, of all rows of `MIN_TARGETS` words or more; and
+        beats, whether that is `RATE` at the most.
     """
     where = [*KEYS, "layer", "head"]
     heads = on_both_halves(counts, where).reset_index()
@@ -153,5 +157,10 @@ def relation_scores(
     found["random_baseline"] = untrained_accuracy(found, untrained, where)
     winners = found.groupby(KEYS)["chosen_on"].idxmax()
     found["chosen"] = found.index.isin(winners)
+    rows, steps_at = (pd.MultiIndex.from_frame(found[keys]) for keys in (where, [*KEYS, "offset"]))
+    by_step = p_value(counts, rows, offsets, steps_at)
+    found["p"] = np.fmax(by_step, p_value(counts, rows, untrained))
+    found["q"] = q_values(found["p"].where(found["n"] >= MIN_TARGETS).to_numpy())
+    found["beats"] = found["q"] <= RATE
     order = [*where, "n", "accuracy", "low", "high", "offset", "offset_baseline"]
-    return found[[*order, "random_baseline", "chosen_on", "chosen"]]
+    return found[[*order, "random_baseline", "chosen_on", "chosen", "p", "q", "beats"]]

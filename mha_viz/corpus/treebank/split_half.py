@@ -4,10 +4,14 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 from numpy.typing import NDArray
 
+from mha_viz.core.metrics.chance import q_values
+from mha_viz.core.metrics.units import MIN_UNITS, jackknife, paired_p_value, t_quantile
 from mha_viz.corpus.treebank.trees import CHOOSE, REPORT
 
+TREE_UNITS = 64  # that are kept apart; of more, as many take turns in each
 _Z = 1.959964  # the standard normal distribution's 97.5 %
 
 
@@ -34,6 +38,63 @@ def wilson(
         return np.clip((middle - half) / scale, 0, 1), np.clip((middle + half) / scale, 0, 1)
 
 
+def unit_wilson(
+    hits: Float[np.ndarray, "row unit"], n: Float[np.ndarray, "row unit"]
+) -> tuple[Float[np.ndarray, "row"], Float[np.ndarray, "row"]]:
+    """Compute the 95 % interval of a share of words that depend on each other within their unit.
+
+    It is Wilson's of min(n, p (1 - p) / error^2) (z / t)^2 independent words, with the jackknife's
+    error and Student's t; NaN of fewer than two units.
+
+    Source: Korn and Graubard 1998; with Wilson's interval Dean and Pagano 2015.
+    """
+    found, total = jackknife(hits, n), n.sum(-1)
+    share, sure = found.mean, found.error > 0
+    words = share * (1 - share) / np.where(sure, found.error, 1.0) ** 2
+    words = np.where(sure, np.minimum(words, total), total) * (_Z / t_quantile(found.n_units)) ** 2
+    words = np.where(found.n_units > 1, words, np.nan)
+    low, high = wilson(share * words, words)
+    return np.minimum(low, share), np.maximum(
+        high, share
+    )  # 0 and 1 are at an end, but for rounding
+
+
+def has_units(counts: pd.DataFrame) -> bool:
+    """Tell whether counts are by unit, in rows or in columns; in earlier versions they were not."""
+    return "unit" in counts or "hits_u0" in counts
+
+
+def in_units(counts: pd.DataFrame, rows: pd.Index, column: str) -> Float[np.ndarray, "row unit"]:
+    """Lay out a column of counts on the half that reports, by row and unit; NaN without a row."""
+    where = list(rows.names)
+    reported = counts[counts["half"] == REPORT]
+    if "unit" in counts:
+        found = reported.groupby([*where, "unit"])[column].sum().unstack(fill_value=0)
+        found = found.reindex(columns=range(TREE_UNITS), fill_value=0)
+    else:
+        names = [f"{column}_u{unit}" for unit in range(TREE_UNITS)]
+        found = reported.groupby(where)[names].sum()
+    return found.reindex(rows).to_numpy(float)
+
+
+def p_value(
+    counts: pd.DataFrame,
+    rows: pd.Index,
+    theirs: pd.DataFrame | None,
+    places: pd.Index | None = None,
+    column: str = "hits",
+) -> Float[np.ndarray, "row"]:
+    """Test whether hits beat those in a baseline's rows, `places`, on the half that reports.
+
+    NaN of fewer than `MIN_UNITS` units, and where units or the baseline are not known.
+    """
+    if theirs is None or not (has_units(counts) and has_units(theirs)):
+        return np.full(len(rows), np.nan)
+    hits, n = (in_units(counts, rows, name) for name in ("hits", "n"))
+    p = paired_p_value(hits, in_units(theirs, rows if places is None else places, column))
+    return np.where((n > 0).sum(-1) < MIN_UNITS, np.nan, p)
+
+
 def on_both_halves(counts: pd.DataFrame, where: list[str]) -> pd.DataFrame:
     """Compute shares of hits, by place; only of places that both halves know.
 
@@ -42,8 +103,8 @@ def on_both_halves(counts: pd.DataFrame, where: list[str]) -> pd.DataFrame:
         where: what a row is about, such as layer and head.
 
     Returns:
-        Indexed by `where`: n, accuracy, low and high (`wilson`) on the half that reports, and
-        chosen_on, the accuracy on the half that chooses.
+        Indexed by `where`: n, accuracy, low and high (`unit_wilson`; in studies of earlier versions
+        `wilson`) on the half that reports, and chosen_on, the accuracy on the half that chooses.
     """
     sums = counts.groupby(["half", *where])[["n", "hits"]].sum()
     halves = [
@@ -52,6 +113,8 @@ def on_both_halves(counts: pd.DataFrame, where: list[str]) -> pd.DataFrame:
     ]
     both = halves[0].add_suffix("_choose").join(halves[1], how="inner")
     low, high = wilson(both["hits"], both["n"])
+    if has_units(counts):
+        low, high = unit_wilson(*(in_units(counts, both.index, name) for name in ("hits", "n")))
     return both.assign(
         accuracy=both["hits"] / both["n"],
         low=low,
@@ -65,17 +128,22 @@ def head_scores(
 ) -> pd.DataFrame:
     """Compute every head's shares beside those of baselines, given by their columns of hits.
 
-    The head with the highest accuracy on the half that chooses is marked as chosen.
+    The head with the highest accuracy on the half that chooses is marked as chosen. For each
+    baseline, `q_` and its name is the least false-discovery rate over all heads at which the head
+    beats it (`p_value`, `q_values`).
     """
     where = ["layer", "head"]
     found = on_both_halves(counts, where)
-    names = ["n", "accuracy", "low", "high"]
+    names, every = ["n", "accuracy", "low", "high"], [*baselines, "random_baseline"]
     for name, hits in baselines.items():
         found[name] = on_both_halves(counts.assign(hits=counts[hits]), where)["accuracy"]
+        found[f"q_{name}"] = q_values(p_value(counts, found.index, counts, column=hits))
+    found["q_random_baseline"] = q_values(p_value(counts, found.index, untrained))
     found = found.reset_index()
     found["random_baseline"] = untrained_accuracy(found, untrained, where)
     found["chosen"] = found.index == (found["chosen_on"].idxmax() if len(found) else -1)
-    return found[[*where, *names, *baselines, "random_baseline", "chosen_on", "chosen"]]
+    last = [f"q_{name}" for name in every]
+    return found[[*where, *names, *every, "chosen_on", "chosen", *last]]
 
 
 def untrained_accuracy(

@@ -46,7 +46,8 @@ class TreeText:
     """A text with the targets of every head in it."""
 
     text_id: int  # its number in the study
-    half: str  # of all texts, to which it belongs
+    unit: int  # of the study's, to which it belongs (see `Item`)
+    half: str  # of all texts, likewise
     alignment: Alignment  # of the model's tokens to its words
     references: list[coreference.Reference]  # of its mentions, whatever sentences they stand in
     trees: list[OneTree]  # of its sentences
@@ -63,12 +64,13 @@ class TreeText:
 
 
 def make_tree_text(
-    text_id: int, tokens: Sequence[Token], sentence: Sentence, *, causal: bool
+    text_id: int, unit: int, tokens: Sequence[Token], sentence: Sentence, *, causal: bool
 ) -> TreeText:
     """Find the targets of a text, or of several sentences joined."""
     alignment = align_words(tokens, sentence)
     return TreeText(
         text_id,
+        unit,
         sentence.half,
         alignment,
         coreference.references(sentence, alignment.covered),

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from mha_viz.core.metrics.chance import RATE
+from mha_viz.core.metrics.units import MIN_UNITS
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.relations import MIN_TARGETS
@@ -22,16 +24,23 @@ from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
 _SHOWN = 12  # relations
-_BASELINES = ["offset_baseline", "random_baseline"]
 _COLUMNS = {
     "relation": "Relation",
     "accuracy": "Accuracy",
     "offset_baseline": "Offset",
     "random_baseline": "Random",
+    "beats": "Beats both",
     "low": "Low",
     "high": "High",
     "n": "n",
-    "beats": "Beats both",
+    "p": "p",
+    "q": "q",
+}
+_OF_TREES = {"branching_baseline": "joining neighbours", "random_baseline": "random weights"}
+_OF_MENTIONS = {
+    "nearest_baseline": "the nearest mention",
+    "same_word_baseline": "the nearest mention with the same word",
+    "random_baseline": "random weights",
 }
 
 
@@ -60,9 +69,10 @@ def _relations(study: Study) -> None:
         | {
             str(title): st.column_config.NumberColumn(format="%.3f", width=70)
             for title in table.select_dtypes("float")
-        },
+        }
+        | {name: st.column_config.NumberColumn(format="%.2g", width=70) for name in ("p", "q")},
     )
-    st.caption(TEXTS("grammar.relations", min_targets=MIN_TARGETS))
+    st.caption(TEXTS("grammar.relations", min_targets=MIN_TARGETS, min_units=MIN_UNITS))
     exports.table_file(
         table, key="corpus-relations", name=f"Relations of {name}", caption=settings(study, name)
     )
@@ -72,9 +82,8 @@ def _relations(study: Study) -> None:
 def best_relations(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of one head, those first that beat both baselines, then by accuracy."""
     frequent = rows[rows["n"] >= MIN_TARGETS]
-    beats = frequent["low"] > frequent[_BASELINES].max(axis=1)
     names = (frequent["relation"] + "." + frequent["direction"]).map(arcs.short_title)
-    table = frequent.assign(beats=beats, relation=names)
+    table = frequent.assign(relation=names)
     table = table.sort_values(["beats", "accuracy"], ascending=False, kind="stable")
     return table[list(_COLUMNS)].rename(columns=_COLUMNS).reset_index(drop=True)
 
@@ -84,18 +93,31 @@ def _whole_trees(study: Study) -> None:
     for row in of_head(study.trees).to_dict("records"):
         st.markdown(
             f"The maximum spanning tree of its weights has **{share(row, 'uuas')}** of "
-            f"{row['n_arcs']:,} gold arcs; joining neighbours has "
-            f"{format_number(row['branching_baseline'])}, random weights "
-            f"{format_number(row['random_baseline'])}."
+            f"{row['n_arcs']:,} gold arcs. {verdicts(row, 'uuas', 'n_arcs', _OF_TREES)}"
         )
     for row in of_head(study.coreference).to_dict("records"):
         st.markdown(
             f"Of {row['n']:,} mentions it looks at an antecedent, of all earlier mentions, in "
-            f"**{share(row, 'accuracy')}**; the nearest mention is one in "
-            f"{format_number(row['nearest_baseline'])}, the nearest with the same word in "
-            f"{format_number(row['same_word_baseline'])}, with random weights it is "
-            f"{format_number(row['random_baseline'])}."
+            f"**{share(row, 'accuracy')}**. {verdicts(row, 'accuracy', 'n', _OF_MENTIONS)}"
         )
+
+
+def verdicts(row: Mapping[Hashable, Any], score: str, n: str, baselines: Mapping[str, str]) -> str:
+    """Say of a row with a head's score which baselines it beats, by its tests.
+
+    >>> row = {"uuas": 0.64, "n": 22, "random_baseline": 0.68, "q_random_baseline": 0.8}
+    >>> verdicts(row, "uuas", "n", {"random_baseline": "random weights"})
+    'It does not beat random weights: 0.64 against 0.68, n = 22.'
+    """
+    sentences = []
+    for column, name in baselines.items():
+        q = row[f"q_{column}"]
+        numbers = f"{format_number(row[score])} against {format_number(row[column])}"
+        said = f"It beats {name}" if q <= RATE else f"It does not beat {name}"
+        said = f"There is too little to say whether it beats {name}" if np.isnan(q) else said
+        if not np.isnan(row[column]):
+            sentences.append(f"{said}: {numbers}, n = {row[n]:,}.")
+    return " ".join(sentences)
 
 
 def share(row: Mapping[Hashable, Any], name: str) -> str:
