@@ -23,7 +23,9 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def study(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("study") / "mine"
     done = call("study", str(texts), "--model", "tiny-bert", "--out", str(out))
-    assert "tiny-bert over 3 texts" in done.stdout
+    assert (
+        "tiny-bert over 3 texts" in done.stdout and "each text as one unit (n = 3)" in done.stdout
+    )
     return out
 
 
@@ -34,7 +36,7 @@ def test_the_same_command_again_opens_it(texts: Path, study: Path) -> None:
 
 def test_show_labels_or_a_metric(study: Path) -> None:
     done = call("study", "show", str(study))
-    assert "previous_token" in done.stdout and "L0 H3" in done.stdout
+    assert "with each text as one unit there are 3, and 10 are needed" in done.stderr
     rows = json.loads(call("study", "show", str(study), "--by", "entropy", "-f", "json").stdout)
     means = [row["mean"] for row in rows["rows"]]
     assert len(means) == 32 and means == sorted(means, reverse=True)
@@ -54,7 +56,7 @@ def test_a_treebank_shows_who_finds_which_relation(tmp_path: Path) -> None:
     out = str(tmp_path / "trees")
     call("study", "sample", "--sample", "40", "--out", out)
     done = call("study", "show", out)
-    assert "previous_token" in done.stdout
+    assert "previous_token" in done.stdout and "L0 H3" in done.stdout
     assert "chosen on half" in done.stdout and "offset_baseline" in done.stdout
     rows = json.loads(call("study", "show", out, "--by", "relations", "-f", "json").stdout)["rows"]
     accuracies = [row["accuracy"] for row in rows]

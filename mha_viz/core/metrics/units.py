@@ -18,6 +18,7 @@ class Jackknife(NamedTuple):
     n_units: Int[np.ndarray, "row"]  # that have any count
 
 
+@np.errstate(all="ignore")  # a damaged file holds any numbers
 def jackknife(
     sums: Float[np.ndarray, "row unit"], counts: Float[np.ndarray, "row unit"]
 ) -> Jackknife:
@@ -35,14 +36,13 @@ def jackknife(
     """
     there = counts > 0
     n, total = there.sum(-1), counts.sum(-1)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # a damaged file holds any
-        mean = sums.sum(-1) / total
-        moved = (n - 1)[:, None] * (sums - mean[:, None] * counts)
-        moved = np.where(there, moved / (total[:, None] - counts), 0.0)
-        apart = np.where(there, moved - (moved.sum(-1) / n)[:, None], 0.0)
-        squares = (apart**2).sum(-1)
-        error = np.sqrt(squares / (n * (n - 1)))
-        skewness = (apart**3).sum(-1) / n / (squares / n) ** 1.5
+    mean = sums.sum(-1) / total
+    moved = (n - 1)[:, None] * (sums - mean[:, None] * counts)
+    moved = np.where(there, moved / (total[:, None] - counts), 0.0)
+    apart = np.where(there, moved - (moved.sum(-1) / n)[:, None], 0.0)
+    squares = (apart**2).sum(-1)
+    error = np.sqrt(squares / (n * (n - 1)))
+    skewness = (apart**3).sum(-1) / n / (squares / n) ** 1.5
     return Jackknife(mean, error, np.where(squares > 0, skewness, 0.0), n)
 
 
@@ -77,6 +77,7 @@ def interval(found: Jackknife) -> tuple[Float[np.ndarray, "row"], Float[np.ndarr
     return found.mean - h(t) * found.error, found.mean - h(-t) * found.error
 
 
+@np.errstate(all="ignore")  # a damaged file holds any numbers
 def paired_p_value(
     found: Float[np.ndarray, "row unit"], baseline: Float[np.ndarray, "row unit"]
 ) -> Float[np.ndarray, "row"]:

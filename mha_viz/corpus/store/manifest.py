@@ -109,11 +109,7 @@ def study_notes(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def unit_note(manifest: Mapping[str, Any]) -> str:
-    """Return what intervals and tests take as independent, as the end of a sentence.
-
-    >>> unit_note({"unit": "document", "counts": {"n_units": 23}})
-    'the texts of each document as one unit (n = 23)'
-    """
+    """Return what intervals and tests take as independent, as the end of a sentence."""
     counts, unit = manifest["counts"], manifest.get("unit") or TEXT
     what = "each text" if unit == TEXT else f"the texts of each {unit}"
     return f"{what} as one unit (n = {counts.get('n_units', counts['n_texts']):,})"

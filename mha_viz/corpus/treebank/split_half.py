@@ -50,8 +50,9 @@ def unit_wilson(
     """
     found, total = jackknife(hits, n), n.sum(-1)
     share, sure = found.mean, found.error > 0
-    words = share * (1 - share) / np.where(sure, found.error, 1.0) ** 2
-    words = np.where(sure, np.minimum(words, total), total) * (_Z / t_quantile(found.n_units)) ** 2
+    with np.errstate(all="ignore"):  # a damaged file holds any numbers
+        words = np.minimum(share * (1 - share) / np.where(sure, found.error, 1.0) ** 2, total)
+    words = np.where(sure, words, total) * (_Z / t_quantile(found.n_units)) ** 2
     words = np.where(found.n_units > 1, words, np.nan)
     low, high = wilson(share * words, words)
     return np.minimum(low, share), np.maximum(
