@@ -81,7 +81,7 @@ class Study:
 
     @property
     def unit_note(self) -> str:
-        """What intervals and tests take as independent, in words."""
+        """The units that intervals and tests take as independent, in words."""
         return unit_note(self.manifest)
 
     def __repr__(self) -> str:
