@@ -115,7 +115,7 @@ def test_texts_that_were_cut_are_told(tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("It slept.\n" + "cat " * 300 + "\n")
     out = str(tmp_path / "out")
     done = call("study", str(tmp_path / "texts.txt"), "--out", out)
-    shown = call("study", "show", out, "-f", "json")
+    shown = call("study", "show", out, "--by", "entropy", "-f", "json")
     for told in (done.stderr, shown.stderr):
         assert "Cut to the 128 tokens that tiny-bert takes: 1 of 2 texts" in told
     assert json.loads(shown.stdout)["rows"]

@@ -187,6 +187,6 @@ def test_texts_are_compared_one_by_one_where_they_are_the_same(
     apart = compare(joined, singly).dropna(subset="standard_error")
     assert len(apart) > 100
     sides = [one.heads.set_index(["layer", "head", "metric"]) for one in (joined, singly)]
-    expected = sum(side["std"] ** 2 / side["n_texts"] for side in sides) ** 0.5
+    expected = sum(side["standard_error"] ** 2 for side in sides) ** 0.5  # over documents
     for row in apart.itertuples():
         assert row.standard_error == pytest.approx(expected[row.layer, row.head, row.metric])
