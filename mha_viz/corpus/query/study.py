@@ -92,10 +92,9 @@ class Study:
 
     @property
     def heads(self) -> pd.DataFrame:
-        """The means by head and metric: n_texts, n_units, mean, std, low, high, quantiles.
+        """The means by head and metric, with standard errors and 95 % intervals over units.
 
-        standard_error, low and high (95 %: `core.metrics.units.interval`) take n_units units as
-        independent (`unit_note`); NaN of fewer than two. std and q05 to q95 are of single texts.
+        standard_error, low and high (`units.interval`) are NaN of fewer than two units.
         """
         return self._database.query("SELECT * FROM heads")
 
