@@ -1,0 +1,88 @@
+"""A board of heads as one HTML page and as Markdown with pictures, read back."""
+
+import base64
+import io
+import re
+import zipfile
+from html.parser import HTMLParser
+
+import numpy as np
+from PIL import Image
+
+from mha_viz.plots.board import HeadCard, board_html, board_zip
+from mha_viz.plots.static import head_image
+
+HOSTILE = "<script>alert(1)</script> | **b** [x](javascript:1) http://a.b `c` $x$ &lt; &amp;\nd"
+LINK = "http://127.0.0.1:8501/compare?section=pins&pins=eJwrSS0u"
+
+
+def card(number: int, size: int) -> HeadCard:
+    weights = np.random.default_rng(number).dirichlet(np.ones(size), size).astype(np.float32)
+    labels = [f"t{i}" for i in range(size)]
+    return HeadCard(
+        f"L{number} H2 of a/b_c",
+        {"Sentence": HOSTILE, "Note": f"note {number}"},
+        {"Entropy": number + 0.123456, f"Only {number}": 7.0, "Undefined": float("nan")},
+        head_image(weights, (labels, labels)),
+    )
+
+
+CARDS = [card(3, 5), card(11, 7)]
+ROWS = [
+    ["Entropy", "3.123", "11.12"],
+    ["Only 3", "7", "not defined"],
+    ["Only 11", "not defined", "7"],
+    ["Undefined", "not defined", "not defined"],
+]
+
+
+class Reader(HTMLParser):
+    """Tags, texts and addresses of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.texts: list[str] = []
+        self.urls: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.urls += [value or "" for name, value in attrs if name in ("src", "href")]
+
+    def handle_data(self, data: str) -> None:
+        self.texts += [data.strip()] if data.strip() else []
+
+
+def test_the_page_holds_pictures_texts_and_numbers_and_runs_nothing() -> None:
+    page = board_html(CARDS, LINK)
+    read = Reader(page)
+    assert not {"script", "iframe"} & set(read.tags) and "script-src" not in page
+    assert read.texts.count(HOSTILE) == 2 and "note 11" in read.texts
+    pictures = [base64.b64decode(url.partition(",")[2]) for url in read.urls[:2]]
+    assert pictures == [one.picture for one in CARDS] and read.urls[2:] == [LINK]
+    cells = re.findall(r"<t[hd]>(.*?)</t[hd]>", page)
+    start = cells.index("Entropy")
+    found = [cells[i : i + 3] for i in range(start, len(cells), 3)]
+    assert sorted(found) == sorted(ROWS)
+    assert "href" not in board_html(CARDS)
+
+
+def test_the_zip_holds_markdown_and_the_pictures_that_it_names() -> None:
+    archive = zipfile.ZipFile(io.BytesIO(board_zip(CARDS, LINK)))
+    text = archive.read("board.md").decode("utf-8")
+    assert sorted(archive.namelist()) == ["01.png", "02.png", "board.md"]
+    assert re.findall(r"!\[Attention weights of .*?\]\((.*?)\)", text) == ["01.png", "02.png"]
+    for i, one in enumerate(CARDS, 1):
+        data = archive.read(f"{i:02}.png")
+        assert data == one.picture and Image.open(io.BytesIO(data)).format == "PNG"
+    lines = text.splitlines()
+    said = [line for line in lines if line.startswith("- **Sentence:** ")]
+    assert len(said) == 2
+    plain = re.sub(r"\\(.)", r"\1", said[0]).removeprefix("- **Sentence:** ")
+    assert plain == HOSTILE.replace("\n", " ")
+    assert not re.search(r"(?<!\\)[<`$&|\[*]", said[0].removeprefix("- **Sentence:** "))
+    rows = [re.split(r"\s*(?<!\\)\|\s*", line)[1:-1] for line in lines if line.startswith("|")]
+    assert rows[0] == ["Metric", r"1. L3 H2 of a/b\_c", r"2. L11 H2 of a/b\_c"]
+    assert sorted(rows[2:]) == sorted(ROWS)
+    assert lines[-1] == f"[Open this board in the app](<{LINK}>)"
