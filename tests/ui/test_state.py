@@ -1,7 +1,10 @@
 """The URL carries the whole view, and nothing that an attacker writes into it does harm."""
 
+import base64
+import zlib
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +14,7 @@ from mha_viz.engine.run import PARTS
 from mha_viz.ui.explore import head_pictures
 from mha_viz.ui.intervene import importance, pruning, switches
 from mha_viz.ui.state import views
+from mha_viz.ui.state.link_values import MAX_PINS, MAX_URL_PINS, Pin, written
 from mha_viz.ui.state.views import (
     BENCH,
     DEFAULT,
@@ -62,6 +66,10 @@ VIEW = View(
     model_b="tiny-gpt2",
     space="W_V",
     upto=2,
+    pins=(
+        Pin("owner/some-model", "a | b <i> ü 👍\nc", "d", "cross", 3, 7, "a note, 100 %"),
+        Pin("tiny-gpt2", "a | b <i> ü 👍\nc", "", "self", 0, 11),
+    ),
     off=((1, 2), (3, 4)),
     how="scale",
     factor=-1.5,
@@ -108,6 +116,59 @@ def test_every_field_survives_the_url():
     for field in fields(View):  # none of them may be the default, or the test shows nothing
         assert getattr(VIEW, field.name) != getattr(DEFAULT, field.name)
     assert from_params(to_params(VIEW)) == (VIEW, [])
+
+
+PIN = Pin("tiny-bert", "The cat sat.", "", "self", 1, 2, "a note")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict(model="/etc/passwd"), dict(model="a/../b"), dict(model=""), dict(part="a b"),
+        dict(layer=-1), dict(head=99_999), dict(layer="x"), dict(head="1\x1f2"), dict(text="\x1e"),
+    ],
+)  # fmt: skip
+def test_a_pin_of_a_link_that_is_not_valid_is_ignored_and_the_others_stay(change: dict) -> None:
+    others = PIN._replace(head=3), PIN._replace(layer=0, note="")
+    raw = written((others[0], PIN._replace(**change), others[1]))
+    view, problems = from_params({"pins": raw})
+    assert view.pins == others
+    assert len(problems) == 1 and problems[0].startswith("Pins of the link that are not valid: ")
+
+
+def test_a_link_pins_no_head_twice_and_no_more_than_a_board_shows() -> None:
+    many = tuple(PIN._replace(layer=layer) for layer in range(MAX_PINS + 2))
+    view, problems = from_params({"pins": written((PIN, PIN._replace(note="other"), *many))})
+    assert view.pins == (PIN, *(one for one in many if one.layer != PIN.layer))[:MAX_PINS]
+    assert problems == ["Pins of the link that are not valid: 4 of 13, ignored."]
+
+
+BOMB = base64.urlsafe_b64encode(zlib.compress(b"x" * 2**26)).decode()
+CUT = written((PIN, PIN._replace(head=3)))[:40]
+
+
+@pytest.mark.parametrize("raw", ["", "abc", "[]", "é", "=" * 99, "A" * 100_000, CUT, BOMB])
+def test_pins_of_a_link_that_are_no_pins_are_ignored(raw: str) -> None:
+    view, problems = from_params({"pins": raw, "layer": "3"})
+    assert view.pins == () and view.layer == 3 and len(problems) == 1
+
+
+def test_pins_of_a_folder_are_read_only_where_somebody_has_typed_it() -> None:
+    raw = written((PIN._replace(model="/home/a/model"),))
+    assert from_params({"pins": raw}, {"/home/a/model"}) == (
+        replace(DEFAULT, pins=(PIN._replace(model="/home/a/model"),)),
+        [],
+    )
+    assert from_params({"pins": raw})[0].pins == ()
+
+
+def test_pins_that_are_too_long_are_left_out_of_the_link() -> None:
+    words = np.random.default_rng(7).integers(10**9, size=1_999).astype(str).tolist()
+    view = replace(DEFAULT, pins=(PIN._replace(text=" ".join(words)),))
+    assert len(written(view.pins)) > MAX_URL_PINS and "pins" not in to_params(view)
+    alike = replace(DEFAULT, pins=tuple(PIN._replace(text="a b " * 999, head=i) for i in range(9)))
+    assert len(to_params(alike)["pins"]) < 500  # models and texts repeat
+    assert from_params(to_params(alike)) == (alike, [])
 
 
 @pytest.mark.parametrize("page", [Explore, Compare, Corpus, Circuits, Intervene])

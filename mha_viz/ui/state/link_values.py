@@ -1,11 +1,19 @@
-"""Readers of values in links; each raises ValueError for one that is not valid."""
+"""Readers of values in links, each with ValueError for one that is not valid, and their writer."""
 
-from collections.abc import Callable, Collection
+import base64
+import zlib
+from collections.abc import Callable, Collection, Container
+from contextlib import suppress
+from typing import NamedTuple
 
 from mha_viz.checkpoints.hub_cache import is_hub_id
 
 MAX_URL_TEXT = 1_500  # browsers and chat programs cut longer links
 MAX_BRANCHES = 50
+MAX_PINS = 9
+MAX_URL_PINS = 6_000  # characters of all pins, packed
+MAX_UNPACKED = 2**20  # bytes of them: a short link may hold gigabytes
+_PIN, _FIELD = "\x1e", "\x1f"  # Unicode's own separators, which are in no cleaned text
 
 
 def one_of(allowed: Collection[str]) -> Callable[[str], str]:
@@ -122,3 +130,50 @@ def arc(raw: str) -> str:
     if not relation or len(raw) > 60 or direction not in ("to_head", "to_dependent"):
         raise ValueError
     return raw
+
+
+class Pin(NamedTuple):
+    """A head of a model on a text, and what somebody noted about it."""
+
+    model: str
+    text: str
+    pair: str
+    part: str
+    layer: int
+    head: int
+    note: str = ""
+
+    def is_in(self, pins: Collection["Pin"]) -> bool:
+        """Return whether one of the pins is the same head on the same text, whatever is noted."""
+        return any(self[:-1] == one[:-1] for one in pins)
+
+
+def pins(raw: str, folders: Container[str], problems: list[str]) -> tuple[Pin, ...]:
+    """Read pins as `written` packs them; those that are not valid become a problem."""
+    try:
+        packed = base64.b64decode(raw + "=" * (-len(raw) % 4), b"-_", validate=True)
+        rows = zlib.decompressobj().decompress(packed, MAX_UNPACKED).decode().split(_PIN)
+    except zlib.error as error:
+        raise ValueError from error
+    found: list[Pin] = []
+    for row in rows[: 2 * MAX_PINS]:
+        with suppress(ValueError):
+            name, words, pair, part, layer, head, line = row.split(_FIELD)
+            name = name if name in folders else model(name)
+            pin = Pin(name, words, pair, key(part), index(layer), index(head), line[:200])
+            found += [] if pin.is_in(found) else [pin]
+    if n := len(rows) - len(found[:MAX_PINS]):
+        problems.append(f"Pins of the link that are not valid: {n:,} of {len(rows):,}, ignored.")
+    return tuple(found[:MAX_PINS])
+
+
+def written(value: object) -> str:
+    """Write a choice as a link has it; pins packed, because models and texts repeat."""
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, tuple) and value and isinstance(value[0], Pin):
+        rows = _PIN.join(_FIELD.join(map(str, pin)) for pin in value).encode("utf-8", "replace")
+        return base64.urlsafe_b64encode(zlib.compress(rows, 9)).decode().rstrip("=")
+    if isinstance(value, tuple):
+        return ",".join(f"{layer}.{head}" for layer, head in value)
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)

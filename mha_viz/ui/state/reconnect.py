@@ -14,7 +14,7 @@ import streamlit as st
 
 from mha_viz.text.cleaning import MAX_CHARACTERS, SURROGATE
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import MAX_URL_TEXT, TEXTS, View
+from mha_viz.ui.state.views import LONGEST, View, written
 from mha_viz.web.browser import script
 
 
@@ -31,19 +31,19 @@ def restore_texts() -> None:
     st.session_state.held_before = sender[: len(session)]
     params = _texts_in(kept.get("params"))
     texts = _texts_in(kept.get("texts"))
-    missing = {name: texts[name] for name in TEXTS if name in texts and name not in params}
+    missing = {name: texts[name] for name in LONGEST if name in texts and name not in params}
     if missing:
         # In place of what the page shows: a run before this one knew of no text but the example.
         state.restore(params, missing)
 
 
 def _too_long() -> dict[str, str]:
-    """Return the texts of the session's view that its address leaves out."""
+    """Return the texts and pins of the session's view that its address leaves out."""
     view = st.session_state.get("view")
     if not isinstance(view, View):
         return {}
-    texts = {name: getattr(view, name) for name in TEXTS}
-    return {name: text for name, text in texts.items() if len(text) > MAX_URL_TEXT}
+    texts = {name: written(getattr(view, name)) for name in LONGEST}
+    return {name: text for name, text in texts.items() if len(text) > LONGEST[name]}
 
 
 def _texts_in(sent: object) -> dict[str, str]:

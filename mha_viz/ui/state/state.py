@@ -59,12 +59,13 @@ def change(**values: Choice) -> Shared:
 
 
 def restore(params: Mapping[str, str], texts: Mapping[str, str]) -> None:
-    """Show what an address says, with texts that are too long for it.
+    """Show what an address says, with texts and pins that are too long for it.
 
     Until a run has shown them, widgets of the browser hold what they showed before: it is ignored.
     """
-    view, st.session_state.problems = from_params(params, folders())
-    st.session_state.view = replace(view, **cast(dict[str, Any], texts))
+    pins = {"pins": texts["pins"]} if "pins" in texts else {}
+    view, st.session_state.problems = from_params({**params, **pins}, folders())
+    st.session_state.view = replace(view, **cast(dict[str, Any], {**texts, "pins": view.pins}))
     _remember(address())  # as what `sync_from_url` finds under this address
     st.session_state.restoring = True
 

@@ -17,9 +17,11 @@ from mha_viz.core.names import (
     PRODUCTS,
 )
 from mha_viz.ui.state import link_values as read
+from mha_viz.ui.state.link_values import MAX_URL_PINS, Pin
 from mha_viz.ui.state.link_values import MAX_URL_TEXT as MAX_URL_TEXT
 from mha_viz.ui.state.link_values import real as real
 from mha_viz.ui.state.link_values import whole as whole
+from mha_viz.ui.state.link_values import written as written
 
 MAX_HEADS = 8
 MAX_CLUSTERS = 12
@@ -28,6 +30,7 @@ MAX_OFF = 2_500
 MAX_WRITTEN = 200  # tokens that a model writes behind a text
 MODELS = ("model", "model_b", "corpus_model_b")
 TEXTS = ("text", "pair", "text_b", "source")
+LONGEST = dict.fromkeys(TEXTS, MAX_URL_TEXT) | {"pins": MAX_URL_PINS}  # in a link
 SPACES = (*MATRICES, *PRODUCTS)
 # Tables of what a link says -> what the page calls it.
 TITLES: dict[str, dict[str, str]] = tomllib.loads(
@@ -49,7 +52,7 @@ ORDERS = TITLES["orders"]
 OUTPUTS = TITLES["outputs"]
 SAME_MODEL = "same"  # in place of a model's name
 UNTRAINED_COPY = "untrained"  # likewise: the page's model with random weights
-Choice = str | int | float | tuple[tuple[int, int], ...]  # what a field of `View` holds
+Choice = str | int | float | tuple[tuple[int, int] | Pin, ...]  # what a field of `View` holds
 T = TypeVar("T")
 V = TypeVar("V", bound="Shared")
 
@@ -173,6 +176,7 @@ class Compare(Shared):
     Args:
         match: the measure by which the heads of two models are matched.
         upto: the layer that rollout and flow lead to.
+        pins: the heads on the board.
     """
 
     section: str = _choice("layers", read.one_of(SECTIONS))
@@ -185,6 +189,7 @@ class Compare(Shared):
     space: str = _choice("W_QK", read.one_of(SPACES))
     match: str = _choice("hellinger", read.one_of(MATCH_MEASURES))
     upto: int = _choice(-1, read.position)
+    pins: tuple[Pin, ...] = ()  # `from_params` reads them
 
 
 @dataclass(frozen=True)
@@ -275,7 +280,7 @@ def to_params(view: Shared) -> dict[str, str]:
     params: dict[str, str] = {}
     for choice in fields(view):
         value = getattr(view, choice.name)
-        if choice.name in TEXTS and len(value) > MAX_URL_TEXT:
+        if choice.name in LONGEST and len(written(value)) > LONGEST[choice.name]:
             continue
         if choice.name in ("layer_b", "head_b") and value < 0:  # the one chosen, not known yet
             continue
@@ -291,14 +296,17 @@ def from_params(params: Mapping[str, str], folders: Container[str] = ()) -> tupl
     out later, when the model is there. A link may name one of `folders`, which somebody has typed
     by hand since the server started, but no other path.
     """
-    view, problems = DEFAULT, []
+    view, problems = DEFAULT, list[str]()
     for choice in fields(View):
         if choice.name not in params:
             continue
         raw = params[choice.name]
         try:
-            known = choice.name in MODELS and raw in folders
-            value: Any = raw if known else choice.metadata["read"](raw)
+            value: Any = raw
+            if choice.name == "pins":
+                value = read.pins(raw, folders, problems)
+            elif not (choice.name in MODELS and raw in folders):
+                value = choice.metadata["read"](raw)
         except ValueError:
             shown = raw if len(raw) <= 40 else raw[:39] + "…"
             problems.append(f"The link's {choice.name}={shown!r} is not valid and was ignored.")
@@ -335,12 +343,3 @@ def validate_choices(sent: object) -> dict[str, Choice]:
 def _two_runs(view: Shared) -> bool:
     """Return whether another text or model is compared."""
     return isinstance(view, Compare) and bool(view.text_b.strip() or view.model_b)
-
-
-def written(value: object) -> str:
-    """Write a choice as a link has it."""
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    if isinstance(value, tuple):
-        return ",".join(f"{layer}.{head}" for layer, head in value)
-    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
