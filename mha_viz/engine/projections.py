@@ -22,7 +22,7 @@ _FUSED = ("c_attn", "Wqkv", "query_key_value")
 _OUTPUT = ("o_proj", "out_proj", "out_lin", "c_proj", "Wo", "wo", "o", "dense", "^output.dense")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class LayerProjections:
     """The projections around one attention module, whatever its family calls them.
 

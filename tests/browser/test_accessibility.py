@@ -8,15 +8,18 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.learn.frame.contents import LABS
+from mha_viz.ui.state.link_values import Pin, written
 from mha_viz.ui.state.views import CIRCUITS, SECTIONS
 from tests.browser.idle import wait_until
 
 TEXT = "The old dog slept while the young cat watched the birds."
+PINS = Pin("tiny-bert", TEXT, "", "self", 0, 2), Pin("tiny-gpt2", TEXT, "", "self", 1, 3)
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 PATHS = (
     f"/?text={TEXT}",
     *(f"/compare?text={TEXT}&section={section}" for section in SECTIONS),
     f"/compare?text={TEXT}&section=sides&text_b=The old cat slept.",
+    f"/compare?text={TEXT}&section=pins&pins={written(PINS)}",
     *(f"/circuits?model=tiny-gpt2&text={TEXT}&circuit={section}" for section in CIRCUITS),
     f"/intervene?text={TEXT}&off=0.1",
     "/learn",

@@ -10,6 +10,7 @@ from PIL import Image
 from playwright.sync_api import expect
 
 import mha_viz as mv
+from mha_viz.ui.state.link_values import Pin, written
 from mha_viz.ui.state.views import SECTIONS
 from tests.browser.compare_page import (
     bottom,
@@ -26,6 +27,7 @@ from tests.making.comparing import near
 
 TEXT = "The old dog slept while the young cat watched the birds."
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+PINS = Pin("tiny-bert", TEXT, "", "self", 0, 2), Pin("tiny-gpt2", "Two cats.", "", "self", 1, 3)
 LINK = f"/compare?text={TEXT}&layer=0&head=0&section="
 
 
@@ -33,8 +35,8 @@ LINK = f"/compare?text={TEXT}&layer=0&head=0&section="
     "look", [{}, {"color_scheme": "dark"}, PHONE], ids=["light", "dark", "phone"]
 )
 def test_every_section_in_light_dark_and_on_a_phone(open_page, wait_idle, look):
-    page = open_page(LINK + list(SECTIONS)[-1], **look)
-    for section, name in SECTIONS.items():
+    page = open_page(f"{LINK}flow&pins={written(PINS)}", **look)
+    for section, name in (SECTIONS | {"pins": "Pins (2)"}).items():
         page.get_by_role("radio", name=name, exact=True).click()
         wait_idle(page)
         plot(page)

@@ -28,7 +28,7 @@ VIEWS = [
     ("intervene", {"how": "patch", "off": "0.1"}),
     *(("circuits", {"circuit": circuit}) for circuit in CIRCUITS),
 ]
-SHOWN = VIEWS if LONG else [VIEWS[0], VIEWS[4], VIEWS[7], VIEWS[12]]
+SHOWN = VIEWS if LONG else [VIEWS[0], VIEWS[4], VIEWS[7], VIEWS[13]]
 
 
 def _careless() -> None:

@@ -3,12 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from streamlit.runtime.scriptrunner import RerunData
 from streamlit.testing.v1 import AppTest
 
 from mha_viz.ui.operating.streamlit_run import Superseded
 from mha_viz.ui.state import reconnect, state
+from mha_viz.ui.state.link_values import Pin, written
 from mha_viz.ui.state.views import DEFAULT
 
 LONG = "The old dogs slept. " * 100
@@ -80,6 +82,15 @@ def test_what_was_taken_is_not_taken_twice_nor_from_the_session_itself(browser):
     browser.run(held(text=LONG))
     for session in ("before", browser.told["session"]):
         assert browser.run(held(session, text=LONG + "older")).text == LONG
+
+
+def test_pins_that_are_too_long_for_the_address_come_back(browser):
+    words = np.random.default_rng(5).integers(10**9, size=1_999).astype(str).tolist()
+    pins = (Pin("tiny-bert", " ".join(words), "", "self", 1, 2, "a note"),)
+    assert browser.run(held(pins=written(pins), text=LONG)).pins == pins
+    view = browser.run()
+    assert (view.pins, view.text) == (pins, LONG)
+    assert browser.told["texts"] == {"text": LONG, "pins": written(pins)}
 
 
 def test_a_text_in_the_address_is_not_replaced(browser):

@@ -40,7 +40,7 @@ def test_the_files_hold_the_part_that_is_shown():
     expected[0, 4] = np.nan
     close(cells, expected)
     assert any("queries 3–5, keys 0–4" in line for line in lines)
-    made = exports._head(lambda weights, labels, **more: (weights, labels, more), view)(record)
+    made = exports.head_file(lambda weights, labels, **more: (weights, labels, more), view)(record)
     close(made[0], record.head(1, 2).numpy()[3:6, :5])
     assert made[1] == (list(record.labels[3:6]), list(record.key_labels[:5]))
 

@@ -28,7 +28,7 @@ from mha_viz.ui.state import state, views
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections, token_window
-from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
@@ -239,6 +239,7 @@ def _heatmap(
         explained=explained,
         **TEXTS.figure("figures.heatmap", name=name),
     )
+    exports.pin_button(record, lambda: place, f"pin_{key}", name)
 
 
 def _between(scene: Scene, a: Place, b: Place) -> pd.DataFrame:

@@ -8,6 +8,7 @@ import streamlit as st
 from mha_viz.core.metrics import METRICS
 from mha_viz.ui.compare import (
     attention_vs_output,
+    board,
     diversity,
     flow,
     layers,
@@ -29,6 +30,7 @@ _SECTIONS = {
     "models": two_models.draw,
     "diversity": diversity.draw,
     "flow": flow.draw,
+    "pins": board.draw,
 }
 
 
@@ -57,5 +59,7 @@ def fit(scene: Scene) -> None:
 def draw(scene: Scene) -> None:
     """Draw the chosen section in a fragment: a click reruns nothing else on the page."""
     with stop_on_error():
+        if len(state.of(Compare).pins) != st.session_state.get("pins_counted"):
+            st.rerun()  # their number stands above, on the page
         _SECTIONS[state.of(Compare).section](scene)
         state.push_url()

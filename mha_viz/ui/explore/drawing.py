@@ -25,10 +25,10 @@ from mha_viz.ui.run.scene import Facts, Scene, displayed_record
 from mha_viz.ui.run.scene import compute as compute
 from mha_viz.ui.run.scene import fit_head as fit_head
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, Choice, Explore, Shared
+from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, Choice, Compare, Explore, Shared
 from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.workbench import exact_requests, workbench
-from mha_viz.ui.widgets.controls import lazy_sections
+from mha_viz.ui.widgets.controls import controls, lazy_sections
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
@@ -167,6 +167,9 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
                 carry(payloads.labels(scene, payload), key="bench-notes")
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, payloads.explored)
+            exports.pin_button(scene.record, lambda: state.of(Explore).chosen, "pin")
+            if pins := state.of(Compare).pins:
+                controls.page_button("compare", f"Pins ({len(pins)})", section="pins")
         with st.container():
             _status(scene, record)
         # Streamlit keeps what draws them, so that they must not hold the record.

@@ -283,9 +283,9 @@ def open_in_explore() -> None:
     page_button("explore", "Open in Explore")
 
 
-def page_button(page: str, label: str, **choices: Choice) -> None:
-    """Draw a button that leads to another page with the same view."""
-    if st.button(label, icon=":material/open_in_new:", key=f"open_in_{page}"):
+def page_button(page: str, label: str, number: int | str = "", **choices: Choice) -> None:
+    """Draw a button that leads to another page with these choices; each has another `number`."""
+    if st.button(label, icon=":material/open_in_new:", key=f"open_in_{page}{number}"):
         state.change(**choices)
         # With the address that the page would write itself: otherwise Back would stop there twice.
         st.switch_page(st.session_state.pages[page], query_params=state.share_params())

@@ -1,4 +1,4 @@
-"""Files and links to keep: PNG, SVG, CSV, HTML, the record, and the address of this view."""
+"""Files, links and pins to keep: PNG, SVG, CSV, HTML, the record, and this view's address."""
 
 import re
 from collections.abc import Callable
@@ -20,7 +20,9 @@ from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.run import scene as scenes
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import own_address, state, views
-from mha_viz.ui.state.views import Explore, View
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.link_values import MAX_PINS, Pin
+from mha_viz.ui.state.views import Compare, Explore, View
 from mha_viz.ui.widgets.controls import lazy_sections, token_window
 from mha_viz.ui.widgets.exports.share_link import show_link
 from mha_viz.ui.widgets.messages import words
@@ -33,6 +35,7 @@ MIME = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv", "html": "
 MAX_EXACT = 16 * 2**20  # bytes of weights that Streamlit holds for a page, as a file
 T = TypeVar("T")
 Urls = list[str]
+Head = Callable[[], tuple[int, int]]  # the head that is chosen by now
 GridBytes = Callable[[Scene, AttentionRecord, Explore], bytes]
 
 
@@ -53,6 +56,11 @@ def menu(scene: Scene, grid: GridBytes) -> None:
     """Draw downloads and the link, made only when they are asked for."""
     with st.container(width="content"):
         lazy_sections.popover(*lazy_sections.EXPORT, "export", lambda: _files(scene, grid))
+    link_menu()
+
+
+def link_menu() -> None:
+    """Draw the link to this view."""
     with st.container(width="content"):
         lazy_sections.popover("Link", ":material/link:", "link", _link)
 
@@ -65,10 +73,10 @@ def _files(scene: Scene, grid: GridBytes) -> None:
         return lambda: make(scenes.displayed_record(scene, view))
 
     files: tuple[tuple[str, str, Callable[[AttentionRecord], str | bytes]], ...] = (
-        ("Head as PNG", "png", _head(head_image, view, file_format="png")),
-        ("Head as SVG", "svg", _head(head_image, view, file_format="svg")),
+        ("Head as PNG", "png", head_file(head_image, view, file_format="png")),
+        ("Head as SVG", "svg", head_file(head_image, view, file_format="svg")),
         ("Head as CSV", "csv", lambda record: csv(record, view)),
-        ("Head as HTML", "html", _head(head_html, view)),
+        ("Head as HTML", "html", head_file(head_html, view)),
         ("All heads as HTML", "all.html",
          lambda record: _all_html(record, view, grid(scene, record, view))),
         ("Record file", "safetensors", _record_file),
@@ -128,7 +136,30 @@ def _link() -> None:
     view = state.of(View)
     if max(len(view.text), len(view.pair)) > views.MAX_URL_TEXT:
         st.markdown("This text is too long for a link; the link opens on everything else.")
+    if view.pins and "pins" not in views.to_params(view):
+        st.markdown("The pinned sentences are too long for a link: Export in “Pins” holds them.")
     show_link(link(view), key="view")
+
+
+def pin_button(record: AttentionRecord, head: Head, key: str, name: str = "this head") -> None:
+    """Draw a button that pins a head, or unpins it; `head` is called anew at a click."""
+    # Streamlit keeps the callback, which must not hold the record.
+    source = record.model, record.text, record.text_pair or "", record.part
+    pins, drawn = state.of(Compare).pins, Pin(*source, *head())
+    is_pinned = drawn.is_in(pins)
+
+    @guarded
+    def take() -> None:
+        pins, pin = state.of(Compare).pins, drawn if is_pinned else Pin(*source, *head())
+        rest = tuple(one for one in pins if not one.is_in([pin]))
+        more = pins if pin.is_in(pins) else (*pins, pin)[:MAX_PINS]
+        state.change(pins=rest if is_pinned else more)
+
+    if len(pins) < MAX_PINS or is_pinned:
+        verb, icon = ("Unpin", "keep_off") if is_pinned else ("Pin", "keep")
+        st.button(f"{verb} {name}", icon=f":material/{icon}:", on_click=take, key=key)
+    else:
+        st.caption(f"{MAX_PINS} heads are pinned, the most that a board shows. Remove one first.")
 
 
 def link(view: View) -> str:
@@ -174,7 +205,7 @@ def csv(record: AttentionRecord, view: Explore) -> bytes:
     return commented_csv(table, notes)
 
 
-def _head(make: Callable[..., T], view: Explore, **form: str) -> Callable[[AttentionRecord], T]:
+def head_file(make: Callable[..., T], view: Explore, **form: str) -> Callable[[AttentionRecord], T]:
     """Return what makes the chosen head's file, with its name and settings on the page."""
 
     def made(record: AttentionRecord) -> T:

@@ -1,0 +1,164 @@
+"""Heads are pinned in Explore and Compare; the board shows, orders, notes and exports them."""
+
+import base64
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import mha_viz as mv
+from mha_viz.core.metrics import METRICS
+from mha_viz.plots.board import HeadCard
+from mha_viz.reports.report import report
+from mha_viz.ui.compare import board
+from mha_viz.ui.state.link_values import MAX_PINS, Pin, written
+from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.web.theme import format_number
+from tests.making.comparing import close
+from tests.ui.compare_app import HOSTILE, OTHER, TEXT, check, compare, figures, said
+from tests.ui.explore_app import choose, explore
+from tests.ui.lab_app import link
+
+A = Pin("tiny-bert", TEXT, "", "self", 1, 2, "first")
+B = Pin("tiny-gpt2", OTHER, "", "self", 0, 3)
+C = Pin("tiny-bert", OTHER, "", "self", 3, 5)
+
+
+def pinned(app: AppTest) -> list[Pin]:
+    return list(app.session_state.view.pins)
+
+
+def shown(app: AppTest) -> list[str]:
+    return [header.value for header in app.header]
+
+
+def open_board(*pins: Pin, **params: str) -> AppTest:
+    return compare(model="tiny-bert", text=TEXT, section="pins", pins=written(pins), **params)
+
+
+def test_a_head_is_pinned_in_explore_once_and_unpinned() -> None:
+    app = explore(model="tiny-bert", text=TEXT, layer="1", head="2")
+    assert app.button(key="pin").label == "Pin this head"
+    app.button(key="pin").click().run()
+    assert pinned(app) == [A._replace(note="")]
+    assert app.button(key="pin").label == "Unpin this head"
+    assert app.button(key="open_in_compare").label == "Pins (1)"
+    choose(app, layer=3, head=5)
+    app.button(key="pin").click().run()
+    assert [pin[-3:-1] for pin in pinned(app)] == [(1, 2), (3, 5)]
+    choose(app, layer=1, head=2)
+    app.button(key="pin").click().run()
+    assert [pin[-3:-1] for pin in pinned(app)] == [(3, 5)]
+
+
+def test_a_click_pins_the_head_that_was_chosen_before_it_and_never_twice() -> None:
+    app = explore(model="tiny-bert", text=TEXT, layer="1", head="2")
+    app.session_state.view = replace(
+        app.session_state.view, layer=3, head=5, pins=(C._replace(text=TEXT),)
+    )
+    app.button(key="pin").click().run()  # drawn while another head was chosen
+    assert pinned(app) == [C._replace(text=TEXT)]
+
+
+def test_both_heads_side_by_side_can_be_pinned() -> None:
+    app = compare(
+        model="tiny-bert", text=TEXT, section="sides", text_b=OTHER, layer="1", head="2",
+        layer_b="3", head_b="5",
+    )  # fmt: skip
+    app.button(key="pin_a").click().run()
+    app.button(key="pin_b").click().run()
+    assert pinned(app) == [A._replace(note=""), C]
+    assert "Pins (2)" in app.segmented_control(key="ask_section").options
+
+
+def test_the_tenth_pin_is_refused_with_a_sentence() -> None:
+    nine = tuple(A._replace(text="cat " * (i + 1)) for i in range(MAX_PINS))
+    app = explore(model="tiny-bert", text=TEXT, layer="1", head="2", pins=written(nine))
+    assert "9 heads are pinned, the most that a board shows. Remove one first." in [
+        caption.value for caption in app.caption
+    ]
+    assert not [button for button in app.button if button.key == "pin"]
+
+
+@pytest.mark.parametrize(("pins", "begin"), [((), "No head"), ((A,), "One head")])
+def test_a_board_with_too_few_pins_says_what_to_do(pins: tuple[Pin, ...], begin: str) -> None:
+    app = open_board(*pins)
+    check(app)
+    assert app.info[0].value.startswith(f"{begin} is pinned.")
+    assert len(figures(app)) == len(pins)
+
+
+def test_cards_show_two_models_and_two_sentences_with_the_numbers_of_their_runs() -> None:
+    app = open_board(A, B, C)
+    text = check(app)
+    assert shown(app)[-3:] == ["L1 H2", "L0 H3", "L3 H5"] and not app.info
+    for figure, pin in zip(figures(app), (A, B, C), strict=True):
+        record = mv.load(pin.model).trace(pin.text)
+        drawn = next(trace for trace in figure["data"] if trace["type"] == "heatmap")
+        weights = record.head(pin.layer, pin.head).numpy()
+        cells = np.frombuffer(base64.b64decode(drawn["z"]["bdata"]), drawn["z"]["dtype"])
+        visible = np.tri(len(weights), dtype=bool) | (not record.causal)
+        close(cells.reshape(weights.shape), np.where(visible, weights, np.nan))
+        assert plain(f"{pin.model} · “{pin.text}”") in text
+
+
+def test_pins_are_moved_noted_and_removed() -> None:
+    app = open_board(A, B, C)
+    app.button(key="pin-arrow_forward-0").click().run()
+    assert pinned(app) == [B, A, C]
+    app.button(key="pin-arrow_back-2").click().run()
+    assert pinned(app) == [B, C, A] and app.text_input(key="pin-note-2").value == "first"
+    app.text_input(key="pin-note-0").set_value("looks back").run()
+    assert pinned(app) == [B._replace(note="looks back"), C, A]
+    assert app.button(key="pin-arrow_back-0").disabled
+    assert app.button(key="pin-arrow_forward-2").disabled
+    app.button(key="pin-close-1").click().run()
+    assert pinned(app) == [B._replace(note="looks back"), A]
+    assert link(app)["pins"] == written(tuple(pinned(app)))
+
+
+def test_what_cannot_be_shown_has_a_card_that_says_why_and_the_others_stay() -> None:
+    gone = A._replace(model="nobody/nothing", text=HOSTILE, note="")
+    app = open_board(gone, B, A._replace(layer=99))
+    assert not app.exception
+    errors = [error.value.replace("\\", "") for error in app.error]
+    assert len(errors) == 2
+    assert "'nobody/nothing' is not on this machine" in errors[0].replace("\u2060", "")
+    assert "There is no L99 H2" in errors[1]
+    assert len(figures(app)) == 1 and "<script>" not in said(app).replace("\\<script\\>", "")
+    app.button(key="pin-close-0").click().run()
+    assert len(app.error) == 1
+
+
+def test_the_files_hold_what_the_cards_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: list[tuple[list[HeadCard], str]] = []
+
+    def keep(heads: list[HeadCard], link: str) -> str:
+        handed.append((heads, link))
+        return "made"
+
+    made = {}
+    monkeypatch.setattr(board, "board_html", keep)
+    monkeypatch.setattr(
+        board.exports, "download", lambda label, file, make, key: made.update({file: make})
+    )
+    app = compare(
+        exports=["board"], model="tiny-bert", text=TEXT, section="pins", pins=written((A, B))
+    )
+    assert set(made) == {"pins.html", "pins.zip"} and not app.exception
+    assert made["pins.html"]() == "made"
+    heads, address = handed[0]
+    assert f"pins={written((A, B))}" in address
+    assert [head.title for head in heads] == ["L1 H2 of tiny-bert", "L0 H3 of tiny-gpt2"]
+    assert [head.lines.get("Note") for head in heads] == ["first", None]
+    assert [head.lines["Sentence"] for head in heads] == [TEXT, OTHER]
+    assert all(head.picture.startswith(b"\x89PNG") for head in heads)
+    for head, pin in zip(heads, (A, B), strict=True):
+        record = mv.load(pin.model).trace(pin.text)
+        scores = report(record).scores
+        for key, values in scores.items():
+            mine = format_number(values[pin.layer, pin.head])
+            assert format_number(head.numbers[METRICS[key].title]) == mine
+    assert re.match(r"PK", made["pins.zip"]().decode("latin-1"))
