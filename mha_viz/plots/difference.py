@@ -118,20 +118,23 @@ def head_changes(
     unit: str = "",
     *,
     diverging: bool = False,
+    limits: frame.Limits | None = None,
     selected: tuple[int, int] | None = None,
     hover_notes: Sequence[Sequence[str]] | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """Draw how much each head (layer, head) changed: a row per layer, a column per head.
 
-    Names the three heads with the largest values; of signed (`diverging`) ones those furthest from
-    0. An invisible point in each cell makes clicks readable: customdata is [layer, head]. Hover
-    shows `hover_notes` below each head's value.
+    Colours run from 0, or from the first of `limits` to the second. Names the three heads with the
+    largest values; of signed (`diverging`) ones those furthest from 0. An invisible point in each
+    cell makes clicks readable: customdata is [layer, head]. Hover shows `hover_notes` below each
+    head's value.
     """
     values = frame.as_numbers(change, 2, "change (layer, head)")
     layers, heads = values.shape
     least, most = (float(end(values, initial=0.0)) for end in (np.nanmin, np.nanmax))
-    limits = None if diverging else (least, most or 1.0)
+    if limits is None and not diverging:
+        limits = least, most or 1.0
     cell = min(max(300 / layers, 14.0), 44.0)
     colours = cells.scale_colours(values, diverging, limits, dark)
     traces = [

@@ -84,6 +84,24 @@ class Report:
             label for label in too_short(self.baselines, layer) if label.metric in self.scores
         )
 
+    def furthest_from_baselines(self) -> list[str]:
+        """Order the metrics by how far their heads are from what heads that learned nothing score.
+
+        A head's distance is that from the nearest baseline, in standard deviations of the metric
+        over all heads; a metric's is the mean over its heads. A metric without a baseline, or
+        with the same value for all heads, comes last.
+        """
+        far = dict.fromkeys(self.scores, -1.0)
+        for key in self.scores.keys() & self.baselines.keys():
+            values, apart = self.scores[key].double().numpy(), []
+            for layer, row in enumerate(values):
+                at = self.baselines[key].at(layer)
+                known = [level for level in (at.uniform, at.offset, at.random) if level is not None]
+                apart.append(np.abs(row[:, None] - [*known, np.inf]).min(axis=1))
+            if np.isfinite(apart).any() and np.nanstd(values) > 1e-6:
+                far[key] = float(np.nanmean(apart) / np.nanstd(values))
+        return sorted(far, key=far.__getitem__, reverse=True)
+
     def table(self, record: AttentionRecord) -> pd.DataFrame:
         """Return a row for each head of the record; columns as `head_report` describes them."""
         layers, heads = record.n_layers, record.n_heads

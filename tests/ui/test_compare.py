@@ -55,7 +55,11 @@ SORTED_BY = {
 def test_layers_shows_the_report(model, record):
     report = mv.head_report(record, model)
     first, *others = SORTED_BY[model.name]
-    app = compare("by_layer", model=model.name, text=TEXT, metric=first, layer="2", head="5")
+    tables = ("by_layer", "metric_map", "metric_maps")
+    app = compare(*tables, model=model.name, text=TEXT, metric=first, layer="2", head="5")
+    every = table(app, "Head", "Entropy", "Distance")  # the small maps'
+    for key in ("entropy", "distance", first, *others):
+        close(every[METRICS[key].title], report[key])
     shown_is_reported(app, first, report)
     for metric in others:
         app.selectbox(key="ask_metric").select(metric).run()
@@ -63,9 +67,12 @@ def test_layers_shows_the_report(model, record):
 
 
 def shown_is_reported(app, metric, report):
-    shown = table(app, "Head", METRICS[metric].title)
-    assert list(shown["Head"]) == NAMES
-    close(shown[METRICS[metric].title], report[metric])
+    title = METRICS[metric].title
+    shown = [one.value for one in app.dataframe if list(one.value.columns) == ["Head", title]]
+    for each in shown:
+        assert list(each["Head"]) == NAMES
+        close(each[title], report[metric])
+    assert len(shown) == 2  # the map's and the dots'
     kinds = table(app, "L0", "L3")
     for title, row in kinds.iterrows():
         labelled = report.labels.str.contains(title, regex=False)
@@ -85,6 +92,25 @@ def test_induction_is_not_said_to_be_of_this_text():
     assert [b.label for b in app.get("download_button")] == ["Export as CSV"]
     other = compare(model="tiny-gpt2", text="the", metric="entropy")
     assert "give on this text" in said(other) and "Another text gives other numbers" in said(other)
+
+
+def test_the_small_maps_are_listed_or_ordered_by_their_distance_from_baselines(model, record):
+    report = mv.head_report(record, model)
+    distance = {}
+    for key in METRICS:
+        if key in report:
+            names = [f"{key}_{base}" for base in ("uniform", "offset", "random")]
+            bases = report[[name for name in names if name in report]].to_numpy()
+            nearest = np.abs(report[[key]].to_numpy() - bases).min(axis=1)
+            distance[METRICS[key].title] = nearest.mean() / report[key].std(ddof=0)
+    app = compare("metric_maps", model=model.name, text=TEXT)
+    listed = table(app, "Head", "Entropy", "Distance").columns[1:]
+    assert set(listed) == set(distance)
+    app.segmented_control(key="ask_maps").set_value("baseline").run()
+    check(app)
+    ordered = list(table(app, "Head", "Entropy", "Distance").columns[1:])
+    assert ordered == sorted(distance, key=distance.get, reverse=True) != list(listed)
+    assert link(app)["maps"] == "baseline"
 
 
 @pairwise(
@@ -245,9 +271,7 @@ def test_a_row_with_one_key_is_not_the_largest_weight():
 def test_the_answer_of_a_section_is_said_before_it_is_drawn(model, record):
     app = compare(model=model.name, text=TEXT, section="layers", metric="distance")
     report = mv.head_report(record).distance.to_numpy()
-    most, least = (app.pills(key=key).options for key in ("ends_most", "ends_least"))
-    assert most[0].startswith(f"{NAMES[report.argmax()]}: ")
-    assert least[0].startswith(f"{NAMES[report.argmin()]}: ")
+    assert f"Most: {NAMES[report.argmax()]} (" in figures(app)[0]["layout"]["title"]["text"]
     app = compare(model=model.name, text=TEXT, section="flow")
     row = attention_rollout(record.pattern)[-1].numpy()[-1]
     assert f"most comes from “{record.labels[row.argmax()]}” ({row.max():.0%})" in said(

@@ -55,6 +55,7 @@ VIEW = View(
     device="cpu",
     dtype="bfloat16",
     section="sides",
+    maps="baseline",
     metric="distance",
     measure="cka",
     match="cka",

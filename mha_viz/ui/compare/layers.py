@@ -1,17 +1,20 @@
-"""Across layers: one metric, every head of every layer, and which kinds of heads sit where."""
+"""Across layers: one metric or all of every head, and which kinds of heads sit where."""
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.plots.difference import head_changes
 from mha_viz.plots.head_values import by_layer
+from mha_viz.plots.metric_maps import metric_maps
 from mha_viz.reports.report import Report
 from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.compare.pair import colour_scale, one_head
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import state, views
+from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
@@ -20,11 +23,11 @@ from mha_viz.ui.widgets.messages import words
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
-N_NAMED = 3  # heads with most of a metric, and with least
+_SAME = 1e-5  # values that differ by less are the same but for rounding
 
 
 def draw(scene: Scene) -> None:
-    """Draw a metric by layer, the heads that have most and least of it, and the chosen one."""
+    """Draw maps of one metric and of all, the chosen head, and what heads of each layer do."""
     report = reporting.report(scene, state.of(Compare))
     chosen = state.of(Compare).metric
     if chosen not in report.scores:
@@ -36,36 +39,68 @@ def draw(scene: Scene) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         titles = {key: METRICS[key].title for key in report.scores}
         choosing.menu("metric", "Metric", titles, width=280)
+        for name, count in (("layer", scene.record.n_layers), ("head", scene.record.n_heads)):
+            offered = choosing.numbered(name[0].upper(), count)
+            choosing.menu(name, name.capitalize(), offered, width=100)
         colour_scale(scene)
         reporting.offer_random(state.of(Compare))
     view = state.of(Compare)
     metric, values = METRICS[view.metric], report.scores[view.metric].numpy()
     st.markdown(f"{metric.meaning} {_extremes(values)}")
-    _ends(values)
-    look.beside([3, 2], lambda: _by_layer(scene, report, values), lambda: one_head(scene, report))
-    _kinds(scene, report)
+    look.beside(
+        [4, 4, 5],
+        lambda: _map(scene, values),
+        lambda: one_head(scene, report),
+        lambda: _maps(scene, report),
+    )
+    look.beside([3, 2], lambda: _by_layer(scene, report, values), lambda: _kinds(scene, report))
 
 
-def _ends(values: np.ndarray) -> None:
-    numbers = values.ravel()
-    order = np.argsort(numbers, kind="stable")[: int(np.isfinite(numbers).sum())]
-    if len(order) < 2:
-        return
-    few = min(N_NAMED, len(order) // 2)
-    ends = (("Most", order[: -few - 1 : -1]), ("Least", order[:few]))
-    for column, (title, heads) in zip(st.columns(2), ends, strict=True):
-        places = [divmod(int(i), values.shape[1]) for i in heads]
-        offered = {
-            place: f"{head_name(*place)}: {format_number(values[place])}" for place in places
-        }
-        with column:
-            choosing.chips(
-                f"ends_{title.lower()}",
-                title,
-                offered,
-                chosen=state.of(Compare).chosen,
-                take=words.choose,
-            )
+def _map(scene: Scene, values: np.ndarray) -> None:
+    view = state.of(Compare)
+    metric, known = METRICS[view.metric], values[np.isfinite(values)]
+    figures.show(
+        head_changes(
+            values,
+            metric.title,
+            words.unit_of(view.metric),
+            limits=(known.min(), known.max()) if known.size and np.ptp(known) > _SAME else None,
+            selected=view.chosen,
+            dark=look.dark(),
+        ),
+        key="metric_map",
+        on_click=words.choose,
+        table=words.head_values(scene, {metric.title: values}),
+        caption=words.settings(scene, metric.title, *_measured_on(view.metric)),
+        **TEXTS.figure("figures.metric_map", title=metric.title, direction=metric.direction),
+    )
+
+
+def _maps(scene: Scene, report: Report) -> None:
+    """Draw a small map of each metric; a click in one chooses it, and the head."""
+    view = state.of(Compare)
+    choosing.segments("maps", "All metrics", views.MAP_ORDERS)
+    keys = report.furthest_from_baselines() if view.maps == "baseline" else list(report.scores)
+    maps = {METRICS[key].title: report.scores[key].numpy() for key in keys}
+
+    def choose(found: list[int]) -> None:
+        state.change(metric=keys[found[0]])
+        words.choose(found[1:])
+
+    figures.show(
+        metric_maps(
+            maps,
+            {METRICS[key].title: words.unit_of(key) for key in keys},
+            chosen=METRICS[view.metric].title,
+            selected=view.chosen,
+            dark=look.dark(),
+        ),
+        key="metric_maps",
+        on_click=choose,
+        table=words.head_values(scene, maps),
+        caption=words.settings(scene, *_measured_on("induction" if "induction" in keys else "")),
+        **TEXTS.figure("figures.metric_maps"),
+    )
 
 
 def _by_layer(scene: Scene, report: Report, values: np.ndarray) -> None:
@@ -124,23 +159,47 @@ def _extremes(values: np.ndarray) -> str:
 
 
 def _kinds(scene: Scene, report: Report) -> None:
-    layers = scene.record.n_layers
-    counts = {}
-    for key, label in LABELS.items():
-        if heads := reporting.of_kind(report, key):
-            counts[label.title] = [sum(layer == i for layer, _ in heads) for i in range(layers)]
     st.header("Which kinds of heads sit where", anchor=False)
-    if not counts:
+    kinds = {key: heads for key in LABELS if (heads := reporting.of_kind(report, key))}
+    if not kinds:
         st.markdown("No head of this model earns a label on this text.")
         return
-    table = pd.DataFrame(counts, index=[f"L{i}" for i in range(layers)]).T
-    st.dataframe(table.rename_axis("Label"), width="stretch")
-    induction = LABELS["induction"].title in counts
+    titles = pd.Index([LABELS[key].title for key in kinds], name="Label")
+    columns = {
+        f"L{i}": [[one for one in heads if one[0] == i] for heads in kinds.values()]
+        for i in range(scene.record.n_layers)
+    }
+    table = pd.DataFrame(columns, index=titles).map(len)
+
+    def clicked() -> list[tuple[int, int]]:
+        """Return the heads of the clicked cell; the browser may name one that is not there."""
+        cells = st.session_state.get("kinds-cells", {}).get("selection", {}).get("cells", [])
+        named = [(row, str(layer)) for row, layer in cells if row in range(len(titles))]
+        return [one for row, layer in named for one in columns.get(layer, [[]] * len(titles))[row]]
+
+    @guarded
+    def take() -> None:
+        for head in clicked()[:1]:
+            words.choose(head)
+
+    st.dataframe(
+        table, width="stretch", key="kinds-cells", on_select=take, selection_mode="single-cell"
+    )
+    names = {head: head_name(*head) for head in clicked()}
+    if names:
+        choosing.chips(
+            "labelled",
+            "Heads of this cell",
+            names,
+            chosen=state.of(Compare).chosen,
+            take=words.choose,
+        )
+    induction = "induction" in kinds
     st.caption(
         TEXTS("layers.kinds", n_heads=scene.record.n_heads) + f" {words.INDUCTION}" * induction
     )
     exports.table_file(
-        table.reset_index(names="Label"),
+        table.reset_index(),
         key="kinds",
         name="Kinds of heads by layer",
         caption=words.settings(

@@ -89,9 +89,13 @@ def draw(first: Scene) -> None:
     _answer(first, runs)
     headed_pickers(first, (record.n_layers, record.n_heads))
     _draw(first, runs, () if found is None else described.marked(found))
+    left, right = st.columns(2) if runs.shared else (st.container(), st.container())
+    with left:
+        _changes(first, runs)
     if found is not None:
         one, two = _names()
-        described.metrics(first, found, (f"A {one}", f"B {two}"), other)
+        with right:
+            described.metrics(first, found, (f"A {one}", f"B {two}"), other)
 
 
 def _one_run(first: Scene) -> None:
@@ -178,10 +182,15 @@ def _draw(first: Scene, runs: _Runs, marked: Cells) -> None:
     caption = _settings(first, runs)
     both_heatmaps((runs.a, a), (runs.b, b), names=names, caption=caption, marked=marked)
     st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
+
+
+def _changes(first: Scene, runs: _Runs) -> None:
+    """Draw the difference of the two heads' weights, and how much each head changed."""
+    view = state.of(Compare)
     if runs.shared:
-        _difference(first, runs, (a, b), names)
-        if runs.change is not None:
-            _most_changed(first, runs, runs.change)
+        _difference(first, runs, (view.chosen, view.second))
+    if runs.shared and runs.change is not None:
+        _most_changed(first, runs, runs.change)
 
 
 def _about(record: AttentionRecord) -> str:
@@ -197,9 +206,8 @@ def _short(text: str, letters: int) -> str:
     return text if len(text) <= letters else text[: letters - 1] + "…"
 
 
-def _difference(
-    first: Scene, runs: _Runs, places: tuple[tuple[int, int], ...], names: tuple[str, str]
-) -> None:
+def _difference(first: Scene, runs: _Runs, places: tuple[tuple[int, int], ...]) -> None:
+    names = [f"{side} {name}" for side, name in zip("AB", _names(), strict=True)]
     left, hidden_left = _on_common(runs.a, places[0], [i for i, _ in runs.pairs])
     right, hidden_right = _on_common(runs.b, places[1], [j for _, j in runs.pairs])
     labels = [_label(runs, i, j) for i, j in runs.pairs]
@@ -210,8 +218,9 @@ def _difference(
         left,
         right,
         shown.labels,
-        names=names,
+        names=(names[0], names[1]),
         title=f"{names[1]} minus {names[0]}",
+        side=440,
         dark=look.dark(),
         masked=(hidden_left, hidden_right),
     )

@@ -49,6 +49,7 @@ WAYS = TITLES["ways"]
 PARTS = TITLES["parts"]
 BETWEEN = ("aa", "ab", "ba", "bb")  # sentences that look and are looked at
 ORDERS = TITLES["orders"]
+MAP_ORDERS = TITLES["map_orders"]
 OUTPUTS = TITLES["outputs"]
 SAME_MODEL = "same"  # in place of a model's name
 UNTRAINED_COPY = "untrained"  # likewise: the page's model with random weights
@@ -174,12 +175,14 @@ class Compare(Shared):
     """The view of the Compare page.
 
     Args:
+        maps: the order of the small maps of all metrics.
         match: the measure by which the heads of two models are matched.
         upto: the layer that rollout and flow lead to.
         pins: the heads on the board.
     """
 
     section: str = _choice("layers", read.one_of(SECTIONS))
+    maps: str = _choice("listed", read.one_of(MAP_ORDERS))
     measure: str = _choice("hellinger", read.one_of(PAIR_MEASURES))
     order: str = _choice("layer", read.one_of(ORDERS))
     clusters: int = _choice(4, read.whole(1, MAX_CLUSTERS))

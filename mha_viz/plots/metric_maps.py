@@ -1,0 +1,125 @@
+"""All metrics of all heads: a small map of layers and heads for each."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Num
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import cells, frame
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, hover_text, plotly_text
+
+_ACROSS, _STEP = 3, 1.08  # maps side by side, as many as fit a phone; from one to the next
+_LETTERS, _TEXT = 18, 46  # of a line above a map; height of two lines of a name and the range
+_LOW, _CELL, _HIGH = 26, 11, 150  # heights in pixels: of the lowest map, a cell, the highest map
+_ROUNDING = 1e-5  # heads whose values differ by a smaller share have the same value
+
+
+def metric_maps(
+    maps: Mapping[str, Num[np.ndarray | Tensor, "layer head"]],
+    units: Mapping[str, str],
+    *,
+    chosen: str = "",
+    selected: tuple[int, int] | None = None,
+    dark: bool = False,
+) -> go.Figure:
+    """Draw a small map (layer, head) for each metric, by its title, on a colour scale of its own.
+
+    Colours run from the smallest to the largest value, which stand above each map with three
+    significant digits and the unit in `units`, if there is one. A head without a value (NaN) is
+    grey and hatched. The map of the `chosen` metric is framed, and so is the `selected` head in
+    every map. customdata of an invisible point in each cell is [place of the metric, layer, head].
+
+    Raises:
+        ArgumentError: no metric, or no such head.
+        ShapeError: maps of different shapes.
+    """
+    numbers = {title: frame.as_numbers(each, 2, title) for title, each in maps.items()}
+    if not numbers:
+        raise ArgumentError("There is no metric to draw.")
+    layers, heads = shape = next(iter(numbers.values())).shape
+    if any(each.shape != shape for each in numbers.values()):
+        raise ShapeError(f"All maps must have the shape of the first, {shape}.")
+    tall = min(max(layers * _CELL, _LOW), _HIGH)
+    row_height, cell = _TEXT + tall + 10, np.array((1 / heads, tall / layers))
+    traces: list[dict[str, Any]] = []
+    texts, rectangles, frames = [], [], []
+    for i, (title, values) in enumerate(numbers.items()):
+        row, column = divmod(i, _ACROSS)
+        corner = np.array((column * _STEP, row * row_height + _TEXT))
+        end, unit = corner + np.array((1, tall)), units.get(title, "")
+        traces += _map(i, title, values, unit, corner, cell, dark)
+        texts.append(_text(title, values, unit, title == chosen, corner, dark))
+        grey = dict(layer="below", fillcolor=theme.missing(dark))
+        rectangles.append(frame.rectangle(tuple(corner), tuple(end), **grey))
+        rectangles += [frame.framed(tuple(corner), tuple(end), 3, dark)] * (title == chosen)
+        if selected is not None:
+            near = corner + cell * frame.check_head(selected, layers, heads)[::-1]
+            frames.append((*near, *(near + cell)))
+    traces.append(cells.frame_trace(frames, 2, theme.accent(dark)))
+    inner = -(-len(numbers) // _ACROSS) * row_height
+    across = frame.HIDDEN | dict(range=[-0.01, min(len(numbers), _ACROSS) * _STEP - _STEP + 1.01])
+    layout = dict(hoverdistance=-1, annotations=texts, shapes=rectangles, xaxis=across)
+    layout |= dict(yaxis=frame.HIDDEN | dict(range=[inner, 0]))
+    margins = frame.Margins(left=4, right=4, below=0)
+    return frame.headed_figure(traces, dark, "", [], inner, layout, margins)
+
+
+def _map(
+    number: int,
+    title: str,
+    values: NDArray[np.float64],
+    unit: str,
+    corner: NDArray[np.float64],
+    cell: NDArray[np.float64],
+    dark: bool,
+) -> list[dict[str, Any]]:
+    """Return the cells of one map, their hatching, and points that answer clicks and hover."""
+    low, high = _ends(values)
+    same = high - low <= _ROUNDING * abs(high)
+    colours = cells.scale_colours(values, False, (low, low) if same else None, dark)
+    (x0, y0), (dx, dy) = corner + cell / 2, cell
+    place = dict(x0=x0, dx=dx, y0=y0, dy=dy, showscale=False)
+    heads = np.moveaxis(np.indices(values.shape), 0, -1)
+    name = f"{hover_text(clean(title, 60))}<br>L%{{customdata[1]}} H%{{customdata[2]}}"
+    value = f"<b>%{{marker.color:.3~g}}</b> {hover_text(unit)}"
+    over = cells.hatching(np.isnan(values), dark)
+    over += cells.clickable(values, np.insert(heads, 0, number, axis=-1), name, value)
+    for trace in over:
+        trace |= {
+            k: (a + b * trace[k]).astype(np.float32)
+            for k, a, b in zip("xy", (x0, y0), cell, strict=True)
+        }
+    return [cells.heatmap_cells(values, 1.0, colours) | place, *over]
+
+
+def _ends(values: NDArray[np.float64]) -> tuple[float, float]:
+    known = values[np.isfinite(values)]
+    return (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+
+
+def _text(
+    title: str,
+    values: NDArray[np.float64],
+    unit: str,
+    chosen: bool,
+    corner: NDArray[np.float64],
+    dark: bool,
+) -> dict[str, Any]:
+    """Return what stands above a map: its name in at most two lines, and the range."""
+    lines = textwrap.wrap(clean(title, 2 * _LETTERS), _LETTERS)[:2]
+    name = "<br>".join(map(plotly_text, lines))
+    ends = " to ".join(dict.fromkeys(f"{end:.3g}" for end in _ends(values)))
+    span = f"{ends} {frame.unit_text(unit)}".strip() if np.isfinite(values).any() else "not defined"
+    name = f"<b>{name}</b>" if chosen else name
+    text = f'{name}<br><span style="color:{theme.muted(dark)}">{span}</span>'
+    place: dict[str, Any] = dict(xanchor="left", yanchor="bottom", align="left", borderpad=0)
+    return frame.annotation(text, corner[0], corner[1], theme.ink(dark), 11, yshift=3, **place)
