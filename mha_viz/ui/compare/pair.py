@@ -224,7 +224,7 @@ def _heatmap(
     figure = head_heatmap(
         weights,
         shown.labels,
-        title=name,
+        title="" if key == "chosen" else name,  # a heading above it says so
         scale=scale,
         dark=look.dark(),
         **look.square(width or 380, width),
