@@ -53,14 +53,13 @@ def metric_maps(
     traces: list[dict[str, Any]] = []
     texts, rectangles, frames = [], [], []
     for i, (title, values) in enumerate(numbers.items()):
-        row, column = divmod(i, _ACROSS)
-        corner = np.array((column * _STEP, row * row_height + _TEXT))
-        end, unit = corner + np.array((1, tall)), units.get(title, "")
-        traces += _map(i, title, values, unit, corner, cell, dark)
-        texts.append(_text(title, values, unit, title == chosen, corner, dark))
-        grey = dict(layer="below", fillcolor=theme.missing(dark))
-        rectangles.append(frame.rectangle(tuple(corner), tuple(end), **grey))
-        rectangles += [frame.framed(tuple(corner), tuple(end), 3, dark)] * (title == chosen)
+        corner = np.array((i % _ACROSS * _STEP, i // _ACROSS * row_height + _TEXT))
+        box = tuple(corner), tuple(corner + (1, tall))  # noqa: RUF005
+        drawn, text = _map(i, title, values, units.get(title, ""), corner, cell, dark)
+        traces += drawn
+        texts.append(text | dict(font=text["font"] | dict(weight=700 if title == chosen else 400)))
+        rectangles.append(frame.rectangle(*box, layer="below", fillcolor=theme.missing(dark)))
+        rectangles += [frame.framed(*box, 3, dark)] * (title == chosen)
         if selected is not None:
             near = corner + cell * frame.check_head(selected, layers, heads)[::-1]
             frames.append((*near, *(near + cell)))
@@ -81,45 +80,26 @@ def _map(
     corner: NDArray[np.float64],
     cell: NDArray[np.float64],
     dark: bool,
-) -> list[dict[str, Any]]:
-    """Return the cells of one map, their hatching, and points that answer clicks and hover."""
-    low, high = _ends(values)
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return one map, with points that answer clicks, and its name with the range."""
+    known = values[np.isfinite(values)]
+    low, high = (known.min(), known.max()) if known.size else (0.0, 0.0)
     same = high - low <= _ROUNDING * abs(high)
     colours = cells.scale_colours(values, False, (low, low) if same else None, dark)
     (x0, y0), (dx, dy) = corner + cell / 2, cell
     place = dict(x0=x0, dx=dx, y0=y0, dy=dy, showscale=False)
-    heads = np.moveaxis(np.indices(values.shape), 0, -1)
+    heads = np.insert(np.moveaxis(np.indices(values.shape), 0, -1), 0, number, axis=-1)
     name = f"{hover_text(clean(title, 60))}<br>L%{{customdata[1]}} H%{{customdata[2]}}"
-    value = f"<b>%{{marker.color:.3~g}}</b> {hover_text(unit)}"
     over = cells.hatching(np.isnan(values), dark)
-    over += cells.clickable(values, np.insert(heads, 0, number, axis=-1), name, value)
+    over += cells.clickable(
+        values, heads, name, f"<b>%{{marker.color:.3~g}}</b> {hover_text(unit)}"
+    )
     for trace in over:
-        trace |= {
-            k: (a + b * trace[k]).astype(np.float32)
-            for k, a, b in zip("xy", (x0, y0), cell, strict=True)
-        }
-    return [cells.heatmap_cells(values, 1.0, colours) | place, *over]
-
-
-def _ends(values: NDArray[np.float64]) -> tuple[float, float]:
-    known = values[np.isfinite(values)]
-    return (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
-
-
-def _text(
-    title: str,
-    values: NDArray[np.float64],
-    unit: str,
-    chosen: bool,
-    corner: NDArray[np.float64],
-    dark: bool,
-) -> dict[str, Any]:
-    """Return what stands above a map: its name in at most two lines, and the range."""
-    lines = textwrap.wrap(clean(title, 2 * _LETTERS), _LETTERS)[:2]
-    name = "<br>".join(map(plotly_text, lines))
-    ends = " to ".join(dict.fromkeys(f"{end:.3g}" for end in _ends(values)))
-    span = f"{ends} {frame.unit_text(unit)}".strip() if np.isfinite(values).any() else "not defined"
-    name = f"<b>{name}</b>" if chosen else name
-    text = f'{name}<br><span style="color:{theme.muted(dark)}">{span}</span>'
-    place: dict[str, Any] = dict(xanchor="left", yanchor="bottom", align="left", borderpad=0)
-    return frame.annotation(text, corner[0], corner[1], theme.ink(dark), 11, yshift=3, **place)
+        trace |= dict(x=np.float32(x0 + dx * trace["x"]), y=np.float32(y0 + dy * trace["y"]))
+    lines = map(plotly_text, textwrap.wrap(clean(title, 2 * _LETTERS), _LETTERS)[:2])
+    span = " to ".join(dict.fromkeys((f"{low:.3g}", f"{high:.3g}")))
+    span = f"{span} {frame.unit_text(unit)}".strip() if known.size else "not defined"
+    text = f'{"<br>".join(lines)}<br><span style="color:{theme.muted(dark)}">{span}</span>'
+    look: dict[str, Any] = dict(xanchor="left", yanchor="bottom", align="left", borderpad=0)
+    top = frame.annotation(text, corner[0], corner[1], theme.ink(dark), 11, yshift=3, **look)
+    return [cells.heatmap_cells(values, 1.0, colours) | place, *over], top

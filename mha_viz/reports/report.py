@@ -91,16 +91,17 @@ class Report:
         over all heads; a metric's is the mean over its heads. A metric without a baseline, or
         with the same value for all heads, comes last.
         """
-        far = dict.fromkeys(self.scores, -1.0)
-        for key in self.scores.keys() & self.baselines.keys():
+
+        def distance(key: str) -> float:
             values, apart = self.scores[key].double().numpy(), []
             for layer, row in enumerate(values):
-                at = self.baselines[key].at(layer)
+                at = self.baselines.get(key, Baseline()).at(layer)
                 known = [level for level in (at.uniform, at.offset, at.random) if level is not None]
                 apart.append(np.abs(row[:, None] - [*known, np.inf]).min(axis=1))
-            if np.isfinite(apart).any() and np.nanstd(values) > 1e-6:
-                far[key] = float(np.nanmean(apart) / np.nanstd(values))
-        return sorted(far, key=far.__getitem__, reverse=True)
+            same = not np.isfinite(apart).any() or np.nanstd(values) <= 1e-6
+            return -1.0 if same else float(np.nanmean(apart) / np.nanstd(values))
+
+        return sorted(self.scores, key=distance, reverse=True)
 
     def table(self, record: AttentionRecord) -> pd.DataFrame:
         """Return a row for each head of the record; columns as `head_report` describes them."""

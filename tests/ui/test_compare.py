@@ -12,6 +12,7 @@ from mha_viz.core.metrics.layers import capacity, coverage, variance_statement
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES
 from mha_viz.core.record import patterns
+from mha_viz.reports.report import KEEP
 from mha_viz.ui.compare import diversity
 from mha_viz.web.theme import format_weight
 from tests.making.comparing import close, near
@@ -94,8 +95,8 @@ def test_induction_is_not_said_to_be_of_this_text():
     assert "give on this text" in said(other) and "Another text gives other numbers" in said(other)
 
 
-def test_the_small_maps_are_listed_or_ordered_by_their_distance_from_baselines(model, record):
-    report = mv.head_report(record, model)
+def test_the_small_maps_are_listed_or_ordered_by_their_distance_from_baselines(model):
+    report = mv.head_report(model.trace(TEXT, keep=KEEP), model)
     distance = {}
     for key in METRICS:
         if key in report:
@@ -122,7 +123,15 @@ def test_heatmaps_have_tables_and_files(section, name):
     record = mv.load(name).trace(TEXT)
     opened = ["heatmap_chosen"] if section == "layers" else ["heatmap_a", "heatmap_b"]
     app = compare(
-        *opened, exports=opened, model=name, text=TEXT, section=section, layer="1", head="2"
+        *opened,
+        exports=opened,
+        model=name,
+        text=TEXT,
+        section=section,
+        layer="1",
+        head="2",
+        layer_b="0",
+        head_b="1",
     )
     check(app)
     tables = [shown.value for shown in app.dataframe if "query" in shown.value]
@@ -320,6 +329,7 @@ def test_a_statement_of_equality_needs_both_sides_near():
 @pytest.mark.parametrize("section", SECTIONS)
 def test_another_head_computes_nothing_again(monkeypatch, section):
     options = {"text": TEXT, "section": section, "measure": "jensen_shannon", "head": "0"}
+    options |= {"layer_b": "0"} if section == "twins" else {}
     app = compare(**options, **({"text_b": OTHER} if section == "sides" else {}))
     calls = []
     for path in (

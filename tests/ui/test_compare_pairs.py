@@ -18,7 +18,19 @@ from mha_viz.plots.frame import MASKED
 from mha_viz.ui.state import views
 from tests.making.comparing import close, near
 from tests.making.pairwise import pairwise
-from tests.ui.compare_app import MODELS, NAMES, TEXT, check, compare, figures, said, seen, table
+from tests.ui.compare_app import (
+    MODELS,
+    NAMES,
+    TEXT,
+    check,
+    compare,
+    figures,
+    said,
+    seen,
+    table,
+    turn_to,
+)
+from tests.ui.lab_app import link
 
 
 @pairwise(dear=True, name=MODELS, measure=PAIR_MEASURES, order=views.ORDERS)
@@ -51,7 +63,50 @@ def test_twins_shows_the_similarity(name, measure, order):
     assert list(clusters.index) == [str(i + 1) for i in range(len(clusters))]  # as they are named
     assert clusters["Heads"].astype(int).sum() == 32
     assert sorted(", ".join(clusters["Which"]).split(", ")) == NAMES
-    assert app.header[0].value == "L0 H0 and L0 H1"
+    assert app.header[0].value == f"L0 H0 and {_twin(record, 0, measure)[0]}"
+
+
+def _twin(record, first, measure="hellinger"):
+    """The nearest head beyond chance, else the nearest; and whether it is beyond chance."""
+    apart, by_chance = distances(record, measure).numpy(), permuted_pairs(record, measure)
+    beyond = np.zeros_like(apart, bool)
+    if by_chance is not None:
+        beyond[np.triu_indices(len(apart), 1)] = discoveries(by_chance.p_pairs)
+    found = np.flatnonzero((beyond | beyond.T)[first])
+    others = np.delete(np.arange(len(apart)), first)
+    near = min(found if len(found) else others, key=lambda head: apart[first, head])
+    return NAMES[near], bool(len(found))
+
+
+@pytest.mark.parametrize("text", [TEXT, "The cat"])
+def test_twins_opens_on_the_chosen_heads_twin_beyond_chance(model, text):
+    record = model.trace(text)
+    found = {}
+    app = compare(model=model.name, text=text, section="twins", layer="0", head="0")
+    for head in range(8):
+        app.selectbox(key="ask_head").select(head).run()
+        found[head], beyond = _twin(record, head)
+        assert app.header[0].value == f"L0 H{head} and {found[head]}"
+        assert (f"L0 H{head} has no twin beyond chance" in check(app)) is not beyond
+    assert len(set(found.values())) > 1
+    assert {"layer_b", "head_b"} <= link(app).keys()
+
+
+def test_a_second_head_that_somebody_chose_stays():
+    app = compare(model="tiny-gpt2", text=TEXT, section="twins", layer="2", head="5",
+                  layer_b="0", head_b="1")  # fmt: skip
+    assert app.header[0].value == "L2 H5 and L0 H1"
+    app.selectbox(key="ask_head").select(6).run()
+    assert app.header[0].value == "L2 H6 and L0 H1" and "no twin beyond" not in check(app)
+    app = compare(model="tiny-gpt2", text=TEXT, section="alike", layer="2", head="5")
+    assert app.header[0].value == "L2 H5 and L0 H1"  # what nobody has chosen gives way to the twin
+    turn_to(app, "twins")
+    twin, _ = _twin(mv.load("tiny-gpt2").trace(TEXT), 21)
+    assert app.header[0].value == f"L2 H5 and {twin}"
+    app.selectbox(key="ask_layer_b").select(3 - int(twin[1])).run()
+    chosen = app.header[0].value.split(" and ")[1]
+    app.selectbox(key="ask_head").select(6).run()
+    assert app.header[0].value == f"L2 H6 and {chosen}"
 
 
 def test_alike_shows_all_pairs(model, record):

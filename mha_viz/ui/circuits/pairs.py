@@ -42,7 +42,8 @@ def shown_pair(values: NDArray[np.floating], n_heads: int) -> Pair:
     view = state.of(Circuits)
     writer, reader = view.second, view.chosen
     i, j = numbers((writer, reader), n_heads)
-    if max(writer[1], reader[1]) < n_heads and max(i, j) < len(values) and i // n_heads < reader[0]:
+    known = i >= 0 and max(writer[1], reader[1]) < n_heads
+    if known and max(i, j) < len(values) and i // n_heads < reader[0]:
         return writer, reader
     return _largest(values, n_heads)[0] if np.isfinite(values).any() else ((0, 0), (1, 0))
 

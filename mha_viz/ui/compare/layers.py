@@ -1,5 +1,7 @@
 """Across layers: one metric or all of every head, and which kinds of heads sit where."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -39,21 +41,15 @@ def draw(scene: Scene) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         titles = {key: METRICS[key].title for key in report.scores}
         choosing.menu("metric", "Metric", titles, width=280)
-        for name, count in (("layer", scene.record.n_layers), ("head", scene.record.n_heads)):
-            offered = choosing.numbered(name[0].upper(), count)
-            choosing.menu(name, name.capitalize(), offered, width=100)
+        values = report.scores[state.of(Compare).metric].numpy()
+        for name, count in zip(("Layer", "Head"), values.shape, strict=True):
+            choosing.menu(name.lower(), name, choosing.numbered(name[0], count), width=100)
         colour_scale(scene)
         reporting.offer_random(state.of(Compare))
-    view = state.of(Compare)
-    metric, values = METRICS[view.metric], report.scores[view.metric].numpy()
-    st.markdown(f"{metric.meaning} {_extremes(values)}")
-    look.beside(
-        [4, 4, 5],
-        lambda: _map(scene, values),
-        lambda: one_head(scene, report),
-        lambda: _maps(scene, report),
-    )
-    look.beside([3, 2], lambda: _by_layer(scene, report, values), lambda: _kinds(scene, report))
+    st.markdown(f"{METRICS[state.of(Compare).metric].meaning} {_extremes(values)}")
+    head, maps = partial(one_head, scene, report), partial(_maps, scene, report)
+    look.beside([4, 4, 5], partial(_map, scene, values), head, maps)
+    look.beside([3, 2], partial(_by_layer, scene, report, values), partial(_kinds, scene, report))
 
 
 def _map(scene: Scene, values: np.ndarray) -> None:
@@ -160,40 +156,33 @@ def _extremes(values: np.ndarray) -> str:
 
 def _kinds(scene: Scene, report: Report) -> None:
     st.header("Which kinds of heads sit where", anchor=False)
-    kinds = {key: heads for key in LABELS if (heads := reporting.of_kind(report, key))}
+    kinds = {key: found for key in LABELS if (found := reporting.of_kind(report, key))}
     if not kinds:
         st.markdown("No head of this model earns a label on this text.")
         return
     titles = pd.Index([LABELS[key].title for key in kinds], name="Label")
-    columns = {
-        f"L{i}": [[one for one in heads if one[0] == i] for heads in kinds.values()]
+    heads = {
+        f"L{i}": [[one for one in kinds[key] if one[0] == i] for key in kinds]
         for i in range(scene.record.n_layers)
     }
-    table = pd.DataFrame(columns, index=titles).map(len)
+    table = pd.DataFrame(heads, index=titles).map(len)
 
     def clicked() -> list[tuple[int, int]]:
         """Return the heads of the clicked cell; the browser may name one that is not there."""
         cells = st.session_state.get("kinds-cells", {}).get("selection", {}).get("cells", [])
-        named = [(row, str(layer)) for row, layer in cells if row in range(len(titles))]
-        return [one for row, layer in named for one in columns.get(layer, [[]] * len(titles))[row]]
+        shown = [cell for cell in cells if cell[0] in range(len(table)) and cell[1] in heads]
+        return [one for row, layer in shown for one in heads[layer][row]]
 
     @guarded
     def take() -> None:
-        for head in clicked()[:1]:
-            words.choose(head)
+        words.choose(next(iter(clicked()), None))
 
     st.dataframe(
         table, width="stretch", key="kinds-cells", on_select=take, selection_mode="single-cell"
     )
-    names = {head: head_name(*head) for head in clicked()}
-    if names:
-        choosing.chips(
-            "labelled",
-            "Heads of this cell",
-            names,
-            chosen=state.of(Compare).chosen,
-            take=words.choose,
-        )
+    if names := {head: head_name(*head) for head in clicked()}:
+        chosen = state.of(Compare).chosen
+        choosing.chips("labelled", "Heads of this cell", names, chosen=chosen, take=words.choose)
     induction = "induction" in kinds
     st.caption(
         TEXTS("layers.kinds", n_heads=scene.record.n_heads) + f" {words.INDUCTION}" * induction

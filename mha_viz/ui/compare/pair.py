@@ -67,14 +67,14 @@ def headed_pickers(scene: Scene, other: tuple[int, int] | None = None) -> None:
         _menus(scene, other)
 
 
-def beside(scene: Scene, picture: Callable[[], None]) -> None:
-    """Draw a picture of all heads and, beside it, the pair that a click in it opens."""
-    left, right = st.columns([2, 3], gap="medium")
+def beside(scene: Scene, picture: Callable[[], None], large: bool = False) -> None:
+    """Draw a picture of all heads, perhaps a large one, and the pair that a click in it opens."""
+    left, right = st.columns([2, 1] if large else [2, 3], gap="medium")
     with left:
         picture()
     with right:
         heading()
-        pictures(scene, NARROW)
+        pictures(scene, NARROW, across=1 if large else 2)
         with st.container(horizontal=True, vertical_alignment="bottom"):
             _menus(scene)
 
@@ -140,18 +140,18 @@ def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key
     words.choosable(table, pairs, scene, key=name())
 
 
-def pictures(scene: Scene, width: int | None = None, marked: Cells = ()) -> None:
+def pictures(scene: Scene, width: int | None = None, marked: Cells = (), across: int = 2) -> None:
     """Draw the weights of both heads, each drawn in `width` pixels where that is narrow.
 
-    Pairs of tokens that are `marked`, (query, key), are framed.
+    They stand beside each other, or below each other where one is `across`. Pairs of tokens that
+    are `marked`, (query, key), are framed.
     """
     view, record = state.of(Compare), scene.record
     a, b = view.chosen, view.second
     names = (head_name(*a), head_name(*b))
     caption = words.settings(scene)
-    both_heatmaps(
-        (record, a), (record, b), names=names, caption=caption, width=width, marked=marked
-    )
+    sides = (record, a), (record, b)
+    both_heatmaps(*sides, names=names, caption=caption, width=width, marked=marked, across=across)
 
 
 def numbers(scene: Scene) -> None:
@@ -199,10 +199,11 @@ def both_heatmaps(
     caption: str,
     width: int | None = None,
     marked: Cells = (),
+    across: int = 2,
 ) -> None:
     """Draw the weights on either side, each with its own tokens; the rest as for `pictures`."""
     for column, (record, place), key, name in zip(
-        st.columns(2), sides, ("a", "b"), names, strict=True
+        st.columns(across) * (2 // across), sides, ("a", "b"), names, strict=True
     ):
         with column:
             _heatmap(record, place, key, caption, name, width, marked, explained=False)

@@ -32,6 +32,7 @@ _SECTIONS = {
     "flow": flow.draw,
     "pins": board.draw,
 }
+_OF_PAIRS = ("twins", "alike", "sides", "models")
 
 
 def fit(scene: Scene) -> None:
@@ -55,11 +56,20 @@ def fit(scene: Scene) -> None:
         state.change(layer_b=0, head_b=min(1, record.n_heads - 1))
 
 
+def _find_second(scene: Scene) -> None:
+    """Choose a second head where nobody has; Twins then replaces it by the nearest twin."""
+    view = state.of(Compare)
+    if view.layer_b < 0 and view.section in _OF_PAIRS:
+        layer, head = st.session_state.auto_second = 0, min(1, scene.record.n_heads - 1)
+        state.change(layer_b=layer, head_b=head)
+
+
 @st.fragment
 def draw(scene: Scene) -> None:
     """Draw the chosen section in a fragment: a click reruns nothing else on the page."""
     with stop_on_error():
         if len(state.of(Compare).pins) != st.session_state.get("pins_counted"):
             st.rerun()  # their number stands above, on the page
+        _find_second(scene)
         _SECTIONS[state.of(Compare).section](scene)
         state.push_url()

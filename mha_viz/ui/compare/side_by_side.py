@@ -92,10 +92,9 @@ def draw(first: Scene) -> None:
     left, right = st.columns(2) if runs.shared else (st.container(), st.container())
     with left:
         _changes(first, runs)
-    if found is not None:
-        one, two = _names()
-        with right:
-            described.metrics(first, found, (f"A {one}", f"B {two}"), other)
+    with right:
+        if found is not None:
+            described.metrics(first, found, _names("A ", "B "), other)
 
 
 def _one_run(first: Scene) -> None:
@@ -117,9 +116,9 @@ def _described_late(first: Scene) -> None:
     described.metrics(first, found, _names())
 
 
-def _names() -> tuple[str, str]:
+def _names(a: str = "", b: str = "") -> tuple[str, str]:
     view = state.of(Compare)
-    return head_name(*view.chosen), head_name(*view.second)
+    return a + head_name(*view.chosen), b + head_name(*view.second)
 
 
 def _align(first: Scene, second: Scene) -> _Runs:
@@ -178,17 +177,15 @@ def _answer(first: Scene, runs: _Runs) -> None:
 def _draw(first: Scene, runs: _Runs, marked: Cells) -> None:
     view = state.of(Compare)
     a, b = view.chosen, view.second
-    names = (f"A {head_name(*a)}", f"B {head_name(*b)}")
-    caption = _settings(first, runs)
+    caption, names = _settings(first, runs), _names("A ", "B ")
     both_heatmaps((runs.a, a), (runs.b, b), names=names, caption=caption, marked=marked)
     st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
 
 
 def _changes(first: Scene, runs: _Runs) -> None:
     """Draw the difference of the two heads' weights, and how much each head changed."""
-    view = state.of(Compare)
     if runs.shared:
-        _difference(first, runs, (view.chosen, view.second))
+        _difference(first, runs)
     if runs.shared and runs.change is not None:
         _most_changed(first, runs, runs.change)
 
@@ -206,10 +203,10 @@ def _short(text: str, letters: int) -> str:
     return text if len(text) <= letters else text[: letters - 1] + "…"
 
 
-def _difference(first: Scene, runs: _Runs, places: tuple[tuple[int, int], ...]) -> None:
-    names = [f"{side} {name}" for side, name in zip("AB", _names(), strict=True)]
-    left, hidden_left = _on_common(runs.a, places[0], [i for i, _ in runs.pairs])
-    right, hidden_right = _on_common(runs.b, places[1], [j for _, j in runs.pairs])
+def _difference(first: Scene, runs: _Runs) -> None:
+    view, names = state.of(Compare), _names("A ", "B ")
+    left, hidden_left = _on_common(runs.a, view.chosen, [i for i, _ in runs.pairs])
+    right, hidden_right = _on_common(runs.b, view.second, [j for _, j in runs.pairs])
     labels = [_label(runs, i, j) for i, j in runs.pairs]
     shown = token_window.Shown.of(labels, labels)
     left, right = shown.cut(left), shown.cut(right)
@@ -218,7 +215,7 @@ def _difference(first: Scene, runs: _Runs, places: tuple[tuple[int, int], ...]) 
         left,
         right,
         shown.labels,
-        names=(names[0], names[1]),
+        names=names,
         title=f"{names[1]} minus {names[0]}",
         side=440,
         dark=look.dark(),

@@ -45,6 +45,7 @@ NOT_TO_CONCLUDE = {
 
 
 N_NEAREST = 5  # pairs that are named above the matrix
+_SIDE, _LARGEST, _LEAST_CELL = 360, 1_000, 5  # pixels of the matrix, and of a cell if possible
 ON_THE_TREE = "Heads that the tree joins above its dashed line are no more alike than chance. "
 
 
@@ -76,10 +77,14 @@ def draw(scene: Scene) -> None:
             pair.chosen_pair(scene)
         return
     by_chance = chance(scene, view.measure)
+    alone = _open_on_twin(scene, found.apart, by_chance)
     each = found.apart[np.triu_indices(len(found.apart), 1)]
     _nearest_pairs(scene, each, by_chance)
     limit = float(each[by_chance.pairs].max()) if by_chance.pairs.any() else None
-    pair.beside(scene, lambda: _matrix(scene, found, limit))
+    if alone:
+        st.markdown(alone)
+    large = scene.head_count * _LEAST_CELL > _SIDE
+    pair.beside(scene, lambda: _matrix(scene, found, limit), large)
     st.markdown(beyond_chance(by_chance))
     if PAIR_MEASURES[view.measure] == "z":
         reporting.offer_random(view)
@@ -95,6 +100,31 @@ def draw(scene: Scene) -> None:
         _clusters(scene, groups, by_chance.pairs)
         _cover(scene, found.apart)
     pair.numbers(scene)
+
+
+def _open_on_twin(scene: Scene, apart: np.ndarray, by_chance: Chance) -> str:
+    """Put the chosen head beside its nearest twin beyond chance, unless a second one is chosen.
+
+    Returns a sentence where it has none: its nearest head stands beside it.
+    """
+    if state.of(Compare).second != st.session_state.get("auto_second"):
+        return ""
+    beyond = np.zeros(apart.shape, bool)
+    beyond[np.triu_indices(len(apart), 1)] = by_chance.pairs
+    first = pair.chosen_places(scene)[0]
+    others = np.where(
+        np.arange(len(apart)) == first, np.inf, np.nan_to_num(apart[first], nan=np.inf)
+    )
+    twins = np.where((beyond | beyond.T)[first], others, np.inf)
+    near = twins if np.isfinite(twins).any() else others
+    if not np.isfinite(near).any():
+        return ""
+    layer, head = st.session_state.auto_second = words.place(int(near.argmin()), scene)
+    state.change(layer_b=layer, head_b=head)
+    if near is twins:
+        return ""
+    name = head_name(*state.of(Compare).chosen)
+    return f"{name} has no twin beyond chance: its nearest head is shown beside it."
 
 
 def _nearest_pairs(scene: Scene, each: np.ndarray, by_chance: Chance) -> None:
@@ -153,7 +183,7 @@ def _matrix(scene: Scene, found: _Comparison, limit: float | None) -> None:
         title=metric.title,
         limits=_span(view.measure),
         diverging=_span(view.measure)[0] < 0,
-        side=360,
+        side=max(_SIDE, min(_LEAST_CELL * len(names), _LARGEST)),
         dark=look.dark(),
         marks=marks,
     )

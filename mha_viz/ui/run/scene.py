@@ -21,7 +21,7 @@ from mha_viz.ui.run.page_lock import PATIENCE, cancel_if_superseded, turn_for
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.examples import example_head
 from mha_viz.ui.state.faults import NothingTyped, guarded
-from mha_viz.ui.state.views import Explore, Shared
+from mha_viz.ui.state.views import Explore, Shared, View, two_runs
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -201,7 +201,7 @@ def fit_head(scene: Scene) -> None:
     if min(layer, head) < 0:
         layer, head = _head_to_show(scene)
         st.session_state.auto_head = layer, head
-        if view.layer_b < 0:
+        if view.layer_b < 0 and two_runs(state.of(View)):
             state.change(layer_b=layer, head_b=head)
     elif not is_head(record, view.chosen):
         state.add_problem(f"{no_such_head(record, layer, head)} Showing L0 H0.")

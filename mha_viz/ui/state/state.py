@@ -95,6 +95,11 @@ def on_model_change() -> None:
         change(layer=-1, head=-1)
 
 
+def keep_second() -> None:
+    """Note that somebody has chosen the second head: it stays where the first one changes."""
+    st.session_state.pop("auto_second", None)
+
+
 def address() -> dict[str, str]:
     """Return the parameters of the browser's address."""
     return {name: st.query_params[name] for name in st.query_params}
@@ -189,10 +194,12 @@ def _leads_here(written: Mapping[str, str], params: Mapping[str, str], view: boo
 def _opened(view: View) -> View:
     """Return a view of a link as the page shows it; a head that is not named is the chosen one."""
     layer, head = st.session_state.get("auto_head", view.chosen)
-    if min(view.chosen) >= 0:
-        return view
-    second = {"layer_b": layer, "head_b": head} if view.layer_b < 0 else {}
-    return replace(view, layer=layer, head=head, **second)
+    if min(view.chosen) < 0:
+        view = replace(view, layer=layer, head=head)
+    shown = _whole()
+    if view.layer_b < 0 and shown.second in (st.session_state.get("auto_second"), shown.chosen):
+        view = replace(view, layer_b=shown.layer_b, head_b=shown.head_b)
+    return view
 
 
 def _remember(params: dict[str, str], written: Mapping[str, str] | None = None) -> None:

@@ -68,8 +68,8 @@ class Shared:
     """Choices that pages share: model, texts, and the chosen head with what is looked at there.
 
     A text that is "", a token or head that is -1, or an empty tuple stands for what a page takes
-    by itself: the same text, the pair with the largest weight, the head that tells most, the
-    chosen head, the last layer, the first gap or last token, the likeliest token.
+    by itself: the same text, the pair with the largest weight, the head that tells most, its twin,
+    the chosen head, the last layer, the first gap or last token, the likeliest token.
 
     Args:
         place: the token whose prediction is shown. target, against: the tokens tracked there.
@@ -86,8 +86,8 @@ class Shared:
     head: int = _choice(-1, read.index)
     query: int = _choice(-1, read.position)
     key: int = _choice(-1, read.position)
-    layer_b: int = _choice(0, read.index)
-    head_b: int = _choice(1, read.index)
+    layer_b: int = _choice(-1, read.index)
+    head_b: int = _choice(-1, read.index)
     scale: str = _choice("sqrt", read.one_of(SCALES))
     metric: str = _choice("entropy", read.metric)
     place: int = _choice(-1, read.position)
@@ -279,15 +279,12 @@ DEFAULT = View(text="The king (who was old and tired) smiled, said nothing, and 
 
 def to_params(view: Shared) -> dict[str, str]:
     """Return the URL's parameters: model and text always, the rest where it is no default."""
-    always = ("model", "text", *(("layer_b", "head_b") if _two_runs(view) else ()))
     params: dict[str, str] = {}
     for choice in fields(view):
         value = getattr(view, choice.name)
         if choice.name in LONGEST and len(written(value)) > LONGEST[choice.name]:
             continue
-        if choice.name in ("layer_b", "head_b") and value < 0:  # the one chosen, not known yet
-            continue
-        if choice.name in always or value != getattr(DEFAULT, choice.name):
+        if choice.name in ("model", "text") or value != getattr(DEFAULT, choice.name):
             params[choice.name] = written(value)
     return params
 
@@ -317,7 +314,10 @@ def from_params(params: Mapping[str, str], folders: Container[str] = ()) -> tupl
         view = replace(view, **{choice.name: value})
     if max(view.chosen) >= 0:  # an older link leaves out the one that is 0
         view = replace(view, layer=max(view.layer, 0), head=max(view.head, 0))
-    if _two_runs(view) and not {"layer_b", "head_b"} & params.keys():
+    if max(view.second) >= 0:  # an older link leaves out what was L0 H1
+        head = view.head_b if view.head_b >= 0 else 1
+        view = replace(view, layer_b=max(view.layer_b, 0), head_b=head)
+    elif two_runs(view):
         view = replace(view, layer_b=view.layer, head_b=view.head)
     return view, problems
 
@@ -343,6 +343,6 @@ def validate_choices(sent: object) -> dict[str, Choice]:
     return found
 
 
-def _two_runs(view: Shared) -> bool:
+def two_runs(view: Shared) -> bool:
     """Return whether another text or model is compared."""
     return isinstance(view, Compare) and bool(view.text_b.strip() or view.model_b)

@@ -264,7 +264,10 @@ def pair_pickers(n_layers: int, n_heads: int, other: tuple[int, int] | None = No
         ("head_b", "H", heads_b, "Second head"),
     )
     for name, letter, size, label in pickers:
-        choosing.menu(name, label, choosing.numbered(letter, size), width=120)
+        look = choosing.Look(width=120)
+        if label.startswith("Second"):
+            look["also"] = state.keep_second
+        choosing.menu(name, label, choosing.numbered(letter, size), **look)
 
 
 def token_boxes(width: int, also: Callable[[], None] | None = None) -> None:

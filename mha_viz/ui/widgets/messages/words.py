@@ -173,6 +173,7 @@ def choose_pair(found: object, scene: Scene) -> None:
     """Make a clicked pair's heads the chosen ones."""
     if isinstance(found, list) and len(found) == 2:
         (layer, head), (layer_b, head_b) = (place(index, scene) for index in found)
+        state.keep_second()
         state.change(layer=layer, head=head, layer_b=layer_b, head_b=head_b, query=-1, key=-1)
 
 
