@@ -162,7 +162,7 @@ def test_a_click_on_a_count_of_labels_chooses_such_a_head(open_page, wait_idle):
     canvas.click(position={"x": box["width"] * 0.4, "y": 52 + 35 * row})
     expect(heading(page, f"L0 H{labelled[0]}")).to_be_visible()
     wait_idle(page)
-    page.get_by_role("button", name=f"L0 H{labelled[-1]}", exact=True).click()
+    page.get_by_role("radio", name=f"L0 H{labelled[-1]}", exact=True).click()
     expect(heading(page, f"L0 H{labelled[-1]}")).to_be_visible()
 
 
