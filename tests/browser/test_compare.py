@@ -168,7 +168,9 @@ def test_a_click_on_a_count_of_labels_chooses_such_a_head(open_page, wait_idle):
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_a_section_is_at_most_three_screens_tall(open_page, wait_idle, section):
-    more = "&text_b=The young cat slept." * (section == "sides")
+    more = {"sides": "&text_b=The young cat slept.", "pins": f"&pins={written(PINS)}"}.get(
+        section, ""
+    )
     page = open_page(f"/compare?model=tiny-gpt2&section={section}{more}", viewport=LAPTOP)
     plot(page)
     wait_idle(page)
