@@ -55,7 +55,7 @@ def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def source_scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As `scripts`, of an editable install, as make makes it."""
+    """Return `scripts` of an editable install, as make makes it."""
     folder = tmp_path_factory.mktemp("editable")
     code = "import sys; from hatchling.build import build_editable as build; build(sys.argv[1])"
     run(sys.executable, "-c", code, folder, cwd=ROOT)

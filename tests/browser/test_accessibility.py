@@ -30,7 +30,7 @@ PATHS = (
 
 
 def faults(page: Page, *rules: str) -> list[str]:
-    """What axe finds, of all rules where none is named."""
+    """Return what axe finds, by all rules where none is named."""
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = {"type": "rule", "values": list(rules)}

@@ -36,7 +36,7 @@ def _small_shards() -> Any:
 
 
 def trees(model: mv.AttentionModel, out: Path, **more: Any) -> mv.Study:
-    """Of some sentences of the shipped treebank."""
+    """Make the study of some sentences of the shipped treebank."""
     return mv.study(model, "sample", out, sample=N_TEXTS, **more)
 
 

@@ -1,4 +1,4 @@
-"""Who finds which relation: hand-made patterns, counts by hand, and heads chosen fairly."""
+"""Relations that heads find: hand-made patterns, counts by hand, and heads chosen fairly."""
 
 from itertools import product
 
@@ -42,7 +42,7 @@ def following(keys):
 
 
 def answered(relation_targets, words):
-    """Whether each is right: (layer, head, question)."""
+    """Return which answers are right: (layer, head, question)."""
     sheet = as_tensors([(0, question) for question in relation_targets], words.shape[-1])
     return torch.stack([relation_hits(sheet, layer[None]).T for layer in words])
 

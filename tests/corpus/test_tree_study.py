@@ -48,7 +48,7 @@ def whole(bert: Any, treebank: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def parts(bert: Any, treebank: Path, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
-    """In shards of two texts, the first of them without a tree."""
+    """Make a study in shards of two texts, the first of them without a tree."""
     return small_shards(bert, treebank, tmp_path_factory.mktemp("parts") / "study")
 
 
@@ -130,7 +130,7 @@ def test_a_treebank_that_was_stopped_and_gone_on_with_has_the_same_bytes(
 
 
 def test_weight_by_part_of_speech_is_shared_out(whole: mv.Study) -> None:
-    """What words get of a word's weight, they get whatever they are: the difference is none."""
+    """Weights over all parts of speech sum to what is expected: their differences cancel."""
     found = whole.parts_of_speech
     assert (found["weight"] >= 0).all() and (found["n_words"] > 0).all()
     sums = found.groupby(["layer", "head", "from_upos"])[["weight", "expected"]].sum()

@@ -95,7 +95,7 @@ def test_named_texts_in_explore(name) -> None:
 
 @pytest.mark.parametrize("name", LARGE if LONG else ["marks of all kinds"])
 def test_a_megabyte_in_explore(name) -> None:
-    """What the page cannot read of it is cut, and no address carries it."""
+    """The page cuts what it cannot read of it, and no address carries it."""
     app = opened("explore", {"model": "tiny-gpt2", "show": "lines"})
     app.text_input(key="ask_text").set_value(sendable(LARGE[name])).run()
     stands(app)
