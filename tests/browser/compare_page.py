@@ -6,6 +6,10 @@ from playwright.sync_api import Locator, Page
 
 from tests.browser.idle import wait_until
 
+TEXT = "The old dog slept while the young cat watched the birds."
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+LINK = f"/compare?text={TEXT}&layer=0&head=0&section="
+
 
 def query(page: Page) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
