@@ -4,8 +4,10 @@ import gzip
 import http.client
 
 import pytest
+from starlette.responses import HTMLResponse
+from starlette.testclient import TestClient
 
-from mha_viz.ui.server.page_style import STYLE
+from mha_viz.ui.server.page_style import STYLE, PageStyle
 from tests.ui.serving import serving
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Encoding": "gzip"}
@@ -40,6 +42,14 @@ def test_a_browser_that_has_an_older_page_gets_the_whole_one(get):
     again = {"If-None-Match": first.headers["etag"], "Range": "bytes=0-9"}
     answer, same = get("/", **HTML, **again)
     assert answer.status == 200 and same == body
+
+
+@pytest.mark.parametrize("path", ["/media/export.html", "/some/page"])
+def test_a_document_that_is_not_streamlits_page_is_passed_on(path):
+    """A downloaded export is a document of its own, also where a browser opens it as a page."""
+    app = PageStyle(HTMLResponse("<html><body>An export</body></html>"))
+    answer = TestClient(app).get(path, headers=HTML)
+    assert answer.text == "<html><body>An export</body></html>"
 
 
 def test_all_else_is_passed_on_as_it_is(get):

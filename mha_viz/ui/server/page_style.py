@@ -10,26 +10,28 @@ from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers, MutableHeaders
 
+from mha_viz.ui.server.headers import PAGE
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 STYLE = Path(__file__).with_name("page.css").read_text("utf-8")
+_PAGE = PAGE.read_bytes()
 # In the body: there it comes after the styles that Streamlit's scripts add to the head.
-_BEFORE, _ADDED = b"</body>", f"<style>\n{STYLE}</style>\n".encode()
+_STYLED = _PAGE.replace(b"</body>", f"<style>\n{STYLE}</style>\n</body>".encode(), 1)
 # Without these the answer is the whole page, as it is on the disk.
 _LEFT_OUT = frozenset({b"accept-encoding", b"if-none-match", b"if-modified-since", b"range"})
 
 
 class PageStyle:
-    """ASGI middleware that adds the style to Streamlit's page."""
+    """ASGI middleware that adds the style to Streamlit's page, and to no other document."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on; one for a page gets the style with it."""
-        accepted = Headers(scope=scope).get("accept", "") if scope["type"] == "http" else ""
-        if "text/html" not in accepted or scope["method"] != "GET":
+        if not _asks_for_page(scope):
             await self.app(scope, receive, send)
             return
         kept = [(name, value) for name, value in scope["headers"] if name not in _LEFT_OUT]
@@ -44,11 +46,17 @@ class PageStyle:
             body += message.get("body", b"")
             if message.get("more_body", False):
                 return
-            headers = MutableHeaders(scope=start)
-            if headers.get("content-type", "").startswith("text/html"):
-                body = body.replace(_BEFORE, _ADDED + _BEFORE, 1)
-                headers["content-length"] = str(len(body))
+            if body == _PAGE:
+                body = _STYLED
+                MutableHeaders(scope=start)["content-length"] = str(len(body))
             await send(start)
             await send({"type": "http.response.body", "body": body})
 
         await self.app({**scope, "headers": kept}, receive, collect)
+
+
+def _asks_for_page(scope: Scope) -> bool:
+    """Return whether a browser goes to a page; an export or a script is a file with an ending."""
+    if scope["type"] != "http" or scope["method"] != "GET" or "." in scope["path"].split("/")[-1]:
+        return False
+    return "text/html" in Headers(scope=scope).get("accept", "")
