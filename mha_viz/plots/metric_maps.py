@@ -54,10 +54,9 @@ def metric_maps(
     texts, rectangles, frames = [], [], []
     for i, (title, values) in enumerate(numbers.items()):
         corner = np.array((i % _ACROSS * _STEP, i // _ACROSS * row_height + _TEXT))
-        box = tuple(corner), tuple(corner + (1, tall))  # noqa: RUF005
-        drawn, text = _map(i, title, values, units.get(title, ""), corner, cell, dark)
-        traces += drawn
-        texts.append(text | dict(font=text["font"] | dict(weight=700 if title == chosen else 400)))
+        box = tuple(corner), tuple(corner + np.array((1, tall)))
+        traces += _map(i, title, values, units.get(title, ""), corner, cell, dark)
+        texts.append(_heading(title, values, units.get(title, ""), title == chosen, corner, dark))
         rectangles.append(frame.rectangle(*box, layer="below", fillcolor=theme.missing(dark)))
         rectangles += [frame.framed(*box, 3, dark)] * (title == chosen)
         if selected is not None:
@@ -80,10 +79,9 @@ def _map(
     corner: NDArray[np.float64],
     cell: NDArray[np.float64],
     dark: bool,
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return one map, with points that answer clicks, and its name with the range."""
-    known = values[np.isfinite(values)]
-    low, high = (known.min(), known.max()) if known.size else (0.0, 0.0)
+) -> list[dict[str, Any]]:
+    """Return the cells of one map, their hatching, and points that answer clicks and hover."""
+    low, high = _ends(values)
     same = high - low <= _ROUNDING * abs(high)
     colours = cells.scale_colours(values, False, (low, low) if same else None, dark)
     (x0, y0), (dx, dy) = corner + cell / 2, cell
@@ -96,10 +94,28 @@ def _map(
     )
     for trace in over:
         trace |= dict(x=np.float32(x0 + dx * trace["x"]), y=np.float32(y0 + dy * trace["y"]))
+    return [cells.heatmap_cells(values, 1.0, colours) | place, *over]
+
+
+def _heading(
+    title: str,
+    values: NDArray[np.float64],
+    unit: str,
+    chosen: bool,
+    corner: NDArray[np.float64],
+    dark: bool,
+) -> dict[str, Any]:
+    """Return what stands above a map: its name in at most two lines, and the range."""
     lines = map(plotly_text, textwrap.wrap(clean(title, 2 * _LETTERS), _LETTERS)[:2])
-    span = " to ".join(dict.fromkeys((f"{low:.3g}", f"{high:.3g}")))
-    span = f"{span} {frame.unit_text(unit)}".strip() if known.size else "not defined"
+    span = " to ".join(dict.fromkeys(f"{end:.3g}" for end in _ends(values)))
+    span = f"{span} {frame.unit_text(unit)}".strip() if np.isfinite(values).any() else "not defined"
     text = f'{"<br>".join(lines)}<br><span style="color:{theme.muted(dark)}">{span}</span>'
     look: dict[str, Any] = dict(xanchor="left", yanchor="bottom", align="left", borderpad=0)
-    top = frame.annotation(text, corner[0], corner[1], theme.ink(dark), 11, yshift=3, **look)
-    return [cells.heatmap_cells(values, 1.0, colours) | place, *over], top
+    found = frame.annotation(text, corner[0], corner[1], theme.ink(dark), 11, yshift=3, **look)
+    return found | dict(font=found["font"] | dict(weight=700 if chosen else 400))
+
+
+def _ends(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the smallest and the largest value; 0 and 0 where there is none."""
+    known = values[np.isfinite(values)]
+    return (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
