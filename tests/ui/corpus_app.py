@@ -2,7 +2,8 @@
 
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.ui.run.studies import StudyJob, studies
+from mha_viz.ui.run.studies import studies
+from mha_viz.ui.run.study_job import StudyJob
 from mha_viz.ui.state.views import View
 
 

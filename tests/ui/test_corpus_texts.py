@@ -13,7 +13,7 @@ from mha_viz.errors import ArgumentError
 from mha_viz.ui.jobs.jobs import Jobs
 from mha_viz.ui.jobs.ticket import Work
 from mha_viz.ui.operating.settings import Settings
-from mha_viz.ui.run import heavy, studies
+from mha_viz.ui.run import heavy, studies, study_job
 from mha_viz.ui.state import own_address
 from mha_viz.ui.state.views import DEFAULT
 from tests.making.comparing import close
@@ -197,7 +197,7 @@ def test_begin_of_a_study_whose_visitors_leave_ends_and_in_public_deletes_it(mon
         while not goes_on.wait(0.01):
             on_progress(None)
 
-    monkeypatch.setattr(studies, "study", slow)
+    monkeypatch.setattr(study_job, "study", slow)
     monkeypatch.setattr(studies, "settings", lambda: Settings(public=public))
     monkeypatch.setattr(heavy, "jobs", lambda: lane)
     monkeypatch.setattr(heavy, "session", lambda for_all=False: "" if for_all else who)

@@ -10,7 +10,7 @@ from streamlit.runtime.scriptrunner import RerunData, RerunException
 
 import mha_viz as mv
 from mha_viz.ui.jobs.turns import CooperativeYield, turns
-from mha_viz.ui.run import page_lock, studies
+from mha_viz.ui.run import page_lock, studies, study_job
 from mha_viz.ui.run.page_lock import page_run
 from mha_viz.ui.state.views import DEFAULT
 from mha_viz.ui.widgets.messages.messages import stop_on_error
@@ -64,7 +64,7 @@ def test_work_ends_though_pages_never_do(monkeypatch):
 
 def test_a_study_gives_way_within_a_batch_and_is_the_same_study(monkeypatch):
     calls = []
-    monkeypatch.setattr(studies, "CooperativeYield", lambda: lambda: calls.append(None))
+    monkeypatch.setattr(study_job, "CooperativeYield", lambda: lambda: calls.append(None))
     kept, model = studies.Studies(), mv.load("tiny-bert")
     view = replace(DEFAULT, corpus=kept.add_texts(b"Birds sing.\nIt rains.", ""))
     kept.begin(view, model)

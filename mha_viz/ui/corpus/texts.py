@@ -10,7 +10,8 @@ from mha_viz.corpus.run.run import Progress
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.corpus import TEXTS
 from mha_viz.ui.run import memory
-from mha_viz.ui.run.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, StudyJob, describe, studies
+from mha_viz.ui.run.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, describe, studies
+from mha_viz.ui.run.study_job import StudyJob
 from mha_viz.ui.state import allowed, faults, own_address, state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Corpus

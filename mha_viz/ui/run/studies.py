@@ -1,4 +1,4 @@
-"""Studies of this server, made as heavy work behind the pages and shared."""
+"""Studies of this server, and texts that visitors have brought for them: kept, shared, bounded."""
 
 import hashlib
 import re
@@ -8,30 +8,24 @@ import threading
 import time
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable
-from functools import cache, partial
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path, PurePath
-from typing import NamedTuple
 
 from mha_viz.core.amounts import of_bytes
-from mha_viz.core.cancellation import cancellation, check_cancelled
 from mha_viz.core.output_file import write_file
 from mha_viz.core.reprs import count
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.run.run import Progress, study
 from mha_viz.corpus.sources.documents import DOCUMENT
-from mha_viz.corpus.sources.readers import GZIP, ending_of
+from mha_viz.corpus.sources.readers import GZIP
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.text.cleaning import visible
-from mha_viz.ui.jobs.cancel_token import Cancelled
-from mha_viz.ui.jobs.ticket import Ticket, Waiting, Work
-from mha_viz.ui.jobs.turns import CooperativeYield
 from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import heavy
-from mha_viz.ui.run.page_lock import one_thread
+from mha_viz.ui.run.study_job import OwnTexts, StudyJob
 from mha_viz.ui.state.views import Corpus
 
 KEPT = 8  # studies, and texts of visitors, where no setting says more
@@ -40,134 +34,6 @@ MAX_MEGABYTES = 2  # of a visitor's texts
 # None that is packed: two megabytes of it may be two thousand, and nobody else has their turn then.
 SUFFIXES = (".txt", ".json", ".jsonl", ".csv", ".conllu")
 DELETING = 5.0  # seconds: what cannot be deleted does not keep a process from its end
-# Padded tokens that run at once: in blocks this small a study gives way soon to whoever clicks.
-BATCH_TOKENS = 1024
-
-
-class OwnTexts(NamedTuple):
-    """Texts of a visitor: their file, the column that holds them, and their title."""
-
-    path: Path
-    column: str | None
-    title: str
-
-    @property
-    def is_treebank(self) -> bool:
-        """True if its sentences may belong to documents."""
-        return ending_of(self.path.name) == ".conllu"
-
-
-class StudyJob:
-    """A study that is done, is being made, was stopped, or failed.
-
-    Args:
-        folder: of the study.
-        texts: the source.
-        sample: how many texts at most; None is all.
-        join: as for `corpus.run.study`.
-        on_abandoned: called with the number of the try once nobody waits for it any more.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        texts: OwnTexts,
-        sample: int | None,
-        join: str | None,
-        on_abandoned: "Callable[[StudyJob, int], None]",
-    ) -> None:
-        self.folder = folder
-        self.tries = 0
-        self.progress: Progress | None = None
-        self.study: Study | None = None
-        self.texts, self._column = texts.path, texts.column
-        self._sample, self._join = sample, join
-        self._on_abandoned = on_abandoned
-        self._ticket: Ticket | None = None
-        self._stopped = False
-
-    @property
-    def runs(self) -> bool:
-        """True while it is being made or queued."""
-        return self._ticket is not None and not self._ticket.ended
-
-    @property
-    def is_new(self) -> bool:
-        """True until somebody starts it."""
-        return self._ticket is None
-
-    @property
-    def waiting(self) -> Waiting | None:
-        """Its place in the queue of heavy work; None where it is not queued."""
-        return None if self._ticket is None else self._ticket.waiting
-
-    @property
-    def error(self) -> BaseException | None:
-        """The error that it failed with; None where it was stopped."""
-        return None if self._ticket is None else self._ticket.error
-
-    def begin(self, model: AttentionModel) -> None:
-        """Make it, or continue after the last complete part; return at once.
-
-        It stops once the last of the visitors who look at it has left.
-
-        Raises:
-            JobError: the queue of the server or of this visitor is full.
-        """
-        for_all = self.texts == SAMPLE
-        if self.runs and self._ticket is not None:
-            if not self._ticket.can_be_joined(heavy.session(for_all)):
-                return
-        else:
-            self.progress, self._stopped, self.tries = None, False, self.tries + 1
-        if self.study is None:
-            make = partial(self._make, model, self.tries)
-            work = Work(("study", str(self.folder)), make, patient=True)
-            self._ticket = heavy.submit(work, for_all=for_all)
-
-    def stop(self) -> None:
-        """Stop soon, for all who wait; complete parts are kept."""
-        self._stopped = True
-        if self._ticket is not None:
-            self._ticket.stop()
-
-    def wait(self) -> None:
-        """Wait until it is made, stopped, or has failed."""
-        if self._ticket is not None:
-            self._ticket.wait()
-
-    def _make(self, model: AttentionModel, number: int, check: Callable[[], None]) -> None:
-        """Make the study; between blocks, check for cancellation and yield to pages."""
-        try:
-            self._study(model, check)
-        except Cancelled:
-            if not self._stopped:
-                self._on_abandoned(self, number)
-            raise
-
-    def _study(self, model: AttentionModel, check: Callable[[], None]) -> None:
-        cooperative_yield = CooperativeYield()
-
-        def between_blocks() -> None:
-            cooperative_yield()
-            check()
-
-        def on_progress(progress: Progress) -> None:
-            self.progress = progress
-            check_cancelled()
-
-        with one_thread(), cancellation(between_blocks):
-            self.study = study(
-                model,
-                self.texts,
-                self.folder,
-                column=self._column,
-                sample=self._sample,
-                batch_tokens=BATCH_TOKENS,
-                on_progress=on_progress,
-                join=self._join,
-                cluster=settings().cluster or None,
-            )
 
 
 class Studies:
