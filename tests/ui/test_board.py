@@ -3,16 +3,19 @@
 import base64
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
+from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.metrics import METRICS
 from mha_viz.plots.board import HeadCard
 from mha_viz.reports.report import report
 from mha_viz.ui.compare import board
+from mha_viz.ui.run.memory import SHOWN_SEED
 from mha_viz.ui.state.link_values import MAX_PINS, Pin, written
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
@@ -36,6 +39,15 @@ def shown(app: AppTest) -> list[str]:
 
 def open_board(*pins: Pin, **params: str) -> AppTest:
     return compare(model="tiny-bert", text=TEXT, section="pins", pins=written(pins), **params)
+
+
+def draws(figure: dict[str, Any], record: mv.AttentionRecord, layer: int, head: int) -> None:
+    """Assert that a figure draws a head's weights."""
+    drawn = next(trace for trace in figure["data"] if trace["type"] == "heatmap")
+    weights = record.head(layer, head).numpy()
+    cells = np.frombuffer(base64.b64decode(drawn["z"]["bdata"]), drawn["z"]["dtype"])
+    visible = np.tri(len(weights), dtype=bool) | (not record.causal)
+    close(cells.reshape(weights.shape), np.where(visible, weights, np.nan))
 
 
 def test_a_head_is_pinned_in_explore_once_and_unpinned() -> None:
@@ -95,12 +107,7 @@ def test_cards_show_two_models_and_two_sentences_with_the_numbers_of_their_runs(
     text = check(app)
     assert shown(app)[-3:] == ["L1 H2", "L0 H3", "L3 H5"] and not app.info
     for figure, pin in zip(figures(app), (A, B, C), strict=True):
-        record = mv.load(pin.model).trace(pin.text)
-        drawn = next(trace for trace in figure["data"] if trace["type"] == "heatmap")
-        weights = record.head(pin.layer, pin.head).numpy()
-        cells = np.frombuffer(base64.b64decode(drawn["z"]["bdata"]), drawn["z"]["dtype"])
-        visible = np.tri(len(weights), dtype=bool) | (not record.causal)
-        close(cells.reshape(weights.shape), np.where(visible, weights, np.nan))
+        draws(figure, mv.load(pin.model).trace(pin.text), pin.layer, pin.head)
         assert plain(f"{pin.model} · “{pin.text}”") in text
 
 
@@ -162,3 +169,25 @@ def test_the_files_hold_what_the_cards_show(monkeypatch: pytest.MonkeyPatch) -> 
             mine = format_number(values[pin.layer, pin.head])
             assert format_number(head.numbers[METRICS[key].title]) == mine
     assert re.match(r"PK", made["pins.zip"]().decode("latin-1"))
+
+
+def test_a_head_of_the_untrained_copy_is_pinned_and_comes_back_by_its_link() -> None:
+    app = compare(
+        model="tiny-gpt2", text=TEXT, section="sides", model_b="untrained", layer="1", head="2",
+        layer_b="1", head_b="3",
+    )  # fmt: skip
+    app.button(key="pin_b").click().run()
+    assert pinned(app)[0].model == "tiny-gpt2 (random weights)"
+    board = compare(model="tiny-bert", text=OTHER, section="pins", pins=link(app)["pins"])
+    assert "tiny-gpt2 (random weights)" in check(board).replace("\\", "")
+    record = untrained_copy(mv.load("tiny-gpt2"), SHOWN_SEED).trace(TEXT)
+    (figure,) = figures(board)
+    draws(figure, record, 1, 3)
+    sentence = mv.describe(record, (1, 3)).sentences[0].text.split(":")[0]
+    assert sentence.replace("\\", "") in said(board).replace("\\", "")
+    assert "Open in Explore" not in [button.label for button in board.button]
+
+
+def test_a_link_names_no_untrained_copy_of_a_folder() -> None:
+    app = open_board(B._replace(model="/etc/passwd (random weights)"), B)
+    assert pinned(app) == [B]

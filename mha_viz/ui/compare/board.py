@@ -19,7 +19,7 @@ from mha_viz.ui.run import memory, reporting, scene
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.link_values import MAX_PINS, Pin
+from mha_viz.ui.state.link_values import MAX_PINS, UNTRAINED, Pin
 from mha_viz.ui.state.views import Compare, View
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections, token_window
@@ -46,7 +46,8 @@ def draw(first: Scene) -> None:
             with continue_on_error():
                 shown.append(_card(i, pin, replace(state.of(View), **head, window=())))
             _edits(i, pin, len(pins))
-            controls.page_button("explore", "Open in Explore", i, **head)
+            if not pin.model.endswith(UNTRAINED):  # Explore shows no untrained copies
+                controls.page_button("explore", "Open in Explore", i, **head)
     if shown:
         with tools:
             choosing.menu("scale", "Colour scale", views.SCALES, width=150)
@@ -60,10 +61,11 @@ def _card(i: int, pin: Pin, view: View) -> Shown:
     name, text = head_name(pin.layer, pin.head), " | ".join(filter(None, (pin.text, pin.pair)))
     st.header(name, anchor=False)
     st.caption(plain(f"{pin.model} · “{text if len(text) <= 200 else text[:199] + '…'}”"))
-    if view.model not in (*controls.other_models(), state.current().model):
-        raise ArgumentError(f"The model {view.model!r} is not on this machine.")
-    if memory.needs_check(*view.checkpoint):
-        memory.check(view.model)
+    base = view.model.removesuffix(UNTRAINED)
+    if base not in (*controls.other_models(), state.current().model):
+        raise ArgumentError(f"The model {base!r} is not on this machine.")
+    if memory.needs_check(base, view.device, view.dtype):
+        memory.check(base)
     run = scene.other(view)
     if not scene.is_head(run.record, view.chosen):
         raise ArgumentError(scene.no_such_head(run.record, *view.chosen))

@@ -19,6 +19,7 @@ from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run import scene as runs
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.link_values import UNTRAINED
 from mha_viz.ui.state.views import UNTRAINED_COPY, Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
@@ -38,7 +39,7 @@ class Other(NamedTuple):
 def second_run(name: str, text: str = "") -> Scene:
     """Run a text through another model; "" for the view's own model, and for its own text."""
     view, text = state.of(Compare), text if text.strip() else ""
-    name = view.model + memory.UNTRAINED if name == UNTRAINED_COPY else name or view.model
+    name = view.model + UNTRAINED if name == UNTRAINED_COPY else name or view.model
     model = memory.model(name, view.device, view.dtype)
     part = view.part if view.part in model.parts else model.parts[0]
     # A pair belongs to its text; a decoder's text stays what it is beside another encoder's.

@@ -21,9 +21,9 @@ from mha_viz.ui.compare.pair import (
     pictures,
 )
 from mha_viz.ui.run import reporting, scene
-from mha_viz.ui.run.memory import UNTRAINED
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.link_values import UNTRAINED
 from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections, token_window

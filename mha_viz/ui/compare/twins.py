@@ -223,7 +223,7 @@ def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
     figures.show(
         figure,
         key="map",
-        height=470,
+        height=430,
         on_click=words.choose,
         table=pd.DataFrame({"Head": words.names(scene), "x": x, "y": y}),
         caption=words.settings(scene, METRICS[view.measure].title, "classical MDS"),

@@ -27,6 +27,7 @@ from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run.cache import MIB, Cache, Visitor
 from mha_viz.ui.run.page_lock import release_slot, wait_without_slot
 from mha_viz.ui.state import allowed
+from mha_viz.ui.state.link_values import UNTRAINED
 from mha_viz.ui.state.views import DEFAULT
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 MAX_MODELS = 3
 SHOWN_SEED = 2  # of an untrained copy that is shown: baselines take 0 and 1
-UNTRAINED = " (random weights)"  # after a model's name: the untrained copy of it
 MAX_RECORD = 512 * MIB  # of all that one text leaves behind: longer texts are cut, with a note
 # By name, because the parts of the pages import this module.
 LOADING = "mha_viz.checkpoints.loading"

@@ -10,6 +10,7 @@ from mha_viz.checkpoints.hub_cache import is_hub_id
 
 MAX_URL_TEXT = 1_500  # browsers and chat programs cut longer links
 MAX_BRANCHES = 50
+UNTRAINED = " (random weights)"  # after a model's name: its untrained copy
 MAX_PINS = 9
 MAX_URL_PINS = 6_000  # characters of all pins, packed
 MAX_UNPACKED = 2**20  # bytes of them: a short link may hold gigabytes
@@ -159,7 +160,8 @@ def pins(raw: str, folders: Container[str], problems: list[str]) -> tuple[Pin, .
     for row in rows[: 2 * MAX_PINS]:
         with suppress(ValueError):
             name, words, pair, part, layer, head, line = row.split(_FIELD)
-            name = name if name in folders else model(name)
+            base = name.removesuffix(UNTRAINED)
+            name = name if base in folders else model(base) + name[len(base) :]
             pin = Pin(name, words, pair, key(part), index(layer), index(head), line[:200])
             found += [] if pin.is_in(found) else [pin]
     if n := len(rows) - len(found[:MAX_PINS]):
