@@ -20,6 +20,7 @@ from mha_viz.corpus.store import storage
 from mha_viz.corpus.store.lock import LOCK
 from mha_viz.errors import StudyError, WriteError
 from tests.corpus.small_studies import LINES, Stopped, files_of
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("small_shards")
 
@@ -88,10 +89,13 @@ def test_killed_and_gone_on_with(
         assert child.stdin is not None and child.stdout is not None
         while int(child.stdout.readline() or "99") < 8:
             print(file=child.stdin, flush=True)  # go on
+        # A part is written while the next one is measured, so it may take longer than its texts.
+        shards = tmp_path / "study/shards"
+        wait_for(lambda: list(shards.glob("*[0-9]")), "a part of the study")
         child.send_signal(number)
         child.wait()
     assert child.returncode != 0
-    assert 1 <= len(list((tmp_path / "study/shards").glob("*[0-9]"))) < 6
+    assert 1 <= len(list(shards.glob("*[0-9]"))) < 6
     mv.study(bert, LINES, tmp_path / "study")
     assert files_of(tmp_path / "study") == files_of(whole.folder)
 
