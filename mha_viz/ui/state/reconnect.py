@@ -26,7 +26,7 @@ def restore_texts() -> None:
         data = {"session": session, "after": before, "texts": _too_long()}
         kept = _component()(key="held-texts", data=data, on_held_change=_nothing).held
     sender = kept.get("session") if isinstance(kept, Mapping) else None
-    if not isinstance(sender, str) or sender in (session, before):
+    if not isinstance(sender, str) or sender[: len(session)] in (session, before):
         return  # the page tells what is known here, or has sent it before
     st.session_state.held_before = sender[: len(session)]
     params = _texts_in(kept.get("params"))
@@ -35,6 +35,7 @@ def restore_texts() -> None:
     if missing:
         # In place of what the page shows: a run before this one knew of no text but the example.
         state.restore(params, missing)
+    st.rerun()  # so that the browser hears of it, which sends them again until then
 
 
 def _too_long() -> dict[str, str]:

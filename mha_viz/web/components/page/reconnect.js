@@ -5,6 +5,8 @@
 
 const STATE = "data-test-connection-state"; // Streamlit's own word for it, on the whole app
 const KEPT = "mha_viz texts"; // in the tab's own storage, which ends with the tab
+const MOST = 8; // times that texts are sent
+const AGAIN = 2000; // ms; a run that a newer one overtakes may not have heard of what was sent
 
 /** @typedef {{ session: string, after: string, texts: Record<string, string> }} Message of the server */
 
@@ -15,7 +17,9 @@ class Reconnect {
     this.texts = kept?.texts ?? {}; // that stand on the page and not in its address
     /** @type {string | null} */
     this.session = kept?.session ?? null; // of the server, as it named it
-    this.kept = kept; // and not sent yet
+    this.kept = kept; // and not taken by the server yet
+    this.timer = 0;
+    this.sent = 0; // times
     /** @type {(held: object) => void} */
     this.send = () => {}; // to the server
     this.calls = 0;
@@ -42,11 +46,20 @@ class Reconnect {
     // A new session, which has not heard of the texts yet, would say that there are none.
     const knows = this.session === null || [session, after].includes(this.session);
     if (knows || Object.keys(texts).length > 0) Object.assign(this, { session, texts });
-    if (this.kept) this.sendState(this.kept.search);
-    this.kept = null;
+    if (this.kept && [session, after].includes(this.kept.session)) this.kept = null;
+    if (!this.timer) this.sendKept();
+  }
+
+  sendKept() {
+    clearTimeout(this.timer);
+    this.timer = 0;
+    if (!this.kept || (this.sent += 1) > MOST) return;
+    this.sendState(this.kept.search);
+    this.timer = setTimeout(() => this.sendKept(), AGAIN);
   }
 
   end() {
+    clearTimeout(this.timer);
     this.observer.disconnect();
     removeEventListener("pagehide", this.leave);
   }

@@ -1,0 +1,51 @@
+// The long texts of a page that was loaded again: sent until the server has them.
+
+import assert from "node:assert/strict";
+
+import { pass, test } from "./dom.js";
+import reconnect from "../../../mha_viz/web/components/page/reconnect.js";
+
+const TEXTS = { text: "The old dogs slept." };
+
+/** A page that was loaded again with texts of the session "old"; what it sends, by its runs. */
+function loadedAgain() {
+  const kept = { pathname: location.pathname, search: "", session: "old", texts: TEXTS };
+  sessionStorage.setItem("mha_viz texts", JSON.stringify(kept));
+  performance.getEntriesByType = () => [{ type: "reload", name: location.href }];
+  const sent = [];
+  const parentElement = document.createElement("div");
+  const setTriggerValue = (_, held) => sent.push(held);
+  const run = (after, texts = {}) =>
+    reconnect({ parentElement, data: { session: "new", after, texts }, setTriggerValue });
+  return { sent, run };
+}
+
+test("texts are sent again until the server has taken them", () => {
+  const { sent, run } = loadedAgain();
+  run("");
+  assert.deepEqual(sent.map(({ session, texts }) => [session, texts]), [["old", TEXTS]]);
+  run(""); // a run that has not heard of them
+  assert.equal(sent.length, 1);
+  pass(2000);
+  assert.equal(sent.length, 2);
+  const end = run("old", TEXTS);
+  pass(10_000);
+  assert.equal(sent.length, 2);
+  end();
+});
+
+test("a server that never takes them is left alone after a while", () => {
+  const { sent, run } = loadedAgain();
+  const end = run("");
+  pass(60_000);
+  run("");
+  assert.equal(sent.length, 8);
+  end();
+});
+
+test("a page that has left sends nothing", () => {
+  const { sent, run } = loadedAgain();
+  run("")();
+  pass(60_000);
+  assert.equal(sent.length, 1);
+});
