@@ -29,6 +29,9 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
+from tests.making import shape_checks  # noqa: E402
+
+shape_checks.install()
 torch.set_num_threads(1)
 pytest_plugins = ["tests.making.fixtures"]
 
@@ -121,6 +124,7 @@ def _main_module() -> None:
 
 @pytest.fixture(autouse=True)
 def _seeds() -> None:
+    shape_checks.next_test()
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 (libraries draw from it)
     torch.manual_seed(0)
