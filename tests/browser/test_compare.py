@@ -275,6 +275,7 @@ def test_sections_and_heads_from_the_keyboard(open_page, wait_idle):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("layer=[12]"))
+    wait_idle(page)
     page.get_by_role("tab", name="Nearest twins").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
