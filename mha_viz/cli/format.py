@@ -25,7 +25,7 @@ N_PAIRS = 20  # rows of the table of a head
 
 # What `show` can write, what commands can whose result is a table, and what `report` can.
 Format = StrEnum("Format", ["table", "csv", "json", "html", "png", "svg"])
-TableFormat = StrEnum("TableFormat", ["table", "csv", "json"])
+TableFormat = StrEnum("TableFormat", ["table", "csv", "json", "markdown", "latex"])
 ReportFormat = StrEnum("ReportFormat", ["table", "csv", "json", "parquet"])
 PICTURES = (Format.html, Format.png, Format.svg)
 
@@ -240,9 +240,17 @@ def _is_defined(value: object) -> bool:
 
 
 def table(found: DataFrame, kind: TableFormat, title: str, **more: object) -> str:
-    """Return a table to read under its title and single numbers; or CSV, or JSON with all of it."""
+    """Return a table to read under its title and single numbers; or as another format has it.
+
+    JSON has all of it; CSV, Markdown and LaTeX have the table alone.
+    """
     if kind is TableFormat.csv:
         return _csv(found)
+    if kind in (TableFormat.markdown, TableFormat.latex):
+        from mha_viz.plots.table_text import table_latex, table_markdown
+
+        write = table_latex if kind is TableFormat.latex else table_markdown
+        return write(found.reset_index(drop=True), title)
     if kind is TableFormat.json:
         rows = json.loads(found.to_json(orient="records", double_precision=12))
         return json.dumps({"title": title, **more, "rows": rows}, indent=2) + "\n"

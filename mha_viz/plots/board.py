@@ -2,7 +2,6 @@
 
 import base64
 import io
-import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,13 +9,13 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from mha_viz.web.labels import drawable, html_text
+from mha_viz.plots.table_text import markdown
+from mha_viz.web.labels import html_text
 from mha_viz.web.standalone import document
 from mha_viz.web.theme import format_number
 
 _STYLE = Path(__file__).with_name("board.css").read_text("utf-8")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # it has no script
-_MARKUP = re.compile(r"[\\`*_{}\[\]()<>#|~$&:@!]|(?<=www)\.")  # GitHub links addresses, too
 _TITLE, _OPEN = "Pinned attention heads", "Open this board in the app"
 
 
@@ -48,11 +47,11 @@ def board_zip(heads: Sequence[HeadCard], link: str = "") -> bytes:
     parts, file = [f"# {_TITLE}"], io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for i, head in enumerate(heads, 1):
-            title = _markdown(head.title)
+            title = markdown(head.title)
             parts += [f"## {i}. {title}", f"![Attention weights of {title}]({i:02}.png)"]
-            parts.append("\n".join(f"- **{k}:** {_markdown(v)}" for k, v in head.lines.items()))
+            parts.append("\n".join(f"- **{k}:** {markdown(v)}" for k, v in head.lines.items()))
             archive.writestr(f"{i:02}.png", head.picture)
-        table = _metrics(heads).reset_index(names="Metric").map(_markdown).rename(columns=_markdown)
+        table = _metrics(heads).reset_index(names="Metric").map(markdown).rename(columns=markdown)
         rows = [[*table], ["---:"] * (len(heads) + 1), *table.to_numpy()]
         parts.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
         parts += [f"[{_OPEN}](<{link}>)"] if link else []
@@ -63,8 +62,3 @@ def board_zip(heads: Sequence[HeadCard], link: str = "") -> bytes:
 def _metrics(heads: Sequence[HeadCard]) -> pd.DataFrame:
     columns = {f"{i}. {head.title}": head.numbers for i, head in enumerate(heads, 1)}
     return pd.DataFrame(columns).map(format_number)
-
-
-def _markdown(text: str) -> str:
-    """Return any text for one line of Markdown, where it is shown as it is."""
-    return _MARKUP.sub(r"\\\g<0>", " ".join(drawable(text).split()))

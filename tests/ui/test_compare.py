@@ -77,7 +77,7 @@ def shown_is_reported(app, metric, report):
 
 
 def test_induction_is_not_said_to_be_of_this_text():
-    app = compare(model="tiny-gpt2", text="the", metric="induction")
+    app = compare(model="tiny-gpt2", text="the", metric="induction", exports=["kinds"])
     of_figure, of_kinds = (
         next(c.value for c in app.caption if start in c.value)
         for start in ("Each dot is a head", "Heads of each layer")
@@ -85,7 +85,7 @@ def test_induction_is_not_said_to_be_of_this_text():
     for text in (of_figure, of_kinds):
         assert "does not depend on the text typed" in text
     assert "give on the same random texts" in of_figure and "Another text" not in of_figure
-    assert [b.label for b in app.get("download_button")] == ["Export as CSV"]
+    assert [b.label for b in app.get("download_button")] == ["CSV", "Markdown", "LaTeX"]
     other = compare(model="tiny-gpt2", text="the", metric="entropy")
     assert "give on this text" in said(other) and "Another text gives other numbers" in said(other)
 
@@ -139,7 +139,7 @@ def test_heatmaps_have_tables_and_files(section, name):
         heard = [chart.proto.alt for chart in app.get("plotly_chart")]
         assert any(f"one token’s weights in {head} over" in alt for alt in heard)
         files = [button for button in app.get("download_button") if key in button.proto.id]
-        assert {button.proto.label for button in files} == {"CSV", "HTML"}
+        assert {button.proto.label for button in files} == {"CSV", "Markdown", "LaTeX", "HTML"}
 
 
 @pytest.mark.parametrize(("name", "upto"), [("tiny-bert", 1), ("tiny-gpt2", None)])

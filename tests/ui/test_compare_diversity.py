@@ -29,6 +29,7 @@ def test_diversity_shows_each_layer(model, record):
         model=model.name,
         text=TEXT,
         section="diversity",
+        exports=["statements"],
     )
     shown = table(app, "Layer", "W_Q", "W_O", "independent random matrices")
     for matrix in ("W_Q", "W_K", "W_V", "W_O"):
@@ -43,7 +44,7 @@ def test_diversity_shows_each_layer(model, record):
     np.testing.assert_allclose(listed, ranks.ravel(), rtol=1e-4)
     statements = table(app, "Statement", "Left", "Right", "Here")
     assert list(statements)[:2] == ["Statement", "Here"]  # a phone shows no more than three
-    assert [b.label for b in app.get("download_button")] == ["Export as CSV"]
+    assert [b.label for b in app.get("download_button")] == ["CSV", "Markdown", "LaTeX"]
     found = variance_statement(record.z, record.W_O)
     assert len(statements) == 8
     for layer, row in statements[:4].iterrows():

@@ -219,7 +219,12 @@ def test_the_card_says_what_each_number_means_and_can_be_taken_away(page):
     page.session_state["card-export"] = True
     page.run()
     assert not page.exception
-    assert [b.label for b in page.get("download_button")][:2] == ["CSV", "HTML"]
+    assert [b.label for b in page.get("download_button")][:4] == [
+        "CSV",
+        "Markdown",
+        "LaTeX",
+        "HTML",
+    ]
 
 
 def test_a_label_that_chance_explains_is_named_and_not_given():

@@ -61,7 +61,12 @@ def test_an_open_menu_has_every_file(app):
     app.session_state["fig-export"] = True
     app.run()
     assert not app.exception
-    assert [button.label for button in app.get("download_button")] == ["CSV", "HTML"]
+    assert [button.label for button in app.get("download_button")] == [
+        "CSV",
+        "Markdown",
+        "LaTeX",
+        "HTML",
+    ]
     assert len(app.get("bidi_component")) == 1
 
 

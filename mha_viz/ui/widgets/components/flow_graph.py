@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from mha_viz.circuits.flow.graph import FlowGraph
-from mha_viz.plots.csv_file import table_csv
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets.components.component import LateComponent, event_of
 from mha_viz.ui.widgets.controls import lazy_sections
@@ -95,7 +94,8 @@ def _files(graph: FlowGraph, payload: bytes, caption: str, key: str, dark: bool)
     cut = f"{caption}; parts below {graph.threshold:.2%} ({graph.cut:.1%} of the state) cut"
     data_and_page(
         file,
-        lambda: table_csv(graph.edges, f"{NAME}\n{cut}"),
+        graph.edges,
+        f"{NAME}\n{cut}",
         lambda: flow_html(payload, title=NAME, caption=caption, dark=dark),
         key=key,
     )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, TypeVar
 from urllib.parse import urlencode
 
@@ -16,6 +17,7 @@ from mha_viz.plots.csv_file import CELL_BYTES, MOST_UNASKED, commented_csv, tabl
 from mha_viz.plots.frame import MASKED, where_visible
 from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.static import head_image
+from mha_viz.plots.table_text import table_latex, table_markdown
 from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.run import scene as scenes
 from mha_viz.ui.run.scene import Scene
@@ -113,23 +115,31 @@ def download(
 
 
 def data_and_page(
-    file: str, csv: Callable[[], bytes], html: Callable[[], str], *, key: str
+    file: str, table: pd.DataFrame, caption: str, html: Callable[[], str], *, key: str
 ) -> None:
-    """Draw buttons for the numbers as CSV, and for the picture as a page of its own."""
+    """Draw buttons for the numbers, and for the picture as a page of its own."""
     with st.container(horizontal=True, gap="xsmall"):
-        download("CSV", f"{file}.csv", csv, key=f"{key}-CSV")
+        _tables(file, table, caption, key)
         download("HTML", f"{file}.html", html, key=f"{key}-HTML")
 
 
 def table_file(table: pd.DataFrame, *, key: str, name: str, caption: str) -> None:
-    """Draw a button for the numbers of a table that has no figure, with their source."""
-    download(
-        "Export as CSV",
-        f"{safe_name(name, 'table')}.csv",
-        lambda: table_csv(table, f"{name}\n{caption}"),
-        key=f"{key}-CSV",
-        icon=":material/download:",
-    )
+    """Draw a menu for the numbers of a table that has no figure, with their source."""
+    file, told = safe_name(name, "table"), f"{name}\n{caption}"
+    with st.container(width="content"):
+        lazy_sections.popover(
+            *lazy_sections.EXPORT, f"{key}-export", lambda: _tables(file, table, told, key)
+        )
+
+
+def _tables(file: str, table: pd.DataFrame, caption: str, key: str) -> None:
+    """Draw a button for each form of a table: for programs, for texts and for papers."""
+    forms: tuple[tuple[str, str, Callable[[pd.DataFrame, str], str | bytes]], ...] = (
+        ("CSV", "csv", table_csv), ("Markdown", "md", table_markdown), ("LaTeX", "tex", table_latex)
+    )  # fmt: skip
+    for label, suffix, write in forms:
+        make = partial(write, table, caption)
+        download(label, f"{file}.{suffix}", make, key=f"{key}-{label}")
 
 
 def _link() -> None:

@@ -13,7 +13,6 @@ import streamlit as st
 from plotly.offline import get_plotlyjs
 
 from mha_viz.plots.cells import height_by_width
-from mha_viz.plots.csv_file import table_csv
 from mha_viz.plots.figure_file import captioned, enlarged, figure_html
 from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.state.faults import guarded
@@ -113,7 +112,8 @@ def explain(
             figure_download(picture, file_name=file, key=f"{key}-pictures")
             data_and_page(
                 file,
-                lambda: table_csv(table, f"{name}\n{caption}"),
+                table,
+                f"{name}\n{caption}",
                 lambda: figure_html(drawn, title=name, caption=caption, dark=dark),
                 key=key,
             )
