@@ -125,6 +125,12 @@ def show(
         Path | None,
         typer.Option(help="A study of another treebank, on which heads are chosen for relations."),
     ] = None,
+    best: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a treebank: best heads by relations, trees, coreference or parts_of_speech."
+        ),
+    ] = None,
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
@@ -136,6 +142,10 @@ def show(
         heads_title = _CHOSEN_HEADS.format(chosen_on.name, study.name)
     title = _title(found)
     _print_skipped(found)
+    if best is not None:
+        table = _with_head_names(found.best_heads(best))
+        deliver_table(table, file_format, out, f"{title}: {heads_title}; {found.unit_note}")
+        return
     if by is None:
         table = found.labels
         deliver_table(
@@ -143,7 +153,8 @@ def show(
         )
         if found.has_trees and file_format is TableFormat.table and out is None:
             typer.echo()
-            deliver_table(_best_heads(found), file_format, None, f"{title}: {heads_title}")
+            table = _with_head_names(found.best_heads())
+            deliver_table(table, file_format, None, f"{title}: {heads_title}")
         return
     if by == "relations":
         every = found.relations.sort_values("accuracy", ascending=False, kind="stable")
@@ -237,15 +248,6 @@ def _open(folder: Path) -> Study:
 
 def _title(found: Study) -> str:
     return f"{found.manifest['model']['name']} over {count(found.n_texts, 'text')}"
-
-
-def _best_heads(found: Study) -> DataFrame:
-    """Return, for each relation, the head that was chosen for it, where enough words ask for it."""
-    from mha_viz.corpus.treebank.relations import MIN_TARGETS
-
-    relations = found.relations
-    table = relations[relations["chosen"] & (relations["n"] >= MIN_TARGETS)]
-    return _with_head_names(table.drop(columns="chosen"))
 
 
 def _with_head_names(table: DataFrame) -> DataFrame:

@@ -61,6 +61,12 @@ def test_a_treebank_shows_who_finds_which_relation(tmp_path: Path) -> None:
     rows = json.loads(call("study", "show", out, "--by", "relations", "-f", "json").stdout)["rows"]
     accuracies = [row["accuracy"] for row in rows]
     assert len(rows) % 32 == 0 and accuracies == sorted(accuracies, reverse=True)
+    best = call("study", "show", out, "--best", "relations", "-f", "latex").stdout
+    assert "\\toprule" in best and "{verdict}" in best and "as one unit" in best
+    best = call("study", "show", out, "--best", "trees", "-f", "markdown").stdout
+    assert best.count("\n| L") == 32
+    failed = call("study", "show", out, "--best", "charm", code=2)
+    assert "relations, trees, coreference, parts_of_speech" in failed.stderr
     found = call("study", "search", out, "--relation", "obj", "--direction", "to_dependent")
     assert "to_dependent" in found.stdout and "20 found" in found.stdout
     failed = call("study", "search", out, "--relation", "obj", "--direction", "up", code=2)

@@ -41,6 +41,29 @@ def test_it_opens_on_a_study_of_the_sample_and_its_map_says_what_the_study_says(
         np.testing.assert_array_equal(shown[column], expected[name])
 
 
+@pytest.mark.parametrize(
+    ("question", "columns"),
+    [
+        ("relations", {"Accuracy": "accuracy", "Offset": "offset_baseline", "q": "q", "n": "n"}),
+        ("trees", {"UUAS": "uuas", "Neighbours": "branching_baseline", "n": "n_arcs"}),
+        ("coreference", {"Accuracy": "accuracy", "Nearest": "nearest_baseline", "Low": "low"}),
+        ("parts_of_speech", {"Weight": "weight", "Spread evenly": "expected", "n": "n_words"}),
+    ],
+)
+def test_the_first_table_names_the_best_heads(study, question, columns):
+    app = corpus(question=question)
+    check(app)
+    found = study.best_heads(question)
+    shown = app.dataframe[0].value
+    places = found[["layer", "head"]].itertuples(index=False)
+    assert shown["Head"].tolist() == [f"L{layer} H{head}" for layer, head in places]
+    for title, name in columns.items():
+        np.testing.assert_array_equal(shown[title], found[name])
+    n_best = int((found["verdict"] == "beats all").sum()) if "verdict" in found else None
+    lines = [part.value for part in app.markdown]
+    assert n_best is None or any(f"**{n_best} of {len(found)} " in line for line in lines)
+
+
 def test_the_labels_are_the_study_s_with_share_and_baseline(page, study):
     shown = table(page, "Label", "Share of texts", "Baseline")
     first = ["Head", "Label", "Mean", "Baseline"]  # for which a phone has room

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from mha_viz.core.attention.checks import Number
 from mha_viz.corpus.query import search as searching
 from mha_viz.corpus.query import tree_scores
+from mha_viz.corpus.query.best_heads import QUESTIONS, best_heads
 from mha_viz.corpus.query.study_tables import pair_matrix, profile_rows, strongest
 from mha_viz.corpus.query.verification import refusing_damage, whole_manifest
 from mha_viz.corpus.store.database import Database
@@ -206,6 +207,21 @@ class Study:
     def coreference(self) -> pd.DataFrame:
         """The accuracy of every head at antecedents: `corpus.treebank.coreference`."""
         return tree_scores.scores(self._database, self._chosen_on, "coreference")
+
+    def best_heads(self, by: str = "relations") -> pd.DataFrame:
+        """Rank heads by how well they answer a question, each beside its baselines.
+
+        Args:
+            by: "relations", with the best head of each; "trees", by UUAS; "coreference"; or
+                "parts_of_speech".
+
+        Returns:
+            As `corpus.query.best_heads.best_heads` has it.
+
+        Raises:
+            ArgumentError: no such question. StudyError: no trees.
+        """
+        return best_heads(getattr(self, by) if by in QUESTIONS else pd.DataFrame(), by)
 
     def sentence(self, text_id: int) -> Sentence:
         """Read a text with its gold tree, for `corpus.treebank.head_vs_tree`.

@@ -137,7 +137,7 @@ def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key
     ticks = st.session_state.get(name(), {}).get("selection", {}).get("rows", [])
     if ticks and pairs[ticks[0] : ticks[0] + 1].tolist() != [list(chosen_places(scene))]:
         st.session_state[count] += 1
-    words.choosable(table, pairs, scene, key=name())
+    words.choosable(table, lambda row: words.choose_pair(pairs[row].tolist(), scene), key=name())
 
 
 def pictures(scene: Scene, width: int | None = None, marked: Cells = (), across: int = 2) -> None:

@@ -9,12 +9,14 @@ import streamlit as st
 
 from mha_viz.core.metrics.chance import RATE
 from mha_viz.core.metrics.units import MIN_UNITS
+from mha_viz.corpus.query.best_heads import BASELINES
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.relations import MIN_TARGETS
 from mha_viz.plots import cells
 from mha_viz.plots.difference import difference_heatmap
-from mha_viz.ui.corpus import TEXTS, arcs
+from mha_viz.ui.corpus import TEXTS
+from mha_viz.ui.corpus.best_heads import titled
 from mha_viz.ui.corpus.overview import of_head, settings
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus
@@ -24,24 +26,6 @@ from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
 _SHOWN = 12  # relations
-_COLUMNS = {
-    "relation": "Relation",
-    "accuracy": "Accuracy",
-    "offset_baseline": "Offset",
-    "random_baseline": "Random",
-    "beats": "Beats both",
-    "low": "Low",
-    "high": "High",
-    "n": "n",
-    "p": "p",
-    "q": "q",
-}
-_OF_TREES = {"branching_baseline": "joining neighbours", "random_baseline": "random weights"}
-_OF_MENTIONS = {
-    "nearest_baseline": "the nearest mention",
-    "same_word_baseline": "the nearest mention with the same word",
-    "random_baseline": "random weights",
-}
 
 
 def draw(study: Study) -> None:
@@ -56,7 +40,11 @@ def draw(study: Study) -> None:
 def _relations(study: Study) -> None:
     name = head_name(*state.of(Corpus).chosen)
     st.markdown("**Relations that it finds best**")
-    table = best_relations(of_head(study.relations))
+    rows = of_head(study.relations)
+    rows = rows[rows["n"] >= MIN_TARGETS].sort_values(
+        ["beats", "accuracy"], ascending=False, kind="stable"
+    )
+    table = titled(rows).drop(columns="Head")
     if table.empty:
         st.markdown(f"No relation was asked for {MIN_TARGETS} times: the treebank is too small.")
         return
@@ -79,44 +67,36 @@ def _relations(study: Study) -> None:
     _whole_trees(study)
 
 
-def best_relations(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of one head, those first that beat both baselines, then by accuracy."""
-    frequent = rows[rows["n"] >= MIN_TARGETS]
-    names = (frequent["relation"] + "." + frequent["direction"]).map(arcs.short_title)
-    table = frequent.assign(relation=names)
-    table = table.sort_values(["beats", "accuracy"], ascending=False, kind="stable")
-    return table[list(_COLUMNS)].rename(columns=_COLUMNS).reset_index(drop=True)
-
-
 def _whole_trees(study: Study) -> None:
     """Write the head's scores on whole trees and on antecedents."""
     for row in of_head(study.trees).to_dict("records"):
         st.markdown(
             f"The maximum spanning tree of its weights has **{share(row, 'uuas')}** of "
-            f"{row['n_arcs']:,} gold arcs. {verdicts(row, 'uuas', 'n_arcs', _OF_TREES)}"
+            f"{row['n_arcs']:,} gold arcs. {verdicts(row, 'uuas', 'n_arcs')}"
         )
     for row in of_head(study.coreference).to_dict("records"):
         st.markdown(
             f"Of {row['n']:,} mentions it looks at an antecedent, of all earlier mentions, in "
-            f"**{share(row, 'accuracy')}**. {verdicts(row, 'accuracy', 'n', _OF_MENTIONS)}"
+            f"**{share(row, 'accuracy')}**. {verdicts(row, 'accuracy', 'n')}"
         )
 
 
-def verdicts(row: Mapping[Hashable, Any], score: str, n: str, baselines: Mapping[str, str]) -> str:
+def verdicts(row: Mapping[Hashable, Any], score: str, n: str) -> str:
     """Say of a row with a head's score which baselines it beats, by its tests.
 
     >>> row = {"uuas": 0.64, "n": 22, "random_baseline": 0.68, "q_random_baseline": 0.8}
-    >>> verdicts(row, "uuas", "n", {"random_baseline": "random weights"})
+    >>> verdicts(row, "uuas", "n")
     'It does not beat random weights: 0.64 against 0.68, n = 22.'
     """
     sentences = []
-    for column, name in baselines.items():
+    for column, name in BASELINES.items():
+        if np.isnan(row.get(column, np.nan)):
+            continue
         q = row[f"q_{column}"]
         numbers = f"{format_number(row[score])} against {format_number(row[column])}"
         said = f"It beats {name}" if q <= RATE else f"It does not beat {name}"
         said = f"There is too little to say whether it beats {name}" if np.isnan(q) else said
-        if not np.isnan(row[column]):
-            sentences.append(f"{said}: {numbers}, n = {row[n]:,}.")
+        sentences.append(f"{said}: {numbers}, n = {row[n]:,}.")
     return " ".join(sentences)
 
 

@@ -44,6 +44,7 @@ def default_head(study: Study) -> dict[str, int]:
 
 def draw(study: Study) -> None:
     """Draw the map of heads and the table of labels, beside each other."""
+    st.header("All heads", anchor=False)
     heads = study.heads
     known = [key for key in METRICS if key in set(heads["metric"])]
     _controls(study, known)

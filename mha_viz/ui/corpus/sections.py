@@ -1,4 +1,4 @@
-"""The parts of the Corpus page, a module each: texts, all heads, one head, search, two studies.
+"""The parts of the Corpus page, a module each, from the texts to two studies.
 
 Importing it imports torch, plotly, pyarrow and duckdb, so the page does it late.
 """
@@ -6,7 +6,7 @@ Importing it imports torch, plotly, pyarrow and duckdb, so the page does it late
 import streamlit as st
 
 from mha_viz.corpus.query.study import Study
-from mha_viz.ui.corpus import grammar, one_head, overview, search, texts, two_studies
+from mha_viz.ui.corpus import best_heads, grammar, one_head, overview, search, texts, two_studies
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus
@@ -35,6 +35,7 @@ def _fit(study: Study) -> None:
 def _parts(study: Study) -> None:
     """Draw the parts in a fragment: a click reruns nothing else on the page."""
     with stop_on_error():
+        best_heads.draw(study)
         overview.draw(study)
         one_head.draw_distributions(study)
         one_head.draw(study)

@@ -51,6 +51,7 @@ BETWEEN = ("aa", "ab", "ba", "bb")  # sentences that look and are looked at
 ORDERS = TITLES["orders"]
 MAP_ORDERS = TITLES["map_orders"]
 OUTPUTS = TITLES["outputs"]
+QUESTIONS = TITLES["questions"]
 SAME_MODEL = "same"  # in place of a model's name
 UNTRAINED_COPY = "untrained"  # likewise: the page's model with random weights
 Choice = str | int | float | tuple[tuple[int, int] | Pin, ...]  # what a field of `View` holds
@@ -201,6 +202,7 @@ class Corpus(Shared):
 
     Args:
         corpus: the studied texts, "" is the sample. joined: a text of a treebank is a document.
+        question: of gold trees, by which best heads are ranked.
         kind: the label by which heads are coloured; "" is by the metric, "relation" by `arc`.
         along: a relation to search, as `arc`. previous: only at the nearest such word before.
         corpus_b, corpus_model_b: the study to compare with. Texts: "" for the same ones, "sample",
@@ -208,6 +210,7 @@ class Corpus(Shared):
     """
 
     corpus: str = _choice("", read.key)
+    question: str = _choice("relations", read.one_of(QUESTIONS))
     joined: bool = _choice(False, read.switch)
     kind: str = _choice("", read.key)
     arc: str = _choice("all.to_head", read.arc)

@@ -1,7 +1,7 @@
 """Sentences and tables that several sections share: who a head is, and under which settings."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -138,25 +138,33 @@ def cut_off(record: AttentionRecord) -> None:
             st.warning(plain(note), icon=":material/warning:")
 
 
-def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key: str) -> None:
-    """Draw a table with a pair of heads in each row; to choose a row is to choose the pair."""
+def choosable(
+    table: pd.DataFrame,
+    choose: Callable[[int], object],
+    *,
+    key: str,
+    form: str = "%.4f",
+    height: int | Literal["auto"] = "auto",
+) -> None:
+    """Draw a table whose rows can be chosen: `choose` gets a row's number; `form` is of floats."""
 
     @guarded
     def take() -> None:
         rows = st.session_state[key]["selection"]["rows"]
-        if rows and 0 <= rows[0] < len(pairs):
-            choose_pair(pairs[rows[0]].tolist(), scene)
+        if rows and 0 <= rows[0] < len(table):
+            choose(rows[0])
 
     st.dataframe(
         table,
         hide_index=True,
         width="stretch",
+        height=height,
         placeholder=UNDEFINED,
         key=key,
         on_select=take,
         selection_mode="single-row",
         column_config={
-            str(name): st.column_config.NumberColumn(format="%.4f")
+            str(name): st.column_config.NumberColumn(format="%.2g" if name in ("p", "q") else form)
             for name in table
             if pd.api.types.is_float_dtype(table[name])
         },

@@ -1,0 +1,79 @@
+"""Best heads of a treebank study: for each question the heads that answer it, with a verdict."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mha_viz.core.metrics.chance import RATE
+from mha_viz.corpus.treebank.relations import KEYS, MIN_TARGETS
+from mha_viz.errors import ArgumentError
+
+QUESTIONS = ("relations", "trees", "coreference", "parts_of_speech")
+BEATS = "beats all"
+UNKNOWN = "too little to say"
+BASELINES = {
+    "offset_baseline": "the best offset",
+    "branching_baseline": "joining neighbours",
+    "nearest_baseline": "the nearest mention",
+    "same_word_baseline": "the nearest mention with the same word",
+    "random_baseline": "random weights",
+}
+
+
+def best_heads(scores: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Rank a study's heads for a question, those first that beat every baseline.
+
+    Args:
+        scores: the study's table of that name.
+        by: one of `QUESTIONS`.
+
+    Returns:
+        For "relations" a row per relation and direction, with the head that was chosen for it; for
+        "parts_of_speech" one per pair of parts, with the head whose weight is farthest above
+        `expected`; else one per head. Only of `MIN_TARGETS` words or more. The columns are those of
+        `scores`, with a `verdict` where there are baselines.
+
+    Source: Clark et al. 2019, Table 1.
+    """
+    if by not in QUESTIONS:
+        raise ArgumentError(f"by must be one of {', '.join(QUESTIONS)}, got {by!r}.")
+    if by == "parts_of_speech":
+        frequent = scores[scores["n_words"] >= MIN_TARGETS].sort_values("difference", kind="stable")
+        best = frequent.drop_duplicates(["from_upos", "to_upos"], keep="last")
+        return best.iloc[::-1].reset_index(drop=True)
+    n, score = ("n_arcs", "uuas") if by == "trees" else ("n", "accuracy")
+    found = scores[scores[n] >= MIN_TARGETS]
+    first = ["layer", "head", n, score, "low", "high"]
+    if by == "relations":
+        found, first = found[found["chosen"]], [*KEYS, *first]
+    baselines = [name for name in BASELINES if name in found]
+    tests = [name for name in found if name in ("offset", "p", "q") or str(name).startswith("q_")]
+    verdicts = [verdict(row, score) for row in found.to_dict("records")]
+    found = found[[*first, *baselines, *tests]].assign(
+        verdict=pd.Series(verdicts, found.index, str)
+    )
+    order = pd.DataFrame({"beats": found["verdict"] != BEATS, "score": -found[score]})
+    ranked = order.sort_values(["beats", "score"], kind="stable").index
+    return found.loc[ranked].reset_index(drop=True)
+
+
+def verdict(row: Mapping[Hashable, Any], score: str = "accuracy") -> str:
+    """Say of a head's scores whether it beats its baselines.
+
+    It does where the least false-discovery rate of its tests, in the columns `q` or `q_` with a
+    baseline's name, is `RATE` at most.
+
+    >>> row = {"accuracy": 0.64, "offset_baseline": 0.31, "random_baseline": 0.68, "q": 0.8}
+    >>> verdict(row), verdict(row | {"q": 0.01}), verdict(row | {"random_baseline": 0.6})
+    ('not above random weights', 'beats all', 'above all, but not beyond chance')
+    """
+    known = [name for name in BASELINES if not np.isnan(row.get(name, np.nan))]
+    q = np.array([row["q"]] if "q" in row else [row[f"q_{name}"] for name in known])
+    if not len(q) or np.isnan(q).any():
+        return UNKNOWN
+    if (q <= RATE).all():
+        return BEATS
+    behind = [BASELINES[name] for name in known if row[score] <= row[name]]
+    return f"not above {' or '.join(behind)}" if behind else "above all, but not beyond chance"
