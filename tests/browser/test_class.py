@@ -2,13 +2,11 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 RIGHT, WRONG = "Weight 1 for the key with the largest score", "Equal weights for all keys"
 
 
-@pytest.mark.journey
 def test_a_class_votes_sees_its_result_and_survives_a_reload(open_page, wait_idle):
     teacher = open_page("/teach")
     teacher.get_by_role("button", name="Open a class").click()

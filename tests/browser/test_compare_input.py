@@ -9,7 +9,6 @@ from mha_viz.ui.state.views import SECTIONS
 from tests.browser.compare_page import plot
 
 
-@pytest.mark.journey
 def test_hostile_text_stays_text(open_page, wait_idle):
     hostile = (
         "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'> $x^2$ **b** "

@@ -55,6 +55,7 @@ def test_two_processes_leave_the_bytes_of_one_however_often_they_are_stopped(
     assert not told  # it was opened
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_a_process_that_dies_is_told_and_the_same_call_goes_on(
     whole: mv.Study, bert: Any, tmp_path: Path
@@ -76,6 +77,7 @@ def test_a_process_that_dies_is_told_and_the_same_call_goes_on(
     assert files_of(tmp_path / "study") == files_of(whole.folder)
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_what_a_process_refuses_is_told_in_its_own_words(
     bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
