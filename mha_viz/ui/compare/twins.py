@@ -83,22 +83,31 @@ def draw(scene: Scene) -> None:
     limit = float(each[by_chance.pairs].max()) if by_chance.pairs.any() else None
     if alone:
         st.markdown(alone)
+    groups = found.clustering.labels(view.clusters)
     large = scene.head_count * _LEAST_CELL > _SIDE
-    pair.beside(scene, lambda: _matrix(scene, found, limit), large)
+
+    def lists() -> None:
+        nearest, clusters, *more = st.tabs(["Nearest twins", "Clusters", *["Map"] * large])
+        with nearest:
+            _twins(scene, found.nearest, by_chance)
+        with clusters:
+            _clusters(scene, groups, by_chance.pairs)
+            _cover(scene, found.apart)
+        for tab in more:
+            with tab:
+                _map(scene, found, groups)
+
+    def matrix() -> None:
+        _matrix(scene, found, limit)
+        if large:  # beside a pair that stands below each other
+            lists()
+
+    pair.beside(scene, matrix, large)
     st.markdown(beyond_chance(by_chance))
     if PAIR_MEASURES[view.measure] == "z":
         reporting.offer_random(view)
-    groups = found.clustering.labels(view.clusters)
-    left, right = st.columns([2, 3], gap="medium")
-    with left:
-        _map(scene, found, groups)
-    with right:
-        nearest, clusters = st.tabs(["Nearest twins", "Clusters"])
-    with nearest:
-        _twins(scene, found.nearest, by_chance)
-    with clusters:
-        _clusters(scene, groups, by_chance.pairs)
-        _cover(scene, found.apart)
+    if not large:
+        look.beside([2, 3], lambda: _map(scene, found, groups), lists)
     pair.numbers(scene)
 
 
