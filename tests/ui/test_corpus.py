@@ -61,7 +61,7 @@ def test_the_first_table_names_the_best_heads(study, question, columns):
         np.testing.assert_array_equal(shown[title], found[name])
     n_best = int((found["verdict"] == "beats all").sum()) if "verdict" in found else None
     lines = [part.value for part in app.markdown]
-    assert n_best is None or any(f"**{n_best} of {len(found)} " in line for line in lines)
+    assert n_best is None or any(f": {n_best} of {len(found)}**" in line for line in lines)
 
 
 def test_the_labels_are_the_study_s_with_share_and_baseline(page, study):

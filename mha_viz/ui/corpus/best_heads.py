@@ -91,7 +91,7 @@ def answer(found: pd.DataFrame, by: str) -> str:
     >>> rows = {"relation": ["det"], "direction": ["to_head"], "layer": [0], "head": [3]}
     >>> rows |= {"accuracy": [0.81], "verdict": ["beats all"]}
     >>> answer(pd.DataFrame(rows), "relations")
-    '**1 of 1 relations has a head that beats its baselines**: det → head by L0 H3 (0.81).'
+    '**Relations with a head that beats its baselines: 1 of 1**, as det → head by L0 H3 (0.81).'
     """
     table = titled(found)
     if "verdict" not in found:
@@ -101,11 +101,8 @@ def answer(found: pd.DataFrame, by: str) -> str:
             f"{first['To']} ({first['Weight']:.2f} against {first['Spread evenly']:.2f})."
         )
     known, score = table[found["verdict"] == BEATS], "UUAS" if by == "trees" else "Accuracy"
-    one = len(known) == 1
-    whose = "head beats its" if one else "heads beat their"
-    if by == "relations":
-        whose = f"relations {'has' if one else 'have'} a head that beats its"
-    told = f"**{len(known)} of {len(found):,} {whose} baselines**"
+    whose = "Relations with a head that beats its" if by == "relations" else "Heads that beat their"
+    told = f"**{whose} baselines: {len(known)} of {len(found):,}**"
     names = [f"{row.get('Relation', '')} by {row['Head']} ({row[score]:.2f})".removeprefix(" by ")
              for row in known.head(3).to_dict("records")]  # fmt: skip
-    return f"{told}: {', '.join(names)}." if names else f"{told}."
+    return f"{told}, as {', '.join(names)}." if names else f"{told}."
