@@ -76,7 +76,9 @@ def test_the_gate_tells_whether_a_failed_test_fails_once_more(
     tmp_path: Path, source: str, again: str
 ) -> None:
     script = (ROOT / ".ci/run").read_text("utf-8")
-    begins, stages, ends = (script.index(f"\n{word}") for word in ("logs=", "stage 30 test", "printf"))
+    begins, stages, ends = (
+        script.index(f"\n{word}") for word in ("logs=", "stage 30 test", "printf")
+    )
     (tmp_path / "gate").write_text(
         "set -euo pipefail\n"
         + script[begins:stages]
