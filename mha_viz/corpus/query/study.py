@@ -221,7 +221,9 @@ class Study:
         Raises:
             ArgumentError: no such question. StudyError: no trees.
         """
-        return best_heads(getattr(self, by) if by in QUESTIONS else pd.DataFrame(), by)
+        if by not in QUESTIONS:
+            raise ArgumentError(f"by must be one of {', '.join(QUESTIONS)}, got {by!r}.")
+        return best_heads(getattr(self, by), by)
 
     def sentence(self, text_id: int) -> Sentence:
         """Read a text with its gold tree, for `corpus.treebank.head_vs_tree`.
