@@ -82,7 +82,7 @@ def test_a_process_that_dies_is_told_and_the_same_call_goes_on(
 def test_what_a_process_refuses_is_told_in_its_own_words(
     bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a cluster; here a library that is another one there than this process says."""
+    """A library of another version in the process than here, as may be on a cluster."""
     monkeypatch.setattr(
         "mha_viz.corpus.run.worker.versions",
         lambda: {**mv.corpus.store.manifest.versions(), "numpy": "0.5"},

@@ -88,7 +88,7 @@ def test_which_point_was_clicked(before, now, clicked):
 
 
 def listen(monkeypatch: pytest.MonkeyPatch, event: object) -> list[object]:
-    """What the listener hands on of an event that the browser sent."""
+    """Return what the listener hands on of an event that the browser sent."""
     monkeypatch.setattr(st, "session_state", {"k": event})
     made = go.Figure(go.Scatter(x=[1, 2], y=[1, 2], customdata=[["a", 0], ["b", 1]]))
     made.add_scatter(x=[1], y=[1])
