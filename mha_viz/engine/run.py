@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from mha_viz.core.copies import to_device
 from mha_viz.engine.own_weights import check_own_weights, own_weights
 from mha_viz.engine.probe import (
     KEEPABLE,
@@ -272,12 +273,12 @@ def padded(network: PreTrainedModel, texts: Sequence[Encoded], pad: int) -> dict
         mask[row, :n] = 1
         if text.token_type_ids is not None:
             types[row, :n] = torch.tensor(text.token_type_ids)
-    inputs = {"input_ids": ids.to(network.device)}
+    inputs = {"input_ids": to_device(ids, network.device)}
     has_types = any(text.token_type_ids is not None for text in texts)
     if has_types and getattr(network.config.get_text_config(), "type_vocab_size", None):
-        inputs["token_type_ids"] = types.to(network.device)
+        inputs["token_type_ids"] = to_device(types, network.device)
     if not bool(mask.all()):
-        inputs["attention_mask"] = mask.to(network.device)
+        inputs["attention_mask"] = to_device(mask, network.device)
     return inputs
 
 

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import groupby
 
 from mha_viz.errors import TextError
@@ -123,6 +124,7 @@ def word_numbers(text: str) -> list[int]:
     return numbers
 
 
+@lru_cache(1 << 12)
 def kind_of(char: str) -> str:
     """Return one letter for what `_WORD` knows, and the sign itself for everything else."""
     for kind, pattern in _KINDS.items():

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import accumulate, chain, groupby
+from itertools import accumulate, chain, groupby, pairwise
 
 from transformers import PreTrainedTokenizerBase
 
@@ -178,7 +178,8 @@ def _read(
         heads = [text[:window] for text in texts]
         with tokenizer_errors():
             tokens, types = read(tokenizer, heads, special)
-        counts = [sum(not t.is_special and t.segment == s for t in tokens) for s in (0, 1)]
+        segments = [token.segment for token in tokens if not token.is_special]
+        counts = [segments.count(0), segments.count(1)]
         cut = [len(text) > window for text in texts]
         if all(n >= max_length + _MARGIN or not c for n, c in zip(counts, cut, strict=False)):
             break
@@ -268,6 +269,8 @@ def _span(text: str, name: str, start: int, end: int, end_before: int) -> tuple[
 def _number_parts(tokens: list[Token]) -> list[Token]:
     """Count the tokens that share one slice of the text: bytes of an emoji, "…" read as "..."."""
     numbered: list[Token] = []
+    if all(one.end != after.end or one.start == one.end for one, after in pairwise(tokens)):
+        return tokens
     for (_, start, end), run in groupby(tokens, key=lambda t: (t.segment, t.start, t.end)):
         same = list(run)
         if start != end and len(same) > 1:

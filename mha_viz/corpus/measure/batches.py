@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.corpus.sources.source import Item
@@ -13,9 +14,15 @@ from mha_viz.errors import ArgumentError, TextError
 from mha_viz.text.encoding import Reader, encode_texts
 from mha_viz.text.tokens import Encoded
 
-# What one more pass through a model costs, in tokens of padding: 16 for tiny-bert on a CPU's core
-# before anything is measured, and more then.
-PASS_TOKENS = 32
+# What one more pass through a model costs, in tokens of padding. On a CPU's core 16 for tiny-bert
+# before anything is measured, and more then; on an H100 it takes 40 ms to start the kernels of a
+# pass of BERT-base's size that is measured, and 15 us to run them for one more token.
+PASS_TOKENS, CARD_PASS_TOKENS = 32, 2048
+
+
+def pass_tokens(device: torch.device) -> int:
+    """Return what one more pass costs on a device, in tokens of padding."""
+    return PASS_TOKENS if device.type == "cpu" else CARD_PASS_TOKENS
 
 
 @dataclass(frozen=True)
@@ -46,12 +53,13 @@ class Prepared(NamedTuple):
 
 
 def batches(
-    reader: Reader, items: Iterable[Item], batch_tokens: int
+    reader: Reader, items: Iterable[Item], batch_tokens: int, of_pass: int = PASS_TOKENS
 ) -> tuple[list[Batch], list[tuple[str, str]]]:
-    """Encode and pack the texts of a shard; batches depend on the texts and the budget alone.
+    """Encode and pack the texts of a shard; batches depend on texts, budget and `of_pass` alone.
 
-    A batch has at most `batch_tokens` tokens, padding included; a longer text goes alone. The
-    second value has the place and reason of each text that cannot be encoded.
+    A batch has at most `batch_tokens` tokens, padding included; a longer text goes alone. Another
+    pass costs as much as `of_pass` tokens of padding; see `pass_tokens`. The second value has the
+    place and reason of each text that cannot be encoded.
     """
     if batch_tokens < 1:
         raise ArgumentError(f"batch_tokens={batch_tokens}: expected 1 or more.")
@@ -64,7 +72,7 @@ def batches(
         except TextError as error:
             skipped.append((item.place, str(error)))
     pairs.sort(key=lambda pair: (_length(*pair), pair[0].number))
-    ends = _cuts([_length(*pair) for pair in pairs], batch_tokens)
+    ends = _cuts([_length(*pair) for pair in pairs], batch_tokens, of_pass)
     packed = [pairs[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
     return [Batch(*map(tuple, zip(*pairs, strict=True))) for pairs in packed], skipped
 
@@ -74,6 +82,7 @@ def prepared(
     reader: Reader,
     batch_tokens: int,
     is_done: Callable[[int], bool] = lambda number: False,
+    of_pass: int = PASS_TOKENS,
 ) -> Generator[Prepared, None, None]:
     """Yield shards in their order; while one is measured, a thread reads and encodes the next.
 
@@ -84,7 +93,7 @@ def prepared(
 
     def prepare() -> Prepared | None:
         for number, items in upcoming:
-            found = ([], []) if is_done(number) else batches(reader, items, batch_tokens)
+            found = ([], []) if is_done(number) else batches(reader, items, batch_tokens, of_pass)
             return Prepared(number, *found)
         return None
 
@@ -101,7 +110,7 @@ def _length(item: Item, encoded: Encoded) -> int:
     return max(len(encoded.input_ids), n_words)
 
 
-def _cuts(lengths: list[int], batch_tokens: int) -> list[int]:
+def _cuts(lengths: list[int], batch_tokens: int, of_pass: int = PASS_TOKENS) -> list[int]:
     """Find the ends of batches of texts sorted by length that cost least in padding and passes.
 
     The cheapest cut of the first n texts is the cheapest cut of fewer and one batch more.
@@ -111,7 +120,7 @@ def _cuts(lengths: list[int], batch_tokens: int) -> list[int]:
     for end, longest in enumerate(lengths, 1):
         most = max(1, batch_tokens // longest)
         begin = np.arange(max(0, end - most), end)
-        costs = cost[begin] + (end - begin) * longest + PASS_TOKENS
+        costs = cost[begin] + (end - begin) * longest + of_pass
         begins[end], cost[end] = begin[costs.argmin()], costs.min()
     ends: list[int] = []
     end = len(lengths)

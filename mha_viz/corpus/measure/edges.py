@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import torch
 from torch import Tensor
 
+from mha_viz.core.copies import to_device, to_processor
 from mha_viz.corpus.measure.padded import PaddedTexts
 from mha_viz.text.tokens import Encoded
 
 _LACKING = 1e-3  # a row's sum may miss 1 by so much
+_FEW = 4  # of a row's weights, that are found one after another
+MOST_HELD = 2**28  # bytes of the heaviest keys of some batches that are left on their device
 
 
 @dataclass(frozen=True, eq=False)
 class LayerEdges:
     """The edges of one layer of a batch, an entry for each."""
 
-    row: np.ndarray  # the text's place in the batch
     layer: int  # its number
-    head: np.ndarray  # where the weight stands
-    query: np.ndarray
-    key: np.ndarray
-    weight: np.ndarray  # float32
-    strongest: np.ndarray  # whether the query gives no key more
+    row: Tensor  # the text's place in the batch
+    head: Tensor  # where the weight stands
+    query: Tensor
+    key: Tensor
+    weight: Tensor  # float32
+    strongest: Tensor  # whether the query gives no key more
 
 
 def layer_edges(
@@ -35,24 +39,41 @@ def layer_edges(
     """Find for every query but special tokens the strongest key, and all keys of some weight.
 
     A query that sees nothing has no edge; of equal weights one is the strongest. A graphics card is
-    not waited for: what it holds is handed on as it is, to be fetched when the run is done.
+    not waited for: what it holds is handed on as it is, to be looked at when the run is done.
     """
     queries = texts.once("queries", lambda: (texts.real & ~texts.is_special)[:, None])
     if pattern.device.type != "cpu":
         n = pattern.shape[-1]
         most = n if min_weight == 0 else min(n, int((1 + _LACKING) / min_weight))
-        return HeaviestKeys(layer, queries, *pattern.topk(most), min_weight)
+        return HeaviestKeys(layer, queries, *_heaviest(pattern, most), min_weight)
     weight, key = pattern.max(-1)
     queries = queries & (weight > 0)
     best = queries.nonzero(as_tuple=True)
-    found = [(*best, key[best], weight[best])]
     # a second key of so much weight leaves less than the rest to the strongest
     open_rows = queries & (weight >= min_weight) & (weight <= 1 - min_weight + _LACKING)
     places = open_rows.nonzero(as_tuple=True)
     others = pattern[places].scatter(1, key[places][:, None], 0.0)
     at, further = ((others >= min_weight) & (others > 0)).nonzero(as_tuple=True)
-    found.append((*(place[at] for place in places), further, others[at, further]))
-    return _as_arrays(layer, found)
+    found = (
+        (*best, key[best], weight[best]),
+        (*(p[at] for p in places), further, others[at, further]),
+    )
+    row, head, query, to, of = (torch.cat(parts) for parts in zip(*found, strict=True))
+    return LayerEdges(layer, row, head, query, to, of, torch.arange(len(row)) < len(best[0]))
+
+
+def _heaviest(pattern: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """Return the heaviest weights of each row and their keys; a card sorts more slowly."""
+    if most > _FEW:
+        weights, keys = pattern.topk(most)
+        return weights, keys
+    left, found = pattern.clone(), []
+    for _ in range(most):
+        found.append(left.max(-1, keepdim=True))
+        left.scatter_(-1, found[-1].indices, -1.0)
+    return torch.cat([one.values for one in found], -1), torch.cat(
+        [one.indices for one in found], -1
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,102 +86,107 @@ class HeaviestKeys:
     key: Tensor
     min_weight: float  # as of `layer_edges`
 
-    def on_device(self) -> dict[Hashable, Tensor]:
-        """Return its tensors by name; layers share `queries`."""
-        names = {"weight": self.weight, "key": self.key.int()}
-        return {("edges", self.layer, name): one for name, one in names.items()} | {
-            "queries": self.queries
-        }
+    @property
+    def n_bytes(self) -> int:
+        """The memory that they take; layers share `queries`."""
+        return sum(one.numel() * one.element_size() for one in (self.weight, self.key))
 
-    def received(self, found: Mapping[Hashable, Tensor]) -> HeaviestKeys:
-        """Return the keys with those tensors of `on_device` that were fetched."""
-        weight, key = (found["edges", self.layer, name] for name in ("weight", "key"))
-        return replace(self, queries=found["queries"], weight=weight, key=key)
-
-    def fetched(self) -> LayerEdges:
-        """Fetch the edges among them."""
-        queries, weight, key = (one.cpu() for one in (self.queries, self.weight, self.key))
-        least = torch.full(weight.shape[-1:], self.min_weight)
-        least[0] = 0.0
-        options = queries[..., None] & (weight > 0) & (weight >= least)
-        ranks = options[..., 0], options[..., 1:]
-        best, (*places, rank) = (found.nonzero(as_tuple=True) for found in ranks)
-        at = (*places, rank + 1)
-        return _as_arrays(
-            self.layer,
-            [(*best, key[..., 0][best], weight[..., 0][best]), (*places, key[at], weight[at])],
-        )
+    def edges(self) -> LayerEdges:
+        """Find the edges among them, which waits for their device; CUDA finds them itself."""
+        found = self.queries, self.weight, self.key
+        queries, weight, key = found if self.key.is_cuda else (one.cpu() for one in found)
+        heavy = weight >= self.min_weight
+        heavy[..., 0] = True
+        at = (queries[..., None] & (weight > 0) & heavy).nonzero(as_tuple=True)
+        row, head, query, rank = at
+        return LayerEdges(self.layer, row, head, query, key[at], weight[at], rank == 0)
 
 
-def _as_arrays(layer: int, found: Sequence[tuple[Tensor, ...]]) -> LayerEdges:
-    """Convert the strongest edges and all others, in this order, to columns."""
-    columns = [torch.cat(parts).numpy() for parts in zip(*found, strict=True)]
-    strongest = np.arange(len(columns[0])) < len(found[0][0])
-    row, head, query, to = (column.astype(np.int32) for column in columns[:4])
-    return LayerEdges(row, layer, head, query, to, columns[4], strongest)
-
-
-@dataclass
 class Edges:
     """The edges of a shard, and the labels of their tokens."""
 
-    _labels: dict[str, int] = field(default_factory=dict)
-    _parts: list[dict[str, np.ndarray]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._labels: dict[str, int] = {}
+        self._parts: list[dict[str, Tensor]] = []
+        # the batches whose edges are not found yet: numbers of texts, labels, layers
+        self._waiting: list[tuple[Tensor, Tensor, Sequence[LayerEdges | HeaviestKeys]]] = []
+        self._held = 0  # bytes of these batches
 
     def add(
-        self, numbers: Sequence[int], encoded: Sequence[Encoded], layers: Sequence[LayerEdges]
+        self,
+        numbers: Sequence[int],
+        encoded: Sequence[Encoded],
+        layers: Sequence[LayerEdges | HeaviestKeys],
     ) -> None:
-        """Add a batch: its texts by number, and the edges of each layer."""
+        """Add a batch: its texts by number, and each layer, which may not be waited for yet."""
         longest = max(len(text.tokens) for text in encoded)
         codes = np.zeros((len(encoded), longest), np.int32)
         for row, text in enumerate(encoded):
             of_text = [self._labels.setdefault(t.text, len(self._labels)) for t in text.tokens]
             codes[row, : len(of_text)] = of_text
-        for one in layers:
-            self._parts.append(
-                {
-                    "text_id": np.asarray(numbers, np.int64)[one.row],
-                    "layer": np.full(len(one.row), one.layer, np.int16),
-                    "head": one.head.astype(np.int16),
-                    "query": one.query,
-                    "key": one.key,
-                    "query_token": codes[one.row, one.query],
-                    "key_token": codes[one.row, one.key],
+        self._waiting.append((torch.tensor(numbers), torch.from_numpy(codes), layers))
+        self._held += sum(one.n_bytes for one in layers if isinstance(one, HeaviestKeys))
+        if self._held > MOST_HELD:
+            self._find()
+
+    def _find(self) -> None:
+        """Find the edges of the batches that wait; what many of them take is fetched."""
+        much = self._held > MOST_HELD
+        for numbers, codes, layers in self._waiting:
+            for layer in layers:
+                one = layer.edges() if isinstance(layer, HeaviestKeys) else layer
+                number, code = (to_device(at, one.row.device) for at in (numbers, codes))
+                part = {
+                    "text_id": number[one.row],
+                    "layer": torch.full_like(one.row, one.layer, dtype=torch.int16),
+                    "head": one.head.short(),
+                    "query": one.query.int(),
+                    "key": one.key.int(),
+                    "query_token": code[one.row, one.query],
+                    "key_token": code[one.row, one.key],
                     "weight": one.weight,
                     "strongest": one.strongest,
                 }
-            )
+                self._parts.append({n: v.cpu() for n, v in part.items()} if much else part)
+        self._waiting, self._held = [], 0
 
     def table(self) -> pa.Table:
         """Make a table of all edges by query_token, layer, head, text_id and query."""
+        self._find()
         labels = sorted(self._labels)
-        rank = np.zeros(len(labels), np.int32)
-        rank[[self._labels[label] for label in labels]] = np.arange(len(labels))
-        columns = {n: np.concatenate([p[n] for p in self._parts]) for n in self._parts[0]}
+        rank = torch.zeros(len(labels), dtype=torch.int32)
+        rank[[self._labels[label] for label in labels]] = torch.arange(len(labels)).int()
+        here = len({part["key"].device for part in self._parts}) > 1  # some were fetched before
+        columns = {
+            name: torch.cat([part[name].cpu() if here else part[name] for part in self._parts])
+            for name in self._parts[0]
+        }
         self._parts.clear()
         for name in ("query_token", "key_token"):
-            columns[name] = rank[columns[name]]
+            columns[name] = rank.to(columns[name].device)[columns[name]]
         order = _order(columns)
         names = pa.array(labels, pa.string())
         arrays = {}
         for name, values in columns.items():
-            arrays[name] = pa.array(values[order])
+            arrays[name] = pa.array(to_processor(values[order]).numpy())
             if name.endswith("_token"):
                 arrays[name] = pa.DictionaryArray.from_arrays(arrays[name], names)
         return pa.table(arrays)
 
 
-def _order(columns: dict[str, np.ndarray]) -> np.ndarray:
+def _order(columns: dict[str, Tensor]) -> Tensor:
     """Sort rows; of one query the strongest key comes first, the others by place."""
     keys = [columns[n] for n in ("query_token", "layer", "head", "text_id", "query")]
     keys += [~columns["strongest"], columns["key"]]
-    place = np.zeros(len(keys[0]), np.int64)
-    room = 1
-    for values in keys:  # all of them as the digits of one number: sorted once, not seven times
-        low = int(values.min(initial=0))
-        size = int(values.max(initial=0)) - low + 1
-        room *= size
-        place = place * size + (values.astype(np.int64) - low)
-    if room < 2**63:
-        return np.argsort(place, kind="stable")
-    return np.lexsort(keys[::-1])
+    if not len(keys[0]):
+        return keys[0].long()
+    digits = torch.stack([key.long() for key in keys])
+    low = digits.amin(1, keepdim=True)
+    sizes = (digits.amax(1, keepdim=True) - low + 1)[:, 0].tolist()
+    if math.prod(sizes) >= 2**63:
+        order = np.lexsort([digit.cpu().numpy() for digit in digits.flip(0)])
+        return torch.from_numpy(order).to(digits.device)
+    place = torch.zeros_like(digits[0])
+    for digit, size in zip(digits - low, sizes, strict=True):
+        place = place * size + digit  # the digits of one number: sorted once, not seven times
+    return place.argsort(stable=True)

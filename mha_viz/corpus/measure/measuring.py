@@ -78,8 +78,7 @@ class _Shared:
 class BatchMeasure:
     """The scores of every head on every text of a batch, and what else is measured.
 
-    `left` is what the run keeps of all layers; `edges` has those of each layer once the numbers
-    that were sent have arrived.
+    `left` is what the run keeps of all layers, `edges` what `Edges` takes of each layer.
     """
 
     def __init__(
@@ -101,7 +100,7 @@ class BatchMeasure:
 
         self.left: Run | None = reduce_texts(model, encoded, reduce, options.keep)
         self._profile, self._trees, self._n_layers = options.profile, trees, len(layers.scores)
-        self._edges = layers.edges
+        self.edges = layers.edges
         self._on_device = layers.on_device() | ({} if trees is None else trees.on_device())
 
     def send(self, transfer: DeviceTransfer, then: Callable[[], None]) -> None:
@@ -119,10 +118,6 @@ class BatchMeasure:
         self._found = found
         if self._trees is not None:
             self._trees.finish(found)
-        self.edges = [
-            one.received(found).fetched() if isinstance(one, HeaviestKeys) else one
-            for one in self._edges
-        ]
         if self._profile is not None:
             for layer in range(self._n_layers):
                 weight, rows = (
@@ -221,8 +216,6 @@ class LayerSums:
         for layer, of_axes in enumerate(self.profiles):
             for name, sums in zip(("weight", "rows"), of_axes, strict=True):
                 found |= {(name, layer, axis): one for axis, one in sums.items()}
-        for edges in self.edges:
-            found |= edges.on_device() if isinstance(edges, HeaviestKeys) else {}
         return found
 
     def _of_patterns(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
 
+from mha_viz.core.copies import to_device
 from mha_viz.core.metrics.blocks import Texts, Visible
 from mha_viz.core.record.record import Token
 from mha_viz.text.tokens import Encoded
@@ -50,9 +51,9 @@ class PaddedTexts(Texts):
         same &= ~torch.eye(longest, dtype=torch.bool)
         # Found here and not on the device, which would have to be waited for.
         places = (found.nonzero(as_tuple=True) for found in (same, ~real))
-        same_pairs, padding = (tuple(axis.to(device) for axis in found) for found in places)
+        same_pairs, padding = (tuple(to_device(axis, device) for axis in at) for at in places)
         tensors = (lengths, ids, real, special, punctuation, same)
-        lengths, ids, real, special, punctuation, same = (one.to(device) for one in tensors)
+        lengths, ids, real, special, punctuation, same = (to_device(one, device) for one in tensors)
         return cls(
             lengths,
             ids,
@@ -111,5 +112,10 @@ def is_punctuation(token: Token, text: str) -> bool:
     """Tell whether a token is made of punctuation and symbols alone; special ones are not."""
     if token.is_special or token.start is None:
         return False
-    piece = text[token.start : token.end].strip()
+    return _is_signs(text[token.start : token.end])
+
+
+@lru_cache(1 << 14)  # the same short words come again and again
+def _is_signs(piece: str) -> bool:
+    piece = piece.strip()
     return bool(piece) and all(unicodedata.category(sign)[0] in "PS" for sign in piece)

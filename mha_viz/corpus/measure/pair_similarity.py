@@ -9,6 +9,7 @@ import torch
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.checks import with_float64
 from mha_viz.core.names import PAIR_MEASURES
+from mha_viz.corpus.measure.batch_pairs import sums_of_pairs
 from mha_viz.corpus.measure.batches import Batch
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.projections import float32
@@ -16,7 +17,8 @@ from mha_viz.engine.run import Run
 from mha_viz.text.tokens import Encoded
 
 MEASURES = ("hellinger", "redundancy", "cka", "correlation")
-MOST_KEPT = 256 * 2**20  # bytes of all layers at once, where a single text does not take more
+# Bytes of all layers at once, where a single text does not take more: on a processor and a card.
+MOST_KEPT, MOST_ON_CARD = 256 * 2**20, 2**30
 
 
 class PairSums:
@@ -32,12 +34,18 @@ class PairSums:
         self._sums = torch.zeros(3, len(measures), n_all, n_all, dtype=torch.float64)
 
     def add(self, left: Run, encoded: Sequence[Encoded]) -> None:
-        """Add the texts of a batch, one after another.
+        """Add the texts of a batch, one after another; those on CUDA some at a time.
 
         They are compared and added up where the model ran, if there is float64 there.
         `left` holds the pattern of all layers and, for all but "hellinger", z.
         """
         device = left.pattern[0].device
+        if device.type == "cuda":
+            lengths = [len(text.tokens) for text in encoded]
+            z = left.kept.get("z", [])
+            found = sums_of_pairs(self._measures, list(left.pattern), list(z), lengths)
+            self._sums = self._sums.to(device) + found
+            return
         for row, text in enumerate(encoded):
             n = slice(len(text.tokens))
             made_of = {"pattern": float32(left.pattern, row, n, n, device=device)}
@@ -82,7 +90,8 @@ def parts_to_keep(model: AttentionModel, batch: Batch) -> Iterator[Batch]:
     longest = max(len(text.input_ids) for text in batch.encoded)
     heads = model.n_layers * model.n_heads
     of_text = 4 * heads * longest * (longest + model.d_head)
-    step = max(1, MOST_KEPT // of_text)
+    most = MOST_KEPT if model.device.type == "cpu" else MOST_ON_CARD
+    step = max(1, most // of_text)
     for begin in range(0, len(batch.items), step):
         part = slice(begin, begin + step)
         yield Batch(batch.items[part], batch.encoded[part])

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
 import torch
 
-from mha_viz.corpus.measure.batches import Batch, batches
+from mha_viz.corpus.measure.batches import Batch, batches, pass_tokens
 from mha_viz.corpus.measure.edges import Edges
 from mha_viz.corpus.measure.histograms import histogram
 from mha_viz.corpus.measure.measuring import WAYS, BatchMeasure, BatchOptions
@@ -67,13 +67,21 @@ class Settings:
 class Shard:
     """The measurements of some texts."""
 
-    tables: dict[str, pa.Table]  # by name; none where no text could be read
+    make_tables: Callable[[], dict[str, pa.Table]]  # waits for the last batch
     skipped: list[tuple[str, str]]  # place and reason of each text that the model cannot read
     n_texts: int  # that were measured
     n_tokens: int  # of these texts
     n_padded: int  # tokens that were run, with the padding
     n_truncated: int  # texts that were longer than the model takes
     n_left_out: int  # tokens that were cut off them; of very long texts an estimate
+
+    @cached_property
+    def tables(self) -> dict[str, pa.Table]:
+        """The tables by name, none where no text could be read: made by who first asks for them.
+
+        That may be a thread, while the next shard is run.
+        """
+        return self.make_tables()
 
 
 def measure_shard(
@@ -85,7 +93,8 @@ def measure_shard(
     on_batch: OnBatch | None = None,
 ) -> Shard:
     """Run some texts and measure every head on each of them: `measure_batches`, unprepared."""
-    whole, skipped = batches(model.layer_reader, items, settings.batch_tokens)
+    of_pass = pass_tokens(model.device)
+    whole, skipped = batches(model.layer_reader, items, settings.batch_tokens, of_pass)
     return measure_batches(model, whole, skipped, settings, untrained=untrained, on_batch=on_batch)
 
 
@@ -105,24 +114,24 @@ def measure_batches(
     random weights, run over the same batches; `on_batch` is called after each batch with the texts
     and tokens so far, and what it raises abandons the shard.
     """
-    tables: dict[str, pa.Table] = {}
-    if whole:
-        measured = _Measured(model, settings)
-        theirs, their_trees = list[np.ndarray](), TreeCounts(causal=model.causal)
-        texts, tokens = 0, 0
-        for batch in whole:
-            for part in parts_to_keep(model, batch) if settings.pairs else [batch]:
-                measured.add(part)
-            if settings.baselines and untrained is not None and untrained.backend == "mha_viz":
-                trees = _trees_of(batch, their_trees, untrained.device)
-                options = BatchOptions(more=settings.more)
-                twin = BatchMeasure(untrained, batch.encoded, options, trees)
-                twin.send(measured.transfer, partial(_take_scores, theirs, twin))
-            texts, tokens = texts + len(batch.items), tokens + batch.n_real
-            if on_batch is not None:
-                on_batch(texts, tokens)
+    measured = _Measured(model, settings)
+    theirs, their_trees = list[np.ndarray](), TreeCounts(causal=model.causal)
+    texts, tokens = 0, 0
+    for batch in whole:
+        for part in parts_to_keep(model, batch) if settings.pairs else [batch]:
+            measured.add(part)
+        if settings.baselines and untrained is not None and untrained.backend == "mha_viz":
+            trees = _trees_of(batch, their_trees, untrained.device)
+            options = BatchOptions(more=settings.more)
+            twin = BatchMeasure(untrained, batch.encoded, options, trees)
+            twin.send(measured.transfer, partial(_take_scores, theirs, twin))
+        texts, tokens = texts + len(batch.items), tokens + batch.n_real
+        if on_batch is not None:
+            on_batch(texts, tokens)
+
+    def make_tables() -> dict[str, pa.Table]:
         measured.transfer.finish()
-        tables = measured.tables()
+        tables = measured.tables() if whole else {}
         if theirs:
             numbers, order = measured.numbers_in_order()
             names = measured.options.scores
@@ -130,9 +139,11 @@ def measure_batches(
             if measured.has_trees:
                 counted = their_trees.tables()
                 tables |= {f"untrained_{name}": counted[name] for name in TWIN_TREES}
+        return tables
+
     left_out = [text.n_truncated for batch in whole for text in batch.encoded]
     return Shard(
-        tables,
+        make_tables,
         skipped,
         n_texts=sum(len(batch.items) for batch in whole),
         n_tokens=sum(batch.n_real for batch in whole),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.corpus.measure.batches import prepared
+from mha_viz.corpus.measure.batches import pass_tokens, prepared
 from mha_viz.corpus.measure.shard import Settings, Shard, measure_batches
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.machines import machines_of
@@ -236,7 +236,11 @@ class _Run:
         """Measure and write every shard that is not there yet."""
         untrained: AttentionModel | None = None
         upcoming = prepared(
-            shards(self.source), self.model.layer_reader, self.settings.batch_tokens, self._is_done
+            shards(self.source),
+            self.model.layer_reader,
+            self.settings.batch_tokens,
+            self._is_done,
+            pass_tokens(self.model.device),
         )
         # the thread that reads ahead ends with this, however it ends
         with self.settings.in_threads(), closing(upcoming), self._writing() as write:
