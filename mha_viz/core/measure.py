@@ -71,7 +71,9 @@ def _measured_by_rows(record: AttentionRecord) -> dict[str, Tensor]:
         if isinstance(patterns, ComputedPatterns):
             patterns.measured[of_weights.about] = found
     if z is not None and len(W_O):
-        found = found | reduce_outputs(outputs_of(z, W_O), output_metrics(of_weights.needs))
+        outputs = outputs_of(z.to(W_O[0].device), W_O)  # where the model is
+        written = reduce_outputs(outputs, output_metrics(of_weights.needs))
+        found = found | {key: values.to(z.device) for key, values in written.items()}
     return {key: found[key] for key in METRICS if key in found}
 
 

@@ -162,12 +162,14 @@ def float32(layers: Layers, row: int, *rest: slice, device: torch.device | str =
     if isinstance(layers, Tensor):
         part = layers[(slice(None), *index)]
     else:
-        part = _stacked([layer[index] for layer in layers], torch.device(device))
+        part = stacked([layer[index] for layer in layers], torch.device(device))
     return part.to(device, torch.float32).contiguous()
 
 
-def _stacked(layers: Sequence[Tensor], device: torch.device) -> Tensor:
-    """Return layers as one tensor, where they are or else, in float32, on the device.
+def stacked(
+    layers: Sequence[Tensor], device: torch.device, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Return layers as one tensor, where they are or else, in that dtype, on the device.
 
     To the processor each layer is copied straight to its place. From a graphics card that place is
     page-locked, which the card writes to by itself, several times as fast.
@@ -176,7 +178,7 @@ def _stacked(layers: Sequence[Tensor], device: torch.device) -> Tensor:
         return torch.stack(list(layers))
     of_card = device.type == "cpu" and layers[0].is_cuda
     shape = (len(layers), *layers[0].shape)
-    found = torch.empty(shape, dtype=torch.float32, device=device, pin_memory=of_card)
+    found = torch.empty(shape, dtype=dtype, device=device, pin_memory=of_card)
     for place, layer in zip(found, layers, strict=True):
         place.copy_(layer, non_blocking=of_card)
     for card in {layer.device for layer in layers if of_card}:

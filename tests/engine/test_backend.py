@@ -1,6 +1,7 @@
 """A network in memory, built with any attention: ours goes in where its family allows."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -8,6 +9,8 @@ import transformers as tf
 
 import mha_viz as mv
 from mha_viz.engine.attention_function import IMPLEMENTATION
+from mha_viz.engine.backend import _agree
+from mha_viz.engine.run import Run
 from mha_viz.errors import AttentionUnavailableError, OutOfMemoryError
 from tests.making import checkpoints
 from tests.making.checkpoints import HEADS, N_CTX, OTHER, TEXT, WORDS, spread, tokenizer
@@ -134,3 +137,28 @@ def test_a_family_on_its_own_agrees_with_no_word_on_the_terminal(capfd):
     network = spread(tf.DebertaV2Model(config))
     assert mv.AttentionModel(network, tokenizer(pairs=True), name="mine").backend == "eager"
     assert "does not support" not in capfd.readouterr().err
+
+
+def one_run(layers: list[float], hidden: float, single: float = 0.0) -> dict[str, Run]:
+    """What a run leaves behind whose numbers are off by so much: in each layer, in all, in one."""
+    weights = torch.full((1, 3, 7, 7), 1 / 7)
+    last = torch.linspace(-5, 5, 7 * 11).view(1, 7, 11) * (1 + hidden)
+    last[0, 0, 0] += single
+    return {"self": Run({"pattern": [weights + off for off in layers]}, last)}
+
+
+@pytest.mark.parametrize(
+    ("off", "agree"),
+    [
+        (([0.02, 0.04, 0.05], 0.01, 0.2), True),  # rounding adds up; single numbers are off by more
+        (([0.05, 0.0, 0.0], 0.0), False),
+        (([0.0, 0.0, 0.06], 0.0), False),
+        (([0.0, 0.0, 0.0], 0.04), False),
+        (([0.0, 0.0, math.nan], 0.0), False),
+        (([0.0, 0.0, 0.0], math.nan), False),
+    ],
+)
+def test_in_half_precision_the_rounding_of_layers_may_add_up(off: tuple, agree: bool) -> None:
+    exact = one_run([0.0] * 3, 0.0)
+    assert _agree(one_run(*off), exact, torch.bfloat16) is agree
+    assert not _agree(one_run(*off), exact, torch.float32)

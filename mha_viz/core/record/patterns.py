@@ -165,11 +165,25 @@ class Patterns(ABC):
         return torch.stack(found)
 
 
-class StoredPatterns(Patterns):
-    """Weights that are kept as a tensor: float32 (layer, head, query, key)."""
+def weight_bounds(weights: Float[Tensor, "*layers head query key"]) -> Float[Tensor, "3"]:
+    """Return the least and the largest weight and row sum; NaN comes through in all of them."""
+    return torch.stack([*torch.aminmax(weights), weights.sum(-1).max()]).float()
 
-    def __init__(self, weights: Float[Tensor, "layer head query key"]) -> None:
-        self.weights = weights
+
+class StoredPatterns(Patterns):
+    """Weights that are kept as a tensor: float32 (layer, head, query, key).
+
+    Args:
+        weights: the tensor.
+        bounds: their `weight_bounds`, where these are known beforehand.
+    """
+
+    def __init__(
+        self,
+        weights: Float[Tensor, "layer head query key"],
+        bounds: Float[Tensor, "3"] | None = None,
+    ) -> None:
+        self.weights, self._bounds = weights, bounds
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -197,8 +211,8 @@ class StoredPatterns(Patterns):
             )
         if 0 in weights.shape:
             raise RecordError(f"pattern must not be empty, got shape {tuple(weights.shape)}.")
-        low, high = torch.aminmax(weights)  # one pass; NaN comes through in both
-        row_max = weights.sum(-1).max()
+        bounds = weight_bounds(weights) if self._bounds is None else self._bounds
+        low, high, row_max = bounds.tolist()
         if not (low >= 0.0 and high <= 1.001 and row_max <= 1.01):  # bfloat16 rows miss 1 by 4e-3
             raise RecordError(
                 "pattern must hold attention weights: numbers in [0, 1] whose rows sum to at most "
