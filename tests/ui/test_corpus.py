@@ -27,7 +27,9 @@ def page():
 @pytest.fixture(scope="module")
 def study(page):
     """The same study, opened again from its folder."""
-    return mv.Study.load(making(page).folder)
+    shown = making(page).study
+    assert shown is not None
+    return mv.Study.load(shown.folder)
 
 
 def test_it_opens_on_a_study_of_the_sample_and_its_map_says_what_the_study_says(page, study):

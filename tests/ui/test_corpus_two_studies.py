@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 import mha_viz as mv
+
 from mha_viz.corpus.query.comparison import compare, compare_with_random
 from mha_viz.ui.corpus import two_studies
 from mha_viz.ui.run import studies
@@ -24,7 +25,9 @@ def page():
 @pytest.fixture(scope="module")
 def study(page):
     """The same study, opened again from its folder."""
-    return mv.Study.load(making(page).folder)
+    shown = making(page).study
+    assert shown is not None
+    return mv.Study.load(shown.folder)
 
 
 def two(**params):

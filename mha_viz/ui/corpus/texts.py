@@ -109,10 +109,10 @@ def made(view: Corpus, key: str) -> Study | None:
     making = studies().find(view)
     if making is None:
         raise ArgumentError("The texts are no longer on this server: give them again.")
+    if making.study is None and (making.is_new or making.runs):
+        _begin(view)  # others may have begun it: who looks at it waits for it, too
     if making.study is not None:
         return making.study
-    if making.is_new or making.runs:  # others may have begun it: who looks at it waits for it, too
-        _begin(view)
     if making.runs:
         _progress(making, key, can_stop=bool(view.corpus))  # the sample is everybody's
         return None

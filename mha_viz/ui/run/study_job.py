@@ -8,6 +8,7 @@ from typing import NamedTuple
 from mha_viz.core.cancellation import cancellation, check_cancelled
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.run import Progress, study
+from mha_viz.corpus.run.sample_study import sample_study
 from mha_viz.corpus.sources.readers import ending_of
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.engine.model import AttentionModel
@@ -87,21 +88,25 @@ class StudyJob:
     def begin(self, model: AttentionModel) -> None:
         """Make it, or continue after the last complete part; return at once.
 
-        It stops once the last of the visitors who look at it has left.
+        That of the sample may have been made beforehand. It stops once the last of the visitors
+        who look at it has left.
 
         Raises:
             JobError: the queue of the server or of this visitor is full.
         """
         for_all = self.texts == SAMPLE
+        if self.is_new and for_all and self._join is None:
+            self.study = sample_study(model)
+        if self.study is not None:
+            return
         if self.runs and self._ticket is not None:
             if not self._ticket.can_be_joined(heavy.session(for_all)):
                 return
         else:
             self.progress, self._stopped, self.tries = None, False, self.tries + 1
-        if self.study is None:
-            make = partial(self._make, model, self.tries)
-            work = Work(("study", str(self.folder)), make, patient=True)
-            self._ticket = heavy.submit(work, for_all=for_all)
+        make = partial(self._make, model, self.tries)
+        work = Work(("study", str(self.folder)), make, patient=True)
+        self._ticket = heavy.submit(work, for_all=for_all)
 
     def stop(self) -> None:
         """Stop soon, for all who wait; complete parts are kept."""
