@@ -1,6 +1,6 @@
 """Twins: every head against every other, in order of layer or of likeness, and as a map."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.plots.head_map import head_map
 from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
 from mha_viz.ui.compare import TEXTS, pair
-from mha_viz.ui.compare.pair import AT_RATE, beyond_chance, count_beyond
+from mha_viz.ui.compare.pair import AT_RATE, count_beyond, given_by_chance
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.reporting import Chance, chance
 from mha_viz.ui.run.scene import Scene
@@ -46,6 +46,7 @@ NOT_TO_CONCLUDE = {
 
 N_NEAREST = 5  # pairs that are named above the matrix
 _SIDE, _LARGEST, _LEAST_CELL = 360, 1_000, 5  # pixels of the matrix, and of a cell if possible
+_LISTED = 265  # pixels of the list below a large matrix
 ON_THE_TREE = "Heads that the tree joins above its dashed line are no more alike than chance. "
 
 
@@ -89,7 +90,7 @@ def draw(scene: Scene) -> None:
     def lists() -> None:
         nearest, clusters, *more = st.tabs(["Nearest twins", "Clusters", *["Map"] * large])
         with nearest:
-            _twins(scene, found.nearest, by_chance)
+            _twins(scene, found.nearest, by_chance, _LISTED if large else "auto")
         with clusters:
             _clusters(scene, groups, by_chance.pairs)
             _cover(scene, found.apart)
@@ -103,9 +104,10 @@ def draw(scene: Scene) -> None:
             lists()
 
     pair.beside(scene, matrix, large)
-    st.markdown(beyond_chance(by_chance))
-    if PAIR_MEASURES[view.measure] == "z":
-        reporting.offer_random(view)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(given_by_chance(by_chance))
+        if PAIR_MEASURES[view.measure] == "z":
+            reporting.offer_random(view)
     if not large:
         look.beside([2, 3], lambda: _map(scene, found, groups), lists)
     pair.numbers(scene)
@@ -240,7 +242,9 @@ def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
     )
 
 
-def _twins(scene: Scene, found: pd.DataFrame, by_chance: Chance) -> None:
+def _twins(
+    scene: Scene, found: pd.DataFrame, by_chance: Chance, height: int | Literal["auto"]
+) -> None:
     known = found.dropna().sort_values("distance", kind="stable")
     heads = known.index.to_numpy()
     twins = (known.twin_layer * scene.record.n_heads + known.twin_head).to_numpy(int)
@@ -254,7 +258,7 @@ def _twins(scene: Scene, found: pd.DataFrame, by_chance: Chance) -> None:
             "Beyond chance": np.where(by_chance.twins[heads], "yes", "no"),
         }
     )
-    pair.choosable(table, np.stack((heads, twins), axis=1), scene, key="nearest")
+    pair.choosable(table, np.stack((heads, twins), axis=1), scene, key="nearest", height=height)
     missing = len(found) - len(known)
     st.caption(
         "0 = identical. Beyond chance: nearer than the nearest head is where tokens are permuted "
