@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,9 +49,8 @@ def one_head(scene: Scene, report: Report) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(head_name(*place), anchor=False)
         controls.open_in_explore()
-    name = head_name(*place)
-    _heatmap(scene.record, place, "chosen", words.settings(scene), name, NARROW)
-    _pin(scene.record, place, "chosen", name)
+    _heatmap(scene.record, place, "chosen", words.settings(scene), head_name(*place), NARROW)
+    _pin(scene.record, place, "chosen", head_name(*place))
     st.markdown(plain(in_words(scene.record)))
     labels(report)
 
@@ -132,12 +131,7 @@ def chosen_places(scene: Scene) -> tuple[int, int]:
 
 
 def choosable(
-    table: pd.DataFrame,
-    pairs: NDArray[np.intp],
-    scene: Scene,
-    *,
-    key: str,
-    height: int | Literal["auto"] = "auto",
+    table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key: str, **size: Any
 ) -> None:
     """Draw `words.choosable`, in which only the row of the chosen pair may be ticked.
 
@@ -153,10 +147,7 @@ def choosable(
     if ticks and pairs[ticks[0] : ticks[0] + 1].tolist() != [list(chosen_places(scene))]:
         st.session_state[count] += 1
     words.choosable(
-        table,
-        lambda row: words.choose_pair(pairs[row].tolist(), scene),
-        key=name(),
-        height=height,
+        table, lambda row: words.choose_pair(pairs[row].tolist(), scene), key=name(), **size
     )
 
 
@@ -222,17 +213,14 @@ def both_heatmaps(
     across: int = 2,
 ) -> None:
     """Draw the weights on either side, each with its own tokens; the rest as for `pictures`."""
-    for column, (record, place), key, name in zip(
-        st.columns(across) * (2 // across), sides, ("a", "b"), names, strict=True
-    ):
+    columns = st.columns(across) * (2 // across)
+    for column, (record, place), key, name in zip(columns, sides, "ab", names, strict=True):
         with column:
             _heatmap(record, place, key, caption, name, width, marked, explained=False)
-            if across > 1:
-                _pin(record, place, key, name)
-    if across == 1:
-        with st.container(horizontal=True):
-            for (record, place), key, name in zip(sides, "ab", names, strict=True):
-                _pin(record, place, key, name)
+    below = columns if across > 1 else [st.container(horizontal=True)] * 2
+    for column, (record, place), key, name in zip(below, sides, "ab", names, strict=True):
+        with column:
+            _pin(record, place, key, name)
     figures.reading(TEXTS("pair.both"))
 
 

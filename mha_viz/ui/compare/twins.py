@@ -1,6 +1,6 @@
 """Twins: every head against every other, in order of layer or of likeness, and as a map."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -43,10 +43,9 @@ NOT_TO_CONCLUDE = {
     "cka_biased": "On a short text any two heads get a high number: the one without bias does not.",
 }
 
-
 N_NEAREST = 5  # pairs that are named above the matrix
-_SIDE, _LARGEST, _LEAST_CELL = 360, 1_000, 5  # pixels of the matrix, and of a cell if possible
-_LISTED = 265  # pixels of the list below a large matrix
+# Pixels of the matrix, of a cell if possible, and of the list below a large matrix.
+_SIDE, _LARGEST, _LEAST_CELL, _LISTED = 360, 1_000, 5, 265
 ON_THE_TREE = "Heads that the tree joins above its dashed line are no more alike than chance. "
 
 
@@ -90,7 +89,7 @@ def draw(scene: Scene) -> None:
     def lists() -> None:
         nearest, clusters, *more = st.tabs(["Nearest twins", "Clusters", *["Map"] * large])
         with nearest:
-            _twins(scene, found.nearest, by_chance, _LISTED if large else "auto")
+            _twins(scene, found.nearest, by_chance)
         with clusters:
             _clusters(scene, groups, by_chance.pairs)
             _cover(scene, found.apart)
@@ -242,9 +241,7 @@ def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
     )
 
 
-def _twins(
-    scene: Scene, found: pd.DataFrame, by_chance: Chance, height: int | Literal["auto"]
-) -> None:
+def _twins(scene: Scene, found: pd.DataFrame, by_chance: Chance) -> None:
     known = found.dropna().sort_values("distance", kind="stable")
     heads = known.index.to_numpy()
     twins = (known.twin_layer * scene.record.n_heads + known.twin_head).to_numpy(int)
@@ -258,6 +255,7 @@ def _twins(
             "Beyond chance": np.where(by_chance.twins[heads], "yes", "no"),
         }
     )
+    height = _LISTED if scene.head_count * _LEAST_CELL > _SIDE else "auto"
     pair.choosable(table, np.stack((heads, twins), axis=1), scene, key="nearest", height=height)
     missing = len(found) - len(known)
     st.caption(
