@@ -48,7 +48,8 @@ def test_twins_shows_the_similarity(name, measure, order):
     nearest = table(app, "Head", "Nearest", "Distance").set_index("Head").loc[NAMES]
     by_chance = permuted_pairs(record, measure)
     alike = discoveries(by_chance.p_pairs)
-    assert f"More alike than chance: {alike.sum()} of 496 pairs" in said(app)
+    count = f"More alike than chance: {alike.sum()} of 496 pairs"
+    assert count in app.pills(key="nearest_pairs").label and count not in said(app)  # said once
     twins = discoveries(by_chance.p_nearest)
     assert list(nearest["Beyond chance"] == "yes") == list(twins)
     close(nearest["Distance"], np.clip(apart.min(1), 0, None))

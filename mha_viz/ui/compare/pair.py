@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,6 +50,7 @@ def one_head(scene: Scene, report: Report) -> None:
         st.header(head_name(*place), anchor=False)
         controls.open_in_explore()
     _heatmap(scene.record, place, "chosen", words.settings(scene), head_name(*place), NARROW)
+    _pin(scene.record, place, "chosen", head_name(*place))
     st.markdown(plain(in_words(scene.record)))
     labels(report)
 
@@ -73,10 +75,15 @@ def beside(scene: Scene, picture: Callable[[], None], large: bool = False) -> No
     with left:
         picture()
     with right:
-        heading()
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            heading()
+            if large:
+                colour_scale(scene)
         pictures(scene, NARROW, across=1 if large else 2)
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            _menus(scene)
+            controls.pair_pickers(scene.record.n_layers, scene.record.n_heads)
+            if not large:
+                colour_scale(scene)
 
 
 def heading() -> None:
@@ -123,7 +130,9 @@ def chosen_places(scene: Scene) -> tuple[int, int]:
     return view.layer * heads + view.head, view.layer_b * heads + view.head_b
 
 
-def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key: str) -> None:
+def choosable(
+    table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key: str, **size: Any
+) -> None:
     """Draw `words.choosable`, in which only the row of the chosen pair may be ticked.
 
     Streamlit's tick stays where it is when the table gets other rows, and when another pair is
@@ -137,7 +146,9 @@ def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key
     ticks = st.session_state.get(name(), {}).get("selection", {}).get("rows", [])
     if ticks and pairs[ticks[0] : ticks[0] + 1].tolist() != [list(chosen_places(scene))]:
         st.session_state[count] += 1
-    words.choosable(table, lambda row: words.choose_pair(pairs[row].tolist(), scene), key=name())
+    words.choosable(
+        table, lambda row: words.choose_pair(pairs[row].tolist(), scene), key=name(), **size
+    )
 
 
 def pictures(scene: Scene, width: int | None = None, marked: Cells = (), across: int = 2) -> None:
@@ -202,11 +213,14 @@ def both_heatmaps(
     across: int = 2,
 ) -> None:
     """Draw the weights on either side, each with its own tokens; the rest as for `pictures`."""
-    for column, (record, place), key, name in zip(
-        st.columns(across) * (2 // across), sides, ("a", "b"), names, strict=True
-    ):
+    columns = st.columns(across) * (2 // across)
+    for column, (record, place), key, name in zip(columns, sides, "ab", names, strict=True):
         with column:
             _heatmap(record, place, key, caption, name, width, marked, explained=False)
+    below = columns if across > 1 else [st.container(horizontal=True)] * 2
+    for column, (record, place), key, name in zip(below, sides, "ab", names, strict=True):
+        with column:
+            _pin(record, place, key, name)
     figures.reading(TEXTS("pair.both"))
 
 
@@ -240,6 +254,9 @@ def _heatmap(
         explained=explained,
         **TEXTS.figure("figures.heatmap", name=name),
     )
+
+
+def _pin(record: AttentionRecord, place: Place, key: str, name: str) -> None:
     exports.pin_button(record, lambda: place, f"pin_{key}", name)
 
 
@@ -272,12 +289,16 @@ def count_beyond(found: Chance) -> str:
 
 def beyond_chance(found: Chance) -> str:
     """Say how many pairs are beyond chance, and how many chance gives."""
+    return f"{count_beyond(found)} {given_by_chance(found)}".rstrip()
+
+
+def given_by_chance(found: Chance) -> str:
+    """Say how alike pairs are by chance; "" where too few tokens tell."""
     if found.band is None:
-        return TOO_SHORT
+        return ""
     sentence = (
-        f"{count_beyond(found)} Where {_permuted(found.measure)}, 95 % of pairs lie "
-        f"{_span(found.band)}. By chance about {found.expected:,.0f} pairs would be more alike "
-        f"than that; {found.below:,} are."
+        f"Where {_permuted(found.measure)}, 95 % of pairs lie {_span(found.band)}. By chance about "
+        f"{found.expected:,.0f} pairs would be more alike than that; {found.below:,} are."
     )
     if found.untrained is None:
         return sentence

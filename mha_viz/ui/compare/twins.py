@@ -21,7 +21,7 @@ from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.plots.head_map import head_map
 from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
 from mha_viz.ui.compare import TEXTS, pair
-from mha_viz.ui.compare.pair import AT_RATE, beyond_chance, count_beyond
+from mha_viz.ui.compare.pair import AT_RATE, count_beyond, given_by_chance
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.reporting import Chance, chance
 from mha_viz.ui.run.scene import Scene
@@ -43,9 +43,9 @@ NOT_TO_CONCLUDE = {
     "cka_biased": "On a short text any two heads get a high number: the one without bias does not.",
 }
 
-
 N_NEAREST = 5  # pairs that are named above the matrix
-_SIDE, _LARGEST, _LEAST_CELL = 360, 1_000, 5  # pixels of the matrix, and of a cell if possible
+# Pixels of the matrix, of a cell if possible, and of the list below a large matrix.
+_SIDE, _LARGEST, _LEAST_CELL, _LISTED = 360, 1_000, 5, 265
 ON_THE_TREE = "Heads that the tree joins above its dashed line are no more alike than chance. "
 
 
@@ -103,9 +103,10 @@ def draw(scene: Scene) -> None:
             lists()
 
     pair.beside(scene, matrix, large)
-    st.markdown(beyond_chance(by_chance))
-    if PAIR_MEASURES[view.measure] == "z":
-        reporting.offer_random(view)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(given_by_chance(by_chance))
+        if PAIR_MEASURES[view.measure] == "z":
+            reporting.offer_random(view)
     if not large:
         look.beside([2, 3], lambda: _map(scene, found, groups), lists)
     pair.numbers(scene)
@@ -254,7 +255,8 @@ def _twins(scene: Scene, found: pd.DataFrame, by_chance: Chance) -> None:
             "Beyond chance": np.where(by_chance.twins[heads], "yes", "no"),
         }
     )
-    pair.choosable(table, np.stack((heads, twins), axis=1), scene, key="nearest")
+    height = _LISTED if scene.head_count * _LEAST_CELL > _SIDE else "auto"
+    pair.choosable(table, np.stack((heads, twins), axis=1), scene, key="nearest", height=height)
     missing = len(found) - len(known)
     st.caption(
         "0 = identical. Beyond chance: nearer than the nearest head is where tokens are permuted "

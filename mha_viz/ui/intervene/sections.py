@@ -38,6 +38,7 @@ def draw(scene: Scene) -> None:
         st.info(plain(refusal), icon=":material/block:")
         return
     above = st.container(key="controls")
+    above.empty()  # it has its place from now on
     left, right = st.columns([11, 10], gap="medium")
     with left:
         _heads(scene)

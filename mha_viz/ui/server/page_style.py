@@ -15,7 +15,11 @@ from mha_viz.ui.server.headers import PAGE
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-STYLE = Path(__file__).with_name("page.css").read_text("utf-8")
+_NUMBERS = "".join(
+    f'[class*="-{n}-layers"] {{ --layers: {n}; }} [class*="-{n}-heads"] {{ --heads: {n}; }}\n'
+    for n in range(1, 49)  # layers or heads whose place is reserved before they are drawn
+)
+STYLE = Path(__file__).with_name("page.css").read_text("utf-8") + _NUMBERS
 _PAGE = PAGE.read_bytes()
 # In the body: there it comes after the styles that Streamlit's scripts add to the head.
 _STYLED = _PAGE.replace(b"</body>", f"<style>\n{STYLE}</style>\n</body>".encode(), 1)

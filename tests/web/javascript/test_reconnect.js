@@ -36,9 +36,9 @@ test("texts are sent again until the server has taken them", () => {
 
 test("a server that never takes them is left alone after a while", () => {
   const { sent, run } = loadedAgain();
-  const end = run("");
-  pass(60_000);
   run("");
+  pass(60_000);
+  const end = run("");
   assert.equal(sent.length, 8);
   end();
 });
@@ -48,4 +48,20 @@ test("a page that has left sends nothing", () => {
   run("")();
   pass(60_000);
   assert.equal(sent.length, 1);
+});
+
+test("an open menu is a landmark of its name, until the page has left", async () => {
+  const { run } = loadedAgain();
+  const end = run("");
+  const open = async (label) => {
+    const portal = document.createElement("div");
+    portal.innerHTML = `<div><div role="listbox" ${label}></div></div>`;
+    document.body.append(portal);
+    await Promise.resolve();
+    return [portal.getAttribute("role"), portal.getAttribute("aria-label")];
+  };
+  assert.deepEqual(await open('aria-label="Model"'), ["region", "Model menu"]);
+  assert.deepEqual(await open(""), ["region", "menu"]);
+  end();
+  assert.deepEqual(await open('aria-label="Model"'), [null, null]);
 });

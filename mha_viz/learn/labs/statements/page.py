@@ -128,7 +128,8 @@ def _table(found: Measured, random: Measured, layer: int) -> None:
         others = "" if other is None else _count(judge(statement, other))
         both = sides_in_words(statement, sides, layer)
         rows.append((f"{MARKS[word]} {word}", statement.title, _count(verdict), others, both))
-    st.dataframe(pd.DataFrame(rows, columns=columns), hide_index=True, width="stretch")
+    tall = state.for_type(35 * (len(rows) + 1)) + 2
+    st.dataframe(pd.DataFrame(rows, columns=columns), hide_index=True, height=tall)
 
 
 def _count(verdicts: list[Verdict]) -> str:

@@ -85,7 +85,8 @@ def head_switches(
         if switched is not None:
             take(switched)
 
-    with st.container(gap=None):
+    # The style of all pages reserves the height that so many heads need.
+    with st.container(gap=None, key=f"{key}-{n_layers}-layers-{n_heads}-heads"):
         _switches(key=key, data=settings, on_switch_change=on_event)
         if payload is not None:
             carry(payload, key=f"{key}-payload")

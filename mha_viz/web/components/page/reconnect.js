@@ -2,6 +2,9 @@
 // Requests the page again after a lost connection: Streamlit keeps what is drawn, and
 // a server that was started anew would not know the page, nor hear its first click. And keeps the
 // texts that are too long for the page's address, also where the page is loaded again. Draws nothing.
+// It stays on the page, and so watches its menus, too.
+
+import { watchMenus } from "./menu_landmarks.js";
 
 const STATE = "data-test-connection-state"; // Streamlit's own word for it, on the whole app
 const KEPT = "mha_viz texts"; // in the tab's own storage, which ends with the tab
@@ -23,6 +26,7 @@ class Reconnect {
     /** @type {(held: object) => void} */
     this.send = () => {}; // to the server
     this.calls = 0;
+    this.menus = watchMenus();
     const app = document.querySelector(`[${STATE}]`);
     let before = app?.getAttribute(STATE);
     this.observer = new MutationObserver(() => {
@@ -61,6 +65,7 @@ class Reconnect {
   end() {
     clearTimeout(this.timer);
     this.observer.disconnect();
+    this.menus.disconnect();
     removeEventListener("pagehide", this.leave);
   }
 }
