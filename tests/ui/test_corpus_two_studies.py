@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 import mha_viz as mv
-
 from mha_viz.corpus.query.comparison import compare, compare_with_random
 from mha_viz.ui.corpus import two_studies
 from mha_viz.ui.run import studies
