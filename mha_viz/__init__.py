@@ -52,6 +52,13 @@ def _explorer(record: Any) -> Any:
     return Explorer(record)
 
 
+def _study_figures(study: Any, *choices: Any) -> dict[str, Any]:
+    from mha_viz.paper.figures import study_figures
+
+    return study_figures(study, *choices)
+
+
+display.study_figures = _study_figures
 display.record_bundle = _record_bundle
 display.explorer = _explorer
 display.head_plotter = _head_figure

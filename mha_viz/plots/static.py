@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -33,6 +33,12 @@ _FONTS = (
     "Arial Unicode MS, Segoe UI, Segoe UI Symbol, Apple Symbols"
 ).split(", ")
 _DPI = 200
+# Of each format, the metadata that hold the caption and the maker, and the dates that are left out.
+_METADATA = {
+    "png": ("Description", "Software"),
+    "svg": ("Description", "Creator", "Date"),
+    "pdf": ("Subject", "Creator", "CreationDate"),
+}
 _MAX_INCHES = 30.0  # 6000 pixels a side
 _MASKED = -1.0  # stands for a cell that has no weight, in what is drawn
 TILE = 200  # pixels of a tile in the picture of all heads
@@ -59,7 +65,7 @@ def head_image(
     shown = where_visible(weights, visible, _MASKED)
     queries, keys = weights.shape
     cell = min(max(5.5 / max(queries, keys), 0.006), 0.32)  # inches: one pixel at least
-    with _figure(cell * keys + 2.6, cell * queries + 2.2) as figure:
+    with canvas(cell * keys + 2.6, cell * queries + 2.2) as figure:
         axes = figure.add_subplot()
         _draw_cells(axes, shown, scale)
         axes.set_aspect("equal")
@@ -86,7 +92,7 @@ def grid_image(
     mosaic, pitch = _mosaic(where_visible(weights, seen, _MASKED))
     tile = min(1.1, (_MAX_INCHES - 3) / max(layers, heads))
     tall = tile * pitch[0] / pitch[1]
-    with _figure(heads * tile + 1.4, layers * tall + 1.9) as figure:
+    with canvas(heads * tile + 1.4, layers * tall + 1.9) as figure:
         axes = figure.add_subplot()
         _draw_cells(axes, mosaic, "sqrt")
         axes.set_aspect("equal")
@@ -124,7 +130,7 @@ def _mosaic(weights: NDArray[np.float32]) -> tuple[NDArray[np.float32], tuple[in
 
 
 @contextmanager
-def _figure(width: float, height: float) -> Iterator[Figure]:
+def canvas(width: float, height: float) -> Iterator[Figure]:
     """Open a figure without pyplot and its global state, with the fonts that there are."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -132,6 +138,7 @@ def _figure(width: float, height: float) -> Iterator[Figure]:
 
     families = [name for name in _FONTS if name in _installed()] or ["DejaVu Sans"]
     settings: Any = {"font.family": families, "svg.fonttype": "path", "svg.hashsalt": "mha_viz"}
+    settings |= {"pdf.fonttype": 42}  # TrueType: journals refuse the other kind
     with _ONE_AT_A_TIME, matplotlib.rc_context(settings), warnings.catch_warnings():
         # A character that no font has is drawn as a box; that is no matter for stderr.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
@@ -200,23 +207,28 @@ def _add_colour_bar(figure: Figure, axes: Axes, scale: str, masked: bool) -> Non
 
 def _finish(figure: Figure, file_format: str, title: str, caption: str) -> bytes:
     """Add title and caption, and return the file."""
-    if file_format not in ("png", "svg"):
-        raise ArgumentError(f'file_format must be "png" or "svg", got {file_format!r}.')
-    title = clean(title, 200) if title else ""
-    whole = clean(" ".join(caption.split()), MAX_CAPTION) if caption.strip() else ""
     lines = wrapped(caption, max(40, int(figure.get_figwidth() * 16)))
     if title:
-        figure.suptitle(title, fontsize=11, color=theme.ink(), parse_math=False, x=0.02, ha="left")
+        shown, style = clean(title, 200), dict(fontsize=11, color=theme.ink())
+        figure.suptitle(shown, parse_math=False, x=0.02, ha="left", **style)
     if lines:
-        figure.supxlabel(
-            "\n".join(lines), fontsize=7, color=theme.muted(), parse_math=False, x=0.02, ha="left"
-        )
-    metadata: dict[str, str | None] = {"Title": title, "Description": whole}
-    kept = {name: text for name, text in metadata.items() if text}
-    if file_format == "svg":
-        kept |= {"Creator": "mha_viz", "Date": None}  # type: ignore[dict-item]  # None: no date
-    else:
-        kept["Software"] = "mha_viz"
+        style = dict(fontsize=7, color=theme.muted())
+        figure.supxlabel("\n".join(lines), parse_math=False, x=0.02, ha="left", **style)
+    return picture_file(figure, file_format, title, caption, get_args(Format))
+
+
+def picture_file(
+    figure: Figure, file_format: str, title: str, caption: str, formats: Sequence[str]
+) -> bytes:
+    """Return a figure as a file of one of the formats, with title and caption in its metadata."""
+    if file_format not in formats:
+        known = " or ".join(f'"{name}"' for name in formats)
+        raise ArgumentError(f"file_format must be {known}, got {file_format!r}.")
+    whole = clean(" ".join(caption.split()), MAX_CAPTION) if caption.strip() else ""
+    told, maker, *date = _METADATA[file_format]
+    texts = {"Title": clean(title, 200) if title else "", told: whole, maker: "mha_viz"}
+    metadata: dict[str, Any] = {name: text for name, text in texts.items() if text}
+    metadata |= dict.fromkeys(date)  # no date: the same figure gives the same bytes
     file = io.BytesIO()
-    figure.savefig(file, format=file_format, metadata=kept, facecolor=theme.paper())
+    figure.savefig(file, format=file_format, metadata=metadata, facecolor=theme.paper())
     return file.getvalue()

@@ -11,6 +11,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from mha_viz.core.attention.checks import Number
+from mha_viz.core.record import display
 from mha_viz.corpus.query import search as searching
 from mha_viz.corpus.query import tree_scores
 from mha_viz.corpus.query.best_heads import QUESTIONS, best_heads
@@ -239,6 +240,30 @@ class Study:
         self._database.check_rows(self._sizes.of_texts)
         return tree_scores.sentence(self._database, text_id)
 
+    # -- on paper --------------------------------------------------------------------------------
+
+    def figures(
+        self, metric: str = "entropy", head: tuple[int, int] | None = None
+    ) -> dict[str, Any]:
+        """Make the study's figures, as on the page, to be saved as wide as a column of a paper.
+
+        Args:
+            metric: key of the metric that heads are shown by.
+            head: (layer, head) of the figures of one head; by default the one with a label on most
+                single texts.
+
+        Returns:
+            By name: "heads" (the map), "quantiles", "histogram", "offset", "kind" and, of a
+            treebank, "parts_of_speech". Each has `name`, `draw()` (a Plotly figure), `table`,
+            `caption`, and `save("heads.pdf", column="single")`, a .pdf or .svg file 3.25 inches
+            wide, or 6.75 ("double").
+
+        Raises:
+            ArgumentError: no such metric or head.
+        """
+        found: dict[str, Any] = display.known(display.study_figures)(self, metric, head)
+        return found
+
     # -- questions -------------------------------------------------------------------------------
 
     def examples(
@@ -261,7 +286,7 @@ class Study:
             ArgumentError: no such head or metric.
             StudyError: no rows by text were kept.
         """
-        self._check(layer, head)
+        self.check_head(layer, head)
         self._check_texts()
         return strongest(self._database, layer, head, by, k)
 
@@ -306,7 +331,7 @@ class Study:
             ArgumentError: no such head, an empty word, a weight that is no share.
             StudyError: the study has no edges, or no trees for a relation or part of speech.
         """
-        self._check(layer, head)
+        self.check_head(layer, head)
         self._database.check_rows(self._sizes.of_texts)
         if (relation, query_upos, key_upos) != (None, None, None):
             tree_scores.check_trees(self._database)
@@ -361,8 +386,8 @@ class Study:
                 "Make it again without that to see them."
             )
 
-    def _check(self, layer: int | None, head: int | None) -> None:
-        """Check that there are such a layer and such a head, where they are given."""
+    def check_head(self, layer: int | None, head: int | None) -> None:
+        """Raise ArgumentError unless there are such a layer and head, where they are given."""
         for name, given, n in (("layer", layer, self.n_layers), ("head", head, self.n_heads)):
             if given is not None and not 0 <= given < n:
                 raise ArgumentError(f"{name} must be from 0 to {n - 1}, got {given}.")

@@ -7,8 +7,8 @@ from mha_viz.core.metrics.units import MIN_UNITS
 from mha_viz.corpus.query.best_heads import BEATS
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.relations import MIN_TARGETS
+from mha_viz.paper.figures import source_line
 from mha_viz.ui.corpus import TEXTS, arcs
-from mha_viz.ui.corpus.overview import settings
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import QUESTIONS, Corpus
 from mha_viz.ui.widgets.controls import choosing
@@ -70,7 +70,7 @@ def draw(study: Study) -> None:
         table,
         key=f"best-{by}",
         name=f"Best heads: {QUESTIONS[by].lower()}",
-        caption=settings(study, study.unit_note),
+        caption=source_line(study, study.unit_note),
     )
 
 

@@ -1,6 +1,7 @@
 """All heads of a study: a metric, label or relation as colours, and which labels hold."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -8,10 +9,9 @@ import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.metrics.units import MIN_UNITS
-from mha_viz.core.reprs import count
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.split_half import wilson
-from mha_viz.plots.head_values import importance_map
+from mha_viz.paper.figures import StudyFigure, by_head, source_line, value_map
 from mha_viz.ui.corpus import TEXTS, arcs
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus
@@ -33,15 +33,6 @@ _LABEL_COLUMNS = {
 }
 
 
-def default_head(study: Study) -> dict[str, int]:
-    """Return the head to begin with: the one with a label on most single texts."""
-    labels = study.labels
-    if labels.empty:
-        return {"layer": 0, "head": 0}
-    best = labels.sort_values("share_of_texts", kind="stable").iloc[-1]
-    return {"layer": int(best["layer"]), "head": int(best["head"])}
-
-
 def draw(study: Study) -> None:
     """Draw the map of heads and the table of labels, beside each other."""
     st.header("All heads", anchor=False)
@@ -51,23 +42,23 @@ def draw(study: Study) -> None:
     look.beside([3, 2], lambda: _map(study, heads), lambda: _labels(study))
 
 
-def settings(study: Study, *more: str) -> str:
-    """Return the source of a figure: model, texts and settings, in one line."""
-    texts = f"{count(study.n_texts, 'text')} of {study.manifest['source_name']}"
-    return " · ".join((study.manifest["model"]["name"], texts, *more))
-
-
-def of_heads(study: Study, rows: pd.DataFrame, column: str) -> np.ndarray:
-    """Return a column of rows as a matrix (layer, head); NaN where there is no row."""
-    matrix = np.full((study.n_layers, study.n_heads), np.nan)
-    matrix[rows["layer"], rows["head"]] = rows[column]
-    return matrix
-
-
-def of_head(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the chosen head."""
-    layer, head = state.of(Corpus).chosen
-    return rows[(rows["layer"] == layer) & (rows["head"] == head)]
+def show(
+    figure: StudyFigure,
+    key: str,
+    how_to_read: str,
+    on_click: Callable[[Any], None] | None = None,
+) -> None:
+    """Draw a figure of a study with its table and its files."""
+    figures.show(
+        figure.draw(dark=look.dark()),
+        key=key,
+        how_to_read=how_to_read,
+        table=figure.table,
+        caption=figure.caption,
+        name=figure.name,
+        on_click=on_click,
+        paper=figure.image,
+    )
 
 
 def _controls(study: Study, known: list[str]) -> None:
@@ -108,14 +99,14 @@ class _Colours(NamedTuple):
 def _by_metric(study: Study, heads: pd.DataFrame) -> _Colours:
     metric = METRICS[state.of(Corpus).metric]
     rows = heads[heads["metric"] == metric.key]
-    numbers = (of_heads(study, rows, name) for name in ("mean", "low", "high"))
-    return _Colours(metric.title, words.unit_of(metric.key), metric.meaning, *numbers)
+    numbers = (by_head(study, rows, name) for name in ("mean", "low", "high"))
+    return _Colours(metric.title, metric.shown_unit, metric.meaning, *numbers)
 
 
 def _by_label(study: Study, heads: pd.DataFrame) -> _Colours:
     label = LABELS[state.of(Corpus).kind]
     rows = study.sql("SELECT layer, head, label, share_of_texts FROM labels")
-    shares = of_heads(study, rows[rows["label"] == label.key], "share_of_texts")
+    shares = by_head(study, rows[rows["label"] == label.key], "share_of_texts")
     low, high = wilson(shares * study.n_texts, np.full(shares.shape, study.n_texts))
     meaning = f"{label.meaning} The interval takes each text as a draw of its own."
     return _Colours(f"{label.title}: share of texts", "", meaning, shares, low, high)
@@ -125,7 +116,7 @@ def _by_relation(study: Study, heads: pd.DataFrame) -> _Colours:
     relation, direction = arcs.split(state.of(Corpus).arc)
     found = study.relations
     rows = found[(found["relation"] == relation) & (found["direction"] == direction)]
-    numbers = [of_heads(study, rows, name) for name in ("accuracy", "low", "high")]
+    numbers = [by_head(study, rows, name) for name in ("accuracy", "low", "high")]
     chosen = rows[rows["chosen"]].to_dict("records")
     meaning = "No head was asked for it on both halves of the sentences."
     if chosen:
@@ -143,20 +134,9 @@ def _map(study: Study, heads: pd.DataFrame) -> None:
     view = state.of(Corpus)
     drawn = {"": _by_metric, RELATION: _by_relation}.get(view.kind, _by_label)(study, heads)
     st.markdown(drawn.meaning)
-    title, values, ends = drawn.title, drawn.values, {"low": drawn.low, "high": drawn.high}
-    figure = importance_map(
-        values, title, drawn.unit, **ends, selected=view.chosen, dark=look.dark()
-    )
-    names = [head_name(*place) for place in np.ndindex(values.shape)]
-    columns = {title: values, "Low": drawn.low, "High": drawn.high}
-    figures.show(
-        figure,
-        key="corpus-map",
-        on_click=words.choose,
-        table=pd.DataFrame({"Head": names} | {n: one.ravel() for n, one in columns.items()}),
-        caption=settings(study, title),
-        **TEXTS.figure("figures.corpus_map", title=title),
-    )
+    numbers = drawn.values, drawn.low, drawn.high
+    figure = value_map(study, (drawn.title, drawn.unit), *numbers, selected=view.chosen)
+    show(figure, "corpus-map", TEXTS("figures.map"), words.choose)
 
 
 def _labels(study: Study) -> None:
@@ -178,7 +158,10 @@ def _labels(study: Study) -> None:
     )
     st.caption(TEXTS("overview.labels"))
     exports.table_file(
-        table, key="corpus-labels", name="Labels over a corpus", caption=settings(study, "labels")
+        table,
+        key="corpus-labels",
+        name="Labels over a corpus",
+        caption=source_line(study, "labels"),
     )
 
 
