@@ -52,13 +52,11 @@ def _explorer(record: Any) -> Any:
     return Explorer(record)
 
 
-def _study_figures(study: Any, *choices: Any) -> dict[str, Any]:
-    from mha_viz.paper.figures import study_figures
-
-    return study_figures(study, *choices)
+def _study_paper() -> Any:
+    return import_module("mha_viz.paper.report")
 
 
-display.study_figures = _study_figures
+display.study_paper = _study_paper
 display.record_bundle = _record_bundle
 display.explorer = _explorer
 display.head_plotter = _head_figure

@@ -33,7 +33,7 @@ _Head = Annotated[int | None, typer.Option("--head", "-H", help="Heads with this
 
 
 class _StudyGroup(TyperGroup):
-    """`study SOURCE` makes a study; `show`, `search`, `compare` and `verify` read one."""
+    """`study SOURCE` makes a study; `show`, `search`, `compare`, `report` and `verify` read one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         first = args[0] if args else "--help"
@@ -228,6 +228,23 @@ def compare(
     table = compare(a, b).head(limit)
     title = f"{second.name} less {first.name}: the {len(table)} largest differences"
     deliver_table(_with_head_names(table), file_format, out, title)
+
+
+@app.command()
+def report(
+    study: Folder,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the report.")],
+    by: Annotated[str, typer.Option(help="The metric that figures show.")] = "entropy",
+    head: Annotated[
+        str | None, typer.Option(help="Of the figures of one head: layer.head, such as 3.7.")
+    ] = None,
+    column: Annotated[
+        str, typer.Option(help="Width of the figures in a paper: single or double.")
+    ] = "single",
+) -> None:
+    """Write a page with a study's tables, figures and commands, and each of them as a file."""
+    chosen = None if head is None else options.parse_head(head, "Figures show one head")
+    typer.echo(f"wrote {_open(study).report(out, by, chosen, column)}", err=True)
 
 
 @app.command()

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Format = Literal["png", "svg"]
 # Tried in this order for every character; families that are not installed are left out first.
 _FONTS = (
     "Noto Sans, DejaVu Sans, Noto Sans CJK JP, Noto Sans CJK SC, Noto Sans Arabic, "
@@ -55,7 +54,7 @@ def head_image(
     scale: str = "sqrt",
     visible: Bool[np.ndarray | Tensor, "query key"] | None = None,
 ) -> bytes:
-    """Return one head's weights (query, key) as a "png" or "svg" file.
+    """Return one head's weights (query, key) as a "png", "svg" or "pdf" file.
 
     Title and caption are drawn, as plain text without TeX, and kept in the file's metadata (PNG:
     the text chunks Title and Description; SVG: Dublin Core). Cells whose keys are not `visible` are
@@ -130,7 +129,7 @@ def _mosaic(weights: NDArray[np.float32]) -> tuple[NDArray[np.float32], tuple[in
 
 
 @contextmanager
-def canvas(width: float, height: float) -> Iterator[Figure]:
+def canvas(width: float, height: float, style: dict[str, Any] | None = None) -> Iterator[Figure]:
     """Open a figure without pyplot and its global state, with the fonts that there are."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -138,7 +137,8 @@ def canvas(width: float, height: float) -> Iterator[Figure]:
 
     families = [name for name in _FONTS if name in _installed()] or ["DejaVu Sans"]
     settings: Any = {"font.family": families, "svg.fonttype": "path", "svg.hashsalt": "mha_viz"}
-    settings |= {"pdf.fonttype": 42}  # TrueType: journals refuse the other kind
+    settings |= {"text.parse_math": False, "pdf.fonttype": 42}  # TrueType, as journals want it
+    settings |= style or {}
     with _ONE_AT_A_TIME, matplotlib.rc_context(settings), warnings.catch_warnings():
         # A character that no font has is drawn as a box; that is no matter for stderr.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
@@ -181,7 +181,7 @@ def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str) -> None:
 def _label(axes: Axes, rows: list[str], columns: list[str], cell: float) -> None:
     size = min(9.0, max(5.0, cell * 72 * 0.62))
     step = max(1, math.ceil((size + 1) / (cell * 72)))
-    style: dict[str, Any] = dict(fontsize=size, color=theme.ink(), parse_math=False)
+    style: dict[str, Any] = dict(fontsize=size, color=theme.ink())
     slanted: dict[str, Any] = dict(style, rotation=60, ha="left", rotation_mode="anchor")
     axes.set_xticks(range(0, len(columns), step), columns[::step], **slanted)
     axes.set_yticks(range(0, len(rows), step), rows[::step], **style)
@@ -207,28 +207,22 @@ def _add_colour_bar(figure: Figure, axes: Axes, scale: str, masked: bool) -> Non
 
 def _finish(figure: Figure, file_format: str, title: str, caption: str) -> bytes:
     """Add title and caption, and return the file."""
-    lines = wrapped(caption, max(40, int(figure.get_figwidth() * 16)))
+    place: dict[str, Any] = dict(x=0.02, ha="left")
     if title:
-        shown, style = clean(title, 200), dict(fontsize=11, color=theme.ink())
-        figure.suptitle(shown, parse_math=False, x=0.02, ha="left", **style)
-    if lines:
-        style = dict(fontsize=7, color=theme.muted())
-        figure.supxlabel("\n".join(lines), parse_math=False, x=0.02, ha="left", **style)
-    return picture_file(figure, file_format, title, caption, get_args(Format))
+        figure.suptitle(clean(title, 200), fontsize=11, color=theme.ink(), **place)
+    if lines := wrapped(caption, max(40, int(figure.get_figwidth() * 16))):
+        figure.supxlabel("\n".join(lines), fontsize=7, color=theme.muted(), **place)
+    return picture_file(figure, file_format, title, caption)
 
 
-def picture_file(
-    figure: Figure, file_format: str, title: str, caption: str, formats: Sequence[str]
-) -> bytes:
-    """Return a figure as a file of one of the formats, with title and caption in its metadata."""
-    if file_format not in formats:
-        known = " or ".join(f'"{name}"' for name in formats)
-        raise ArgumentError(f"file_format must be {known}, got {file_format!r}.")
-    whole = clean(" ".join(caption.split()), MAX_CAPTION) if caption.strip() else ""
+def picture_file(figure: Figure, file_format: str, title: str, caption: str) -> bytes:
+    """Return a figure as a file, with title and caption in its metadata, and without a date."""
+    if file_format not in _METADATA:
+        raise ArgumentError(f'file_format must be "png", "svg" or "pdf", got {file_format!r}.')
     told, maker, *date = _METADATA[file_format]
+    whole = clean(" ".join(caption.split()), MAX_CAPTION) if caption.strip() else ""
     texts = {"Title": clean(title, 200) if title else "", told: whole, maker: "mha_viz"}
-    metadata: dict[str, Any] = {name: text for name, text in texts.items() if text}
-    metadata |= dict.fromkeys(date)  # no date: the same figure gives the same bytes
+    metadata: Any = {name: text for name, text in texts.items() if text} | dict.fromkeys(date)
     file = io.BytesIO()
     figure.savefig(file, format=file_format, metadata=metadata, facecolor=theme.paper())
     return file.getvalue()

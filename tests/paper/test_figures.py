@@ -39,5 +39,5 @@ def test_what_the_study_does_not_have_is_refused(study: mv.Study) -> None:
         study.figures("charm")
     with pytest.raises(ArgumentError, match="head must be from 0 to 7"):
         study.figures(head=(0, 8))
-    with pytest.raises(ArgumentError, match='"pdf" or "svg"'):
-        study.figures()["heads"].save("heads.png")
+    with pytest.raises(ArgumentError, match='"svg" or "pdf"'):
+        study.figures()["heads"].save("heads.gif")

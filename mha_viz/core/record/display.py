@@ -8,7 +8,7 @@ from mha_viz.errors import NotKeptError
 record_bundle: Callable[[Any], dict[str, str]] | None = None  # by MIME type
 explorer: Callable[[Any], Any] | None = None
 head_plotter: Callable[[Any, int, int], Any] | None = None
-study_figures: Callable[..., dict[str, Any]] | None = None
+study_paper: Callable[[], Any] | None = None  # the module that puts studies on paper
 
 
 def known(drawer: Callable[..., Any] | None) -> Callable[..., Any]:

@@ -245,24 +245,48 @@ class Study:
     def figures(
         self, metric: str = "entropy", head: tuple[int, int] | None = None
     ) -> dict[str, Any]:
-        """Make the study's figures, as on the page, to be saved as wide as a column of a paper.
+        """Make the study's figures, as on the page.
 
         Args:
             metric: key of the metric that heads are shown by.
-            head: (layer, head) of the figures of one head; by default the one with a label on most
-                single texts.
+            head: (layer, head) of those of one head; by default the one with a label on most texts.
 
         Returns:
             By name: "heads" (the map), "quantiles", "histogram", "offset", "kind" and, of a
-            treebank, "parts_of_speech". Each has `name`, `draw()` (a Plotly figure), `table`,
-            `caption`, and `save("heads.pdf", column="single")`, a .pdf or .svg file 3.25 inches
-            wide, or 6.75 ("double").
+            treebank, "parts_of_speech": each a `paper.figures.StudyFigure`, with `table`, `draw()`
+            and `save("heads.pdf", column="single")`.
 
         Raises:
             ArgumentError: no such metric or head.
         """
-        found: dict[str, Any] = display.known(display.study_figures)(self, metric, head)
-        return found
+        return dict(display.known(display.study_paper)().study_figures(self, metric, head))
+
+    def report(
+        self,
+        folder: str | Path,
+        metric: str = "entropy",
+        head: tuple[int, int] | None = None,
+        column: str = "single",
+    ) -> Path:
+        """Write a page with all that the study says, and every table and figure as a file.
+
+        Args:
+            folder: where `index.html` goes, which needs no other file and runs no script, `tables`
+                (CSV, Markdown, LaTeX) and `figures` (PDF, SVG). Files of these names are replaced.
+            metric: as in `figures`.
+            head: as in `figures`.
+            column: the width of figures in a paper, "single" (3.25 inches) or "double" (6.75).
+
+        Returns:
+            The page: best heads, labels, metrics with 95 % intervals, figures, the commands that
+            make all of it again, and what study.json says.
+
+        Raises:
+            ArgumentError: no such metric, head or width; a folder that holds a study.
+            WriteError: the folder cannot be written.
+        """
+        paper = display.known(display.study_paper)()
+        return Path(paper.write_report(self, folder, metric, head, column))
 
     # -- questions -------------------------------------------------------------------------------
 

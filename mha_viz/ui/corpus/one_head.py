@@ -5,8 +5,9 @@ import streamlit as st
 from mha_viz.core.metrics import METRICS
 from mha_viz.corpus.query.study import Study
 from mha_viz.paper.figures import histogram, of_head, profile, quantiles
+from mha_viz.paper.tables import titled
 from mha_viz.ui.corpus import TEXTS
-from mha_viz.ui.corpus.overview import label_table, show
+from mha_viz.ui.corpus.overview import show
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets import look
@@ -38,7 +39,7 @@ def _labels(study: Study) -> None:
     if found.empty:
         st.markdown("It earns no label on these texts.")
     else:
-        st.table(label_table(found).set_index("Label").map(format_number))
+        st.table(titled(found).drop(columns="Head").set_index("Label").map(format_number))
 
 
 def _profile(study: Study, axis: str) -> None:
