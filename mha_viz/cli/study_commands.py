@@ -143,31 +143,23 @@ def show(
     title = _title(found)
     _print_skipped(found)
     if best is not None:
-        table = _with_head_names(found.best_heads(best))
-        deliver_table(table, file_format, out, f"{title}: {heads_title}; {found.unit_note}")
-        return
-    if by is None:
-        table = found.labels
-        deliver_table(
-            _with_head_names(table), file_format, out, f"{title}: labels, intervals of 95 %"
-        )
-        if found.has_trees and file_format is TableFormat.table and out is None:
-            typer.echo()
-            table = _with_head_names(found.best_heads())
-            deliver_table(table, file_format, None, f"{title}: {heads_title}")
-        return
-    if by == "relations":
-        every = found.relations.sort_values("accuracy", ascending=False, kind="stable")
-        deliver_table(_with_head_names(every), file_format, out, f"{title}: relations")
-        return
-    heads = found.heads
-    known = list(dict.fromkeys(heads["metric"]))
-    if by not in known:
-        raise ArgumentError(f"There is no metric {by!r} in it; there are: {', '.join(known)}.")
-    table = heads[heads["metric"] == by].sort_values("mean", ascending=False, kind="stable")
-    deliver_table(
-        _with_head_names(table.drop(columns="metric")), file_format, out, f"{title}: {by}"
-    )
+        table, told = found.best_heads(best), f"{heads_title}; {found.unit_note}"
+    elif by is None:
+        table, told = found.labels, "labels, intervals of 95 %"
+    elif by == "relations":
+        table, told = found.relations.sort_values("accuracy", ascending=False, kind="stable"), by
+    else:
+        table, told = found.heads, by
+        known = list(dict.fromkeys(table["metric"]))
+        if by not in known:
+            raise ArgumentError(f"There is no metric {by!r} in it; there are: {', '.join(known)}.")
+        table = table[table["metric"] == by].drop(columns="metric")
+        table = table.sort_values("mean", ascending=False, kind="stable")
+    deliver_table(_with_head_names(table), file_format, out, f"{title}: {told}")
+    if by is best is None and found.has_trees and file_format is TableFormat.table and out is None:
+        typer.echo()
+        table = _with_head_names(found.best_heads())
+        deliver_table(table, file_format, None, f"{title}: {heads_title}")
 
 
 @app.command()
@@ -217,16 +209,20 @@ def search(
 def compare(
     first: Folder,
     second: Folder,
+    by: Annotated[
+        str, typer.Option(help="Metrics; of a treebank relations, trees, coreference or best.")
+    ] = "metrics",
     limit: Annotated[int, typer.Option(help="The most rows.")] = 20,
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
-    """Show which heads differ between two studies, and by how many standard errors."""
+    """Show which heads differ between two studies, in metrics or in what they find in trees."""
     from mha_viz.corpus.query.comparison import compare
+    from mha_viz.corpus.query.tree_comparison import compare_trees
 
     a, b = _open(first), _open(second)
-    table = compare(a, b).head(limit)
-    title = f"{second.name} less {first.name}: the {len(table)} largest differences"
+    table = (compare(a, b) if by == "metrics" else compare_trees(a, b, by)).head(limit)
+    title = f"{second.name} (b) less {first.name} (a): the {len(table)} surest differences"
     deliver_table(_with_head_names(table), file_format, out, title)
 
 
@@ -269,10 +265,12 @@ def _title(found: Study) -> str:
 
 def _with_head_names(table: DataFrame) -> DataFrame:
     """Return the table with layer and head as people write them."""
-    names = "L" + table["layer"].astype(str) + " H" + table["head"].astype(str)
-    rest = table.drop(columns=["layer", "head"])
-    rest.insert(0, "head", names)
-    return rest
+    for side in [side for side in ("_b", "_a", "") if f"layer{side}" in table]:
+        layer, head = f"layer{side}", f"head{side}"
+        names = "L" + table[layer].astype(str) + " H" + table[head].astype(str)
+        table = table.drop(columns=[layer, head])
+        table.insert(0, head, names)
+    return table
 
 
 def _print_skipped(found: Study) -> None:

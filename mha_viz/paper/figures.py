@@ -35,31 +35,19 @@ _NEAR = [str(offset) for offset in range(-10, 11)]  # drawn: few texts are long 
 
 
 class StudyFigure(NamedTuple):
-    """A figure of a study.
-
-    Attributes:
-        name: it, in words.
-        draw: makes the Plotly figure; `dark` for a dark page.
-        table: its numbers.
-        caption: where they come from: model, texts, settings.
-    """
+    """A figure of a study."""
 
     name: str
-    draw: Callable[..., go.Figure]
-    table: pd.DataFrame
-    caption: str
+    draw: Callable[..., go.Figure]  # with dark=True for a dark page
+    table: pd.DataFrame  # its numbers
+    caption: str  # where they come from: model, texts, settings
 
     def save(self, file: str | Path, column: str = "single") -> None:
-        """Write it as a vector picture for a paper.
+        """Write it for a paper: .pdf, .svg or .png, 3.25 inches wide ("single") or 6.75 ("double").
 
-        Args:
-            file: its ending says the format, .pdf or .svg.
-            column: "single", 3.25 inches wide, or "double", 6.75.
-
-        Raises:
-            ArgumentError: another format or width. WriteError: the file cannot be written.
+        ArgumentError: another format or width. WriteError: the file cannot be written.
         """
-        write_file(Path(file), self.image(Path(file).suffix.lstrip("."), column))
+        write_file(file, self.image(Path(file).suffix.lstrip("."), column))
 
     def image(self, file_format: str = "pdf", column: str = "single") -> bytes:
         """Return what `save` writes."""
@@ -152,10 +140,7 @@ def quantiles(study: Study, metric: str, selected: Head | None = None) -> StudyF
 def histogram(study: Study, metric: str, head: Head) -> StudyFigure | None:
     """Make the histogram of one head's scores over texts; None where no text defines any."""
     about, name = METRICS[metric], head_name(*head)
-    counts = study.sql(
-        f"SELECT * FROM histogram WHERE metric = '{about.key}' "
-        f"AND layer = {head[0]:d} AND head = {head[1]:d}"
-    )
+    counts = of_head(study.sql(f"SELECT * FROM histogram WHERE metric = '{about.key}'"), head)
     if counts.empty:
         return None
     limits, numbers = edges(metric), np.zeros(N_BINS, int)
@@ -181,7 +166,12 @@ def profile(study: Study, axis: str, head: Head) -> StudyFigure:
 def parts_of_speech(study: Study, head: Head) -> StudyFigure:
     """Make the matrix of one head's weight from part of speech to part of speech."""
     rows, name = of_head(study.parts_of_speech, head), head_name(*head)
-    weight, expected = (by_part(rows, column) for column in ("weight", "expected"))
+    weight, expected = (
+        rows.pivot(index="from_upos", columns="to_upos", values=column)
+        .reindex(index=PARTS, columns=PARTS)
+        .to_numpy(float)
+        for column in ("weight", "expected")
+    )
     words = rows.groupby("from_upos")["n_words"].first()
     looking = [f"{part} {words.get(part, 0):,}" for part in PARTS]
     few = [row for row, part in enumerate(PARTS) if 0 < words.get(part, 0) < MIN_TARGETS]
@@ -202,12 +192,3 @@ def parts_of_speech(study: Study, head: Head) -> StudyFigure:
     table = rows.drop(columns=["layer", "head"]).reset_index(drop=True)
     caption = source_line(study, name, "weight by part of speech")
     return StudyFigure(f"Parts of speech of {name}", draw, table, caption)
-
-
-def by_part(rows: pd.DataFrame, column: str) -> np.ndarray:
-    """Return a column of `Study.parts_of_speech` of one head as (part that looks, part looked at).
-
-    NaN where no word is of the part that looks.
-    """
-    table = rows.pivot(index="from_upos", columns="to_upos", values=column)
-    return table.reindex(index=PARTS, columns=PARTS).to_numpy(float)

@@ -19,6 +19,7 @@ from mha_viz.errors import ArgumentError
 from mha_viz.paper.figures import Head, default_head, source_line, study_figures
 from mha_viz.paper.tables import study_tables
 from mha_viz.plots.board import STYLE
+from mha_viz.plots.column_image import FORMATS
 from mha_viz.plots.csv_file import table_csv
 from mha_viz.plots.table_text import table_latex, table_markdown
 from mha_viz.web.labels import drawable
@@ -46,18 +47,16 @@ def write_report(
     if (place / MANIFEST).exists():
         raise ArgumentError(f"{place} holds a study: give another folder for its report.")
     figures, tables = study_figures(study, metric, head), study_tables(study)
-    title, source = (
-        f"Study of {study.manifest['model']['name']}",
-        source_line(study, study.unit_note),
-    )
+    title = f"Study of {study.manifest['model']['name']}"
+    source = source_line(study, study.unit_note)
     content: dict[str, bytes] = {}
     for table in tables:
         told, name = (table.rows, f"{table.title}\n{source}"), f"tables/{table.key}"
         content |= {f"{name}.csv": table_csv(*told), f"{name}.md": table_markdown(*told).encode()}
         content |= {f"{name}.tex": table_latex(*told).encode()}
     for name, figure in figures.items():
-        pictures = {kind: figure.image(kind, column) for kind in ("pdf", "svg")}
-        content |= {f"figures/{name}.{kind}": made for kind, made in pictures.items()}
+        for kind in FORMATS:
+            content[f"figures/{name}.{kind}"] = figure.image(kind, column)
     codes = [base64.b64encode(content[f"figures/{name}.svg"]).decode() for name in figures]
     chosen = shlex.join(["--by", metric, "--head", "{}.{}".format(*head), "--column", column])
     page = _PAGE.render(
@@ -81,15 +80,11 @@ def commands(study: Study) -> list[str]:
     hashes = [file["sha256"] for file in source["files"]]
     shipped = hashes == [hashlib.sha256(SAMPLE.read_bytes()).hexdigest()]
     given = {
-        "--model": model["name"],
-        "--dtype": model["dtype"],
-        "--column": source["column"],
-        "--sample": source["sample"],
-        "--seed": source["seed"] if source["sample"] is not None else None,
-        "--join": settings.get("join"),
-        "--group": source.get("group"),
+        "--model": model["name"], "--dtype": model["dtype"], "--column": source["column"],
+        "--sample": source["sample"], "--seed": source["seed"] if source["sample"] else None,
+        "--join": settings.get("join"), "--group": source.get("group"),
         "--batch-tokens": settings["batch_tokens"],
-    }
+    }  # fmt: skip
     words = ["mha-viz", "study", "sample" if shipped else "SOURCE"]
     words += [word for name, of in given.items() if of is not None for word in (name, str(of))]
     words += ["--no-texts"] * (not settings["keep_texts"])

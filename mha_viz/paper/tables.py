@@ -20,17 +20,13 @@ NOTES = {key: note.format(**_LIMITS) for key, note in _TEXTS["notes"].items()}
 
 
 class StudyTable(NamedTuple):
-    """A table of a study: its name in files, its rows, what is said of them, how it is shown."""
+    """A table of a study: its name in files and in words, its rows, and how it is shown."""
 
     key: str
+    title: str
     rows: pd.DataFrame
     note: str
     shown: pd.DataFrame
-
-    @property
-    def title(self) -> str:
-        """Its name in words."""
-        return str(_TEXTS["titles"][self.key])
 
 
 def study_tables(study: Study) -> list[StudyTable]:
@@ -39,8 +35,9 @@ def study_tables(study: Study) -> list[StudyTable]:
     found = {by: titled(rows) for by, rows in best.items() if len(rows)}
     notes = {by: f"{answer(best[by], by).replace('**', '')} {NOTES[by]}" for by in found}
     found |= {"labels": titled(study.labels), "metrics": titled(study.heads)}
-    shown = found | {"metrics": _by_metric(found["metrics"])}
-    return [StudyTable(key, found[key], notes.get(key, NOTES[key]), shown[key]) for key in found]
+    notes, shown = NOTES | notes, found | {"metrics": _by_metric(found["metrics"])}
+    titles = _TEXTS["titles"]
+    return [StudyTable(k, titles[k], rows, notes[k], shown[k]) for k, rows in found.items()]
 
 
 def _by_metric(rows: pd.DataFrame) -> pd.DataFrame:

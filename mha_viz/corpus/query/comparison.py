@@ -51,12 +51,12 @@ def compare(a: Study, b: Study) -> pd.DataFrame:
             f"Two studies are compared head by head: expected as many layers and heads, got "
             f"{a.n_layers} x {a.n_heads} and {b.n_layers} x {b.n_heads}."
         )
-    same = _plan(a) == _plan(b)
+    same = source_plan(a) == source_plan(b)
     sides = [_Side(one, "texts", _means(one, "heads")) for one in (a, b)]
     return _compared(*sides, same_texts=same and a.has_texts and b.has_texts)
 
 
-def _plan(study: Study) -> list[object]:
+def source_plan(study: Study) -> list[object]:
     """Return what decides the numbers of texts; joined ones are as long as the model takes."""
     join = study.manifest["settings"].get("join")
     names = ("n_ctx", "tokens_sha256") if join else ()

@@ -4,7 +4,7 @@ import streamlit as st
 
 from mha_viz.core.metrics import METRICS
 from mha_viz.corpus.query.study import Study
-from mha_viz.paper.figures import histogram, of_head, profile, quantiles
+from mha_viz.paper.figures import PROFILES, histogram, of_head, profile, quantiles
 from mha_viz.paper.tables import titled
 from mha_viz.ui.corpus import TEXTS
 from mha_viz.ui.corpus.overview import show
@@ -16,11 +16,6 @@ from mha_viz.ui.widgets.messages import words
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
-_PROFILES = {
-    "offset": "How far the key is from the query, in tokens; below 0 before it. The table goes on.",
-    "kind": "A key is of the first kind that fits, from the left.",
-}
-
 
 def draw(study: Study) -> None:
     """Draw the chosen head's labels and profiles."""
@@ -29,7 +24,7 @@ def draw(study: Study) -> None:
     with st.container(horizontal=True):
         controls.head_menus(study.n_layers, study.n_heads, width=100)
     _labels(study)
-    for column, axis in zip(st.columns([3, 2], gap="medium"), _PROFILES, strict=True):
+    for column, axis in zip(st.columns([3, 2], gap="medium"), PROFILES, strict=True):
         with column:
             _profile(study, axis)
 
@@ -43,8 +38,8 @@ def _labels(study: Study) -> None:
 
 
 def _profile(study: Study, axis: str) -> None:
-    told = TEXTS("figures.profile", how_to_read=_PROFILES[axis])
-    show(profile(study, axis, state.of(Corpus).chosen), f"corpus-{axis}", told)
+    figure = profile(study, axis, state.of(Corpus).chosen)
+    show(figure, f"corpus-{axis}", TEXTS(f"figures.{axis}"))
 
 
 def draw_distributions(study: Study) -> None:

@@ -12,6 +12,7 @@ from mha_viz.corpus.query.comparison import beyond_by_chance, compare, compare_w
 from mha_viz.corpus.query.study import Study
 from mha_viz.errors import MhaVizError
 from mha_viz.paper.figures import StudyFigure, by_head, source_line
+from mha_viz.paper.tables import titled
 from mha_viz.plots.difference import head_changes
 from mha_viz.ui.corpus import TEXTS, texts
 from mha_viz.ui.corpus.overview import show
@@ -28,14 +29,6 @@ from mha_viz.web.theme import format_number
 FAR = 3.0  # standard errors that are worth a word
 FEW = 30  # texts, of which a standard error is itself uncertain
 _SAMPLE = "sample"
-_COLUMNS = {
-    "standard_errors": "Standard errors",
-    "difference": "Difference",
-    "mean_b": "This study",
-    "mean_a": "The other",
-    "standard_error": "Standard error",
-    "n_texts": "Texts",
-}
 
 
 def fit() -> None:
@@ -155,8 +148,7 @@ def _map(study: Study, rows: pd.DataFrame) -> None:
     metric, against = METRICS[view.metric].title, _reference(view)
     apart = by_head(study, rows, "standard_errors")
     left, right = st.columns([3, 2], gap="medium")
-    table = rows.rename(columns=_COLUMNS)[list(_COLUMNS.values())]
-    table.insert(0, "Head", [head_name(*p) for p in zip(rows["layer"], rows["head"], strict=True)])
+    table = titled(rows.drop(columns="metric"))
     with right:
         st.markdown(f"**{plain(metric)} of each head**, the largest difference first")
         st.dataframe(
