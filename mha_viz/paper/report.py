@@ -2,13 +2,11 @@
 
 import base64
 import hashlib
+import json
 import shlex
-from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
 from mha_viz.core.output_file import write_file
@@ -66,7 +64,7 @@ def write_report(
         tables=tables,
         figures=list(zip(figures.values(), codes, strict=True)),
         commands=[*commands(study), f"mha-viz study report study {chosen} --out report"],
-        manifest=pd.DataFrame(_facts(study.manifest), columns=["Entry", "Value"]),
+        manifest=json.dumps(study.manifest, indent=2, ensure_ascii=False),
     )
     content["index.html"] = document(title, STYLE, page, policy=NO_SCRIPT).encode()
     for name, made in content.items():
@@ -89,13 +87,3 @@ def commands(study: Study) -> list[str]:
     words += [word for name, of in given.items() if of is not None for word in (name, str(of))]
     words += ["--no-texts"] * (not settings["keep_texts"])
     return [shlex.join([*words, "--out", "study"]), "mha-viz study verify study"]
-
-
-def _facts(about: Mapping[Any, Any], above: str = "") -> Iterator[tuple[str, object]]:
-    """Yield each entry of nested settings, with the names that lead to it."""
-    for name, value in about.items():
-        entries = dict(enumerate(value)) if isinstance(value, list) else value
-        if isinstance(entries, Mapping):
-            yield from _facts(entries, f"{above}{name} · ")
-        else:
-            yield f"{above}{name}", "–" if value is None else value
