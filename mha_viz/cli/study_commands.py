@@ -210,18 +210,19 @@ def compare(
     first: Folder,
     second: Folder,
     by: Annotated[
-        str, typer.Option(help="Metrics; of a treebank relations, trees, coreference or best.")
+        str, typer.Option(help="metrics, distributions, relations, trees, coreference or best.")
     ] = "metrics",
     limit: Annotated[int, typer.Option(help="The most rows.")] = 20,
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """Show which heads differ between two studies, in metrics or in what they find in trees."""
-    from mha_viz.corpus.query.comparison import compare
+    from mha_viz.corpus.query.comparison import compare, compare_distributions
     from mha_viz.corpus.query.tree_comparison import compare_trees
 
     a, b = _open(first), _open(second)
-    table = (compare(a, b) if by == "metrics" else compare_trees(a, b, by)).head(limit)
+    by_metric = {"metrics": compare, "distributions": compare_distributions}
+    table = (by_metric[by](a, b) if by in by_metric else compare_trees(a, b, by))[:limit]
     title = f"{second.name} (b) less {first.name} (a): the {len(table)} surest differences"
     deliver_table(_with_head_names(table), file_format, out, title)
 
@@ -289,12 +290,7 @@ def _progress() -> Callable[[Progress], None] | None:
         return None
 
     def show(now: Progress) -> None:
-        total = "" if now.n_total is None else f" of {now.n_total:,}"
-        left = ""
-        if now.seconds_left is not None:
-            minutes, seconds = divmod(round(now.seconds_left), 60)
-            left = f", {minutes}:{seconds:02d} left"
-        line = f"{now.n_texts:,}{total} texts, {now.texts_per_second:,.1f} a second{left}"
+        line = now.in_words()
         typer.echo(f"\r{line:<70}", err=True, nl=now.n_texts == now.n_total)
 
     return show

@@ -85,6 +85,8 @@ def test_two_treebanks_are_compared_and_reported(tmp_path: Path) -> None:
         done = call("study", "compare", *folders, "--by", by, "--limit", "5", "-f", "json")
         rows = json.loads(done.stdout)["rows"]
         assert len(rows) == 5 and {"difference", "low", "q", "better", *columns} <= rows[0].keys()
+    done = call("study", "compare", *folders, "--by", "distributions", "--limit", "5")
+    assert "apart" in done.stdout and "50%_a" in done.stdout
     failed = call("study", "compare", *folders, "--by", "charm", code=2)
     assert "relations, trees, coreference, best" in failed.stderr
     out = tmp_path / "report"

@@ -63,6 +63,27 @@ def source_plan(study: Study) -> list[object]:
     return [study.manifest["source"], join, *(study.manifest["model"][name] for name in names)]
 
 
+def compare_distributions(a: Study, b: Study) -> pd.DataFrame:
+    """Compare how the heads of two models, of any size, are spread in each metric.
+
+    Args:
+        a: a study.
+        b: another one.
+
+    Returns:
+        A row per metric that both have: apart, by how many standard deviations over heads the
+        median head of b is above that of a; mean, std, min, 25%, 50%, 75% and max of the heads'
+        means over texts, of each (_a, _b). The farthest apart first. Heads of one model are no
+        independent draws, so that there is no test.
+    """
+    sides = [one.heads.groupby("metric")["mean"].describe() for one in (a, b)]
+    found = sides[0].merge(sides[1], on="metric", suffixes=("_a", "_b"))
+    deviation = ((found["std_a"] ** 2 + found["std_b"] ** 2) / 2) ** 0.5
+    apart = (found["50%_b"] - found["50%_a"]) / deviation.where(deviation > 0)
+    order = apart.abs().sort_values(ascending=False, kind="stable").index
+    return found.drop(columns=["count_a", "count_b"]).loc[order].assign(apart=apart).reset_index()
+
+
 def compare_with_random(study: Study) -> pd.DataFrame:
     """Compare a study with random weights on the same texts: what every head has learned.
 
