@@ -52,6 +52,7 @@ def _explorer(record: Any) -> Any:
     return Explorer(record)
 
 
+display.study_paper = lambda: import_module("mha_viz.paper.report")
 display.record_bundle = _record_bundle
 display.explorer = _explorer
 display.head_plotter = _head_figure

@@ -33,7 +33,7 @@ _Head = Annotated[int | None, typer.Option("--head", "-H", help="Heads with this
 
 
 class _StudyGroup(TyperGroup):
-    """`study SOURCE` makes a study; `show`, `search`, `compare` and `verify` read one."""
+    """`study SOURCE` makes a study; `show`, `search`, `compare`, `report` and `verify` read one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         first = args[0] if args else "--help"
@@ -143,31 +143,23 @@ def show(
     title = _title(found)
     _print_skipped(found)
     if best is not None:
-        table = _with_head_names(found.best_heads(best))
-        deliver_table(table, file_format, out, f"{title}: {heads_title}; {found.unit_note}")
-        return
-    if by is None:
-        table = found.labels
-        deliver_table(
-            _with_head_names(table), file_format, out, f"{title}: labels, intervals of 95 %"
-        )
-        if found.has_trees and file_format is TableFormat.table and out is None:
-            typer.echo()
-            table = _with_head_names(found.best_heads())
-            deliver_table(table, file_format, None, f"{title}: {heads_title}")
-        return
-    if by == "relations":
-        every = found.relations.sort_values("accuracy", ascending=False, kind="stable")
-        deliver_table(_with_head_names(every), file_format, out, f"{title}: relations")
-        return
-    heads = found.heads
-    known = list(dict.fromkeys(heads["metric"]))
-    if by not in known:
-        raise ArgumentError(f"There is no metric {by!r} in it; there are: {', '.join(known)}.")
-    table = heads[heads["metric"] == by].sort_values("mean", ascending=False, kind="stable")
-    deliver_table(
-        _with_head_names(table.drop(columns="metric")), file_format, out, f"{title}: {by}"
-    )
+        table, told = found.best_heads(best), f"{heads_title}; {found.unit_note}"
+    elif by is None:
+        table, told = found.labels, "labels, intervals of 95 %"
+    elif by == "relations":
+        table, told = found.relations.sort_values("accuracy", ascending=False, kind="stable"), by
+    else:
+        table, told = found.heads, by
+        known = list(dict.fromkeys(table["metric"]))
+        if by not in known:
+            raise ArgumentError(f"There is no metric {by!r} in it; there are: {', '.join(known)}.")
+        table = table[table["metric"] == by].drop(columns="metric")
+        table = table.sort_values("mean", ascending=False, kind="stable")
+    deliver_table(_with_head_names(table), file_format, out, f"{title}: {told}")
+    if by is best is None and found.has_trees and file_format is TableFormat.table and out is None:
+        typer.echo()
+        table = _with_head_names(found.best_heads())
+        deliver_table(table, file_format, None, f"{title}: {heads_title}")
 
 
 @app.command()
@@ -217,17 +209,39 @@ def search(
 def compare(
     first: Folder,
     second: Folder,
+    by: Annotated[
+        str, typer.Option(help="metrics, distributions, relations, trees, coreference or best.")
+    ] = "metrics",
     limit: Annotated[int, typer.Option(help="The most rows.")] = 20,
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
-    """Show which heads differ between two studies, and by how many standard errors."""
-    from mha_viz.corpus.query.comparison import compare
+    """Show which heads differ between two studies, in metrics or in what they find in trees."""
+    from mha_viz.corpus.query.comparison import compare, compare_distributions
+    from mha_viz.corpus.query.tree_comparison import compare_trees
 
     a, b = _open(first), _open(second)
-    table = compare(a, b).head(limit)
-    title = f"{second.name} less {first.name}: the {len(table)} largest differences"
+    by_metric = {"metrics": compare, "distributions": compare_distributions}
+    table = (by_metric[by](a, b) if by in by_metric else compare_trees(a, b, by))[:limit]
+    title = f"{second.name} (b) less {first.name} (a): the {len(table)} surest differences"
     deliver_table(_with_head_names(table), file_format, out, title)
+
+
+@app.command()
+def report(
+    study: Folder,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the report.")],
+    by: Annotated[str, typer.Option(help="The metric that figures show.")] = "entropy",
+    head: Annotated[
+        str | None, typer.Option(help="Of the figures of one head: layer.head, such as 3.7.")
+    ] = None,
+    column: Annotated[
+        str, typer.Option(help="Width of the figures in a paper: single or double.")
+    ] = "single",
+) -> None:
+    """Write a page with a study's tables, figures and commands, and each of them as a file."""
+    chosen = None if head is None else options.parse_head(head, "Figures show one head")
+    typer.echo(f"wrote {_open(study).report(out, by, chosen, column)}", err=True)
 
 
 @app.command()
@@ -252,10 +266,12 @@ def _title(found: Study) -> str:
 
 def _with_head_names(table: DataFrame) -> DataFrame:
     """Return the table with layer and head as people write them."""
-    names = "L" + table["layer"].astype(str) + " H" + table["head"].astype(str)
-    rest = table.drop(columns=["layer", "head"])
-    rest.insert(0, "head", names)
-    return rest
+    for side in [side for side in ("_b", "_a", "") if f"layer{side}" in table]:
+        layer, head = f"layer{side}", f"head{side}"
+        names = "L" + table[layer].astype(str) + " H" + table[head].astype(str)
+        table = table.drop(columns=[layer, head])
+        table.insert(0, head, names)
+    return table
 
 
 def _print_skipped(found: Study) -> None:
@@ -274,12 +290,7 @@ def _progress() -> Callable[[Progress], None] | None:
         return None
 
     def show(now: Progress) -> None:
-        total = "" if now.n_total is None else f" of {now.n_total:,}"
-        left = ""
-        if now.seconds_left is not None:
-            minutes, seconds = divmod(round(now.seconds_left), 60)
-            left = f", {minutes}:{seconds:02d} left"
-        line = f"{now.n_texts:,}{total} texts, {now.texts_per_second:,.1f} a second{left}"
+        line = now.in_words()
         typer.echo(f"\r{line:<70}", err=True, nl=now.n_texts == now.n_total)
 
     return show

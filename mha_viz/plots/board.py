@@ -11,11 +11,10 @@ import pandas as pd
 
 from mha_viz.plots.table_text import markdown
 from mha_viz.web.labels import html_text
-from mha_viz.web.standalone import document
+from mha_viz.web.standalone import NO_SCRIPT, document
 from mha_viz.web.theme import format_number
 
-_STYLE = Path(__file__).with_name("board.css").read_text("utf-8")
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # it has no script
+STYLE = Path(__file__).with_name("board.css").read_text("utf-8")
 _TITLE, _OPEN = "Pinned attention heads", "Open this board in the app"
 
 
@@ -39,7 +38,7 @@ def board_html(heads: Sequence[HeadCard], link: str = "") -> str:
         parts.append("</article>")
     parts.append(f"</main>\n<section>{_metrics(heads).to_html(border=0)}</section>")  # escaped
     parts += [f'<p><a href="{html_text(link)}">{_OPEN}</a></p>'] if link else []
-    return document(_TITLE, _STYLE, "\n".join(parts), policy=_POLICY)
+    return document(_TITLE, STYLE, "\n".join(parts), policy=NO_SCRIPT)
 
 
 def board_zip(heads: Sequence[HeadCard], link: str = "") -> bytes:

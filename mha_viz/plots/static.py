@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Format = Literal["png", "svg"]
 # Tried in this order for every character; families that are not installed are left out first.
 _FONTS = (
     "Noto Sans, DejaVu Sans, Noto Sans CJK JP, Noto Sans CJK SC, Noto Sans Arabic, "
@@ -33,6 +32,12 @@ _FONTS = (
     "Arial Unicode MS, Segoe UI, Segoe UI Symbol, Apple Symbols"
 ).split(", ")
 _DPI = 200
+# Of each format, the metadata that hold the caption and the maker, and the dates that are left out.
+_METADATA = {
+    "png": ("Description", "Software"),
+    "svg": ("Description", "Creator", "Date"),
+    "pdf": ("Subject", "Creator", "CreationDate"),
+}
 _MAX_INCHES = 30.0  # 6000 pixels a side
 _MASKED = -1.0  # stands for a cell that has no weight, in what is drawn
 TILE = 200  # pixels of a tile in the picture of all heads
@@ -49,7 +54,7 @@ def head_image(
     scale: str = "sqrt",
     visible: Bool[np.ndarray | Tensor, "query key"] | None = None,
 ) -> bytes:
-    """Return one head's weights (query, key) as a "png" or "svg" file.
+    """Return one head's weights (query, key) as a "png", "svg" or "pdf" file.
 
     Title and caption are drawn, as plain text without TeX, and kept in the file's metadata (PNG:
     the text chunks Title and Description; SVG: Dublin Core). Cells whose keys are not `visible` are
@@ -59,7 +64,7 @@ def head_image(
     shown = where_visible(weights, visible, _MASKED)
     queries, keys = weights.shape
     cell = min(max(5.5 / max(queries, keys), 0.006), 0.32)  # inches: one pixel at least
-    with _figure(cell * keys + 2.6, cell * queries + 2.2) as figure:
+    with canvas(cell * keys + 2.6, cell * queries + 2.2) as figure:
         axes = figure.add_subplot()
         _draw_cells(axes, shown, scale)
         axes.set_aspect("equal")
@@ -86,7 +91,7 @@ def grid_image(
     mosaic, pitch = _mosaic(where_visible(weights, seen, _MASKED))
     tile = min(1.1, (_MAX_INCHES - 3) / max(layers, heads))
     tall = tile * pitch[0] / pitch[1]
-    with _figure(heads * tile + 1.4, layers * tall + 1.9) as figure:
+    with canvas(heads * tile + 1.4, layers * tall + 1.9) as figure:
         axes = figure.add_subplot()
         _draw_cells(axes, mosaic, "sqrt")
         axes.set_aspect("equal")
@@ -124,7 +129,7 @@ def _mosaic(weights: NDArray[np.float32]) -> tuple[NDArray[np.float32], tuple[in
 
 
 @contextmanager
-def _figure(width: float, height: float) -> Iterator[Figure]:
+def canvas(width: float, height: float, style: dict[str, Any] | None = None) -> Iterator[Figure]:
     """Open a figure without pyplot and its global state, with the fonts that there are."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -132,6 +137,8 @@ def _figure(width: float, height: float) -> Iterator[Figure]:
 
     families = [name for name in _FONTS if name in _installed()] or ["DejaVu Sans"]
     settings: Any = {"font.family": families, "svg.fonttype": "path", "svg.hashsalt": "mha_viz"}
+    settings |= {"text.parse_math": False, "pdf.fonttype": 42}  # TrueType, as journals want it
+    settings |= style or {}
     with _ONE_AT_A_TIME, matplotlib.rc_context(settings), warnings.catch_warnings():
         # A character that no font has is drawn as a box; that is no matter for stderr.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
@@ -174,7 +181,7 @@ def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str) -> None:
 def _label(axes: Axes, rows: list[str], columns: list[str], cell: float) -> None:
     size = min(9.0, max(5.0, cell * 72 * 0.62))
     step = max(1, math.ceil((size + 1) / (cell * 72)))
-    style: dict[str, Any] = dict(fontsize=size, color=theme.ink(), parse_math=False)
+    style: dict[str, Any] = dict(fontsize=size, color=theme.ink())
     slanted: dict[str, Any] = dict(style, rotation=60, ha="left", rotation_mode="anchor")
     axes.set_xticks(range(0, len(columns), step), columns[::step], **slanted)
     axes.set_yticks(range(0, len(rows), step), rows[::step], **style)
@@ -200,23 +207,22 @@ def _add_colour_bar(figure: Figure, axes: Axes, scale: str, masked: bool) -> Non
 
 def _finish(figure: Figure, file_format: str, title: str, caption: str) -> bytes:
     """Add title and caption, and return the file."""
-    if file_format not in ("png", "svg"):
-        raise ArgumentError(f'file_format must be "png" or "svg", got {file_format!r}.')
-    title = clean(title, 200) if title else ""
-    whole = clean(" ".join(caption.split()), MAX_CAPTION) if caption.strip() else ""
-    lines = wrapped(caption, max(40, int(figure.get_figwidth() * 16)))
+    place: dict[str, Any] = dict(x=0.02, ha="left")
     if title:
-        figure.suptitle(title, fontsize=11, color=theme.ink(), parse_math=False, x=0.02, ha="left")
-    if lines:
-        figure.supxlabel(
-            "\n".join(lines), fontsize=7, color=theme.muted(), parse_math=False, x=0.02, ha="left"
-        )
-    metadata: dict[str, str | None] = {"Title": title, "Description": whole}
-    kept = {name: text for name, text in metadata.items() if text}
-    if file_format == "svg":
-        kept |= {"Creator": "mha_viz", "Date": None}  # type: ignore[dict-item]  # None: no date
-    else:
-        kept["Software"] = "mha_viz"
+        figure.suptitle(clean(title, 200), fontsize=11, color=theme.ink(), **place)
+    if lines := wrapped(caption, max(40, int(figure.get_figwidth() * 16))):
+        figure.supxlabel("\n".join(lines), fontsize=7, color=theme.muted(), **place)
+    return picture_file(figure, file_format, title, caption)
+
+
+def picture_file(figure: Figure, file_format: str, title: str, caption: str) -> bytes:
+    """Return a figure as a file, with title and caption in its metadata, and without a date."""
+    if file_format not in _METADATA:
+        raise ArgumentError(f'file_format must be "png", "svg" or "pdf", got {file_format!r}.')
+    told, maker, *date = _METADATA[file_format]
+    whole = clean(" ".join(caption.split()), MAX_CAPTION) if caption.strip() else ""
+    texts = {"Title": clean(title, 200) if title else "", told: whole, maker: "mha_viz"}
+    metadata: Any = {name: text for name, text in texts.items() if text} | dict.fromkeys(date)
     file = io.BytesIO()
-    figure.savefig(file, format=file_format, metadata=kept, facecolor=theme.paper())
+    figure.savefig(file, format=file_format, metadata=metadata, facecolor=theme.paper())
     return file.getvalue()

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from mha_viz.web import theme
 from mha_viz.web.browser import style
 from mha_viz.web.labels import clean
-from mha_viz.web.standalone import document
+from mha_viz.web.standalone import NO_SCRIPT, document
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _COLOURS = (
     f":root {{ --ink: {theme.ink()}; --paper: {theme.paper()}; --muted: {theme.muted()}; "
     f"--line: {theme.gridline()}; --font: {theme.FONT}; }}"
@@ -54,7 +53,7 @@ def worksheet(
         parts.append(f'<p class="tokens">{listed}</p>')
     parts += [_task(number, task, answers) for number, task in enumerate(tasks, 1)]
     return document(
-        clean(title, 200), f"{_COLOURS}\n{style('worksheet')}", "\n".join(parts), policy=_POLICY
+        clean(title, 200), f"{_COLOURS}\n{style('worksheet')}", "\n".join(parts), policy=NO_SCRIPT
     )
 
 

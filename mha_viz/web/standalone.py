@@ -19,6 +19,10 @@ _POLICY = (
 )
 
 
+# For pages without any script of their own.
+NO_SCRIPT = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
 def document(title: str, style: str, body: str, *, policy: str) -> str:
     """Return an HTML document that asks the network for nothing.
 

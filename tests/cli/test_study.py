@@ -77,6 +77,25 @@ def test_a_treebank_shows_who_finds_which_relation(tmp_path: Path) -> None:
     assert found and all(query == key + 1 for query, key in places)
 
 
+def test_two_treebanks_are_compared_and_reported(tmp_path: Path) -> None:
+    folders = [str(tmp_path / name) for name in ("tiny-bert", "tiny-gpt2")]
+    for folder in folders:
+        call("study", "sample", "--sample", "40", "--model", Path(folder).name, "--out", folder)
+    for by, columns in (("trees", {"head"}), ("best", {"head_a", "head_b"})):
+        done = call("study", "compare", *folders, "--by", by, "--limit", "5", "-f", "json")
+        rows = json.loads(done.stdout)["rows"]
+        assert len(rows) == 5 and {"difference", "low", "q", "better", *columns} <= rows[0].keys()
+    done = call("study", "compare", *folders, "--by", "distributions", "--limit", "5")
+    assert "apart" in done.stdout and "50%_a" in done.stdout
+    failed = call("study", "compare", *folders, "--by", "charm", code=2)
+    assert "relations, trees, coreference, best" in failed.stderr
+    out = tmp_path / "report"
+    done = call("study", "report", folders[0], "--out", str(out), "--head", "1.2")
+    assert f"wrote {out / 'index.html'}" in done.stderr
+    failed = call("study", "report", folders[0], "--out", folders[0], code=2)
+    assert "holds a study" in failed.stderr
+
+
 def test_one_treebank_chooses_and_another_reports(tmp_path: Path) -> None:
     for name, seed in (("dev", "1"), ("test", "2")):
         source = ("study", "sample", "--sample", "30", "--seed", seed)

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from mha_viz.core.metrics.chance import discoveries, q_values
-from mha_viz.core.metrics.units import interval, jackknife, paired_p_value
+from mha_viz.core.metrics.units import difference, interval, jackknife, paired_p_value
 
 
 def draw(kind: str, n_units: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
@@ -109,3 +109,50 @@ def test_q_values_are_scipys_and_leave_nan_out():
     assert q_values(np.r_[np.nan, p])[1:] == pytest.approx(expected)
     assert np.isnan(q_values(np.r_[np.nan, p])[0])
     assert ((q_values(p) <= 0.05) == discoveries(p)).all()
+
+
+def test_difference_of_single_values_is_students_paired_or_welch_wide() -> None:
+    rng = np.random.default_rng(5)
+    first, second = rng.normal(0.4, 0.1, (2, 17))
+    ones = np.ones((1, 17))
+    paired = difference((first[None], ones), (second[None], ones), paired=True)
+    expected = stats.ttest_rel(second, first)
+    assert paired["p"] == pytest.approx(expected.pvalue)
+    ends = expected.confidence_interval()
+    assert (paired["low"][0], paired["high"][0]) == pytest.approx((ends.low, ends.high))
+    apart = difference((first[None], ones), (second[None], ones), paired=False)
+    error = np.hypot(*(stats.sem(values) for values in (first, second)))
+    assert apart["high"] - apart["difference"] == pytest.approx(stats.t.ppf(0.975, 16) * error)
+
+
+def test_difference_of_units_is_what_leaving_out_each_gives() -> None:
+    rng = np.random.default_rng(6)
+    counts = rng.integers(1, 9, (2, 13)).astype(float)  # one model is asked for other words
+    hits = rng.binomial(counts.astype(int), 0.6).astype(float)
+    found = difference((hits[:1], counts[:1]), (hits[1:], counts[1:]), paired=True)
+    left = (hits.sum(1)[:, None] - hits) / (counts.sum(1)[:, None] - counts)
+    apart = left[1] - left[0]
+    error = np.sqrt(12 * ((apart - apart.mean()) ** 2).mean())
+    assert found["high"] - found["difference"] == pytest.approx(stats.t.ppf(0.975, 12) * error)
+    assert found["difference"] == pytest.approx(np.diff(hits.sum(1) / counts.sum(1)))
+
+
+def test_difference_of_few_units_and_of_units_that_all_differ_alike() -> None:
+    ones = np.ones((1, 9))
+    few = difference((0 * ones, ones), (ones, ones), paired=True)
+    assert np.isnan([few[name][0] for name in ("low", "high", "p")]).all()
+    assert few["difference"] == 1
+    ones = np.ones((1, 12))
+    assert difference((0 * ones, ones), (ones, ones), paired=True)["p"] == 2.0**-11
+    assert difference((ones, ones), (ones, ones), paired=True)["p"] == 1
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_heads_that_do_not_differ_are_found_to_as_often_as_p_says(paired: bool) -> None:
+    rng, shape = np.random.default_rng(11), (4_000, 20)
+    n = rng.integers(1, 20, shape)
+    share = rng.beta(2, 3, shape)  # each unit is easy or hard, for both heads where it is the same
+    other = share if paired else rng.beta(2, 3, shape)
+    first, second = (rng.binomial(n, of).astype(float) for of in (share, other))
+    p = difference((first, n.astype(float)), (second, n.astype(float)), paired=paired)["p"]
+    assert 0.03 <= (p <= 0.05).mean() <= 0.065

@@ -6,9 +6,15 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.corpus.query.comparison import beyond_by_chance, compare, compare_with_random
+from mha_viz.corpus.query.comparison import (
+    beyond_by_chance,
+    compare,
+    compare_distributions,
+    compare_with_random,
+)
 from mha_viz.errors import StudyError
 from tests.corpus.test_percentile import TEXTS
+from tests.making.families import build
 
 KEYS = ["layer", "head", "metric"]
 
@@ -56,3 +62,29 @@ def test_so_many_are_far_out_by_chance_as_of_normal_numbers():
     drawn = np.abs(np.random.default_rng(0).standard_normal(100_000))
     for far in (1.0, 2.0, 3.0):
         assert beyond_by_chance(100_000, far) == pytest.approx((drawn > far).sum(), rel=0.15)
+
+
+def test_distributions_are_of_the_heads_means_the_farthest_apart_first(trained, untrained):
+    found = compare_distributions(untrained, trained).set_index("metric")
+    assert list(found["apart"].abs()) == sorted(found["apart"].abs(), reverse=True)
+    for metric in ("entropy", "previous_token"):
+        first, second = (
+            one.heads.query(f"metric == {metric!r}")["mean"] for one in (untrained, trained)
+        )
+        row = found.loc[metric]
+        assert (row["min_a"], row["50%_a"], row["max_b"]) == (
+            first.min(),
+            first.median(),
+            second.max(),
+        )
+        spread = np.sqrt((first.var() + second.var()) / 2)
+        assert row["apart"] == pytest.approx((second.median() - first.median()) / spread)
+
+
+def test_distributions_of_a_model_of_another_size_are_compared(trained, tmp_path):
+    small = build("distilbert")
+    assert (small.n_layers, small.n_heads) != (trained.n_layers, trained.n_heads)
+    other = mv.study(small, TEXTS, tmp_path / "study")
+    found = compare_distributions(trained, other)
+    assert set(found["metric"]) == set(trained.heads["metric"]) & set(other.heads["metric"])
+    assert found["metric"].size > 5

@@ -108,7 +108,7 @@ def test_large_grids_have_a_limited_size() -> None:
 
 def test_files_refuse() -> None:
     with pytest.raises(ArgumentError, match="png"):
-        head_image(softmax_rows(2, 2), (["a", "b"], ["a", "b"]), file_format="pdf")
+        head_image(softmax_rows(2, 2), (["a", "b"], ["a", "b"]), file_format="gif")
 
 
 def test_grid_page_needs_no_network_and_holds_tokens_as_data() -> None:

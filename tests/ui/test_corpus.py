@@ -43,6 +43,18 @@ def test_it_opens_on_a_study_of_the_sample_and_its_map_says_what_the_study_says(
         np.testing.assert_array_equal(shown[column], expected[name])
 
 
+def test_every_figure_is_there_for_a_paper_in_two_formats_and_widths(study):
+    names = ("map", "quantiles", "histogram", "offset", "kind", "speech", "two")
+    app = corpus(*(f"corpus-{name}-export" for name in names), layer="1", head="2")
+    check(app)
+    buttons = [button.label for button in app.get("download_button")]
+    for label in ("PDF, one column", "SVG, one column", "PDF, two columns", "SVG, two columns"):
+        assert buttons.count(label) == len(names)
+    assert not study.figures(head=(1, 2)).keys() ^ {
+        *("heads", "quantiles", "histogram", "offset", "kind", "parts_of_speech")
+    }
+
+
 @pytest.mark.parametrize(
     ("question", "columns"),
     [

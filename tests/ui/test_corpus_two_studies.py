@@ -15,6 +15,15 @@ from tests.ui.corpus_app import corpus, making
 
 TEXTS = "The cat sat on the mat.\nA dog ran home because it was late.\nBirds sing.\n"
 
+COLUMNS = {
+    "Standard errors": "standard_errors",
+    "Difference": "difference",
+    "This study": "mean_b",
+    "The other": "mean_a",
+    "Standard error": "standard_error",
+    "Texts": "n_texts",
+}
+
 
 @pytest.fixture(scope="module")
 def page():
@@ -43,7 +52,7 @@ def check_table(app, expected):
     shown = table(app, "Head", "This study", "The other", "Standard errors")
     names = [f"L{i} H{j}" for i, j in zip(rows["layer"], rows["head"], strict=True)]
     assert shown["Head"].tolist() == names
-    for column, name in two_studies._COLUMNS.items():
+    for name, column in COLUMNS.items():
         close(shown[name], rows[column])
     far = (rows["standard_errors"].abs() >= 3).sum()
     assert f"{far} of {len(rows)} heads differ by 3 standard errors or more" in said(app)

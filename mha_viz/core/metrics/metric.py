@@ -64,6 +64,11 @@ class Metric:
     of: Of = "head"
     needs: frozenset[Need] = frozenset()
 
+    @property
+    def shown_unit(self) -> str:
+        """The unit behind its title in a figure; "" for shares and plain numbers."""
+        return self.unit if self.unit in ("nats", "tokens", "keys") else ""
+
     def arguments(self, about: Mapping[Need, Mapping[str, Any]]) -> dict[str, Any]:
         """Return what `function` is called with by name, of what is known of a text."""
         return {name: value for need in self.needs for name, value in about[need].items()}

@@ -34,16 +34,51 @@ def jackknife(
     >>> found.mean, found.error.round(3)  # std(1, 2, 6) / sqrt(3)
     (array([3.]), array([1.528]))
     """
+    mean, apart, n = _influences(sums, counts)
+    squares = (apart**2).sum(-1)
+    error = np.sqrt(squares / (n * (n - 1)))
+    skewness = (apart**3).sum(-1) / n / (squares / n) ** 1.5
+    return Jackknife(mean, error, np.where(squares > 0, skewness, 0.0), n)
+
+
+def _influences(
+    sums: Float[np.ndarray, "row unit"], counts: Float[np.ndarray, "row unit"]
+) -> tuple[Float[np.ndarray, "row"], Float[np.ndarray, "row unit"], Int[np.ndarray, "row"]]:
+    """Return the means, how far each unit's influence is from their mean, and how many units."""
     there = counts > 0
     n, total = there.sum(-1), counts.sum(-1)
     mean = sums.sum(-1) / total
     moved = (n - 1)[:, None] * (sums - mean[:, None] * counts)
     moved = np.where(there, moved / (total[:, None] - counts), 0.0)
-    apart = np.where(there, moved - (moved.sum(-1) / n)[:, None], 0.0)
-    squares = (apart**2).sum(-1)
-    error = np.sqrt(squares / (n * (n - 1)))
-    skewness = (apart**3).sum(-1) / n / (squares / n) ** 1.5
-    return Jackknife(mean, error, np.where(squares > 0, skewness, 0.0), n)
+    return mean, np.where(there, moved - (moved.sum(-1) / n)[:, None], 0.0), n
+
+
+Shares = tuple[Float[np.ndarray, "row unit"], Float[np.ndarray, "row unit"]]  # sums and counts
+
+
+@np.errstate(all="ignore")  # a damaged file holds any numbers
+def difference(first: Shares, second: Shares, *, paired: bool) -> dict[str, np.ndarray]:
+    """Compare weighted means: difference (second less first), its 95 % interval, two-sided p.
+
+    With a_g and b_g a unit's influences on the means (`jackknife`) by sqrt(G (G - 1)), the squared
+    standard error is sum((b_g - a_g)^2) where both have the same units (`paired`), else
+    sum(a_g^2 + b_g^2); interval and test are Student's. Counts may differ. Where all units differ
+    alike, p is the sign test's. NaN of fewer than `MIN_UNITS`.
+
+    >>> hits, n = np.array([[1.0, 0.0] * 6]), np.ones((1, 12))
+    >>> difference((hits, n), (n, n), paired=True)["p"].round(3)
+    array([0.007])
+    """
+    from scipy.special import stdtr  # late, and not all of scipy.stats
+
+    (a, of_a, n_a), (b, of_b, n_b) = _influences(*first), _influences(*second)
+    of_a, of_b = (of / np.sqrt(n * (n - 1))[:, None] for of, n in ((of_a, n_a), (of_b, n_b)))
+    error = np.sqrt(((of_b - of_a) ** 2 if paired else of_a**2 + of_b**2).sum(-1))
+    n, apart = np.minimum(n_a, n_b), b - a
+    alike = np.where(np.abs(apart) > 1e-12, 2.0 ** (1 - n), 1.0)
+    p = np.where(error > 1e-12, 2 * stdtr(n - 1, -np.abs(apart) / error), alike)
+    reach, p = (np.where(n < MIN_UNITS, np.nan, of) for of in (t_quantile(n) * error, p))
+    return dict(difference=apart, low=apart - reach, high=apart + reach, p=p)
 
 
 def t_quantile(n_units: Int[np.ndarray, "row"]) -> Float[np.ndarray, "row"]:

@@ -51,16 +51,37 @@ def compare(a: Study, b: Study) -> pd.DataFrame:
             f"Two studies are compared head by head: expected as many layers and heads, got "
             f"{a.n_layers} x {a.n_heads} and {b.n_layers} x {b.n_heads}."
         )
-    same = _plan(a) == _plan(b)
+    same = source_plan(a) == source_plan(b)
     sides = [_Side(one, "texts", _means(one, "heads")) for one in (a, b)]
     return _compared(*sides, same_texts=same and a.has_texts and b.has_texts)
 
 
-def _plan(study: Study) -> list[object]:
+def source_plan(study: Study) -> list[object]:
     """Return what decides the numbers of texts; joined ones are as long as the model takes."""
     join = study.manifest["settings"].get("join")
     names = ("n_ctx", "tokens_sha256") if join else ()
     return [study.manifest["source"], join, *(study.manifest["model"][name] for name in names)]
+
+
+def compare_distributions(a: Study, b: Study) -> pd.DataFrame:
+    """Compare how the heads of two models, of any size, are spread in each metric.
+
+    Args:
+        a: a study.
+        b: another one.
+
+    Returns:
+        A row per metric that both have: apart, by how many standard deviations over heads the
+        median head of b is above that of a; mean, std, min, 25%, 50%, 75% and max of the heads'
+        means over texts, of each (_a, _b). The farthest apart first. Heads of one model are no
+        independent draws, so that there is no test.
+    """
+    sides = [one.heads.groupby("metric")["mean"].describe() for one in (a, b)]
+    found = sides[0].merge(sides[1], on="metric", suffixes=("_a", "_b"))
+    deviation = ((found["std_a"] ** 2 + found["std_b"] ** 2) / 2) ** 0.5
+    apart = (found["50%_b"] - found["50%_a"]) / deviation.where(deviation > 0)
+    order = apart.abs().sort_values(ascending=False, kind="stable").index
+    return found.drop(columns=["count_a", "count_b"]).loc[order].assign(apart=apart).reset_index()
 
 
 def compare_with_random(study: Study) -> pd.DataFrame:

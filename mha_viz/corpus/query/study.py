@@ -11,6 +11,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from mha_viz.core.attention.checks import Number
+from mha_viz.core.record import display
 from mha_viz.corpus.query import search as searching
 from mha_viz.corpus.query import tree_scores
 from mha_viz.corpus.query.best_heads import QUESTIONS, best_heads
@@ -239,6 +240,54 @@ class Study:
         self._database.check_rows(self._sizes.of_texts)
         return tree_scores.sentence(self._database, text_id)
 
+    # -- on paper --------------------------------------------------------------------------------
+
+    def figures(
+        self, metric: str = "entropy", head: tuple[int, int] | None = None
+    ) -> dict[str, Any]:
+        """Make the study's figures, as on the page.
+
+        Args:
+            metric: key of the metric that heads are shown by.
+            head: (layer, head) of those of one head; by default the one with a label on most texts.
+
+        Returns:
+            By name: "heads" (the map), "quantiles", "histogram", "offset", "kind" and, of a
+            treebank, "parts_of_speech": each a `paper.figures.StudyFigure`, with `table`, `draw()`
+            and `save("heads.pdf", column="single")`.
+
+        Raises:
+            ArgumentError: no such metric or head.
+        """
+        return dict(display.known(display.study_paper)().study_figures(self, metric, head))
+
+    def report(
+        self,
+        folder: str | Path,
+        metric: str = "entropy",
+        head: tuple[int, int] | None = None,
+        column: str = "single",
+    ) -> Path:
+        """Write a page with all that the study says, and every table and figure as a file.
+
+        Args:
+            folder: where `index.html` goes, which needs no other file and runs no script, `tables`
+                (CSV, Markdown, LaTeX) and `figures` (PDF, SVG). Files of these names are replaced.
+            metric: as in `figures`.
+            head: as in `figures`.
+            column: the width of figures in a paper, "single" (3.25 inches) or "double" (6.75).
+
+        Returns:
+            The page: best heads, labels, metrics with 95 % intervals, figures, the commands that
+            make all of it again, and what study.json says.
+
+        Raises:
+            ArgumentError: no such metric, head or width; a folder that holds a study.
+            WriteError: the folder cannot be written.
+        """
+        paper = display.known(display.study_paper)()
+        return Path(paper.write_report(self, folder, metric, head, column))
+
     # -- questions -------------------------------------------------------------------------------
 
     def examples(
@@ -261,7 +310,7 @@ class Study:
             ArgumentError: no such head or metric.
             StudyError: no rows by text were kept.
         """
-        self._check(layer, head)
+        self.check_head(layer, head)
         self._check_texts()
         return strongest(self._database, layer, head, by, k)
 
@@ -306,7 +355,7 @@ class Study:
             ArgumentError: no such head, an empty word, a weight that is no share.
             StudyError: the study has no edges, or no trees for a relation or part of speech.
         """
-        self._check(layer, head)
+        self.check_head(layer, head)
         self._database.check_rows(self._sizes.of_texts)
         if (relation, query_upos, key_upos) != (None, None, None):
             tree_scores.check_trees(self._database)
@@ -361,8 +410,8 @@ class Study:
                 "Make it again without that to see them."
             )
 
-    def _check(self, layer: int | None, head: int | None) -> None:
-        """Check that there are such a layer and such a head, where they are given."""
+    def check_head(self, layer: int | None, head: int | None) -> None:
+        """Raise ArgumentError unless there are such a layer and head, where they are given."""
         for name, given, n in (("layer", layer, self.n_layers), ("head", head, self.n_heads)):
             if given is not None and not 0 <= given < n:
                 raise ArgumentError(f"{name} must be from 0 to {n - 1}, got {given}.")

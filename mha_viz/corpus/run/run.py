@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.core.reprs import count
 from mha_viz.corpus.measure.batches import pass_tokens, prepared
 from mha_viz.corpus.measure.shard import Settings, Shard, measure_batches
 from mha_viz.corpus.query.study import Study
@@ -46,6 +47,9 @@ class Progress:
         n_tokens: done.
         texts_per_second: in this run; 0 before its first batch.
         seconds_left: None where it cannot be told.
+
+    >>> Progress(50, 200, 900, 25.0, 6.0).in_words()
+    '50 of 200 texts, 25 a second, about 6 seconds left'
     """
 
     n_texts: int
@@ -53,6 +57,17 @@ class Progress:
     n_tokens: int
     texts_per_second: float
     seconds_left: float | None
+
+    def in_words(self) -> str:
+        """Write it in a line."""
+        of = "" if self.n_total is None else f" of {self.n_total:,}"
+        words = f"{self.n_texts:,}{of} texts"
+        if self.texts_per_second:
+            words += f", {self.texts_per_second:,.0f} a second"
+        seconds = round(self.seconds_left or 0)
+        if seconds and self.n_texts:
+            words += f", about {count(seconds, 'second')} left"
+        return words
 
 
 class _Counter:

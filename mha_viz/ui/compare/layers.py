@@ -59,7 +59,7 @@ def _map(scene: Scene, values: np.ndarray) -> None:
         head_changes(
             values,
             metric.title,
-            words.unit_of(view.metric),
+            METRICS[view.metric].shown_unit,
             limits=(known.min(), known.max()) if known.size and np.ptp(known) > _SAME else None,
             selected=view.chosen,
             dark=look.dark(),
@@ -86,7 +86,7 @@ def _maps(scene: Scene, report: Report) -> None:
     figures.show(
         metric_maps(
             maps,
-            {METRICS[key].title: words.unit_of(key) for key in keys},
+            {METRICS[key].title: METRICS[key].shown_unit for key in keys},
             chosen=METRICS[view.metric].title,
             selected=view.chosen,
             dark=look.dark(),
@@ -105,7 +105,7 @@ def _by_layer(scene: Scene, report: Report, values: np.ndarray) -> None:
     figure = by_layer(
         values,
         metric.title,
-        words.unit_of(view.metric),
+        METRICS[view.metric].shown_unit,
         dark=look.dark(),
         selected=view.chosen,
         baselines=words.baseline_values(report.baselines.get(view.metric)),

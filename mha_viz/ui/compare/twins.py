@@ -180,7 +180,7 @@ def _matrix(scene: Scene, found: _Comparison, limit: float | None) -> None:
         names,
         found.clustering,
         n_heads=scene.record.n_heads,
-        unit=words.unit_of(view.measure),
+        unit=METRICS[view.measure].shown_unit,
         chance=limit,
     )
     marks = Marks(

@@ -32,17 +32,6 @@ def title(arc: str) -> str:
     return f"{name}: {who[0]} looks at {who[1]}"
 
 
-def short_title(arc: str) -> str:
-    """Return a choice's name where there is little room.
-
-    >>> short_title("obj.to_dependent"), short_title("all.to_head")
-    ('obj → dep.', 'any → head')
-    """
-    relation, direction = split(arc)
-    name = "any" if relation == ALL else relation
-    return f"{name} → {'head' if direction == TO_HEAD else 'dep.'}"
-
-
 def menu(name: str, label: str, offered: Iterable[str], *, none: str = "") -> None:
     """Draw a menu of relations with their directions; what a link names beside them is dropped."""
     titles = ({"": none} if none else {}) | {arc: title(arc) for arc in offered}

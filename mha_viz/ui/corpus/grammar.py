@@ -4,24 +4,21 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics.chance import RATE
 from mha_viz.core.metrics.units import MIN_UNITS
 from mha_viz.corpus.query.best_heads import BASELINES
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.relations import MIN_TARGETS
-from mha_viz.plots import cells
-from mha_viz.plots.difference import difference_heatmap
+from mha_viz.paper.figures import of_head, parts_of_speech, source_line
+from mha_viz.paper.tables import titled
 from mha_viz.ui.corpus import TEXTS
-from mha_viz.ui.corpus.best_heads import titled
-from mha_viz.ui.corpus.overview import of_head, settings
+from mha_viz.ui.corpus.overview import show
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.exports import exports, figures
+from mha_viz.ui.widgets.exports import exports
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
@@ -40,7 +37,7 @@ def draw(study: Study) -> None:
 def _relations(study: Study) -> None:
     name = head_name(*state.of(Corpus).chosen)
     st.markdown("**Relations that it finds best**")
-    rows = of_head(study.relations)
+    rows = of_head(study.relations, state.of(Corpus).chosen)
     rows = rows[rows["n"] >= MIN_TARGETS].sort_values(
         ["beats", "accuracy"], ascending=False, kind="stable"
     )
@@ -62,19 +59,19 @@ def _relations(study: Study) -> None:
     )
     st.caption(TEXTS("grammar.relations", min_targets=MIN_TARGETS, min_units=MIN_UNITS))
     exports.table_file(
-        table, key="corpus-relations", name=f"Relations of {name}", caption=settings(study, name)
+        table, key="corpus-relations", name=f"Relations of {name}", caption=source_line(study, name)
     )
     _whole_trees(study)
 
 
 def _whole_trees(study: Study) -> None:
     """Write the head's scores on whole trees and on antecedents."""
-    for row in of_head(study.trees).to_dict("records"):
+    for row in of_head(study.trees, state.of(Corpus).chosen).to_dict("records"):
         st.markdown(
             f"The maximum spanning tree of its weights has **{share(row, 'uuas')}** of "
             f"{row['n_arcs']:,} gold arcs. {verdicts(row, 'uuas', 'n_arcs')}"
         )
-    for row in of_head(study.coreference).to_dict("records"):
+    for row in of_head(study.coreference, state.of(Corpus).chosen).to_dict("records"):
         st.markdown(
             f"Of {row['n']:,} mentions it looks at an antecedent, of all earlier mentions, in "
             f"**{share(row, 'accuracy')}**. {verdicts(row, 'accuracy', 'n')}"
@@ -111,35 +108,5 @@ def share(row: Mapping[Hashable, Any], name: str) -> str:
 
 
 def _parts_of_speech(study: Study) -> None:
-    name = head_name(*state.of(Corpus).chosen)
-    rows = of_head(study.parts_of_speech)
-    weight, expected = (by_part(rows, column) for column in ("weight", "expected"))
-    words = rows.groupby("from_upos")["n_words"].first()
-    looking = [f"{part} {words.get(part, 0):,}" for part in PARTS]
-    figure = difference_heatmap(
-        expected,
-        weight,
-        (looking, PARTS),
-        title=f"Weight from part of speech to part of speech, {name}",
-        names=("spread evenly", "this head"),
-        side=420,
-        dark=look.dark(),
-    )
-    few = [row for row, part in enumerate(PARTS) if 0 < words.get(part, 0) < MIN_TARGETS]
-    cells.fade_rows(figure, few, len(PARTS), look.dark())
-    figures.show(
-        figure,
-        key="corpus-speech",
-        table=rows.drop(columns=["layer", "head"]).reset_index(drop=True),
-        caption=settings(study, name, "weight by part of speech"),
-        **TEXTS.figure("figures.corpus_speech", name=name, min_targets=MIN_TARGETS),
-    )
-
-
-def by_part(rows: pd.DataFrame, column: str) -> np.ndarray:
-    """Return a column of `Study.parts_of_speech` of one head as (part that looks, part looked at).
-
-    NaN where no word is of the part that looks.
-    """
-    table = rows.pivot(index="from_upos", columns="to_upos", values=column)
-    return table.reindex(index=PARTS, columns=PARTS).to_numpy(float)
+    figure = parts_of_speech(study, state.of(Corpus).chosen)
+    show(figure, "corpus-speech", TEXTS("figures.speech", min_targets=MIN_TARGETS))

@@ -1,17 +1,17 @@
 """All heads of a study: a metric, label or relation as colours, and which labels hold."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.metrics.units import MIN_UNITS
-from mha_viz.core.reprs import count
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.split_half import wilson
-from mha_viz.plots.head_values import importance_map
+from mha_viz.paper.figures import Head, StudyFigure, by_head, metric_map, source_line, value_map
+from mha_viz.paper.tables import NOTES, titled
 from mha_viz.ui.corpus import TEXTS, arcs
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus
@@ -23,51 +23,33 @@ from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
 RELATION = "relation"  # of the gold trees: a kind of colour that is no label
-_LABEL_COLUMNS = {
-    "label": "Label",
-    "mean": "Mean",
-    "baseline": "Baseline",
-    "low": "Low",
-    "high": "High",
-    "share_of_texts": "Share of texts",
-}
-
-
-def default_head(study: Study) -> dict[str, int]:
-    """Return the head to begin with: the one with a label on most single texts."""
-    labels = study.labels
-    if labels.empty:
-        return {"layer": 0, "head": 0}
-    best = labels.sort_values("share_of_texts", kind="stable").iloc[-1]
-    return {"layer": int(best["layer"]), "head": int(best["head"])}
 
 
 def draw(study: Study) -> None:
     """Draw the map of heads and the table of labels, beside each other."""
     st.header("All heads", anchor=False)
-    heads = study.heads
-    known = [key for key in METRICS if key in set(heads["metric"])]
+    known = [key for key in METRICS if key in set(study.heads["metric"])]
     _controls(study, known)
-    look.beside([3, 2], lambda: _map(study, heads), lambda: _labels(study))
+    look.beside([3, 2], lambda: _map(study), lambda: _labels(study))
 
 
-def settings(study: Study, *more: str) -> str:
-    """Return the source of a figure: model, texts and settings, in one line."""
-    texts = f"{count(study.n_texts, 'text')} of {study.manifest['source_name']}"
-    return " · ".join((study.manifest["model"]["name"], texts, *more))
-
-
-def of_heads(study: Study, rows: pd.DataFrame, column: str) -> np.ndarray:
-    """Return a column of rows as a matrix (layer, head); NaN where there is no row."""
-    matrix = np.full((study.n_layers, study.n_heads), np.nan)
-    matrix[rows["layer"], rows["head"]] = rows[column]
-    return matrix
-
-
-def of_head(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the chosen head."""
-    layer, head = state.of(Corpus).chosen
-    return rows[(rows["layer"] == layer) & (rows["head"] == head)]
+def show(
+    figure: StudyFigure,
+    key: str,
+    how_to_read: str,
+    on_click: Callable[[Any], None] | None = None,
+) -> None:
+    """Draw a figure of a study with its table and its files."""
+    figures.show(
+        figure.draw(dark=look.dark()),
+        key=key,
+        how_to_read=how_to_read,
+        table=figure.table,
+        caption=figure.caption,
+        name=figure.name,
+        on_click=on_click,
+        paper=figure.image,
+    )
 
 
 def _controls(study: Study, known: list[str]) -> None:
@@ -94,69 +76,45 @@ def _controls(study: Study, known: list[str]) -> None:
             arcs.menu("arc", "Relation", relations)
 
 
-class _Colours(NamedTuple):
-    """The heads' colours: values by layer and head, with the ends of their intervals."""
-
-    title: str
-    unit: str
-    meaning: str
-    values: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+def _map(study: Study) -> None:
+    kind, chosen = state.of(Corpus).kind, state.of(Corpus).chosen
+    drawn = {"": _by_metric, RELATION: _by_relation}.get(kind, _by_label)
+    meaning, figure = drawn(study, chosen)
+    st.markdown(meaning)
+    show(figure, "corpus-map", TEXTS("figures.map"), words.choose)
 
 
-def _by_metric(study: Study, heads: pd.DataFrame) -> _Colours:
+def _by_metric(study: Study, chosen: Head) -> tuple[str, StudyFigure]:
     metric = METRICS[state.of(Corpus).metric]
-    rows = heads[heads["metric"] == metric.key]
-    numbers = (of_heads(study, rows, name) for name in ("mean", "low", "high"))
-    return _Colours(metric.title, words.unit_of(metric.key), metric.meaning, *numbers)
+    return metric.meaning, metric_map(study, metric.key, chosen)
 
 
-def _by_label(study: Study, heads: pd.DataFrame) -> _Colours:
+def _by_label(study: Study, chosen: Head) -> tuple[str, StudyFigure]:
     label = LABELS[state.of(Corpus).kind]
     rows = study.sql("SELECT layer, head, label, share_of_texts FROM labels")
-    shares = of_heads(study, rows[rows["label"] == label.key], "share_of_texts")
-    low, high = wilson(shares * study.n_texts, np.full(shares.shape, study.n_texts))
+    shares = by_head(study, rows[rows["label"] == label.key], "share_of_texts")
+    ends = wilson(shares * study.n_texts, np.full(shares.shape, study.n_texts))
+    title = f"{label.title}: share of texts"
     meaning = f"{label.meaning} The interval takes each text as a draw of its own."
-    return _Colours(f"{label.title}: share of texts", "", meaning, shares, low, high)
+    return meaning, value_map(study, (title, ""), shares, *ends, selected=chosen)
 
 
-def _by_relation(study: Study, heads: pd.DataFrame) -> _Colours:
-    relation, direction = arcs.split(state.of(Corpus).arc)
+def _by_relation(study: Study, chosen: Head) -> tuple[str, StudyFigure]:
+    arc = state.of(Corpus).arc
+    relation, direction = arcs.split(arc)
     found = study.relations
     rows = found[(found["relation"] == relation) & (found["direction"] == direction)]
-    numbers = [of_heads(study, rows, name) for name in ("accuracy", "low", "high")]
-    chosen = rows[rows["chosen"]].to_dict("records")
+    numbers = [by_head(study, rows, name) for name in ("accuracy", "low", "high")]
     meaning = "No head was asked for it on both halves of the sentences."
-    if chosen:
-        best = chosen[0]
+    for best in rows[rows["chosen"]].to_dict("records"):
         meaning = (
             f"How often the word with the most weight is the right one, of {best['n']:,} on half "
             f"of the sentences. Always {best['offset']:+d} words finds "
             f"{format_number(best['offset_baseline'])}; of all heads "
             f"{head_name(best['layer'], best['head'])} was chosen, on the other half."
         )
-    return _Colours(f"{arcs.title(state.of(Corpus).arc)}: accuracy", "", meaning, *numbers)
-
-
-def _map(study: Study, heads: pd.DataFrame) -> None:
-    view = state.of(Corpus)
-    drawn = {"": _by_metric, RELATION: _by_relation}.get(view.kind, _by_label)(study, heads)
-    st.markdown(drawn.meaning)
-    title, values, ends = drawn.title, drawn.values, {"low": drawn.low, "high": drawn.high}
-    figure = importance_map(
-        values, title, drawn.unit, **ends, selected=view.chosen, dark=look.dark()
-    )
-    names = [head_name(*place) for place in np.ndindex(values.shape)]
-    columns = {title: values, "Low": drawn.low, "High": drawn.high}
-    figures.show(
-        figure,
-        key="corpus-map",
-        on_click=words.choose,
-        table=pd.DataFrame({"Head": names} | {n: one.ravel() for n, one in columns.items()}),
-        caption=settings(study, title),
-        **TEXTS.figure("figures.corpus_map", title=title),
-    )
+    title = f"{arcs.title(arc)}: accuracy"
+    return meaning, value_map(study, (title, ""), *numbers, selected=chosen)
 
 
 def _labels(study: Study) -> None:
@@ -167,23 +125,16 @@ def _labels(study: Study) -> None:
         why = f"Too few texts to say: a label takes {MIN_UNITS} independent units."
         st.markdown(why if few else "No head of this model earns a label on these texts.")
         return
-    table = label_table(found)
-    table.insert(
-        0, "Head", [head_name(*p) for p in zip(found["layer"], found["head"], strict=True)]
-    )
+    table = titled(found)
     narrow = {str(title): st.column_config.NumberColumn(width=70) for title in table.columns[2:]}
     narrow["Head"] = st.column_config.TextColumn(width=60)
     st.dataframe(
         table, hide_index=True, width="stretch", placeholder="not defined", column_config=narrow
     )
-    st.caption(TEXTS("overview.labels"))
+    st.caption(NOTES["labels"])
     exports.table_file(
-        table, key="corpus-labels", name="Labels over a corpus", caption=settings(study, "labels")
+        table,
+        key="corpus-labels",
+        name="Labels over a corpus",
+        caption=source_line(study, "labels"),
     )
-
-
-def label_table(found: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of `Study.labels` under the names that they have on screen."""
-    table = found[list(_LABEL_COLUMNS)].rename(columns=_LABEL_COLUMNS).reset_index(drop=True)
-    table["Label"] = [LABELS[key].title for key in table["Label"]]
-    return table

@@ -15,8 +15,8 @@ from mha_viz.corpus.treebank.head_vs_tree import HeadVsTree, head_vs_tree
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.trees import Sentence
 from mha_viz.engine.model import AttentionModel
+from mha_viz.paper.figures import source_line
 from mha_viz.ui.corpus import TEXTS, arcs
-from mha_viz.ui.corpus.overview import settings
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import size
 from mha_viz.ui.state import state, views
@@ -64,7 +64,10 @@ def draw(study: Study) -> None:
     table = found.drop(columns=["text_id", "strongest"])
     with st.container(horizontal=True):
         exports.table_file(
-            table, key="corpus-found", name="Found in a corpus", caption=settings(study, "search")
+            table,
+            key="corpus-found",
+            name="Found in a corpus",
+            caption=source_line(study, "search"),
         )
 
 

@@ -6,6 +6,7 @@ Importing it imports torch, plotly, pyarrow and duckdb, so the page does it late
 import streamlit as st
 
 from mha_viz.corpus.query.study import Study
+from mha_viz.paper.figures import default_head
 from mha_viz.ui.corpus import best_heads, grammar, one_head, overview, search, texts, two_studies
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
@@ -28,7 +29,8 @@ def _fit(study: Study) -> None:
     """Replace what a link asks for and this study does not have."""
     layer, head = state.of(Corpus).chosen
     if not (0 <= layer < study.n_layers and 0 <= head < study.n_heads):
-        state.change(**overview.default_head(study), query=-1, key=-1)
+        layer, head = default_head(study)
+        state.change(layer=layer, head=head, query=-1, key=-1)
 
 
 @st.fragment

@@ -6,7 +6,6 @@ import streamlit as st
 
 from mha_viz.core.reprs import count
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.run.run import Progress
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.corpus import TEXTS
 from mha_viz.ui.run import memory
@@ -138,25 +137,7 @@ def _progress(making: StudyJob, key: str, can_stop: bool) -> None:
         st.rerun()
     progress = making.progress
     share = progress.n_texts / progress.n_total if progress and progress.n_total else 0.0
-    place = making.waiting
-    st.progress(min(share, 1.0), in_words(progress) if place is None else waiting(place))
+    place, told = making.waiting, "Beginning …" if progress is None else progress.in_words()
+    st.progress(min(share, 1.0), told if place is None else waiting(place))
     if can_stop:
         st.button("Stop", key=f"{key}-stop", icon=":material/stop:", on_click=guarded(making.stop))
-
-
-def in_words(progress: Progress | None) -> str:
-    """Write a study's progress.
-
-    >>> in_words(Progress(50, 200, 900, 25.0, 6.0))
-    '50 of 200 texts, 25 a second, about 6 seconds left'
-    """
-    if progress is None:
-        return "Beginning …"
-    of = "" if progress.n_total is None else f" of {progress.n_total:,}"
-    words = f"{progress.n_texts:,}{of} texts"
-    if progress.texts_per_second:
-        words += f", {progress.texts_per_second:,.0f} a second"
-    seconds = round(progress.seconds_left or 0)
-    if seconds and progress.n_texts:
-        words += f", about {count(seconds, 'second')} left"
-    return words

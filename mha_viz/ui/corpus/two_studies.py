@@ -1,6 +1,7 @@
 """Two studies: which heads differ, by how many standard errors, and how many would by chance."""
 
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -10,16 +11,16 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.corpus.query.comparison import beyond_by_chance, compare, compare_with_random
 from mha_viz.corpus.query.study import Study
 from mha_viz.errors import MhaVizError
+from mha_viz.paper.figures import StudyFigure, by_head, source_line
+from mha_viz.paper.tables import titled
 from mha_viz.plots.difference import head_changes
 from mha_viz.ui.corpus import TEXTS, texts
-from mha_viz.ui.corpus.overview import of_heads, settings
+from mha_viz.ui.corpus.overview import show
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.studies import studies
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.views import SAME_MODEL, Corpus
-from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
-from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
@@ -28,14 +29,6 @@ from mha_viz.web.theme import format_number
 FAR = 3.0  # standard errors that are worth a word
 FEW = 30  # texts, of which a standard error is itself uncertain
 _SAMPLE = "sample"
-_COLUMNS = {
-    "standard_errors": "Standard errors",
-    "difference": "Difference",
-    "mean_b": "This study",
-    "mean_a": "The other",
-    "standard_error": "Standard error",
-    "n_texts": "Texts",
-}
 
 
 def fit() -> None:
@@ -153,10 +146,9 @@ def _answer(rows: pd.DataFrame) -> None:
 def _map(study: Study, rows: pd.DataFrame) -> None:
     view = state.of(Corpus)
     metric, against = METRICS[view.metric].title, _reference(view)
-    apart = of_heads(study, rows, "standard_errors")
+    apart = by_head(study, rows, "standard_errors")
     left, right = st.columns([3, 2], gap="medium")
-    table = rows.rename(columns=_COLUMNS)[list(_COLUMNS.values())]
-    table.insert(0, "Head", [head_name(*p) for p in zip(rows["layer"], rows["head"], strict=True)])
+    table = titled(rows.drop(columns="metric"))
     with right:
         st.markdown(f"**{plain(metric)} of each head**, the largest difference first")
         st.dataframe(
@@ -167,28 +159,22 @@ def _map(study: Study, rows: pd.DataFrame) -> None:
             column_config={"Head": st.column_config.Column(pinned=True)},
         )
     with left:
-        figures.show(
-            head_changes(
-                apart,
-                f"{metric}: this study minus the other",
-                "standard errors",
-                diverging=True,
-                selected=view.chosen,
-                hover_notes=_asides(study, rows),
-                dark=look.dark(),
-            ),
-            key="corpus-two",
-            on_click=words.choose,
-            table=table,
-            caption=settings(study, f"against {against}", metric),
-            **TEXTS.figure("figures.corpus_two", metric=metric, against=against),
+        draw = partial(
+            head_changes,
+            apart,
+            f"{metric}: this study minus the other",
+            "standard errors",
+            diverging=True,
+            selected=view.chosen,
+            hover_notes=_asides(study, rows),
         )
+        caption = source_line(study, f"against {against}", metric)
+        figure = StudyFigure(f"{metric} in two studies", draw, table, caption)
+        show(figure, "corpus-two", TEXTS("figures.two", against=against), words.choose)
 
 
 def _asides(study: Study, rows: pd.DataFrame) -> list[list[str]]:
-    means = zip(
-        *(of_heads(study, rows, name).ravel() for name in ("mean_b", "mean_a")), strict=True
-    )
+    means = zip(*(by_head(study, rows, name).ravel() for name in ("mean_b", "mean_a")), strict=True)
     asides = [f"{format_number(here)} here, {format_number(there)} there" for here, there in means]
     return [asides[i : i + study.n_heads] for i in range(0, len(asides), study.n_heads)]
 

@@ -43,7 +43,7 @@ def card(scene: Scene) -> None:
     figure = report_card(
         {key: values.numpy() for key, values in report.scores.items()},
         {key: METRICS[key].title for key in report.scores},
-        {key: words.unit_of(key) for key in report.scores},
+        {key: METRICS[key].shown_unit for key in report.scores},
         place,
         dark=look.dark(),
         baselines={
@@ -130,7 +130,7 @@ def _numbers(
         known = values[values.isfinite()]
         mine = values[place]
         rank = int((known > mine).sum()) + 1 if bool(mine.isfinite()) else None
-        unit = words.unit_of(key)
+        unit = METRICS[key].shown_unit
         baseline = words.baseline_values(report.baselines.get(key), place[0])
         rows.append(
             {

@@ -33,7 +33,8 @@ from mha_viz.web.payload import MAX_SIDE
 from mha_viz.web.standalone import grid_html
 
 BINARY = "application/octet-stream"
-MIME = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv", "html": "text/html"}
+MIME = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
+MIME |= {"csv": "text/csv", "html": "text/html"}
 MAX_EXACT = 16 * 2**20  # bytes of weights that Streamlit holds for a page, as a file
 T = TypeVar("T")
 Urls = list[str]

@@ -4,7 +4,7 @@ Importing it imports torch and plotly, so pages do it late.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pandas as pd
@@ -13,16 +13,18 @@ import streamlit as st
 from plotly.offline import get_plotlyjs
 
 from mha_viz.plots.cells import height_by_width
+from mha_viz.plots.column_image import FORMATS
 from mha_viz.plots.figure_file import captioned, enlarged, figure_html
 from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
-from mha_viz.ui.widgets.exports.exports import data_and_page, safe_name
+from mha_viz.ui.widgets.exports.exports import data_and_page, download, safe_name
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web import theme
 from mha_viz.web.browser import script, style
 
+PaperImage = Callable[[str, str], bytes]  # takes format and width
 Place = tuple[int, int]  # a point of a figure: number of its trace, number in that trace
 # Pictures are made by the Export menu, which puts the caption in them.
 _CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"]}
@@ -39,6 +41,7 @@ def show(
     height: int | None = None,
     on_click: Callable[[Any], None] | None = None,
     explained: bool = True,
+    paper: PaperImage | None = None,
 ) -> None:
     """Draw a figure and what belongs to it. All texts are shown as they are, never as markup.
 
@@ -50,12 +53,14 @@ def show(
     - `height`: in pixels, where it should not be the figure's own.
     - `on_click`: takes the customdata of a clicked point, before the run that draws the figure
       again. Points without customdata do not answer. Opacities of markers must be single numbers.
+    - `paper`: makes it for a paper, by format and width, where it can be.
     - `explained`: False leaves `how_to_read` to screen readers, where figures share one caption.
     """
     alt = f"{name}. {how_to_read}"
     drawn = chart(figure, key=key, alt=alt, height=height, on_click=on_click)
     told = how_to_read if explained else ""
-    explain(lambda: drawn, key=key, how_to_read=told, table=table, caption=caption, name=name)
+    texts: dict[str, Any] = dict(key=key, how_to_read=told, caption=caption, name=name)
+    explain(lambda: drawn, table=table, paper=paper, **texts)
 
 
 def chart(
@@ -92,6 +97,7 @@ def explain(
     name: str,
     title: str = "As a table",
     draw: Callable[[], object] | None = None,
+    paper: PaperImage | None = None,
 ) -> None:
     """Draw what stands below a picture: how to read it, its numbers and its files.
 
@@ -117,9 +123,21 @@ def explain(
                 lambda: figure_html(drawn, title=name, caption=caption, dark=dark),
                 key=key,
             )
+            if paper is not None:
+                _paper_downloads(paper, file, key)
 
     # A fragment: opening the table or the files does not draw the page again.
     st.fragment(lazy_sections.table_and_export)(key, draw or rows, files, title)
+
+
+def _paper_downloads(paper: PaperImage, file: str, key: str) -> None:
+    """Draw buttons for vector files as wide as one column of a paper, or as two."""
+    for width, words in (("single", "one column"), ("double", "two columns")):
+        with st.container(horizontal=True, gap="xsmall"):
+            for kind in FORMATS:
+                label, name = f"{kind.upper()}, {words}", f"{file}_{width}.{kind}"
+                make = partial(paper, kind, width)
+                download(label, name, make, key=f"{key}-{width}-{kind}")
 
 
 def reading(text: str) -> None:

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from mha_viz.core.metrics import METRICS, Baseline
+from mha_viz.core.metrics import Baseline
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.reprs import count as count
 from mha_viz.plots.frame import where_visible
@@ -123,12 +123,6 @@ def sorted_table(
     table = pd.DataFrame({**named, **columns})
     by = next(iter(columns))
     return table.sort_values(by, ascending=False, key=np.abs, kind="stable", ignore_index=True)
-
-
-def unit_of(key: str) -> str:
-    """Return the unit behind a metric's title; "" for shares and plain numbers."""
-    unit = METRICS[key].unit
-    return unit if unit in ("nats", "tokens", "keys") else ""
 
 
 def cut_off(record: AttentionRecord) -> None:

@@ -1,0 +1,1 @@
+"""A study on paper: its figures, at the width of a column, and a report of all of it."""

@@ -1,0 +1,194 @@
+"""Figures of a study: each with its numbers and its source, for the page, a paper and a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from jaxtyping import Float
+
+from mha_viz.core.metrics import METRICS
+from mha_viz.core.output_file import write_file
+from mha_viz.core.reprs import count
+from mha_viz.corpus.measure.histograms import N_BINS, edges
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.run.summary import QUANTILES
+from mha_viz.corpus.treebank.parts_of_speech import PARTS
+from mha_viz.corpus.treebank.relations import MIN_TARGETS
+from mha_viz.errors import ArgumentError
+from mha_viz.plots import cells
+from mha_viz.plots.bars import token_bars
+from mha_viz.plots.column_image import column_image
+from mha_viz.plots.difference import difference_heatmap
+from mha_viz.plots.distributions import histogram_bars
+from mha_viz.plots.head_values import head_quantiles, importance_map
+from mha_viz.web.labels import head_name
+
+Head = tuple[int, int]
+PROFILES = {"offset": "Weight by offset", "kind": "Weight by kind of key"}
+_NEAR = [str(offset) for offset in range(-10, 11)]  # drawn: few texts are long enough for more
+
+
+class StudyFigure(NamedTuple):
+    """A figure of a study."""
+
+    name: str
+    draw: Callable[..., go.Figure]  # with dark=True for a dark page
+    table: pd.DataFrame  # its numbers
+    caption: str  # where they come from: model, texts, settings
+
+    def save(self, file: str | Path, column: str = "single") -> None:
+        """Write it for a paper: .pdf, .svg or .png, 3.25 inches wide ("single") or 6.75 ("double").
+
+        ArgumentError: another format or width. WriteError: the file cannot be written.
+        """
+        write_file(file, self.image(Path(file).suffix.lstrip("."), column))
+
+    def image(self, file_format: str = "pdf", column: str = "single") -> bytes:
+        """Return what `save` writes."""
+        texts = dict(title=self.name, caption=self.caption)
+        return column_image(self.draw(), file_format=file_format, column=column, **texts)
+
+
+def study_figures(
+    study: Study, metric: str = "entropy", head: Head | None = None
+) -> dict[str, StudyFigure]:
+    """Make the figures of `Study.figures`."""
+    if metric not in set(study.heads["metric"]):
+        raise ArgumentError(f"There is no metric {metric!r} in this study.")
+    chosen = default_head(study) if head is None else head
+    study.check_head(*chosen)
+    found = {
+        "heads": metric_map(study, metric),
+        "quantiles": quantiles(study, metric),
+        "histogram": histogram(study, metric, chosen),
+        **{axis: profile(study, axis, chosen) for axis in PROFILES},
+    }
+    if study.has_trees:
+        found["parts_of_speech"] = parts_of_speech(study, chosen)
+    return {name: figure for name, figure in found.items() if figure is not None}
+
+
+def default_head(study: Study) -> Head:
+    """Return the head to begin with: the one with a label on most single texts."""
+    labels = study.labels
+    if labels.empty:
+        return 0, 0
+    best = labels.sort_values("share_of_texts", kind="stable").iloc[-1]
+    return int(best["layer"]), int(best["head"])
+
+
+def source_line(study: Study, *more: str) -> str:
+    """Return the source of a figure: model, texts and settings, in one line."""
+    texts = f"{count(study.n_texts, 'text')} of {study.manifest['source_name']}"
+    return " · ".join((study.manifest["model"]["name"], texts, *more))
+
+
+def by_head(study: Study, rows: pd.DataFrame, column: str) -> Float[np.ndarray, "layer head"]:
+    """Return a column of rows as a matrix; NaN where there is no row."""
+    matrix = np.full((study.n_layers, study.n_heads), np.nan)
+    matrix[rows["layer"], rows["head"]] = rows[column]
+    return matrix
+
+
+def of_head(rows: pd.DataFrame, head: Head) -> pd.DataFrame:
+    """Return the rows of one head."""
+    return rows[(rows["layer"] == head[0]) & (rows["head"] == head[1])]
+
+
+def metric_map(study: Study, metric: str, selected: Head | None = None) -> StudyFigure:
+    """Make the map of all heads by a metric's mean."""
+    rows, about = study.heads, METRICS[metric]
+    rows = rows[rows["metric"] == metric]
+    numbers = [by_head(study, rows, name) for name in ("mean", "low", "high")]
+    return value_map(study, (about.title, about.shown_unit), *numbers, selected=selected)
+
+
+def value_map(
+    study: Study,
+    title: tuple[str, str],
+    values: Float[np.ndarray, "layer head"],
+    low: Float[np.ndarray, "layer head"],
+    high: Float[np.ndarray, "layer head"],
+    *,
+    selected: Head | None = None,
+) -> StudyFigure:
+    """Make a map of all heads by values with 95 % intervals; `title` comes with their unit."""
+    draw = partial(importance_map, values, *title, low=low, high=high, selected=selected)
+    names = [head_name(*place) for place in np.ndindex(values.shape)]
+    columns = {title[0]: values, "Low": low, "High": high}
+    table = pd.DataFrame({"Head": names} | {n: one.ravel() for n, one in columns.items()})
+    return StudyFigure(f"{title[0]} of all heads", draw, table, source_line(study, title[0]))
+
+
+def quantiles(study: Study, metric: str, selected: Head | None = None) -> StudyFigure:
+    """Make the picture of how a metric is spread over texts, for all heads."""
+    rows, title = study.heads, METRICS[metric].title
+    rows = rows[rows["metric"] == metric]
+    spread = np.stack([by_head(study, rows, name) for name in QUANTILES])
+    draw = partial(head_quantiles, spread, title, METRICS[metric].shown_unit, selected=selected)
+    table = rows[["layer", "head", "n_texts", "std", *QUANTILES]].reset_index(drop=True)
+    name = f"{title} over texts, all heads"
+    return StudyFigure(name, draw, table, source_line(study, title, "quantiles over texts"))
+
+
+def histogram(study: Study, metric: str, head: Head) -> StudyFigure | None:
+    """Make the histogram of one head's scores over texts; None where no text defines any."""
+    about, name = METRICS[metric], head_name(*head)
+    counts = of_head(study.sql(f"SELECT * FROM histogram WHERE metric = '{about.key}'"), head)
+    if counts.empty:
+        return None
+    limits, numbers = edges(metric), np.zeros(N_BINS, int)
+    numbers[counts["bin"]] = counts["n"]
+    at = np.flatnonzero(numbers)
+    title = f"{about.title}, {name}"
+    draw = partial(histogram_bars, limits, numbers, title, about.shown_unit)
+    table = pd.DataFrame({"from": limits[at], "to": limits[at + 1], "texts": numbers[at]})
+    caption = source_line(study, name, about.title, "histogram over texts")
+    return StudyFigure(f"{about.title} of {name} over texts", draw, table, caption)
+
+
+def profile(study: Study, axis: str, head: Head) -> StudyFigure:
+    """Make the bars of where one head's weight goes, by "offset" or "kind" of key."""
+    rows = of_head(study.profile_by(axis), head)
+    title, name = PROFILES[axis], head_name(*head)
+    drawn = rows[rows[axis].isin(_NEAR)] if axis == "offset" else rows
+    draw = partial(token_bars, {name: drawn["weight"].to_numpy()}, list(drawn[axis]), "weight")
+    table = rows[[axis, "weight"]].reset_index(drop=True)
+    return StudyFigure(f"{title} of {name}", draw, table, source_line(study, name, title))
+
+
+def parts_of_speech(study: Study, head: Head) -> StudyFigure:
+    """Make the matrix of one head's weight from part of speech to part of speech."""
+    rows, name = of_head(study.parts_of_speech, head), head_name(*head)
+    weight, expected = (
+        rows.pivot(index="from_upos", columns="to_upos", values=column)
+        .reindex(index=PARTS, columns=PARTS)
+        .to_numpy(float)
+        for column in ("weight", "expected")
+    )
+    words = rows.groupby("from_upos")["n_words"].first()
+    looking = [f"{part} {words.get(part, 0):,}" for part in PARTS]
+    few = [row for row, part in enumerate(PARTS) if 0 < words.get(part, 0) < MIN_TARGETS]
+
+    def draw(dark: bool = False) -> go.Figure:
+        figure = difference_heatmap(
+            expected,
+            weight,
+            (looking, PARTS),
+            title=f"Weight from part of speech to part of speech, {name}",
+            names=("spread evenly", "this head"),
+            side=420,
+            dark=dark,
+        )
+        cells.fade_rows(figure, few, len(PARTS), dark)
+        return figure
+
+    table = rows.drop(columns=["layer", "head"]).reset_index(drop=True)
+    caption = source_line(study, name, "weight by part of speech")
+    return StudyFigure(f"Parts of speech of {name}", draw, table, caption)

@@ -1,0 +1,130 @@
+"""Two studies of a treebank compared: the same words, unit by unit, and best head by best head."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t
+
+import mha_viz as mv
+from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.core.metrics.chance import RATE
+from mha_viz.core.metrics.units import jackknife, t_quantile
+from mha_viz.corpus.query.best_heads import UNKNOWN
+from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.query.tree_comparison import TREE_QUESTIONS, compare_trees
+from mha_viz.corpus.treebank.split_half import in_units
+from mha_viz.errors import ArgumentError
+from tests.corpus.small_studies import resealed
+
+NAMES = {"n_arcs": "n", "uuas": "accuracy"}
+
+
+@pytest.fixture(scope="module")
+def trained(bert, tmp_path_factory) -> Study:
+    return mv.study(bert, "sample", tmp_path_factory.mktemp("trained") / "study", sample=127)
+
+
+@pytest.fixture(scope="module")
+def untrained(bert, tmp_path_factory) -> Study:
+    out = tmp_path_factory.mktemp("untrained") / "study"
+    return mv.study(untrained_copy(bert), "sample", out, sample=127)
+
+
+@pytest.fixture(scope="module")
+def narrow(untrained: Study, tmp_path_factory) -> Study:
+    """The second study as that of a model with fewer heads: 4 layers of 7."""
+    folder = tmp_path_factory.mktemp("narrow") / "study"
+    shutil.copytree(untrained.folder, folder)
+    for path in folder.glob("*.parquet"):
+        table = pd.read_parquet(path)
+        if "head" in table and "layer" in table:
+            table[table["head"] < 7].to_parquet(path, index=False)
+    path = folder / "study.json"
+    manifest = json.loads(path.read_text("utf-8"))
+    manifest["model"]["n_heads"] = 7
+    path.write_text(json.dumps(manifest))
+    return Study.load(resealed(folder))
+
+
+@pytest.mark.parametrize("by", TREE_QUESTIONS)
+def test_heads_have_both_scores_and_their_difference(trained, untrained, by) -> None:
+    found = compare_trees(untrained, trained, by)
+    where = ["layer", "head", *(["relation", "direction"] if by == "relations" else [])]
+    for study, side in ((untrained, "a"), (trained, "b")):
+        own = getattr(study, by).rename(columns=NAMES).set_index(where)
+        both = found.set_index(where).join(own[["accuracy", "n"]])
+        np.testing.assert_array_equal(both[f"accuracy_{side}"], both["accuracy"])
+        np.testing.assert_array_equal(both[f"n_{side}"], both["n"])
+    np.testing.assert_allclose(found["difference"], found["accuracy_b"] - found["accuracy_a"])
+    known = found[found["q"].notna()]
+    assert known["q"].is_monotonic_increasing
+    assert ((known["p"] <= 0.05) == ((known["low"] > 0) | (known["high"] < 0))).all()
+    said = np.where(known["difference"] > 0, "b", "a")
+    assert (known["better"] == np.where(known["q"] <= RATE, said, "neither")).all()
+    assert (found[found["q"].isna()]["better"] == UNKNOWN).all()
+    assert by == "coreference" or (known["better"] == "b").any()
+
+
+def test_the_error_is_that_of_the_differences_unit_by_unit(trained, untrained) -> None:
+    found = compare_trees(untrained, trained, "trees").set_index(["layer", "head"])
+    for place in ((0, 3), (2, 5)):
+        rows = pd.MultiIndex.from_tuples([place], names=["layer", "head"])
+        hits, n = [], []
+        for study in (untrained, trained):
+            counts = study.sql("SELECT * FROM trees").rename(columns=NAMES)
+            hits.append(in_units(counts, rows, "hits")[0])
+            n.append(in_units(counts, rows, "n")[0])
+        apart, n = (hits[1] - hits[0])[n[0] > 0], n[0][n[0] > 0]
+        left = (apart.sum() - apart) / (n.sum() - n)  # the same words: leave out one unit
+        error = np.sqrt((len(n) - 1) * ((left - left.mean()) ** 2).mean())
+        row = found.loc[place]
+        assert row["high"] - row["difference"] == pytest.approx(t.ppf(0.975, len(n) - 1) * error)
+        assert row["p"] == pytest.approx(2 * t.sf(abs(row["difference"]) / error, len(n) - 1))
+
+
+def test_the_best_heads_are_those_chosen_on_the_other_half(trained, narrow) -> None:
+    found = compare_trees(narrow, trained, "best")
+    assert {"trees", "coreference"} <= set(found["relation"])
+    relations = found[~found["relation"].isin(["trees", "coreference"])]
+    for study, side in ((narrow, "a"), (trained, "b")):
+        for by, rows in (("relations", relations), ("trees", found.query("relation == 'trees'"))):
+            own = getattr(study, by).rename(columns=NAMES).query("chosen")
+            own = own if by == "relations" else own.assign(relation="trees", direction="")
+            names = {name: f"{name}_{side}" for name in ("layer", "head", "accuracy", "n")}
+            keys = ["relation", "direction"]
+            both = rows.merge(own[[*keys, *names]], on=keys)
+            assert len(both) == len(rows) > 0
+            for name, ours in names.items():
+                np.testing.assert_array_equal(both[ours], both[name])
+    assert found["layer_a"].max() < 4 and found["head_a"].max() < 7
+
+
+def test_a_study_compared_with_itself_does_not_differ(trained: Study) -> None:
+    found = compare_trees(trained, trained)
+    assert set(found["better"]) == {"neither", UNKNOWN}
+    assert (found["difference"] == 0).all() and (found["p"].dropna() == 1).all()
+
+
+def test_studies_of_other_sentences_are_independent(trained, bert, tmp_path: Path) -> None:
+    other = mv.study(bert, "sample", tmp_path / "other", sample=113, seed=5)
+    found = compare_trees(trained, other, "trees")
+    rows = pd.MultiIndex.from_frame(found[["layer", "head"]])
+    sides = []
+    for study in (trained, other):
+        counts = study.sql("SELECT * FROM trees").rename(columns=NAMES)
+        sides.append(jackknife(*(in_units(counts, rows, name) for name in ("hits", "n"))))
+    reach = t_quantile(np.minimum(*(side.n_units for side in sides)))
+    error = np.hypot(*(side.error for side in sides))
+    np.testing.assert_allclose(found["high"] - found["difference"], reach * error)
+    assert set(found["better"]) == {"neither"}
+
+
+def test_what_cannot_be_compared_is_refused(trained: Study, narrow: Study) -> None:
+    with pytest.raises(ArgumentError, match='by="best"'):
+        compare_trees(trained, narrow)
+    with pytest.raises(ArgumentError, match="relations, trees, coreference, best"):
+        compare_trees(trained, trained, "charm")
