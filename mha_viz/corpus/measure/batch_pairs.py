@@ -17,6 +17,7 @@ from mha_viz.core.metrics.outputs import rounding
 from mha_viz.core.metrics.pairs import ROUNDING
 
 AT_ONCE = 2**28  # bytes of one float64 tensor of the weights of some texts
+_ROUNDING = rounding(torch.zeros(1, 1, 1, 1))  # of z in float32, which the numbers come from
 
 Pairs = Float[Tensor, "batch all_heads all_heads"]
 
@@ -100,9 +101,6 @@ class BatchPairs:
         sizes = [one.flatten(2).norm(dim=-1) for one in (apart, self._heads)]
         constant = sizes[0] <= _ROUNDING * sizes[1]
         return apart.masked_fill(constant[..., None, None], torch.nan)
-
-
-_ROUNDING = rounding(torch.zeros(1, 1, 1, 1))  # of z in float32, which the numbers come from
 
 
 def sums_of_pairs(
