@@ -62,7 +62,8 @@ class _LayerCalls:
             if given.shape == x.shape and _same(given, x):
                 norm = frozen(site.module, given, y)
                 if norm is None:
-                    raise self.unknown(f"{site.path} is no LayerNorm and no RMSNorm")
+                    why = f"{site.path} is no LayerNorm and no RMSNorm"
+                    raise unknown_layout(self.stream.model, why)
                 return norm, y
         return None
 
@@ -70,9 +71,6 @@ class _LayerCalls:
         """Tell whether an input is what any norm of this layer made of x."""
         norms = self.calls(self.stream.run.layout.norms)
         return any(_same(read, x) and _same(given, y) for _, read, y in norms)
-
-    def unknown(self, why: str) -> Exception:
-        return unknown_layout(self.stream.model, why)
 
 
 def residual_sums(stream: ResidualStream, layer: int) -> tuple[ResidualSum, ...]:
@@ -116,7 +114,7 @@ def _post_norm(
 ) -> tuple[ResidualSum, ResidualSum]:
     """Build the sums of a layer whose sums are normed before anything reads them (BERT)."""
     (first, middle), (second, y) = after, last
-    bias = _attention_bias(stream, layer, (*own, first), 1.0)
+    bias = _passed(stream.values[f"L{layer} attention bias"], (*own, first))
     return (
         ResidualSum(
             layer, middle, _linear(first, stream.whole(layer)), bias, None, 1.0, (*own, first)
@@ -143,7 +141,7 @@ def _pre_norm(
     stream, layer = layer_calls.stream, layer_calls.layer
     x, y = stream.whole(layer), stream.whole(layer + 1)
     factor = float(getattr(stream.model.config, "residual_multiplier", 1.0))  # Granite
-    bias = _attention_bias(stream, layer, own, factor)
+    bias = factor * _passed(stream.values[f"L{layer} attention bias"], own)
     mlp_bias = factor * _passed(torch.zeros_like(y), own_mlp)
     mlp = factor * mlp - mlp_bias
     middle = x + factor * attention
@@ -153,16 +151,9 @@ def _pre_norm(
             ResidualSum(layer, y, middle, mlp_bias, mlp),
         )
     if not _same(mlp_reads, x) and not layer_calls.reads_norm_of(mlp_reads, x):
-        raise layer_calls.unknown(
-            f"layer {layer}'s MLP reads neither what enters nor what attention left"
-        )
+        why = f"layer {layer}'s MLP reads neither what enters nor what attention left"
+        raise unknown_layout(stream.model, why)
     return (ResidualSum(layer, y, x, bias + mlp_bias, mlp, factor, own),)
-
-
-def _attention_bias(
-    stream: ResidualStream, layer: int, norms: tuple[FrozenNorm, ...], factor: float
-) -> Tensor:
-    return factor * _passed(stream.values[f"L{layer} attention bias"], norms)
 
 
 def _passed(x: Tensor, norms: tuple[FrozenNorm, ...]) -> Tensor:
