@@ -60,7 +60,7 @@ def metric_strips(
         mean, spread = (float(known.mean()), float(known.std())) if known.size else (0.0, 0.0)
         name = plotly_text(clean(title, 60))
         pair = np.array([strip.a, strip.b])
-        away, marked = (_spreads(each, mean, spread) for each in (known, pair))
+        away, marked = ((each - mean) / (spread or 1.0) for each in (known, pair))
         for at, value in zip(away.tolist(), known.tolist(), strict=True):
             dots.append(
                 (_place(at), float(row), f"{name}<br><b>{value:.3g}</b>, {at:+.3g} spreads")
@@ -82,12 +82,6 @@ def metric_strips(
     traces.append(text_trace(texts, dark) | unnamed)
     note = f"Unit: the metric's spread over all heads; ends: {REACH:g} spreads from the mean."
     return row_figure(traces, len(strips), "", [note], dark, named=True)
-
-
-def _spreads(values: np.ndarray, mean: float, spread: float) -> np.ndarray:
-    """Return how many standard deviations each value is away from the mean."""
-    away: np.ndarray = (values - mean) / (spread or 1.0)
-    return away
 
 
 def _place(away: float) -> float:

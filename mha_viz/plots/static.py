@@ -127,10 +127,12 @@ def _mosaic(weights: NDArray[np.float32]) -> tuple[NDArray[np.float32], tuple[in
 def _figure(width: float, height: float) -> Iterator[Figure]:
     """Open a figure without pyplot and its global state, with the fonts that there are."""
     import matplotlib
+    from matplotlib import font_manager
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    families = [name for name in _FONTS if name in _installed()] or ["DejaVu Sans"]
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    families = [name for name in _FONTS if name in installed] or ["DejaVu Sans"]
     settings: Any = {"font.family": families, "svg.fonttype": "path", "svg.hashsalt": "mha_viz"}
     with _ONE_AT_A_TIME, matplotlib.rc_context(settings), warnings.catch_warnings():
         # A character that no font has is drawn as a box; that is no matter for stderr.
@@ -144,12 +146,6 @@ def _figure(width: float, height: float) -> Iterator[Figure]:
         )
         FigureCanvasAgg(figure)
         yield figure
-
-
-def _installed() -> set[str]:
-    from matplotlib import font_manager
-
-    return {font.name for font in font_manager.fontManager.ttflist}
 
 
 def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str) -> None:
@@ -199,7 +195,6 @@ def _add_colour_bar(figure: Figure, axes: Axes, scale: str, masked: bool) -> Non
 
 
 def _finish(figure: Figure, file_format: str, title: str, caption: str) -> bytes:
-    """Add title and caption, and return the file."""
     if file_format not in ("png", "svg"):
         raise ArgumentError(f'file_format must be "png" or "svg", got {file_format!r}.')
     title = clean(title, 200) if title else ""
