@@ -105,10 +105,7 @@ def _settings(place: int) -> _PathSettings:
 
 
 def _paths(scene: Scene, settings: _PathSettings) -> PathEffects | None:
-    """Return all estimates, computed once; of a large model on request, until when there are none.
-
-    Of a large model they are made on request, until when there are none.
-    """
+    """Return all estimates, computed once; None until they are requested of a large model."""
     view = state.of(Circuits)
     model, key = memory.model(*view.checkpoint), (scene.key, settings, view.way)
     kept: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
@@ -218,12 +215,13 @@ def _measure(found: PathEffects) -> None:
         return
     # Here, and not in another process: it is the session's own, and keeps what it has when stopped.
     work = heavy.work_here(found.measure, (id(found), "measure"))
-    progress.done(work, "stop_paths", "Measuring …", _paths_done)
+    progress.done(
+        work,
+        "stop_paths",
+        "Measuring …",
+        lambda done, total: (done / max(total, 1), f"{done:,} of {total:,} paths"),
+    )
     st.rerun()
-
-
-def _paths_done(done: int, total: int) -> progress.Progress:
-    return done / max(total, 1), f"{done:,} of {total:,} paths"
 
 
 def _recall(found: PathEffects) -> str:

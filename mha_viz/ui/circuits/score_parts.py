@@ -46,7 +46,8 @@ def _pickers(scene: Scene) -> tuple[int, int, int | None]:
     best = strongest_pair(scene.record, *view.chosen)
     query = view.query if 0 <= view.query < len(labels) else min(best[0], len(labels) - 1)
     seen = visible_keys(scene.record, view.layer)[query, : len(labels)].nonzero().flatten().tolist()
-    key = view.key if view.key in seen else _heaviest(scene, query, seen)
+    row = scene.record.head(*view.chosen)[query].tolist()
+    key = view.key if view.key in seen else max(seen, key=row.__getitem__, default=0)
     places = words.places(labels)
     others = {-1: "(no other)"} | {i: places[i] for i in seen if i != key}
     versus = view.versus_key if view.versus_key in others else -1
@@ -59,12 +60,6 @@ def _pickers(scene: Scene) -> tuple[int, int, int | None]:
         choosing.menu("versus_key", "and not at", others, displayed=versus, width=160)
         controls.open_in_explore()
     return query, key, None if versus < 0 else versus
-
-
-def _heaviest(scene: Scene, query: int, seen: Sequence[int]) -> int:
-    """Return the key to which a query gives most weight."""
-    row = scene.record.head(*state.of(Circuits).chosen)[query]
-    return max(seen, key=lambda i: float(row[i]), default=0)
 
 
 def _attribution(scene: Scene, query: int, key: int, versus: int | None) -> ScoreAttribution:

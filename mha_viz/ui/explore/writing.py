@@ -150,8 +150,8 @@ def _settings(found: Shown) -> None:
             "Use as the sentence",
             key="use_written",
             disabled=not found.tokens,
-            on_click=_use,
-            args=(found.text,),
+            on_click=guarded(state.change),
+            kwargs={"text": found.text},
             help="The whole text becomes the sentence, for every page.",
         )
 
@@ -163,11 +163,6 @@ def _status_line(found: Shown, last: int) -> str:
     if found.finished:
         return f"{n} tokens written: the model ends the text here"
     return f"{n} of up to {last} tokens written"
-
-
-@guarded
-def _use(text: str) -> None:
-    state.change(text=text)
 
 
 def _begin_anew() -> None:
