@@ -79,7 +79,6 @@ def _heads(scene: Scene) -> tuple[tuple[int, int], ...]:
 
 
 def _example(task: Task) -> None:
-    """Show some texts of the task, and what is right and wrong there."""
     tokenizer = memory.model(*state.of(Circuits).checkpoint).tokenizer
     lines = []
     for one in task.examples[:N_SHOWN]:

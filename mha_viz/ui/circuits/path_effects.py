@@ -121,7 +121,6 @@ def _paths(scene: Scene, settings: _PathSettings) -> PathEffects | None:
 
 
 def _about(found: PathEffects, settings: _PathSettings) -> None:
-    """Name the behaviour and its value without a change."""
     token, against = f" of “{found.target}”" * bool(found.target), found.against
     less = f" less that of “{against}”" if against else ""
     behaviour = plain(f"{BEHAVIOURS[settings.metric]}{token}{less}")

@@ -70,7 +70,6 @@ def sharpened(choices: Choices, chosen: Chosen) -> Chosen:
 
 
 def _picture(name: str, side: int, colour: bool) -> tuple[Picture, str]:
-    """Return the picture and a description of it."""
     kind = "RGB" if colour else "grey"
     if name != YOURS:
         picture = inputs.picture(name, side, colour)

@@ -28,7 +28,6 @@ LONGEST = (512, 1024, 2048, 4096)
 AT = 512  # tokens at which heads are compared
 LARGE = 512  # n from which on the exponent is fitted: below, calls take longer than their work
 WAYS = {"projections": "projections", "weights": "weights kept", "fused": "weights never kept"}
-_MAX_RESULTS = 8  # results that a session remembers
 Both = tuple[Measured, Measured]
 Key = tuple[int, int, int, int]
 
@@ -70,17 +69,15 @@ def timing(choices: Choices) -> None:
     TEXTS.step("measured")
     TEXTS.predict(choices, "long")
     key = _settings(choices)
-    results: dict[Key, Both] = st.session_state.setdefault("measured_cost", {})
-    if key not in results:
+    found: Both | None = progress.results("cost").get(key)
+    if found is None:
         TEXTS.caption("measured.wait.text")
     if st.button("Measure", icon=":material/play_arrow:", key=choices.key("start"), type="primary"):
-        results[key] = _measure(key, choices)
-        if len(results) > _MAX_RESULTS:
-            results.pop(next(iter(results)))
+        progress.keep("cost", key, _measure(key, choices))
         st.rerun()
-    if key in results:
-        _by_length(choices, key, results[key][0])
-        _by_heads(choices, key, results[key][1])
+    if found is not None:
+        _by_length(choices, key, found[0])
+        _by_heads(choices, key, found[1])
 
 
 def _settings(choices: Choices) -> Key:
@@ -93,7 +90,6 @@ def _settings(choices: Choices) -> Key:
 
 
 def _measure(key: Key, choices: Choices) -> Both:
-    """Measure both series, with progress."""
     width, heads, longest, seed = key
     lengths = [n for n in measured.LENGTHS if n <= longest]
 

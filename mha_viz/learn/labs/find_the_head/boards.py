@@ -31,8 +31,6 @@ from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
 
-_LOSSES = "find-the-head-losses"
-
 
 @dataclass(frozen=True)
 class Exercise:
@@ -180,13 +178,13 @@ def _measure(scene: Scene) -> None:
         progress.seconds(checkpoint, model, [text], importance_passes(model, "ablation")),
     )
     found = progress.done(work, "find-the-head-stop", "Measuring …", progress.of_total)
-    st.session_state.setdefault(_LOSSES, {})[scene.key] = found
+    progress.keep("find-the-head", scene.key, found)
     st.rerun()
 
 
 def _known(scene: Scene) -> HeadImportance | None:
-    found = st.session_state.get(_LOSSES, {}).get(scene.key)
-    return found if isinstance(found, HeadImportance) else None
+    found: HeadImportance | None = progress.results("find-the-head").get(scene.key)
+    return found
 
 
 def downloads(scene: Scene, asked: Exercise, found: dict[str, game.Board]) -> None:

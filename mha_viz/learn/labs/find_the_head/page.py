@@ -190,7 +190,6 @@ def _pictures(choices: Choices, scene: Scene, titled: list[tuple[str, Head]]) ->
 
 
 def _result(choices: Choices, scene: Scene, game: Game, board: Board) -> None:
-    """Draw points, both values, and both pictures."""
     answer, used = game.answers[board.task.key], game.hints.get(board.task.key, 0)
     got = points(board, answer, used)
     kind = st.success if got >= 50 else st.warning

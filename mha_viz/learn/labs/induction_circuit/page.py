@@ -78,7 +78,6 @@ def _heads(choices: Choices, found: lab.Circuit) -> None:
 
 
 def _names(found: lab.Circuit) -> dict[str, str]:
-    """Return the names of the best writer and reader, and of all of them."""
     return {
         "writer": head_name(*found.writers[0]),
         "reader": head_name(*found.readers[0]),

@@ -113,7 +113,6 @@ def _weights(scene: Scene, space: str, random: bool) -> Measured:
 
 
 def _table(found: Measured, random: Measured, layer: int) -> None:
-    """Draw the table of all statements."""
     columns = [f"In L{layer}", "Statement", "Layers", "Random weights", "Both sides here"]
     rows = []
     for statement in STATEMENTS:
@@ -245,7 +244,7 @@ def _measure(scene: Scene) -> None:
     found = [_failing(scene, n_draws, random=False)]
     if _untrained() is not None:
         found.append(_failing(scene, n_draws, random=True))
-    st.session_state.setdefault("statements-failures", {})[scene.key] = tuple(found)
+    progress.keep("statements", scene.key, tuple(found))
     st.rerun()  # the table above shows it, too
 
 
@@ -268,8 +267,8 @@ def _failing(scene: Scene, n_draws: int, random: bool) -> Robustness:
 
 def _known_failure(scene: Scene) -> tuple[Robustness, ...] | None:
     """Return what was found on this model and text, and with random weights where available."""
-    known: dict[object, tuple[Robustness, ...]] = st.session_state.get("statements-failures", {})
-    return known.get(scene.key)
+    known: tuple[Robustness, ...] | None = progress.results("statements").get(scene.key)
+    return known
 
 
 def _failed(scene: Scene, random: bool = False) -> Measured:

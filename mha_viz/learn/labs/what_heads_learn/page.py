@@ -202,7 +202,6 @@ def _relation(choices: Choices, model: str, number: int, one: lab.Finding) -> No
 
 
 def _chosen(choices: Choices, which: str, one: lab.Finding) -> tuple[int, int]:
-    """Return the head whose sentences are shown."""
     chosen = choices.get(which, BEST, _head)
     if chosen == BEST:
         return one.best
@@ -225,7 +224,6 @@ def _head(raw: str) -> str:
 
 
 def _verdict_line(one: lab.Finding) -> str:
-    """Summarize one relation from its numbers."""
     name, best = head_name(*one.best), one.best
     finds = TEXTS(
         "relation.finds",
