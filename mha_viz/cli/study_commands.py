@@ -142,32 +142,26 @@ def show(
         heads_title = _CHOSEN_HEADS.format(chosen_on.name, study.name)
     title = _title(found)
     _print_skipped(found)
+    what = by
     if best is not None:
-        table = _with_head_names(found.best_heads(best))
-        deliver_table(table, file_format, out, f"{title}: {heads_title}; {found.unit_note}")
-        return
-    if by is None:
-        table = found.labels
-        deliver_table(
-            _with_head_names(table), file_format, out, f"{title}: labels, intervals of 95 %"
-        )
-        if found.has_trees and file_format is TableFormat.table and out is None:
-            typer.echo()
-            table = _with_head_names(found.best_heads())
-            deliver_table(table, file_format, None, f"{title}: {heads_title}")
-        return
-    if by == "relations":
-        every = found.relations.sort_values("accuracy", ascending=False, kind="stable")
-        deliver_table(_with_head_names(every), file_format, out, f"{title}: relations")
-        return
-    heads = found.heads
-    known = list(dict.fromkeys(heads["metric"]))
-    if by not in known:
-        raise ArgumentError(f"There is no metric {by!r} in it; there are: {', '.join(known)}.")
-    table = heads[heads["metric"] == by].sort_values("mean", ascending=False, kind="stable")
-    deliver_table(
-        _with_head_names(table.drop(columns="metric")), file_format, out, f"{title}: {by}"
-    )
+        table, what = found.best_heads(best), f"{heads_title}; {found.unit_note}"
+    elif by is None:
+        table, what = found.labels, "labels, intervals of 95 %"
+    elif by == "relations":
+        table = found.relations.sort_values("accuracy", ascending=False, kind="stable")
+    else:
+        heads = found.heads
+        known = list(dict.fromkeys(heads["metric"]))
+        if by not in known:
+            raise ArgumentError(f"There is no metric {by!r} in it; there are: {', '.join(known)}.")
+        table = heads[heads["metric"] == by].sort_values("mean", ascending=False, kind="stable")
+        table = table.drop(columns="metric")
+    deliver_table(_with_head_names(table), file_format, out, f"{title}: {what}")
+    to_read = best is None and by is None and file_format is TableFormat.table and out is None
+    if to_read and found.has_trees:
+        typer.echo()
+        table = _with_head_names(found.best_heads())
+        deliver_table(table, file_format, None, f"{title}: {heads_title}")
 
 
 @app.command()
@@ -261,11 +255,9 @@ def _with_head_names(table: DataFrame) -> DataFrame:
 def _print_skipped(found: Study) -> None:
     """Print which texts were left out or cut to standard error, so that a table holds no notes."""
     if n_skipped := found.manifest["counts"]["n_skipped"]:
-        typer.echo(f"note: {n_skipped:,} could not be read", err=True)
-        for place, reason in found.manifest["skipped"][:5]:
-            typer.echo(f"note:   {place}: {reason}", err=True)
-    for note in found.notes:
-        typer.echo(f"note: {note}", err=True)
+        skipped = (f"  {place}: {reason}" for place, reason in found.manifest["skipped"][:5])
+        options.print_notes([f"{n_skipped:,} could not be read", *skipped])
+    options.print_notes(found.notes)
 
 
 def _progress() -> Callable[[Progress], None] | None:
