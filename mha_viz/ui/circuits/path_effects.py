@@ -168,7 +168,7 @@ def _caption(scene: Scene, found: PathEffects) -> str:
 
 
 def _pair(scene: Scene, settings: _PathSettings, pair: pairs.Pair) -> None:
-    pairs.two_heads(pair)
+    st.header(pairs.named(pair), anchor=False)
     sender, (layer, head) = pair
     into = INPUTS[list(THROUGH).index(state.of(Circuits).through)]
 
