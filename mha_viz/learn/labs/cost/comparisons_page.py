@@ -68,7 +68,12 @@ def timing(choices: Choices) -> None:
     """Draw the measurements; no fragment, as in `cost.page.draw`."""
     TEXTS.step("measured")
     TEXTS.predict(choices, "long")
-    key = _settings(choices)
+    with frame.row():
+        width = choices.slide("time_width", "d_model ", WIDTHS, 256, width=190)
+        heads = choices.slide("time_heads", "Heads", HEADS, 8, width=190)
+        longest = choices.slide("longest", "Longest text", LONGEST, 2048, width=190)
+        seed = choices.number("seed", "Seed", 0, 9_999, 0, width=110)
+    key = width, heads, longest, seed
     found: Both | None = progress.results("cost").get(key)
     if found is None:
         TEXTS.caption("measured.wait.text")
@@ -78,15 +83,6 @@ def timing(choices: Choices) -> None:
     if found is not None:
         _by_length(choices, key, found[0])
         _by_heads(choices, key, found[1])
-
-
-def _settings(choices: Choices) -> Key:
-    with frame.row():
-        width = choices.slide("time_width", "d_model ", WIDTHS, 256, width=190)
-        heads = choices.slide("time_heads", "Heads", HEADS, 8, width=190)
-        longest = choices.slide("longest", "Longest text", LONGEST, 2048, width=190)
-        seed = choices.number("seed", "Seed", 0, 9_999, 0, width=110)
-    return width, heads, longest, seed
 
 
 def _measure(key: Key, choices: Choices) -> Both:
