@@ -94,7 +94,6 @@ def _key(task: Task, heads: tuple[tuple[int, int], ...]) -> Hashable:
 
 
 def _measure(task: Task, heads: tuple[tuple[int, int], ...], n_heads: int) -> None:
-    """Draw both buttons, and the work with its progress."""
     with st.container(horizontal=True):
         tests = st.button(
             "Test these heads", icon=":material/play_arrow:", key="test_heads", type="primary"

@@ -35,7 +35,13 @@ N_NAMED = 3  # pairs of components that the answer names
 def draw(scene: Scene) -> None:
     """Draw the decomposition of one attention score of the chosen head."""
     query, key, versus = _pickers(scene)
-    found = _attribution(scene, query, key, versus)
+    chosen = state.of(Circuits).chosen
+    found: ScoreAttribution = targets.computed(
+        scene,
+        *("score", chosen, query, key, versus),
+        make=lambda model: score_attribution(model, scene.text, *chosen, query, key, versus),
+        size=8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2,
+    )
     _answer(scene, found)
     look.beside([3, 2], lambda: _matrix(scene, found), lambda: _sides(scene, found))
 
@@ -60,16 +66,6 @@ def _pickers(scene: Scene) -> tuple[int, int, int | None]:
         choosing.menu("versus_key", "and not at", others, displayed=versus, width=160)
         controls.open_in_explore()
     return query, key, None if versus < 0 else versus
-
-
-def _attribution(scene: Scene, query: int, key: int, versus: int | None) -> ScoreAttribution:
-    chosen = state.of(Circuits).chosen
-    return targets.computed(
-        scene,
-        *("score", chosen, query, key, versus),
-        make=lambda model: score_attribution(model, scene.text, *chosen, query, key, versus),
-        size=8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2,
-    )
 
 
 def _whole(found: ScoreAttribution) -> str:
