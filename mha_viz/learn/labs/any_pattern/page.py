@@ -259,7 +259,6 @@ def _own(choices: Choices, rows: Rows, n: int) -> None:
 
 
 def _typed(choices: Choices, rows: Rows, n: int) -> None:
-    """Draw a text area in which the same pattern can be typed."""
     state.control(
         choices.key(f"typed-{n}"),
         st.text_area,

@@ -81,7 +81,6 @@ def _difference(chosen: Chosen, exact: Picture, ours: Picture) -> None:
 def _both(
     choices: Choices, chosen: Chosen, pixel: tuple[int, int], exact: Picture, ours: Picture
 ) -> None:
-    """Draw Conv2d and attention beside each other, and their difference."""
     difference = (ours - exact).abs()
     largest = float(difference.max())
     factor = 10.0 ** np.floor(-np.log10(largest)) if largest > 0 else 1.0

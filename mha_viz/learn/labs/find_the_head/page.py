@@ -167,7 +167,6 @@ def _answer(choices: Choices, scene: Scene, game: Game, board: Board, seed: int)
 
 
 def _picker(choices: Choices, scene: Scene, chosen: list[Head], slot: int, which: str) -> None:
-    """Draw menus of layer and head of one chosen head."""
     sizes = (("Layer", "L", scene.record.n_layers), ("Head", "H", scene.record.n_heads))
     for axis, (label, letter, size) in enumerate(sizes):
         key = choices.key(f"{label.lower()}-{slot}")

@@ -178,7 +178,6 @@ def _numbers(kind: str) -> list[int]:
 
 
 def _relation(choices: Choices, model: str, number: int, one: lab.Finding) -> None:
-    """Draw the verdict, all heads as a map, and the sentences of one of them."""
     which = f"head-{number}"  # each relation has a head of its own
     layer, head = _chosen(choices, which, one)
     settings = f"{model} · {one.relation.title} · {words.count(len(one.attended.pairs), 'pair')}"
