@@ -85,7 +85,6 @@ def metric_strips(
 
 
 def _place(away: float) -> float:
-    """Return the place on a strip from 0 to 1."""
     return float(np.clip(0.5 + away / (2 * REACH), 0.0, 1.0))
 
 
