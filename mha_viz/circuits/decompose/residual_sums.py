@@ -89,7 +89,19 @@ def residual_sums(stream: ResidualStream, layer: int) -> tuple[ResidualSum, ...]
     after = layer_calls.norm_of(x + attention)
     last = None if after is None else layer_calls.norm_of(after[1] + mlp)
     if after is not None and last is not None and _same(last[1], y):
-        sums: tuple[ResidualSum, ...] = _post_norm(stream, layer, own, own_mlp, mlp, after, last)
+        # Sums are normed before anything reads them (BERT).
+        (first, middle), (second, normed), zero = after, last, torch.zeros_like(y)
+        bias = _passed(stream.values[f"L{layer} attention bias"], (*own, first))
+        sums: tuple[ResidualSum, ...] = (
+            ResidualSum(layer, middle, _linear(first, x), bias, None, norms=(*own, first)),
+            ResidualSum(
+                layer,
+                whole=normed,
+                residual=_linear(second, middle),
+                bias=_passed(zero, (*own_mlp, second)),
+                mlp=_linear(second, mlp - _passed(zero, own_mlp)),
+            ),
+        )
     else:
         sums = _pre_norm(layer_calls, own, own_mlp, attention, mlp, mlp_reads)
     for one in sums:
@@ -101,32 +113,6 @@ def _on_its_way(layer_calls: _LayerCalls, written: Tensor) -> tuple[tuple[Frozen
     """Apply the norm that an output passes before it is added (Gemma 2), if there is one."""
     found = layer_calls.norm_of(written)
     return ((), written) if found is None else ((found[0],), found[1])
-
-
-def _post_norm(
-    stream: ResidualStream,
-    layer: int,
-    own: tuple[FrozenNorm, ...],
-    own_mlp: tuple[FrozenNorm, ...],
-    mlp: Tensor,
-    after: tuple[FrozenNorm, Tensor],
-    last: tuple[FrozenNorm, Tensor],
-) -> tuple[ResidualSum, ResidualSum]:
-    """Build the sums of a layer whose sums are normed before anything reads them (BERT)."""
-    (first, middle), (second, y) = after, last
-    bias = _passed(stream.values[f"L{layer} attention bias"], (*own, first))
-    return (
-        ResidualSum(
-            layer, middle, _linear(first, stream.whole(layer)), bias, None, 1.0, (*own, first)
-        ),
-        ResidualSum(
-            layer,
-            whole=y,
-            residual=_linear(second, middle),
-            bias=_passed(torch.zeros_like(y), (*own_mlp, second)),
-            mlp=_linear(second, mlp - _passed(torch.zeros_like(y), own_mlp)),
-        ),
-    )
 
 
 def _pre_norm(
