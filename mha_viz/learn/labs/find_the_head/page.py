@@ -28,13 +28,11 @@ from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets.components.head_grid import head_grid
 from mha_viz.ui.widgets.controls import picking
-from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
-
-_GAMES = 8  # that a session remembers
 
 
 @dataclass
@@ -80,7 +78,10 @@ def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) ->
     if not found:
         st.info(TEXTS("nothing.no_task"))
         return
-    game, keys = _game(choices, scene, seed), list(found)
+    games: dict[Any, Game] = progress.results("games")
+    if (scene.key, seed) not in games:
+        progress.keep("games", (scene.key, seed), Game())
+    game, keys = games[scene.key, seed], list(found)
     game.place = min(game.place, len(keys) - 1)
     board = found[keys[game.place]]
     chosen = game.chosen.setdefault(board.task.key, list(board.start))
@@ -101,16 +102,6 @@ def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) ->
     _onward(choices, game, keys)
     if all(key in game.answers for key in keys):
         _total(game, found)
-
-
-def _game(choices: Choices, scene: Scene, seed: int) -> Game:
-    games: dict[Any, Game] = st.session_state.setdefault(choices.key("games"), {})
-    key = (scene.key, seed)
-    if key not in games:
-        games[key] = Game()
-        for old in list(games)[:-_GAMES]:
-            del games[old]
-    return games[key]
 
 
 def _scores(game: Game, found: dict[str, Board]) -> dict[str, int]:
