@@ -65,8 +65,9 @@ def head_heatmap(
     above = _TITLE * bool(title)
     height = round(cell * queries + 6.3 * cells.longest_label(across) + 22 + above + _BAR)
     overhang = _overhang(across, keys, shown)
+    corner = dict(x=0, xref="container", y=1, yref="container", yanchor="top", pad=dict(t=6, l=4))
     layout = dict(
-        title=_title(title, dark),
+        title=dict(corner, text=plotly_text(title), font=dict(size=15, color=theme.ink(dark))),
         height=height,
         margin=dict(l=8, r=12 + overhang, t=above + _BAR, b=12),
         hovermode="closest",
@@ -91,11 +92,6 @@ def mark_cells(figure: go.Figure, places: Sequence[tuple[int, int]], dark: bool)
     corners = [(key - 0.5, query - 0.5, key + 0.5, query + 0.5) for query, key in places]
     frames = cells.frame_trace(corners, 2.5, theme.accent(dark))
     return figure.add_trace(frames | dict(showlegend=False))
-
-
-def _title(title: str, dark: bool) -> dict[str, Any]:
-    corner = dict(x=0, xref="container", y=1, yref="container", yanchor="top", pad=dict(t=6, l=4))
-    return dict(corner, text=plotly_text(title), font=dict(size=15, color=theme.ink(dark)))
 
 
 def head_html(

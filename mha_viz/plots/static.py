@@ -60,9 +60,7 @@ def head_image(
     queries, keys = weights.shape
     cell = min(max(5.5 / max(queries, keys), 0.006), 0.32)  # inches: one pixel at least
     with _figure(cell * keys + 2.6, cell * queries + 2.2) as figure:
-        axes = figure.add_subplot()
-        _draw_cells(axes, shown, scale)
-        axes.set_aspect("equal")
+        axes = _draw_cells(figure, shown, scale)
         _label(axes, rows, columns, cell)
         _add_colour_bar(figure, axes, scale, bool((shown < 0).any()))
         return _finish(figure, file_format, title, caption)
@@ -87,9 +85,7 @@ def grid_image(
     tile = min(1.1, (_MAX_INCHES - 3) / max(layers, heads))
     tall = tile * pitch[0] / pitch[1]
     with _figure(heads * tile + 1.4, layers * tall + 1.9) as figure:
-        axes = figure.add_subplot()
-        _draw_cells(axes, mosaic, "sqrt")
-        axes.set_aspect("equal")
+        axes = _draw_cells(figure, mosaic, "sqrt")
         style: dict[str, Any] = dict(fontsize=8, color=theme.muted())
         across = [(head + 0.46) * pitch[1] for head in range(heads)]
         down = [(layer + 0.54) * pitch[0] for layer in range(layers)]
@@ -148,8 +144,8 @@ def _figure(width: float, height: float) -> Iterator[Figure]:
         yield figure
 
 
-def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str) -> None:
-    """Draw cells as pixels of their final colour; masked ones are grey, NaN is left open.
+def _draw_cells(figure: Figure, weights: NDArray[np.float32], scale: str) -> Axes:
+    """Draw square cells as pixels of their final colour; masked ones are grey, NaN is left open.
 
     256 colours from a table of our own: matplotlib's own way from numbers to colours takes
     seconds where all heads are drawn.
@@ -161,10 +157,12 @@ def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str) -> None:
     places = theme.scale_weights(np.clip(np.nan_to_num(weights), 0, 1), scale) * 255
     codes = np.where(np.isnan(weights), 256, np.rint(places)).astype(np.intp)
     codes[weights < 0] = 257
-    axes.imshow(table[codes], interpolation="nearest", aspect="auto")
+    axes = figure.add_subplot()
+    axes.imshow(table[codes], interpolation="nearest", aspect="equal")
     axes.set_facecolor("none")
     for spine in axes.spines.values():
         spine.set_visible(False)
+    return axes
 
 
 def _label(axes: Axes, rows: list[str], columns: list[str], cell: float) -> None:
