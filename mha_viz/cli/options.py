@@ -84,7 +84,6 @@ _WHOLE = "it is written as a whole, or stays as it was"
 
 
 def _file(names: tuple[str, ...], what: str, *endings: str, parents: bool = False) -> Any:
-    """Return the option that names a file to write."""
     parser = _output_parser(names[0], endings, parents=parents)
     return typer.Option(*names, parser=parser, metavar="FILE", help=f"{what}; {_WHOLE}.")
 
@@ -260,15 +259,10 @@ def confirm_rows(n_rows: int) -> None:
     if n_rows <= MOST_UNASKED:
         return
     size = of_bytes(_PAIR_BYTES * n_rows)
-    if not _is_asked():
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):  # nobody can answer a question
         raise ArgumentError(f"The CSV has {n_rows:,} rows, about {size}: add --yes to write it.")
     if not typer.confirm(f"The CSV has {n_rows:,} rows, about {size}. Write it?", err=True):
         raise ArgumentError("Nothing was written: use --format html or png for a picture.")
-
-
-def _is_asked() -> bool:
-    """Return whether somebody sits at a terminal who can answer a question."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def deliver_table(

@@ -33,22 +33,18 @@ def index() -> None:
         block_map.draw()
     with listed, st.container(key="lab-cards"):
         for lab in LABS:
-            _card(lab)
+            # The style sheet makes all of the card lead to the lab.
+            with st.container(border=True, gap="xxsmall", key=f"lab-card-{lab.key}"):
+                st.image(picture(lab, dark=look.dark()), alt=lab.pictured)
+                label = f"**{LABS.index(lab) + 1}. {lab.title}**"
+                st.page_link(pages[lab.address], label=label)
+                st.caption(f"{lab.about} {frame.plan(lab)}")
     with st.container(border=True, gap="xxsmall"):
         st.page_link(pages["teach"], label="**For teachers**")
         st.caption("A lesson of 45 minutes, with a link to hand out and the votes of your class.")
     with st.container(border=True, gap="xxsmall"):
         st.page_link(pages["glossary"], label="**Glossary**")
         st.caption("Terms, symbols, shapes and quantities; and what is often believed about heads.")
-
-
-def _card(lab: Lab) -> None:
-    """Draw the card; its style sheet makes all of it lead to the lab."""
-    with st.container(border=True, gap="xxsmall", key=f"lab-card-{lab.key}"):
-        st.image(picture(lab, dark=look.dark()), alt=lab.pictured)
-        label = f"**{LABS.index(lab) + 1}. {lab.title}**"
-        st.page_link(st.session_state.pages[lab.address], label=label)
-        st.caption(f"{lab.about} {frame.plan(lab)}")
 
 
 @cache

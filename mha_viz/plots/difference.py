@@ -148,10 +148,12 @@ def head_changes(
         corners = (head - 0.5, layer - 0.5, head + 0.5, layer + 0.5)
         traces.append(cells.frame_trace([corners], 3, theme.accent(dark)))
     rows, columns = [f"L{i}" for i in range(layers)], [f"H{i}" for i in range(heads)]
+    # Two letters fit a narrow column, but not each of many.
+    wide = 40.0 if heads <= 14 else cells.PHONE_WIDTH / heads
     layout = dict(
         hoverdistance=-1,
         shapes=[cells.missing_background(layers, heads, dark)],
-        **cells.cell_axes(rows, columns, cell, _label_width(heads)),
+        **cells.cell_axes(rows, columns, cell, wide),
     )
     title = frame.with_unit(title, unit)
     notes = _largest(values, diverging)
@@ -159,11 +161,6 @@ def head_changes(
     return frame.headed_figure(
         traces, dark, title, notes, inner, layout, frame.Margins(above=cells.BAR)
     )
-
-
-def _label_width(heads: int) -> float:
-    """Return a width for thinning labels: two letters fit a narrow column, but not each of many."""
-    return 40.0 if heads <= 14 else cells.PHONE_WIDTH / heads
 
 
 def _head_points(

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Float
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError
@@ -66,8 +65,9 @@ def head_heatmap(
     above = _TITLE * bool(title)
     height = round(cell * queries + 6.3 * cells.longest_label(across) + 22 + above + _BAR)
     overhang = _overhang(across, keys, shown)
+    corner = dict(x=0, xref="container", y=1, yref="container", yanchor="top", pad=dict(t=6, l=4))
     layout = dict(
-        title=_title(title, dark),
+        title=dict(corner, text=plotly_text(title), font=dict(size=15, color=theme.ink(dark))),
         height=height,
         margin=dict(l=8, r=12 + overhang, t=above + _BAR, b=12),
         hovermode="closest",
@@ -77,7 +77,10 @@ def head_heatmap(
     traces = [cells.heatmap_cells(shown_weights, cell, colours, hover)]
     traces.append(_colour_bar(scale, dark, above))
     if np.isnan(shown_weights).any():
-        traces += _masked_cells(np.isnan(shown_weights), cell, dark)
+        traces.append(cells.masked(np.isnan(shown_weights), cell, dark))
+        swatch = dict(symbol="square", size=11, color=theme.missing(dark))
+        named = dict(mode="markers", marker=swatch, name="masked", showlegend=True)
+        traces.append(cells.label_axes_trace() | named)
         layout |= _masked_legend(dark, (above + 4) / height)
     axes = frame.merged(cells.named_axes(query_names, key_names, down, across), _SQUARE)
     figure = frame.build_figure(traces, dark, layout | axes)
@@ -89,11 +92,6 @@ def mark_cells(figure: go.Figure, places: Sequence[tuple[int, int]], dark: bool)
     corners = [(key - 0.5, query - 0.5, key + 0.5, query + 0.5) for query, key in places]
     frames = cells.frame_trace(corners, 2.5, theme.accent(dark))
     return figure.add_trace(frames | dict(showlegend=False))
-
-
-def _title(title: str, dark: bool) -> dict[str, Any]:
-    corner = dict(x=0, xref="container", y=1, yref="container", yanchor="top", pad=dict(t=6, l=4))
-    return dict(corner, text=plotly_text(title), font=dict(size=15, color=theme.ink(dark)))
 
 
 def head_html(
@@ -108,13 +106,6 @@ def head_html(
     """Return one head's `head_heatmap` as one HTML document with plotly's script (about 4.5 MB)."""
     figure = head_heatmap(pattern, labels, scale=scale, visible=visible)
     return figure_html(figure, title=title, caption=caption)
-
-
-def _masked_cells(masked: NDArray[np.bool_], cell: float, dark: bool) -> list[dict[str, Any]]:
-    """Return grey cells with a hover text that explains them, and their entry in the legend."""
-    marker = dict(symbol="square", size=11, color=theme.missing(dark))
-    swatch = dict(mode="markers", marker=marker, name="masked", showlegend=True)
-    return [cells.masked(masked, cell, dark), cells.label_axes_trace() | swatch]
 
 
 def _masked_legend(dark: bool, below: float) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def metric_strips(
         mean, spread = (float(known.mean()), float(known.std())) if known.size else (0.0, 0.0)
         name = plotly_text(clean(title, 60))
         pair = np.array([strip.a, strip.b])
-        away, marked = (_spreads(each, mean, spread) for each in (known, pair))
+        away, marked = ((each - mean) / (spread or 1.0) for each in (known, pair))
         for at, value in zip(away.tolist(), known.tolist(), strict=True):
             dots.append(
                 (_place(at), float(row), f"{name}<br><b>{value:.3g}</b>, {at:+.3g} spreads")
@@ -84,14 +84,7 @@ def metric_strips(
     return row_figure(traces, len(strips), "", [note], dark, named=True)
 
 
-def _spreads(values: np.ndarray, mean: float, spread: float) -> np.ndarray:
-    """Return how many standard deviations each value is away from the mean."""
-    away: np.ndarray = (values - mean) / (spread or 1.0)
-    return away
-
-
 def _place(away: float) -> float:
-    """Return the place on a strip from 0 to 1."""
     return float(np.clip(0.5 + away / (2 * REACH), 0.0, 1.0))
 
 

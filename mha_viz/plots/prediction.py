@@ -69,10 +69,15 @@ def before_after(
         marker = dict(color=colours[i], line=dict(width=0))
         place = np.arange(len(values)) + (-0.19, 0.19)[i]
         traces.append(look | dict(x=values, y=place, name=shown_names[i], marker=marker))
-    traces.append(_changes(first, second, dark))
-    rows = [_row_name(labels[i], i == target, dark) for i in order.tolist()]
+    ends = np.nan_to_num(np.fmax(first, second))
+    changes = [f" {_percentage_points(change)}" for change in (second - first).tolist()]
+    beside = frame.text_trace(ends, np.arange(len(ends)), changes, "middle right", 12, dark)
+    traces.append(beside | dict(showlegend=False))
+    rows = [plotly_text(clean(token, _TOKEN)) for token in tokens]
     notes = ["pp: percentage points."]
     if target is not None:
+        at = order.tolist().index(target)
+        rows[at] = f'<b style="color:{theme.accent(dark)}">▸ {rows[at]}</b>'
         notes.append(f"▸ The tracked token: {clean(labels[target], 30)}")
     highest = float(np.nanmax(np.r_[first, second], initial=0.0)) or 1.0
     return _bar_figure(traces, rows, highest, notes, dark)
@@ -85,18 +90,6 @@ def _percentage_points(change: float) -> str:
     points = 100 * change
     text = f"{points:+.1f}" if abs(points) >= 0.05 or points == 0 else f"{points:+.1g}"
     return (text if points else "0").replace("-", "−") + " pp"
-
-
-def _changes(before: NDArray[np.float64], after: NDArray[np.float64], dark: bool) -> dict[str, Any]:
-    ends = np.nan_to_num(np.fmax(before, after))
-    texts = [f" {_percentage_points(float(change))}" for change in after - before]
-    trace = frame.text_trace(ends, np.arange(len(ends)), texts, "middle right", 12, dark)
-    return trace | dict(showlegend=False)
-
-
-def _row_name(label: str, marked: bool, dark: bool) -> str:
-    text = plotly_text(clean(label, _TOKEN))
-    return f'<b style="color:{theme.accent(dark)}">▸ {text}</b>' if marked else text
 
 
 def _bar_figure(

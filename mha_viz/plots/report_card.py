@@ -57,7 +57,12 @@ def report_card(
         scale = _Scale(table)
         name, unit = titles.get(key, key), units.get(key, "")
         dots += _dots(table, scale, row, name, unit)
-        texts += _row_texts(table, scale, row, (name, unit), (layer, head), dark)
+        value = frame.quantity(float(table[layer, head]), unit)
+        value = f'<b style="color:{theme.accent(dark)}">{value}</b>'
+        missing = int(np.isnan(table).sum())
+        ends = (scale.low, scale.high) if missing < table.size else None
+        aside = f"{missing} of {table.size} not defined" if missing else ""
+        texts += row_texts(row, name, value, ends, aside, dark)
         ticks += _row_ticks(scale, row, (baselines or {}).get(key, {}), unit)
     small = dict(size=6, color=theme.qualitative(dark)[0], opacity=0.4, line=dict(width=0))
     chosen = [dot for dot in dots if dot[2] == [layer, head]]
@@ -68,7 +73,9 @@ def report_card(
         dict(_markers(chosen), marker=frame.chosen_marker(dark, 14), **frame.keep_on_click(1)),
         text_trace(texts, dark),
     ]
-    return row_figure(traces, len(tables), head_name(layer, head), _legend(ticks), dark)
+    notes = ["Small dots: all heads, each row on its own scale."]
+    notes += ["Upright ticks: baselines; arrows: beyond all heads."] if ticks else []
+    return row_figure(traces, len(tables), head_name(layer, head), notes, dark)
 
 
 class _Scale:
@@ -112,23 +119,6 @@ def _markers(dots: list[_Dot]) -> dict[str, Any]:
     return frame.markers(across, down, list(texts), customdata=list(where))
 
 
-def _row_texts(
-    table: NDArray[np.float64],
-    scale: _Scale,
-    row: int,
-    metric: tuple[str, str],
-    selected: tuple[int, int],
-    dark: bool,
-) -> list[Text]:
-    missing, (name, unit) = int((~np.isfinite(table)).sum()), metric
-    aside = f"{missing} of {table.size} not defined" if missing else ""
-    value = (
-        f'<b style="color:{theme.accent(dark)}">{frame.quantity(float(table[selected]), unit)}</b>'
-    )
-    ends = (scale.low, scale.high) if missing < table.size else None
-    return row_texts(row, name, value, ends, aside, dark)
-
-
 def _row_ticks(
     scale: _Scale, row: int, baselines: Mapping[str, SupportsFloat], unit: str
 ) -> list[_Tick]:
@@ -155,13 +145,6 @@ def _baselines(ticks: list[_Tick], dark: bool) -> dict[str, Any]:
     edge = dict(width=[2.5 if line else 0 for line in upright], color=ink)
     look = dict(symbol=symbols, size=sizes, color=ink, opacity=1, line=edge)
     return frame.markers(x, y, hovers, marker=look, **frame.keep_on_click(1))
-
-
-def _legend(ticks: list[_Tick]) -> list[str]:
-    notes = ["Small dots: all heads, each row on its own scale."]
-    if ticks:
-        notes.append("Upright ticks: baselines; arrows: beyond all heads.")
-    return notes
 
 
 def row_lines(rows: int, dark: bool) -> dict[str, Any]:

@@ -47,7 +47,9 @@ def arrows(
     if chosen is not None and (length := float(np.hypot(*tips[chosen]))):
         # without a length there is no direction, and no right angle to it
         traces.append(_line(tips[chosen], labels[chosen], reach, dark))
-        shapes += [_circle(length, dark)] if circle else []
+        if circle:
+            look = dict(type="circle", line=dict(width=1.5, color=theme.muted(dark)))
+            shapes.append(frame.rectangle((-length, -length), (length, length), **look))
     for i, ((x, y), label) in enumerate(zip(tips.tolist(), labels, strict=True)):
         colour = theme.accent(dark) if i == chosen else theme.qualitative(dark)[0]
         shafts.append(dict(_SHAFT, x=x, y=y, arrowcolor=colour))
@@ -77,11 +79,6 @@ def _line(tip: np.ndarray, label: str, reach: float, dark: bool) -> dict[str, An
     hover = f"beyond this line {label} gives more weight than to itself"
     dotted = dict(width=2, dash="dot", color=theme.accent(dark))
     return frame.markers(ends[:, 0], ends[:, 1], hover) | dict(mode="lines", line=dotted)
-
-
-def _circle(radius: float, dark: bool) -> dict[str, Any]:
-    line = dict(width=1.5, color=theme.muted(dark))
-    return frame.rectangle((-radius, -radius), (radius, radius), type="circle", line=line)
 
 
 def score_products(

@@ -93,7 +93,7 @@ def test_failure_is_measured_on_request_and_shown_in_the_table():
     assert verdicts(app)[title] == "on request"
     app.button(key="statements-measure").click().run()
     check(app)
-    found, random = next(iter(app.session_state["statements-failures"].values()))
+    found, random = next(iter(app.session_state["measured_statements"].values()))
     assert random.change.abs().max() < found.change.abs().max()
     assert verdicts(app)[title].endswith(
         judge(BY_KEY["failure"], of_loss(found, 4)["failure"])[0].word

@@ -146,7 +146,6 @@ class FrozenRun:
 
     @cached_property
     def _norms(self) -> dict[nn.Module, list[frozen.FrozenNorm]]:
-        """The frozen norms, call by call."""
         found: dict[nn.Module, list[frozen.FrozenNorm]] = {}
         for site in self.layout.norms:
             found[site.module] = []

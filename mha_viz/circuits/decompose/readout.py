@@ -137,11 +137,11 @@ def token_number(model: AttentionModel, made: Readout, place: int, token: str | 
     return number
 
 
-def check_index(name: str, given: object, n: int) -> int:
-    """Check that a whole number lies in 0..n - 1; else raise ArgumentError."""
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < n:
-        raise ArgumentError(f"{name} must lie in 0..{n - 1}, got {given!r}.")
-    return given
+def check_index(name: str, given: object, n: int, first: int = 0) -> None:
+    """Check that a whole number is one of n from `first` on; else raise ArgumentError."""
+    last = first + n - 1
+    if isinstance(given, bool) or not isinstance(given, int) or not first <= given <= last:
+        raise ArgumentError(f"{name} must lie in {first}..{last}, got {given!r}.")
 
 
 def _beyond(model: AttentionModel, unembedding: nn.Module) -> list[nn.Module]:

@@ -67,7 +67,13 @@ class ResidualStream:
         self.run = FrozenRun(model, encoded, at, beyond)
         self.model, self.encoded, self.positions = model, encoded, self.run.positions
         self.components: tuple[Component, ...] = components_of(self.run.layout, model.n_heads)
-        self._check_size()
+        places = len(self.run.layout.layers) + 2
+        numbers = places * (len(self.components) + 1) * len(self.positions) * model.d_model
+        if numbers * model.dtype.itemsize > MAX_BYTES:
+            raise ArgumentError(
+                f"The components at {len(self.positions)} positions would take "
+                f"{of_bytes(numbers * model.dtype.itemsize)}: ask for fewer at once."
+            )
 
     # -- the stream ------------------------------------------------------------------------------
 
@@ -214,14 +220,7 @@ class ResidualStream:
                 self.model, f"its parts miss what the run had by {worst:.2g} of the largest number"
             )
 
-    def _check_size(self) -> None:
-        places = len(self.run.layout.layers) + 2
-        numbers = places * (len(self.components) + 1) * len(self.positions) * self.model.d_model
-        if numbers * self.model.dtype.itemsize > MAX_BYTES:
-            raise ArgumentError(
-                f"The components at {len(self.positions)} positions would take "
-                f"{of_bytes(numbers * self.model.dtype.itemsize)}: ask for fewer at once."
-            )
+    # -- checks ----------------------------------------------------------------------------------
 
 
 def on_cpu(tensor: Tensor) -> Tensor:

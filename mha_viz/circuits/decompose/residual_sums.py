@@ -62,7 +62,8 @@ class _LayerCalls:
             if given.shape == x.shape and _same(given, x):
                 norm = frozen(site.module, given, y)
                 if norm is None:
-                    raise self.unknown(f"{site.path} is no LayerNorm and no RMSNorm")
+                    why = f"{site.path} is no LayerNorm and no RMSNorm"
+                    raise unknown_layout(self.stream.model, why)
                 return norm, y
         return None
 
@@ -70,9 +71,6 @@ class _LayerCalls:
         """Tell whether an input is what any norm of this layer made of x."""
         norms = self.calls(self.stream.run.layout.norms)
         return any(_same(read, x) and _same(given, y) for _, read, y in norms)
-
-    def unknown(self, why: str) -> Exception:
-        return unknown_layout(self.stream.model, why)
 
 
 def residual_sums(stream: ResidualStream, layer: int) -> tuple[ResidualSum, ...]:
@@ -91,7 +89,19 @@ def residual_sums(stream: ResidualStream, layer: int) -> tuple[ResidualSum, ...]
     after = layer_calls.norm_of(x + attention)
     last = None if after is None else layer_calls.norm_of(after[1] + mlp)
     if after is not None and last is not None and _same(last[1], y):
-        sums: tuple[ResidualSum, ...] = _post_norm(stream, layer, own, own_mlp, mlp, after, last)
+        # Sums are normed before anything reads them (BERT).
+        (first, middle), (second, normed), zero = after, last, torch.zeros_like(y)
+        bias = _passed(stream.values[f"L{layer} attention bias"], (*own, first))
+        sums: tuple[ResidualSum, ...] = (
+            ResidualSum(layer, middle, _linear(first, x), bias, None, norms=(*own, first)),
+            ResidualSum(
+                layer,
+                whole=normed,
+                residual=_linear(second, middle),
+                bias=_passed(zero, (*own_mlp, second)),
+                mlp=_linear(second, mlp - _passed(zero, own_mlp)),
+            ),
+        )
     else:
         sums = _pre_norm(layer_calls, own, own_mlp, attention, mlp, mlp_reads)
     for one in sums:
@@ -103,32 +113,6 @@ def _on_its_way(layer_calls: _LayerCalls, written: Tensor) -> tuple[tuple[Frozen
     """Apply the norm that an output passes before it is added (Gemma 2), if there is one."""
     found = layer_calls.norm_of(written)
     return ((), written) if found is None else ((found[0],), found[1])
-
-
-def _post_norm(
-    stream: ResidualStream,
-    layer: int,
-    own: tuple[FrozenNorm, ...],
-    own_mlp: tuple[FrozenNorm, ...],
-    mlp: Tensor,
-    after: tuple[FrozenNorm, Tensor],
-    last: tuple[FrozenNorm, Tensor],
-) -> tuple[ResidualSum, ResidualSum]:
-    """Build the sums of a layer whose sums are normed before anything reads them (BERT)."""
-    (first, middle), (second, y) = after, last
-    bias = _attention_bias(stream, layer, (*own, first), 1.0)
-    return (
-        ResidualSum(
-            layer, middle, _linear(first, stream.whole(layer)), bias, None, 1.0, (*own, first)
-        ),
-        ResidualSum(
-            layer,
-            whole=y,
-            residual=_linear(second, middle),
-            bias=_passed(torch.zeros_like(y), (*own_mlp, second)),
-            mlp=_linear(second, mlp - _passed(torch.zeros_like(y), own_mlp)),
-        ),
-    )
 
 
 def _pre_norm(
@@ -143,7 +127,7 @@ def _pre_norm(
     stream, layer = layer_calls.stream, layer_calls.layer
     x, y = stream.whole(layer), stream.whole(layer + 1)
     factor = float(getattr(stream.model.config, "residual_multiplier", 1.0))  # Granite
-    bias = _attention_bias(stream, layer, own, factor)
+    bias = factor * _passed(stream.values[f"L{layer} attention bias"], own)
     mlp_bias = factor * _passed(torch.zeros_like(y), own_mlp)
     mlp = factor * mlp - mlp_bias
     middle = x + factor * attention
@@ -153,16 +137,9 @@ def _pre_norm(
             ResidualSum(layer, y, middle, mlp_bias, mlp),
         )
     if not _same(mlp_reads, x) and not layer_calls.reads_norm_of(mlp_reads, x):
-        raise layer_calls.unknown(
-            f"layer {layer}'s MLP reads neither what enters nor what attention left"
-        )
+        why = f"layer {layer}'s MLP reads neither what enters nor what attention left"
+        raise unknown_layout(stream.model, why)
     return (ResidualSum(layer, y, x, bias + mlp_bias, mlp, factor, own),)
-
-
-def _attention_bias(
-    stream: ResidualStream, layer: int, norms: tuple[FrozenNorm, ...], factor: float
-) -> Tensor:
-    return factor * _passed(stream.values[f"L{layer} attention bias"], norms)
 
 
 def _passed(x: Tensor, norms: tuple[FrozenNorm, ...]) -> Tensor:

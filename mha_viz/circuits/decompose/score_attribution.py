@@ -129,11 +129,7 @@ def score_attribution(
     n, keys = len(encoded.tokens), [key] if versus is None else [key, versus]
     check_index("layer", layer, model.n_layers)
     check_index("head", head, model.n_heads)
-    for name, place in (
-        ("query", query),
-        ("key", key),
-        ("versus", 0 if versus is None else versus),
-    ):
+    for name, place in zip(("query", "key", "versus"), (query, *keys), strict=False):
         check_index(name, place, n)
     if versus == key:
         raise ArgumentError(f"versus is the key itself, {key}: choose another position.")

@@ -12,7 +12,6 @@ from mha_viz.circuits.decompose.readout import check_index, read_at, token_numbe
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.module_proxies import with_replaced
-from mha_viz.errors import ArgumentError
 from mha_viz.text.vocabulary import label_of
 
 
@@ -121,7 +120,7 @@ def head_tokens(
     check_index("layer", layer, model.n_layers)
     check_index("head", head, model.n_heads)
     made, place = read_at(model, text, position)
-    _check_top_k(top_k, len(made.logits))
+    check_index("top_k", top_k, len(made.logits), first=1)
     names = [component.name for component in made.stream.components]
     row = made.stream.final[names.index(f"L{layer} H{head}"), :1]
     effect = (made.linear(row)[0] @ made.W_U).float().cpu()
@@ -178,7 +177,7 @@ def logit_lens(
     torch.Size([5])
     """
     made, place = read_at(model, text, position)
-    _check_top_k(top_k, len(made.logits))
+    check_index("top_k", top_k, len(made.logits), first=1)
     chosen = token_number(model, made, place, token)
     run = made.stream.run
     depths = torch.stack(run.entering)
@@ -202,8 +201,3 @@ def logit_lens(
         position=place,
         tokens=made.stream.encoded.tokens,
     )
-
-
-def _check_top_k(top_k: object, d_vocab: int) -> None:
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= d_vocab:
-        raise ArgumentError(f"top_k must lie in 1..{d_vocab}, got {top_k!r}.")

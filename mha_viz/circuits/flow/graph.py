@@ -157,7 +157,10 @@ def flow_graph(
     known = next((one for one in MEASURES if one == measure), None)
     if known is None:
         raise ArgumentError(f"measure must be one of {', '.join(MEASURES)}; got {measure!r}.")
-    _check_threshold(threshold)
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+        raise ArgumentError(f"threshold must be a number in [0, 1], got {threshold!r}.")
+    if not 0 <= threshold <= 1:
+        raise ArgumentError(f"threshold must lie in [0, 1], got {threshold:g}.")
     encoded = encode_texts(model.stored_reader, text)[0]
     at = _checked_position(position, len(encoded.input_ids))
     n = at + 1 if model.causal else len(encoded.input_ids)
@@ -201,13 +204,6 @@ def _walk(stream: ResidualStream, at: int, threshold: float, measure: Measure) -
 
 
 # -- checks ----------------------------------------------------------------------------------------
-
-
-def _check_threshold(threshold: Any) -> None:
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-        raise ArgumentError(f"threshold must be a number in [0, 1], got {threshold!r}.")
-    if not 0 <= threshold <= 1:
-        raise ArgumentError(f"threshold must lie in [0, 1], got {threshold:g}.")
 
 
 def _checked_position(position: Any, n: int) -> int:

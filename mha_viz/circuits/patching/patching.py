@@ -178,7 +178,10 @@ class _FrozenMlps:
 
     def __init__(self, model: AttentionModel) -> None:
         self.model = model
-        self._paths = _mlp_paths(model)  # of each layer; ALBERT's are all the same one
+        paths = {module: path for path, module in model.network.named_modules()}
+        attentions = [layer.module for layer in model.layers()]
+        mlps = (mlp_of(model, layer_path(model, paths[a]), set(a.modules())) for a in attentions)
+        self._paths = [paths[mlp] for mlp in mlps]  # of each layer; ALBERT's are all the same one
         self._calls: dict[str, list[tuple[Any, Any]]] = {path: [] for path in self._paths}
 
     def recorders(self) -> dict[str, nn.Module]:
@@ -214,14 +217,6 @@ class _FrozenOutput(ModuleProxy):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return next(self.outputs)
-
-
-def _mlp_paths(model: AttentionModel) -> list[str]:
-    """Find for every layer the path of the module that gives its MLP's output."""
-    paths = {module: path for path, module in model.network.named_modules()}
-    attentions = [layer.module for layer in model.layers()]
-    mlps = (mlp_of(model, layer_path(model, paths[one]), set(one.modules())) for one in attentions)
-    return [paths[mlp] for mlp in mlps]
 
 
 @dataclass

@@ -1,9 +1,10 @@
 """Path patching: the effect of one head's output through what another head reads of it."""
 
+import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -135,20 +136,15 @@ def path_effect(
     """
     experiment = patching_experiment(model, clean, corrupt, metric, target, against, position)
     head, reader = check_path(model, sender, receiver)
-    runs = experiment.runs
-    at = float(experiment.behaviour(runs.logits[None]))
-    effects = Effects(0.0, 0.0, 0.0, 0.0)
+    runs, changes = experiment.runs, (0.0, 0.0, 0.0, 0.0)
     if runs.differs(head):
-        if isinstance(reader, str):
-            effects = _at_logits(experiment, head)
-        else:
-            effects = _at_reader(experiment, head, reader)
+        changes = _effects(experiment, head, reader)
     return PathEffect(
-        sender=head,
-        receiver=reader,
-        metric=experiment.behaviour.metric,
-        clean=at,
-        **effects._asdict(),
+        head,
+        reader,
+        experiment.behaviour.metric,
+        float(experiment.behaviour(runs.logits[None])),
+        *changes,
         target=experiment.target,
         against=experiment.against,
         notes=experiment.notes,
@@ -182,41 +178,29 @@ def receiver_name(receiver: Receiver) -> str:
     return receiver if isinstance(receiver, str) else "L{} H{} {}".format(*receiver)
 
 
-class Effects(NamedTuple):
-    """The four numbers of a path."""
-
-    direct: float
-    total: float
-    direct_estimate: float
-    total_estimate: float
-
-
-def _at_logits(experiment: PatchingExperiment, sender: Head) -> Effects:
-    runs, (layer, head) = experiment.runs, sender
-    direct, total = (
-        float(experiment.effect(runs.receiver_inputs(layer, [head], way).logits))
-        for way in (True, False)
-    )
-    if experiment.behaviour.metric == "kl":
-        return Effects(direct, total, float("nan"), float("nan"))
-    gradients = (runs.gradients(experiment.behaviour, direct=way) for way in (True, False))
-    both = (runs.estimated_logit_effects(gradient, layer)[head] for gradient in gradients)
-    return Effects(direct, total, *map(float, both))
-
-
-def _at_reader(
-    experiment: PatchingExperiment, sender: Head, reader: tuple[int, int, Input]
-) -> Effects:
-    runs, (layer, head, name) = experiment.runs, reader
-    receivers = [runs.receiver_inputs(sender[0], [sender[1]], way) for way in (True, False)]
-    read = [one.of(layer, name)[0, head] for one in receivers]
-    direct, total = experiment.effect(runs.patch_receiver(layer, [(head, name)] * 2, read)).tolist()
-    if experiment.behaviour.metric == "kl":
-        return Effects(direct, total, float("nan"), float("nan"))
-    gradient = runs.gradients(experiment.behaviour, direct=False)
-    which = INPUTS.index(name)
-    both = (runs.estimated_effects(gradient, one, layer)[0, head, which] for one in receivers)
-    return Effects(direct, total, *map(float, both))
+def _effects(
+    experiment: PatchingExperiment, sender: Head, receiver: Receiver
+) -> tuple[float, float, float, float]:
+    """Measure a path's direct and total effect, and estimate both."""
+    runs, behaviour, (layer, head) = experiment.runs, experiment.behaviour, sender
+    ways = (True, False)  # direct or not
+    arriving = [runs.receiver_inputs(layer, [head], direct) for direct in ways]
+    if isinstance(receiver, str):
+        direct, total = (float(experiment.effect(one.logits)) for one in arriving)
+    else:
+        later, reader, name = receiver
+        read = [one.of(later, name)[0, reader] for one in arriving]
+        patched = runs.patch_receiver(later, [(reader, name)] * 2, read)
+        direct, total = experiment.effect(patched).tolist()
+    if behaviour.metric == "kl":
+        return direct, total, math.nan, math.nan
+    if isinstance(receiver, str):
+        gradients = [runs.gradients(behaviour, direct=direct) for direct in ways]
+        both = [runs.estimated_logit_effects(one, layer)[head] for one in gradients]
+    else:
+        gradient, which = runs.gradients(behaviour, direct=False), INPUTS.index(name)
+        both = [runs.estimated_effects(gradient, one, later)[0, reader, which] for one in arriving]
+    return direct, total, float(both[0]), float(both[1])
 
 
 def _head(model: AttentionModel, name: str, given: Sequence[int]) -> Head:

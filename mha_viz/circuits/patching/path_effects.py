@@ -188,7 +188,6 @@ class PathEffects:
     def _measure_from(
         self, layer: int, heads: Sequence[int], chosen: NDArray[np.bool_], progress: Progress
     ) -> None:
-        """Measure the chosen paths from some heads of a layer."""
         receivers, runs = self._receiver_inputs(layer, heads), self._experiment.runs
         for later in range(layer + 1, len(self.exact)):
             missing = np.argwhere(chosen[layer, heads, later])

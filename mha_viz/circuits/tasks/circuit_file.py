@@ -69,13 +69,16 @@ def _parsed(raw: bytes, file: str | Path) -> dict[str, Any]:
 def _fault(given: dict[str, Any]) -> str:
     """Say what is wrong with the fields; "" where nothing is."""
     for name in ("model", "task"):
-        if not _is_name(given[name]):
+        value = given[name]
+        # JSON can spell half a character, which no screen takes.
+        if not isinstance(value, str) or len(value) > MAX_NAME or _HALF.search(value):
             return f"{name} is not a short text"
     for name in ("seed", "n_examples", "n_layers", "n_heads"):
         if not _whole(given[name]) or not 0 <= given[name] < 2**53:
             return f"{name} is not a whole number"
     for name in OUTCOMES:
-        if not _is_outcome(given[name]):
+        values = given[name]
+        if not _all_finite(values) or len(values) != N_MEASURED or values[-1] < 0:
             return f"{name} is not {N_MEASURED} finite numbers, the last of them an error"
     heads, sizes = given["heads"], (given["n_layers"], given["n_heads"])
     if not isinstance(heads, list) or not all(_is_head(head, *sizes) for head in heads):
@@ -83,15 +86,9 @@ def _fault(given: dict[str, Any]) -> str:
     if not 0 < len({tuple(head) for head in heads}) == len(heads) < sizes[0] * sizes[1]:
         return "heads are none, all, or named twice"
     alone, missing = given["random_alone"], given["random_missing"]
-    lists = isinstance(alone, list) and isinstance(missing, list) and len(alone) == len(missing)
-    if not lists or len(alone) < 2 or not all(map(_finite, [*alone, *missing])):
+    if not (_all_finite(alone) and _all_finite(missing) and 2 <= len(alone) == len(missing)):
         return "the random choices are not two lists of as many finite numbers"
     return ""
-
-
-def _is_name(value: Any) -> bool:
-    """Tell a short text; JSON can spell half a character, which no screen takes."""
-    return isinstance(value, str) and len(value) <= MAX_NAME and not _HALF.search(value)
 
 
 def _whole(value: Any) -> bool:
@@ -103,9 +100,8 @@ def _finite(value: Any) -> bool:
     return (_whole(value) or isinstance(value, float)) and abs(value) <= MAX_NUMBER
 
 
-def _is_outcome(value: Any) -> bool:
-    whole = isinstance(value, list) and len(value) == N_MEASURED and all(map(_finite, value))
-    return whole and bool(value[-1] >= 0)
+def _all_finite(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_finite, value))
 
 
 def _is_head(value: Any, n_layers: int, n_heads: int) -> bool:

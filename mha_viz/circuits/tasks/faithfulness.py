@@ -4,6 +4,7 @@ import operator
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from jaxtyping import Bool, Float
@@ -69,7 +70,7 @@ def faithfulness(
     if not 2 <= n_random <= 1000:
         raise ArgumentError(f"n_random must lie in 2..1000, got {n_random}.")
     generator = random.Random(task.seed)
-    every = _every(model)
+    every = list(product(range(model.n_layers), range(model.n_heads)))
     choices = [chosen, *(generator.sample(every, len(chosen)) for _ in range(n_random))]
     alone = torch.stack([_only(model, choice) for choice in choices])
     all_on = torch.ones_like(alone[:1])
@@ -157,7 +158,7 @@ def find_heads(
     """
     if not 0 < enough <= 1:
         raise ArgumentError(f"enough must lie in (0, 1], got {enough}.")
-    task, every = _task_of(model, task), _every(model)
+    task, every = _task_of(model, task), list(product(range(model.n_layers), range(model.n_heads)))
     n, seen, unseen = len(every), task.to_choose_on, task.held_out
     runs = TaskRuns(model, task)
     progress = Progress(on_progress, (2 * n + 2) * len(seen) + 4 * len(unseen))
@@ -197,10 +198,6 @@ def _task_of(model: AttentionModel, task: Task | str) -> Task:
             f"The task was made for {task.model}, whose tokens it has: make one for {model.name}."
         )
     return task
-
-
-def _every(model: AttentionModel) -> list[Head]:
-    return [(layer, head) for layer in range(model.n_layers) for head in range(model.n_heads)]
 
 
 def _only(model: AttentionModel, heads: Sequence[Head]) -> Bool[Tensor, "layer head"]:

@@ -109,7 +109,7 @@ def _of_weights(*what: Hashable, make: Callable[[AttentionModel], T], size: int)
 
 
 def _pair(pair: pairs.Pair) -> None:
-    pairs.two_heads(pair)
+    st.header(pairs.named(pair), anchor=False)
     rows = []
     for kind in KINDS:
         found = _composition(kind)

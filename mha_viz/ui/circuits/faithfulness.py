@@ -46,11 +46,7 @@ def draw(scene: Scene) -> None:
 
 
 def _task() -> Task:
-    """Return the chosen task for this model.
-
-    Raises:
-        ArgumentError: its vocabulary lacks the words.
-    """
+    """Return the chosen task; ArgumentError where the vocabulary lacks its words."""
     choosing.segments("task", "Task", TASKS)
     name = state.of(Circuits).task
     model = memory.model(*state.of(Circuits).checkpoint)
@@ -83,7 +79,6 @@ def _heads(scene: Scene) -> tuple[tuple[int, int], ...]:
 
 
 def _example(task: Task) -> None:
-    """Show some texts of the task, and what is right and wrong there."""
     tokenizer = memory.model(*state.of(Circuits).checkpoint).tokenizer
     lines = []
     for one in task.examples[:N_SHOWN]:
@@ -99,7 +94,6 @@ def _key(task: Task, heads: tuple[tuple[int, int], ...]) -> Hashable:
 
 
 def _measure(task: Task, heads: tuple[tuple[int, int], ...], n_heads: int) -> None:
-    """Draw both buttons, and the work with its progress."""
     with st.container(horizontal=True):
         tests = st.button(
             "Test these heads", icon=":material/play_arrow:", key="test_heads", type="primary"
@@ -199,10 +193,14 @@ def _open() -> None:
         if given is None:
             return
         allowed.check_upload(given.size)
-        found = _checked(Faithfulness.from_bytes(given.getvalue(), "This file"))
+        found = Faithfulness.from_bytes(given.getvalue(), "This file")
+        if found.model != state.of(Circuits).model or found.task not in TASKS:
+            raise RecordError(
+                f"This circuit is of {found.model} and “{found.task}”: choose that model first, "
+                "and a task that is known here."
+            )
         state.change(task=found.task, tested=found.heads[:MAX_TESTED])
-        key = (state.of(Circuits).checkpoint, found.task, found.heads)
-        progress.keep("circuit", key, found)
+        progress.keep("circuit", (state.of(Circuits).checkpoint, found.task, found.heads), found)
 
     st.file_uploader(
         "A circuit that was saved here",
@@ -211,13 +209,3 @@ def _open() -> None:
         on_change=take,
         max_upload_size=allowed.upload_mb(),
     )
-
-
-def _checked(found: Faithfulness) -> Faithfulness:
-    """Return what a file holds; refuse that of another model."""
-    if found.model != state.of(Circuits).model or found.task not in TASKS:
-        raise RecordError(
-            f"This circuit is of {found.model} and “{found.task}”: choose that model first, and a "
-            "task that is known here."
-        )
-    return found

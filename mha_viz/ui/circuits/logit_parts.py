@@ -175,23 +175,17 @@ def _guesses(scene: Scene, place: int) -> None:
         make=lambda model: logit_lens(model, scene.text, token, place, top_k=N_GUESSES),
     )
     st.header("The running guess, layer by layer", anchor=False)
-    st.table(_lens_table(found).set_index("After"), width="stretch")
-    st.caption(TEXTS("logit_parts.lens"))
-
-
-def _lens_table(found: LogitLens) -> pd.DataFrame:
-    after = ["embedding", *(f"L{i}" for i in range(len(found.labels) - 1))]
     guesses = [
         [f"{plain(label)} {_percent(p)}" for label, p in zip(*row, strict=True)]
         for row in zip(found.labels, found.probabilities.tolist(), strict=True)
     ]
-    return pd.DataFrame(
-        {
-            "After": after,
-            f"“{plain(found.token)}”": [_percent(p) for p in found.chosen.tolist()],
-            **{f"Guess {i + 1}": [row[i] for row in guesses] for i in range(N_GUESSES)},
-        }
-    )
+    table = {
+        "After": ["embedding", *(f"L{i}" for i in range(len(found.labels) - 1))],
+        f"“{plain(found.token)}”": [_percent(p) for p in found.chosen.tolist()],
+        **{f"Guess {i + 1}": [row[i] for row in guesses] for i in range(N_GUESSES)},
+    }
+    st.table(pd.DataFrame(table).set_index("After"), width="stretch")
+    st.caption(TEXTS("logit_parts.lens"))
 
 
 def _percent(p: float) -> str:

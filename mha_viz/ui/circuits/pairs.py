@@ -148,8 +148,3 @@ def draw_map(
         caption=caption,
         how_to_read=TEXTS("pairs.map", how_to_read=how_to_read),
     )
-
-
-def two_heads(pair: Pair) -> None:
-    """Draw the heading of one pair."""
-    st.header(named(pair), anchor=False)

@@ -105,10 +105,7 @@ def _settings(place: int) -> _PathSettings:
 
 
 def _paths(scene: Scene, settings: _PathSettings) -> PathEffects | None:
-    """Return all estimates, computed once; of a large model on request, until when there are none.
-
-    Of a large model they are made on request, until when there are none.
-    """
+    """Return all estimates, computed once; None until they are requested of a large model."""
     view = state.of(Circuits)
     model, key = memory.model(*view.checkpoint), (scene.key, settings, view.way)
     kept: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
@@ -124,7 +121,6 @@ def _paths(scene: Scene, settings: _PathSettings) -> PathEffects | None:
 
 
 def _about(found: PathEffects, settings: _PathSettings) -> None:
-    """Name the behaviour and its value without a change."""
     token, against = f" of “{found.target}”" * bool(found.target), found.against
     less = f" less that of “{against}”" if against else ""
     behaviour = plain(f"{BEHAVIOURS[settings.metric]}{token}{less}")
@@ -172,7 +168,7 @@ def _caption(scene: Scene, found: PathEffects) -> str:
 
 
 def _pair(scene: Scene, settings: _PathSettings, pair: pairs.Pair) -> None:
-    pairs.two_heads(pair)
+    st.header(pairs.named(pair), anchor=False)
     sender, (layer, head) = pair
     into = INPUTS[list(THROUGH).index(state.of(Circuits).through)]
 
@@ -218,12 +214,13 @@ def _measure(found: PathEffects) -> None:
         return
     # Here, and not in another process: it is the session's own, and keeps what it has when stopped.
     work = heavy.work_here(found.measure, (id(found), "measure"))
-    progress.done(work, "stop_paths", "Measuring …", _paths_done)
+    progress.done(
+        work,
+        "stop_paths",
+        "Measuring …",
+        lambda done, total: (done / max(total, 1), f"{done:,} of {total:,} paths"),
+    )
     st.rerun()
-
-
-def _paths_done(done: int, total: int) -> progress.Progress:
-    return done / max(total, 1), f"{done:,} of {total:,} paths"
 
 
 def _recall(found: PathEffects) -> str:

@@ -35,7 +35,13 @@ N_NAMED = 3  # pairs of components that the answer names
 def draw(scene: Scene) -> None:
     """Draw the decomposition of one attention score of the chosen head."""
     query, key, versus = _pickers(scene)
-    found = _attribution(scene, query, key, versus)
+    chosen = state.of(Circuits).chosen
+    found: ScoreAttribution = targets.computed(
+        scene,
+        *("score", chosen, query, key, versus),
+        make=lambda model: score_attribution(model, scene.text, *chosen, query, key, versus),
+        size=8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2,
+    )
     _answer(scene, found)
     look.beside([3, 2], lambda: _matrix(scene, found), lambda: _sides(scene, found))
 
@@ -46,7 +52,8 @@ def _pickers(scene: Scene) -> tuple[int, int, int | None]:
     best = strongest_pair(scene.record, *view.chosen)
     query = view.query if 0 <= view.query < len(labels) else min(best[0], len(labels) - 1)
     seen = visible_keys(scene.record, view.layer)[query, : len(labels)].nonzero().flatten().tolist()
-    key = view.key if view.key in seen else _heaviest(scene, query, seen)
+    row = scene.record.head(*view.chosen)[query].tolist()
+    key = view.key if view.key in seen else max(seen, key=row.__getitem__, default=0)
     places = words.places(labels)
     others = {-1: "(no other)"} | {i: places[i] for i in seen if i != key}
     versus = view.versus_key if view.versus_key in others else -1
@@ -59,22 +66,6 @@ def _pickers(scene: Scene) -> tuple[int, int, int | None]:
         choosing.menu("versus_key", "and not at", others, displayed=versus, width=160)
         controls.open_in_explore()
     return query, key, None if versus < 0 else versus
-
-
-def _heaviest(scene: Scene, query: int, seen: Sequence[int]) -> int:
-    """Return the key to which a query gives most weight."""
-    row = scene.record.head(*state.of(Circuits).chosen)[query]
-    return max(seen, key=lambda i: float(row[i]), default=0)
-
-
-def _attribution(scene: Scene, query: int, key: int, versus: int | None) -> ScoreAttribution:
-    chosen = state.of(Circuits).chosen
-    return targets.computed(
-        scene,
-        *("score", chosen, query, key, versus),
-        make=lambda model: score_attribution(model, scene.text, *chosen, query, key, versus),
-        size=8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2,
-    )
 
 
 def _whole(found: ScoreAttribution) -> str:

@@ -63,7 +63,11 @@ def card(scene: Scene) -> None:
         + f" {words.INDUCTION}" * (report.induction is not None)
     )
     found = percentiles(scene, report, place)
-    _draw_percentiles(found, report, place)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        usual = "Is this usual for the head? A study of many texts would tell:"
+        st.caption(usual if found is None else _unusual_line(found, report, place))
+        label = "Make one on Corpus" if found is None else "To the study"
+        st.page_link(st.session_state.pages["corpus"], label=label)
     name = head_name(*place)
     figures.explain(
         lambda: figure,
@@ -188,9 +192,14 @@ def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percent
 
     It is only looked up: no study is begun for it, and a head's rows are read once.
     """
-    view = state.of(Corpus)
-    study = _finished(view)
-    if study is None or scene.record.part not in ("self", "encoder"):
+    # Studies are made on the page Corpus: where nobody has opened it there is none, and what reads
+    # them need not be loaded.
+    opened = memory.known("mha_viz.ui.corpus.sections") is not None
+    if not opened or scene.record.part not in ("self", "encoder"):
+        return None
+    view, studies = state.of(Corpus), import_module("mha_viz.ui.run.studies")
+    study: Study | None = studies.studies().finished(view)
+    if study is None:
         return None
     found = import_module("mha_viz.corpus.query.percentile")
     rows = memory.cache().get(
@@ -200,28 +209,7 @@ def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percent
     )
     scores = {metric: float(values[place]) for metric, values in report.scores.items()}
     scores["n_tokens"] = len(scene.record.tokens)
-    texts = import_module("mha_viz.ui.run.studies").describe(study, view)
-    return Percentiles(found.percentiles(rows, scores), texts)
-
-
-def _finished(view: Corpus) -> Study | None:
-    # Studies are made on the page Corpus: where nobody has opened it there is none, and what reads
-    # them need not be loaded.
-    if memory.known("mha_viz.ui.corpus.sections") is None:
-        return None
-    found: Study | None = import_module("mha_viz.ui.run.studies").studies().finished(view)
-    return found
-
-
-def _draw_percentiles(found: Percentiles | None, report: Report, place: tuple[int, int]) -> None:
-    """Write what is unusual for the head on this text, or where to make a study."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if found is None:
-            st.caption("Is this usual for the head? A study of many texts would tell:")
-            st.page_link(st.session_state.pages["corpus"], label="Make one on Corpus")
-        else:
-            st.caption(_unusual_line(found, report, place))
-            st.page_link(st.session_state.pages["corpus"], label="To the study")
+    return Percentiles(found.percentiles(rows, scores), studies.describe(study, view))
 
 
 def _unusual_line(found: Percentiles, report: Report, place: tuple[int, int]) -> str:

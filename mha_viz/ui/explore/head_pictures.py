@@ -72,13 +72,13 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
     query = view.query if view.query in rows else best[0]
     key = view.key if view.key in columns else best[1]
     left, right = st.columns(2)
-    titles = words.places(whole.labels), words.places(whole.key_labels)
-    with left:
-        offered = {place: titles[0][place] for place in rows}
-        choosing.menu("query", "Looks (query)", offered, displayed=query)
-    with right:
-        offered = {place: titles[1][place] for place in columns}
-        choosing.menu("key", "Looked at (key)", offered, displayed=key)
+    for side, name, label, labels, places, displayed in (
+        (left, "query", "Looks (query)", whole.labels, rows, query),
+        (right, "key", "Looked at (key)", whole.key_labels, columns, key),
+    ):
+        titles = words.places(labels)
+        with side:
+            choosing.menu(name, label, {i: titles[i] for i in places}, displayed=displayed)
     if whole.query is None or whole.key is None:
         st.info("This family does not expose queries and keys, only its attention weights.")
         return
@@ -132,7 +132,8 @@ def in_words(record: AttentionRecord) -> str:
     weight = float(record.head(*view.chosen)[query, key])
     if weight == 0:
         return f"{name} attends to nothing on this text."
-    lone = f"; the {_first(record)}, which sees only itself, is left out" * _lone(record)
+    first = "word" if record.merged else "token"
+    lone = f"; the first {first}, which sees only itself, is left out" * _lone(record)
     return (
         f"In {name} the largest weight is {format_weight(weight)}, from “{record.labels[query]}” "
         f"to “{record.key_labels[key]}”{lone}."
@@ -164,10 +165,6 @@ def _lone(record: AttentionRecord) -> int:
     Where that token is the whole text, there is nothing else to name.
     """
     return int(record.causal and not record.is_cross and len(record.tokens) > 1)
-
-
-def _first(record: AttentionRecord) -> str:
-    return "first word" if record.merged else "first token"
 
 
 # What the workbench does not draw itself.

@@ -119,39 +119,29 @@ def _panel(found: Shown, model: AttentionModel) -> None:
 def _settings(found: Shown) -> None:
     drawing = found.scene.temperature > 0
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        state.bound(
-            "next_temperature",
-            st.number_input,
-            "Temperature",
-            min_value=0.0,
-            max_value=5.0,
-            step=0.1,
-            width=130,
-            help=TEMPERATURE,
-            also=_begin_anew,
-        )
-        for name, label, most, hint in (
-            ("next_top_k", "Top-k", 9_999, TOP_K),
-            ("next_seed", "Seed", 999_999_999, SEED),
+        for name, label, most, step, hint in (
+            ("next_temperature", "Temperature", 5.0, 0.1, TEMPERATURE),
+            ("next_top_k", "Top-k", 9_999, 1, TOP_K),
+            ("next_seed", "Seed", 999_999_999, 1, SEED),
         ):
             state.bound(
                 name,
                 st.number_input,
                 label,
-                min_value=0,
+                min_value=0 * most,  # of the same type
                 max_value=most,
-                step=1,
+                step=step,
                 width=130,
                 help=hint,
-                disabled=not drawing,
+                disabled=not drawing and name != "next_temperature",
                 also=_begin_anew,
             )
         st.button(
             "Use as the sentence",
             key="use_written",
             disabled=not found.tokens,
-            on_click=_use,
-            args=(found.text,),
+            on_click=guarded(state.change),
+            kwargs={"text": found.text},
             help="The whole text becomes the sentence, for every page.",
         )
 
@@ -163,11 +153,6 @@ def _status_line(found: Shown, last: int) -> str:
     if found.finished:
         return f"{n} tokens written: the model ends the text here"
     return f"{n} of up to {last} tokens written"
-
-
-@guarded
-def _use(text: str) -> None:
-    state.change(text=text)
 
 
 def _begin_anew() -> None:

@@ -81,7 +81,16 @@ def _errors(choices: Choices, found: Fit) -> None:
     shown = {"trained": getattr(found, error)}
     if error == "kl":
         shown["singular vectors, not trained"] = found.singular_kl
-    _over_widths(choices, "errors", shown, table=_table(found), title=title, unit=unit)
+    table = {
+        "d_k": range(1, len(found.kl) + 1),
+        "KL": found.kl.numpy(),
+        "Jensen-Shannon": found.jensen_shannon.numpy(),
+        "largest difference": found.largest.numpy(),
+        "KL, singular vectors": found.singular_kl.numpy(),
+        "scores off": found.off.numpy(),
+        "scores off, at least": any_pattern.singular(found.target).left_over.numpy(),
+    }
+    _over_widths(choices, "errors", shown, table=table, title=title, unit=unit)
 
 
 def _over_widths(
@@ -106,18 +115,6 @@ def _over_widths(
         table={"d_k": widths, **values} if table is None else table,
         **TEXTS.lines(f"{name}-figure", **texts),
     )
-
-
-def _table(found: Fit) -> dict[str, object]:
-    return {
-        "d_k": range(1, len(found.kl) + 1),
-        "KL": found.kl.numpy(),
-        "Jensen-Shannon": found.jensen_shannon.numpy(),
-        "largest difference": found.largest.numpy(),
-        "KL, singular vectors": found.singular_kl.numpy(),
-        "scores off": found.off.numpy(),
-        "scores off, at least": any_pattern.singular(found.target).left_over.numpy(),
-    }
 
 
 def _one_width(choices: Choices, found: Fit) -> None:
@@ -262,7 +259,6 @@ def _own(choices: Choices, rows: Rows, n: int) -> None:
 
 
 def _typed(choices: Choices, rows: Rows, n: int) -> None:
-    """Draw a text area in which the same pattern can be typed."""
     state.control(
         choices.key(f"typed-{n}"),
         st.text_area,

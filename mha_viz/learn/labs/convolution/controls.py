@@ -3,9 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import streamlit as st
-import torch
 
 from mha_viz.learn.frame import frame
 from mha_viz.learn.frame.choices import Choices, Numbers
@@ -40,7 +38,12 @@ class Chosen:
     @property
     def key(self) -> tuple[Any, ...]:
         """All of it, to be cached by."""
-        return self.picture.numpy(), self.numbers, self.size, self.border
+        return self.picture.numpy(), self.numbers, self.size, self.border, self.alpha
+
+
+kept = st.cache_data(
+    max_entries=16, show_spinner=False, hash_funcs={Chosen: lambda chosen: chosen.key}
+)
 
 
 def chosen(choices: Choices) -> Chosen:
@@ -70,7 +73,6 @@ def sharpened(choices: Choices, chosen: Chosen) -> Chosen:
 
 
 def _picture(name: str, side: int, colour: bool) -> tuple[Picture, str]:
-    """Return the picture and a description of it."""
     kind = "RGB" if colour else "grey"
     if name != YOURS:
         picture = inputs.picture(name, side, colour)
@@ -119,9 +121,3 @@ def pixel(choices: Choices, picture: Picture) -> tuple[int, int]:
     row = min(choices.get("row", rows // 2, read), rows - 1)
     column = min(choices.get("column", columns // 2, read), columns - 1)
     return row, column
-
-
-def tensors(picture: np.ndarray, written: Numbers, size: int) -> tuple[Picture, Kernel]:
-    """Return picture and kernel of a `Chosen.key`."""
-    image = torch.from_numpy(picture)
-    return image, inputs.full_kernel(written, size, image.shape[-1])

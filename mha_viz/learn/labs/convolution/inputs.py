@@ -122,7 +122,11 @@ def read_picture(
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the next lines do it
             image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG"))
         rows, columns = image.height, image.width
-        _check_size(rows, columns)
+        if rows * columns > MAX_PIXELS:
+            raise ArgumentError(
+                f"This picture has {rows * columns / 1e6:.1f} megapixels; at most "
+                f"{MAX_PIXELS / 1e6:.0f} are taken. Make it smaller first: the lab shows 32 pixels."
+            )
         image.draft("RGB", (side, side))  # a JPEG can be decoded at an eighth of its size
         return _small(image, side, colour), (rows, columns)
     except ArgumentError:
@@ -131,14 +135,6 @@ def read_picture(
         raise ArgumentError("This picture has far more than 4 megapixels.") from error
     except Exception as error:  # decoders raise whatever a damaged file makes of them
         raise ArgumentError("This file cannot be read as a PNG or JPEG picture.") from error
-
-
-def _check_size(rows: int, columns: int) -> None:
-    if rows * columns > MAX_PIXELS:
-        raise ArgumentError(
-            f"This picture has {rows * columns / 1e6:.1f} megapixels; at most "
-            f"{MAX_PIXELS / 1e6:.0f} are taken. Make it smaller first: the lab shows 32 pixels."
-        )
 
 
 def _small(image: Image.Image, side: int, colour: bool) -> Tensor:

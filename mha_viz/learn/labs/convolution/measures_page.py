@@ -1,7 +1,6 @@
 """Lab 6's second half on screen: sharpness, borders, one head, the cost, and training."""
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -14,7 +13,7 @@ from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.convolution import learning as lab
 from mha_viz.learn.labs.convolution import measures
-from mha_viz.learn.labs.convolution.controls import Chosen, tensors
+from mha_viz.learn.labs.convolution.controls import Chosen, kept
 from mha_viz.learn.labs.convolution.learning import Learned
 from mha_viz.plots.curves import ticks
 from mha_viz.plots.pictures import picture_cells, tile_cells
@@ -28,7 +27,7 @@ NAMES = {"convolution": "Conv2d", "heads": "nine heads"}
 def sharpness(choices: Choices, chosen: Chosen) -> None:
     """Draw the heads' distance from the convolution, against their sharpness."""
     TEXTS.step("sharpness")
-    found = _sharpness_of(*chosen.key)
+    found = _sharpness_of(chosen)
     alphas = list(found.alphas)
     rounding = float(chosen.kernel.abs().sum((1, 2, 3)).max()) * float(np.finfo(np.float32).eps)
     measured = [error or float("nan") for error in found.error]  # no logarithm of 0
@@ -50,7 +49,7 @@ def border(choices: Choices, chosen: Chosen) -> None:
     """Draw the effect of the border on heads whose pixel lies outside the picture."""
     TEXTS.step("at-the-border")
     TEXTS.predict(choices, "border")
-    gaps = _border_gaps(*chosen.key[:3])
+    gaps = _border_gaps(chosen)
     TEXTS.markdown("border-gaps.table", **{"_".join(key): gap for key, gap in gaps.items()})
 
 
@@ -147,21 +146,17 @@ def _learned(choices: Choices, found: Learned, seed: int) -> None:
 # -- kept ------------------------------------------------------------------------------------------
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def _sharpness_of(  # type: ignore[no-untyped-def]
-    picture: np.ndarray, written: Any, size: int, border: str
-):
+@kept
+def _sharpness_of(chosen: Chosen) -> measures.Sharpness:
     """Measure on the picture's middle: the curve would else take longer than a click may."""
-    image, kernel = tensors(picture, written, size)
-    return measures.sharpness(measures.middle(image), kernel, border)
+    return measures.sharpness(measures.middle(chosen.picture), chosen.kernel, chosen.border)
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def _border_gaps(picture: np.ndarray, written: Any, size: int):  # type: ignore[no-untyped-def]
-    image, kernel = tensors(picture, written, size)
-    return measures.border_gaps(measures.middle(image), kernel)
+@kept
+def _border_gaps(chosen: Chosen) -> dict[tuple[str, str], float]:
+    return measures.border_gaps(measures.middle(chosen.picture), chosen.kernel)
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def _shuffle_gaps(picture: np.ndarray):  # type: ignore[no-untyped-def]
+@kept
+def _shuffle_gaps(picture: np.ndarray) -> tuple[float, float]:
     return measures.shuffle_gaps(measures.middle(torch.from_numpy(picture)))

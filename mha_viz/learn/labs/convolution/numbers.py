@@ -203,7 +203,6 @@ def at_pixel(
 def _prepared(
     picture: Tensor, kernel: Tensor, alpha: Number, border: str
 ) -> tuple[MultiHeadAttention, Tensor, Tensor | None]:
-    """Return the layer, its tokens and its mask."""
     if border not in BORDERS:
         raise ArgumentError(f"border must be one of {BORDERS}, got {border!r}.")
     layer = heads(kernel, alpha)

@@ -1,7 +1,5 @@
 """Lab 6 on screen: pick, compute, draw."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -12,7 +10,7 @@ from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.convolution import controls, measures_page
 from mha_viz.learn.labs.convolution import numbers as convolution
-from mha_viz.learn.labs.convolution.controls import Chosen, tensors
+from mha_viz.learn.labs.convolution.controls import Chosen
 from mha_viz.learn.labs.convolution.measures import leak, most_error
 from mha_viz.learn.labs.convolution.numbers import Picture
 from mha_viz.plots.pictures import picture_cells, pictures, pixel_tiles, tile_cells
@@ -43,7 +41,7 @@ def _heads(choices: Choices, chosen: Chosen) -> None:
     chosen = controls.sharpened(choices, chosen)
     row, column = controls.pixel(choices, chosen.picture)
     exact = convolution.convolved(chosen.picture, chosen.kernel, chosen.border)
-    ours = _attended(chosen.alpha, *chosen.key)
+    ours = _attended(chosen)
     _difference(chosen, exact, ours)
     left, right = st.columns(2, gap="medium")
     with left:
@@ -83,7 +81,6 @@ def _difference(chosen: Chosen, exact: Picture, ours: Picture) -> None:
 def _both(
     choices: Choices, chosen: Chosen, pixel: tuple[int, int], exact: Picture, ours: Picture
 ) -> None:
-    """Draw Conv2d and attention beside each other, and their difference."""
     difference = (ours - exact).abs()
     largest = float(difference.max())
     factor = 10.0 ** np.floor(-np.log10(largest)) if largest > 0 else 1.0
@@ -208,9 +205,6 @@ def _sum(chosen: Chosen, found: convolution.Pixel, exact: float) -> None:
     TEXTS.markdown("sum.total", sum=found.parts[:, 0].sum(), exact=exact)
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def _attended(  # type: ignore[no-untyped-def]
-    alpha: float, picture: np.ndarray, written: Any, size: int, border: str
-):
-    image, kernel = tensors(picture, written, size)
-    return convolution.attended(image, kernel, alpha, border)
+@controls.kept
+def _attended(chosen: Chosen) -> Picture:
+    return convolution.attended(chosen.picture, chosen.kernel, chosen.alpha, chosen.border)

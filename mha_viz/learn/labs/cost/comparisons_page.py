@@ -28,7 +28,6 @@ LONGEST = (512, 1024, 2048, 4096)
 AT = 512  # tokens at which heads are compared
 LARGE = 512  # n from which on the exponent is fitted: below, calls take longer than their work
 WAYS = {"projections": "projections", "weights": "weights kept", "fused": "weights never kept"}
-_MAX_RESULTS = 8  # results that a session remembers
 Both = tuple[Measured, Measured]
 Key = tuple[int, int, int, int]
 
@@ -69,31 +68,24 @@ def timing(choices: Choices) -> None:
     """Draw the measurements; no fragment, as in `cost.page.draw`."""
     TEXTS.step("measured")
     TEXTS.predict(choices, "long")
-    key = _settings(choices)
-    results: dict[Key, Both] = st.session_state.setdefault("measured_cost", {})
-    if key not in results:
-        TEXTS.caption("measured.wait.text")
-    if st.button("Measure", icon=":material/play_arrow:", key=choices.key("start"), type="primary"):
-        results[key] = _measure(key, choices)
-        if len(results) > _MAX_RESULTS:
-            results.pop(next(iter(results)))
-        st.rerun()
-    if key in results:
-        _by_length(choices, key, results[key][0])
-        _by_heads(choices, key, results[key][1])
-
-
-def _settings(choices: Choices) -> Key:
     with frame.row():
         width = choices.slide("time_width", "d_model ", WIDTHS, 256, width=190)
         heads = choices.slide("time_heads", "Heads", HEADS, 8, width=190)
         longest = choices.slide("longest", "Longest text", LONGEST, 2048, width=190)
         seed = choices.number("seed", "Seed", 0, 9_999, 0, width=110)
-    return width, heads, longest, seed
+    key = width, heads, longest, seed
+    found: Both | None = progress.results("cost").get(key)
+    if found is None:
+        TEXTS.caption("measured.wait.text")
+    if st.button("Measure", icon=":material/play_arrow:", key=choices.key("start"), type="primary"):
+        progress.keep("cost", key, _measure(key, choices))
+        st.rerun()
+    if found is not None:
+        _by_length(choices, key, found[0])
+        _by_heads(choices, key, found[1])
 
 
 def _measure(key: Key, choices: Choices) -> Both:
-    """Measure both series, with progress."""
     width, heads, longest, seed = key
     lengths = [n for n in measured.LENGTHS if n <= longest]
 

@@ -222,20 +222,18 @@ def rows(n: int, bytes_each: int, model: AttentionModel | None = None) -> list[R
     'BERT-Base'
     """
     Sizes(n, 1, 1, bytes_each=bytes_each)
-    counted = {given: (given.n_layers, given.attention, given.parameters) for given in PUBLISHED}
-    made = [_row(given, n, bytes_each, *counts) for given, counts in counted.items()]
-    return made if model is None else [*made, _row(model, n, bytes_each, *_counts(model))]
+    given = PUBLISHED if model is None else (*PUBLISHED, model)
+    return [_row(of, n, bytes_each) for of in given]
 
 
-def _row(
-    of: Published | AttentionModel,
-    n: int,
-    bytes_each: int,
-    n_layers: int,
-    attention: int | None,
-    parameters: int,
-) -> Row:
-    n_kv_heads = of.n_heads if isinstance(of, Published) else of.n_kv_heads
+def _row(of: Published | AttentionModel, n: int, bytes_each: int) -> Row:
+    attention: int | None
+    if isinstance(of, Published):
+        n_layers, attention, parameters = of.n_layers, of.attention, of.parameters
+        n_kv_heads, source = of.n_heads, of.source
+    else:
+        n_layers, attention, parameters = _counts(of)
+        n_kv_heads, source = of.n_kv_heads, "this checkpoint"
     return Row(
         of.name,
         n_layers,
@@ -246,7 +244,7 @@ def _row(
         parameters,
         pattern=n_layers * of.n_heads * n**2 * bytes_each,
         cache=n_layers * 2 * n * n_kv_heads * of.d_head * bytes_each,
-        source=of.source if isinstance(of, Published) else "this checkpoint",
+        source=source,
     )
 
 

@@ -31,8 +31,6 @@ from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
 
-_LOSSES = "find-the-head-losses"
-
 
 @dataclass(frozen=True)
 class Exercise:
@@ -115,7 +113,12 @@ def board(scene: Scene, key: str) -> game.Board | None:
     """Return the board of a task; None where nothing is known (yet)."""
     task = game.BY_KEY[key]
     if task.needs == "loss":
-        return _board_of_loss(scene, task)
+        found = _known(scene)
+        if found is None:
+            return None
+        change = found.mean if task.highest else found.mean.abs()
+        passing = ((change > game.SPARE) == task.highest).nonzero().tolist()
+        return game.board_of_scores(task, change, [(layer, head) for layer, head in passing])
 
     def make() -> game.Board | None:
         if task.needs == "pairs":
@@ -129,15 +132,6 @@ def board(scene: Scene, key: str) -> game.Board | None:
     n, with_random = scene.head_count, reporting.has_random(state.current())
     size = 200 * (n * n // 2 if task.needs == "pairs" else n)
     return reporting.cached(scene, "task", key, with_random, make=make, size=size)
-
-
-def _board_of_loss(scene: Scene, task: game.Task) -> game.Board | None:
-    found = _known(scene)
-    if found is None:
-        return None
-    change = found.mean if task.highest else found.mean.abs()
-    passing = ((change > game.SPARE) == task.highest).nonzero().tolist()
-    return game.board_of_scores(task, change, [(layer, head) for layer, head in passing])
 
 
 def title(task: game.Task) -> str:
@@ -180,13 +174,13 @@ def _measure(scene: Scene) -> None:
         progress.seconds(checkpoint, model, [text], importance_passes(model, "ablation")),
     )
     found = progress.done(work, "find-the-head-stop", "Measuring …", progress.of_total)
-    st.session_state.setdefault(_LOSSES, {})[scene.key] = found
+    progress.keep("find-the-head", scene.key, found)
     st.rerun()
 
 
 def _known(scene: Scene) -> HeadImportance | None:
-    found = st.session_state.get(_LOSSES, {}).get(scene.key)
-    return found if isinstance(found, HeadImportance) else None
+    found: HeadImportance | None = progress.results("find-the-head").get(scene.key)
+    return found
 
 
 def downloads(scene: Scene, asked: Exercise, found: dict[str, game.Board]) -> None:

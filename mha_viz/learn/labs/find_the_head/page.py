@@ -28,13 +28,11 @@ from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets.components.head_grid import head_grid
 from mha_viz.ui.widgets.controls import picking
-from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
-
-_GAMES = 8  # that a session remembers
 
 
 @dataclass
@@ -80,7 +78,10 @@ def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) ->
     if not found:
         st.info(TEXTS("nothing.no_task"))
         return
-    game, keys = _game(choices, scene, seed), list(found)
+    games: dict[Any, Game] = progress.results("games")
+    if (scene.key, seed) not in games:
+        progress.keep("games", (scene.key, seed), Game())
+    game, keys = games[scene.key, seed], list(found)
     game.place = min(game.place, len(keys) - 1)
     board = found[keys[game.place]]
     chosen = game.chosen.setdefault(board.task.key, list(board.start))
@@ -101,16 +102,6 @@ def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) ->
     _onward(choices, game, keys)
     if all(key in game.answers for key in keys):
         _total(game, found)
-
-
-def _game(choices: Choices, scene: Scene, seed: int) -> Game:
-    games: dict[Any, Game] = st.session_state.setdefault(choices.key("games"), {})
-    key = (scene.key, seed)
-    if key not in games:
-        games[key] = Game()
-        for old in list(games)[:-_GAMES]:
-            del games[old]
-    return games[key]
 
 
 def _scores(game: Game, found: dict[str, Board]) -> dict[str, int]:
@@ -167,7 +158,6 @@ def _answer(choices: Choices, scene: Scene, game: Game, board: Board, seed: int)
 
 
 def _picker(choices: Choices, scene: Scene, chosen: list[Head], slot: int, which: str) -> None:
-    """Draw menus of layer and head of one chosen head."""
     sizes = (("Layer", "L", scene.record.n_layers), ("Head", "H", scene.record.n_heads))
     for axis, (label, letter, size) in enumerate(sizes):
         key = choices.key(f"{label.lower()}-{slot}")
@@ -190,7 +180,6 @@ def _pictures(choices: Choices, scene: Scene, titled: list[tuple[str, Head]]) ->
 
 
 def _result(choices: Choices, scene: Scene, game: Game, board: Board) -> None:
-    """Draw points, both values, and both pictures."""
     answer, used = game.answers[board.task.key], game.hints.get(board.task.key, 0)
     got = points(board, answer, used)
     kind = st.success if got >= 50 else st.warning

@@ -255,7 +255,6 @@ def _gradient(model: TinyTransformer, texts: Texts, found: Film | None) -> Float
 def _write_step(
     model: TinyTransformer, before: Tensor, gradient: Tensor, rate: float, found: Film
 ) -> None:
-    """Record one step of the optimizer."""
     after = flat(model)
     found.rates.append(rate)
     plain = before.double() - rate * gradient.double()

@@ -97,7 +97,6 @@ def _task(choices: Choices) -> tuple[int, int, float, int, str]:
 
 
 def _summary(found: lab.Film) -> str:
-    """Summarize the run from its numbers."""
     losses = format_number(found.loss[0]), format_number(found.loss[-1])
     end = TEXTS("summary.end", accuracy=found.accuracy[-1], losses=losses)
     if found.formed is None:

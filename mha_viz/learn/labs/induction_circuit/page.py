@@ -24,7 +24,11 @@ _KEPT = 2_000_000  # bytes of one circuit, for the cache: its runs hold z, queri
 def draw(choices: Choices) -> None:
     """Draw the losses of repeated words, the heads behind them, their weights, and the cut."""
     model = memory.model(lab.MODEL, "cpu", "float32")
-    n_words, seed = _task(choices)
+    TEXTS.step("task", model=lab.MODEL)
+    TEXTS.predict(choices, "loss")
+    with frame.row():
+        n_words = choices.slide("words", "Words", lab.N_WORDS, 8, width=200)
+        seed = choices.seed(width=150)
     settings = (n_words, seed)
     found = memory.cache().get(
         ("lab-induction-circuit", *settings),
@@ -38,15 +42,6 @@ def draw(choices: Choices) -> None:
     _score_difference(choices, model, found, about)
     _cut(choices, found, settings, about)
     choices.publish()
-
-
-def _task(choices: Choices) -> tuple[int, int]:
-    TEXTS.step("task", model=lab.MODEL)
-    TEXTS.predict(choices, "loss")
-    with frame.row():
-        n_words = choices.slide("words", "Words", lab.N_WORDS, 8, width=200)
-        seed = choices.seed(width=150)
-    return n_words, seed
 
 
 def _losses(choices: Choices, found: lab.Circuit, about: str) -> None:
@@ -78,7 +73,6 @@ def _heads(choices: Choices, found: lab.Circuit) -> None:
 
 
 def _names(found: lab.Circuit) -> dict[str, str]:
-    """Return the names of the best writer and reader, and of all of them."""
     return {
         "writer": head_name(*found.writers[0]),
         "reader": head_name(*found.readers[0]),

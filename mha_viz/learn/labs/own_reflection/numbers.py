@@ -152,21 +152,16 @@ def share_beaten(
     if n_tokens * n_texts * max(*widths, n_tokens) > 2e8:
         raise ArgumentError("That many random tokens do not fit: take fewer texts or widths.")
     random = torch.Generator().manual_seed(seed)
-    shares: dict[str, list[float]] = {name: [] for name in ("Gaussian", *map(_spread, spreads))}
+    shares: dict[str, list[float]] = {"Gaussian": [], **{f"{one:g}": [] for one in spreads}}
     for d in widths:
         # The same draws for all lines: what differs is the lengths only.
         drawn = torch.randn(n_texts, n_tokens, d, generator=random, dtype=torch.float64)
         sizes = torch.randn(n_texts, n_tokens, 1, generator=random, dtype=torch.float64)
         shares["Gaussian"].append(_share(drawn))
         for spread in spreads:
-            shares[_spread(spread)].append(
-                _share(F.normalize(drawn, dim=-1) * (spread * sizes).exp())
-            )
+            turned = F.normalize(drawn, dim=-1)
+            shares[f"{spread:g}"].append(_share(turned * (spread * sizes).exp()))
     return shares
-
-
-def _spread(spread: float) -> str:
-    return f"{spread:g}"
 
 
 def _share(tokens: Float[Tensor, "text token d"]) -> float:

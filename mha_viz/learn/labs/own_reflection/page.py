@@ -26,6 +26,7 @@ SIZES = (3, 4, 5, 6)
 LARGEST = 9.9  # of an entry, in size
 TEMPERATURES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 STEPS = (50, 100, 200, 300, 500, 1000, 5000)
+_SHARES = st.cache_data(max_entries=1, show_spinner=False)(lab.share_beaten)
 
 
 def draw(choices: Choices) -> None:
@@ -146,7 +147,7 @@ def _seen_from(
 @frame.part
 def _random(choices: Choices) -> None:
     TEXTS.step("random")
-    shares = _shares()
+    shares = _SHARES()
     names = {"Gaussian": "normal entries, as drawn", "0": "equal lengths"} | {
         f"{spread:g}": f"lengths spread by {spread:g}" for spread in lab.SPREADS if spread
     }
@@ -158,11 +159,6 @@ def _random(choices: Choices) -> None:
         table={"d": widths} | lines,
         **TEXTS.lines("random.shares"),
     )
-
-
-@st.cache_data(max_entries=1, show_spinner=False)
-def _shares() -> dict[str, list[float]]:
-    return lab.share_beaten()
 
 
 # -- training ------------------------------------------------------------------------------------

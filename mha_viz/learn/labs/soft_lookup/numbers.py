@@ -128,16 +128,13 @@ def score_spread(
     if n_keys < 2 or n_queries < 1:
         raise ArgumentError(f"2 keys and 1 query are the least, got {n_keys} and {n_queries}.")
     random = torch.Generator().manual_seed(seed)
-    columns: list[list[float]] = [[] for _ in range(6)]
+    rows: list[list[float]] = []
     for d_k in widths:
         query = torch.randn(1, n_queries, d_k, generator=random)
         key = torch.randn(1, n_keys, d_k, generator=random)
         both = [_saturation(query, key, scale) for scale in (1.0, d_k**-0.5)]
-        for column, number in zip(
-            columns, [n for pair in zip(*both, strict=True) for n in pair], strict=True
-        ):
-            column.append(number)
-    return Spread(tuple(widths), *columns)
+        rows.append([number for pair in zip(*both, strict=True) for number in pair])
+    return Spread(tuple(widths), *map(list, zip(*rows, strict=True)))
 
 
 def _saturation(

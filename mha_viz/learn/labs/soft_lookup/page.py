@@ -13,6 +13,7 @@ from mha_viz.web.theme import format_number
 TEXTS = read_texts(__package__)
 SIZES = (3, 4, 5, 6, 7, 8)
 WIDTHS = (1, 2, 3, 4, 6, 8)
+_SPREAD = st.cache_data(max_entries=1, show_spinner=False)(score_spread)
 # Each about a fifth colder than the one before: to weights, only the ratio matters.
 COOLING = (
     5.0, 4.0, 3.0, 2.5, 2.0, 1.6, 1.25, 1.0, 0.8,
@@ -47,7 +48,6 @@ def _lookup(choices: Choices) -> None:
 
 
 def _edited(choices: Choices, name: str, title: str, start: Tensor) -> Tensor:
-    """Draw a matrix that can be typed into."""
     rows, columns = start.shape
     begin = tuple(tuple(round(x, 1) for x in row) for row in start.tolist())
     grid = frame.Grid(title, begin, WORDS[:rows], [str(i) for i in range(columns)])
@@ -81,7 +81,7 @@ def _square_root(choices: Choices) -> None:
     TEXTS.predict(choices, "root")
     titles = TEXTS.labels("aspects")
     aspect = choices.segments("aspect", "What is measured", titles, "confidence")
-    found = _spread()
+    found = _SPREAD()
     plain, scaled = getattr(found, aspect), getattr(found, f"scaled_{aspect}")
     widths = list(found.widths)
     charts.lines(
@@ -92,8 +92,3 @@ def _square_root(choices: Choices) -> None:
         table={"d_k": widths, "as it is": plain, "divided": scaled},
         **TEXTS.lines("spread", title=titles[aspect], unit=TEXTS(f"aspect-units.{aspect}")),
     )
-
-
-@st.cache_data(max_entries=1, show_spinner=False)
-def _spread():  # type: ignore[no-untyped-def]
-    return score_spread()

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.interventions.robustness import Robustness
@@ -26,29 +25,23 @@ def sides_in_words(statement: Statement, sides: Sides, layer: int) -> str:
     return f"{left} {SIGNS[statement.relation]} {short(at['right'])} ?"
 
 
-class Question(NamedTuple):
-    """A question of texts.toml, the number of its right answer, and the values in its texts."""
-
-    name: str
-    right: int
-    values: dict[str, object]
-
-
-def predictions(found: Mapping[str, Sides], layer: int) -> Iterator[Question]:
-    """Yield the questions that this layer has an answer to."""
+def predictions(
+    found: Mapping[str, Sides], layer: int
+) -> Iterator[tuple[str, int, dict[str, object]]]:
+    """Yield this layer's questions in texts.toml: name, number of the right answer, values."""
     at = {key: _numbers(sides, layer) for key, sides in found.items()}
     known = {key for key in at if not math.isnan(at[key]["left"])}
     if "orthogonal" in known:
         left, chance = (at["orthogonal"][name] for name in ("left", "random subspaces"))
         none = left <= BY_KEY["orthogonal"].tolerance * chance
         right = 0 if none else 1 + (left > 1.25 * chance)
-        yield Question("overlap", right, {"layer": layer, "left": left, "chance": chance})
+        yield "overlap", right, {"layer": layer, "left": left, "chance": chance}
     if "variance" in known:
         left, other = (at["variance"][name] for name in ("left", "right"))
         ratio = left / other if other else 1.0
         right = 0 if ratio < 0.95 else 2 if ratio > 1.05 else 1
         sums = {"left": short(left), "right": short(other), "ratio": short(ratio)}
-        yield Question("variance", right, {"layer": layer, **sums})
+        yield "variance", right, {"layer": layer, **sums}
 
 
 def why(

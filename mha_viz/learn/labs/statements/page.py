@@ -49,7 +49,12 @@ def draw(choices: Choices) -> None:
     """
     scene = picking.picked()
     TEXTS.markdown("opening.text")
-    layer, space = _controls(choices, scene)
+    with frame.row():
+        layers = list(range(scene.record.n_layers))
+        state.bound("layer", st.selectbox, "Layer", layers, width=90, format_func="L{}".format)
+        space = choices.segments("space_of", "Subspaces and weights of", SPACES, "W_O")
+    reporting.offer_random(state.current())
+    layer = state.current().layer
     trained, random = _measured(scene, space), _measured(scene, space, random=True)
     with st.expander("Predict before you read the table", icon=":material/psychology_alt:"):
         for name, right, values in predictions(trained, layer):
@@ -61,15 +66,6 @@ def draw(choices: Choices) -> None:
         _statement(choices, scene, statement, (trained, random), layer)
     _failure(choices, scene)
     choices.publish()
-
-
-def _controls(choices: Choices, scene: Scene) -> tuple[int, str]:
-    with frame.row():
-        layers = list(range(scene.record.n_layers))
-        state.bound("layer", st.selectbox, "Layer", layers, width=90, format_func="L{}".format)
-        space = choices.segments("space_of", "Subspaces and weights of", SPACES, "W_O")
-    reporting.offer_random(state.current())
-    return state.current().layer, space
 
 
 def _measured(scene: Scene, space: str, *, random: bool = False) -> Measured:
@@ -113,7 +109,6 @@ def _weights(scene: Scene, space: str, random: bool) -> Measured:
 
 
 def _table(found: Measured, random: Measured, layer: int) -> None:
-    """Draw the table of all statements."""
     columns = [f"In L{layer}", "Statement", "Layers", "Random weights", "Both sides here"]
     rows = []
     for statement in STATEMENTS:
@@ -143,7 +138,6 @@ def _count(verdicts: list[Verdict]) -> str:
 def _statement(
     choices: Choices, scene: Scene, statement: Statement, both: Both, layer: int
 ) -> None:
-    """Draw one statement: formula, verdict, both sides, explanation, and picture."""
     trained, random = both
     with _expander(choices, statement):
         sides = trained.get(statement.key)
@@ -245,7 +239,7 @@ def _measure(scene: Scene) -> None:
     found = [_failing(scene, n_draws, random=False)]
     if _untrained() is not None:
         found.append(_failing(scene, n_draws, random=True))
-    st.session_state.setdefault("statements-failures", {})[scene.key] = tuple(found)
+    progress.keep("statements", scene.key, tuple(found))
     st.rerun()  # the table above shows it, too
 
 
@@ -268,8 +262,8 @@ def _failing(scene: Scene, n_draws: int, random: bool) -> Robustness:
 
 def _known_failure(scene: Scene) -> tuple[Robustness, ...] | None:
     """Return what was found on this model and text, and with random weights where available."""
-    known: dict[object, tuple[Robustness, ...]] = st.session_state.get("statements-failures", {})
-    return known.get(scene.key)
+    known: tuple[Robustness, ...] | None = progress.results("statements").get(scene.key)
+    return known
 
 
 def _failed(scene: Scene, random: bool = False) -> Measured:

@@ -2,7 +2,6 @@
 
 import pandas as pd
 import streamlit as st
-import torch
 
 from mha_viz.core.attention.multi_head import AttentionWeights
 from mha_viz.core.record.record import AttentionRecord
@@ -195,7 +194,15 @@ def _parts(
     figures.show(
         token_bars(series, labels, "length", dark=look.dark()),
         key=choices.key("lengths"),
-        table=_by_token(record, found, gap),
+        table=pd.DataFrame(
+            {
+                "token": labels,
+                **{f"H{i}": norms.numpy() for i, norms in enumerate(found.norms)},
+                "sum of the lengths": series["sum of the lengths"],
+                "length of the sum": series["length of the sum"],
+                "difference from the model": gap.numpy(),
+            }
+        ),
         **TEXTS.figure("parts.lengths", settings=words.settings(scene, f"L{view.layer}")),
     )
     n = min(len(labels), _CELLS // record.n_heads)
@@ -212,19 +219,6 @@ def _parts(
     )
     if n < len(labels):
         TEXTS.caption("parts.norms.part", n_tokens=n, n=len(labels))
-
-
-def _by_token(record: AttentionRecord, found: lab.Parts, gap: torch.Tensor) -> pd.DataFrame:
-    columns = {f"H{i}": norms.numpy() for i, norms in enumerate(found.norms)}
-    return pd.DataFrame(
-        {
-            "token": list(record.labels),
-            **columns,
-            "sum of the lengths": found.sum_of_norms.numpy(),
-            "length of the sum": found.norm_of_sum.numpy(),
-            "difference from the model": gap.numpy(),
-        }
-    )
 
 
 def _slices(choices: Choices, record: AttentionRecord, found: lab.Parts) -> None:

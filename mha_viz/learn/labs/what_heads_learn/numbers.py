@@ -5,7 +5,7 @@ weight. It counts only beside two opponents that know nothing of language: one s
 the same, and the best head of the same model with random weights.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -126,7 +126,11 @@ def measure(
     def strongest_of(network: AttentionModel) -> list[Attended | None]:
         nonlocal done
         found: dict[str, Words] = {}
-        for records in _records(network, texts):
+        for i in range(0, len(texts), size := _batch(network)):
+            if size == 1:
+                records = [network.trace(texts[i], keep=("pattern",))]
+            else:
+                records = network.trace_batch(texts[i : i + size], keep=("pattern",))
             weights = {record.text: word_weights(record) for record in records}
             found |= {text: words for text, words in weights.items() if words is not None}
             done += 1
@@ -153,15 +157,6 @@ def _texts(selected: Sequence[Relation]) -> list[str]:
 
 def _batch(model: AttentionModel) -> int:
     return BATCH if len(model.parts) == 1 else 1  # two stacks take their texts one by one
-
-
-def _records(model: AttentionModel, texts: Sequence[str]) -> Iterator[list[AttentionRecord]]:
-    size = _batch(model)
-    for i in range(0, len(texts), size):
-        if size == 1:
-            yield [model.trace(texts[i], keep=("pattern",))]
-        else:
-            yield model.trace_batch(texts[i : i + size], keep=("pattern",))
 
 
 def word_weights(record: AttentionRecord) -> Words | None:

@@ -178,7 +178,6 @@ def _numbers(kind: str) -> list[int]:
 
 
 def _relation(choices: Choices, model: str, number: int, one: lab.Finding) -> None:
-    """Draw the verdict, all heads as a map, and the sentences of one of them."""
     which = f"head-{number}"  # each relation has a head of its own
     layer, head = _chosen(choices, which, one)
     settings = f"{model} · {one.relation.title} · {words.count(len(one.attended.pairs), 'pair')}"
@@ -202,7 +201,6 @@ def _relation(choices: Choices, model: str, number: int, one: lab.Finding) -> No
 
 
 def _chosen(choices: Choices, which: str, one: lab.Finding) -> tuple[int, int]:
-    """Return the head whose sentences are shown."""
     chosen = choices.get(which, BEST, _head)
     if chosen == BEST:
         return one.best
@@ -225,7 +223,6 @@ def _head(raw: str) -> str:
 
 
 def _verdict_line(one: lab.Finding) -> str:
-    """Summarize one relation from its numbers."""
     name, best = head_name(*one.best), one.best
     finds = TEXTS(
         "relation.finds",
