@@ -165,7 +165,7 @@ class Patterns(ABC):
         return torch.stack(found)
 
 
-def weight_bounds(weights: Float[Tensor, "*layers head query key"]) -> Float[Tensor, "3"]:
+def weight_bounds(weights: Float[Tensor, "*batch head query key"]) -> Float[Tensor, "3"]:
     """Return the least and the largest weight and row sum; NaN comes through in all of them."""
     return torch.stack([*torch.aminmax(weights), weights.sum(-1).max()]).float()
 
