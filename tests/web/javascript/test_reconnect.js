@@ -37,9 +37,9 @@ test("texts are sent again until the server has taken them", () => {
 test("a server that never takes them is left alone after a while", () => {
   const { sent, run } = loadedAgain();
   run("");
-  pass(60_000);
+  pass(300_000);
   const end = run("");
-  assert.equal(sent.length, 8);
+  assert.equal(sent.length, 60);
   end();
 });
 

@@ -8,7 +8,7 @@ import { watchMenus } from "./menu_landmarks.js";
 
 const STATE = "data-test-connection-state"; // Streamlit's own word for it, on the whole app
 const KEPT = "mha_viz texts"; // in the tab's own storage, which ends with the tab
-const MOST = 8; // times that texts are sent
+const MOST = 60; // times that texts are sent: two minutes, for a server that is kept busy
 const AGAIN = 2000; // ms; a run that a newer one overtakes may not have heard of what was sent
 
 /** @typedef {{ session: string, after: string, texts: Record<string, string> }} Message of the server */
