@@ -140,7 +140,7 @@ def test_a_family_on_its_own_agrees_with_no_word_on_the_terminal(capfd):
 
 
 def one_run(layers: list[float], hidden: float, single: float = 0.0) -> dict[str, Run]:
-    """What a run leaves behind whose numbers are off by so much: in each layer, in all, in one."""
+    """Make what a run leaves behind, with numbers off by so much: in each layer, in all, in one."""
     weights = torch.full((1, 3, 7, 7), 1 / 7)
     last = torch.linspace(-5, 5, 7 * 11).view(1, 7, 11) * (1 + hidden)
     last[0, 0, 0] += single

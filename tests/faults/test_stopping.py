@@ -41,7 +41,7 @@ def children(process: int) -> set[int]:
 
 
 def runs(process: int) -> bool:
-    """Whether it is there and has not ended (what nobody has asked about since is a zombie)."""
+    """Tell whether it is there and has not ended (what nobody asked about since is a zombie)."""
     with contextlib.suppress(OSError):
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
         return state != "Z"
@@ -50,8 +50,9 @@ def runs(process: int) -> bool:
 
 @pytest.fixture
 def hears_hang_ups() -> Iterator[None]:
-    """What this process ignores, as nohup leaves it, a server ignores that it starts; so it does
-    not while the server is started. What it handles itself is not inherited.
+    """Let no server that is started here ignore hang-ups, as it does where this process does.
+
+    `nohup` leaves it so. What this process handles itself is not inherited.
     """
     before = signal.signal(signal.SIGHUP, lambda *_: None)
     yield

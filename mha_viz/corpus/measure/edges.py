@@ -16,7 +16,6 @@ from mha_viz.corpus.measure.padded import PaddedTexts
 from mha_viz.text.tokens import Encoded
 
 _LACKING = 1e-3  # a row's sum may miss 1 by so much
-_FEW = 4  # of a row's weights, that are found one after another
 MOST_HELD = 2**28  # bytes of the heaviest keys of some batches that are left on their device
 
 
@@ -45,7 +44,7 @@ def layer_edges(
     if pattern.device.type != "cpu":
         n = pattern.shape[-1]
         most = n if min_weight == 0 else min(n, int((1 + _LACKING) / min_weight))
-        return HeaviestKeys(layer, queries, *_heaviest(pattern, most), min_weight)
+        return HeaviestKeys(layer, queries, *pattern.topk(most), min_weight)
     weight, key = pattern.max(-1)
     queries = queries & (weight > 0)
     best = queries.nonzero(as_tuple=True)
@@ -60,20 +59,6 @@ def layer_edges(
     )
     row, head, query, to, of = (torch.cat(parts) for parts in zip(*found, strict=True))
     return LayerEdges(layer, row, head, query, to, of, torch.arange(len(row)) < len(best[0]))
-
-
-def _heaviest(pattern: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """Return the heaviest weights of each row and their keys; a card sorts more slowly."""
-    if most > _FEW:
-        weights, keys = pattern.topk(most)
-        return weights, keys
-    left, found = pattern.clone(), []
-    for _ in range(most):
-        found.append(left.max(-1, keepdim=True))
-        left.scatter_(-1, found[-1].indices, -1.0)
-    return torch.cat([one.values for one in found], -1), torch.cat(
-        [one.indices for one in found], -1
-    )
 
 
 @dataclass(frozen=True, eq=False)
