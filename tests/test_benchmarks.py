@@ -289,7 +289,7 @@ def test_a_fault_of_the_measurement_is_no_result_of_a_peer(monkeypatch: pytest.M
 
 
 def aside(measured, **sizes):
-    """Measure in a thread of its own: a browser of other tests may have an event loop in this one."""
+    """Measure in a thread: a browser of other tests may have an event loop in this one."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(measured, **sizes).result()
 

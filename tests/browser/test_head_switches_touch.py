@@ -11,7 +11,7 @@ Show = Callable[..., Page]
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 # A browser may take a finger for one that scrolls, and says so: that once is tried again.
-RECORD = """for (const name of ["pointerdown", "pointermove", "pointerup", "pointercancel", "resize"])
+RECORD = """for (const name of ["pointerdown", "pointermove", "pointerup", "pointercancel"])
     addEventListener(name, () => (window.heard ??= []).push(name), true)"""
 TRIES = 3
 

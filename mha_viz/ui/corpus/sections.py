@@ -10,7 +10,7 @@ from mha_viz.paper.figures import default_head
 from mha_viz.ui.corpus import best_heads, grammar, one_head, overview, search, texts, two_studies
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import Corpus
+from mha_viz.ui.state.views import Corpus, two_runs
 from mha_viz.ui.widgets.messages.messages import stop_on_error
 
 
@@ -30,6 +30,8 @@ def _fit(study: Study) -> None:
     layer, head = state.of(Corpus).chosen
     if not (0 <= layer < study.n_layers and 0 <= head < study.n_heads):
         layer, head = default_head(study)
+        if state.current().layer_b < 0 and two_runs(state.current()):  # as in Explore
+            state.change(layer_b=layer, head_b=head)
         state.change(layer=layer, head=head, query=-1, key=-1)
 
 
