@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from mha_viz.corpus.query.study import Study
-    from mha_viz.corpus.run.run import Progress
+    from mha_viz.corpus.run.progress import Progress
 
 _CHOSEN_HEADS = "heads chosen on {} for a relation, and what they find on {}"
 EXIT_SIGTERM = 143  # as a program that SIGTERM has ended

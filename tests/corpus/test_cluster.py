@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.corpus.run.run import Progress
+from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.store import storage
 from mha_viz.errors import StudyError
 from tests.corpus.plain_study import TEXTS

@@ -15,7 +15,7 @@ import mha_viz as mv
 from mha_viz.corpus.measure.histograms import edges
 from mha_viz.corpus.query.comparison import compare
 from mha_viz.corpus.run import run
-from mha_viz.corpus.run.run import Progress
+from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.statistics import intervals, totals
 from mha_viz.corpus.statistics.totals import Totals, fold

@@ -15,7 +15,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.corpus.run import run
-from mha_viz.corpus.run.run import Progress
+from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.store import storage
 from mha_viz.corpus.store.lock import LOCK
 from mha_viz.errors import StudyError, WriteError

@@ -12,7 +12,7 @@ import torch
 
 import mha_viz as mv
 from mha_viz.checkpoints.device import devices_of
-from mha_viz.corpus.run.run import Progress
+from mha_viz.corpus.run.progress import Progress
 from mha_viz.errors import ArgumentError, StudyError
 from tests.corpus.plain_study import TEXTS
 from tests.corpus.random_moments import PER_SHARD

@@ -12,7 +12,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.corpus.run.run import Progress
+from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.sources.source import open_source
 from mha_viz.corpus.treebank.relations import ALL, TO_DEPENDENT

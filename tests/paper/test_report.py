@@ -4,7 +4,6 @@ import csv
 import json
 import re
 import shlex
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -14,24 +13,9 @@ from mha_viz.errors import ArgumentError
 from mha_viz.paper import report
 from mha_viz.web.theme import format_number
 from tests.cli.command import call
+from tests.making.tags import Tags
 
 HOSTILE = "</style><script>alert(1)</script>"
-
-
-class _Tags(HTMLParser):
-    """The tags of a page, with their attributes, and its text."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 @pytest.fixture(scope="module")
@@ -48,19 +32,19 @@ def folder(study: mv.Study, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_page_asks_for_nothing_and_runs_nothing(folder: Path) -> None:
-    page = _Tags((folder / "index.html").read_text("utf-8"))
-    names = {tag for tag, _ in page.tags}
+    page = Tags((folder / "index.html").read_text("utf-8"))
+    names = {tag for tag, _ in page.seen}
     assert not names & {"script", "link", "iframe", "object", "base", "form"}
-    policy = next(of["content"] for tag, of in page.tags if tag == "meta" and "content" in of
+    policy = next(of["content"] for tag, of in page.seen if tag == "meta" and "content" in of
                   and "default-src" in str(of["content"]))  # fmt: skip
     assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-    for tag, of in page.tags:
+    for tag, of in page.seen:
         assert not [name for name in of if name.startswith("on")]
         assert tag != "img" or str(of["src"]).startswith("data:image/svg+xml;base64,")
         assert tag != "img" or of["alt"]
         assert tag != "a" or str(of["href"]).startswith("#")
-    anchors = {str(of["id"]) for _, of in page.tags if "id" in of}
-    assert {str(of["href"])[1:] for tag, of in page.tags if tag == "a"} <= anchors
+    anchors = {str(of["id"]) for _, of in page.seen if "id" in of}
+    assert {str(of["href"])[1:] for tag, of in page.seen if tag == "a"} <= anchors
 
 
 def test_the_page_has_the_tables_of_the_study(study: mv.Study, folder: Path) -> None:
@@ -95,7 +79,7 @@ def test_every_table_and_figure_is_a_file_with_the_study_s_numbers(study, folder
 
 
 def test_the_commands_make_the_same_study_and_report(study, folder: Path, tmp_path, monkeypatch):
-    text = _Tags((folder / "index.html").read_text("utf-8")).text
+    text = Tags((folder / "index.html").read_text("utf-8")).text
     commands = re.findall(r"^mha-viz (.*)$", text, re.M)
     assert len(commands) == 3
     monkeypatch.chdir(tmp_path)

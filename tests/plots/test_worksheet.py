@@ -2,9 +2,9 @@
 
 import base64
 import re
-from html.parser import HTMLParser
 
 from mha_viz.plots.worksheet import SheetTask, worksheet
+from tests.making.tags import Tags
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -14,20 +14,6 @@ TASKS = [
     SheetTask("Before", "Which head?", "From 0.5 on.", ("L1 H2: 0.9",), PNG),
     SheetTask(EVIL, EVIL, EVIL, (EVIL,)),
 ]
-
-
-class Tags(HTMLParser):
-    def __init__(self, document: str) -> None:
-        super().__init__()
-        self.seen: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(document)
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.text += data
 
 
 def test_all_text_is_text():

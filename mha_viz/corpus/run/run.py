@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
@@ -14,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.core.reprs import count
 from mha_viz.corpus.measure.batches import pass_tokens, prepared
 from mha_viz.corpus.measure.shard import Settings, Shard, measure_batches
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.machines import machines_of
+from mha_viz.corpus.run.progress import Progress, ProgressCounter
 from mha_viz.corpus.run.summary import summarise
 from mha_viz.corpus.run.worker import Task, Work
 from mha_viz.corpus.sources.source import Source, open_source, shards
@@ -35,66 +34,6 @@ if TYPE_CHECKING:
     from mha_viz.corpus.run.devices import Devices
 
 _COUNTED_BYTES = 64 * 2**20  # of a source that is read once more, to know how many texts there are
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The progress of a study.
-
-    Args:
-        n_texts: done, those of earlier runs among them.
-        n_total: in the source; None where counting them would take long.
-        n_tokens: done.
-        texts_per_second: in this run; 0 before its first batch.
-        seconds_left: None where it cannot be told.
-
-    >>> Progress(50, 200, 900, 25.0, 6.0).in_words()
-    '50 of 200 texts, 25 a second, about 6 seconds left'
-    """
-
-    n_texts: int
-    n_total: int | None
-    n_tokens: int
-    texts_per_second: float
-    seconds_left: float | None
-
-    def in_words(self) -> str:
-        """Write it in a line."""
-        of = "" if self.n_total is None else f" of {self.n_total:,}"
-        words = f"{self.n_texts:,}{of} texts"
-        if self.texts_per_second:
-            words += f", {self.texts_per_second:,.0f} a second"
-        seconds = round(self.seconds_left or 0)
-        if seconds and self.n_texts:
-            words += f", about {count(seconds, 'second')} left"
-        return words
-
-
-class _Counter:
-    """A counter of what is done, which reports progress."""
-
-    def __init__(self, n_total: int | None, on_progress: Callable[[Progress], None] | None) -> None:
-        self._n_total, self._on_progress = n_total, on_progress
-        self._n_texts = self._n_tokens = self._n_old = 0  # of complete shards
-        self._begun = time.monotonic()
-
-    def complete(self, shard: Mapping[str, int], *, old: bool = False) -> None:
-        """Count a shard that is done, skipped texts and all; `old`: by an earlier run."""
-        n_texts = shard["n_texts"] + shard["n_skipped"]
-        self._n_texts, self._n_tokens = self._n_texts + n_texts, self._n_tokens + shard["n_tokens"]
-        self._n_old += n_texts * old
-        self.within(0, 0)
-
-    def within(self, n_texts: int, n_tokens: int) -> None:
-        """Report how far the shard is that is being measured."""
-        if self._on_progress is None:
-            return
-        done = self._n_texts + n_texts
-        speed = (done - self._n_old) / max(time.monotonic() - self._begun, 1e-6)
-        left = None
-        if self._n_total is not None and speed > 0:
-            left = max(0, self._n_total - done) / speed
-        self._on_progress(Progress(done, self._n_total, self._n_tokens + n_tokens, speed, left))
 
 
 def study(
@@ -203,7 +142,7 @@ def study(
                     raise StudyError(
                         f"An earlier version of mha-viz began {folder}: give another folder."
                     )
-                counter = _Counter(n_total, on_progress)
+                counter = ProgressCounter(n_total, on_progress)
                 totals = totals_so_far(folder, model.n_layers, model.n_heads)
                 if totals.n_shards:
                     counter.complete(totals.counts, old=True)
@@ -245,7 +184,7 @@ class _Run:
     source: Source
     settings: Settings
     totals: Totals
-    counter: _Counter
+    counter: ProgressCounter
 
     def fill(self) -> None:
         """Measure and write every shard that is not there yet."""

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from mha_viz.core.cancellation import cancellation, check_cancelled
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.run.run import Progress, study
+from mha_viz.corpus.run.progress import Progress
+from mha_viz.corpus.run.run import study
 from mha_viz.corpus.run.sample_study import sample_study
 from mha_viz.corpus.sources.readers import ending_of
 from mha_viz.corpus.treebank.trees import SAMPLE
