@@ -5,13 +5,28 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from mha_viz.ui.state.views import DEFAULT
-from tests.browser.idle import run_asked_for
+from tests.browser.idle import run_asked_for, wait_until
 from tests.browser.tabs import OpenPage
 
 LONG = " ".join(f"The {number} old dogs slept." for number in range(80))  # for no address
 ADDRESS = "/intervene?model=tiny-gpt2&off=0.1,1.2&place=300"
 FULL = """Object.defineProperty(window, "sessionStorage", {
   get() { throw new DOMException("The quota has been exceeded.", "QuotaExceededError"); } })"""
+# What the server says is heard after five seconds: longer than the page waits to send a text again.
+SLOW = """window.WebSocket = class extends WebSocket {
+  constructor(...given) {
+    super(...given);
+    const heard = new WeakSet();
+    this.addEventListener("message", (event) => {
+      if (heard.has(event)) return;
+      event.stopImmediatePropagation();
+      const again = new MessageEvent("message", { data: event.data });
+      heard.add(again);
+      window.late = (window.late ?? 0) + 1;
+      setTimeout(() => this.dispatchEvent(again) && window.late--, 5000);
+    });
+  }
+}"""
 
 
 def type_text(page: Page, text: str) -> None:
@@ -67,3 +82,17 @@ def test_a_browser_that_stores_nothing_begins_with_the_address(
     wait_idle(page)
     shows(page, DEFAULT.text)
     page.close()  # the next test has a storage
+
+
+def test_a_page_that_hears_late_asks_again_and_loses_nothing(
+    open_page: OpenPage, wait_idle: Callable[[Page], None]
+) -> None:
+    page = open_page(ADDRESS)
+    type_text(page, LONG)
+    wait_idle(page)
+    page.add_init_script(SLOW)
+    page.reload()
+    for _ in range(2):  # what was asked again before the text was there is answered after it
+        shows(page, LONG)
+        wait_until(page, "() => talk.begun >= talk.asked && talk.ended >= talk.begun && !late")
+    page.close()  # the next test hears at once

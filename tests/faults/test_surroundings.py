@@ -107,7 +107,9 @@ def test_a_study_that_the_disk_does_not_take_goes_on_once_there_is_room(tmp_path
         server = int(ask("import os; answer = os.getpid()"))
         before = resource.prlimit(server, resource.RLIMIT_FSIZE)
         resource.prlimit(server, resource.RLIMIT_FSIZE, (ROOM, before[1]))
-        faults = wait_for(lambda: page.show("corpus"), "the page to tell that the disk is full")
+        faults = wait_for(
+            lambda: page.show("corpus", joined=1), "the page to tell that the disk is full"
+        )
         assert len(faults) == 1 and "could not keep this on its disk" in faults[0]
         assert str(tmp_path) not in faults[0] and "mha-viz-studies" not in faults[0]
 
@@ -116,6 +118,6 @@ def test_a_study_that_the_disk_does_not_take_goes_on_once_there_is_room(tmp_path
         assert len(page.download("Record file")) > ROOM  # made in memory
 
         resource.prlimit(server, resource.RLIMIT_FSIZE, before)
-        page.go("corpus")
+        page.go("corpus", "joined=1")
         page.click("Try again")
         page.wait_for(is_bar)

@@ -24,7 +24,7 @@ def restore_texts() -> None:
     before = st.session_state.get("held_before", "")  # of the one whose texts were taken
     with st.container(key="coming-back"):
         data = {"session": session, "after": before, "texts": _too_long()}
-        kept = _component()(key="held-texts", data=data, on_held_change=_nothing).held
+        kept = _component()(key=state.HELD, data=data, on_held_change=_nothing).held
     sender = kept.get("session") if isinstance(kept, Mapping) else None
     if not isinstance(sender, str) or sender[: len(session)] in (session, before):
         return  # the page tells what is known here, or has sent it before

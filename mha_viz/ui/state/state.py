@@ -17,6 +17,7 @@ from mha_viz.ui.state import own_address
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import NAMES, Choice, Shared, V, View, from_params, to_params
 
+HELD = "held-texts"  # the component that keeps texts too long for an address, in the browser
 MAX_ADDRESSES = 100  # of the browser's history, whose views a session remembers
 T = TypeVar("T")
 LARGER = 21 / 16  # type on a projector beside ordinary type
@@ -68,6 +69,16 @@ def restore(params: Mapping[str, str], texts: Mapping[str, str]) -> None:
     st.session_state.view = replace(view, **cast(dict[str, Any], {**texts, "pins": view.pins}))
     _remember(address())  # as what `sync_from_url` finds under this address
     st.session_state.restoring = True
+
+
+def _outdated() -> bool:
+    """Return whether the browser's widgets still hold what they showed before `restore`.
+
+    They do while it sends texts that were taken: it has not heard yet that they were.
+    """
+    sent = st.session_state[HELD].held if HELD in st.session_state else None
+    late = isinstance(sent, Mapping) and sent.get("session") != st.session_state.held_session
+    return late or "restoring" in st.session_state
 
 
 @contextmanager
@@ -302,7 +313,7 @@ def control(
 
     @guarded
     def store() -> None:
-        if st.session_state.get("restoring"):
+        if _outdated():
             return
         chosen = st.session_state[key]
         several = chosen if isinstance(chosen, list) else [chosen]
