@@ -6,6 +6,7 @@ import pytest
 
 from mha_viz.core.metrics.chance import RATE
 from mha_viz.corpus.query.best_heads import BEATS, UNKNOWN, best_heads
+from mha_viz.corpus.query.published import MODEL, beside_published
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.run import study
 from mha_viz.errors import ArgumentError
@@ -71,3 +72,34 @@ def test_too_few_units_have_no_verdict(bert, tmp_path) -> None:
 def test_an_unknown_question_is_named(sample: Study) -> None:
     with pytest.raises(ArgumentError, match="relations, trees, coreference, parts_of_speech"):
         sample.best_heads("charm")
+
+
+def test_published_figures_stand_beside_those_of_the_same_model(sample: Study) -> None:
+    paper = sample.manifest["model"] | {"name": f"google-bert/{MODEL}"}
+    found = Study(sample.folder, {**sample.manifest, "model": paper}).best_heads("published")
+    own = sample.best_heads()
+    for row in found.to_dict("records"):
+        one = own.query(f"relation == {row['relation']!r} and direction == {row['direction']!r}")
+        assert (row["accuracy"], row["layer"], row["head"]) == tuple(
+            one[["accuracy", "layer", "head"]].iloc[0]
+        )
+        assert np.isnan(row["published_head_here"])  # this model has no layer of that number
+    determiners = found.set_index("relation").loc["det"]
+    assert determiners["published_accuracy"] == pytest.approx(0.943)
+    assert determiners["published_offset_baseline"] == pytest.approx(0.517)
+    assert (determiners["published_layer"], determiners["published_head"]) == (7, 10)
+    assert list(found["relation"])[:4] == ["case", "det", "nsubj", "obj"]  # in the paper's order
+
+
+def test_the_published_head_is_asked_on_this_treebank_too() -> None:
+    rows = [("det", "to_head", 7, 10, 0.83), ("det", "to_head", 3, 2, 0.89)]
+    rows += [("det", "to_dependent", 7, 10, 0.11), ("iobj", "to_head", 5, 1, 0.7)]
+    relations = pd.DataFrame(rows, columns=["relation", "direction", "layer", "head", "accuracy"])
+    best = relations.iloc[[1, 2, 3]].assign(n=23, low=0.5, high=0.95, offset_baseline=0.47)
+    (row,) = beside_published(best, relations, f"/models/{MODEL}/").to_dict("records")
+    assert (row["layer"], row["head"], row["published_head_here"]) == (3, 2, 0.83)
+
+
+def test_figures_of_another_model_are_not_put_beside(sample: Study) -> None:
+    with pytest.raises(ArgumentError, match=r"report on bert-base-uncased.* is of .*tiny-bert"):
+        sample.best_heads("published")

@@ -15,6 +15,7 @@ from mha_viz.core.record import display
 from mha_viz.corpus.query import search as searching
 from mha_viz.corpus.query import tree_scores
 from mha_viz.corpus.query.best_heads import QUESTIONS, best_heads
+from mha_viz.corpus.query.published import PUBLISHED, beside_published
 from mha_viz.corpus.query.study_tables import pair_matrix, profile_rows, strongest
 from mha_viz.corpus.query.verification import refusing_damage, whole_manifest
 from mha_viz.corpus.store.database import Database
@@ -214,16 +215,20 @@ class Study:
 
         Args:
             by: "relations", with the best head of each; "trees", by UUAS; "coreference"; or
-                "parts_of_speech".
+                "parts_of_speech"; of BERT-base also "published", beside Clark et al. 2019.
 
         Returns:
-            As `corpus.query.best_heads.best_heads` has it.
+            As `corpus.query.best_heads.best_heads` and `corpus.query.published` have it.
 
         Raises:
             ArgumentError: no such question. StudyError: no trees.
         """
+        if by == PUBLISHED:
+            best = best_heads(self.relations, "relations")
+            return beside_published(best, self.relations, self.manifest["model"]["name"])
         if by not in QUESTIONS:
-            raise ArgumentError(f"by must be one of {', '.join(QUESTIONS)}, got {by!r}.")
+            known = ", ".join((*QUESTIONS, PUBLISHED))
+            raise ArgumentError(f"by must be one of {known}, got {by!r}.")
         return best_heads(getattr(self, by), by)
 
     def sentence(self, text_id: int) -> Sentence:
