@@ -9,7 +9,7 @@ const OPENING = "The king (who was old and tired) smiled, said nothing, and went
 const TYPED = "The old dog saw the young dog, and the young dog saw the old cat.";
 const CLEAR = 10; // pixels between what is told of and the card
 const HEADER = "68px"; // of the page, which lies over what is scrolled
-const [TRIES, POLL, SETTLED] = [5, 100, 1500]; // ms between a try and a look at what came of it
+const [TRIES, POLL, SETTLED] = [40, 100, 1500]; // of a busy server; ms between a try and a look at what came of it
 const KINDS = ["previous_token", "next_token", "duplicate", "induction", "self"]; // seen at once in a tile
 
 export class Tour {
