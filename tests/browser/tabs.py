@@ -32,7 +32,7 @@ class Tab:
         page.set_default_timeout(PATIENCE)
         page.add_init_script(WATCH)
         page.on("pageerror", lambda error: self._faults.append(f"page error: {error}"))
-        page.on("console", lambda line: _is_fault(line) and self._faults.append(line.text))
+        page.on("console", lambda line: _is_fault(line) and self._faults.append(_told(line)))
         page.on("request", lambda asked: _is_foreign(asked.url) and self._faults.append(asked.url))
 
     def reported(self) -> list[str]:
@@ -115,6 +115,10 @@ def _is_fault(line: ConsoleMessage) -> bool:
     """An error, but for one: opened on /compare, Streamlit first asks for its own address there."""
     probed = re.search(r"/[\w-]+/_stcore/(health|host-config)$", line.location["url"])
     return line.type == "error" and not (probed and "404 (Not Found)" in line.text)
+
+
+def _told(line: ConsoleMessage) -> str:
+    return f"{line.text} ({line.location['url']})"
 
 
 def _is_foreign(url: str) -> bool:

@@ -86,10 +86,14 @@ def end_unless_connected(session: str) -> bool:
 
 
 def serve(content: Callable[[], bytes], mime: str, name: str) -> str | None:
-    """Serve a file until this page runs again and return its URL; None where there is no server."""
+    """Serve a file until this page has run again and return its URL; None where there is no server.
+
+    As a download it outlives the run that replaces it, while a page still shows what was there.
+    """
     if not runtime.exists():
         return None
-    return runtime.get_instance().media_file_mgr.add(content(), mime, name)
+    files = runtime.get_instance().media_file_mgr
+    return files.add(content(), mime, name, is_for_static_download=True)
 
 
 def n_sessions() -> float:
