@@ -132,6 +132,9 @@ def show(
             "or published: those of BERT-base beside Clark et al. 2019."
         ),
     ] = None,
+    pairs: Annotated[
+        str | None, typer.Option(help="The nearest pairs of heads, by hellinger, cka and others.")
+    ] = None,
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
@@ -145,6 +148,8 @@ def show(
     _print_skipped(found)
     if best is not None:
         table, told = found.best_heads(best), f"{heads_title}; {found.unit_note}"
+    elif pairs is not None:
+        table, told = found.nearest_pairs(pairs), f"nearest pairs by {pairs}; {found.unit_note}"
     elif by is None:
         table, told = found.labels, "labels, intervals of 95 %"
     elif by == "relations":
@@ -157,7 +162,12 @@ def show(
         table = table[table["metric"] == by].drop(columns="metric")
         table = table.sort_values("mean", ascending=False, kind="stable")
     deliver_table(_with_head_names(table), file_format, out, f"{title}: {told}")
-    if by is best is None and found.has_trees and file_format is TableFormat.table and out is None:
+    if (
+        by is best is pairs is None
+        and found.has_trees
+        and file_format is TableFormat.table
+        and out is None
+    ):
         typer.echo()
         table = _with_head_names(found.best_heads())
         deliver_table(table, file_format, None, f"{title}: {heads_title}")

@@ -10,8 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+import torch
 from jaxtyping import Float
 
+from mha_viz.core.compare.twins import head_order
+from mha_viz.core.measure import as_distances
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.output_file import write_file
 from mha_viz.core.reprs import count
@@ -27,6 +30,7 @@ from mha_viz.plots.column_image import column_image
 from mha_viz.plots.difference import difference_heatmap
 from mha_viz.plots.distributions import histogram_bars
 from mha_viz.plots.head_values import head_quantiles, importance_map
+from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
 from mha_viz.web.labels import head_name
 
 Head = tuple[int, int]
@@ -69,6 +73,8 @@ def study_figures(
         "histogram": histogram(study, metric, chosen),
         **{axis: profile(study, axis, chosen) for axis in PROFILES},
     }
+    if study.pair_measures:
+        found["pairs"] = pairs(study, study.pair_measures[0], chosen)
     if study.has_trees:
         found["parts_of_speech"] = parts_of_speech(study, chosen)
     return {name: figure for name, figure in found.items() if figure is not None}
@@ -161,6 +167,29 @@ def profile(study: Study, axis: str, head: Head) -> StudyFigure:
     draw = partial(token_bars, {name: drawn["weight"].to_numpy()}, list(drawn[axis]), "weight")
     table = rows[[axis, "weight"]].reset_index(drop=True)
     return StudyFigure(f"{title} of {name}", draw, table, source_line(study, name, title))
+
+
+def pairs(study: Study, measure: str, selected: Head | None = None) -> StudyFigure:
+    """Make the matrix of every two heads' likeness over texts, ordered by cluster."""
+    about, matrix = METRICS[measure], study.pairs(measure)
+    apart = as_distances(torch.from_numpy(matrix), measure)
+    names = [head_name(*place) for place in np.ndindex(study.n_layers, study.n_heads)]
+    ordered = head_order(apart, by="cluster")
+    compared = HeadPairs(matrix, names, ordered, n_heads=study.n_heads, unit=about.shown_unit)
+    lowest, highest = about.limits
+    limits = (lowest, 1.0 if highest is None else highest)
+    marks = Marks(selected=selected)
+    draw = partial(
+        similarity_matrix,
+        compared,
+        title=f"{about.title}, mean over texts",
+        limits=limits,
+        diverging=lowest < 0,
+        marks=marks,
+    )
+    table = pd.DataFrame(matrix, columns=names, index=names).reset_index(names="Head")
+    caption = source_line(study, about.title, "mean over texts, order: cluster")
+    return StudyFigure(f"{about.title} of every two heads", draw, table, caption)
 
 
 def parts_of_speech(study: Study, head: Head) -> StudyFigure:

@@ -30,14 +30,22 @@ class StudyTable(NamedTuple):
 
 
 def study_tables(study: Study) -> list[StudyTable]:
-    """Make the tables of a report: best heads where there are gold trees, labels, all metrics."""
+    """Make the tables of a report: best heads of gold trees, labels, metrics, pairs."""
     best = {by: study.best_heads(by) for by in (QUESTIONS if study.has_trees else ())}
     found = {by: titled(rows) for by, rows in best.items() if len(rows)}
     notes = {by: f"{answer(best[by], by).replace('**', '')} {NOTES[by]}" for by in found}
     found |= {"labels": titled(study.labels), "metrics": titled(study.heads)}
+    if study.pair_measures:
+        measure = study.pair_measures[0]
+        found["pairs"], notes["pairs"] = titled(study.nearest_pairs(measure)), pairs_note(measure)
     notes, shown = NOTES | notes, found | {"metrics": _by_metric(found["metrics"])}
     titles = _TEXTS["titles"]
     return [StudyTable(k, titles[k], rows, notes[k], shown[k]) for k, rows in found.items()]
+
+
+def pairs_note(measure: str) -> str:
+    """Say what the numbers of a table of pairs are."""
+    return NOTES["pairs"].format(measure=METRICS[measure].title)
 
 
 def _by_metric(rows: pd.DataFrame) -> pd.DataFrame:
@@ -61,8 +69,10 @@ def short_title(arc: str) -> str:
 
 def titled(found: pd.DataFrame) -> pd.DataFrame:
     """Return rows about heads, of any of a study's tables, as they are on screen."""
-    names = [head_name(*place) for place in found[["layer", "head"]].to_numpy().tolist()]
-    table = found.assign(head=names)
+    table = found.copy()
+    for side in [side for side in ("", "_b") if f"layer{side}" in found]:
+        places = found[[f"layer{side}", f"head{side}"]].to_numpy().tolist()
+        table[f"head{side}"] = [head_name(*place) for place in places]
     if "relation" in table:
         table["relation"] = (table["relation"] + "." + table["direction"]).map(short_title)
     for column, known in (("label", LABELS), ("metric", METRICS)):

@@ -16,7 +16,15 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
 
 def test_every_figure_has_its_numbers_and_saves_as_pdf_and_svg(study: mv.Study, tmp_path) -> None:
     found = study.figures("distance", (1, 2))
-    assert list(found) == ["heads", "quantiles", "histogram", "offset", "kind", "parts_of_speech"]
+    assert list(found) == [
+        "heads",
+        "quantiles",
+        "histogram",
+        "offset",
+        "kind",
+        "pairs",
+        "parts_of_speech",
+    ]
     for name, figure in found.items():
         assert not figure.table.empty
         assert figure.caption.startswith("tiny-bert · 47 texts of sample")

@@ -64,11 +64,11 @@ def test_the_page_has_the_tables_of_the_study(study: mv.Study, folder: Path) -> 
 
 
 def test_every_table_and_figure_is_a_file_with_the_study_s_numbers(study, folder: Path) -> None:
-    tables = {"relations", "trees", "coreference", "parts_of_speech", "labels", "metrics"}
+    tables = {"relations", "trees", "coreference", "parts_of_speech", "labels", "metrics", "pairs"}
     tables -= {"coreference"} if study.best_heads("coreference").empty else set()
     names = {path.name for path in (folder / "tables").iterdir()}
     assert names == {f"{name}.{ending}" for name in tables for ending in ("csv", "md", "tex")}
-    figures = {"heads", "quantiles", "histogram", "offset", "kind", "parts_of_speech"}
+    figures = {"heads", "quantiles", "histogram", "offset", "kind", "pairs", "parts_of_speech"}
     names = {path.name for path in (folder / "figures").iterdir()}
     assert names == {f"{name}.{ending}" for name in figures for ending in ("pdf", "svg")}
     lines = (folder / "tables" / "metrics.csv").read_text("utf-8").splitlines()

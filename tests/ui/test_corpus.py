@@ -44,15 +44,28 @@ def test_it_opens_on_a_study_of_the_sample_and_its_map_says_what_the_study_says(
 
 
 def test_every_figure_is_there_for_a_paper_in_two_formats_and_widths(study):
-    names = ("map", "quantiles", "histogram", "offset", "kind", "speech", "two")
+    names = ("map", "quantiles", "histogram", "offset", "kind", "speech", "pairs", "two")
     app = corpus(*(f"corpus-{name}-export" for name in names), layer="1", head="2")
     check(app)
     buttons = [button.label for button in app.get("download_button")]
     for label in ("PDF, one column", "SVG, one column", "PDF, two columns", "SVG, two columns"):
         assert buttons.count(label) == len(names)
     assert not study.figures(head=(1, 2)).keys() ^ {
-        *("heads", "quantiles", "histogram", "offset", "kind", "parts_of_speech")
+        *("heads", "quantiles", "histogram", "offset", "kind", "pairs", "parts_of_speech")
     }
+
+
+def test_the_nearest_pairs_are_the_studys_and_a_row_chooses_both_heads(study):
+    app = corpus("corpus-pairs-table", measure="cka")
+    check(app)
+    shown, found = table(app, "Other head", "Mean"), study.nearest_pairs("cka")
+    for side, title in (("", "Head"), ("_b", "Other head")):
+        heads = zip(found[f"layer{side}"], found[f"head{side}"], strict=True)
+        assert shown[title].tolist() == [f"L{layer} H{head}" for layer, head in heads]
+    for title in ("Mean", "Low", "High"):
+        np.testing.assert_array_equal(shown[title], found[title.lower()])
+    matrix = table(app, "Head", "L0 H0", "L3 H7").drop(columns="Head")
+    np.testing.assert_array_equal(matrix, study.pairs("cka"))
 
 
 @pytest.mark.parametrize(

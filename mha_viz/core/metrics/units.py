@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 
 MIN_UNITS = 10  # of fewer an interval covers too seldom for a label or a verdict
 LEVEL = 0.95  # of intervals
@@ -81,7 +81,7 @@ def difference(first: Shares, second: Shares, *, paired: bool) -> dict[str, np.n
     return dict(difference=apart, low=apart - reach, high=apart + reach, p=p)
 
 
-def t_quantile(n_units: Int[np.ndarray, "row"]) -> Float[np.ndarray, "row"]:
+def t_quantile(n_units: Num[np.ndarray, "row"]) -> Float[np.ndarray, "row"]:
     """Return the 97.5 % quantile of Student's t, with one degree of freedom less than units."""
     from scipy.special import stdtrit  # late, and not all of scipy.stats
 

@@ -16,7 +16,13 @@ from mha_viz.corpus.query import search as searching
 from mha_viz.corpus.query import tree_scores
 from mha_viz.corpus.query.best_heads import QUESTIONS, best_heads
 from mha_viz.corpus.query.published import PUBLISHED, beside_published
-from mha_viz.corpus.query.study_tables import pair_matrix, profile_rows, strongest
+from mha_viz.corpus.query.study_tables import (
+    nearest_pairs,
+    pair_matrix,
+    pair_measures,
+    profile_rows,
+    strongest,
+)
 from mha_viz.corpus.query.verification import refusing_damage, whole_manifest
 from mha_viz.corpus.store.database import Database
 from mha_viz.corpus.store.edges_index import BY_KEY, BY_QUERY
@@ -156,6 +162,29 @@ class Study:
         """
         return pair_matrix(self._database, self.n_layers * self.n_heads, measure, statistic)
 
+    @property
+    def pair_measures(self) -> list[str]:
+        """The measures by which this study compares heads; none where it was made without."""
+        return pair_measures(self._database)
+
+    def nearest_pairs(self, measure: str = "hellinger", k: int = 20) -> pd.DataFrame:
+        """List the heads that are most alike over all texts, the nearest pair first.
+
+        Args:
+            measure: as in `pairs`. By "correlation" a head's negative is its twin as well.
+            k: the most pairs.
+
+        Returns:
+            Columns layer, head, layer_b, head_b, n_texts that define it, mean, low and high. The
+            95 % interval is Student's, as wide as if all texts of one unit said the same: NaN of
+            fewer than 10 units, and where units are not texts and no rows by text were kept.
+
+        Raises:
+            ArgumentError: no such measure in this study; k below 1.
+        """
+        counts = self.manifest["counts"]
+        return nearest_pairs(self._database, self.n_heads, measure, counts, k)
+
     # -- gold trees, of a study of CoNLL-U files ---------------------------------------------------
 
     def chosen_on(self, other: Study) -> Study:
@@ -257,9 +286,10 @@ class Study:
             head: (layer, head) of those of one head; by default the one with a label on most texts.
 
         Returns:
-            By name: "heads" (the map), "quantiles", "histogram", "offset", "kind" and, of a
-            treebank, "parts_of_speech": each a `paper.figures.StudyFigure`, with `table`, `draw()`
-            and `save("heads.pdf", column="single")`.
+            By name: "heads" (the map), "quantiles", "histogram", "offset", "kind", "pairs" (where
+            heads were compared) and, of a treebank, "parts_of_speech": each a
+            `paper.figures.StudyFigure`, with `table`, `draw()` and
+            `save("heads.pdf", column="single")`.
 
         Raises:
             ArgumentError: no such metric or head.

@@ -1,10 +1,13 @@
 """Tables of a finished study: examples of a head, similarities of pairs, profiles by an axis."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from mha_viz.core.metrics import LABELS
+from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.core.metrics.units import MIN_UNITS, t_quantile
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.corpus.measure.padded import KINDS
 from mha_viz.corpus.store.blocks import INDEX
@@ -43,38 +46,76 @@ def pair_matrix(
     database: Database, n_all: int, measure: str, statistic: str
 ) -> Float[np.ndarray, "h h"]:
     """Lay out a study's sums over pairs, as `Study.pairs` returns them."""
-    known = [] if "pairs" not in database.tables else _measures(database)
+    if statistic not in ("mean", "std"):
+        raise ArgumentError(f'statistic must be "mean" or "std", got {statistic!r}.')
+    rows = _of_pairs(database, measure)
+    with database.reading():
+        itself = float(statistic == "mean" and measure in LIKENESS)
+        matrix = np.full((n_all, n_all), np.nan)
+        matrix[rows["i"], rows["j"]] = matrix[rows["j"], rows["i"]] = rows[statistic]
+        np.fill_diagonal(matrix, itself)
+        return matrix
+
+
+def nearest_pairs(
+    database: Database, n_heads: int, measure: str, counts: Mapping[str, int], k: int
+) -> pd.DataFrame:
+    """List the pairs of `Study.nearest_pairs`."""
+    if k < 1:
+        raise ArgumentError(f"k must be at least 1, got {k}.")
+    rows = _of_pairs(database, measure).dropna(subset="mean")
+    with database.reading():
+        near = rows["mean"].abs() if measure == "correlation" else rows["mean"]
+        order = np.argsort(-near if measure in LIKENESS else near, kind="stable")[:k]
+        rows = rows.iloc[order].reset_index(drop=True)
+        n_units = (rows["n"] * _units_by_text(database, counts)).to_numpy()
+        reach = t_quantile(n_units) * rows["std"] / np.sqrt(n_units)
+        reach = reach.where(n_units >= MIN_UNITS)
+        ends = {"low": rows["mean"] - reach, "high": rows["mean"] + reach}
+        (layer, head), (layer_b, head_b) = (np.divmod(rows[at], n_heads) for at in ("i", "j"))
+        places = dict(layer=layer, head=head, layer_b=layer_b, head_b=head_b)
+        limits = METRICS[measure].limits
+        ends = {name: of.clip(*limits) for name, of in ends.items()}
+        return pd.DataFrame(places | {"n_texts": rows["n"], "mean": rows["mean"]} | ends)
+
+
+def _units_by_text(database: Database, counts: Mapping[str, int]) -> float:
+    """Return how many units a text is worth where all texts of a unit say the same.
+
+    Source: Kish 1965, the effective sample size: (sum of n_g)^2 / sum of n_g^2 for n_g texts each.
+    """
+    if counts.get("n_units", counts["n_texts"]) == counts["n_texts"]:
+        return 1.0
+    if "sentences" not in database.tables:
+        return np.nan  # no rows were kept: the sizes of the units are not known
+    found = database.query(
+        "SELECT sum(n) / sum(n * n) AS share FROM "
+        "(SELECT count(*) AS n FROM sentences GROUP BY unit)"
+    )
+    return float(found["share"][0])
+
+
+def _of_pairs(database: Database, measure: str) -> pd.DataFrame:
+    """Read one measure's pairs i < j: n, mean and std over texts, NaN where undefined."""
+    known = pair_measures(database)
     if measure not in known:
         raise ArgumentError(
             f"measure must be one of {', '.join(known)}, got {measure!r}."
             if known
             else "This study has no pairs of heads: it was made without them."
         )
-    if statistic not in ("mean", "std"):
-        raise ArgumentError(f'statistic must be "mean" or "std", got {statistic!r}.')
     rows = database.query("SELECT * FROM pairs WHERE measure = ?", (measure,))
     with database.reading():
-        return _matrix(rows, n_all, measure, statistic)
-
-
-def _matrix(
-    rows: pd.DataFrame, n_all: int, measure: str, statistic: str
-) -> Float[np.ndarray, "h h"]:
-    n = rows["n"].where(rows["n"] > 0).astype(float)
-    mean = rows["sum"] / n
-    if statistic == "std":
+        n = rows["n"].where(rows["n"] > 0).astype(float)
+        mean = rows["sum"] / n
         variance = (rows["sum_sq"] - n * mean**2) / (n - 1).where(n > 1)
-        values, itself = np.sqrt(variance.clip(lower=0)), 0.0
-    else:
-        values, itself = mean, float(measure in LIKENESS)
-    matrix = np.full((n_all, n_all), np.nan)
-    matrix[rows["i"], rows["j"]] = matrix[rows["j"], rows["i"]] = values
-    np.fill_diagonal(matrix, itself)
-    return matrix
+        return rows.assign(mean=mean, std=np.sqrt(variance.clip(lower=0)))
 
 
-def _measures(database: Database) -> list[str]:
+def pair_measures(database: Database) -> list[str]:
     """List our measures that the table has; what else a file may hold is no measure."""
+    if "pairs" not in database.tables:
+        return []
     ours = ", ".join(f"'{measure}'" for measure in PAIR_MEASURES)
     found = database.query(
         f"SELECT DISTINCT measure FROM pairs WHERE measure IN ({ours}) ORDER BY 1"

@@ -7,7 +7,16 @@ import streamlit as st
 
 from mha_viz.corpus.query.study import Study
 from mha_viz.paper.figures import default_head
-from mha_viz.ui.corpus import best_heads, grammar, one_head, overview, search, texts, two_studies
+from mha_viz.ui.corpus import (
+    best_heads,
+    grammar,
+    one_head,
+    overview,
+    pairs,
+    search,
+    texts,
+    two_studies,
+)
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus, two_runs
@@ -44,6 +53,7 @@ def _parts(study: Study) -> None:
         one_head.draw_distributions(study)
         one_head.draw(study)
         grammar.draw(study)
+        pairs.draw(study)
         search.draw_examples(study, memory.model(*state.of(Corpus).checkpoint))
         search.draw(study)
         two_studies.draw(study)

@@ -91,6 +91,7 @@ class Shared:
     head_b: int = _choice(-1, read.index)
     scale: str = _choice("sqrt", read.one_of(SCALES))
     metric: str = _choice("entropy", read.metric)
+    measure: str = _choice("hellinger", read.one_of(PAIR_MEASURES))
     place: int = _choice(-1, read.position)
     target: str = _choice("", read.token)
     against: str = _choice("", read.token)
@@ -184,7 +185,6 @@ class Compare(Shared):
 
     section: str = _choice("layers", read.one_of(SECTIONS))
     maps: str = _choice("listed", read.one_of(MAP_ORDERS))
-    measure: str = _choice("hellinger", read.one_of(PAIR_MEASURES))
     order: str = _choice("layer", read.one_of(ORDERS))
     clusters: int = _choice(4, read.whole(1, MAX_CLUSTERS))
     text_b: str = _choice("", read.text)
