@@ -59,10 +59,12 @@ def _by_metric(rows: pd.DataFrame) -> pd.DataFrame:
 def short_title(arc: str) -> str:
     """Return a choice's name where there is little room.
 
-    >>> short_title("obj.to_dependent"), short_title("all.to_head")
-    ('obj → dep.', 'any → head')
+    >>> short_title("obj.to_dependent"), short_title("all.to_head"), short_title("trees.")
+    ('obj → dep.', 'any → head', 'trees')
     """
     relation, _, direction = arc.rpartition(".")
+    if not direction:  # no relation, but a question of its own
+        return relation
     name = "any" if relation == ALL else relation
     return f"{name} → {'head' if direction == TO_HEAD else 'dep.'}"
 
@@ -70,7 +72,7 @@ def short_title(arc: str) -> str:
 def titled(found: pd.DataFrame) -> pd.DataFrame:
     """Return rows about heads, of any of a study's tables, as they are on screen."""
     table = found.copy()
-    for side in [side for side in ("", "_b") if f"layer{side}" in found]:
+    for side in [side for side in ("", "_b", "_a") if f"layer{side}" in found]:
         places = found[[f"layer{side}", f"head{side}"]].to_numpy().tolist()
         table[f"head{side}"] = [head_name(*place) for place in places]
     if "relation" in table:

@@ -5,7 +5,12 @@ from dataclasses import replace
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.query.comparison import compare, compare_with_random
+from mha_viz.corpus.query.comparison import (
+    compare,
+    compare_distributions,
+    compare_with_random,
+)
+from mha_viz.corpus.query.tree_comparison import compare_trees
 from mha_viz.ui.corpus import two_studies
 from mha_viz.ui.run import studies
 from mha_viz.ui.state.views import DEFAULT, SAME_MODEL
@@ -61,6 +66,40 @@ def check_table(app, expected):
 def test_a_study_is_compared_with_random_weights_on_the_same_texts(page, study):
     check_table(page, compare_with_random(study))
     assert "about 0.1 of 32 would by chance alone, and 1.5 by 2 or more" in said(page)
+
+
+@pytest.mark.parametrize("by", ["relations", "trees", "best", "distributions"])
+def test_two_studies_are_compared_by_what_heads_find_in_trees(by):
+    app = two(corpus_model_b="tiny-gpt2", compared=by)
+    check(app)
+    view = app.session_state.view
+    ours, theirs = (studies.studies().find(one).study for one in (view, two_studies._other(view)))
+    if by == "distributions":
+        expected = compare_distributions(theirs, ours)
+        shown = table(app, "Metric", "Standard deviations apart")
+        assert shown["Metric"].tolist() == [mv.METRICS[key].title for key in expected["metric"]]
+        close(shown["This study"], expected["50%_b"])
+        close(shown["Standard deviations apart"], expected["apart"])
+        return
+    expected = compare_trees(theirs, ours, by)
+    shown = table(app, "This study", "Better")
+    for title, column in {"This study": "accuracy_b", "The other": "accuracy_a"}.items():
+        close(shown[title], expected[column])
+    for title, column in {
+        "Difference": "difference",
+        "Low": "low",
+        "High": "high",
+        "q": "q",
+    }.items():
+        close(shown[title], expected[column])
+    titles = {"_b": "Head", "_a": "The other’s head"} if by == "best" else {"": "Head"}
+    for side, title in titles.items():
+        heads = zip(expected[f"layer{side}"], expected[f"head{side}"], strict=True)
+        assert shown[title].tolist() == [f"L{layer} H{head}" for layer, head in heads]
+    sure, known = (expected["q"] <= 0.05).sum(), expected["q"].notna().sum()
+    assert f": {sure} of {known} differ" in said(app)
+    better = {"a": "the other", "b": "this study"}
+    assert shown["Better"].tolist() == [better.get(one, one) for one in expected["better"]]
 
 
 @pytest.mark.extended

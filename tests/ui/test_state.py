@@ -102,6 +102,7 @@ VIEW = View(
     joined=True,
     corpus_b="sample",
     corpus_model_b="tiny-gpt2",
+    compared="trees",
     circuit="looks",
     quantity="log_probability",
     versus_key=3,

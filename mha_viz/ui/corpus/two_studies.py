@@ -1,5 +1,6 @@
-"""Two studies: which heads differ, by how many standard errors, and how many would by chance."""
+"""Two studies: which heads differ, by metrics or by what they find in gold trees."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -8,8 +9,15 @@ import streamlit as st
 
 from mha_viz.checkpoints.catalog import find_model
 from mha_viz.core.metrics import METRICS
-from mha_viz.corpus.query.comparison import beyond_by_chance, compare, compare_with_random
+from mha_viz.core.metrics.chance import RATE
+from mha_viz.corpus.query.comparison import (
+    beyond_by_chance,
+    compare,
+    compare_distributions,
+    compare_with_random,
+)
 from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.query.tree_comparison import compare_trees
 from mha_viz.errors import MhaVizError
 from mha_viz.paper.figures import StudyFigure, by_head, source_line
 from mha_viz.paper.tables import titled
@@ -19,13 +27,15 @@ from mha_viz.ui.corpus.overview import show
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.studies import studies
 from mha_viz.ui.state import allowed, state
-from mha_viz.ui.state.views import SAME_MODEL, Corpus
+from mha_viz.ui.state.views import COMPARED, SAME_MODEL, Corpus
 from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
+_BY = {"distributions": compare_distributions}  # the others ask gold trees
 FAR = 3.0  # standard errors that are worth a word
 FEW = 30  # texts, of which a standard error is itself uncertain
 _SAMPLE = "sample"
@@ -36,8 +46,8 @@ def fit() -> None:
     view = state.of(Corpus)
     if view.corpus_model_b not in _models():
         state.add_problem(
-            f"{view.corpus_model_b!r}, to compare with, is not on this machine or has other layers "
-            "and heads. Showing random weights."
+            f"{view.corpus_model_b!r}, to compare with, is not on this machine. Showing random "
+            "weights."
         )
         state.change(corpus_model_b="")
     if view.corpus_b not in _texts():
@@ -56,11 +66,29 @@ def draw(study: Study) -> None:
     if (other.corpus, other.checkpoint) == (view.corpus, view.checkpoint):
         st.info("Choose another model, or other texts, to compare this study with.")
         return
-    found = _compared(study)
-    if found is not None:
-        rows = found[found["metric"] == view.metric]
-        _answer(rows)
-        _map(study, rows)
+    if not view.corpus_model_b:  # random weights stand beside every question as it is
+        _by_metric(study, _cached(compare_with_random, study))
+    elif (beside := texts.made(other, "other-study")) is not None:
+        _choose_what(study, beside)
+        by = state.of(Corpus).compared
+        if by == "metrics":
+            _by_metric(study, _cached(compare, beside, study))
+        else:
+            _table(study, by, _cached(_BY.get(by, partial(compare_trees, by=by)), beside, study))
+
+
+def _choose_what(study: Study, other: Study) -> None:
+    """Offer what both studies can be compared by."""
+    alike = (study.n_layers, study.n_heads) == (other.n_layers, other.n_heads)
+    trees = study.has_trees and other.has_trees
+    offered = {
+        key: title
+        for key, title in COMPARED.items()
+        if (alike or key in ("best", "distributions")) and (trees or key in ("metrics", *_BY))
+    }
+    if state.of(Corpus).compared not in offered:
+        state.change(compared=next(iter(offered)))
+    choosing.segments("compared", "Compared by", offered)
 
 
 def _controls() -> None:
@@ -85,13 +113,8 @@ def _models() -> dict[str, str]:
         except MhaVizError:
             continue  # a folder that has been taken away since
     view = state.of(Corpus)
-    own = memory.facts(*view.checkpoint)
-    like = {
-        name: name
-        for name, info in known.items()
-        if (info.n_layers, info.n_heads) == (own.n_layers, own.n_heads) and name != view.model
-    }
-    return {"": "Random weights", SAME_MODEL: "The same model"} | like
+    others = {name: name for name in known if name != view.model}
+    return {"": "Random weights", SAME_MODEL: "The same model"} | others
 
 
 def _texts() -> dict[str, str]:
@@ -104,21 +127,43 @@ def _other(view: Corpus) -> Corpus:
     return replace(view, corpus=corpus, model=model)
 
 
-def _compared(study: Study) -> pd.DataFrame | None:
-    """Return rows of `compare`, the other study first; None while that is being made."""
-    view = state.of(Corpus)
-    if not view.corpus_model_b:
-        of_random = ("compared with random", study.folder)
-        return memory.cache().get(of_random, lambda: compare_with_random(study), _size)
-    other = texts.made(_other(view), "other-study")
-    if other is None:
-        return None
-    key = ("compared", study.folder, other.folder)
-    return memory.cache().get(key, lambda: compare(other, study), _size)
+def _cached(make: Callable[..., pd.DataFrame], *both: Study) -> pd.DataFrame:
+    """Return the comparison of studies, made once."""
+    key = (repr(make), *(study.folder for study in both))
+    return memory.cache().get(key, lambda: make(*both), _size)
 
 
 def _size(table: pd.DataFrame) -> int:
     return int(table.memory_usage(deep=True).sum())
+
+
+def _by_metric(study: Study, found: pd.DataFrame) -> None:
+    rows = found[found["metric"] == state.of(Corpus).metric]
+    _answer(rows)
+    _map(study, rows)
+
+
+def _table(study: Study, by: str, found: pd.DataFrame) -> None:
+    """Draw what differs in more than single heads' metrics, the surest first."""
+    if found.empty:
+        st.info("Nothing can be said: no head was asked the same on both.")
+        return
+    if by == "distributions":
+        found = found[["metric", "50%_b", "50%_a", "apart"]]
+    else:
+        known, sure = found["q"].notna().sum(), (found["q"] <= RATE).sum()
+        st.markdown(
+            f"**{COMPARED[by]}: {sure} of {known} differ**, "
+            f"at a false-discovery rate of {100 * RATE:.0f} %."
+        )
+        sides = {"b": "this study", "a": "the other"}
+        found = found.rename(columns={"layer_b": "layer", "head_b": "head"})  # of this study
+        found = found.assign(better=found["better"].replace(sides))
+    table = titled(found)
+    st.dataframe(table, hide_index=True, width="stretch", placeholder=words.UNDEFINED)
+    st.caption(TEXTS(f"two.{'spread' if by == 'distributions' else 'trees'}"))
+    caption = source_line(study, f"against {_reference(state.of(Corpus))}", COMPARED[by])
+    exports.table_file(table, key="corpus-two-trees", name="Two studies", caption=caption)
 
 
 def _answer(rows: pd.DataFrame) -> None:

@@ -52,6 +52,7 @@ ORDERS = TITLES["orders"]
 MAP_ORDERS = TITLES["map_orders"]
 OUTPUTS = TITLES["outputs"]
 QUESTIONS = TITLES["questions"]
+COMPARED = TITLES["compared"]  # by which two studies are
 SAME_MODEL = "same"  # in place of a model's name
 UNTRAINED_COPY = "untrained"  # likewise: the page's model with random weights
 Choice = str | int | float | tuple[tuple[int, int] | Pin, ...]  # what a field of `View` holds
@@ -207,6 +208,7 @@ class Corpus(Shared):
         along: a relation to search, as `arc`. previous: only at the nearest such word before.
         corpus_b, corpus_model_b: the study to compare with. Texts: "" for the same ones, "sample",
             or own ones; model: `SAME_MODEL`, or "" for random weights over the same texts.
+        compared: by what: a metric, one of the questions to gold trees, or all heads together.
     """
 
     corpus: str = _choice("", read.key)
@@ -225,6 +227,7 @@ class Corpus(Shared):
     previous: bool = _choice(False, read.switch)
     corpus_b: str = _choice("", read.key)
     corpus_model_b: str = _choice("", read.model)
+    compared: str = _choice("metrics", read.one_of(COMPARED))
 
 
 @dataclass(frozen=True)
