@@ -75,6 +75,9 @@ def make(
             "--texts/--no-texts", help="Keep each text's own numbers; without, sums alone."
         ),
     ] = True,
+    jensen_shannon: Annotated[
+        bool, typer.Option("--jensen-shannon", help="Compare pairs of heads by it, too: slow.")
+    ] = False,
     cluster: Annotated[
         str | None,
         typer.Option(help="auto or HOST:PORT of a Ray cluster; --out may be s3://bucket/study."),
@@ -106,6 +109,7 @@ def make(
             on_progress=_progress(),
             keep_texts=keep_texts,
             cluster=cluster,
+            jensen_shannon=jensen_shannon,
             join=join,
             devices=devices,
             group=group,

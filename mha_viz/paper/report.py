@@ -86,4 +86,5 @@ def commands(study: Study) -> list[str]:
     words = ["mha-viz", "study", "sample" if shipped else "SOURCE"]
     words += [word for name, of in given.items() if of is not None for word in (name, str(of))]
     words += ["--no-texts"] * (not settings["keep_texts"])
+    words += ["--jensen-shannon"] * settings.get("jensen_shannon", False)
     return [shlex.join([*words, "--out", "study"]), "mha-viz study verify study"]

@@ -4,11 +4,11 @@ import torch
 
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import PAIR_MEASURES
-from mha_viz.corpus.measure import batch_pairs
+from mha_viz.corpus.measure import batch_pairs, pair_similarity
 from mha_viz.corpus.measure.batch_pairs import sums_of_pairs
-from mha_viz.corpus.measure.pair_similarity import MEASURES
 from tests.making.comparing import close
 
+MEASURES = (*pair_similarity.MEASURES, "jensen_shannon")
 N_LAYERS, N_HEADS, N, D_HEAD = 2, 3, 13, 5
 LENGTHS = [13, 2, 7, 3, 11]  # of fewer than 4 tokens there is no debiased CKA
 

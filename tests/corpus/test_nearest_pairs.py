@@ -20,7 +20,8 @@ TEXTS = [f"The {word} dog saw a cat, and then it ran." for word in WORDS.split()
 
 @pytest.fixture(scope="module")
 def study(bert: mv.AttentionModel, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
-    return mv.study(bert, TEXTS, tmp_path_factory.mktemp("study") / "texts")
+    out = tmp_path_factory.mktemp("study") / "texts"
+    return mv.study(bert, TEXTS, out, jensen_shannon=True)
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["rows kept", "sums alone"])
@@ -30,7 +31,9 @@ def documents(bert: mv.AttentionModel, tmp_path_factory: pytest.TempPathFactory,
     return mv.study(bert, "sample", out, keep_texts=request.param)
 
 
-@pytest.mark.parametrize("measure", ["hellinger", "redundancy", "cka", "correlation"])
+@pytest.mark.parametrize(
+    "measure", ["hellinger", "redundancy", "cka", "correlation", "jensen_shannon"]
+)
 def test_each_pair_is_that_of_the_texts_one_by_one(bert, study: mv.Study, measure: str) -> None:
     each = np.stack([head_similarity(bert.trace(text), measure).numpy() for text in TEXTS])
     found, n_heads = study.nearest_pairs(measure, k=31), study.n_heads
@@ -66,12 +69,16 @@ def test_an_interval_is_as_wide_as_if_a_unit_said_one_thing(documents: mv.Study)
 
 
 def test_of_few_texts_nothing_is_sure(bert, tmp_path: Path) -> None:
-    found = mv.study(bert, TEXTS[:7], tmp_path / "few").nearest_pairs()
+    few = mv.study(bert, TEXTS[:7], tmp_path / "few")
+    assert "jensen_shannon" not in few.manifest["settings"]  # as in studies that were made before
+    assert "jensen_shannon" not in few.pair_measures
+    found = few.nearest_pairs()
     assert found[["low", "high"]].isna().all(axis=None) and found["mean"].notna().all()
 
 
 def test_what_a_study_does_not_have_is_refused(study: mv.Study) -> None:
-    assert study.pair_measures == ["cka", "correlation", "hellinger", "redundancy"]
+    measures = ["cka", "correlation", "hellinger", "jensen_shannon", "redundancy"]
+    assert study.pair_measures == measures and study.manifest["settings"]["jensen_shannon"]
     with pytest.raises(ArgumentError, match=r"measure must be one of cka, .* got 'charm'"):
         study.nearest_pairs("charm")
     with pytest.raises(ArgumentError, match="k must be at least 1, got 0"):

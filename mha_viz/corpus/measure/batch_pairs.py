@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
 from mha_viz.core.metrics.outputs import rounding
-from mha_viz.core.metrics.pairs import ROUNDING
+from mha_viz.core.metrics.pairs import ROUNDING, jensen_shannon
 
 AT_ONCE = 2**28  # bytes of one float64 tensor of the weights of some texts
 _ROUNDING = rounding(torch.zeros(1, 1, 1, 1))  # of z in float32, which the numbers come from
@@ -46,6 +46,12 @@ class BatchPairs:
         squared = (own[:, :, None] + own[:, None]) / 2 - affinity
         found = (squared / self._n[..., 0]).clamp(0.0, 1.0).sqrt()
         return _with_diagonal(found, 0.0)
+
+    @cached_property
+    def jensen_shannon(self) -> Pairs:
+        """`core.metrics.pairs.jensen_shannon`, text after text: rows of padding are alike."""
+        each = torch.stack([jensen_shannon(text[None]) for text in self.pattern])
+        return each * (self.pattern.shape[-2] / self._n[..., 0])
 
     @cached_property
     def redundancy(self) -> Pairs:

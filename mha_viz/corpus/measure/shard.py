@@ -35,6 +35,9 @@ class Settings:
 
     batch_tokens: int = 8192  # padded tokens that run together; a longer text runs by itself
     pairs: bool = True  # whether heads are compared with each other
+    jensen_shannon: bool = (
+        False  # whether by this divergence, too: a logarithm for each two weights
+    )
     edges: bool = True  # whether to keep which token attends to which
     baselines: bool = True  # whether to score heads that learned nothing
     min_weight: float = 0.3  # in [0, 1], of an edge that is not its query's strongest
@@ -169,7 +172,9 @@ class _Measured:
             settings.more,
         )
         n_all = model.n_layers * model.n_heads
-        self.pairs = PairSums(n_all, MEASURES[:1] if own else MEASURES) if settings.pairs else None
+        measures: tuple[str, ...] = MEASURES[:1] if own else MEASURES
+        measures += ("jensen_shannon",) * settings.jensen_shannon
+        self.pairs = PairSums(n_all, measures) if settings.pairs else None
         self.edges = Edges()
         self.transfer = DeviceTransfer()
         self.texts: list[tuple[Item, Encoded]] = []

@@ -154,7 +154,8 @@ class Study:
         """Lay out the similarity of any two heads over texts, heads in order of layer.
 
         Args:
-            measure: "hellinger", "redundancy", "cka" or "correlation".
+            measure: "hellinger", "redundancy", "cka" or "correlation"; "jensen_shannon" where the
+                study was made with it.
             statistic: "mean" over texts, or "std", their standard deviation.
 
         Returns:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mha_viz.corpus.run.cluster import Cluster
     from mha_viz.corpus.run.devices import Devices
 
+_LATER = ("more", "jensen_shannon")  # settings that are left out where they change nothing
 _COUNTED_BYTES = 64 * 2**20  # of a source that is read once more, to know how many texts there are
 
 
@@ -51,6 +52,7 @@ def study(
     join: str | None = None,
     devices: Sequence[str] | str | None = None,
     group: str | None = None,
+    jensen_shannon: bool = False,
 ) -> Study:
     """Run many texts through a model, measure every head on each, and store it as a study.
 
@@ -87,6 +89,8 @@ def study(
         group: the column of a table that says which texts depend on each other, such as "author":
             intervals take them as one unit. None: those of one document of a treebank, else of one
             file of a folder, else each text by itself, as everywhere with "text".
+        jensen_shannon: whether pairs of heads are compared by Jensen-Shannon divergence, too. It
+            takes 0.1 to 0.5 s for a text of 128 tokens and 144 heads on a processor.
 
     Returns:
         The study, to be asked.
@@ -114,6 +118,7 @@ def study(
         keep_texts=keep_texts,
         threads=_threads(folder),
         join=join,
+        jensen_shannon=jensen_shannon,
     )
     joins = model.layer_reader if join else None
     opened = open_source(source, column=column, sample=sample, seed=seed, join=joins, group=group)
@@ -122,8 +127,8 @@ def study(
     about: dict[str, Any] = {
         "model": model_identity(model),
         "source": opened.identity(),
-        # older studies say nothing of further metrics, and have none
-        "settings": {key: of for key, of in asdict(settings).items() if key != "more" or of},
+        # older studies say nothing of further metrics or measures, and have none
+        "settings": {key: of for key, of in asdict(settings).items() if key not in _LATER or of},
         "versions": versions(),
         "unit": None,  # as is known at the end
     }
