@@ -48,6 +48,8 @@ from mha_viz.core.record.record import AttentionRecord as AttentionRecord
 from mha_viz.core.record.record import Token as Token
 from mha_viz.corpus.query.study import Study as Study
 from mha_viz.corpus.run.run import study as study
+from mha_viz.corpus.run.study_set import StudySet as StudySet
+from mha_viz.corpus.run.study_set import studies as studies
 from mha_viz.engine.intervention import Intervention as Intervention
 from mha_viz.engine.model import AttentionModel as AttentionModel
 from mha_viz.errors import MhaVizError as MhaVizError

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from mha_viz.cli import options
 from mha_viz.cli.format import TableFormat
-from mha_viz.cli.options import Devices, Model, Out, Precision, TableAs, deliver_table, load
+from mha_viz.cli.options import Device, Devices, Model, Out, Precision, TableAs, deliver_table, load
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.reprs import count
 from mha_viz.errors import ArgumentError
@@ -117,6 +117,41 @@ def make(
     tokens = count(found.n_tokens, "token")
     typer.echo(f"{out}: {_title(found)}, {tokens}; intervals take {found.unit_note}")
     _print_skipped(found)
+
+
+@app.command(name="set")
+def study_set(
+    source: Annotated[str, typer.Argument(help="As for a single study.")],
+    model: Annotated[
+        list[str],
+        typer.Option(
+            "--model", "-m", help="Once for each; or a folder of checkpoints step-0, step-100 ..."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="A folder, for one study in each.")],
+    by: Annotated[str, typer.Option(help="The metric that is shown.")] = "entropy",
+    device: Device = "auto",
+    dtype: Precision = "float32",
+    sample: Annotated[int | None, typer.Option(help="How many texts to draw; else all.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
+    file_format: TableAs = TableFormat.table,
+) -> None:
+    """Study several models or checkpoints over the same texts: a row a head, a column a model."""
+    from mha_viz.core.metrics import METRICS
+    from mha_viz.corpus.run.study_set import checkpoints, studies
+
+    METRICS[by]  # one that there is not ends it here, before hours of work
+    one_run = len(model) == 1 and Path(model[0]).is_dir()
+    one_run = one_run and not (Path(model[0]) / "config.json").exists()
+    models = checkpoints(model[0]) if one_run else model
+    options = dict(sample=sample, seed=seed, on_progress=_progress())
+    made = studies(models, source, out, device=device, dtype=dtype, **options)
+    rows = made.heads.query("metric == @by")
+    table = rows.pivot(index=["layer", "head"], columns="model", values="mean")
+    table = table[list(made.studies)].reset_index()
+    first = next(iter(made.studies.values()))
+    title = f"{by}, mean over {count(first.n_texts, 'text')}: {first.unit_note}"
+    deliver_table(_with_head_names(table), file_format, None, title)
 
 
 @app.command()

@@ -1,0 +1,115 @@
+"""Studies of several models over the same texts."""
+
+import shutil
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from safetensors.torch import load_file, save_file
+
+import mha_viz as mv
+from mha_viz.corpus.run.study_set import checkpoints
+from mha_viz.errors import ArgumentError
+from tests.cli.command import call
+
+TEXTS = [f"The old dog saw {number} cats, and then it ran." for number in range(11)]
+SHIPPED = Path(__file__).parents[2] / "models" / "tiny-gpt2"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training run of three checkpoints: the weights are 0, 3/10 and all of a trained model's."""
+    folder = tmp_path_factory.mktemp("run")
+    weights = load_file(SHIPPED / "model.safetensors")
+    for step in (10, 0, 3):
+        place = folder / f"step-{step}"
+        place.mkdir()
+        for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(SHIPPED / name, place)
+        scaled = {name: of * (step / 10 if of.ndim > 1 else 1) for name, of in weights.items()}
+        save_file(scaled, place / "model.safetensors", metadata={"format": "pt"})
+    (folder / "step-notes.txt").touch()
+    return folder
+
+
+def test_checkpoints_stand_in_order_of_their_steps(run: Path, tmp_path: Path) -> None:
+    assert [Path(one).name for one in checkpoints(run)] == ["step-0", "step-3", "step-10"]
+    found = mv.studies(run, TEXTS, tmp_path / "set")
+    heads = found.heads
+    assert list(heads.columns[:4]) == ["model", "step", "layer", "head"]
+    assert heads["step"].drop_duplicates().tolist() == [0, 3, 10]
+    for name, step in (("step-0", 0), ("step-3", 3), ("step-10", 10)):
+        alone = mv.study(mv.load(str(run / name)), TEXTS, tmp_path / name).heads
+        own = heads[heads["step"] == step].drop(columns=["model", "step"]).reset_index(drop=True)
+        pd.testing.assert_frame_equal(own, alone, check_exact=True)
+    # heads whose scores are all 0 look at everything alike
+    first = heads.query("step == 0 and metric == 'normalized_entropy'")["mean"]
+    assert len(first) == 32 and first.to_numpy() == pytest.approx(first.iloc[0])
+
+
+def test_models_of_any_kind_stand_below_each_other(tmp_path: Path) -> None:
+    found = mv.studies(["tiny-bert", "tiny-llama"], TEXTS, tmp_path / "set")
+    assert list(found.studies) == ["tiny-bert", "tiny-llama"]
+    for table in ("heads", "labels"):
+        rows = getattr(found, table)
+        assert "step" not in rows and rows["model"].drop_duplicates().tolist() == list(
+            found.studies
+        )
+        for name, one in found.studies.items():
+            own = rows[rows["model"] == name].drop(columns="model").reset_index(drop=True)
+            alone = getattr(one, table).reset_index(drop=True)
+            pd.testing.assert_frame_equal(own, alone, check_exact=True)
+
+
+def test_gold_trees_are_asked_of_each(tmp_path: Path) -> None:
+    found = mv.studies(["tiny-bert", "tiny-gpt2"], "sample", tmp_path / "set", sample=67)
+    best = found.best_heads()
+    assert best["model"].drop_duplicates().tolist() == ["tiny-bert", "tiny-gpt2"]
+    assert len(best) == sum(len(one.best_heads()) for one in found.studies.values())
+
+
+def test_a_stop_in_the_second_costs_the_first_nothing(tmp_path: Path) -> None:
+    class Stop(Exception):
+        pass
+
+    calls = []
+
+    def stop(progress) -> None:
+        calls.append(progress)
+        if (tmp_path / "set" / "tiny-llama").exists():
+            raise Stop
+
+    models = ["tiny-bert", "tiny-llama"]
+    with pytest.raises(Stop):
+        mv.studies(models, TEXTS, tmp_path / "set", on_progress=stop)
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "set" / "tiny-bert").rglob("*.parquet")}
+    again = mv.studies(models, TEXTS, tmp_path / "set")
+    assert before and {path: path.stat().st_mtime_ns for path in before} == before
+    assert [one.n_texts for one in again.studies.values()] == [11, 11]
+
+
+@pytest.mark.parametrize("models", [[], ["tiny-bert", str(SHIPPED.parent / "tiny-bert")]])
+def test_models_need_names_of_their_own(models: list[str], tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"models of different names, got (none|tiny-bert, t)"):
+        mv.studies(models, TEXTS, tmp_path / "set")
+    assert not (tmp_path / "set").exists()
+
+
+def test_a_folder_without_checkpoints_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "step-one").mkdir()
+    with pytest.raises(ArgumentError, match=r"Expected folders named step-0, step-100"):
+        mv.studies(tmp_path, TEXTS, tmp_path / "set")
+
+
+def test_the_command_prints_a_column_for_each(run: Path, tmp_path: Path) -> None:
+    texts, out = tmp_path / "texts.txt", tmp_path / "set"
+    texts.write_text("\n".join(TEXTS))
+    asked = ("study", "set", str(texts), "-m", str(run), "-o", str(out), "--by", "distance")
+    shown = pd.read_csv(StringIO(call(*asked, "--format", "csv").stdout))
+    assert list(shown.columns) == ["head", "step-0", "step-3", "step-10"]
+    for name in ("step-0", "step-3", "step-10"):
+        own = mv.Study.load(out / name).heads.query("metric == 'distance'")
+        assert shown[name].tolist() == pytest.approx(own["mean"].tolist())
+    refused = call(*asked[:-1], "charm", code=2).stderr
+    assert "There is no metric 'charm'" in refused
