@@ -272,3 +272,14 @@ def test_a_label_colours_the_heads_by_its_share_of_texts(page, study):
     np.testing.assert_array_equal(shown[title], expected["share_of_texts"])
     assert (shown["Low"] <= shown[title]).all() and (shown[title] <= shown["High"]).all()
     assert (shown["Low"] < shown["High"]).all()
+
+
+def test_the_contents_bar_names_the_sections_in_their_order(page):
+    (bar,) = (
+        json.loads(part.proto.json)
+        for part in page.get("bidi_component")
+        if part.proto.component_name == "mha_viz.contents_bar"
+    )
+    names = "Best heads, All heads, One head, Grammar, Examples, Search, Two studies"
+    assert ", ".join(section["name"] for section in bar) == names
+    assert len({section["key"] for section in bar}) == 7

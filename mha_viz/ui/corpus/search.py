@@ -181,7 +181,7 @@ _WEIGHTS = (
 )
 
 
-def draw_examples(study: Study, model: AttentionModel) -> None:
+def draw_examples(study: Study) -> None:
     """Draw the texts that score highest by the chosen metric or label."""
     view = state.of(Corpus)
     known = set(study.heads["metric"])
@@ -207,9 +207,8 @@ def draw_examples(study: Study, model: AttentionModel) -> None:
         key = f"corpus-example-{place}"
         if gold:
             sentence = study.sentence(row["text_id"])
-            _tree(
-                sentence, head_vs_tree(_record(model, sentence.text), sentence, *view.chosen), key
-            )
+            record = _record(memory.model(*view.checkpoint), sentence.text)
+            _tree(sentence, head_vs_tree(record, sentence, *view.chosen), key)
         else:
             pieces, arcs = of_texts[row["text_id"]]
             sentence_arcs(pieces, arcs, key=key)

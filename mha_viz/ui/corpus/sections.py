@@ -3,14 +3,17 @@
 Importing it imports torch, plotly, pyarrow and duckdb, so the page does it late.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import streamlit as st
 
 from mha_viz.corpus.query.study import Study
 from mha_viz.paper.figures import default_head
 from mha_viz.ui.corpus import best_heads, grammar, one_head, overview, search, texts, two_studies
-from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus, two_runs
+from mha_viz.ui.widgets.components import contents_bar
 from mha_viz.ui.widgets.messages.messages import stop_on_error
 
 
@@ -38,13 +41,21 @@ def _fit(study: Study) -> None:
 @st.fragment
 def _parts(study: Study) -> None:
     """Draw the parts in a fragment: a click reruns nothing else on the page."""
+    parts: dict[str, Callable[[Study], object]] = {
+        "All heads": _all_heads,
+        "One head": one_head.draw,
+        "Grammar": grammar.draw,
+        "Examples": search.draw_examples,
+        "Search": search.draw,
+        "Two studies": two_studies.draw,
+    }
+    if study.has_trees:
+        parts = {"Best heads": best_heads.draw} | parts
     with stop_on_error():
-        best_heads.draw(study)
-        overview.draw(study)
-        one_head.draw_distributions(study)
-        one_head.draw(study)
-        grammar.draw(study)
-        search.draw_examples(study, memory.model(*state.of(Corpus).checkpoint))
-        search.draw(study)
-        two_studies.draw(study)
+        contents_bar.sections({name: partial(draw, study) for name, draw in parts.items()})
         state.push_url()
+
+
+def _all_heads(study: Study) -> None:
+    overview.draw(study)
+    one_head.draw_distributions(study)
