@@ -207,8 +207,10 @@ def test_the_spread_over_texts_is_of_the_chosen_metric(study):
     bins = table(app, "from", "to", "texts")
     values = study.texts.filter("layer = 1 and head = 2").df()["distance"].to_numpy()
     for low, high, n in bins.itertuples(index=False):
-        assert n == ((values >= np.float32(low)) & (values < np.float32(high))).sum()
+        assert n == ((values >= low) & (values < high)).sum()
     assert bins["texts"].sum() == study.n_texts
+    stored = study.sql("SELECT * FROM histogram WHERE metric = 'distance'")
+    assert len(bins) > 2 * len(stored.query("layer == 1 and head == 2")) > 0
 
 
 def test_a_relation_colours_the_heads_by_their_accuracy_with_its_interval(study):
