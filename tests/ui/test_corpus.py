@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 
 import numpy as np
 import pytest
@@ -100,12 +101,26 @@ def test_a_head_s_profiles_are_the_study_s_in_the_order_in_which_kinds_are_told(
     assert shown["kind"].tolist() == [kind for kind in kinds if kind in set(shown["kind"])]
 
 
-def test_a_head_s_examples_are_the_strongest_with_a_link_that_opens_each(page, study):
-    found = study.examples(1, 2, by="entropy", k=5)
-    lines = [part.value for part in page.markdown if "&layer=1&head=2)" in part.value]
+@pytest.mark.parametrize("any_length", ["", "1"])
+def test_a_head_s_examples_are_the_strongest_with_a_link_that_opens_each(study, any_length):
+    app = corpus(layer="1", head="2", **({"any_length": any_length} if any_length else {}))
+    found = study.examples(1, 2, by="entropy", k=5, match_length=not any_length)
+    lines = [part.value for part in app.markdown if "&layer=1&head=2)" in part.value]
     examples = [line for line in lines if " – " in line]
-    assert [line.split("**")[1] for line in examples] == [format_number(v) for v in found["value"]]
+    values, means = ([format_number(v) for v in found[name]] for name in ("value", "class_mean"))
+    assert [line.split("**")[1] for line in examples] == values
+    said_means = [re.search(r"\(mean of (.+): (.+?)\)", line) for line in examples]
+    assert [match[2] for match in said_means if match] == means
+    lengths = [
+        f"texts of {low} to {high} tokens" if low < high else f"texts of {low} tokens"
+        for low, high in zip(found["class_from"], found["class_to"], strict=True)
+    ]
+    expected = ["all texts"] * 5 if any_length else lengths
+    assert [match[1] for match in said_means if match] == expected
+    n_tokens = [int(line.split("**, ")[1].split(" ")[0]) for line in examples]
+    assert n_tokens == found["n_tokens"].tolist()
     assert all("](./?model=tiny-bert&text=" in line for line in examples)
+    assert ("matched by length" in said(app)) == (not any_length)
 
 
 def lines_of(app):
