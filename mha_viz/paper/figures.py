@@ -19,6 +19,7 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.output_file import write_file
 from mha_viz.core.reprs import count
 from mha_viz.corpus.measure.histograms import N_BINS, edges
+from mha_viz.corpus.query.percentile import scores_of_head
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.summary import QUANTILES
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
@@ -144,19 +145,45 @@ def quantiles(study: Study, metric: str, selected: Head | None = None) -> StudyF
 
 
 def histogram(study: Study, metric: str, head: Head) -> StudyFigure | None:
-    """Make the histogram of one head's scores over texts; None where no text defines any."""
+    """Make the histogram of one head's scores over texts; None where no text defines any.
+
+    Bins fit the texts, where the study keeps single ones; else they are the stored ones.
+    """
     about, name = METRICS[metric], head_name(*head)
     counts = of_head(study.sql(f"SELECT * FROM histogram WHERE metric = '{about.key}'"), head)
     if counts.empty:
         return None
     limits, numbers = edges(metric), np.zeros(N_BINS, int)
     numbers[counts["bin"]] = counts["n"]
+    if study.has_texts:
+        scores = scores_of_head(study, *head)[about.key].dropna().to_numpy(float)
+        limits = fitting_limits(scores)
+        numbers = np.histogram(scores.clip(limits[0], limits[-1]), limits)[0]
     at = np.flatnonzero(numbers)
     title = f"{about.title}, {name}"
     draw = partial(histogram_bars, limits, numbers, title, about.shown_unit)
     table = pd.DataFrame({"from": limits[at], "to": limits[at + 1], "texts": numbers[at]})
     caption = source_line(study, name, about.title, "histogram over texts")
     return StudyFigure(f"{about.title} of {name} over texts", draw, table, caption)
+
+
+def fitting_limits(scores: Float[np.ndarray, " text"]) -> Float[np.ndarray, " limit"]:
+    """Return limits of bins for finite scores: of a round width, more of them for more scores.
+
+    There are at most 64 bins, and three times what Rice's rule says (6 n^(1/3)); or fewer, since
+    the width is 1, 2 or 5 times a power of ten. Scores that are all equal have one bin around them.
+
+    >>> fitting_limits(np.array([0.31, 0.5, 0.94]))
+    array([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1. ])
+    """
+    low, high = float(scores.min()), float(scores.max())
+    if low == high:
+        return np.array([low - 0.5, low + 0.5])
+    least = (high - low) / min(np.ceil(6 * len(scores) ** (1 / 3)), N_BINS)
+    exponent = int(np.floor(np.log10(least)))
+    width = next(step for step in (1, 2, 5, 10) if step * 10.0**exponent >= least) * 10.0**exponent
+    limits = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)
+    return limits.round(1 - exponent)  # 0.47, not 0.47000000000000003
 
 
 def profile(study: Study, axis: str, head: Head) -> StudyFigure:

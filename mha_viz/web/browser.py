@@ -18,6 +18,7 @@ _ENTRIES = {"head_grid": "head_grid_alone"}
 _DRAWN = ("flow_graph", "head_grid", "head_switches", "number_table", "player", "sentence_arcs")
 _STYLES = {
     "block_map": ("block_map",),
+    "contents_bar": ("contents_bar",),
     "figure_download": ("figure_download",),
     "written_text": ("shared", "player", "written_text"),
     **{name: ("shared", name) for name in _DRAWN},

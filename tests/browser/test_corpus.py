@@ -61,6 +61,26 @@ def test_an_example_has_its_tree_on_a_phone_and_opens_in_explore(open_page, wait
     tab.value.close()
 
 
+def test_the_contents_stay_in_view_and_lead_to_a_section_by_key(open_page, wait_idle):
+    phone = {"viewport": {"width": 390, "height": 844}, "reduced_motion": "reduce"}
+    page = opened(open_page, wait_idle, "/corpus?layer=1&head=2", **phone)
+    before = page.url
+    bar = page.get_by_role("navigation", name="Sections of this page")
+    link = bar.get_by_role("link", name="Search")
+    link.focus()
+    link.press("Enter")
+    expect(link).to_have_attribute("aria-current", "location")
+    heading = page.get_by_role("heading", name="Search")
+    expect(heading).to_be_focused()
+    places = [one.bounding_box() for one in (bar, link, heading)]
+    row, shown, below = (box for box in places if box is not None)
+    assert row["y"] + row["height"] <= below["y"] < 844 / 3
+    assert shown["x"] >= 0 and shown["x"] + shown["width"] <= 390
+    assert page.url == before
+    page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 0)")
+    expect(bar.get_by_role("link", name="Best heads")).to_have_attribute("aria-current", "location")
+
+
 def test_nothing_for_axe_to_find_in_light_and_in_dark(open_page, wait_idle):
     link = "/corpus?from_upos=VERB&any_head=1&kind=relation&gold=1"
     page = opened(open_page, wait_idle, link, color_scheme="light")

@@ -164,6 +164,7 @@ def test_progress_counts_up_to_all_texts(bert: Any, tmp_path: Path) -> None:
     mv.study(bert, LINES, tmp_path / "study", on_progress=told.append)
     done = [now.n_texts for now in told]
     assert done == sorted(done) and done[-1] == len(LINES)
+    assert told[0].in_words() == f"0 of {len(LINES)} texts"  # before the first batch
     assert {now.n_total for now in told} == {len(LINES)}
     assert told[-1].seconds_left == 0 and told[-1].texts_per_second > 0
 

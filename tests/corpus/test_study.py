@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mha_viz.checkpoints.catalog import shipped_folder
 from mha_viz.corpus.query.comparison import compare
 from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.run.sample_study import FOLDER
 from mha_viz.corpus.store.integrity import FORMAT
 from mha_viz.corpus.store.storage import read_manifest, write_manifest
 from mha_viz.errors import ArgumentError, StudyError
@@ -31,13 +33,36 @@ def copy(made: Study, tmp_path: Path) -> Path:
 
 
 def test_examples_come_by_their_value_and_once(made: Study) -> None:
-    found = made.examples(0, 3, by="previous_token", k=20)
+    found = made.examples(0, 3, by="previous_token", k=20, match_length=False)
     assert found["value"].is_monotonic_decreasing
     assert len(found) == len(TEXTS) - 1  # two differ in capitals and spaces alone
-    nearest = made.examples(0, 3, by="local")
+    nearest = made.examples(0, 3, by="local", match_length=False)
     assert nearest["value"].is_monotonic_increasing
     best = made.texts.filter("layer = 0 and head = 3").df()["previous_token"].max()
     assert found["value"][0] == best
+
+
+@pytest.mark.parametrize(
+    ("by", "metric", "sign"), [("entropy", "entropy", 1), ("local", "distance", -1)]
+)
+def test_examples_of_like_length_are_those_that_pandas_finds(
+    by: str, metric: str, sign: int
+) -> None:
+    study = Study.load(shipped_folder() / "tiny-bert" / FOLDER)
+    rows = study.texts.filter("layer = 2 and head = 3").df()
+    rows["value"] = sign * rows[metric].astype(float)
+    ends = rows["n_tokens"].quantile([0.2, 0.4, 0.6, 0.8]).to_numpy()
+    rows["class"] = [sum(n > end for end in ends) for n in rows["n_tokens"]]
+    alike = rows.groupby("class")
+    rows["above"] = rows["value"] - alike["value"].transform("mean")
+    rows["rank"] = alike["value"].rank(ascending=False, method="first")
+    rows = rows.sort_values(["rank", "above"], ascending=[True, False])
+    found = study.examples(2, 3, by=by, k=17)
+    assert found["text_id"].tolist() == rows["text_id"].tolist()[:17]
+    assert len(set(zip(found["class_from"][:5], found["class_to"][:5], strict=True))) == 5
+    for row in found.itertuples():
+        like = rows[rows["n_tokens"].between(row.class_from, row.class_to)]
+        assert row.class_mean == pytest.approx(sign * like["value"].mean(), rel=1e-6)
 
 
 def test_examples_of_what_is_not_there(made: Study) -> None:

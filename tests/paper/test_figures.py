@@ -5,6 +5,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.errors import ArgumentError
+from mha_viz.paper.figures import fitting_limits
 from mha_viz.plots.column_image import FORMATS
 
 
@@ -49,3 +50,30 @@ def test_what_the_study_does_not_have_is_refused(study: mv.Study) -> None:
         study.figures(head=(0, 8))
     with pytest.raises(ArgumentError, match='"svg" or "pdf"'):
         study.figures()["heads"].save("heads.gif")
+
+
+def test_a_histogram_has_bins_that_fit_the_texts_and_stored_ones_without_texts(study, tmp_path):
+    fine = study.figures("confidence", (1, 2))["histogram"].table
+    scores = study.texts.filter("layer = 1 and head = 2").df()["confidence"].astype(float)
+    for low, high, n in fine.itertuples(index=False):
+        assert n == ((scores >= low) & (scores < high)).sum()
+    assert fine["texts"].sum() == 47 and len(str(fine["from"].iloc[1])) <= 5
+    assert set((fine["to"] - fine["from"]).round(9)) in ({0.01}, {0.02}, {0.05})
+    sums = mv.study(mv.load("tiny-bert"), "sample", tmp_path / "sums", sample=13, keep_texts=False)
+    stored = sums.figures("confidence", (1, 2))["histogram"].table
+    assert stored["texts"].sum() == 13
+    assert (stored["to"] - stored["from"]).to_numpy() == pytest.approx(1 / 64)
+
+
+def test_limits_of_bins_hold_all_scores_and_are_of_a_round_width() -> None:
+    dice = np.random.default_rng(7)
+    for n in (2, 13, 101, 4_001):
+        for scale in (1e-6, 0.37, 5_003.0):
+            scores = scale * dice.standard_normal(n)
+            limits = fitting_limits(scores)
+            widths = np.diff(limits)
+            assert limits[0] <= scores.min() and scores.max() <= limits[-1]
+            assert len(widths) <= 65
+            digit = widths.mean() / 10 ** np.floor(np.log10(widths.mean()) + 1e-9)
+            assert digit == pytest.approx([1, 2, 5][np.argmin(np.abs(digit - [1, 2, 5]))])
+    assert fitting_limits(np.full(5, 0.25)).tolist() == [-0.25, 0.75]

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 
 import numpy as np
 import pytest
@@ -113,12 +114,26 @@ def test_a_head_s_profiles_are_the_study_s_in_the_order_in_which_kinds_are_told(
     assert shown["kind"].tolist() == [kind for kind in kinds if kind in set(shown["kind"])]
 
 
-def test_a_head_s_examples_are_the_strongest_with_a_link_that_opens_each(page, study):
-    found = study.examples(1, 2, by="entropy", k=5)
-    lines = [part.value for part in page.markdown if "&layer=1&head=2)" in part.value]
+@pytest.mark.parametrize("any_length", ["", "1"])
+def test_a_head_s_examples_are_the_strongest_with_a_link_that_opens_each(study, any_length):
+    app = corpus(layer="1", head="2", **({"any_length": any_length} if any_length else {}))
+    found = study.examples(1, 2, by="entropy", k=5, match_length=not any_length)
+    lines = [part.value for part in app.markdown if "&layer=1&head=2)" in part.value]
     examples = [line for line in lines if " – " in line]
-    assert [line.split("**")[1] for line in examples] == [format_number(v) for v in found["value"]]
+    values, means = ([format_number(v) for v in found[name]] for name in ("value", "class_mean"))
+    assert [line.split("**")[1] for line in examples] == values
+    said_means = [re.search(r"\(mean of (.+): (.+?)\)", line) for line in examples]
+    assert [match[2] for match in said_means if match] == means
+    lengths = [
+        f"texts of {low} to {high} tokens" if low < high else f"texts of {low} tokens"
+        for low, high in zip(found["class_from"], found["class_to"], strict=True)
+    ]
+    expected = ["all texts"] * 5 if any_length else lengths
+    assert [match[1] for match in said_means if match] == expected
+    n_tokens = [int(line.split("**, ")[1].split(" ")[0]) for line in examples]
+    assert n_tokens == found["n_tokens"].tolist()
     assert all("](./?model=tiny-bert&text=" in line for line in examples)
+    assert ("matched by length" in said(app)) == (not any_length)
 
 
 def lines_of(app):
@@ -220,8 +235,10 @@ def test_the_spread_over_texts_is_of_the_chosen_metric(study):
     bins = table(app, "from", "to", "texts")
     values = study.texts.filter("layer = 1 and head = 2").df()["distance"].to_numpy()
     for low, high, n in bins.itertuples(index=False):
-        assert n == ((values >= np.float32(low)) & (values < np.float32(high))).sum()
+        assert n == ((values >= low) & (values < high)).sum()
     assert bins["texts"].sum() == study.n_texts
+    stored = study.sql("SELECT * FROM histogram WHERE metric = 'distance'")
+    assert len(bins) > 2 * len(stored.query("layer == 1 and head == 2")) > 0
 
 
 def test_a_relation_colours_the_heads_by_their_accuracy_with_its_interval(study):
@@ -285,3 +302,14 @@ def test_a_label_colours_the_heads_by_its_share_of_texts(page, study):
     np.testing.assert_array_equal(shown[title], expected["share_of_texts"])
     assert (shown["Low"] <= shown[title]).all() and (shown[title] <= shown["High"]).all()
     assert (shown["Low"] < shown["High"]).all()
+
+
+def test_the_contents_bar_names_the_sections_in_their_order(page):
+    (bar,) = (
+        json.loads(part.proto.json)
+        for part in page.get("bidi_component")
+        if part.proto.component_name == "mha_viz.contents_bar"
+    )
+    names = "Best heads, All heads, One head, Grammar, Examples, Search, Two studies"
+    assert ", ".join(section["name"] for section in bar) == names
+    assert len({section["key"] for section in bar}) == 7

@@ -8,6 +8,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.metrics.units import MIN_UNITS
+from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.run.run import study as make_study
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.jobs.jobs import Jobs
@@ -19,7 +20,7 @@ from mha_viz.ui.state.views import DEFAULT
 from tests.making.comparing import close
 from tests.making.trees import conllu, document
 from tests.ui.compare_app import check, said
-from tests.ui.corpus_app import corpus, made, making
+from tests.ui.corpus_app import begun, corpus, made, making
 
 TEXTS = "The cat sat on the mat.\nA dog ran home because it was late.\nBirds sing.\n"
 
@@ -40,6 +41,32 @@ def test_texts_of_one_s_own_are_studied_and_the_link_finds_them_again(tmp_path):
     menu = again.selectbox(key="ask_corpus")
     assert menu.options == ["The sample", "“The cat sat on the mat. A dog ran …”"]
     assert "sentences of the sample" in said(menu.select("").run())
+
+
+def test_a_study_that_begins_counts_its_texts_at_once(monkeypatch):
+    counted, goes_on = threading.Event(), threading.Event()
+
+    def held(*given, on_progress, **options):
+        def reported(progress):
+            on_progress(progress)
+            counted.set()
+            assert goes_on.wait(60)
+
+        return make_study(*given, on_progress=reported, **options)
+
+    def bar(app):
+        return [part.proto.text for part in app.get("progress")]
+
+    monkeypatch.setattr(study_job, "study", held)
+    lines = "".join(f"Word {number} stands here.\n" for number in range(13))
+    app = begun(corpus=studies.studies().add_texts(lines.encode(), ""))
+    try:
+        assert bar(app) in (["0 texts"], ["0 of 13 texts"])
+        assert counted.wait(60)
+        assert bar(app.run()) == ["0 of 13 texts"]
+    finally:
+        goes_on.set()
+        making(app).wait()
 
 
 def test_an_uploaded_table_is_studied():
@@ -195,7 +222,7 @@ def test_begin_of_a_study_whose_visitors_leave_ends_and_in_public_deletes_it(mon
         (folder / "part").write_bytes(bytes(97))
         begun.set()
         while not goes_on.wait(0.01):
-            on_progress(None)
+            on_progress(Progress(3, 13, 97, 0.0, None))
 
     monkeypatch.setattr(study_job, "study", slow)
     monkeypatch.setattr(studies, "settings", lambda: Settings(public=public))
@@ -216,6 +243,7 @@ def test_begin_of_a_study_whose_visitors_leave_ends_and_in_public_deletes_it(mon
     kept.find(view).wait()
     assert job.stop.is_set and kept.find(view).study is None and kept.find(view).error is None
     assert kept.find(view).folder.exists() is not public
+    assert kept.find(view).progress.n_texts == (0 if public else 3)  # of what is still there
     begun.clear()
     kept.begin(view, model)  # anew, or from its parts; what one stops oneself, one may continue
     assert begun.wait(60)

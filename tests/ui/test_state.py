@@ -95,6 +95,7 @@ VIEW = View(
     any_head=True,
     arc="nsubj:pass.to_dependent",
     gold=True,
+    any_length=True,
     from_upos="VERB",
     to_upos="NOUN",
     along="obj.to_head",

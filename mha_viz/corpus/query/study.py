@@ -327,9 +327,18 @@ class Study:
     # -- questions -------------------------------------------------------------------------------
 
     def examples(
-        self, layer: int, head: int, by: str = "previous_token", k: int = 10
+        self,
+        layer: int,
+        head: int,
+        by: str = "previous_token",
+        k: int = 10,
+        match_length: bool = True,
     ) -> pd.DataFrame:
         """Find the texts on which a head scores highest, without copies of one text.
+
+        A mean over few tokens reaches extremes easily. So the texts are put in five classes by the
+        quintiles of their token counts, and each class gives its strongest text, then each its
+        second, and so on.
 
         Args:
             layer: from 0.
@@ -337,9 +346,12 @@ class Study:
             by: key of a metric, or of a label: then the texts that show it best ("local": the
                 smallest distance).
             k: how many.
+            match_length: False takes all texts as one class: the strongest of any length.
 
         Returns:
-            DataFrame with the columns text_id, value, n_tokens, place, text, the strongest first.
+            DataFrame with the columns text_id, value, n_tokens, place, text; and of its class the
+            mean of the metric, class_mean, and the fewest and most tokens, class_from and class_to.
+            Of texts with one rank in their classes, that which is furthest from its mean is first.
             Texts that differ in capitals and spaces only are one.
 
         Raises:
@@ -348,7 +360,7 @@ class Study:
         """
         self.check_head(layer, head)
         self._check_texts()
-        return strongest(self._database, layer, head, by, k)
+        return strongest(self._database, layer, head, by, k, match_length)
 
     def search(
         self,

@@ -14,8 +14,12 @@ from mha_viz.corpus.store.blocks import INDEX
 from mha_viz.corpus.store.database import Database
 from mha_viz.errors import ArgumentError
 
+CLASSES = (0.2, 0.4, 0.6, 0.8)  # quantiles of token counts between classes of texts of like length
 
-def strongest(database: Database, layer: int, head: int, by: str, k: int) -> pd.DataFrame:
+
+def strongest(
+    database: Database, layer: int, head: int, by: str, k: int, match_length: bool
+) -> pd.DataFrame:
     """Find the examples of `Study.examples`; layer and head exist."""
     label = LABELS.get(by)
     metric = label.metric if label is not None else by
@@ -29,15 +33,26 @@ def strongest(database: Database, layer: int, head: int, by: str, k: int) -> pd.
     if k < 1:
         raise ArgumentError(f"k must be at least 1, got {k}.")
     order = "ASC" if label is not None and not label.at_least else "DESC"
+    shares = list(CLASSES) if match_length else [1.0]  # nothing is longer than the longest
     return database.query(
-        f"""SELECT text_id, value, n_tokens, place, text FROM (
+        f"""WITH copies AS (
             SELECT text_id, "{metric}" AS value, n_tokens, place, text, row_number() OVER (
                 PARTITION BY lower(regexp_replace(trim(text), '\\s+', ' ', 'g'))
                 ORDER BY "{metric}" {order}, text_id
             ) AS copy
             FROM texts JOIN sentences USING (text_id)
             WHERE layer = ? AND head = ? AND NOT isnan("{metric}")
-        ) WHERE copy = 1 ORDER BY value {order}, text_id LIMIT ?""",
+        ), once AS (SELECT * FROM copies WHERE copy = 1),
+        ends AS (SELECT quantile_cont(n_tokens, {shares}) AS ends FROM once),
+        ranked AS (
+            SELECT *, len(list_filter(ends, lambda x: x < n_tokens)) AS class,
+            avg(value) OVER alike AS class_mean,
+            min(n_tokens) OVER alike AS class_from, max(n_tokens) OVER alike AS class_to,
+            row_number() OVER (PARTITION BY class ORDER BY value {order}, text_id) AS rank
+            FROM once, ends WINDOW alike AS (PARTITION BY class)
+        )
+        SELECT text_id, value, n_tokens, place, text, class_mean, class_from, class_to FROM ranked
+        ORDER BY rank, value - class_mean {order}, text_id LIMIT ?""",
         (layer, head, k),
     )
 

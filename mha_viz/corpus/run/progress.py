@@ -42,6 +42,9 @@ class Progress:
         return words
 
 
+BEGUN = Progress(0, None, 0, 0.0, None)  # before the texts are counted
+
+
 class ProgressCounter:
     """A counter of what is done, which reports progress."""
 

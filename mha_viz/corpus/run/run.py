@@ -70,7 +70,7 @@ def study(
         sample: how many texts to draw from the source; all of them if not given.
         seed: of the draw.
         batch_tokens: how many tokens, padding included, run at once.
-        on_progress: called after each batch; raise in it to stop.
+        on_progress: called at the beginning and after each batch; raise in it to stop.
         keep_texts: whether to keep the texts, a row for each text and head, and who looks at what.
             Without, a study of any length takes the same space: it has all means, intervals and
             labels, quantiles from its histograms, and no examples, search or single texts.
@@ -203,6 +203,7 @@ class _Run:
         )
         # the thread that reads ahead ends with this, however it ends
         with self.settings.in_threads(), closing(upcoming), self._writing() as write:
+            self.counter.within(0, 0)  # how many there are, before the first batch is done
             for number, packed, skipped in upcoming:
                 if number < self.totals.n_shards:
                     continue

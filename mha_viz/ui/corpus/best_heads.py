@@ -16,9 +16,7 @@ _HEIGHT = 320  # pixels: the map of heads begins on the first screen
 
 
 def draw(study: Study) -> None:
-    """Draw the table of best heads; a study without gold trees has none."""
-    if not study.has_trees:
-        return
+    """Draw the table of best heads of a study with gold trees."""
     st.header("Which head finds what", anchor=False)
     choosing.segments("question", "Question", QUESTIONS, label_visibility="collapsed")
     by = state.of(Corpus).question

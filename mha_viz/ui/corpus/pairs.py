@@ -17,10 +17,8 @@ from mha_viz.ui.widgets.messages import words
 
 
 def draw(study: Study) -> None:
-    """Draw the matrix of all heads and the nearest pairs; a study without pairs has none."""
+    """Draw the matrix of all heads and the nearest pairs, of a study that compares heads."""
     known = {measure: METRICS[measure].title for measure in study.pair_measures}
-    if not known:
-        return
     st.header("Pairs of heads", anchor=False)
     if state.of(Corpus).measure not in known:
         state.change(measure=next(iter(known)))

@@ -24,6 +24,7 @@ from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets.components.sentence_arcs import Arc, Piece, bring_script, sentence_arcs
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports
+from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
@@ -125,11 +126,11 @@ def _sentences(study: Study, found: pd.DataFrame) -> None:
             Mark(int(starts[row[part]]), int(ends[row[part]]), colour)
             for part, colour in _COLOURS.items()
         ]
-        words = " → ".join(plain(row[f"{part}_token"]) for part in _COLOURS)
+        pair = " → ".join(plain(row[f"{part}_token"]) for part in _COLOURS)
         head = row["layer"], row["head"]
         link = in_explore(row["text"], *head, row["query"], row["key"])
         weight, sentence = format_number(row["weight"]), marked(row["text"], marks)
-        st.markdown(f"**{weight}** {head_name(*head)}, {words}: {sentence} {link}")
+        st.markdown(f"**{weight}** {head_name(*head)}, {pair}: {sentence} {link}")
 
 
 _AROUND = 120  # letters before and behind what is marked
@@ -181,7 +182,7 @@ _WEIGHTS = (
 )
 
 
-def draw_examples(study: Study, model: AttentionModel) -> None:
+def draw_examples(study: Study) -> None:
     """Draw the texts that score highest by the chosen metric or label."""
     view = state.of(Corpus)
     known = set(study.heads["metric"])
@@ -189,27 +190,35 @@ def draw_examples(study: Study, model: AttentionModel) -> None:
     by = view.kind if by_label else view.metric
     title = (LABELS if by_label else METRICS)[by].title
     st.subheader(f"Strongest examples by {title}", anchor=False)
-    if study.has_trees:
-        state.bound("gold", st.toggle, "With the gold tree")
-    found = study.examples(view.layer, view.head, by=by, k=_EXAMPLES)
+    with st.container(horizontal=True):
+        if study.has_trees:
+            state.bound("gold", st.toggle, "With the gold tree")
+        state.bound("any_length", st.toggle, "Of any length")
+    view = state.of(Corpus)
+    matched = not view.any_length
+    found = study.examples(view.layer, view.head, by=by, k=_EXAMPLES, match_length=matched)
     if found.empty:
         st.markdown("No text defines it for this head.")
         return
     texts = found.to_dict("records")
     gold = view.gold and study.has_trees
     with st.container(gap=None):
+        st.caption(TEXTS("search.matched" if matched else "search.any_length"))
         st.caption(TEXTS("search.tree") if gold else _WEIGHTS)
         bring_script(key="corpus-arcs")
     of_texts = {} if gold else _heaviest(study, found)
     for place, row in enumerate(texts):
         link = in_explore(row["text"], *view.chosen)
-        st.markdown(f"**{format_number(row['value'])}** – {link}")
+        ends = sorted({row["class_from"], row["class_to"]})
+        others = f"texts of {' to '.join(map(str, ends))} tokens" if matched else "all texts"
+        mean = f"mean of {others}: {format_number(row['class_mean'])}"
+        value = f"**{format_number(row['value'])}**, {words.count(row['n_tokens'], 'token')}"
+        st.markdown(f"{value} ({mean}) – {link}")
         key = f"corpus-example-{place}"
         if gold:
             sentence = study.sentence(row["text_id"])
-            _tree(
-                sentence, head_vs_tree(_record(model, sentence.text), sentence, *view.chosen), key
-            )
+            record = _record(memory.model(*view.checkpoint), sentence.text)
+            _tree(sentence, head_vs_tree(record, sentence, *view.chosen), key)
         else:
             pieces, arcs = of_texts[row["text_id"]]
             sentence_arcs(pieces, arcs, key=key)

@@ -3,6 +3,9 @@
 Importing it imports torch, plotly, pyarrow and duckdb, so the page does it late.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import streamlit as st
 
 from mha_viz.corpus.query.study import Study
@@ -17,9 +20,9 @@ from mha_viz.ui.corpus import (
     texts,
     two_studies,
 )
-from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus, two_runs
+from mha_viz.ui.widgets.components import contents_bar
 from mha_viz.ui.widgets.messages.messages import stop_on_error
 
 
@@ -47,14 +50,25 @@ def _fit(study: Study) -> None:
 @st.fragment
 def _parts(study: Study) -> None:
     """Draw the parts in a fragment: a click reruns nothing else on the page."""
+    parts: dict[str, Callable[[Study], object]] = {
+        "Best heads": best_heads.draw,
+        "All heads": _all_heads,
+        "One head": one_head.draw,
+        "Grammar": grammar.draw,
+        "Pairs": pairs.draw,
+        "Examples": search.draw_examples,
+        "Search": search.draw,
+        "Two studies": two_studies.draw,
+    }
+    if not study.has_trees:
+        del parts["Best heads"]
+    if not study.pair_measures:
+        del parts["Pairs"]
     with stop_on_error():
-        best_heads.draw(study)
-        overview.draw(study)
-        one_head.draw_distributions(study)
-        one_head.draw(study)
-        grammar.draw(study)
-        pairs.draw(study)
-        search.draw_examples(study, memory.model(*state.of(Corpus).checkpoint))
-        search.draw(study)
-        two_studies.draw(study)
+        contents_bar.sections({name: partial(draw, study) for name, draw in parts.items()})
         state.push_url()
+
+
+def _all_heads(study: Study) -> None:
+    overview.draw(study)
+    one_head.draw_distributions(study)

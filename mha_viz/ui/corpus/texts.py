@@ -119,7 +119,7 @@ def made(view: Corpus, key: str) -> Study | None:
         st.error(plain(faults.sentence(making.error)), icon=":material/error:")
         label, icon = "Try again", ":material/replay:"
     else:
-        done = making.progress.n_texts if making.progress else 0
+        done = making.progress.n_texts
         st.info(f"Stopped after {done:,} texts. Going on loses at most the last 256 of them.")
         label, icon = "Go on", ":material/play_arrow:"
     st.button(label, key=f"{key}-again", icon=icon, on_click=guarded(_begin), args=(view,))
@@ -136,8 +136,8 @@ def _progress(making: StudyJob, key: str, can_stop: bool) -> None:
     if not making.runs:
         st.rerun()
     progress = making.progress
-    share = progress.n_texts / progress.n_total if progress and progress.n_total else 0.0
-    place, told = making.waiting, "Beginning …" if progress is None else progress.in_words()
-    st.progress(min(share, 1.0), told if place is None else waiting(place))
+    share = progress.n_texts / progress.n_total if progress.n_total else 0.0
+    place = making.waiting
+    st.progress(min(share, 1.0), progress.in_words() if place is None else waiting(place))
     if can_stop:
         st.button("Stop", key=f"{key}-stop", icon=":material/stop:", on_click=guarded(making.stop))

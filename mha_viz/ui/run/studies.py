@@ -16,6 +16,7 @@ from mha_viz.core.amounts import of_bytes
 from mha_viz.core.output_file import write_file
 from mha_viz.core.reprs import count
 from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.run.progress import BEGUN
 from mha_viz.corpus.sources.documents import DOCUMENT
 from mha_viz.corpus.sources.readers import GZIP
 from mha_viz.corpus.treebank.trees import SAMPLE
@@ -136,7 +137,7 @@ class Studies:
         """
         with self._lock:
             if settings().public and making.texts != SAMPLE and making.tries == number:
-                making.progress = None
+                making.progress = BEGUN
                 _delete(making.folder)
 
     def _joining(self, view: Corpus) -> str | None:

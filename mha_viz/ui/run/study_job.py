@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from mha_viz.core.cancellation import cancellation, check_cancelled
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.run.progress import Progress
+from mha_viz.corpus.run.progress import BEGUN, Progress
 from mha_viz.corpus.run.run import study
 from mha_viz.corpus.run.sample_study import sample_study
 from mha_viz.corpus.sources.readers import ending_of
@@ -58,7 +58,7 @@ class StudyJob:
     ) -> None:
         self.folder = folder
         self.tries = 0
-        self.progress: Progress | None = None
+        self.progress = BEGUN
         self.study: Study | None = None
         self.texts, self._column = texts.path, texts.column
         self._sample, self._join = sample, join
@@ -104,7 +104,7 @@ class StudyJob:
             if not self._ticket.can_be_joined(heavy.session(for_all)):
                 return
         else:
-            self.progress, self._stopped, self.tries = None, False, self.tries + 1
+            self.progress, self._stopped, self.tries = BEGUN, False, self.tries + 1
         make = partial(self._make, model, self.tries)
         work = Work(("study", str(self.folder)), make, patient=True)
         self._ticket = heavy.submit(work, for_all=for_all)

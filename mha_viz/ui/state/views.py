@@ -205,6 +205,7 @@ class Corpus(Shared):
         corpus: the studied texts, "" is the sample. joined: a text of a treebank is a document.
         question: of gold trees, by which best heads are ranked.
         kind: the label by which heads are coloured; "" is by the metric, "relation" by `arc`.
+        any_length: the strongest examples of all, not of each class of like length.
         along: a relation to search, as `arc`. previous: only at the nearest such word before.
         corpus_b, corpus_model_b: the study to compare with. Texts: "" for the same ones, "sample",
             or own ones; model: `SAME_MODEL`, or "" for random weights over the same texts.
@@ -217,6 +218,7 @@ class Corpus(Shared):
     kind: str = _choice("", read.key)
     arc: str = _choice("all.to_head", read.arc)
     gold: bool = _choice(False, read.switch)
+    any_length: bool = _choice(False, read.switch)
     from_word: str = _choice("", read.token)
     to_word: str = _choice("", read.token)
     min_weight: float = _choice(0.3, read.real(0.0, 1.0))
