@@ -310,6 +310,6 @@ def test_the_contents_bar_names_the_sections_in_their_order(page):
         for part in page.get("bidi_component")
         if part.proto.component_name == "mha_viz.contents_bar"
     )
-    names = "Best heads, All heads, One head, Grammar, Examples, Search, Two studies"
+    names = "Best heads, All heads, One head, Grammar, Pairs, Examples, Search, Two studies"
     assert ", ".join(section["name"] for section in bar) == names
-    assert len({section["key"] for section in bar}) == 7
+    assert len({section["key"] for section in bar}) == 8
