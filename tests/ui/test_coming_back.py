@@ -84,6 +84,19 @@ def test_what_was_taken_is_not_taken_twice_nor_from_the_session_itself(browser):
         assert browser.run(held(session, text=LONG + "older")).text == LONG
 
 
+def test_what_a_newer_run_interrupts_is_taken_by_that_one(browser, monkeypatch):
+    restore, interrupted = state.restore, []
+
+    def interrupt_once(*given):
+        if not interrupted:
+            interrupted.append(given)
+            raise Superseded(RerunData())  # which runs the page again
+        restore(*given)
+
+    monkeypatch.setattr(state, "restore", interrupt_once)
+    assert browser.run(held(text=LONG)).text == LONG and interrupted
+
+
 def test_pins_that_are_too_long_for_the_address_come_back(browser):
     words = np.random.default_rng(5).integers(10**9, size=1_999).astype(str).tolist()
     pins = (Pin("tiny-bert", " ".join(words), "", "self", 1, 2, "a note"),)

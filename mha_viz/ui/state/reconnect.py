@@ -28,13 +28,14 @@ def restore_texts() -> None:
     sender = kept.get("session") if isinstance(kept, Mapping) else None
     if not isinstance(sender, str) or sender[: len(session)] in (session, before):
         return  # the page tells what is known here, or has sent it before
-    st.session_state.held_before = sender[: len(session)]
     params = _texts_in(kept.get("params"))
     texts = _texts_in(kept.get("texts"))
     missing = {name: texts[name] for name in LONGEST if name in texts and name not in params}
     if missing:
         # In place of what the page shows: a run before this one knew of no text but the example.
         state.restore(params, missing)
+    # Last: of a run that is superseded before, the browser's next one takes them again.
+    st.session_state.held_before = sender[: len(session)]
     st.rerun()  # so that the browser hears of it, which sends them again until then
 
 

@@ -34,6 +34,19 @@ test("texts are sent again until the server has taken them", () => {
   end();
 });
 
+test("what is drawn anew before the server has the texts goes on with them, and not after", () => {
+  const { sent, run } = loadedAgain();
+  run("")();
+  const end = run("");
+  assert.deepEqual(sent.map(({ texts }) => texts), [TEXTS, TEXTS]);
+  run("old", TEXTS);
+  end();
+  const again = run("old", TEXTS);
+  pass(10_000);
+  assert.equal(sent.length, 2);
+  again();
+});
+
 test("a server that never takes them is left alone after a while", () => {
   const { sent, run } = loadedAgain();
   run("");

@@ -50,7 +50,10 @@ class Reconnect {
     // A new session, which has not heard of the texts yet, would say that there are none.
     const knows = this.session === null || [session, after].includes(this.session);
     if (knows || Object.keys(texts).length > 0) Object.assign(this, { session, texts });
-    if (this.kept && [session, after].includes(this.kept.session)) this.kept = null;
+    if (this.kept && [session, after].includes(this.kept.session)) {
+      this.kept = null;
+      keep(null, {});
+    }
     if (!this.timer) this.sendKept();
   }
 
@@ -84,12 +87,12 @@ function keep(session, texts) {
   }
 }
 
-/** What was left to this page, if it was loaded again or gone back to; a link begins anew.
+/** What was left to this page, if it was loaded again or gone back to; a link begins anew. It stays
+ * there until the server has it: Streamlit may end this component and begin it again before.
  * @returns {{ search: string, session: string, texts: Record<string, string> } | null} */
 function takeKept() {
   try {
     const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
-    sessionStorage.removeItem(KEPT);
     const [loaded] = performance.getEntriesByType("navigation");
     const { type, name } = /** @type {PerformanceNavigationTiming} */ (loaded);
     const { pathname, search } = new URL(name); // the server may have changed the page's since
