@@ -47,6 +47,8 @@ from mha_viz.core.record.from_weights import record as record
 from mha_viz.core.record.record import AttentionRecord as AttentionRecord
 from mha_viz.core.record.record import Token as Token
 from mha_viz.corpus.query.study import Study as Study
+from mha_viz.corpus.run.head_probe import HeadProbe as HeadProbe
+from mha_viz.corpus.run.head_probe import probe_heads as probe_heads
 from mha_viz.corpus.run.run import study as study
 from mha_viz.corpus.run.study_set import StudySet as StudySet
 from mha_viz.corpus.run.study_set import studies as studies

@@ -155,6 +155,28 @@ def study_set(
 
 
 @app.command()
+def probe(
+    source: Annotated[str, typer.Argument(help="A treebank in CoNLL-U, or sample.")],
+    model: Model = "tiny-bert",
+    device: Device = "auto",
+    dtype: Precision = "float32",
+    best: Annotated[int, typer.Option(help="How many heads are in the ensemble.")] = 5,
+    sample: Annotated[int | None, typer.Option(help="How many to draw; else all.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
+    file_format: TableAs = TableFormat.table,
+    out: Out = None,
+) -> None:
+    """Find each word's head with all heads together, weighted, beside the best of them alone."""
+    from mha_viz.corpus.run.head_probe import probe_heads
+
+    loaded = load(model, device, dtype)
+    found = probe_heads(loaded, source, best=best, sample=sample, seed=seed)
+    names = ", ".join(f"L{layer} H{head} {way}" for layer, head, way in found.best)
+    title = f"{loaded.name}: shares of words whose head is found, intervals of 95 %"
+    deliver_table(found.scores, file_format, out, f"{title}; the ensemble is {names}")
+
+
+@app.command()
 def show(
     study: Folder,
     by: Annotated[

@@ -30,6 +30,7 @@ TABLES = (
     ("circuits", "paths", TEXT, TEXT),
     ("circuits", "faithfulness", "phrase"),
     ("circuits", "flow", TEXT),
+    ("study", "probe", "sample"),
     ("study", "show", "nowhere"),
     ("study", "search", "nowhere"),
     ("study", "compare", "nowhere", "nowhere"),

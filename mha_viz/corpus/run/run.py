@@ -213,7 +213,7 @@ class _Run:
                 if self._counted(number):
                     continue
                 if untrained is None and self.settings.baselines:
-                    untrained = _untrained(self.model)
+                    untrained = random_weights(self.model)
                 shard = measure_batches(
                     self.model,
                     packed,
@@ -253,7 +253,7 @@ class _Run:
             for number, items in shards(self.source)
             if number >= self.totals.n_shards and not self._counted(number)
         )
-        make = partial(_untrained, self.model) if self.settings.baselines else lambda: None
+        make = partial(random_weights, self.model) if self.settings.baselines else lambda: None
         # processes end with this, however it ends
         with closing(machines.fill(Work(self.model, make, tasks, self.settings))) as filled:
             for shard in filled:
@@ -270,7 +270,7 @@ class _Run:
         return done is not None
 
 
-def _untrained(model: AttentionModel) -> AttentionModel | None:
+def random_weights(model: AttentionModel) -> AttentionModel | None:
     """Copy the architecture with random weights, where its config builds it."""
     if model.backend != "mha_viz":
         return None
