@@ -31,8 +31,10 @@ from models.recipe import RECIPES, Recipe, build
 class Run:
     """One training: model, optimisers, and how far it has come."""
 
-    def __init__(self, recipe: Recipe, cache: Path, work: Path) -> None:
-        self.recipe, self.cache, self.work = recipe, cache, work
+    def __init__(
+        self, recipe: Recipe, cache: Path, work: Path, checkpoints: Path | None = None
+    ) -> None:
+        self.recipe, self.cache, self.work, self.checkpoints = recipe, cache, work, checkpoints
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         self.model = build(recipe).to(self.device)
         self.train, self.held_out = (
@@ -172,6 +174,7 @@ class Run:
         while self.progress < 1.0 and not self.stopped:
             if max_steps is not None and self.step - begun >= max_steps:
                 break
+            self.keep()
             clock = time.monotonic()
             loss = self.train_step()
             self.mean_loss = 0.98 * self.mean_loss + 0.02 * loss if self.mean_loss else loss
@@ -181,10 +184,16 @@ class Run:
             if time.monotonic() - saved > 60 * save_minutes:
                 self.save()
                 saved = time.monotonic()
+        self.keep()
         finished = self.progress >= 1.0 and not (self.curve and self.curve[-1]["step"] == self.step)
         if measure_every and finished:
             self.record()
         self.save()
+
+    def keep(self) -> None:
+        """Write the model of this step beside those of others, if it is one of `KEPT_STEPS`."""
+        if self.checkpoints and self.step in KEPT_STEPS:
+            self.export(self.checkpoints / f"step-{self.step}")
 
     def save(self) -> None:
         """Write the checkpoint, whole or not at all."""
@@ -243,6 +252,7 @@ class Run:
                 os.replace(path, out / path.name)
 
 
+KEPT_STEPS = (0, *(2**power for power in range(6, 14)))  # as models, by --checkpoints
 POSITION = ("step", "tokens", "phase", "phase_step", "elapsed", "mean_loss")
 
 
@@ -256,6 +266,9 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True, help="where the tokens are kept")
     parser.add_argument("--work", type=Path, required=True, help="where the checkpoint is kept")
     parser.add_argument("--out", type=Path, help="model folder to write; default: none")
+    parser.add_argument(
+        "--checkpoints", type=Path, help="folder for the models after 0, 64, 128 ... 8,192 steps"
+    )
     parser.add_argument("--tokens", type=float, help="length of the run in tokens")
     parser.add_argument("--minutes", type=float, help="length of the run in minutes of training")
     parser.add_argument("--muon-lr", type=float)
@@ -275,7 +288,7 @@ def main() -> None:
     recipe = replace(RECIPES[options.kind], **given)
     if options.text:
         data.prepare(options.kind, options.text, options.cache)
-    run = Run(recipe, options.cache, options.work)
+    run = Run(recipe, options.cache, options.work, options.checkpoints)
     resumed = run.resume()
     if not options.export_only:
         print(f"{'resumed' if resumed else 'started'} at {run.tokens:,} tokens", flush=True)
