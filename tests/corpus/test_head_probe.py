@@ -48,7 +48,7 @@ def test_heads_that_know_half_of_the_words_each_know_all_together(
     model = mv.load("tiny-gpt2")
 
     def planted(_model, batch):
-        """Head 3 knows the heads of words at even places, head 17 those of the others, backwards."""
+        """Head 3 knows the heads of words at even places; 17 those of the others, backwards."""
         for item in batch.items:
             n = len(item.sentence.words)
             words = torch.zeros(32, n, n)
