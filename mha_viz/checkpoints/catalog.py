@@ -13,7 +13,13 @@ from mha_viz.checkpoints.config_file import read_config
 from mha_viz.checkpoints.download import download as begin
 from mha_viz.checkpoints.files import is_file, list_folder, size
 from mha_viz.checkpoints.hub import online
-from mha_viz.checkpoints.hub_cache import cached_models, is_hub_id, repository
+from mha_viz.checkpoints.hub_cache import (
+    cached_model,
+    cached_models,
+    is_hub_revision,
+    repository,
+    revision_of,
+)
 from mha_viz.errors import ArgumentError, LoadError, ModelNotFoundError
 
 MAX_NAME = 4096  # the longest path of Linux
@@ -60,7 +66,8 @@ def find_model(name: str, *, download: bool = True) -> ModelInfo:
     """Find a model by name: shipped, a local folder, cached, or else fetched from the Hub.
 
     Args:
-        name: "tiny-bert", a path to a folder with config.json, or a Hub id ("owner/name").
+        name: "tiny-bert", a path to a folder with config.json, or a Hub id ("owner/name"), with a
+            branch, tag or commit of it ("owner/name@step512") or without.
         download: whether the network may be asked.
 
     Raises:
@@ -77,12 +84,12 @@ def find_model(name: str, *, download: bool = True) -> ModelInfo:
     folder = _typed_folder(name)
     if folder is not None:
         return _info(name, "folder", folder)
-    if not is_hub_id(name):
+    if not is_hub_revision(name):
         raise ModelNotFoundError(
             f"There is no folder {_quoted(name)}, and a Hub id looks like 'owner/name'. "
             f"Shipped models: {', '.join(_shipped_names())}."
         )
-    cached = cached_models().get(name)
+    cached = cached_model(name)
     if cached is None:
         if not download or not online():
             raise ModelNotFoundError(_nowhere(name))
@@ -113,10 +120,12 @@ def _nowhere(name: str) -> str:
     there = "not in this machine's Hugging Face cache"
     if list_folder(repository(name)):
         there = "only in part in this machine's Hugging Face cache"
+    asked = " --revision ".join(filter(None, revision_of(name)))
     return (
         f"{name!r} cannot be loaded without network. It is not among the shipped models "
         f"({', '.join(_shipped_names())}), not a folder here, and {there}. Download it on a "
-        f"machine with network (`hf download {name}`), or give the path of a folder with its files."
+        f"machine with network (`hf download {asked}`), or give the path of a folder with its "
+        "files."
     )
 
 

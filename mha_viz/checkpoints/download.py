@@ -14,7 +14,13 @@ from pathlib import Path
 
 from mha_viz.checkpoints import hub
 from mha_viz.checkpoints.files import size
-from mha_viz.checkpoints.hub_cache import cache_root, is_complete, part_of, repository
+from mha_viz.checkpoints.hub_cache import (
+    cache_root,
+    is_complete,
+    part_of,
+    repository,
+    revision_of,
+)
 from mha_viz.errors import MhaVizError, ModelNotFoundError
 
 STALLED_AFTER = 20.0  # seconds without a byte after which fetching is given up
@@ -28,7 +34,7 @@ class Download:
     left alone, and ends with the next byte.
 
     Attributes:
-        name: the Hub id.
+        name: the Hub id, with its revision if one was named.
         done, total: bytes; `total` is 0 until the Hub has answered.
         folder: with the model's files, once all of them are there.
         error: where it failed, in words for people.
@@ -90,6 +96,7 @@ class Download:
         from huggingface_hub import hf_hub_download
 
         self.total, folder, before = files.n_bytes, Path(), 0
+        hub_id, revision = revision_of(self.name)
         for file, n_bytes in files.sizes.items():
             last = file == list(files.sizes)[-1]
             if file.endswith(".safetensors"):
@@ -97,11 +104,12 @@ class Download:
             # Finds in the cache what is there, and links it to the model's name.
             folder = Path(
                 hf_hub_download(
-                    self.name,
+                    hub_id,
                     file,
                     cache_dir=cache_root(),
-                    # Named without a commit, the last one is entered as what "main" stands for.
-                    revision=None if last else files.commit,
+                    # Named without a commit, the last one is entered as what "main", or the
+                    # revision that was asked for, stands for.
+                    revision=(revision or None) if last else files.commit,
                 )
             ).parent
             before += n_bytes
@@ -121,7 +129,7 @@ class Download:
         """
         from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
-        url = hf_hub_url(self.name, file, revision=commit)
+        url = hf_hub_url(revision_of(self.name)[0], file, revision=commit)
         facts = get_hf_file_metadata(url, timeout=hub.ANSWER_TIMEOUT)
         if facts.size is None or not _SHA256.fullmatch(facts.etag or ""):
             raise ValueError("the Hub tells size and content of a large file")

@@ -65,7 +65,10 @@ def look_up(name: str) -> HubFiles:
     """Ask the Hub for a model's files and check them before any is fetched."""
     from huggingface_hub import HfApi
 
-    info = HfApi().model_info(name, files_metadata=True, timeout=ANSWER_TIMEOUT)
+    hub_id, revision = hub_cache.revision_of(name)
+    info = HfApi().model_info(
+        hub_id, revision=revision or None, files_metadata=True, timeout=ANSWER_TIMEOUT
+    )
     files = list(info.siblings or ())
     fetched = [file for file in files if _is_fetched(file.rfilename)]
     fetched.sort(key=lambda file: (file.rfilename == "config.json", file.rfilename))

@@ -10,6 +10,7 @@ from pathlib import Path
 from mha_viz.checkpoints.files import is_file, json_object, list_folder, modified_time
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
+_REVISION = re.compile(r"[A-Za-z0-9][\w.-]{0,95}")
 READ = (".safetensors", ".json", ".txt", ".model", ".jinja")  # no pickle, no code
 INDEX = "model.safetensors.index.json"
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".pkl")  # how the names of such files end
@@ -31,6 +32,27 @@ def is_hub_id(name: str) -> bool:
     return HUB_ID.fullmatch(name) is not None and ".." not in name
 
 
+def revision_of(name: str) -> tuple[str, str]:
+    """Split a Hub id from the branch, tag or commit behind its @; "" where it names none.
+
+    >>> revision_of("EleutherAI/pythia-70m@step512"), revision_of("openai-community/gpt2")
+    (('EleutherAI/pythia-70m', 'step512'), ('openai-community/gpt2', ''))
+    """
+    name, _, revision = name.partition("@")
+    return name, revision
+
+
+def is_hub_revision(name: str) -> bool:
+    """Return whether a model of the Hub may have this name, with a revision or without.
+
+    >>> is_hub_revision("EleutherAI/pythia-70m@step512"), is_hub_revision("owner/name@../main")
+    (True, False)
+    """
+    hub_id, revision = revision_of(name)
+    named = _REVISION.fullmatch(revision) is not None and ".." not in revision
+    return is_hub_id(hub_id) and (named or hub_id == name)
+
+
 def cache_root() -> Path:
     """Return the folder in which huggingface_hub keeps what it fetches."""
     from huggingface_hub import constants
@@ -39,8 +61,8 @@ def cache_root() -> Path:
 
 
 def repository(name: str) -> Path:
-    """Return the folder of the cache that belongs to a Hub id."""
-    return cache_root() / ("models--" + name.replace("/", "--"))
+    """Return the folder of the cache that belongs to a Hub id, and to all its revisions."""
+    return cache_root() / ("models--" + revision_of(name)[0].replace("/", "--"))
 
 
 def part_of(blob: Path) -> Path:
@@ -58,6 +80,17 @@ def cached_models() -> dict[str, Path]:
             if complete:
                 found[name] = max(complete, key=modified_time)
     return found
+
+
+def cached_model(name: str) -> Path | None:
+    """Return the folder of a Hub id, or of one revision of it, if it is loadable in the cache."""
+    hub_id, revision = revision_of(name)
+    if not revision:
+        return cached_models().get(hub_id)
+    snapshots = list_folder(repository(name) / "snapshots")
+    refers = repository(name) / "refs" / revision
+    commit = refers.read_text().strip() if is_file(refers) else revision
+    return next((one for one in snapshots if one.name == commit and is_complete(one)), None)
 
 
 def is_complete(folder: Path) -> bool:

@@ -43,7 +43,8 @@ def load(
     """Load a model with our attention inside.
 
     Args:
-        name: a shipped name ("tiny-bert", "tiny-gpt2", "tiny-llama"), a local folder, or a Hub id.
+        name: a shipped name ("tiny-bert", "tiny-gpt2", "tiny-llama"), a local folder, or a Hub id,
+            with a branch, tag or commit of it ("EleutherAI/pythia-70m@step512") or without.
         device: "auto" takes cuda, then mps, then cpu.
         dtype: "float32", "bfloat16" or "float16", as text or as torch names it, of the weights
             while running; "auto" takes the one that config.json names, else float32. Weights

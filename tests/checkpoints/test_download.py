@@ -11,6 +11,7 @@ import mha_viz as mv
 from mha_viz.checkpoints import hub
 from mha_viz.checkpoints.catalog import list_models
 from mha_viz.checkpoints.download import Download, download, under_way
+from mha_viz.checkpoints.hub_cache import repository
 from mha_viz.errors import ModelNotFoundError
 from tests.making import fake_hub
 from tests.making.checkpoints import TEXT
@@ -111,3 +112,24 @@ def test_without_network_it_is_one_sentence(served, monkeypatch):
     with pytest.raises(ModelNotFoundError, match="HF_HUB_OFFLINE is set"):
         download(NAME).wait()
     assert served.asked == []
+
+
+def test_a_revision_is_fetched_by_its_name_and_found_again_by_it(served):
+    name = f"{NAME}@step512"
+    found = mv.load(name).trace(TEXT).pattern
+    assert torch.equal(found, mv.load(str(served.folder)).trace(TEXT).pattern)
+    assert any(path.endswith("/revision/step512") for path in served.asked)
+    assert (repository(NAME) / "refs" / "step512").read_text() == fake_hub.COMMIT
+    served.asked.clear()
+    assert torch.equal(mv.load(name, download=False).trace(TEXT).pattern, found)
+    by_commit = mv.load(f"{NAME}@{fake_hub.COMMIT}", download=False)
+    assert torch.equal(by_commit.trace(TEXT).pattern, found)
+    assert not served.asked
+    with pytest.raises(ModelNotFoundError, match=f"hf download {NAME} --revision step1024"):
+        mv.load(f"{NAME}@step1024", download=False)
+
+
+@pytest.mark.parametrize("revision", ["", "../main", "a/b", "-x", "step 1", "a@b"])
+def test_what_is_no_revision_is_no_name(revision):
+    with pytest.raises(ModelNotFoundError, match="a Hub id looks like"):
+        mv.load(f"{NAME}@{revision}", download=False)
