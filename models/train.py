@@ -252,7 +252,8 @@ class Run:
                 os.replace(path, out / path.name)
 
 
-KEPT_STEPS = (0, *(2**power for power in range(6, 14)))  # as models, by --checkpoints
+# As models, by --checkpoints: powers of two, and one more where heads that look back form.
+KEPT_STEPS = (0, 384, *(2**power for power in range(6, 14)))
 POSITION = ("step", "tokens", "phase", "phase_step", "elapsed", "mean_loss")
 
 

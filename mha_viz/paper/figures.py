@@ -15,12 +15,13 @@ from jaxtyping import Float
 
 from mha_viz.core.compare.twins import head_order
 from mha_viz.core.measure import as_distances
-from mha_viz.core.metrics import METRICS
+from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.output_file import write_file
 from mha_viz.core.reprs import count
 from mha_viz.corpus.measure.histograms import N_BINS, edges
 from mha_viz.corpus.query.percentile import scores_of_head
 from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.run.study_set import LABEL
 from mha_viz.corpus.run.summary import QUANTILES
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.relations import MIN_TARGETS
@@ -28,6 +29,7 @@ from mha_viz.errors import ArgumentError
 from mha_viz.plots import cells
 from mha_viz.plots.bars import token_bars
 from mha_viz.plots.column_image import column_image
+from mha_viz.plots.curves import LineAxes, curves, ticks
 from mha_viz.plots.difference import difference_heatmap
 from mha_viz.plots.distributions import histogram_bars
 from mha_viz.plots.head_values import head_quantiles, importance_map
@@ -35,6 +37,7 @@ from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
 from mha_viz.web.labels import head_name
 
 Head = tuple[int, int]
+_ENDS = ("mean", "low", "high")
 PROFILES = {"offset": "Weight by offset", "kind": "Weight by kind of key"}
 _NEAR = [str(offset) for offset in range(-10, 11)]  # drawn: few texts are long enough for more
 
@@ -142,6 +145,50 @@ def quantiles(study: Study, metric: str, selected: Head | None = None) -> StudyF
     table = rows[["layer", "head", "n_texts", "std", *QUANTILES]].reset_index(drop=True)
     name = f"{title} over texts, all heads"
     return StudyFigure(name, draw, table, source_line(study, title, "quantiles over texts"))
+
+
+_MOST_LINES = 5  # of heads over the steps of a training run
+
+
+def over_steps(
+    steps: pd.DataFrame, name: str, source: str, head: Head | None = None
+) -> StudyFigure:
+    """Make the picture of a metric or label while a model learned, for the heads that change most.
+
+    Args:
+        steps: as `StudySet.over_steps` gives it.
+        name: a metric's key, or that of a label after `LABEL`.
+        source: of the numbers, in one line.
+        head: drawn first, whatever it does.
+
+    ArgumentError: there is no such name.
+    """
+    rows = steps[steps["name"] == name]
+    if rows.empty:
+        known = ", ".join(dict.fromkeys(steps["name"]))
+        raise ArgumentError(f"There is no {name!r} in this training run; there are: {known}.")
+    key = name.removeprefix(LABEL)
+    about = LABELS[key] if name != key else METRICS[key]
+    title = about.title if name == key else f"{about.title}: share of texts"
+    unit = "" if name != key else METRICS[key].shown_unit
+    limit = LABELS.get(name)  # that a head must reach for the label of the same name
+    if limit is not None and (limit.metric != name or limit.relative):
+        limit = None
+    by = {end: rows.pivot(index="step", columns=["layer", "head"], values=end) for end in _ENDS}
+    reach = (by["mean"].max() - by["mean"].min()).sort_values(ascending=False, kind="stable")
+    first = [] if head is None or head not in reach.index else [head]
+    drawn = [*first, *(one for one in reach.index if one not in first)][:_MOST_LINES]
+    places = range(len(by["mean"]))
+    axes = LineAxes(
+        f"{title} while the model learned",
+        "training step",
+        unit or "mean over texts",
+        bands={head_name(*one): (by["low"][one], by["high"][one]) for one in drawn},
+        levels={f"label: {limit.threshold:g}": limit.threshold} if limit is not None else {},
+        more={"xaxis": ticks(by["mean"].index, places)},
+    )
+    lines = {head_name(*one): (places, by["mean"][one]) for one in drawn}
+    return StudyFigure(axes.title, partial(curves, lines, axes), rows.drop(columns="name"), source)
 
 
 def histogram(study: Study, metric: str, head: Head) -> StudyFigure | None:

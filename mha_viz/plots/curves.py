@@ -88,11 +88,11 @@ def _axis(title: str, kind: Axis) -> dict[str, Any]:
     return dict(title=text, type=kind, zeroline=False, fixedrange=True)
 
 
-def ticks(places: Sequence[int]) -> dict[str, Any]:
-    """Return an axis with these places named, and no others."""
-    return dict(
-        tickmode="array", tickvals=list(places), ticktext=[f"{place:,}" for place in places]
-    )
+def ticks(numbers: Sequence[int], places: Sequence[int] | None = None) -> dict[str, Any]:
+    """Return an axis with these numbers named, and no others; at `places`, if these are others."""
+    named = [f"{number:,}" for number in numbers]
+    at = list(numbers if places is None else places)
+    return dict(tickmode="array", tickvals=at, ticktext=named)
 
 
 def _line(x: Any, y: Any, name: str, x_title: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The studies that lie beside the shipped models: small, theirs, and what a live run finds."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,21 @@ import torch
 
 import mha_viz as mv
 from mha_viz.checkpoints.catalog import shipped_folder
-from mha_viz.corpus.run.sample_study import FOLDER, sample_study
+from mha_viz.corpus.run.sample_study import (
+    FOLDER,
+    STEPS,
+    sample_study,
+    shipped_steps,
+    training_steps,
+)
+from mha_viz.corpus.run.study_set import formed
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.ui.run.studies import _OF_SAMPLE
 from mha_viz.ui.run.study_job import StudyJob
+from models.recipe import RECIPES, build
 from models.store_sample_studies import made
+from models.store_training_steps import made as steps_of
+from models.train import KEPT_STEPS
 
 NAMES = ["tiny-bert", "tiny-gpt2", "tiny-llama"]
 AGAIN = "run `python -m models.store_sample_studies` again"
@@ -68,6 +79,39 @@ def test_a_live_run_finds_the_same(name: str, tmp_path: Path) -> None:
         assert list(ours.columns) == list(theirs.columns) and len(ours) == len(theirs), AGAIN
         for column in ours:
             assert alike(ours[column], theirs[column]) >= 0.99, (AGAIN, table, column)
+
+
+@pytest.mark.slow
+def test_a_run_of_the_recipe_begins_with_its_random_weights(tmp_path: Path) -> None:
+    stored = shipped_steps("tiny-gpt2")
+    assert stored is not None and shipped_steps("tiny-bert") is None
+    assert (shipped_folder() / "tiny-gpt2" / STEPS).stat().st_size < 200_000
+    assert training_steps(mv.Study.load(shipped_folder() / "tiny-bert" / FOLDER)) is None
+    theirs = training_steps(mv.Study.load(shipped_folder() / "tiny-gpt2" / FOLDER))
+    pd.testing.assert_frame_equal(theirs, stored)
+    assert stored["step"].drop_duplicates().tolist() == sorted(KEPT_STEPS)
+
+    shutil.copytree(shipped_folder() / "tiny-gpt2", tmp_path / "step-0")
+    build(RECIPES["gpt2"]).half().save_pretrained(tmp_path / "step-0")
+    live, again = (
+        steps_of(tmp_path, tmp_path / "out"),
+        "run `python -m models.store_training_steps`",
+    )
+    begun = stored[stored["step"] == 0].reset_index(drop=True)
+    assert live["name"].tolist() == begun["name"].tolist(), again
+    for column in live:
+        assert alike(live[column], begun[column]) >= 0.99, (again, column)
+
+
+def test_the_heads_of_that_run_form_as_the_lab_says() -> None:
+    steps = shipped_steps("tiny-gpt2")
+    assert steps is not None
+    previous, induction = (formed(steps, name) for name in ("label_previous_token", "induction"))
+    assert previous is not None and induction is not None
+    assert previous["layer"] == 0 < induction["layer"] and previous["step"] <= induction["step"]
+    most = steps.groupby(["name", "step"])["mean"].max()
+    for name in ("previous_token", "induction"):
+        assert most[name].iloc[0] < 0.3 and most[name].iloc[-1] > 0.85
 
 
 def alike(ours: pd.Series, theirs: pd.Series) -> float:

@@ -9,8 +9,9 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 import mha_viz as mv
-from mha_viz.corpus.run.study_set import checkpoints
+from mha_viz.corpus.run.study_set import checkpoints, formed
 from mha_viz.errors import ArgumentError
+from mha_viz.reports.induction import induction_scores
 from tests.cli.command import call
 
 TEXTS = [f"The old dog saw {number} cats, and then it ran." for number in range(11)]
@@ -48,8 +49,49 @@ def test_checkpoints_stand_in_order_of_their_steps(run: Path, tmp_path: Path) ->
     assert len(first) == 32 and first.to_numpy() == pytest.approx(first.iloc[0])
 
 
+def test_the_table_over_steps_is_that_of_each_checkpoint(run: Path, tmp_path: Path) -> None:
+    found = mv.studies(run, TEXTS, tmp_path / "set")
+    steps = found.over_steps()
+    assert list(steps.columns) == "step layer head name mean low high holds".split()
+    for name, one in found.studies.items():
+        own = steps[steps["step"] == int(name.removeprefix("step-"))].reset_index(drop=True)
+        heads, labels = one.heads, one.sql("SELECT * FROM labels")
+        for end in ("mean", "low", "high"):
+            measured = own[end][: len(heads)]
+            assert measured.to_numpy() == pytest.approx(heads[end].to_numpy(), nan_ok=True)
+        rest = own[len(heads) : len(heads) + len(labels)].reset_index(drop=True)
+        assert rest["name"].tolist() == [f"label_{key}" for key in labels["label"]]
+        assert rest["mean"].to_numpy() == pytest.approx(labels["share_of_texts"].to_numpy())
+        assert rest["holds"].tolist() == labels["earned"].tolist()
+        probed = induction_scores(mv.load(str(run / name)))
+        last = own[own["name"] == "induction"]
+        assert last["mean"].to_numpy() == pytest.approx(probed.mean.numpy().ravel())
+        assert len(own) == len(heads) + len(labels) + len(last)
+
+    first = formed(steps, "induction")  # of the trained model, whose weights the last one has
+    assert first is not None and first["step"] == 10 and first["low"] >= 0.4
+    last = steps[(steps["name"] == "induction") & (steps["step"] == 10)]
+    assert last.loc[last["mean"].idxmax(), ["layer", "head"]].tolist() == [
+        first["layer"],
+        first["head"],
+    ]
+    assert formed(steps, "label_separator") is None
+
+    figure = found.figure("induction", (3, 5))
+    drawn = {trace.name: trace.y for trace in figure.draw().data if trace.name}
+    assert len(drawn) == 5 and "L3 H5" in drawn and f"L{first['layer']} H{first['head']}" in drawn
+    own = steps[(steps["name"] == "induction") & (steps["layer"] == 3) & (steps["head"] == 5)]
+    assert drawn["L3 H5"] == pytest.approx(own["mean"].to_numpy())
+    with pytest.raises(ArgumentError, match="There is no 'charm' in this training run"):
+        found.figure("charm")
+
+
 def test_models_of_any_kind_stand_below_each_other(tmp_path: Path) -> None:
     found = mv.studies(["tiny-bert", "tiny-llama"], TEXTS, tmp_path / "set")
+    with pytest.raises(
+        ArgumentError, match="Expected checkpoints named step-0 and so on, got tiny"
+    ):
+        found.over_steps()
     assert list(found.studies) == ["tiny-bert", "tiny-llama"]
     for table in ("heads", "labels"):
         rows = getattr(found, table)

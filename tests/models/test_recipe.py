@@ -9,6 +9,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import nn
 
+import mha_viz as mv
 from models import data, evaluate, probes, train
 from models.optim import Muon, build_optimizers, orthogonalize
 from tests.making.comparing import close, near
@@ -272,3 +273,24 @@ def test_write_block(tmp_path: Path) -> None:
     card.write_text("a\n<!-- heads -->\nold\n<!-- /heads -->\nb\n")
     evaluate.write_block(card, "heads", r"new \1")
     assert card.read_text() == "a\n<!-- heads -->\nnew \\1\n<!-- /heads -->\nb\n"
+
+
+def test_checkpoints_are_models_and_change_nothing_of_the_run(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train, "KEPT_STEPS", (0, 2, 3))
+    recipe = small("gpt2", cache)
+    runs = [
+        train.Run(recipe, cache, tmp_path / name, checkpoints)
+        for name, checkpoints in (("with", tmp_path / "steps"), ("without", None))
+    ]
+    for run in runs:
+        run.fit(0, 60.0, max_steps=3)
+    weights = [run.model.state_dict() for run in runs]
+    assert all(torch.equal(of, weights[1][name]) for name, of in weights[0].items())
+    assert sorted(p.name for p in (tmp_path / "steps").iterdir()) == ["step-0", "step-2", "step-3"]
+    first, _, last = (mv.load(str(place)) for place in sorted((tmp_path / "steps").iterdir()))
+    begun = train.build(recipe).state_dict()
+    for model, theirs in ((first, begun), (last, weights[0])):
+        name = "transformer.h.0.attn.c_attn.weight"
+        close(model.network.state_dict()[name], theirs[name], atol=1e-3)

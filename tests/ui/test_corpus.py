@@ -9,6 +9,8 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.corpus.run.sample_study import shipped_steps
+from mha_viz.corpus.run.study_set import formed
 from mha_viz.corpus.treebank.head_vs_tree import head_vs_tree
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.ui.run.studies import studies
@@ -302,6 +304,25 @@ def test_a_label_colours_the_heads_by_its_share_of_texts(page, study):
     np.testing.assert_array_equal(shown[title], expected["share_of_texts"])
     assert (shown["Low"] <= shown[title]).all() and (shown[title] <= shown["High"]).all()
     assert (shown["Low"] < shown["High"]).all()
+
+
+def test_a_metric_over_the_steps_of_a_training_is_that_of_the_table():
+    steps = shipped_steps("tiny-gpt2")
+    named = dict(model="tiny-gpt2", layer="2", head="3", over="induction")
+    app = corpus("corpus-steps-table", **named)
+    check(app)
+    shown = table(app, "step", "mean", "holds")
+    expected = steps[steps["name"] == "induction"].drop(columns="name")
+    np.testing.assert_array_equal(shown["mean"], expected["mean"])
+    first = formed(steps, "induction")
+    assert f"first induction head by step {first['step']:,} (L{first['layer']} H" in said(app)
+    assert "L2 H3" in [trace.get("name") for trace in figures(app)[-1]["data"]]
+
+
+def test_a_link_to_what_no_training_has_shows_the_previous_token():
+    app = corpus(model="tiny-gpt2", over="charm")
+    check(app)
+    assert app.session_state.view.over == "previous_token"
 
 
 def test_the_contents_bar_names_the_sections_in_their_order(page):

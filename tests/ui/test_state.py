@@ -88,6 +88,7 @@ VIEW = View(
     branches=((5, 1234), (9, 50256)),
     corpus="own_0123456789abcdef",
     kind="previous_token",
+    over="induction",
     question="trees",
     from_word="because",
     to_word="it",

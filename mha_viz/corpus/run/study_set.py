@@ -1,27 +1,39 @@
 """Studies of several models over one source: sizes, seeds, or the checkpoints of a training run."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from mha_viz.checkpoints.loading import load
+from mha_viz.core.metrics import LABELS
+from mha_viz.core.record import display
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.run import study
+from mha_viz.corpus.treebank.split_half import wilson
 from mha_viz.errors import ArgumentError
+from mha_viz.reports.induction import induction_scores
+from mha_viz.reports.induction_scores import InductionScores
 
 _STEP = "step-"
+_STEP_COLUMNS = "step layer head name mean low high holds".split()
+LABEL = "label_"  # before the name of a label, whose key may be that of a metric
 
 
 class StudySet(NamedTuple):
     """Finished studies of several models over one source, by name and in order.
 
     Tables are those of each study one below the other, with a column `model` in front, and of a
-    training run `step`, a number, too.
+    training run `step`, a number, too. `induction` has the scores of the induction probe, which
+    depends on no text, of the models that it can be run with.
     """
 
     studies: Mapping[str, Study]
+    induction: Mapping[str, InductionScores]
 
     @property
     def heads(self) -> pd.DataFrame:
@@ -36,6 +48,58 @@ class StudySet(NamedTuple):
     def best_heads(self, by: str = "relations") -> pd.DataFrame:
         """Rank the heads of each model: `Study.best_heads`."""
         return self._together({name: one.best_heads(by) for name, one in self.studies.items()})
+
+    def over_steps(self) -> pd.DataFrame:
+        """Make one table of a training run: every head's metrics and labels at each checkpoint.
+
+        Returns:
+            A row per step, layer, head and name: mean, low and high (95 %). The name is a metric's
+            key or, of a label, `LABEL` and its key: then mean is the share of texts on which the
+            head would get it. `holds` tells whether the head has the label of that name, or of
+            induction whether its interval reaches the label's threshold.
+
+        Raises:
+            ArgumentError: the models are no checkpoints of one run.
+        """
+        parts = []
+        for model, found in self.studies.items():
+            step = _step(model)
+            if step is None:
+                raise ArgumentError(f"Expected checkpoints named {_STEP}0 and so on, got {model}.")
+            metrics = found.heads.rename(columns={"metric": "name"})
+            labels = found.sql("SELECT * FROM labels")
+            low, high = wilson(
+                labels["share_of_texts"] * found.n_texts, np.full(len(labels), found.n_texts)
+            )
+            labels = labels.assign(mean=labels["share_of_texts"], low=low, high=high)
+            labels = labels.assign(name=LABEL + labels["label"], holds=labels["earned"])
+            for table in (metrics, labels, *self._induction(model)):
+                parts.append(table.assign(step=step).reindex(columns=_STEP_COLUMNS))
+        together = pd.concat(parts, ignore_index=True)
+        together["holds"] = together["holds"].eq(True)
+        return together.astype(dict.fromkeys(("mean", "low", "high"), np.float32))
+
+    def _induction(self, model: str) -> Iterator[pd.DataFrame]:
+        if (scores := self.induction.get(model)) is not None:
+            layer, head = (axis.ravel() for axis in np.indices(scores.mean.shape))
+            ends = {end: getattr(scores, end).numpy().ravel() for end in ("mean", "low", "high")}
+            least = max(LABELS["induction"].threshold, scores.uniform, scores.offset)
+            named = {"name": "induction", "holds": ends["low"] >= least}
+            yield pd.DataFrame({"layer": layer, "head": head, **ends, **named})
+
+    def figure(self, name: str, head: tuple[int, int] | None = None) -> Any:
+        """Draw a name of `over_steps` over the steps, for the heads in which it changes most.
+
+        Args:
+            name: a metric's key, or that of a label after `LABEL`.
+            head: drawn too, whatever it does.
+
+        Returns:
+            `paper.figures.StudyFigure`, with `table`, `draw()` and `save("steps.pdf")`.
+        """
+        first = next(iter(self.studies.values()))
+        paper = display.known(display.study_paper)()
+        return paper.over_steps(self.over_steps(), name, paper.source_line(first), head)
 
     def _together(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         found = pd.concat(tables, names=["model"]).reset_index("model").reset_index(drop=True)
@@ -59,8 +123,9 @@ def studies(
     interrupted goes on after its last complete part. One model is in memory at a time.
 
     Args:
-        models: names, folders or Hub ids, as `load` takes them; or the folder of a training run,
-            whose checkpoints are folders named step-0, step-100 and so on.
+        models: names, folders or Hub ids, as `load` takes them, those of a training run's
+            revisions too ("EleutherAI/pythia-70m@step512"); or the folder of a training run, whose
+            checkpoints are folders named step-0, step-100 and so on.
         source: as for `study`.
         out: a folder, in which each study gets one of its model's name.
         device: as for `load`.
@@ -77,12 +142,13 @@ def studies(
         raise ArgumentError(
             f"Expected models of different names, got {', '.join(names) or 'none'}."
         )
-    made = {}
-    for name, model in zip(names, named, strict=True):
-        made[name] = study(
-            load(model, device=device, dtype=dtype), source, Path(out) / name, **options
-        )
-    return StudySet(made)
+    made, induction = {}, {}
+    for name, place in zip(names, named, strict=True):
+        model = load(place, device=device, dtype=dtype)
+        made[name] = study(model, source, Path(out) / name, **options)
+        with suppress(ArgumentError):  # the probe cannot be run: too few positions or tokens
+            induction[name] = induction_scores(model)
+    return StudySet(made, induction)
 
 
 def checkpoints(run: str | Path) -> list[str]:
@@ -102,11 +168,22 @@ def checkpoints(run: str | Path) -> list[str]:
     return [str(found[step]) for step in sorted(found)]
 
 
+def formed(steps: pd.DataFrame, name: str) -> pd.Series | None:
+    """Return the first row of `StudySet.over_steps` in which a head holds this name; None if none.
+
+    Of several heads at that step it is the one with the highest mean.
+    """
+    rows = steps[(steps["name"] == name) & steps["holds"]]
+    return (
+        None if rows.empty else rows.sort_values(["step", "mean"], ascending=[True, False]).iloc[0]
+    )
+
+
 def _step(name: str) -> int | None:
     """Return the step of a checkpoint's name; None where it is no such name.
 
-    >>> _step("step-128"), _step("tiny-bert"), _step("step-one")
-    (128, None, None)
+    >>> _step("step-128"), _step("pythia-70m@step512"), _step("tiny-bert"), _step("step-one")
+    (128, 512, None, None)
     """
-    number = name.removeprefix(_STEP)
-    return int(number) if name.startswith(_STEP) and number.isdecimal() else None
+    found = re.fullmatch(r"(?:.*@)?step-?(\d+)", name)
+    return int(found[1]) if found else None

@@ -9,6 +9,7 @@ from functools import partial
 import streamlit as st
 
 from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.run.sample_study import training_steps
 from mha_viz.paper.figures import default_head
 from mha_viz.ui.corpus import (
     best_heads,
@@ -18,6 +19,7 @@ from mha_viz.ui.corpus import (
     pairs,
     search,
     texts,
+    training,
     two_studies,
 )
 from mha_viz.ui.state import state
@@ -64,6 +66,8 @@ def _parts(study: Study) -> None:
         del parts["Best heads"]
     if not study.pair_measures:
         del parts["Pairs"]
+    if (steps := training_steps(study)) is not None:
+        parts["Training"] = partial(training.draw, steps=steps)
     with stop_on_error():
         contents_bar.sections({name: partial(draw, study) for name, draw in parts.items()})
         state.push_url()

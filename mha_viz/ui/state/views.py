@@ -206,6 +206,7 @@ class Corpus(Shared):
         question: of gold trees, by which best heads are ranked.
         kind: the label by which heads are coloured; "" is by the metric, "relation" by `arc`.
         any_length: the strongest examples of all, not of each class of like length.
+        over: a metric or label over the steps of a training run.
         along: a relation to search, as `arc`. previous: only at the nearest such word before.
         corpus_b, corpus_model_b: the study to compare with. Texts: "" for the same ones, "sample",
             or own ones; model: `SAME_MODEL`, or "" for random weights over the same texts.
@@ -226,6 +227,7 @@ class Corpus(Shared):
     from_upos: str = _choice("", read.key)
     to_upos: str = _choice("", read.key)
     along: str = _choice("", read.arc)
+    over: str = _choice("previous_token", read.key)
     previous: bool = _choice(False, read.switch)
     corpus_b: str = _choice("", read.key)
     corpus_model_b: str = _choice("", read.model)

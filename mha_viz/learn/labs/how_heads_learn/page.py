@@ -10,12 +10,14 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import METRICS
+from mha_viz.corpus.run.sample_study import shipped_steps
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices, among
 from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.how_heads_learn import analysis_page
 from mha_viz.learn.labs.how_heads_learn import numbers as lab
+from mha_viz.plots.curves import ticks
 from mha_viz.plots.heatmap import head_tiles
 from mha_viz.ui.state import views
 from mha_viz.ui.widgets import look
@@ -33,6 +35,7 @@ OPTIMIZERS = {
 }
 FRAMES = tuple(round(0.025 * i, 3) for i in range(41))  # of the film when it is played
 KEPT = 2  # films that a session remembers: with the weights of each picture, one is 6 MB
+MODEL = "tiny-gpt2"  # whose recipe was run again, with checkpoints
 FULL = 1.0  # where the film is opened: at its end
 # What is drawn over the steps: title, unit, and where it is found in a film.
 CURVES: dict[str, tuple[str, str, Callable[[lab.Film], Any]]] = {
@@ -71,6 +74,7 @@ def draw(choices: Choices) -> None:
     analysis_page.rate(choices, found, optimizer, about)
     analysis_page.curvature(choices, found, settings)
     analysis_page.plane(choices, found, settings, about)
+    _real_run(choices)
 
 
 def _task(choices: Choices) -> tuple[int, int, float, int, str]:
@@ -170,6 +174,31 @@ def _curves(choices: Choices, found: lab.Film, aspect: str, step: int, settings:
         ),
         table={"step": found.steps, **series},
         **TEXTS.lines("curves-figure", title=title, unit=unit, settings=settings, lab=lab),
+    )
+
+
+def _real_run(choices: Choices) -> None:
+    """Draw the strongest heads of a run of tiny-gpt2's recipe, studied at its checkpoints."""
+    steps = shipped_steps(MODEL)
+    assert steps is not None
+    lines, bands, heads = {}, {}, {}
+    for metric in ("previous_token", "induction"):
+        rows = steps[steps["name"] == metric]
+        best = rows[rows["step"] == rows["step"].max()].nlargest(1, "mean").iloc[0]
+        own = rows[(rows["layer"] == best["layer"]) & (rows["head"] == best["head"])]
+        heads[metric] = head_name(best["layer"], best["head"])
+        name = f"{METRICS[metric].title}, {heads[metric]}"
+        lines[name] = (np.arange(len(own)), own["mean"])
+        bands[name] = (own["low"], own["high"])
+    named = steps["step"].drop_duplicates().tolist()
+    TEXTS.step("real", model=MODEL, heads=heads, last=named[-1])
+    charts.lines(
+        choices.key("real"),
+        lines,
+        bands=bands,
+        more=dict(xaxis=ticks(named, range(len(named)))),
+        table={"step": named, **{name: y.tolist() for name, (_, y) in lines.items()}},
+        **TEXTS.lines("real-figure", model=MODEL),
     )
 
 
