@@ -185,7 +185,7 @@ def over_steps(
         unit or "mean over texts",
         bands={head_name(*one): (by["low"][one], by["high"][one]) for one in drawn},
         levels={f"label: {limit.threshold:g}": limit.threshold} if limit is not None else {},
-        more={"xaxis": ticks(by["mean"].index, places)},
+        more={"xaxis": ticks(by["mean"].index.tolist(), places)},
     )
     lines = {head_name(*one): (places, by["mean"][one]) for one in drawn}
     return StudyFigure(axes.title, partial(curves, lines, axes), rows.drop(columns="name"), source)
