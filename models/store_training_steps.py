@@ -1,7 +1,7 @@
 """Study the sample with each checkpoint of a run of tiny-gpt2's recipe, and store it as a table.
 
     python -m models.train gpt2 --text DIR --cache DIR --work DIR --checkpoints STEPS \
-        --max-steps 8192
+        --max-steps 4096
     python -m models.store_training_steps STEPS
 
 To be called again whenever the sample, a metric or a label changes; a slow test says when.

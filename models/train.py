@@ -253,7 +253,7 @@ class Run:
 
 
 # As models, by --checkpoints: powers of two, and one more where heads that look back form.
-KEPT_STEPS = (0, 384, *(2**power for power in range(6, 14)))
+KEPT_STEPS = (0, 384, *(2**power for power in range(6, 13)))
 POSITION = ("step", "tokens", "phase", "phase_step", "elapsed", "mean_loss")
 
 
@@ -268,7 +268,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="where the checkpoint is kept")
     parser.add_argument("--out", type=Path, help="model folder to write; default: none")
     parser.add_argument(
-        "--checkpoints", type=Path, help="folder for the models after 0, 64, 128 ... 8,192 steps"
+        "--checkpoints", type=Path, help="folder for the models after 0, 64, 128 ... 4,096 steps"
     )
     parser.add_argument("--tokens", type=float, help="length of the run in tokens")
     parser.add_argument("--minutes", type=float, help="length of the run in minutes of training")

@@ -33,7 +33,7 @@ _Head = Annotated[int | None, typer.Option("--head", "-H", help="Heads with this
 
 
 class _StudyGroup(TyperGroup):
-    """`study SOURCE` makes a study; `show`, `search`, `compare`, `report` and `verify` read one."""
+    """`study SOURCE` makes a study; `show`, `search`, `examples` and others read one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         first = args[0] if args else "--help"
@@ -278,24 +278,50 @@ def search(
 
 
 @app.command()
+def examples(
+    study: Folder,
+    head: Annotated[str, typer.Option("--head", "-H", help="layer.head, such as 3.7.")],
+    by: Annotated[str, typer.Option(help="A metric, or a label.")] = "previous_token",
+    limit: Annotated[int, typer.Option(help="The most rows.")] = 10,
+    any_length: Annotated[
+        bool, typer.Option("--any-length", help="The strongest of all, which are mostly short.")
+    ] = False,
+    file_format: TableAs = TableFormat.table,
+    out: Out = None,
+) -> None:
+    """Show the texts on which a head scores highest, from texts of each length."""
+    found = _open(study)
+    place = options.parse_head(head, "Examples are of one head")
+    rows = found.examples(*place, by=by, k=limit, match_length=not any_length)
+    table = rows[["value", "class_mean", "n_tokens", "place", "text"]]
+    title = f"{_title(found)}: L{place[0]} H{place[1]} by {by}"
+    deliver_table(table, file_format, out, title)
+
+
+@app.command()
 def compare(
     first: Folder,
     second: Folder,
     by: Annotated[
-        str, typer.Option(help="metrics, distributions, relations, trees, coreference or best.")
+        str,
+        typer.Option(
+            help="metrics, distributions, matched (heads), relations, trees, coreference or best."
+        ),
     ] = "metrics",
     limit: Annotated[int, typer.Option(help="The most rows.")] = 20,
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """Show which heads differ between two studies, in metrics or in what they find in trees."""
-    from mha_viz.corpus.query.comparison import compare, compare_distributions
+    from mha_viz.corpus.query.comparison import compare, compare_distributions, compare_matched
     from mha_viz.corpus.query.tree_comparison import compare_trees
 
     a, b = _open(first), _open(second)
-    by_metric = {"metrics": compare, "distributions": compare_distributions}
-    table = (by_metric[by](a, b) if by in by_metric else compare_trees(a, b, by))[:limit]
-    title = f"{second.name} (b) less {first.name} (a): the {len(table)} surest differences"
+    without = {"metrics": compare, "distributions": compare_distributions}
+    without["matched"] = compare_matched  # gold trees, as the others ask
+    table = (without[by](a, b) if by in without else compare_trees(a, b, by))[:limit]
+    what = "nearest matches" if by == "matched" else "surest differences"
+    title = f"{second.name} (b) less {first.name} (a): the {len(table)} {what}"
     deliver_table(_with_head_names(table), file_format, out, title)
 
 

@@ -33,6 +33,7 @@ TABLES = (
     ("study", "probe", "sample"),
     ("study", "show", "nowhere"),
     ("study", "search", "nowhere"),
+    ("study", "examples", "nowhere", "--head", "1.2"),
     ("study", "compare", "nowhere", "nowhere"),
 )
 

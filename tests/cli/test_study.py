@@ -2,10 +2,13 @@
 
 import json
 import shutil
+from io import StringIO
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+import mha_viz as mv
 from tests.cli.command import call
 from tests.making.trees import document
 
@@ -52,6 +55,16 @@ def test_search_finds_a_word(study: Path, tmp_path: Path) -> None:
     assert "Rain fell all night." in out.read_text()
 
 
+def test_examples_are_those_of_the_library(study: Path) -> None:
+    asked = ("study", "examples", str(study), "--head", "1.2", "--by", "entropy", "--limit", "3")
+    for options, matched in (((), True), (("--any-length",), False)):
+        shown = pd.read_csv(StringIO(call(*asked, *options, "-f", "csv").stdout))
+        found = mv.Study.load(study).examples(1, 2, "entropy", 3, matched)
+        assert shown["text"].tolist() == found["text"].tolist()
+        assert shown["value"].to_numpy() == pytest.approx(found["value"].to_numpy(), rel=1e-3)
+    assert "layer.head" in call(*asked[:4], "2", code=2).stderr
+
+
 def test_a_treebank_shows_who_finds_which_relation(tmp_path: Path) -> None:
     out = str(tmp_path / "trees")
     call("study", "sample", "--sample", "40", "--out", out)
@@ -87,6 +100,8 @@ def test_two_treebanks_are_compared_and_reported(tmp_path: Path) -> None:
         assert len(rows) == 5 and {"difference", "low", "q", "better", *columns} <= rows[0].keys()
     done = call("study", "compare", *folders, "--by", "distributions", "--limit", "5")
     assert "apart" in done.stdout and "50%_a" in done.stdout
+    done = call("study", "compare", *folders, "--by", "matched", "--limit", "3", "-f", "csv")
+    assert done.stdout.startswith('"head_a","head_b","distance","as_near"')
     failed = call("study", "compare", *folders, "--by", "charm", code=2)
     assert "relations, trees, coreference, best" in failed.stderr
     out = tmp_path / "report"

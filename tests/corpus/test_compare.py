@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
@@ -10,6 +11,7 @@ from mha_viz.corpus.query.comparison import (
     beyond_by_chance,
     compare,
     compare_distributions,
+    compare_matched,
     compare_with_random,
 )
 from mha_viz.errors import StudyError
@@ -52,7 +54,7 @@ def test_random_weights_are_those_of_a_study_of_an_untrained_copy(trained, untra
 
 
 def test_a_study_without_random_weights_has_nothing_to_be_compared_with(tmp_path, monkeypatch):
-    monkeypatch.setattr("mha_viz.corpus.run.run._untrained", lambda model: None)
+    monkeypatch.setattr("mha_viz.corpus.run.run.random_weights", lambda model: None)
     study = mv.study(mv.load("tiny-bert"), TEXTS, tmp_path / "study")
     with pytest.raises(StudyError, match="no random weights"):
         compare_with_random(study)
@@ -88,3 +90,43 @@ def test_distributions_of_a_model_of_another_size_are_compared(trained, tmp_path
     found = compare_distributions(trained, other)
     assert set(found["metric"]) == set(trained.heads["metric"]) & set(other.heads["metric"])
     assert found["metric"].size > 5
+
+
+def test_matched_heads_are_the_nearest_one_to_one(trained, tmp_path):
+    found = compare_matched(trained, trained)
+    assert (found["layer_a"] == found["layer_b"]).all() and (
+        found["head_a"] == found["head_b"]
+    ).all()
+    assert len(found) == 32 and found["distance"].max() == pytest.approx(0, abs=1e-6)
+
+    other = mv.study(build("distilbert"), TEXTS, tmp_path / "study")
+    n_all = other.n_layers * other.n_heads
+    assert 1 < n_all < 32
+    apart = np.array([[_apart(trained, i, other, j) for j in range(n_all)] for i in range(32)])
+    rows, columns = linear_sum_assignment(apart)
+    for a, b in ((trained, other), (other, trained)):
+        found = compare_matched(a, b)
+        assert list(found["distance"]) == sorted(found["distance"])
+        ours, theirs = ("_a", "_b") if a is trained else ("_b", "_a")
+        i = found[f"layer{ours}"] * 8 + found[f"head{ours}"]
+        j = found[f"layer{theirs}"] * other.n_heads + found[f"head{theirs}"]
+        assert len(set(i)) == len(set(j)) == n_all
+        assert found["distance"].sum() == pytest.approx(apart[rows, columns].sum())
+        assert found["distance"].to_numpy() == pytest.approx(apart[i, j])
+        share = [(apart <= one + 1e-9).mean() for one in apart[i, j]]
+        assert found["as_near"].to_numpy() == pytest.approx(share)
+
+
+def _apart(a, i, b, j):
+    squares = []
+    for axis in ("offset", "kind"):
+        first, second = (
+            rows.set_index(axis)["weight"].loc[lambda of: of > 0]
+            for study, at in ((a, i), (b, j))
+            for rows in [study.profile_by(axis)]
+            for rows in [rows[rows["layer"] * study.n_heads + rows["head"] == at]]
+        )
+        both = first.index.intersection(second.index)
+        shared = np.sqrt(first[both] / first.sum() * second[both] / second.sum()).sum()
+        squares.append(1 - shared)
+    return np.sqrt(max(np.mean(squares), 0))

@@ -17,6 +17,7 @@ from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.run import heavy, studies, study_job
 from mha_viz.ui.state import own_address
 from mha_viz.ui.state.views import DEFAULT
+from mha_viz.ui.widgets.messages.messages import plain
 from tests.making.comparing import close
 from tests.making.trees import conllu, document
 from tests.ui.compare_app import check, said
@@ -99,6 +100,17 @@ def test_a_file_keeps_its_name_in_what_is_said_of_it(given, called):
     found.wait()
     assert found.texts.parent.parent == kept._folder
     assert f"of {called}" in str(found.error)
+
+
+def test_texts_of_one_group_are_one_unit():
+    lines = "".join(f"It rained {n} times in spring.,author {n % 13}\n" for n in range(29))
+    table = f"words,who\n{lines}".encode()
+    key = studies.studies().add_texts(table, "reviews.csv", "words", "who")
+    assert key != studies.studies().add_texts(table, "reviews.csv", "words")
+    app = corpus(corpus=key)
+    check(app)
+    assert making(app).study.manifest["counts"]["n_units"] == 13
+    assert plain(making(app).study.unit_note) in said(app)
 
 
 @pytest.mark.parametrize("copies", [1, 2])

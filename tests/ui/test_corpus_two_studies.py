@@ -8,6 +8,7 @@ import mha_viz as mv
 from mha_viz.corpus.query.comparison import (
     compare,
     compare_distributions,
+    compare_matched,
     compare_with_random,
 )
 from mha_viz.corpus.query.tree_comparison import compare_trees
@@ -68,7 +69,7 @@ def test_a_study_is_compared_with_random_weights_on_the_same_texts(page, study):
     assert "about 0.1 of 32 would by chance alone, and 1.5 by 2 or more" in said(page)
 
 
-@pytest.mark.parametrize("by", ["relations", "trees", "best", "distributions"])
+@pytest.mark.parametrize("by", ["relations", "trees", "best", "distributions", "matched"])
 def test_two_studies_are_compared_by_what_heads_find_in_trees(by):
     app = two(corpus_model_b="tiny-gpt2", compared=by)
     check(app)
@@ -80,6 +81,13 @@ def test_two_studies_are_compared_by_what_heads_find_in_trees(by):
         assert shown["Metric"].tolist() == [mv.METRICS[key].title for key in expected["metric"]]
         close(shown["This study"], expected["50%_b"])
         close(shown["Standard deviations apart"], expected["apart"])
+        return
+    if by == "matched":
+        expected, shown = compare_matched(theirs, ours), table(app, "Head", "As near")
+        for title, side in (("Head", "_b"), ("The other’s head", "_a")):
+            heads = zip(expected[f"layer{side}"], expected[f"head{side}"], strict=True)
+            assert shown[title].tolist() == [f"L{layer} H{head}" for layer, head in heads]
+        close(shown["Distance"], expected["distance"])
         return
     expected = compare_trees(theirs, ours, by)
     shown = table(app, "This study", "Better")

@@ -246,7 +246,7 @@ def _matches(
     """Match heads by their distances, and find which matches chance gives as well."""
     turned = len(apart) > apart.shape[1]  # each head of the smaller model has a counterpart
     others, matched = zip(
-        *(_assigned(d.T if turned else d) for d in (apart, *by_chance)), strict=True
+        *(assigned(d.T if turned else d) for d in (apart, *by_chance)), strict=True
     )
     defined = np.flatnonzero(np.isfinite(matched[0]))
     a, b = (others[0][defined], defined) if turned else (defined, others[0][defined])
@@ -260,8 +260,11 @@ def _matches(
     return HeadMatches(a[order], b[order], apart, n_heads, n_rows, chance)
 
 
-def _assigned(apart: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return each row's column in the best match, and its distance (NaN: not defined)."""
+def assigned(apart: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Return each row's column in the best match, and its distance (NaN: not defined).
+
+    There must be as many columns as rows, or more.
+    """
     from scipy.optimize import linear_sum_assignment
 
     rows, columns = apart.shape

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from mha_viz.core.attention.checks import Number
+from mha_viz.core.compare.matching import assigned
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.statistics.intervals import UnitSums
 from mha_viz.corpus.store.blocks import columns_of, read_block, units_of
@@ -61,6 +62,51 @@ def source_plan(study: Study) -> list[object]:
     join = study.manifest["settings"].get("join")
     names = ("n_ctx", "tokens_sha256") if join else ()
     return [study.manifest["source"], join, *(study.manifest["model"][name] for name in names)]
+
+
+def compare_matched(a: Study, b: Study) -> pd.DataFrame:
+    """Match the heads of two models one to one by where their weight goes over all texts.
+
+    Heads of any layer may be matched, of models of any size; where one has more, some have no
+    counterpart. Two heads are sqrt(mean(1 - sum sqrt(P Q))) apart, with P and Q the shares of their
+    weight by offset and by kind of key, a sum for each of the two: Hellinger distances.
+    `match_heads` compares what heads do on each single text, and has a test against chance.
+
+    Args:
+        a: a study.
+        b: another one.
+
+    Returns:
+        layer_a, head_a, layer_b, head_b, distance (0 to 1), and `as_near`, the share of all pairs
+        of a head of a with one of b that are no farther apart. The nearest first.
+
+    Source: Kuhn 1955, by scipy's `linear_sum_assignment`.
+    """
+    squares = []
+    for axis in ("offset", "kind"):
+        sides = [
+            one.profile_by(axis)
+            .pivot(index=["layer", "head"], columns=axis, values="weight")
+            .fillna(0.0)
+            for one in (a, b)
+        ]
+        first, second = (
+            np.sqrt(side / np.maximum(side.sum(1, keepdims=True), 1e-12))
+            for side in (one.to_numpy() for one in sides[0].align(sides[1], axis=1, fill_value=0.0))
+        )
+        squares.append(1 - first @ second.T)
+    apart = np.sqrt(np.maximum(np.mean(squares, 0), 0.0))
+    turned = len(apart) > len(apart.T)
+    chosen, distance = assigned(apart.T if turned else apart)
+    both = np.arange(len(chosen)), chosen
+    (layer_a, head_a), (layer_b, head_b) = (
+        np.divmod(side, study.n_heads)
+        for side, study in zip(both[::-1] if turned else both, (a, b), strict=True)
+    )
+    as_near = [float((apart <= one).mean()) for one in distance]
+    heads = dict(layer_a=layer_a, head_a=head_a, layer_b=layer_b, head_b=head_b)
+    found = pd.DataFrame({**heads, "distance": distance, "as_near": as_near})
+    return found.sort_values("distance", kind="stable").reset_index(drop=True)
 
 
 def compare_distributions(a: Study, b: Study) -> pd.DataFrame:

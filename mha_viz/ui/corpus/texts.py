@@ -78,9 +78,11 @@ def _form() -> None:
             key="own-file",
             max_upload_size=allowed.upload_mb(MAX_MEGABYTES),
         )
-        st.text_input(
+        column, group = st.columns(2)
+        column.text_input(
             "Column", key="own-column", help="Of a table: where the texts are, if not found."
         )
+        group.text_input("Grouped by", key="own-group", help=TEXTS("texts.group"))
         st.form_submit_button(
             "Study them", icon=":material/play_arrow:", on_click=guarded(_take), key="own-study"
         )
@@ -89,13 +91,15 @@ def _form() -> None:
 def _take() -> None:
     """Keep what was given; the run that follows begins its study."""
     chosen: Any = st.session_state.get("own-file")
-    column = (st.session_state.get("own-column") or "").strip() or None
+    column, group = (
+        (st.session_state.get(f"own-{name}") or "").strip() or None for name in ("column", "group")
+    )
     if chosen is not None:
         content, name = chosen.getvalue(), chosen.name
     else:
         content, name = (st.session_state.get("own-typed") or "").encode(), ""
     allowed.check_upload(len(content))
-    key = studies().add_texts(content, name, column)
+    key = studies().add_texts(content, name, column, group)
     st.session_state.setdefault("own_given", []).append(key)
     state.change(corpus=key)
 

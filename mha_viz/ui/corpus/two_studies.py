@@ -14,6 +14,7 @@ from mha_viz.corpus.query.comparison import (
     beyond_by_chance,
     compare,
     compare_distributions,
+    compare_matched,
     compare_with_random,
 )
 from mha_viz.corpus.query.study import Study
@@ -35,7 +36,7 @@ from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
-_BY = {"distributions": compare_distributions}  # the others ask gold trees
+_BY = {"distributions": compare_distributions, "matched": compare_matched}  # without gold trees
 FAR = 3.0  # standard errors that are worth a word
 FEW = 30  # texts, of which a standard error is itself uncertain
 _SAMPLE = "sample"
@@ -84,7 +85,7 @@ def _choose_what(study: Study, other: Study) -> None:
     offered = {
         key: title
         for key, title in COMPARED.items()
-        if (alike or key in ("best", "distributions")) and (trees or key in ("metrics", *_BY))
+        if (alike or key in ("best", *_BY)) and (trees or key in ("metrics", *_BY))
     }
     if state.of(Corpus).compared not in offered:
         state.change(compared=next(iter(offered)))
@@ -150,6 +151,8 @@ def _table(study: Study, by: str, found: pd.DataFrame) -> None:
         return
     if by == "distributions":
         found = found[["metric", "50%_b", "50%_a", "apart"]]
+    elif by == "matched":
+        found = found.rename(columns={"layer_b": "layer", "head_b": "head"})  # of this study
     else:
         known, sure = found["q"].notna().sum(), (found["q"] <= RATE).sum()
         st.markdown(
@@ -161,7 +164,7 @@ def _table(study: Study, by: str, found: pd.DataFrame) -> None:
         found = found.assign(better=found["better"].replace(sides))
     table = titled(found)
     st.dataframe(table, hide_index=True, width="stretch", placeholder=words.UNDEFINED)
-    st.caption(TEXTS(f"two.{'spread' if by == 'distributions' else 'trees'}"))
+    st.caption(TEXTS(f"two.{by if by in _BY else 'trees'}"))
     caption = source_line(study, f"against {_reference(state.of(Corpus))}", COMPARED[by])
     exports.table_file(table, key="corpus-two-trees", name="Two studies", caption=caption)
 

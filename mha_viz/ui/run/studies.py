@@ -52,13 +52,16 @@ class Studies:
         """Delete them all, as the end of the process does."""
         self._deletion()
 
-    def add_texts(self, content: bytes, name: str, column: str | None = None) -> str:
+    def add_texts(
+        self, content: bytes, name: str, column: str | None = None, group: str | None = None
+    ) -> str:
         """Keep a visitor's texts, to be studied; returns the key that stands for them.
 
         Args:
             content: of the file.
             name: of the file, which ends in one of `SUFFIXES`; "" of texts that were typed.
             column: of a table that holds the texts; None to find it.
+            group: of a table, too: which texts depend on each other; None: as `study` takes them.
 
         Raises:
             ArgumentError: too large, empty, packed, or a file of another kind.
@@ -76,11 +79,14 @@ class Studies:
                 "give a part of them, or use `mha-viz study`, which has no limit."
             )
         called = _file_name(name) if name else "texts.txt"
-        key = "own_" + hashlib.sha256(f"{called} {column} ".encode() + content).hexdigest()[:32]
+        key = (
+            "own_"
+            + hashlib.sha256(f"{called} {column} {group} ".encode() + content).hexdigest()[:32]
+        )
         path = self._folder / key / called
         with self._lock:
             write_file(path, content, parents=True)
-            self._own[key] = OwnTexts(path, column, _title(name, content))
+            self._own[key] = OwnTexts(path, column, group, _title(name, content))
             self._owners.setdefault(key, streamlit_run.visitor_address() or heavy.session())
             self._own.move_to_end(key)
             self._trim()
@@ -174,7 +180,7 @@ class Studies:
         return deleted
 
 
-_OF_SAMPLE = OwnTexts(SAMPLE, None, "")
+_OF_SAMPLE = OwnTexts(SAMPLE, None, None, "")
 
 
 def _file_name(name: str) -> str:

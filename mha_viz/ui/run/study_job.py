@@ -25,10 +25,11 @@ BATCH_TOKENS = 1024
 
 
 class OwnTexts(NamedTuple):
-    """Texts of a visitor: their file, the column that holds them, and their title."""
+    """Texts of a visitor: their file, the columns of texts and of their groups, and their title."""
 
     path: Path
     column: str | None
+    group: str | None
     title: str
 
     @property
@@ -60,7 +61,7 @@ class StudyJob:
         self.tries = 0
         self.progress = BEGUN
         self.study: Study | None = None
-        self.texts, self._column = texts.path, texts.column
+        self.texts, self._column, self._group = texts.path, texts.column, texts.group
         self._sample, self._join = sample, join
         self._on_abandoned = on_abandoned
         self._ticket: Ticket | None = None
@@ -146,6 +147,7 @@ class StudyJob:
                 self.texts,
                 self.folder,
                 column=self._column,
+                group=self._group,
                 sample=self._sample,
                 batch_tokens=BATCH_TOKENS,
                 on_progress=on_progress,
