@@ -168,7 +168,7 @@ def _parquet(opened: OpenFile) -> Iterator[Passage]:
         # Without pre_buffer: it would hold all row groups at once.
         file = parquet.ParquetFile(seekable, buffer_size=_BUFFER, pre_buffer=False)
         fields = list(file.schema_arrow)
-        texts = [field.name for field in fields if _is_text(field.type)]
+        texts = [field.name for field in fields if is_text(field.type)]
         names = [field.name for field in fields]
         column = chosen_column(opened.name, opened.column, names, texts)
         opened.check_group(names)
@@ -188,7 +188,8 @@ def _parquet(opened: OpenFile) -> Iterator[Passage]:
                     yield Passage(place, text, group=name)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a column of this type holds text."""
     kind = kind.value_type if types.is_dictionary(kind) else kind
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
