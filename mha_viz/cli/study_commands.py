@@ -59,7 +59,10 @@ def _study() -> None:
 @app.command()
 def make(
     source: Annotated[
-        str, typer.Argument(help="A file of texts, a folder, - for standard input, or sample.")
+        str,
+        typer.Argument(
+            help="A file of texts, a folder, - for standard input, hf:OWNER/NAME:SPLIT, or sample."
+        ),
     ],
     out: Annotated[str, typer.Option("--out", "-o", help="The study's folder.")],
     model: Model = "tiny-bert",

@@ -17,6 +17,7 @@ from mha_viz.corpus.store import storage
 from mha_viz.errors import StudyError
 from tests.corpus.plain_study import TEXTS
 from tests.corpus.random_moments import PER_SHARD
+from tests.corpus.ray_cluster import head_of, ray_cluster
 from tests.corpus.small_studies import Stopped, files_of
 from tests.making.trees import document
 from tests.waiting import PATIENCE, wait_for
@@ -30,27 +31,8 @@ N_SHARDS = 9
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A head that has no processor to give, and two machines of one each."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("RAY_health_check_period_ms", "1000")  # of 3000: sooner seen to be dead
-        patch.setenv("PYTHONPATH", os.getcwd())
-        from ray.cluster_utils import Cluster
-
-        made = Cluster(
-            initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
-        )
-        try:
-            for _ in range(2):
-                made.add_node(num_cpus=1, memory=4 * 2**30)
-            yield made
-        finally:
-            made.shutdown()
-
-
-def _head(cluster: Any) -> str:
-    """Where its head listens; tests may reach this machine by no other name."""
-    return f"127.0.0.1:{cluster.address.rpartition(':')[2]}"
+    with ray_cluster(2) as made:
+        yield made
 
 
 def _begun(model: Any, out: Path) -> None:
@@ -70,16 +52,16 @@ def test_an_address_is_filled_by_a_cluster_and_read_from_a_copy(
     _begun(bert, tmp_path / "study")
     address = f"file://{tmp_path}/study"
     told: list[Progress] = []
-    made = mv.study(bert, LINES, address, cluster=_head(cluster), on_progress=told.append)
+    made = mv.study(bert, LINES, address, cluster=head_of(cluster), on_progress=told.append)
     assert [now.n_texts for now in told[:2]] == [PER_SHARD, 2 * PER_SHARD]  # what was there
     assert told[-1].n_texts == told[-1].n_total == len(LINES) and len(told) == N_SHARDS
     assert files_of(tmp_path / "study") == files_of(whole.folder)
     assert made.folder != tmp_path / "study" and made.heads.equals(whole.heads)
     told.clear()
-    again = mv.study(bert, LINES, address, cluster=_head(cluster), on_progress=told.append)
+    again = mv.study(bert, LINES, address, cluster=head_of(cluster), on_progress=told.append)
     assert again.n_texts == len(LINES) and not told
     with pytest.raises(StudyError, match=f"{address} holds a study of another source"):
-        mv.study(bert, TEXTS, address, cluster=_head(cluster))
+        mv.study(bert, TEXTS, address, cluster=head_of(cluster))
 
 
 def test_joined_documents_are_the_same_on_a_cluster(
@@ -89,7 +71,7 @@ def test_joined_documents_are_the_same_on_a_cluster(
     sentence = "Ann/PROPN/2/nsubj/Entity=(e1) slept/VERB/0/root soundly/ADV/2/advmod"
     source.write_text("".join(document(*[sentence] * n) for n in (3, 90, 1, 2, 5, 4)))
     mv.study(bert, source, tmp_path / "one", join="document")
-    made = mv.study(bert, source, tmp_path / "many", join="document", cluster=_head(cluster))
+    made = mv.study(bert, source, tmp_path / "many", join="document", cluster=head_of(cluster))
     assert files_of(tmp_path / "many") == files_of(tmp_path / "one")
     assert made.manifest["counts"]["n_shards"] > 1 and "go on with a document" in made.cut
 
@@ -109,7 +91,7 @@ def test_a_machine_that_dies_in_the_middle_changes_no_bit(
             raise Stopped
 
     with pytest.raises(Stopped):
-        mv.study(bert, LINES, tmp_path / "study", cluster=_head(cluster), on_progress=kill)
+        mv.study(bert, LINES, tmp_path / "study", cluster=head_of(cluster), on_progress=kill)
     assert told == sorted(told)
     assert len(list((tmp_path / "study/shards").iterdir())) >= N_SHARDS - 1
     mv.study(bert, LINES, tmp_path / "study")
@@ -127,7 +109,7 @@ def test_a_study_that_is_stopped_asks_ray_no_more(bert: Any, cluster: Any, tmp_p
         raise Stopped
 
     with pytest.raises(Stopped):
-        mv.study(bert, LINES, tmp_path / "study", cluster=_head(cluster), on_progress=stop)
+        mv.study(bert, LINES, tmp_path / "study", cluster=head_of(cluster), on_progress=stop)
     left = set(threading.enumerate()) - before
     for thread in left:
         thread.join(60)
@@ -142,7 +124,7 @@ def test_a_folder_that_others_do_not_see(
     with pytest.raises(
         StudyError, match=r"does not see the study .*/study: give a folder that all"
     ):
-        mv.study(bert, LINES, tmp_path / "study", cluster=_head(cluster))
+        mv.study(bert, LINES, tmp_path / "study", cluster=head_of(cluster))
 
 
 def test_a_cluster_without_room_for_an_actor_says_so(
@@ -150,7 +132,7 @@ def test_a_cluster_without_room_for_an_actor_says_so(
 ) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
     with pytest.raises(StudyError, match=r"No machine of the cluster has 64 CPUs and 2\.\d+ GB"):
-        mv.study(bert, LINES, tmp_path / "study", cluster=_head(cluster))
+        mv.study(bert, LINES, tmp_path / "study", cluster=head_of(cluster))
 
 
 def test_threads_that_still_call_ray_are_waited_for() -> None:

@@ -10,6 +10,7 @@ from mha_viz.corpus.run import cluster as clusters
 from mha_viz.corpus.run.cluster import _Pool, _room, _windows
 from mha_viz.corpus.run.worker import Task
 from mha_viz.corpus.sources.source import Item
+from mha_viz.corpus.treebank.trees import ROOT, Sentence, Word
 from mha_viz.errors import StudyError, WriteError
 
 TASKS = [Task(number, [Item(number, "x" * 800, f"a:{number}")]) for number in range(7)]
@@ -26,10 +27,8 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> _Pool:
     return _Pool()  # type: ignore[call-arg]
 
 
-def test_texts_wait_in_portions_and_are_read_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        clusters, "_WINDOW", 3000
-    )  # three shards of 1000, with what belongs to them
+def test_texts_wait_in_portions_and_are_read_no_further() -> None:
+    """Three shards of 1000 bytes, with what belongs to them."""
     read: list[int] = []
 
     def reading() -> Iterator[Task]:
@@ -37,10 +36,28 @@ def test_texts_wait_in_portions_and_are_read_no_further(monkeypatch: pytest.Monk
             read.append(task.number)
             yield task
 
-    windows = _windows(reading())
+    windows = _windows(reading(), 3000)
     assert [task.number for task in next(windows)] == read == [0, 1, 2]
     assert [[task.number for task in window] for window in windows] == [[3, 4, 5], [6]]
-    assert not list(_windows(iter(())))
+    assert not list(_windows(iter(()), 3000))
+
+
+def test_portions_count_bytes_and_the_words_of_trees() -> None:
+    words = tuple(Word("猫", "_", "X", ROOT, "", i, i + 1) for i in range(5))
+    items = [Item(0, "猫" * 5, "a:1"), Item(1, "猫" * 5, "a:2", Sentence("猫" * 5, words))]
+    assert [clusters._bytes_of(item) for item in items] == [200 + 15, 200 + 15 + 500]
+
+
+@pytest.mark.parametrize(
+    ("stores", "most"), [([], 2**28), ([2**33, 2**26], 2**24), ([2**40], 2**28)]
+)
+def test_portions_take_a_quarter_of_the_smallest_store(
+    stores: list[int], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machines = [machine(object_store_memory=size) for size in stores]
+    machines += [machine(), machine(False, object_store_memory=2**20)]
+    monkeypatch.setattr(clusters.ray, "nodes", lambda: machines)
+    assert clusters._window_bytes() == most
 
 
 def machine(alive: bool = True, **has: float) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from mha_viz.corpus.query.study_tables import (
     strongest,
 )
 from mha_viz.corpus.query.verification import refusing_damage, whole_manifest
+from mha_viz.corpus.sources.hub_datasets import as_dataset
 from mha_viz.corpus.store.database import Database
 from mha_viz.corpus.store.edges_index import BY_KEY, BY_QUERY
 from mha_viz.corpus.store.integrity import HASHES
@@ -32,6 +33,7 @@ from mha_viz.corpus.treebank.trees import Sentence
 from mha_viz.errors import ArgumentError, StudyError
 
 if TYPE_CHECKING:
+    import datasets
     import duckdb
 
 
@@ -432,6 +434,25 @@ class Study:
             ArgumentError: it is no single SELECT, or cannot be run.
         """
         return self._database.query_freely(query)
+
+    def to_dataset(self, table: str = "heads") -> datasets.Dataset:
+        """Copy a table into a dataset of Hugging Face, in memory (extra `datasets`).
+
+        Args:
+            table: its name, as in SQL.
+
+        Raises:
+            ArgumentError: no such table.
+            SourceError: the extra is missing.
+        """
+        if table not in self._database.tables:
+            known = ", ".join(self._database.tables)
+            raise ArgumentError(f"table must be one of {known}, got {table!r}.")
+        self._database.check_rows(self._sizes.of_texts)
+        rows = self._database.relation(f'SELECT * FROM "{table}"')
+        with self._database.reading():
+            found = rows.to_arrow_table()
+        return as_dataset(found)
 
     def verify(self, *tables: str) -> None:
         """Compare the files of tables with their hashes, as is done before a table is first read.

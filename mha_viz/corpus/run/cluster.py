@@ -1,5 +1,6 @@
 """A study on several machines: actors of a Ray cluster, each with the model, measure its shards."""
 
+import gc
 import json
 import logging
 import os
@@ -19,6 +20,7 @@ from typing import Any
 from mha_viz.core.amounts import of_bytes
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.worker import Plan, Task, Work, Worker, summary_of
+from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.store.address import Address, is_address
 from mha_viz.corpus.store.storage import MANIFEST, read_manifest, read_shard
 from mha_viz.errors import MhaVizError, StudyError
@@ -38,7 +40,9 @@ except ImportError as error:
     ) from error
 
 _WINDOW = 256 * 2**20  # bytes of text that wait in Ray's store, at most, besides one shard
+_SHARE_OF_STORE = 0.25  # that they may take: what does not fit is written to the disk
 _ITEM_BYTES = 200  # of a text's number and place
+_WORD_BYTES = 100  # of a word of a treebank
 _BASE_MEMORY = 2 * 10**9  # that an actor takes for its libraries and for a batch
 _ATTEMPTS = 3  # in a row that finish no shard
 _RESTARTS = 4  # of one actor: a shard that kills whoever measures it must come to an end
@@ -90,12 +94,13 @@ class Cluster:
         if self._address is not None:
             self._address.put(self.folder, [MANIFEST])  # from now on it holds this study
         pool: _Pool | None = None
-        for window in _windows(work.tasks):
+        for window in _windows(work.tasks, _window_bytes()):
             if pool is None:
                 device = "cuda" if work.model.device.type == "cuda" else "cpu"
                 address = None if self._address is None else self._address.url
                 pool = _Pool(Plan.of(self.folder, work, device, address))
             yield from pool.measured(window, self._is_local)
+            gc.collect()  # what is left of a run of Ray's refers to itself, and holds its texts
         for draft in self.folder.glob(".*.part"):  # of actors that were killed
             shutil.rmtree(draft, ignore_errors=True)
 
@@ -188,7 +193,7 @@ class _Pool:
                 batch_size=None,
                 compute=ActorPoolStrategy(
                     min_size=1,  # who has nothing left to do makes room for who begins anew
-                    max_size=self._size,
+                    max_size=max(self._size, len(tasks)),  # machines that join late have room
                     initial_size=min(self._size, len(tasks)),
                     max_tasks_in_flight_per_actor=2,
                 ),
@@ -201,18 +206,33 @@ class _Pool:
                 yield from map(json.loads, block["results"].to_pylist())
 
 
-def _windows(tasks: Iterator[Task]) -> Iterator[list[Task]]:
+def _window_bytes() -> int:
+    """Return how many bytes of text may wait in the smallest store of the cluster's machines."""
+    stores = [
+        node["Resources"]["object_store_memory"]
+        for node in ray.nodes()
+        if node["Alive"] and "object_store_memory" in node["Resources"]
+    ]
+    return min([_WINDOW, *(int(_SHARE_OF_STORE * size) for size in stores)])
+
+
+def _windows(tasks: Iterator[Task], most: int) -> Iterator[list[Task]]:
     """Split shards into lists that fit into Ray's store, which never holds the whole source."""
     window: list[Task] = []
     size = 0
     for task in tasks:
         window.append(task)
-        size += sum(_ITEM_BYTES + len(item.text) for item in task.items)
-        if size >= _WINDOW:
+        size += sum(map(_bytes_of, task.items))
+        if size >= most:
             yield window
             window, size = [], 0
     if window:
         yield window
+
+
+def _bytes_of(item: Item) -> int:
+    words = () if item.sentence is None else item.sentence.words
+    return _ITEM_BYTES + len(item.text.encode()) + _WORD_BYTES * len(words)
 
 
 def _room(needs: Mapping[str, Any]) -> int:

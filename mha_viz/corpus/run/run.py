@@ -39,7 +39,7 @@ _COUNTED_BYTES = 64 * 2**20  # of a source that is read once more, to know how m
 
 def study(
     model: AttentionModel,
-    source: str | Path | Iterable[str],
+    source: str | Path | Iterable[Any],
     out: str | Path,
     *,
     column: str | None = None,
@@ -62,9 +62,10 @@ def study(
 
     Args:
         model: any model; of an encoder-decoder, its encoder.
-        source: a file of texts (text, JSON, JSON lines, CSV, Parquet, CoNLL-U, each also gzipped),
-            a folder of them, "-" for standard input, "sample" for the treebank that comes with
-            mha-viz, or strings.
+        source: a file of texts (text, JSON, JSON lines, CSV, Parquet, CoNLL-U, CoNLL-2012, each
+            also gzipped), a folder of them, "-" for standard input, "sample" for the treebank that
+            comes with mha-viz, strings, or a dataset of Hugging Face: the object, the folder that
+            its `save_to_disk` wrote, or its name as "hf:OWNER/NAME:SPLIT" (extra `datasets`).
         out: the study's folder: new, empty, or that of this study.
         column: of a table that holds the texts, if it is not found by itself.
         sample: how many texts to draw from the source; all of them if not given.

@@ -1,7 +1,7 @@
 """Sentences of a treebank's documents joined to texts, for relations beyond one sentence.
 
-A document ends where the next `# newdoc` of its file stands, and one that is longer than a model
-takes is cut between two sentences. No more than one text is held, however long a document is.
+A document ends where the next one of its file begins, and one that is longer than a model takes is
+cut between two sentences. No more than one text is held, however long a document is.
 """
 
 from __future__ import annotations
@@ -61,12 +61,15 @@ def join_sentences(sentences: Sequence[Sentence], opening: str) -> Sentence:
     text = ""
     words: list[Word] = []
     mentions: list[Mention] = []
+    ends: list[int] = []
     for sentence in sentences:
+        ends += [end + len(words) for end in sentence.ends]
         mentions += [mention.moved(len(words)) for mention in sentence.mentions]
         words += [word.moved(len(words), len(text)) for word in sentence.words]
         text += sentence.text + " " * sentence.space_after
     last = sentences[-1].space_after
-    return Sentence(text[:-1] if last else text, tuple(words), tuple(mentions), last, opening)
+    text = text[:-1] if last else text
+    return Sentence(text, tuple(words), tuple(mentions), last, opening, tuple(ends))
 
 
 def _parts(passages: Iterator[Passage], budget: _TokenBudget) -> Iterator[list[Passage]]:

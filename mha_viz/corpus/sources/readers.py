@@ -31,7 +31,8 @@ from mha_viz.corpus.sources.reading import (
     chosen_column,
     first_lines,
 )
-from mha_viz.corpus.treebank.trees import read_conllu
+from mha_viz.corpus.treebank.conll_2012 import read_conll_2012
+from mha_viz.corpus.treebank.trees import Tree, read_conllu
 from mha_viz.errors import SourceError, translating
 
 _ROWS = 256  # taken at a time
@@ -66,10 +67,11 @@ def passages(file: OpenFile, ending: str) -> Iterator[Passage]:
 def ending_of(name: str) -> str:
     """Return the ending that tells a file's kind, without ".gz": ".csv" of "Reviews.CSV.gz".
 
-    >>> ending_of("Reviews.CSV.gz"), ending_of("notes")
-    ('.csv', '')
+    >>> ending_of("Reviews.CSV.gz"), ending_of("cctv_0001.v4_gold_conll"), ending_of("notes")
+    ('.csv', '.conll', '')
     """
     ending = PurePath(name.lower().removesuffix(".gz")).suffix
+    ending = ".conll" if ending.endswith("_conll") else ending
     return ending if ending in READERS else ""
 
 
@@ -92,6 +94,8 @@ def _reader_by_content(begin: bytes, file: OpenFile) -> Reader:
         return READERS[".json"]
     if re.match(rb"# ?(newdoc|newpar|global\.|sent_id ?=|text ?=)|1(-\d+)?\t.*\t", begin):
         return READERS[".conllu"]
+    if begin.startswith(b"#begin document"):
+        return READERS[".conll"]
     return READERS[".txt" if file.column is None and file.group is None else ".csv"]
 
 
@@ -168,7 +172,7 @@ def _parquet(opened: OpenFile) -> Iterator[Passage]:
         # Without pre_buffer: it would hold all row groups at once.
         file = parquet.ParquetFile(seekable, buffer_size=_BUFFER, pre_buffer=False)
         fields = list(file.schema_arrow)
-        texts = [field.name for field in fields if _is_text(field.type)]
+        texts = [field.name for field in fields if is_text(field.type)]
         names = [field.name for field in fields]
         column = chosen_column(opened.name, opened.column, names, texts)
         opened.check_group(names)
@@ -188,7 +192,8 @@ def _parquet(opened: OpenFile) -> Iterator[Passage]:
                     yield Passage(place, text, group=name)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a column of this type holds text."""
     kind = kind.value_type if types.is_dictionary(kind) else kind
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
@@ -238,9 +243,9 @@ def _rows(file: OpenFile, quoted: bool) -> Iterator[tuple[str, list[str]]]:
             yield place, row
 
 
-def _conllu(file: OpenFile) -> Iterator[Passage]:
+def _treebank(file: OpenFile, read: Callable[..., Iterator[Tree]]) -> Iterator[Passage]:
     file.refuse_column("a treebank")
-    for tree in read_conllu(_every_line(file.lines()), file.name, file.skip):
+    for tree in read(_every_line(file.lines()), file.name, file.skip):
         yield Passage(tree.place, tree.text, tree.sentence, tree.document)
 
 
@@ -262,5 +267,6 @@ READERS: dict[str, Reader] = {
     ".csv": _csv,
     ".tsv": partial(_csv, quoted=False),
     ".parquet": _parquet,
-    ".conllu": _conllu,
+    ".conllu": partial(_treebank, read=read_conllu),
+    ".conll": partial(_treebank, read=read_conll_2012),
 }

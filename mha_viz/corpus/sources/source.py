@@ -1,4 +1,4 @@
-"""Sources of a study's texts: files, a folder of them, standard input, strings."""
+"""Sources of a study's texts: files, a folder of them, standard input, strings, datasets."""
 
 import hashlib
 import os
@@ -14,6 +14,7 @@ from typing import Any
 
 from mha_viz.corpus.sources import one_pass_source
 from mha_viz.corpus.sources.documents import DOCUMENT, join_documents
+from mha_viz.corpus.sources.hub_datasets import find_dataset, write_rows
 from mha_viz.corpus.sources.readers import READERS, ending_of, passages
 from mha_viz.corpus.sources.reading import OpenFile, Passage
 from mha_viz.corpus.sources.sampling import SeenTexts, fair_sample
@@ -111,8 +112,9 @@ class Source:
         """Raise SourceError where there are no documents whose sentences can be joined."""
         if not any(passage.document for passage in self._passages()):
             raise SourceError(
-                f"There is no document to join the sentences of in {self.name}: expected CoNLL-U "
-                "with lines “# newdoc”. Study each sentence by itself, without joining them."
+                f"There is no document to join the sentences of in {self.name}: expected "
+                "CoNLL-2012, or CoNLL-U with lines “# newdoc”. Study each sentence by itself, "
+                "without joining."
             )
 
     def _items(self) -> Iterator[Item]:
@@ -192,15 +194,17 @@ def open_source(
 
     The ending of a file's name gives its kind: .txt (a text a line, or a paragraph where the lines
     were wrapped to a page; `readers.is_wrapped`), .json (a list), .jsonl and .ndjson (JSON lines),
-    .csv, .tsv, .parquet and .conllu, each also packed (.gz). The files of a folder, and of all
-    folders in it, are read in the order of their names; hidden files are left out. What cannot be
-    read is counted and skipped.
+    .csv, .tsv, .parquet, .conllu and .conll or _conll (CoNLL-2012), each also packed (.gz). The
+    files of a folder, and of all folders in it, are read in the order of their names; hidden files
+    are left out. What cannot be read is counted and skipped.
     Standard input, pipes and strings are first copied into a temporary file, for they can be read
-    only once.
+    only once; so are the texts of a dataset.
 
     Args:
         source: a file, a folder, "-" for standard input, or any iterable of strings; "sample",
-            where nothing of that name is there, is the treebank that comes with the package.
+            where nothing of that name is there, is the treebank that comes with the package; a
+            dataset of Hugging Face, the folder that its `save_to_disk` wrote, or its name on the
+            Hub, as "hf:OWNER/NAME:SPLIT" or "hf:OWNER/NAME/CONFIG:SPLIT" (`hub_datasets`).
         column: of a table or of JSON objects; None takes one that is called "text" or the like, or
             the only one that holds text.
         sample: how many texts to draw, each choice equally likely; they are held in memory.
@@ -218,6 +222,11 @@ def open_source(
     if sample is not None and sample < 1:
         raise ArgumentError(f"sample={sample}: expected the number of texts to draw, 1 or more.")
     opened = partial(Source, column=column, sample=sample, seed=seed, join=join, group=group)
+    if found := find_dataset(source):
+        name, dataset = found
+        named = None if group == TEXT else group
+        write = partial(write_rows, dataset, name, column, named)
+        return _copied(name, ".jsonl", write, opened)
     if isinstance(source, (str, os.PathLike)):
         if str(source) == "-":
             return _copied("standard input", "", one_pass_source.standard_input, opened)
@@ -227,7 +236,7 @@ def open_source(
         return _from_path(path, opened)
     if isinstance(source, (bytes, dict)) or not isinstance(source, Iterable):
         raise SourceError(
-            f"Expected a file, a folder, “-” or strings, got {type(source).__name__}."
+            f"Expected a file, a folder, “-”, strings or a dataset, got {type(source).__name__}."
         )
     return _copied("texts", ".jsonl", partial(one_pass_source.strings, source), opened)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,7 @@ class Mention:
 
 
 def read_mentions(
-    miscs: Sequence[dict[str, str | None]], heads: Sequence[int]
+    miscs: Sequence[Mapping[str, str | None]], heads: Sequence[int]
 ) -> tuple[Mention, ...]:
     """Read the mentions of a sentence, by their first words, longer ones first.
 
@@ -58,13 +58,17 @@ def read_mentions(
             else:
                 entity = _name(piece)
             if after == ")":
-                start = _closed(opened, entity)
+                start = _closed(opened, entity, place)
                 head = _head(start, place + 1, hangs_from)
                 found.append(Mention(entity, start, place + 1, head))
             if len(found) > MOST:
                 raise TextError(f"A sentence may have {MOST:,} mentions; this one has more.")
-    if left := [entity for entity, places in opened.items() if places]:
-        raise TextError(f"The mention of “{visible(left[-1])}” has no end in this sentence.")
+    if left := [(entity, places[-1]) for entity, places in opened.items() if places]:
+        entity, place = left[-1]
+        raise TextError(
+            f"The mention of “{visible(entity)}” that begins with word {place + 1} has no end in "
+            "this sentence."
+        )
     return tuple(sorted(found, key=lambda mention: (mention.start, -mention.end)))
 
 
@@ -81,11 +85,12 @@ def _name(entity: str) -> str:
     return entity.partition("[")[0]
 
 
-def _closed(opened: dict[str, list[int]], entity: str) -> int:
+def _closed(opened: dict[str, list[int]], entity: str, place: int) -> int:
     """Close the last open mention of this entity, and return its first word."""
     if not opened.get(entity):
         raise TextError(
-            f"A mention of “{visible(entity)}” ends that did not begin in this sentence."
+            f"A mention of “{visible(entity)}” ends with word {place + 1} that did not begin in "
+            "this sentence."
         )
     return opened[entity].pop()
 

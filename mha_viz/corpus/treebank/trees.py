@@ -52,13 +52,18 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence and its gold tree; or several of a document, joined, each with its own tree."""
+    """A sentence and its gold tree; or several of a document, joined, each with its own tree.
+
+    Where a treebank has no trees (CoNLL-2012), every word is a root without a relation.
+    """
 
     text: str  # as a model reads it (see `clean_text`)
     words: tuple[Word, ...]  # of the tree, in order; empty nodes are left out
     mentions: tuple[Mention, ...] = ()  # in the order of their first words; () without `Entity=`
     space_after: bool = True  # whether a space parts it from the next sentence
     opening: str = ""  # the text that its document begins with, if joined
+    # without trees: how many words there are up to the end of each sentence
+    ends: tuple[int, ...] = ()
 
     @property
     def half(self) -> str:
@@ -81,20 +86,23 @@ class Sentence:
         >>> [(words.start, words.stop) for words, _ in sentence.parts]
         [(0, 13)]
         """
-        reach = list(range(len(self.words)))
-        for number, word in enumerate(self.words):
-            if word.head != ROOT:
-                left, right = sorted((number, word.head))
-                reach[left] = max(reach[left], right)
-        ends = [i + 1 for i, farthest in enumerate(accumulate(reach, max)) if farthest == i]
+        ends = self.ends or self._ends_of_trees()
         return [
             (slice(begin, end), self._of(begin, end))
             for begin, end in zip([0, *ends], ends, strict=False)
         ]
 
+    def _ends_of_trees(self) -> list[int]:
+        reach = list(range(len(self.words)))
+        for number, word in enumerate(self.words):
+            if word.head != ROOT:
+                left, right = sorted((number, word.head))
+                reach[left] = max(reach[left], right)
+        return [i + 1 for i, farthest in enumerate(accumulate(reach, max)) if farthest == i]
+
     def _of(self, begin: int, end: int) -> Sentence:
         words = (word.moved(-begin, 0) for word in self.words[begin:end])
-        return replace(self, words=tuple(words), mentions=())
+        return replace(self, words=tuple(words), mentions=(), ends=())
 
 
 class Tree(NamedTuple):
@@ -128,16 +136,27 @@ def read_conllu(
     ('The old gardener opened the gate because she had heard a noise.', 'sample.conllu:1',
      ['The', 'old', 'gardener'])
     """
+    yield from read_blocks(lines, name, on_fault, _NEWDOC, _sentence)
+
+
+def read_blocks(
+    lines: Iterable[str],
+    name: str,
+    on_fault: Callable[[str, str], None],
+    begins_document: re.Pattern[str],
+    make: Callable[[list[str]], Sentence],
+) -> Iterator[Tree]:
+    """Yield what is made of each run of lines between blank ones; comments alone are none."""
     document = 0
     for number, rows, fault in _blocks(lines):
         place = f"{name}:{number}"
-        document += any(map(_NEWDOC.match, rows))  # of a broken sentence as well
+        document += any(map(begins_document.match, rows))  # of a broken sentence as well
         if not fault and all(row.startswith("#") for row in rows):
             continue
         try:
             if fault:
                 raise TextError(fault)
-            sentence = _sentence(rows)
+            sentence = make(rows)
         except TextError as error:
             on_fault(place, str(error))
         else:
@@ -179,7 +198,7 @@ def _sentence(rows: list[str]) -> Sentence:
     written = _written(parsed)
     spelled = "".join(form + " " * space for form, _, space in written).rstrip()
     text = clean_text(parsed.metadata.get("text") or spelled)
-    places = _places(text, written)
+    places = find_places(text, written)
     words = tuple(_word(row, *places[i]) for i, row in enumerate(found))
     _check_tree(words)
     heads = [word.head for word in words]
@@ -240,7 +259,7 @@ def _has_space(row: dict[str, Any]) -> bool:
     return (row.get("misc") or {}).get("SpaceAfter") != "No"
 
 
-def _places(text: str, written: list[tuple[str, list[str], bool]]) -> list[tuple[int, int]]:
+def find_places(text: str, written: list[tuple[str, list[str], bool]]) -> list[tuple[int, int]]:
     """Find where each word stands in the text; TextError where the words do not spell it."""
     places: list[tuple[int, int]] = []
     at = 0

@@ -1,0 +1,131 @@
+"""Datasets of Hugging Face: in memory, in a folder, or on the Hub (extra `datasets`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from mha_viz.corpus.sources.readers import is_text
+from mha_viz.corpus.sources.reading import chosen_column
+from mha_viz.errors import ArgumentError, SourceError, translating
+from mha_viz.text.cleaning import visible
+
+if TYPE_CHECKING:
+    import datasets
+
+HUB = "hf:"  # before a name on the Hub
+_SPELLING = re.compile(r"hf:(\w[\w.-]*(?:/\w[\w.-]*)?)(?:/(\w[\w.-]*))?(?::(.+))?")
+_SAVED = ("state.json", "dataset_dict.json")  # by which `save_to_disk` marks a folder
+_ROWS = 256  # taken at a time
+
+
+def find_dataset(source: object) -> tuple[str, Any] | None:
+    """Return the name of a dataset and the dataset itself; None for a source of another kind.
+
+    Raises:
+        SourceError: the extra is missing; no such dataset; several splits.
+    """
+    name = "dataset"
+    if isinstance(source, str) and source.startswith(HUB):
+        name, found = visible(source, 200), _from_hub(source)
+    elif isinstance(source, (str, os.PathLike)) and _is_saved(Path(source)):
+        name = visible(Path(source).name, 80)
+        with _reading(name):
+            found = _library().load_from_disk(str(source))
+    elif any(kind.__module__.partition(".")[0] == "datasets" for kind in type(source).__mro__):
+        found = source
+    else:
+        return None
+    if isinstance(found, dict):  # of splits
+        if len(found) > 1:
+            raise SourceError(
+                f"{name} has the splits {', '.join(map(visible, found))}: choose one, as "
+                f"hf:NAME:{visible(next(iter(found)))}, as the folder of that name, or by "
+                "indexing the object with it."
+            )
+        found = next(iter(found.values()))
+    return name, found
+
+
+def as_dataset(table: pa.Table) -> datasets.Dataset:
+    """Make a dataset of a table in memory; SourceError if the extra is missing."""
+    return _library().Dataset(table)
+
+
+def write_rows(
+    dataset: Any, name: str, column: str | None, group: str | None, copy: IO[bytes]
+) -> None:
+    """Write the texts of a dataset, and their groups, as JSON lines; a few rows at a time.
+
+    Raises:
+        SourceError: no such column, none that holds text, or rows that cannot be read.
+    """
+    tables = _tables(dataset, name)
+    first = next(tables, None)
+    if first is None:
+        raise SourceError(f"There is no text to study in {name}: it has no rows.")
+    names = first.column_names
+    texts = [field.name for field in first.schema if is_text(field.type)]
+    column = chosen_column(name, column, names, texts)
+    columns = {column} if group is None else {column, chosen_column(name, group, names, names)}
+    for table in chain([first], tables):
+        for row in table.select(sorted(columns)).to_pylist():
+            row[column] = row[column] or ""  # so that no text reads as one that is empty
+            copy.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
+
+
+def _tables(dataset: Any, name: str) -> Iterator[pa.Table]:
+    with _reading(name):
+        yield from dataset.with_format("arrow").iter(batch_size=_ROWS)
+
+
+def _from_hub(spelled: str) -> Any:
+    """Load a dataset whose files are data; the Hub's scripts are run by no version since 4."""
+    match = _SPELLING.fullmatch(spelled)
+    if match is None:
+        raise ArgumentError(
+            f"Expected a dataset as hf:OWNER/NAME, hf:OWNER/NAME:SPLIT or "
+            f"hf:OWNER/NAME/CONFIG:SPLIT, got “{visible(spelled, 200)}”."
+        )
+    name, config, split = match.groups()
+    with _reading(visible(spelled, 200)):
+        # the full address, for a folder of that name on this machine would be taken first
+        return _library().load_dataset(f"hf://datasets/{name}", config, split=split)
+
+
+def _is_saved(folder: Path) -> bool:
+    try:
+        return any((folder / name).is_file() for name in _SAVED)
+    except (OSError, ValueError):  # too long a name, or one with NUL in it
+        return False
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Turn what the library raises into an error that names the dataset."""
+
+    def failed(error: BaseException) -> SourceError:
+        reason = visible(str(error).strip().partition("\n")[0] or type(error).__name__, 300)
+        return SourceError(f"The dataset {name} cannot be read: {reason.rstrip('.')}.")
+
+    with translating(failed):
+        yield
+
+
+def _library() -> Any:
+    try:
+        import datasets
+    except ImportError as error:
+        raise SourceError(
+            'Datasets of Hugging Face need their library: pip install "mha-viz[datasets]", or give '
+            "the texts as a file or as strings."
+        ) from error
+    return datasets
