@@ -16,7 +16,7 @@ import pytest
 import mha_viz as mv
 from mha_viz.corpus.run import run
 from mha_viz.corpus.run.progress import Progress
-from mha_viz.corpus.store import storage
+from mha_viz.corpus.statistics import totals
 from mha_viz.corpus.store.lock import LOCK
 from mha_viz.errors import StudyError, WriteError
 from tests.corpus.small_studies import LINES, Stopped, files_of
@@ -103,7 +103,7 @@ def test_killed_and_gone_on_with(
 def test_a_part_is_written_while_the_next_is_measured(
     whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measure, write = run.measure_batches, storage.write_shard
+    measure, write = run.measure_batches, totals.write_shard
     begun, parts, written = threading.Event(), list[str](), list[int]()
 
     def measuring(*given: Any, **named: Any) -> Any:
@@ -112,13 +112,13 @@ def test_a_part_is_written_while_the_next_is_measured(
             begun.set()
         return measure(*given, **named)
 
-    def writing(folder: Path, number: int, shard: Any) -> Any:
+    def writing(folder: Path, number: int, shard: Any, **more: Any) -> Any:
         written.append(number)
         assert number or begun.wait(60), "the second part waited for the first"
-        return write(folder, number, shard)
+        return write(folder, number, shard, **more)
 
     monkeypatch.setattr(run, "measure_batches", measuring)
-    monkeypatch.setattr(storage, "write_shard", writing)
+    monkeypatch.setattr(totals, "write_shard", writing)
     mv.study(bert, LINES, tmp_path / "study")
     assert written == list(range(len(parts))) and len(written) > 1
     assert files_of(tmp_path / "study") == files_of(whole.folder)

@@ -165,4 +165,4 @@ def _paired(a: _Side, b: _Side) -> pd.DataFrame:
     layer, head = np.divmod(place, a.study.n_heads)
     rows = {"layer": layer, "head": head, "metric": np.array(columns)[column]}
     rows |= {"difference": of_units.mean, "standard_error": of_units.error}
-    return pd.DataFrame({**rows, "n_texts": sums.counts.sum(0).astype(int)})
+    return pd.DataFrame({**rows, "n_texts": sums.counts.sum(1).astype(int)})

@@ -21,8 +21,10 @@ from mha_viz.corpus.run.progress import Progress, ProgressCounter
 from mha_viz.corpus.run.summary import summarise
 from mha_viz.corpus.run.worker import Task, Work
 from mha_viz.corpus.sources.source import Source, open_source, shards
+from mha_viz.corpus.statistics import totals as sums
 from mha_viz.corpus.statistics.totals import SHARDS_AT_ONCE, Totals, fold, totals_so_far
 from mha_viz.corpus.store import storage
+from mha_viz.corpus.store.integrity import FORMAT
 from mha_viz.corpus.store.lock import locked
 from mha_viz.corpus.store.manifest import model_identity, versions
 from mha_viz.engine.model import AttentionModel
@@ -143,7 +145,7 @@ def study(
                 if storage.missing_shard(folder, n_shards) is None:
                     found = Study.load(folder)
             if found is None:
-                if "unit" not in manifest:
+                if manifest["format"] < FORMAT:  # its parts have no sums
                     raise StudyError(
                         f"An earlier version of mha-viz began {folder}: give another folder."
                     )
@@ -238,7 +240,10 @@ class _Run:
                 while begun:
                     begun.pop().result()
                 if shard is not None:
-                    begun.append(thread.submit(storage.write_shard, self.folder, *shard))
+                    keep = self.settings.keep_texts
+                    begun.append(
+                        thread.submit(sums.write_shard, self.folder, *shard, keep_texts=keep)
+                    )
                     made = shard[1]
                     counts = {"n_texts": made.n_texts, "n_tokens": made.n_tokens}
                     self.counter.complete({**counts, "n_skipped": len(made.skipped)})

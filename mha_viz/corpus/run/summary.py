@@ -11,7 +11,7 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.units import interval
 from mha_viz.corpus.measure.histograms import histogram_quantiles
 from mha_viz.corpus.statistics.labels import corpus_labels
-from mha_viz.corpus.statistics.totals import ADDED_UP, Totals
+from mha_viz.corpus.statistics.totals import Totals
 from mha_viz.corpus.store.blocks import whole_column
 from mha_viz.corpus.store.edges_index import keep_heaviest, sort_edges
 from mha_viz.corpus.store.storage import shards_with_texts, write_table
@@ -38,8 +38,7 @@ def summarise(folder: Path, totals: Totals) -> dict[str, int]:
     for name, table in made.items():
         _write(folder, name, pa.Table.from_pandas(table, preserve_index=False))
     for name, sums in totals.tables.items():
-        in_order = sums.sort_by([(key, "ascending") for key in ADDED_UP[name]])
-        _write(folder, _SUMS.get(name, name), in_order)
+        _write(folder, _SUMS.get(name, name), sums)
     sort_edges(folder)
     keep_heaviest(folder)
     return {path.name: path.stat().st_size for path in sorted(folder.glob("*.parquet"))}

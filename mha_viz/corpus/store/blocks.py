@@ -1,10 +1,11 @@
 """The rows of a shard as arrays: a number for each text, head and metric."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Float, Int, Num
 
@@ -32,12 +33,12 @@ class Block:
 
 def columns_of(folder: Path, table: str) -> tuple[str, ...]:
     """List the columns of numbers in a table of a study; none where it has no such table."""
-    return number_columns(first_of(folder, table)) if shards_with_texts(folder) else ()
+    path = first_of(folder, table) if shards_with_texts(folder) else None
+    return () if path is None or not path.exists() else number_columns(pq.read_schema(path).names)
 
 
-def number_columns(path: Path) -> tuple[str, ...]:
-    """List the columns of numbers in the file of a table; none where there is no such file."""
-    names = pq.read_schema(path).names if path.exists() else ()
+def number_columns(names: Iterable[str]) -> tuple[str, ...]:
+    """List the columns of numbers among those of a table."""
     return tuple(name for name in names if name not in INDEX)
 
 
@@ -53,10 +54,19 @@ def read_block(
     path = shard_folder(folder, number) / f"{table}.parquet"
     with pq.ParquetFile(path) as file:  # a third of the work of `read_table`, for small files
         found = file.read(["text_id", *columns], use_threads=False)
-    ids = found["text_id"].to_numpy().reshape(-1, n_places) if not len(found) % n_places else None
-    if ids is None or (ids != ids[:, :1]).any():
-        raise StudyError(f"{path} was changed: expected {n_places} rows for each text, in order.")
-    flat = [found[name].to_numpy().reshape(ids.shape) for name in columns]
+    try:
+        return block_of(found, columns, n_places)
+    except ValueError as error:
+        raise StudyError(f"{path} was changed: expected {error}.") from None
+
+
+def block_of(table: pa.Table, columns: tuple[str, ...], n_places: int) -> Block:
+    """Take some columns of a table; ValueError unless each text has `n_places` rows, in order."""
+    n_texts, rest = divmod(len(table), n_places)
+    ids = table["text_id"].to_numpy()[: n_texts * n_places].reshape(n_texts, n_places)
+    if rest or (ids != ids[:, :1]).any():
+        raise ValueError(f"{n_places} rows for each text, in order")
+    flat = [table[name].to_numpy().reshape(ids.shape) for name in columns]
     values = np.stack(flat, -1) if flat else np.empty((*ids.shape, 0), np.float32)
     return Block(ids[:, 0], columns, values)
 

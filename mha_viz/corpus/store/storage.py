@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,9 +27,6 @@ from mha_viz.corpus.store.integrity import (
 )
 from mha_viz.corpus.store.lock import LOCK
 from mha_viz.errors import StudyError, WriteError
-
-if TYPE_CHECKING:
-    from mha_viz.corpus.measure.shard import Shard
 
 ZSTD_LEVEL = 3  # of all files of a study; 19 takes off a twentieth, and ten times as long
 MANIFEST, SHARDS, SUMMARY = "study.json", "shards", "shard.json"
@@ -138,20 +135,6 @@ def shard_numbers(folder: Path) -> list[int]:
 def shards_with_texts(folder: Path) -> list[int]:
     """List the numbers of the shards that have tables: not all of their texts were skipped."""
     return sorted(int(path.parent.name) for path in (folder / SHARDS).glob("*[0-9]/texts.parquet"))
-
-
-def write_shard(folder: Path, number: int, shard: Shard) -> dict[str, Any]:
-    """Write all tables of a shard; return its summary as `read_shard` does."""
-    about = {
-        "n_texts": shard.n_texts,
-        "n_tokens": shard.n_tokens,
-        "n_padded": shard.n_padded,
-        "n_skipped": len(shard.skipped),
-        "n_truncated": shard.n_truncated,
-        "n_left_out": shard.n_left_out,
-        "skipped": [list(one) for one in shard.skipped[:KEPT_SKIPPED]],
-    }
-    return write_part(folder, shard_folder(folder, number), shard.tables, about)
 
 
 def write_part(
