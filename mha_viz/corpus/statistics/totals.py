@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from jaxtyping import Int
 
 from mha_viz.core.cancellation import check_cancelled
-from mha_viz.corpus.statistics.intervals import N_UNITS, Moments, UnitSums
+from mha_viz.corpus.statistics.intervals import Moments, UnitSums
 from mha_viz.corpus.statistics.labels import labels_of_texts
 from mha_viz.corpus.store.blocks import Block, block_of, number_columns
 from mha_viz.corpus.store.storage import (
