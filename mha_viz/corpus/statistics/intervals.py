@@ -71,9 +71,11 @@ class UnitSums:
         sums: Float[np.ndarray, "column unit"],
         counts: Num[np.ndarray, "column unit"],
     ) -> None:
-        """Add the sums over other texts in some of the units, each of which is named once."""
-        self.sums[:, units] += sums
-        self.counts[:, units] += counts
+        """Add the sums over other texts in some of the units, ascending."""
+        near = len(units) and units[-1] - units[0] == len(units) - 1  # then they need not be sought
+        at = slice(int(units[0]), int(units[-1]) + 1) if near else units
+        self.sums[:, at] += sums
+        self.counts[:, at] += counts
 
     def jackknife(self) -> Jackknife:
         """Return each column's mean with what it is worth."""
