@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
@@ -16,9 +17,10 @@ from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.corpus.measure.batches import pass_tokens, prepared
 from mha_viz.corpus.measure.shard import Settings, Shard, measure_batches
 from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.query.verification import missing_part
 from mha_viz.corpus.run.machines import machines_of
 from mha_viz.corpus.run.progress import Progress, ProgressCounter
-from mha_viz.corpus.run.summary import summarise
+from mha_viz.corpus.run.summary import has_exact_quantiles, summarise
 from mha_viz.corpus.run.worker import Task, Work
 from mha_viz.corpus.sources.source import Source, open_source, shards
 from mha_viz.corpus.statistics import totals as sums
@@ -27,6 +29,7 @@ from mha_viz.corpus.store import storage
 from mha_viz.corpus.store.integrity import FORMAT
 from mha_viz.corpus.store.lock import locked
 from mha_viz.corpus.store.manifest import model_identity, versions
+from mha_viz.corpus.store.merged import mend, merge_shards, parts_of, remove_shards
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, StudyError
 from mha_viz.text.cleaning import visible
@@ -140,10 +143,10 @@ def study(
         with locked(folder):
             manifest = storage.begin_manifest(folder, {**about, "source_name": opened.name})
             found = None  # a finished study of which nothing is missing
-            if manifest["finished"]:
-                n_shards = manifest["counts"]["n_shards"]
-                if storage.missing_shard(folder, n_shards) is None:
-                    found = Study.load(folder)
+            if manifest["finished"] and missing_part(folder, manifest) is None:
+                if "parts" in manifest:
+                    remove_shards(folder)  # of a run that was stopped when it deleted them
+                found = Study.load(folder)
             if found is None:
                 if manifest["format"] < FORMAT:  # its parts have no sums
                     raise StudyError(
@@ -153,9 +156,19 @@ def study(
                 totals = totals_so_far(folder, model.n_layers, model.n_heads)
                 if totals.n_shards:
                     counter.complete(totals.counts, old=True)
-                run = _Run(folder, model, opened, settings, totals, counter)
+                lost = [
+                    part
+                    for part in parts_of(manifest) or ()
+                    if not storage.part_folder(folder, part.name).exists()
+                ]
+                wanted = {number for part in lost for number in part.numbers} if lost else None
+                run = _Run(folder, model, opened, settings, totals, counter, wanted)
                 run.fill() if machines is None else run.fill_on(machines)
-                _finish(folder, manifest, opened, totals)
+                for part in lost:
+                    mend(folder, part)
+                if not lost:
+                    _finish(folder, manifest, opened, totals)
+                remove_shards(folder)
                 if machines is not None:
                     machines.publish()
     found = found or Study.load(folder)
@@ -192,6 +205,7 @@ class _Run:
     settings: Settings
     totals: Totals
     counter: ProgressCounter
+    wanted: set[int] | None = None  # numbers of the shards that are to be made; None: all
 
     def fill(self) -> None:
         """Measure and write every shard that is not there yet."""
@@ -207,7 +221,7 @@ class _Run:
         with self.settings.in_threads(), closing(upcoming), self._writing() as write:
             self.counter.within(0, 0)  # how many there are, before the first batch is done
             for number, packed, skipped in upcoming:
-                if number < self.totals.n_shards:
+                if self._is_added(number):
                     continue
                 if not self.settings.keep_texts and number % SHARDS_AT_ONCE == 0:
                     write(None)
@@ -256,7 +270,7 @@ class _Run:
         tasks = (
             Task(number, items)
             for number, items in shards(self.source)
-            if number >= self.totals.n_shards and not self._counted(number)
+            if not self._is_added(number) and not self._counted(number)
         )
         make = partial(_untrained, self.model) if self.settings.baselines else lambda: None
         # processes end with this, however it ends
@@ -264,8 +278,13 @@ class _Run:
             for shard in filled:
                 self.counter.complete(shard)
 
+    def _is_added(self, number: int) -> bool:
+        """Tell whether a shard's sums are in those of the study."""
+        unwanted = self.wanted is not None and number not in self.wanted
+        return number < self.totals.n_shards or unwanted
+
     def _is_done(self, number: int) -> bool:
-        return number < self.totals.n_shards or storage.shard_folder(self.folder, number).exists()
+        return self._is_added(number) or storage.shard_folder(self.folder, number).exists()
 
     def _counted(self, number: int) -> bool:
         """Count a shard that is there already."""
@@ -287,7 +306,10 @@ def _untrained(model: AttentionModel) -> AttentionModel | None:
 
 def _finish(folder: Path, manifest: dict[str, Any], opened: Source, totals: Totals) -> None:
     """Write the summaries, and mark the study as finished."""
-    if manifest["settings"]["keep_texts"]:
+    keep_texts = manifest["settings"]["keep_texts"]
+    if keep_texts:
+        with storage.writing(folder):
+            shutil.rmtree(folder / storage.PARTS, ignore_errors=True)  # of a run that was stopped
         totals.add_shards(folder)
     else:
         fold(folder, totals)
@@ -307,4 +329,7 @@ def _finish(folder: Path, manifest: dict[str, Any], opened: Source, totals: Tota
         files = summarise(folder, totals)
     about = {"finished": True, "unit": visible(opened.unit), "counts": counts}
     about["skipped"] = skipped[: storage.KEPT_SKIPPED]
+    about["quantiles"] = "texts" if has_exact_quantiles(folder, totals) else "histogram"
+    if keep_texts:
+        about["parts"] = [part._asdict() for part in merge_shards(folder, totals.n_shards)]
     storage.write_manifest(folder, {**manifest, **about, "files": files})

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Float, Int, Num
 
-from mha_viz.corpus.store.storage import shard_folder, shards_with_texts
+from mha_viz.corpus.store.storage import row_files
 from mha_viz.errors import StudyError
 
 INDEX = ("text_id", "n_tokens", "layer", "head")  # the columns that are no metric
@@ -33,8 +33,8 @@ class Block:
 
 def columns_of(folder: Path, table: str) -> tuple[str, ...]:
     """List the columns of numbers in a table of a study; none where it has no such table."""
-    path = first_of(folder, table) if shards_with_texts(folder) else None
-    return () if path is None or not path.exists() else number_columns(pq.read_schema(path).names)
+    files = row_files(folder, table)
+    return number_columns(pq.read_schema(files[0]).names) if files else ()
 
 
 def number_columns(names: Iterable[str]) -> tuple[str, ...]:
@@ -42,22 +42,24 @@ def number_columns(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in INDEX)
 
 
-def first_of(folder: Path, table: str) -> Path:
-    """Return the file of a table in the first shard that has texts; it may lack that table."""
-    return shard_folder(folder, shards_with_texts(folder)[0]) / f"{table}.parquet"
+def blocks(
+    folder: Path, table: str, columns: tuple[str, ...], n_places: int
+) -> Iterator[tuple[Block, Int[np.ndarray, "text"]]]:
+    """Read some columns of a table, shard by shard, which has `n_places` rows for each text.
 
-
-def read_block(
-    folder: Path, number: int, table: str, columns: tuple[str, ...], n_places: int
-) -> Block:
-    """Read some columns of a table of one shard, which has `n_places` rows for each text."""
-    path = shard_folder(folder, number) / f"{table}.parquet"
-    with pq.ParquetFile(path) as file:  # a third of the work of `read_table`, for small files
-        found = file.read(["text_id", *columns], use_threads=False)
-    try:
-        return block_of(found, columns, n_places)
-    except ValueError as error:
-        raise StudyError(f"{path} was changed: expected {error}.") from None
+    Beside each block stand the units of its texts; in earlier versions each text is one.
+    """
+    for path in row_files(folder, table):
+        of_texts = path.with_name("sentences.parquet")
+        with pq.ParquetFile(path) as file, pq.ParquetFile(of_texts) as sentences:
+            unit = "unit" if "unit" in sentences.schema_arrow.names else "text_id"
+            for group in range(file.num_row_groups):  # one of each shard, in both files
+                rows = file.read_row_group(group, ["text_id", *columns], use_threads=False)
+                units = sentences.read_row_group(group, [unit], use_threads=False)
+                try:
+                    yield block_of(rows, columns, n_places), units[unit].to_numpy()
+                except ValueError as error:
+                    raise StudyError(f"{path} was changed: expected {error}.") from None
 
 
 def block_of(table: pa.Table, columns: tuple[str, ...], n_places: int) -> Block:
@@ -71,19 +73,9 @@ def block_of(table: pa.Table, columns: tuple[str, ...], n_places: int) -> Block:
     return Block(ids[:, 0], columns, values)
 
 
-def units_of(folder: Path, number: int) -> Int[np.ndarray, "text"]:
-    """Read the unit of each text of a shard; of earlier versions each text is one."""
-    path = shard_folder(folder, number) / "sentences.parquet"
-    column = "unit" if "unit" in pq.read_schema(path).names else "text_id"
-    return pq.read_table(path, columns=[column])[column].to_numpy()
-
-
 def whole_column(
     folder: Path, table: str, column: str, n_places: int
 ) -> Float[np.ndarray, "text place"]:
-    """Read one column over all shards."""
-    parts: Iterator[np.ndarray] = (
-        read_block(folder, number, table, (column,), n_places).values[..., 0]
-        for number in shards_with_texts(folder)
-    )
+    """Read one column over all texts."""
+    parts = (block.values[..., 0] for block, _ in blocks(folder, table, (column,), n_places))
     return np.concatenate(list(parts))
