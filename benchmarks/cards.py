@@ -33,7 +33,7 @@ from mha_viz.core.record.record import Token
 from mha_viz.corpus.measure.batches import batches, pass_tokens, prepared
 from mha_viz.corpus.measure.shard import Settings, measure_batches
 from mha_viz.corpus.sources.source import Item
-from mha_viz.corpus.store.storage import write_shard
+from mha_viz.corpus.statistics.totals import write_shard
 from mha_viz.engine.loaded_network import TILES
 from mha_viz.engine.model import AttentionModel
 

@@ -109,7 +109,7 @@ def make(
             sample=sample,
             seed=seed,
             batch_tokens=batch_tokens,
-            on_progress=_progress(),
+            on_progress=_progress(Path(out) if keep_texts else None),
             keep_texts=keep_texts,
             cluster=cluster,
             jensen_shannon=jensen_shannon,
@@ -385,14 +385,27 @@ def _print_skipped(found: Study) -> None:
         typer.echo(f"note: {note}", err=True)
 
 
-def _progress() -> Callable[[Progress], None] | None:
-    """Return a callback that shows progress on a terminal; None where there is none."""
-    if not sys.stderr.isatty():
-        return None
+def _progress(folder: Path | None = None) -> Callable[[Progress], None]:
+    """Return a callback that shows progress on a terminal.
+
+    Once it can be told, it also says how much space the study in `folder` will take, if much.
+    """
+    from mha_viz.corpus.run.space import space_note
+
+    n_seen = 0
 
     def show(now: Progress) -> None:
-        line = now.in_words()
-        typer.echo(f"\r{line:<70}", err=True, nl=now.n_texts == now.n_total)
+        nonlocal folder, n_seen
+        if sys.stderr.isatty():
+            line = now.in_words()
+            typer.echo(f"\r{line:<70}", err=True, nl=now.n_texts == now.n_total)
+        if folder is None or now.n_texts == n_seen:
+            return
+        n_seen = now.n_texts
+        if (note := space_note(folder, now.n_total)) is not None:
+            folder = None
+            if note:
+                typer.echo(f"\nnote: {note}", err=True)
 
     return show
 

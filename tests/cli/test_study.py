@@ -37,6 +37,20 @@ def test_the_same_command_again_opens_it(texts: Path, study: Path) -> None:
     assert "3 texts" in done.stdout
 
 
+def test_make_of_very_many_texts_suggests_to_keep_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mha_viz.corpus.sources.source.SHARD_TEXTS", 2)
+    monkeypatch.setattr("mha_viz.corpus.run.space.MANY", 16)
+    (tmp_path / "texts.txt").write_text("\n".join(f"The cat sat {i} times." for i in range(17)))
+    given = ("study", str(tmp_path / "texts.txt"), "--batch-tokens", "32")
+    done = call(*given, "--out", str(tmp_path / "kept"))
+    assert done.stderr.count("with --no-texts") == 1 and "of about 17 texts" in done.stderr
+    assert "--no-texts" not in call(*given, "--no-texts", "--out", str(tmp_path / "sums")).stderr
+    monkeypatch.setattr("mha_viz.corpus.run.space.MANY", 17)
+    assert "--no-texts" not in call(*given, "--out", str(tmp_path / "few")).stderr
+
+
 def test_show_labels_or_a_metric(study: Path) -> None:
     done = call("study", "show", str(study))
     assert "with each text as one unit there are 3, and 10 are needed" in done.stderr

@@ -9,9 +9,9 @@ from typing import Any
 from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.summary import summarise
-from mha_viz.corpus.statistics.totals import Totals
+from mha_viz.corpus.statistics.totals import Totals, write_shard
 from mha_viz.corpus.store.manifest import model_identity
-from mha_viz.corpus.store.storage import begin_manifest, claim_folder, write_manifest, write_shard
+from mha_viz.corpus.store.storage import begin_manifest, claim_folder, write_manifest
 from mha_viz.engine.model import AttentionModel
 from tests.corpus.plain_shard import measure_shard, plain_items
 

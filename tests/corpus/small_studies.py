@@ -30,6 +30,9 @@ def resealed(folder: Path) -> Path:
         content = json.loads(path.read_text("utf-8"))
         tables = sorted(path.parent.glob("*.parquet"))
         content["files"] = {table.name: table.stat().st_size for table in tables}
+        for part in content.get("parts", ()):
+            place = folder / f"parts/{part['first']:05d}"
+            part["files"] = {path.name: path.stat().st_size for path in place.glob("*.parquet")}
         path.write_text(json.dumps(with_hashes(content, path)))
     return folder
 

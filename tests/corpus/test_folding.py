@@ -172,7 +172,7 @@ def test_other_settings_are_refused(bert: Any, folded: mv.Study) -> None:
 
 def test_totals_that_were_cut_are_named(bert: Any, tmp_path: Path) -> None:
     study = mv.study(bert, ["It slept.", "It ran."], tmp_path / "study", keep_texts=False)
-    path = study.folder / "totals/00001/means_texts.parquet"
+    path = study.folder / "totals/00001/means.parquet"
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(StudyError, match=r"totals/00001/means_texts\.parquet was cut"):
+    with pytest.raises(StudyError, match=r"totals/00001/means\.parquet was cut"):
         mv.Study.load(study.folder)

@@ -12,10 +12,12 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.corpus.query import search
+from mha_viz.corpus.run import run
 from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.store import edges_index
 from mha_viz.corpus.store.database import Database
 from mha_viz.corpus.store.edges_index import BY_PARTS, BY_RELATION, keep_heaviest, sort_edges
+from mha_viz.corpus.store.storage import write_manifest
 from mha_viz.corpus.treebank.trees import sample_lines
 from tests.corpus.small_studies import resealed
 
@@ -40,7 +42,11 @@ def study(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
     (folder / "source/b.conllu").write_text("\n\n".join(blocks) + "\n\n", "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "SHARD_TEXTS", 6)
+        patch.setattr(run, "remove_shards", lambda folder: None)
         made = mv.study(bert, folder / "source", folder / "study")
+    shutil.rmtree(made.folder / "parts")  # as before they were written
+    manifest = {name: of for name, of in made.manifest.items() if name != "parts"}
+    write_manifest(made.folder, manifest)
     for path in (made.folder / "shards").glob("*/*.parquet"):
         if (columns := CHANGED.get(path.stem)) is not None:
             duckdb.sql(f"COPY ({columns.format(path=path)}) TO '{path}' (FORMAT parquet)")

@@ -16,6 +16,7 @@ from mha_viz.corpus.query.comparison import compare, compare_with_random
 from mha_viz.corpus.query.verification import verify_study
 from mha_viz.corpus.run import run
 from mha_viz.corpus.sources import source as sources
+from mha_viz.corpus.store import merged
 from mha_viz.corpus.store.integrity import file_hash, is_unchanged
 from mha_viz.corpus.treebank.trees import sample_lines
 from mha_viz.errors import StudyError
@@ -30,6 +31,7 @@ def whole(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "a.conllu").write_text("\n\n".join(blocks) + "\n\n", "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "SHARD_TEXTS", 3)
+        patch.setattr(merged, "PART_BYTES", 1)
         return mv.study(bert, folder / "a.conllu", folder / "study").folder
 
 
@@ -66,7 +68,7 @@ def test_every_table_with_a_changed_bit_is_refused(study: Path) -> None:
         with pytest.raises(StudyError, match=rf"1 file of \d+ missing or changed \({shown}\)"):
             verify_study(study)
         path.write_bytes(content)
-    assert verify_study(study).n_files == len(tables) + 1 + len(list(study.glob("shards/*")))
+    assert verify_study(study).n_files == len(tables) + 1 + len(list(study.glob("parts/*")))
 
 
 def _check_refused(folder: Path, table: str, shown: str) -> None:
@@ -102,7 +104,7 @@ def test_every_table_of_a_whole_study_can_be_read(whole: Path) -> None:
         ("texts", lambda study: compare(study, study)),
         ("untrained", compare_with_random),
         ("texts", lambda study: study.sql('SELECT * FROM "Texts"')),
-        ("texts", lambda study: study.sql("FROM read_parquet('{folder}/shards/*/t*.parquet')")),
+        ("texts", lambda study: study.sql("FROM read_parquet('{folder}/parts/*/t*.parquet')")),
     ],
 )
 def test_questions_of_single_texts_refuse_a_changed_bit(
@@ -110,12 +112,12 @@ def test_questions_of_single_texts_refuse_a_changed_bit(
 ) -> None:
     opened = mv.Study.load(study)
     path = study / f"{name}.parquet"
-    flip(path if path.exists() else study / f"shards/00001/{name}.parquet")
+    flip(path if path.exists() else study / f"parts/00001/{name}.parquet")
     with pytest.raises(StudyError, match=rf"{name}\.parquet was changed"):
         ask(opened)
 
 
-@pytest.mark.parametrize("name", ["study.json", "shards/00001/shard.json"])
+@pytest.mark.parametrize("name", ["study.json", "parts/00001/shard.json"])
 def test_json_with_a_changed_byte_is_no_json_or_says_the_same_or_is_told(
     whole: Path, name: str
 ) -> None:
@@ -132,12 +134,12 @@ def test_json_with_a_changed_byte_is_no_json_or_says_the_same_or_is_told(
 
 @pytest.mark.parametrize("seed", range(11))
 def test_json_with_a_changed_bit_is_refused(study: Path, seed: int) -> None:
-    path = study / ("study.json", "shards/00001/shard.json")[seed % 2]
+    path = study / ("study.json", "parts/00001/shard.json")[seed % 2]
     content = json.loads(path.read_text())
     path.write_text(json.dumps(content, separators=(",", ":")))  # where each byte means something
     flip(path, seed)
     with pytest.raises(StudyError, match=rf"{path.name}|newer mha-viz"):
-        mv.Study.load(study)
+        mv.Study.load(study).verify("texts")
 
 
 def test_study_without_hashes_opens_and_says_that_it_cannot_be_verified(study: Path) -> None:
@@ -149,28 +151,28 @@ def test_study_without_hashes_opens_and_says_that_it_cannot_be_verified(study: P
 
 
 def test_hashes_that_were_taken_out_of_a_part_are_missed(study: Path) -> None:
-    path = study / "shards/00001/shard.json"
+    path = study / "parts/00001/shard.json"
     content = json.loads(path.read_text())
     del content["sha256"]
     path.write_text(json.dumps(content))
-    with pytest.raises(StudyError, match=r"shards/00001/shard\.json was changed"):
-        mv.Study.load(study)
+    with pytest.raises(StudyError, match=r"parts/00001/shard\.json was changed"):
+        mv.Study.load(study).verify("texts")
     del content["format"]
     path.write_text(json.dumps(content))
-    with pytest.raises(StudyError, match=r"missing or changed \(shards/00001/shard\.json"):
+    with pytest.raises(StudyError, match=r"missing or changed \(parts/00001/shard\.json"):
         verify_study(study)
 
 
 def test_lost_files_are_named(study: Path) -> None:
-    shutil.rmtree(study / "shards/00000")
+    shutil.rmtree(study / "parts/00000")
     (study / "labels.parquet").unlink()
-    with pytest.raises(StudyError, match=r"2 files of .* \(labels\.parquet, shards/00000/shard"):
+    with pytest.raises(StudyError, match=r"2 files of .* \(labels\.parquet, parts/00000/shard"):
         verify_study(study)
 
 
 def test_tables_changed_with_their_hashes_are_a_study(study: Path) -> None:
     """What the other tests change on purpose is refused for nothing but its hashes."""
-    shutil.copy(study / "shards/00000/texts.parquet", study / "shards/00001/texts.parquet")
+    shutil.copy(study / "parts/00000/texts.parquet", study / "parts/00001/texts.parquet")
     with pytest.raises(StudyError):
         mv.Study.load(study).sql("FROM texts")
     assert len(mv.Study.load(resealed(study)).sql("FROM texts"))

@@ -26,10 +26,8 @@ def test_a_study_counts_its_texts(whole: mv.Study) -> None:
     assert whole.n_texts == len(LINES)
     assert len(whole.sql("select distinct text_id from texts")) == len(LINES)
     assert set(whole.heads["n_texts"]) >= {len(LINES)}
-    assert sorted(path.name for path in (whole.folder / "shards").iterdir()) == [
-        f"{number:05d}" for number in range(6)
-    ]
-    assert not (whole.folder / LOCK).exists()
+    assert [path.name for path in (whole.folder / "parts").iterdir()] == ["00000"]
+    assert not (whole.folder / "shards").exists() and not (whole.folder / LOCK).exists()
 
 
 def test_its_means_are_those_of_single_reports(whole: mv.Study, bert: Any) -> None:

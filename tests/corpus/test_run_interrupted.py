@@ -16,7 +16,8 @@ import pytest
 import mha_viz as mv
 from mha_viz.corpus.run import run
 from mha_viz.corpus.run.progress import Progress
-from mha_viz.corpus.store import storage
+from mha_viz.corpus.statistics import totals
+from mha_viz.corpus.store import merged, storage
 from mha_viz.corpus.store.lock import LOCK
 from mha_viz.errors import StudyError, WriteError
 from tests.corpus.small_studies import LINES, Stopped, files_of
@@ -103,7 +104,7 @@ def test_killed_and_gone_on_with(
 def test_a_part_is_written_while_the_next_is_measured(
     whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measure, write = run.measure_batches, storage.write_shard
+    measure, write = run.measure_batches, totals.write_shard
     begun, parts, written = threading.Event(), list[str](), list[int]()
 
     def measuring(*given: Any, **named: Any) -> Any:
@@ -112,42 +113,92 @@ def test_a_part_is_written_while_the_next_is_measured(
             begun.set()
         return measure(*given, **named)
 
-    def writing(folder: Path, number: int, shard: Any) -> Any:
+    def writing(folder: Path, number: int, shard: Any, **more: Any) -> Any:
         written.append(number)
         assert number or begun.wait(60), "the second part waited for the first"
-        return write(folder, number, shard)
+        return write(folder, number, shard, **more)
 
     monkeypatch.setattr(run, "measure_batches", measuring)
-    monkeypatch.setattr(storage, "write_shard", writing)
+    monkeypatch.setattr(totals, "write_shard", writing)
     mv.study(bert, LINES, tmp_path / "study")
     assert written == list(range(len(parts))) and len(written) > 1
     assert files_of(tmp_path / "study") == files_of(whole.folder)
 
 
-def test_a_lost_part_is_made_anew(whole: mv.Study, bert: Any, tmp_path: Path) -> None:
-    mv.study(bert, LINES, tmp_path / "study")
-    for path in (tmp_path / "study/shards/00002").iterdir():
-        path.unlink()
-    (tmp_path / "study/shards/00002").rmdir()
-    mv.study(bert, LINES, tmp_path / "study")
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put two shards into a part."""
+    monkeypatch.setattr(merged, "PART_BYTES", 50_000)
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_a_lost_part_is_made_anew(bert: Any, tmp_path: Path) -> None:
+    """Its shards alone are measured; the others, and all sums, stay as they are."""
+    study = mv.study(bert, LINES, tmp_path / "study")
+    before, parts = files_of(study.folder), study.manifest["parts"]
+    assert [part["first"] for part in parts] == [0, 2, 4] and len(study.sql("FROM texts"))
+    shutil.rmtree(study.folder / "parts/00002")
+    with pytest.raises(StudyError, match="lacks its part 00002"):
+        mv.Study.load(study.folder)
+    told: list[Progress] = []
+    mv.study(bert, LINES, study.folder, on_progress=told.append)
+    assert max(now.n_texts for now in told) == 8
+    assert files_of(study.folder) == before
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_a_part_that_cannot_be_made_as_it_was_is_refused(
+    bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = mv.study(bert, LINES, tmp_path / "study")
+    shutil.rmtree(study.folder / "parts/00004")
+    monkeypatch.setattr(storage, "ZSTD_LEVEL", 1)
+    with pytest.raises(StudyError, match=r"parts/00004 of .* cannot be made anew as it was"):
+        mv.study(bert, LINES, study.folder)
+    assert not (study.folder / "parts/00004").exists()
+    monkeypatch.undo()
+    assert mv.study(bert, LINES, study.folder).n_texts == len(LINES)
+
+
+@pytest.mark.parametrize("left", [0, 1, 3])
+def test_stopped_while_parts_are_merged_and_shards_deleted(
+    whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    """Before its parts are listed it is no finished study, and afterwards it is."""
+    folder, listed = tmp_path / "study", left == 3
+
+    def stopping(*given: Any) -> Any:
+        if listed:
+            shutil.rmtree(folder / "shards/00003")
+        elif left:
+            merged.merge(folder, range(4))
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "remove_shards" if listed else "merge_shards", stopping)
+        with pytest.raises(Stopped):
+            mv.study(bert, LINES, folder)
+    assert storage.read_manifest(folder)["finished"] == listed
+    if listed:
+        assert mv.Study.load(folder).sql("FROM texts").equals(whole.sql("FROM texts"))
+    mv.study(bert, LINES, folder)
+    assert files_of(folder) == files_of(whole.folder)
 
 
 def test_a_full_disk_leaves_what_is_complete(
     whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, calls = pq.write_table, 0
+    write, calls = pq.ParquetWriter.write_table, 0
 
-    def full(table: Any, file: Any, **options: Any) -> None:
+    def full(writer: Any, table: Any) -> None:
         nonlocal calls
         calls += 1
-        if calls == 12:  # in the second shard
-            file.write(b"PAR1 half of it")
+        if calls == 16:  # in the second shard
             raise OSError(errno.ENOSPC, "No space left on device")
-        write(table, file, **options)
+        write(writer, table)
 
     with monkeypatch.context() as patch:
-        patch.setattr(pq, "write_table", full)
+        patch.setattr(pq.ParquetWriter, "write_table", full)
         with pytest.raises(WriteError, match=r"the disk is full.*the same command goes on"):
             mv.study(bert, LINES, tmp_path / "study")
     assert [path.name for path in (tmp_path / "study/shards").iterdir()] == ["00000"]

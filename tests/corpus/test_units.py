@@ -165,7 +165,7 @@ def test_units_are_the_same_bits_however_the_work_is_cut(
 
 
 def earlier(study: mv.Study, folder: Path) -> Path:
-    """The same study as earlier versions wrote it: without units."""
+    """The same study as earlier versions wrote it: without units and sums of parts."""
     import shutil
 
     shutil.copytree(study.folder, folder)
@@ -177,6 +177,7 @@ def earlier(study: mv.Study, folder: Path) -> Path:
             parquet.write_table(found.drop_columns(sorted(lost)), path, compression="zstd")
     manifest = json.loads((folder / "study.json").read_text())
     del manifest["unit"], manifest["counts"]["n_units"]
+    manifest["format"] = 2
     (folder / "study.json").write_text(json.dumps(manifest))
     return resealed(folder)
 

@@ -29,7 +29,7 @@ def task() -> Task:
 def plan(bert: Any, tmp_path: Path) -> Plan:
     """Of a study whose one shard is not there."""
     folder = mv.study(bert, TEXTS, tmp_path / "study").folder
-    shutil.rmtree(folder / "shards")
+    shutil.rmtree(folder / "parts")
     weights = read_manifest(folder)["model"]["weights_sha256"]
     return Plan(folder, None, disassemble(bert), None, weights, "cpu", Settings(), versions())
 

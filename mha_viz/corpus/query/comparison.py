@@ -10,8 +10,7 @@ from mha_viz.core.attention.checks import Number
 from mha_viz.core.compare.matching import assigned
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.statistics.intervals import UnitSums
-from mha_viz.corpus.store.blocks import columns_of, read_block, units_of
-from mha_viz.corpus.store.storage import shards_with_texts
+from mha_viz.corpus.store.blocks import blocks, columns_of
 from mha_viz.errors import ArgumentError, StudyError
 
 _KEYS = ["layer", "head", "metric"]
@@ -196,19 +195,19 @@ def _paired(a: _Side, b: _Side) -> pd.DataFrame:
     columns = tuple(c for c in columns_of(a.study.folder, a.rows) if c in known_b)
     n_places = a.study.n_layers * a.study.n_heads
     sums = UnitSums(n_places * len(columns))
-    # the same source has the same shards
-    shards = ({*shards_with_texts(side.study.folder)} for side in (a, b))
-    for number in sorted(set.intersection(*shards)):
-        ours, theirs = (
-            read_block(side.study.folder, number, side.rows, columns, n_places) for side in (a, b)
-        )
-        _, here, there = np.intersect1d(ours.text_ids, theirs.text_ids, return_indices=True)
-        apart = theirs.values[there].astype(float) - ours.values[here]
-        units = units_of(a.study.folder, number)
-        sums.add(units[here], apart.reshape(len(here), -1))
+    of_b = blocks(b.study.folder, b.rows, columns, n_places)
+    theirs, _ = next(of_b)
+    for ours, units in blocks(a.study.folder, a.rows, columns, n_places):
+        while True:
+            _, here, there = np.intersect1d(ours.text_ids, theirs.text_ids, return_indices=True)
+            apart = theirs.values[there].astype(float) - ours.values[here]
+            sums.add(units[here], apart.reshape(len(here), n_places * len(columns)))
+            if theirs.text_ids[-1] >= ours.text_ids[-1] or (following := next(of_b, None)) is None:
+                break
+            theirs, _ = following
     of_units = sums.jackknife()
     place, column = np.divmod(np.arange(len(of_units.mean)), len(columns))
     layer, head = np.divmod(place, a.study.n_heads)
     rows = {"layer": layer, "head": head, "metric": np.array(columns)[column]}
     rows |= {"difference": of_units.mean, "standard_error": of_units.error}
-    return pd.DataFrame({**rows, "n_texts": sums.counts.sum(0).astype(int)})
+    return pd.DataFrame({**rows, "n_texts": sums.counts.sum(1).astype(int)})

@@ -10,6 +10,7 @@ from mha_viz.core.reprs import count
 from mha_viz.corpus.store import storage
 from mha_viz.corpus.store.address import is_address
 from mha_viz.corpus.store.integrity import HASHES, check_files, has_hash
+from mha_viz.corpus.store.merged import lost_part, parts_of
 from mha_viz.errors import StudyError
 
 _NAMED = 5  # files that a sentence has room for
@@ -68,12 +69,22 @@ def whole_manifest(folder: str | Path) -> dict[str, Any]:
             "goes on."
         )
     check_files(folder, folder, manifest["files"])
-    if (lost := storage.missing_shard(folder, manifest["counts"]["n_shards"])) is not None:
+    if (lost := missing_part(folder, manifest)) is not None:
         raise StudyError(
-            f"The study {folder} lacks its part {lost:05d}: restore it, or give the command that "
-            "made the study again, which makes that part anew."
+            f"The study {folder} lacks its part {lost}: restore it, or give the command that made "
+            "the study again, which makes that part anew."
         )
     return manifest
+
+
+def missing_part(folder: Path, manifest: Mapping[str, Any]) -> str | None:
+    """Return the name of the first part that a finished study lacks; None: it lacks none."""
+    parts = parts_of(manifest)
+    if parts is not None:
+        lost = lost_part(folder, parts)
+        return None if lost is None else lost.name
+    number = storage.missing_shard(folder, manifest["counts"]["n_shards"])
+    return None if number is None else f"{number:05d}"
 
 
 @contextmanager
@@ -92,10 +103,13 @@ def _compared(folder: Path, manifest: Mapping[str, Any]) -> Iterator[tuple[str, 
     """Yield each file with its size; None where it is missing or was changed."""
     yield storage.MANIFEST, (folder / storage.MANIFEST).stat().st_size  # reading it has compared it
     yield from _of_one_folder(folder, "", manifest)
-    begin = storage.n_in_totals(folder)
-    parts = [storage.totals_folder(folder, begin)] if begin else []
-    numbers = range(begin, manifest["counts"]["n_shards"])
-    for place in [*parts, *(storage.shard_folder(folder, number) for number in numbers)]:
+    places = [storage.part_folder(folder, part.name) for part in parts_of(manifest) or ()]
+    if "parts" not in manifest:
+        begin = storage.n_in_totals(folder)
+        places = [storage.totals_folder(folder, begin)] if begin else []
+        numbers = range(begin, manifest["counts"]["n_shards"])
+        places += [storage.shard_folder(folder, number) for number in numbers]
+    for place in places:
         below = f"{place.relative_to(folder).as_posix()}/"
         try:
             summary = storage.read_summary(folder, place)

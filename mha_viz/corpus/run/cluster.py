@@ -22,7 +22,8 @@ from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.worker import Plan, Task, Work, Worker, summary_of
 from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.store.address import Address, is_address
-from mha_viz.corpus.store.storage import MANIFEST, read_manifest, read_shard
+from mha_viz.corpus.store.merged import parts_of
+from mha_viz.corpus.store.storage import MANIFEST, PARTS, SUMMARY, read_manifest, read_shard
 from mha_viz.errors import MhaVizError, StudyError
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would tell its makers
@@ -105,9 +106,16 @@ class Cluster:
             shutil.rmtree(draft, ignore_errors=True)
 
     def publish(self) -> None:
-        """Put the study's summaries, and then its manifest, where the study lies."""
+        """Put the study's parts and summaries, and then its manifest, where the study lies."""
         if self._address is not None:
-            self._address.put(self.folder, [*read_manifest(self.folder)["files"], MANIFEST])
+            manifest = read_manifest(self.folder)
+            parts = [
+                f"{PARTS}/{part.name}/{name}"
+                for part in parts_of(manifest) or ()
+                for name in (*part.files, SUMMARY)
+            ]
+            self._address.put(self.folder, [*manifest["files"], *parts, MANIFEST])
+            self._address.remove_shards()
 
     def keep_for(self, study: Study) -> None:
         """Keep the copy of a study with an address as long as it is used."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
@@ -16,15 +17,19 @@ from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.corpus.measure.batches import pass_tokens, prepared
 from mha_viz.corpus.measure.shard import Settings, Shard, measure_batches
 from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.query.verification import missing_part
 from mha_viz.corpus.run.machines import machines_of
 from mha_viz.corpus.run.progress import Progress, ProgressCounter
-from mha_viz.corpus.run.summary import summarise
+from mha_viz.corpus.run.summary import has_exact_quantiles, summarise
 from mha_viz.corpus.run.worker import Task, Work
 from mha_viz.corpus.sources.source import Source, open_source, shards
+from mha_viz.corpus.statistics import totals as sums
 from mha_viz.corpus.statistics.totals import SHARDS_AT_ONCE, Totals, fold, totals_so_far
 from mha_viz.corpus.store import storage
+from mha_viz.corpus.store.integrity import FORMAT
 from mha_viz.corpus.store.lock import locked
 from mha_viz.corpus.store.manifest import model_identity, versions
+from mha_viz.corpus.store.merged import mend, merge_shards, parts_of, remove_shards
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, StudyError
 from mha_viz.text.cleaning import visible
@@ -139,12 +144,12 @@ def study(
         with locked(folder):
             manifest = storage.begin_manifest(folder, {**about, "source_name": opened.name})
             found = None  # a finished study of which nothing is missing
-            if manifest["finished"]:
-                n_shards = manifest["counts"]["n_shards"]
-                if storage.missing_shard(folder, n_shards) is None:
-                    found = Study.load(folder)
+            if manifest["finished"] and missing_part(folder, manifest) is None:
+                if "parts" in manifest:
+                    remove_shards(folder)  # of a run that was stopped when it deleted them
+                found = Study.load(folder)
             if found is None:
-                if "unit" not in manifest:
+                if manifest["format"] < FORMAT:  # its parts have no sums
                     raise StudyError(
                         f"An earlier version of mha-viz began {folder}: give another folder."
                     )
@@ -152,9 +157,19 @@ def study(
                 totals = totals_so_far(folder, model.n_layers, model.n_heads)
                 if totals.n_shards:
                     counter.complete(totals.counts, old=True)
-                run = _Run(folder, model, opened, settings, totals, counter)
+                lost = [
+                    part
+                    for part in parts_of(manifest) or ()
+                    if not storage.part_folder(folder, part.name).exists()
+                ]
+                wanted = {number for part in lost for number in part.numbers} if lost else None
+                run = _Run(folder, model, opened, settings, totals, counter, wanted)
                 run.fill() if machines is None else run.fill_on(machines)
-                _finish(folder, manifest, opened, totals)
+                for part in lost:
+                    mend(folder, part)
+                if not lost:
+                    _finish(folder, manifest, opened, totals)
+                remove_shards(folder)
                 if machines is not None:
                     machines.publish()
     found = found or Study.load(folder)
@@ -191,6 +206,7 @@ class _Run:
     settings: Settings
     totals: Totals
     counter: ProgressCounter
+    wanted: set[int] | None = None  # numbers of the shards that are to be made; None: all
 
     def fill(self) -> None:
         """Measure and write every shard that is not there yet."""
@@ -206,7 +222,7 @@ class _Run:
         with self.settings.in_threads(), closing(upcoming), self._writing() as write:
             self.counter.within(0, 0)  # how many there are, before the first batch is done
             for number, packed, skipped in upcoming:
-                if number < self.totals.n_shards:
+                if self._is_added(number):
                     continue
                 if not self.settings.keep_texts and number % SHARDS_AT_ONCE == 0:
                     write(None)
@@ -239,7 +255,10 @@ class _Run:
                 while begun:
                     begun.pop().result()
                 if shard is not None:
-                    begun.append(thread.submit(storage.write_shard, self.folder, *shard))
+                    keep = self.settings.keep_texts
+                    begun.append(
+                        thread.submit(sums.write_shard, self.folder, *shard, keep_texts=keep)
+                    )
                     made = shard[1]
                     counts = {"n_texts": made.n_texts, "n_tokens": made.n_tokens}
                     self.counter.complete({**counts, "n_skipped": len(made.skipped)})
@@ -252,7 +271,7 @@ class _Run:
         tasks = (
             Task(number, items)
             for number, items in shards(self.source)
-            if number >= self.totals.n_shards and not self._counted(number)
+            if not self._is_added(number) and not self._counted(number)
         )
         make = partial(random_weights, self.model) if self.settings.baselines else lambda: None
         # processes end with this, however it ends
@@ -260,8 +279,13 @@ class _Run:
             for shard in filled:
                 self.counter.complete(shard)
 
+    def _is_added(self, number: int) -> bool:
+        """Tell whether a shard's sums are in those of the study."""
+        unwanted = self.wanted is not None and number not in self.wanted
+        return number < self.totals.n_shards or unwanted
+
     def _is_done(self, number: int) -> bool:
-        return number < self.totals.n_shards or storage.shard_folder(self.folder, number).exists()
+        return self._is_added(number) or storage.shard_folder(self.folder, number).exists()
 
     def _counted(self, number: int) -> bool:
         """Count a shard that is there already."""
@@ -283,7 +307,10 @@ def random_weights(model: AttentionModel) -> AttentionModel | None:
 
 def _finish(folder: Path, manifest: dict[str, Any], opened: Source, totals: Totals) -> None:
     """Write the summaries, and mark the study as finished."""
-    if manifest["settings"]["keep_texts"]:
+    keep_texts = manifest["settings"]["keep_texts"]
+    if keep_texts:
+        with storage.writing(folder):
+            shutil.rmtree(folder / storage.PARTS, ignore_errors=True)  # of a run that was stopped
         totals.add_shards(folder)
     else:
         fold(folder, totals)
@@ -303,4 +330,7 @@ def _finish(folder: Path, manifest: dict[str, Any], opened: Source, totals: Tota
         files = summarise(folder, totals)
     about = {"finished": True, "unit": visible(opened.unit), "counts": counts}
     about["skipped"] = skipped[: storage.KEPT_SKIPPED]
+    about["quantiles"] = "texts" if has_exact_quantiles(folder, totals) else "histogram"
+    if keep_texts:
+        about["parts"] = [part._asdict() for part in merge_shards(folder, totals.n_shards)]
     storage.write_manifest(folder, {**manifest, **about, "files": files})

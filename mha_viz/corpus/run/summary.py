@@ -11,16 +11,23 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.units import interval
 from mha_viz.corpus.measure.histograms import histogram_quantiles
 from mha_viz.corpus.statistics.labels import corpus_labels
-from mha_viz.corpus.statistics.totals import ADDED_UP, Totals
+from mha_viz.corpus.statistics.totals import Totals
 from mha_viz.corpus.store.blocks import whole_column
 from mha_viz.corpus.store.edges_index import keep_heaviest, sort_edges
-from mha_viz.corpus.store.storage import shards_with_texts, write_table
+from mha_viz.corpus.store.storage import row_files, write_table
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
+MOST_SORTED = 2**25  # scores of a metric, 134 MB: a million texts of 32 heads
 # Rows by text -> the table of their means.
 MEANS = {"texts": "heads", "untrained": "untrained_heads", "chance": "chance_layers"}
 # Sums of rows by text, which stand beside these under a name of their own.
 _SUMS = {"parses": "trees", "untrained_parses": "untrained_trees"}
+
+
+def has_exact_quantiles(folder: Path, totals: Totals) -> bool:
+    """Tell whether quantiles are computed of all scores: rows are kept, and not too many."""
+    n_scores = totals.counts["n_texts"] * totals.n_layers * totals.n_heads
+    return n_scores <= MOST_SORTED and bool(row_files(folder, "texts"))
 
 
 def summarise(folder: Path, totals: Totals) -> dict[str, int]:
@@ -38,8 +45,7 @@ def summarise(folder: Path, totals: Totals) -> dict[str, int]:
     for name, table in made.items():
         _write(folder, name, pa.Table.from_pandas(table, preserve_index=False))
     for name, sums in totals.tables.items():
-        in_order = sums.sort_by([(key, "ascending") for key in ADDED_UP[name]])
-        _write(folder, _SUMS.get(name, name), in_order)
+        _write(folder, _SUMS.get(name, name), sums)
     sort_edges(folder)
     keep_heaviest(folder)
     return {path.name: path.stat().st_size for path in sorted(folder.glob("*.parquet"))}
@@ -81,9 +87,9 @@ def _means(folder: Path, table: str, totals: Totals) -> pd.DataFrame:
 
 
 def _quantiles(folder: Path, metric: str, totals: Totals) -> np.ndarray:
-    """Compute quantiles of texts, (quantile, head); by histogram where no rows were kept."""
+    """Compute quantiles of texts, (quantile, head); by histogram unless `has_exact_quantiles`."""
     shares, shape = tuple(QUANTILES.values()), (totals.n_layers, totals.n_heads)
-    if not shards_with_texts(folder):
+    if not has_exact_quantiles(folder, totals):
         return histogram_quantiles(totals.tables["histogram"], metric, shape, shares)
     values = whole_column(folder, "texts", metric, shape[0] * shape[1])
     return pd.DataFrame(values).quantile(list(shares)).to_numpy(float)  # without NaN

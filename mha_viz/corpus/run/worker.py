@@ -11,13 +11,13 @@ from mha_viz import errors
 from mha_viz.checkpoints.transfer import ModelParts, assemble, disassemble
 from mha_viz.corpus.measure.shard import Settings, measure_shard
 from mha_viz.corpus.sources.source import Item
+from mha_viz.corpus.statistics.totals import write_shard
 from mha_viz.corpus.store.address import Address
 from mha_viz.corpus.store.manifest import versions, weights_hash
 from mha_viz.corpus.store.storage import (
     MANIFEST,
     read_manifest,
     shard_folder,
-    write_shard,
     writing,
 )
 from mha_viz.engine.model import AttentionModel
@@ -131,7 +131,8 @@ class Worker:
             writing(plan.folder),
             tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=above) as draft,
         ):
-            summary = write_shard(Path(draft), task.number, shard)
+            keep = plan.settings.keep_texts
+            summary = write_shard(Path(draft), task.number, shard, keep_texts=keep)
             if self._address is not None:
                 self._address.put_shard(Path(draft), task.number)
             else:

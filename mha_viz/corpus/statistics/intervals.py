@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 
 from mha_viz.core.metrics.units import Jackknife, jackknife
 
@@ -24,19 +24,22 @@ class Moments:
         return cls(*np.zeros((3, n_columns)))
 
     def add(self, values: Float[np.ndarray, "text column"]) -> None:
-        """Count more texts; values are NaN where not defined.
-
-        Source: Chan, Golub and LeVeque 1979: no mean is taken from the squares of large numbers.
-        """
+        """Count more texts; values are NaN where not defined."""
         known = ~np.isnan(values)
         n = known.sum(0).astype(float)
         wide = np.where(known, values, 0).astype(float)
         mean = wide.sum(0) / np.maximum(n, 1)
-        squares = (np.where(known, wide - mean, 0) ** 2).sum(0)
-        both, apart = np.maximum(self.n + n, 1), mean - self.mean
-        self.squares += squares + apart**2 * self.n * n / both
-        self.mean += apart * n / both
-        self.n += n
+        self.merge(Moments(n, mean, (np.where(known, wide - mean, 0) ** 2).sum(0)))
+
+    def merge(self, other: Moments) -> None:
+        """Count the texts of other moments; to none of them are added as they are, bit for bit.
+
+        Source: Chan, Golub and LeVeque 1979: no mean is taken from the squares of large numbers.
+        """
+        share, apart = other.n / np.maximum(self.n + other.n, 1), other.mean - self.mean
+        self.squares += other.squares + apart**2 * self.n * share
+        self.mean += apart * share
+        self.n += other.n
 
     @property
     def std(self) -> Float[np.ndarray, "column"]:
@@ -53,16 +56,27 @@ class UnitSums:
     """The sum and count of every column in every unit, over the texts that define it."""
 
     def __init__(self, n_columns: int) -> None:
-        self.sums = np.zeros((N_UNITS, n_columns))
-        self.counts = np.zeros((N_UNITS, n_columns))
+        self.sums = np.zeros((n_columns, N_UNITS))
+        self.counts = np.zeros((n_columns, N_UNITS))
 
     def add(self, units: Int[np.ndarray, "text"], values: Float[np.ndarray, "text column"]) -> None:
         """Count more texts, each with the number of its unit; values are NaN where not defined."""
         known = ~np.isnan(values)
-        for place, value, there in zip(units % N_UNITS, values, known, strict=True):
-            self.sums[place] += np.where(there, value, 0.0)
-            self.counts[place] += there
+        np.add.at(self.sums.T, units % N_UNITS, np.where(known, values, 0.0))
+        np.add.at(self.counts.T, units % N_UNITS, known)
+
+    def merge(
+        self,
+        units: Int[np.ndarray, "unit"],
+        sums: Float[np.ndarray, "column unit"],
+        counts: Num[np.ndarray, "column unit"],
+    ) -> None:
+        """Add the sums over other texts in some of the units, ascending."""
+        near = len(units) and units[-1] - units[0] == len(units) - 1  # then they need not be sought
+        at = slice(int(units[0]), int(units[-1]) + 1) if near else units
+        self.sums[:, at] += sums
+        self.counts[:, at] += counts
 
     def jackknife(self) -> Jackknife:
         """Return each column's mean with what it is worth."""
-        return jackknife(self.sums.T, self.counts.T)
+        return jackknife(self.sums, self.counts)

@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Num
 
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics import LABELS, Baseline, Label
 from mha_viz.core.metrics.labels import baseline_and_threshold
 from mha_viz.core.metrics.units import MIN_UNITS
-from mha_viz.corpus.store.blocks import Block, read_block
+from mha_viz.corpus.store.blocks import Block
 
 # Whoever always looks at the token before has these labels by definition: nothing to beat there.
 _MEANT_BY_OFFSET = ("previous_token", "local")
@@ -150,15 +149,13 @@ def nearest_random(
 
 
 def labels_of_texts(
-    folder: Path, number: int, known: Mapping[str, Block], n_layers: int
+    known: Mapping[str, Block], n_tokens: Num[np.ndarray, "text"], n_layers: int
 ) -> dict[str, Bool[np.ndarray, "text layer head"]]:
     """Find the labels that each head reaches on each text by itself, by the rule of `head_labels`.
 
     Rotated keys, which take all heads and weights of a text, are left out. `known` has the blocks
     "texts", and "untrained" and "chance" where the study has them.
     """
-    lengths = read_block(folder, number, "texts", ("n_tokens",), known["texts"].values.shape[1])
-    n_tokens = lengths.values[:, 0, 0].astype(float)
     found: dict[str, Bool[np.ndarray, "text layer head"]] = {}
     for label in LABELS.values():
         check_cancelled()
@@ -186,7 +183,7 @@ def _heads(
 def _hurdles_of_texts(
     label: Label,
     known: Mapping[str, Block],
-    n_tokens: Float[np.ndarray, "text"],
+    n_tokens: Num[np.ndarray, "text"],
     n_layers: int,
 ) -> Hurdle:
     """Compute a label's hurdle on each text, for each layer."""

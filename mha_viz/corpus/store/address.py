@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import fsspec
 
-from mha_viz.corpus.store.storage import MANIFEST, SHARDS, SUMMARY, shard_folder
+from mha_viz.corpus.store.storage import MANIFEST, PARTS, SHARDS, SUMMARY, shard_folder
 from mha_viz.errors import StudyError, WriteError, translating
 
 T = TypeVar("T")
@@ -46,13 +46,16 @@ class Address:
         for name in names:
             if name == MANIFEST or _TABLE.fullmatch(name):
                 self._fetch_file(name, folder)
-        for number in self._complete() if names else ():
-            self.fetch_shard(number, folder)
+        for rows in (SHARDS, PARTS) if names else ():
+            for name in self._complete(rows):
+                self._fetch_part(f"{rows}/{name}", folder)
 
     def fetch_shard(self, number: int, folder: Path) -> None:
         """Copy one complete shard to its place in a folder, unless it is there."""
-        place = shard_folder(folder, number)
-        below = f"{SHARDS}/{place.name}"
+        self._fetch_part(f"{SHARDS}/{shard_folder(folder, number).name}", folder)
+
+    def _fetch_part(self, below: str, folder: Path) -> None:
+        place = folder / below
         with (
             translating(lambda error: StudyError(self._cannot("read", error))),
             tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=folder) as draft,
@@ -83,11 +86,17 @@ class Address:
                 self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
                 self._files.put_file(str(folder / name), target)
 
-    def _complete(self) -> list[int]:
-        """List the numbers of the shards that are complete."""
-        found = self._translated(lambda: self._files.glob(f"{self._root}/{SHARDS}/*/{SUMMARY}"))
-        numbers = (path.split("/")[-2] for path in found)
-        return sorted(int(number) for number in numbers if number.isdecimal())
+    def remove_shards(self) -> None:
+        """Delete the shards of a study whose parts were put."""
+        with translating(lambda error: WriteError(self._cannot("written", error))):
+            if self._files.exists(f"{self._root}/{SHARDS}"):
+                self._files.rm(f"{self._root}/{SHARDS}", recursive=True)
+
+    def _complete(self, rows: str) -> list[str]:
+        """List the names of the shards, or of the parts, that are complete."""
+        found = self._translated(lambda: self._files.glob(f"{self._root}/{rows}/*/{SUMMARY}"))
+        names = (path.split("/")[-2] for path in found)
+        return sorted(name for name in names if name.isdecimal())
 
     def _names(self) -> list[str]:
         if not self._files.exists(self._root):

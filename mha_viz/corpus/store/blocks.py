@@ -1,14 +1,15 @@
 """The rows of a shard as arrays: a number for each text, head and metric."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Float, Int, Num
 
-from mha_viz.corpus.store.storage import shard_folder, shards_with_texts
+from mha_viz.corpus.store.storage import row_files
 from mha_viz.errors import StudyError
 
 INDEX = ("text_id", "n_tokens", "layer", "head")  # the columns that are no metric
@@ -32,48 +33,49 @@ class Block:
 
 def columns_of(folder: Path, table: str) -> tuple[str, ...]:
     """List the columns of numbers in a table of a study; none where it has no such table."""
-    return number_columns(first_of(folder, table)) if shards_with_texts(folder) else ()
+    files = row_files(folder, table)
+    return number_columns(pq.read_schema(files[0]).names) if files else ()
 
 
-def number_columns(path: Path) -> tuple[str, ...]:
-    """List the columns of numbers in the file of a table; none where there is no such file."""
-    names = pq.read_schema(path).names if path.exists() else ()
+def number_columns(names: Iterable[str]) -> tuple[str, ...]:
+    """List the columns of numbers among those of a table."""
     return tuple(name for name in names if name not in INDEX)
 
 
-def first_of(folder: Path, table: str) -> Path:
-    """Return the file of a table in the first shard that has texts; it may lack that table."""
-    return shard_folder(folder, shards_with_texts(folder)[0]) / f"{table}.parquet"
+def blocks(
+    folder: Path, table: str, columns: tuple[str, ...], n_places: int
+) -> Iterator[tuple[Block, Int[np.ndarray, "text"]]]:
+    """Read some columns of a table, shard by shard, which has `n_places` rows for each text.
+
+    Beside each block stand the units of its texts; in earlier versions each text is one.
+    """
+    for path in row_files(folder, table):
+        of_texts = path.with_name("sentences.parquet")
+        with pq.ParquetFile(path) as file, pq.ParquetFile(of_texts) as sentences:
+            unit = "unit" if "unit" in sentences.schema_arrow.names else "text_id"
+            for group in range(file.num_row_groups):  # one of each shard, in both files
+                rows = file.read_row_group(group, ["text_id", *columns], use_threads=False)
+                units = sentences.read_row_group(group, [unit], use_threads=False)
+                try:
+                    yield block_of(rows, columns, n_places), units[unit].to_numpy()
+                except ValueError as error:
+                    raise StudyError(f"{path} was changed: expected {error}.") from None
 
 
-def read_block(
-    folder: Path, number: int, table: str, columns: tuple[str, ...], n_places: int
-) -> Block:
-    """Read some columns of a table of one shard, which has `n_places` rows for each text."""
-    path = shard_folder(folder, number) / f"{table}.parquet"
-    with pq.ParquetFile(path) as file:  # a third of the work of `read_table`, for small files
-        found = file.read(["text_id", *columns], use_threads=False)
-    ids = found["text_id"].to_numpy().reshape(-1, n_places) if not len(found) % n_places else None
-    if ids is None or (ids != ids[:, :1]).any():
-        raise StudyError(f"{path} was changed: expected {n_places} rows for each text, in order.")
-    flat = [found[name].to_numpy().reshape(ids.shape) for name in columns]
+def block_of(table: pa.Table, columns: tuple[str, ...], n_places: int) -> Block:
+    """Take some columns of a table; ValueError unless each text has `n_places` rows, in order."""
+    n_texts, rest = divmod(len(table), n_places)
+    ids = table["text_id"].to_numpy()[: n_texts * n_places].reshape(n_texts, n_places)
+    if rest or (ids != ids[:, :1]).any():
+        raise ValueError(f"{n_places} rows for each text, in order")
+    flat = [table[name].to_numpy().reshape(ids.shape) for name in columns]
     values = np.stack(flat, -1) if flat else np.empty((*ids.shape, 0), np.float32)
     return Block(ids[:, 0], columns, values)
-
-
-def units_of(folder: Path, number: int) -> Int[np.ndarray, "text"]:
-    """Read the unit of each text of a shard; of earlier versions each text is one."""
-    path = shard_folder(folder, number) / "sentences.parquet"
-    column = "unit" if "unit" in pq.read_schema(path).names else "text_id"
-    return pq.read_table(path, columns=[column])[column].to_numpy()
 
 
 def whole_column(
     folder: Path, table: str, column: str, n_places: int
 ) -> Float[np.ndarray, "text place"]:
-    """Read one column over all shards."""
-    parts: Iterator[np.ndarray] = (
-        read_block(folder, number, table, (column,), n_places).values[..., 0]
-        for number in shards_with_texts(folder)
-    )
+    """Read one column over all texts."""
+    parts = (block.values[..., 0] for block, _ in blocks(folder, table, (column,), n_places))
     return np.concatenate(list(parts))

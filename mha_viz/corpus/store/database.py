@@ -11,7 +11,7 @@ import pandas as pd
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.corpus.store.edges_index import quoted
 from mha_viz.corpus.store.integrity import check_hashes
-from mha_viz.corpus.store.storage import SHARDS, check_part
+from mha_viz.corpus.store.storage import PARTS, SHARDS, check_part
 from mha_viz.errors import ArgumentError, StudyError, translating
 from mha_viz.text.cleaning import visible
 
@@ -27,9 +27,11 @@ class Database:
 
     def __init__(self, folder: Path, hashes: Mapping[str, object]) -> None:
         self.folder, self._hashes, place = folder, hashes, folder.resolve()
-        # Rows by text lie in the shards, what is summed up over all of them in the folder itself.
-        of_shards = _names((place / SHARDS).glob("*/*.parquet"))
-        files = {name: place / SHARDS / "*" / f"{name}.parquet" for name in of_shards}
+        # Rows by text lie in parts or, where the study was made by an earlier version, in shards;
+        # what is summed up over all of them in the folder itself.
+        self._rows = PARTS if (place / PARTS).exists() else SHARDS
+        of_texts = _names((place / self._rows).glob("*/*.parquet"))
+        files = {name: place / self._rows / "*" / f"{name}.parquet" for name in of_texts}
         files |= {name: place / f"{name}.parquet" for name in _names(place.glob("*.parquet"))}
         self.tables = tuple(files)
         self._checked: set[str] = set()  # tables whose rows were counted
@@ -82,10 +84,10 @@ class Database:
             return
         for name in sorted(set(tables) & set(self.tables) - self._verified):
             file = f"{name}.parquet"
-            if (self.folder / file).exists():  # it hides the tables of the shards
+            if (self.folder / file).exists():  # it hides the tables of single texts
                 check_hashes(self.folder, self.folder, self._hashes, [file])
             else:
-                for path in (self.folder / SHARDS).glob(f"*/{file}"):
+                for path in (self.folder / self._rows).glob(f"*/{file}"):
                     check_cancelled()
                     check_part(self.folder, path.parent, [file])
             self._verified.add(name)

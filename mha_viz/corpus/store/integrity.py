@@ -9,7 +9,7 @@ from typing import Any
 from mha_viz.errors import StudyError
 
 HASHES = "sha256"  # the key in a JSON file: name of a file -> hash
-FORMAT, UNHASHED_FORMAT = 2, 1  # of the folder; the first one had no hashes
+FORMAT, UNHASHED_FORMAT = 3, 1  # of the folder; the first had no hashes, the second no sums
 _MOST_JSON = 8_000_000  # bytes: real ones have some thousand
 _MAGIC = b"PAR1"  # how a Parquet file begins and ends
 

@@ -104,6 +104,11 @@ def study_notes(manifest: Mapping[str, Any]) -> list[str]:
             f"Too few texts to say which labels hold: with each {unit} as one unit there "
             f"{'is' if n_units == 1 else 'are'} {n_units}, and {MIN_UNITS} are needed."
         )
+    if manifest.get("quantiles") == "histogram":
+        notes.append(
+            "Quantiles are estimates from histograms of 64 bins: single scores were not kept, or "
+            "are too many to be sorted."
+        )
     cut = truncation_note(manifest)
     return [*notes, cut] if cut else notes
 

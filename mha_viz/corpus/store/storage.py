@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,11 +29,9 @@ from mha_viz.corpus.store.integrity import (
 from mha_viz.corpus.store.lock import LOCK
 from mha_viz.errors import StudyError, WriteError
 
-if TYPE_CHECKING:
-    from mha_viz.corpus.measure.shard import Shard
-
 ZSTD_LEVEL = 3  # of all files of a study; 19 takes off a twentieth, and ten times as long
 MANIFEST, SHARDS, SUMMARY = "study.json", "shards", "shard.json"
+PARTS = "parts"  # of a finished study: the rows of many shards in one file, see `merged`
 TOTALS = "totals"  # of shards that were added up, and are gone
 KEPT_SKIPPED = 100  # texts that were skipped and are named; all of them are counted
 _SAME = {"model": "another model", "source": "another source", "settings": "other settings"}
@@ -135,27 +134,23 @@ def shard_numbers(folder: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal())
 
 
-def shards_with_texts(folder: Path) -> list[int]:
-    """List the numbers of the shards that have tables: not all of their texts were skipped."""
-    return sorted(int(path.parent.name) for path in (folder / SHARDS).glob("*[0-9]/texts.parquet"))
+def part_folder(folder: Path, name: str) -> Path:
+    """Return where a part of a finished study lies."""
+    return folder / PARTS / name
 
 
-def write_shard(folder: Path, number: int, shard: Shard) -> dict[str, Any]:
-    """Write all tables of a shard; return its summary as `read_shard` does."""
-    about = {
-        "n_texts": shard.n_texts,
-        "n_tokens": shard.n_tokens,
-        "n_padded": shard.n_padded,
-        "n_skipped": len(shard.skipped),
-        "n_truncated": shard.n_truncated,
-        "n_left_out": shard.n_left_out,
-        "skipped": [list(one) for one in shard.skipped[:KEPT_SKIPPED]],
-    }
-    return write_part(folder, shard_folder(folder, number), shard.tables, about)
+def row_files(folder: Path, table: str) -> list[Path]:
+    """List the files of a table of single texts, in the order of these: parts, or else shards."""
+    rows = PARTS if (folder / PARTS).exists() else SHARDS
+    found = (folder / rows).glob(f"*[0-9]/{table}.parquet")
+    return sorted(found, key=lambda path: int(path.parent.name))
 
 
 def write_part(
-    folder: Path, final: Path, tables: Mapping[str, pa.Table], about: Mapping[str, Any]
+    folder: Path,
+    final: Path,
+    tables: Mapping[str, pa.Table | Iterable[pa.Table]],
+    about: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Write a folder of tables within a study; return its summary as `read_part` does.
 
@@ -178,19 +173,25 @@ def write_part(
     return summary
 
 
-def write_table(path: Path, table: pa.Table) -> None:
-    """Write one Parquet file, down to the disk; the same table gives the same bytes."""
+def write_table(path: Path, table: pa.Table | Iterable[pa.Table]) -> None:
+    """Write one Parquet file, down to the disk; the same table gives the same bytes.
+
+    Of several tables each is a group of rows: they are taken one after the other.
+    """
+    tables = iter([table] if isinstance(table, pa.Table) else table)
+    first = next(tables)
+    floats = [field.name for field in first.schema if pa.types.is_floating(field.type)]
     with path.open("wb") as file:
-        floats = [field.name for field in table.schema if pa.types.is_floating(field.type)]
-        others = [name for name in table.column_names if name not in floats]
-        pq.write_table(
-            table,
+        with pq.ParquetWriter(
             file,
+            first.schema,
             compression="zstd",
             compression_level=ZSTD_LEVEL,
-            use_dictionary=others,
+            use_dictionary=[name for name in first.column_names if name not in floats],
             use_byte_stream_split=floats,  # a third less: exponents beside exponents
-        )
+        ) as writer:
+            for rows in itertools.chain([first], tables):
+                writer.write_table(rows)
         file.flush()
         os.fsync(file.fileno())
 

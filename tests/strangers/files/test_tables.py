@@ -25,9 +25,9 @@ from tests.strangers.fuzzing import LONG, fuzzed
 
 pytestmark = pytest.mark.slow
 BOMBS = (
-    *("heads.parquet", "shards/00000/texts.parquet", "edges.parquet", "profile.parquet"),
+    *("heads.parquet", "parts/00000/texts.parquet", "edges.parquet", "profile.parquet"),
     *("pairs.parquet", "labels.parquet", "relations.parquet", "coreference.parquet"),
-    *("shards/00000/sentences.parquet", "shards/00000/words.parquet"),
+    *("parts/00000/sentences.parquet", "parts/00000/words.parquet"),
 )
 ODD_TEXTS = ("", "'; DROP TABLE heads; --", "<", ">9", "x" * 10_000, "a\x00b")
 ODD_NUMBERS = (-1, 0, 2**15 - 1, 2**31 - 1, 2**62, float("nan"), float("inf"), -1e308)
@@ -165,7 +165,7 @@ def test_names_of_files_are_no_sql(folder: Path, tmp_path: Path) -> None:
     table = (folder / "heads.parquet").read_bytes()
     evil = "x\" AS SELECT 1; COPY (SELECT 1) TO 'gone'; CREATE VIEW \"y"
     (place / f"{evil}.parquet").write_bytes(table)
-    (place / "shards/00000" / f"{evil}.parquet").write_bytes(table)
+    (place / "parts/00000" / f"{evil}.parquet").write_bytes(table)
     os.mkfifo(place / "pipe.parquet")
     assert not told(place)
     assert not Path("gone").exists() and not (place / "gone").exists()
