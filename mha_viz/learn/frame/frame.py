@@ -5,7 +5,7 @@ Knows streamlit; must not import torch or plotly: a lab's first lines are there 
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import NamedTuple, ParamSpec
+from typing import Concatenate, NamedTuple, ParamSpec
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -21,17 +21,19 @@ from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 P = ParamSpec("P")
 
 
-def part(draw: Callable[P, None]) -> Callable[P, None]:
+def part(draw: Callable[Concatenate[Choices, P], None]) -> Callable[Concatenate[Choices, P], None]:
     """Make a part of a lab that is drawn again by itself when a control in it changes.
 
-    A fragment, in which an error ends as a sentence: those of the page do not reach into one.
+    A fragment, in which an error ends as a sentence: those of the page do not reach into one. In
+    the end the address has its choices.
     """
 
     @st.fragment
     @wraps(draw)
-    def fragment(*args: P.args, **named: P.kwargs) -> None:
+    def fragment(choices: Choices, /, *args: P.args, **named: P.kwargs) -> None:
         with stop_on_error():
-            draw(*args, **named)
+            draw(choices, *args, **named)
+            choices.publish()
 
     return fragment
 

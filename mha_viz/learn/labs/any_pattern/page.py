@@ -52,7 +52,6 @@ def draw(choices: Choices) -> None:
         _one_width(choices, found)
     _rank(choices, rows, found)
     _real_inputs(choices, rows, seed, found)
-    choices.publish()
 
 
 def _trained(choices: Choices, rows: Rows, seed: int) -> Fit | None:

@@ -38,7 +38,6 @@ def sharpness(choices: Choices, chosen: Chosen) -> None:
             "bound": (alphas, found.bound),
             "rounding in float32": (alphas, [rounding] * len(alphas)),
         },
-        y_axis="log",
         table={"alpha": alphas, "measured": found.error, "bound": found.bound},
         **TEXTS.lines("sharpness.curves", about=chosen.about),
     )
@@ -122,7 +121,6 @@ def _learned(choices: Choices, found: Learned, seed: int) -> None:
     charts.lines(
         choices.key("learning"),
         lines,
-        x_axis="log",
         levels={"guessing": lab.CHANCE},
         more=dict(xaxis=ticks(found.counts)),
         table={"pictures": found.counts} | {name: line[1] for name, line in lines.items()},

@@ -44,7 +44,6 @@ def draw(choices: Choices) -> None:
     comparisons_page.against_rnn(choices)
     _models(choices, model, len(scene.record.tokens))
     _misread(choices)
-    choices.publish()
 
 
 def _calculator(choices: Choices) -> Sizes | None:
@@ -130,9 +129,6 @@ def _heads(choices: Choices, sizes: Sizes) -> None:
             "operations": (counts, [c.layer / made[0].layer for c in made]),
             "attention weights": (counts, [c.pattern / made[0].pattern for c in made]),
         },
-        x_axis="log",
-        y_axis="log",
-        height=300,
         more=dict(xaxis=ticks([h for h in counts if h & (h - 1) == 0 or len(counts) < 6])),
         table={
             "heads": counts,
@@ -158,9 +154,6 @@ def _caches(choices: Choices, sizes: Sizes) -> None:
     charts.lines(
         choices.key("caches"),
         {name: (LONG, size) for name, size in caches.items()},
-        x_axis="log",
-        y_axis="log",
-        height=320,
         more=dict(xaxis=ticks(LONG[::2])),
         table={"n": LONG, **caches},
         **TEXTS.lines("caches-figure", sizes=sizes),

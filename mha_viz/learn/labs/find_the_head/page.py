@@ -50,7 +50,6 @@ def draw(choices: Choices) -> None:
     scene = picking.picked()
     if scene.head_count == 1:
         st.info(TEXTS("nothing.one_head"))
-        choices.publish()
         return
     exercise = boards.exercise(choices, scene)
     # Outside of the fragment: a button in one does not end its run, and Stop must.
@@ -61,7 +60,6 @@ def draw(choices: Choices) -> None:
         TEXTS.step("rules", hint_cost=HINT_COST)
         _predict(choices, scene)
         _play(choices, scene, found, exercise.seed)
-    choices.publish()
 
 
 def _predict(choices: Choices, scene: Scene) -> None:

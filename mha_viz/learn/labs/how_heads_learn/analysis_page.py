@@ -41,7 +41,6 @@ def one_step(choices: Choices, found: Film, optimizer: str) -> None:
     row = found.steps.index(found.snapshots[number])
     st.markdown(_arithmetic(found, row, head, optimizer))
     _chain(choices, found, number, head)
-    choices.publish()
 
 
 def _arithmetic(found: Film, row: int, head: int, optimizer: str) -> str:
@@ -106,8 +105,6 @@ def rate(choices: Choices, found: Film, optimizer: str, settings: str) -> None:
         choices.key("rate-figure"),
         {name: (bound.steps, line) for name, line in lines.items()}
         | {"‖gradient of 32 texts‖²": (bound.steps, single)},
-        x_axis="log",
-        y_axis="log",
         moments={"formed": found.formed + 1.0} if found.formed else {},
         table={"t": bound.steps, **lines, "of 32 texts": single},
         **TEXTS.lines("rate-figure", settings=settings, first=lab.FIRST),
@@ -144,7 +141,6 @@ def plane(choices: Choices, found: Film, settings: tuple[object, ...], about: st
     """Draw the loss on a plane, behind a button."""
     TEXTS.step("plane", count=found.weights[0].numel())
     kind = choices.segments("plane", "The plane", PLANES, "path")
-    choices.publish()
     seen = trained(
         choices,
         (*settings, kind),

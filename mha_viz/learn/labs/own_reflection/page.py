@@ -41,7 +41,6 @@ def draw(choices: Choices) -> None:
     _pointwise(choices)
     with training:
         _learning(choices)
-    choices.publish()
 
 
 # -- Q = K = V = X -------------------------------------------------------------------------------
@@ -71,7 +70,6 @@ def _reflection(choices: Choices) -> None:
         st.caption(f"There is no {chosen} among {n} tokens: the figure looks from {WORDS[n - 1]}.")
     st.markdown(_sentence(found))
     _seen_from(choices, tokens, found, min(WORDS.index(chosen), n - 1), equal)
-    choices.publish()
 
 
 def _made_equal(tokens: Tensor) -> Tensor:
@@ -155,7 +153,6 @@ def _random(choices: Choices) -> None:
     charts.lines(
         choices.key("random"),
         {name: (widths, line) for name, line in lines.items()},
-        x_axis="log",
         table={"d": widths} | lines,
         **TEXTS.lines("random.shares"),
     )
@@ -172,7 +169,6 @@ def _learning(choices: Choices) -> None:
         n_steps = choices.slide("steps", "Steps", STEPS, 300, width=220)
         seed = choices.seed(width=160)
         positions = choices.toggle("positions", "Positions", default=True)
-    choices.publish()  # training may take a while, and the link is true before it
     found = trained(
         choices,
         (n_steps, seed, positions),
@@ -227,11 +223,9 @@ def _pointwise(choices: Choices) -> None:
         choices.key("difference"),
         {"attention − convolution": (lab.TEMPERATURES, by_temperature)},
         moments={} if masked else {"T": temperature},
-        x_axis="log",
         table={"T": lab.TEMPERATURES, "largest difference": by_temperature},
         **TEXTS.lines("pointwise.differences", n=n, draw=draw, mask=mask),
     )
-    choices.publish()
 
 
 def _side_by_side(found: lab.Pointwise) -> None:

@@ -26,7 +26,6 @@ def draw(choices: Choices) -> None:
     """Draw the lookup with every number, the temperature, the square root."""
     _lookup(choices)
     _square_root(choices)
-    choices.publish()
 
 
 def _lookup(choices: Choices) -> None:
@@ -87,7 +86,6 @@ def _square_root(choices: Choices) -> None:
     charts.lines(
         choices.key("spread"),
         {"q·k as it is": (widths, plain), "divided by √d_k": (widths, scaled)},
-        x_axis="log",
         y_axis="log" if aspect == "variance" else "linear",
         table={"d_k": widths, "as it is": plain, "divided": scaled},
         **TEXTS.lines("spread", title=titles[aspect], unit=TEXTS(f"aspect-units.{aspect}")),

@@ -65,7 +65,6 @@ def draw(choices: Choices) -> None:
     for statement in STATEMENTS[:-1]:
         _statement(choices, scene, statement, (trained, random), layer)
     _failure(choices, scene)
-    choices.publish()
 
 
 def _measured(scene: Scene, space: str, *, random: bool = False) -> Measured:

@@ -41,7 +41,6 @@ def draw(choices: Choices) -> None:
 def _real(choices: Choices, scene: Scene) -> None:
     with _show_errors():
         _walk(choices, scene, memory.model(*state.current().checkpoint))
-    choices.publish()
 
 
 @contextmanager
@@ -138,7 +137,6 @@ def _cross(choices: Choices) -> None:
         turned = choices.toggle("turned", "Reverse what is read")
     with _show_errors():
         _crossed(choices, cross(queries, keys[::-1] if turned else keys))
-    choices.publish()
 
 
 def _crossed(choices: Choices, found: Crossed) -> None:

@@ -42,7 +42,6 @@ def draw(choices: Choices) -> None:
     """
     choices.get("example", 1, among(EXAMPLES))  # stands further down; the link must not drop it
     settings = _task(choices)
-    choices.publish()  # training may take a while, and the link is true before it
     few = _train(choices, FEW, settings, "Train 1 head and 2 heads")
     if few is not None:
         _both_places(choices, few, settings)
@@ -166,7 +165,6 @@ def _example(choices: Choices, runs: Runs) -> None:
         verdict = "right" if given == one.answer else "wrong"
         lines.append(TEXTS(f"example.answers.{verdict}", heads=_heads(n_heads), given=given))
     st.markdown(" ".join(lines))
-    choices.publish()
 
 
 # -- more and more heads -------------------------------------------------------------------------
@@ -193,7 +191,6 @@ def _all_heads(choices: Choices, runs: Runs, settings: _Settings) -> None:
                 [float(final[n].max()) for n in heads],
             )
         },
-        x_axis="log",
         more=dict(xaxis=ticks(heads)),
         table={
             "heads": heads,
@@ -213,8 +210,6 @@ def _all_heads(choices: Choices, runs: Runs, settings: _Settings) -> None:
             "weights, after softmax": (heads, of_weights),
             "d_head": (heads, widths),
         },
-        x_axis="log",
-        y_axis="log",
         more=dict(xaxis=ticks(heads), yaxis=ticks(_POWERS)),
         table={
             "heads": heads,

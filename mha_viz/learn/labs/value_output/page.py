@@ -50,7 +50,6 @@ def _lab(choices: Choices, scene: Scene) -> None:
     found = lab.parts(record.kept("z")[view.layer], own.W_O, own.b_O)
     _parts(choices, scene, found, seen, own.b_O is not None)
     _slices(choices, record, found)
-    choices.publish()
 
 
 # -- one head: two matrices or one -----------------------------------------------------------------
@@ -127,7 +126,6 @@ def _bill(choices: Choices, model: AttentionModel, weights: AttentionWeights) ->
         },
         **TEXTS.lines("price.operations", n=n, d_model=d_model, model=model.name, width=width),
     )
-    choices.publish()
 
 
 def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
@@ -155,8 +153,6 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
     charts.lines(
         choices.key("spectrum"),
         {"singular value": (places, values)},
-        y_axis="log",
-        height=300,
         moments={f"d_v = {width}": float(width)},
         table={"number": places, "singular value": values},
         **TEXTS.lines(

@@ -46,7 +46,6 @@ def draw(choices: Choices) -> None:
         _relation_of(choices, kind)
     _question(choices)
     _offer(model)
-    choices.publish()  # measuring may take a while, and the link is true before it
     checkpoint, n_steps = state.current().checkpoint, lab.n_steps(model)
     found = trained(
         choices,
@@ -63,7 +62,6 @@ def draw(choices: Choices) -> None:
         number = _pick(choices, found)
         if number is not None:
             _relation(choices, model.name, number, found[number])
-    choices.publish()
 
 
 def numbered(found: list[lab.Finding]) -> Found:
