@@ -63,24 +63,21 @@ def curves(
         if name in axes.bands:
             traces.append(_band(x, axes.bands[name], name, theme.qualitative(dark)[i % 8]))
         traces.append(_line(x, y, name, axes.x_title) | frame.series_look(i, 7, dark))
-    top, space = frame.heading(axes.title, [axes.note], dark)
     below = 56 + (24 * -(-len(lines) // 2) if len(lines) > 1 else 0)
     dotted = dict(type="line", line=dict(width=1.5, dash="dot", color=theme.ink(dark)))
     shapes = [dotted | dict(xref="paper", x0=0, x1=1, y0=y, y1=y) for y in axes.levels.values()]
     shapes += [dotted | dict(yref="paper", y0=0, y1=1, x0=x, x1=x) for x in axes.moments.values()]
     layout = dict(
-        title=top,
         height=axes.height,
-        showlegend=len(lines) > 1,
-        legend=frame.legend(dark),
-        margin=dict(l=56, r=14, t=space + 8, b=below),
         shapes=shapes,
         annotations=_mark_names(axes, dark),
         xaxis=_axis(axes.x_title, axes.x_axis) | dict(showline=True, ticks="outside", ticklen=4),
         yaxis=_axis(axes.y_title, axes.y_axis)
         | dict(exponentformat="power" if axes.y_axis == "log" else None),
     )
-    return frame.build_figure(traces, dark, frame.merged(layout, axes.more))
+    layout, margins = frame.merged(layout, axes.more), frame.Margins(8, 56, 14, below)
+    notes, named = [axes.note], len(lines) > 1
+    return frame.headed_figure(traces, dark, axes.title, notes, 0, layout, margins, named=named)
 
 
 def _axis(title: str, kind: Axis) -> dict[str, Any]:

@@ -70,9 +70,10 @@ def cells_figure(tables: Sequence[Cells], *, across: int, dark: bool = False) ->
         marks: dict[SupportsFloat, str] = {weight: f"{weight:g}" for weight in (0, 0.25, 0.5, 1)}
         traces[0] |= dict(showscale=True, colorbar=colour_bar(dark, marks))
         bar = BAR
-    layout = dict(shapes=shapes, annotations=texts, margin=dict(l=2, r=2, t=bar, b=0))
+    layout: dict[str, Any] = dict(shapes=shapes, annotations=texts)
+    layout |= dict(margin=dict(l=2, r=2, t=bar, b=0), height=height + bar)
     layout |= dict(axes, showlegend=False, hovermode="closest", dragmode="zoom")
-    return build_figure(traces, dark, layout | dict(height=height + bar))
+    return build_figure(traces, dark, layout)
 
 
 def _traces(table: Cells, dark: bool) -> list[dict[str, Any]]:

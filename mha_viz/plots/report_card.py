@@ -152,7 +152,6 @@ def _baselines(ticks: list[_Tick], dark: bool) -> dict[str, Any]:
 
 
 def _row_lines(rows: int, dark: bool) -> dict[str, Any]:
-    """Return a thin line below the dots of each row."""
     across, down = np.tile([0.0, 1.0, np.nan], rows), np.repeat(np.arange(rows, dtype=float), 3)
     return frame.plain_lines(across, down, 1, theme.gridline(dark))
 
@@ -179,7 +178,6 @@ def _row_texts(
 
 
 def _text_trace(texts: list[_Text], dark: bool) -> dict[str, Any]:
-    """Return all texts beside and above the lines, as one trace."""
     x, y, written, sides = map(list, zip(*texts, strict=True))
     return frame.text_trace(x, y, written, sides, 12.5, dark)
 

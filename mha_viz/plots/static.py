@@ -206,7 +206,6 @@ def _add_colour_bar(figure: Figure, axes: Axes, scale: str, masked: bool) -> Non
 
 
 def _finish(figure: Figure, file_format: str, title: str, caption: str) -> bytes:
-    """Add title and caption, and return the file."""
     place: dict[str, Any] = dict(x=0.02, ha="left")
     if title:
         figure.suptitle(clean(title, 200), fontsize=11, color=theme.ink(), **place)
