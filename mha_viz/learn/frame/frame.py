@@ -127,20 +127,6 @@ def row() -> DeltaGenerator:
     return st.container(horizontal=True, vertical_alignment="bottom")
 
 
-def layer_and_head(n_layers: int, n_heads: int) -> None:
-    """Draw the two menus that choose a head of the model."""
-    with row():
-        for name, count, letter in (("layer", n_layers, "L"), ("head", n_heads, "H")):
-            state.bound(
-                name,
-                st.selectbox,
-                name.capitalize(),
-                list(range(count)),
-                width=85,
-                format_func=f"{letter}{{}}".format,
-            )
-
-
 class Grid(NamedTuple):
     """A small matrix: its title, its numbers to begin with, and the names of rows and columns."""
 
