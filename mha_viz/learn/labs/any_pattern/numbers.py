@@ -161,9 +161,6 @@ def fit(
     return _measured(target, query, key, torch.stack(curve))
 
 
-# -- the parts underneath --------------------------------------------------------------------------
-
-
 def _made(part: Tensor, cut: Tensor, onto: Tensor | None) -> Tensor:
     """Return queries or keys cut to each width, and to what X times a matrix can be."""
     return part * cut if onto is None else onto @ (part * cut)

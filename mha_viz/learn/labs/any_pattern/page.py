@@ -46,29 +46,23 @@ def draw(choices: Choices) -> None:
     TEXTS.step("price")
     TEXTS.predict(choices, "diagonal")
     rows, seed = painted(choices)
-    found = _trained(choices, rows, seed)
-    if found is not None:
-        _errors(choices, found)
-        _one_width(choices, found)
-    _rank(choices, rows, found)
-    _real_inputs(choices, rows, seed, found)
-
-
-def _trained(choices: Choices, rows: Rows, seed: int) -> Fit | None:
-    """Draw the training button and return its result; None until it was run."""
-    n, target = len(rows), patterns.pattern_of(rows)
+    n = len(rows)
     found = trained(
         choices,
         (rows, seed),
         any_pattern.STEPS,
-        partial(any_pattern.fit, target, seed),
+        partial(any_pattern.fit, patterns.pattern_of(rows), seed),
         name="fit",
         label=f"Fit heads of width 1 to {n}",
         keep=MAX_FITS,
     )
     if found is None:
         TEXTS.caption("fit.text", n=n, lab=any_pattern)
-    return found
+    else:
+        _errors(choices, found)
+        _one_width(choices, found)
+    _rank(choices, rows, found)
+    _real_inputs(choices, rows, seed, found)
 
 
 def _errors(choices: Choices, found: Fit) -> None:
@@ -117,7 +111,6 @@ def _over_widths(
 
 
 def _one_width(choices: Choices, found: Fit) -> None:
-    """Draw the painted pattern, the fitted one, and their difference, for one width."""
     n, most = len(found.kl), patterns.SIZES[-1]
     d_k = choices.place("width", "Width d_k", 1, n, 2, most=most, width=260)
     made = found.pattern[d_k - 1]
@@ -191,7 +184,6 @@ def _real_inputs(choices: Choices, rows: Rows, seed: int, one_hot: Fit | None) -
 def _fitted(
     choices: Choices, found: Fit, one_hot: Fit | None, least: float, width: str, repeat: bool
 ) -> None:
-    """Draw the painted pattern, the nearest one, and the error over d_k."""
     n = len(found.kl)
     names = [*map(str, range(n - 1)), "0 again" if repeat else str(n - 1)]
     with st.container(horizontal=True):

@@ -66,14 +66,8 @@ def cost(chosen: Chosen) -> None:
     TEXTS.step("cost")
     rows, columns = chosen.picture.shape[:2]
     bill = measures.cost(rows, columns, chosen.kernel)
-    TEXTS.markdown(
-        "cost.measured",
-        pixels=rows * columns,
-        attention=bill.attention,
-        convolution=bill.convolution,
-        ratio=bill.attention / bill.convolution,
-        memory=of_bytes(bill.pattern_bytes),
-    )
+    ratio, memory = bill.attention / bill.convolution, of_bytes(bill.pattern_bytes)
+    TEXTS.markdown("cost.measured", pixels=rows * columns, bill=bill, ratio=ratio, memory=memory)
 
 
 def learning(choices: Choices) -> None:
@@ -106,18 +100,12 @@ def _learned(choices: Choices, found: Learned, seed: int) -> None:
         for which, shares in (("new pictures", found.unseen), ("learned ones", found.seen))
         for kind, name in NAMES.items()
     }
-    numbers, least = found.parameters, {}
+    least = {}
     for kind in NAMES:  # the fewest pictures after which nine in ten new ones are judged right
         shares = zip(found.counts, found.unseen[kind], strict=True)
         good = [n for n, share in shares if share >= 0.9]
         least[kind] = f"{good[0]} pictures" if good else f"more than {found.counts[-1]} pictures"
-    TEXTS.markdown(
-        "learned.enough",
-        convolution=least["convolution"],
-        heads=least["heads"],
-        heads_parameters=numbers["heads"],
-        convolution_parameters=numbers["convolution"],
-    )
+    TEXTS.markdown("learned.enough", least=least, parameters=found.parameters)
     charts.lines(
         choices.key("learning"),
         lines,
@@ -139,9 +127,6 @@ def _learned(choices: Choices, found: Learned, seed: int) -> None:
     near = float(at[:, middle - 1 : middle + 2, middle - 1 : middle + 2].sum()) / len(at)
     everywhere = 9 / lab.SIDE**2
     TEXTS.markdown("learned.near", n_pictures=found.counts[-1], near=near, everywhere=everywhere)
-
-
-# -- kept ------------------------------------------------------------------------------------------
 
 
 @kept

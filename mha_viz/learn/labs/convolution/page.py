@@ -36,7 +36,6 @@ def draw(choices: Choices) -> None:
 
 @frame.part
 def _heads(choices: Choices, chosen: Chosen) -> None:
-    """Draw the part that changes with a sharpness and a pixel."""
     chosen = controls.sharpened(choices, chosen)
     row, column = controls.pixel(choices, chosen.picture)
     exact = convolution.convolved(chosen.picture, chosen.kernel, chosen.border)

@@ -228,7 +228,6 @@ def sheet(scene: Scene, link: str, found: dict[str, game.Board], answers: bool) 
 
 
 def _lines(one: game.Board) -> tuple[str, ...]:
-    """Return the answer, and the next best."""
     first = f"{game.names(one.best)}: {title(one.task)} {format_number(one.values[one.best])}"
     lead = "Answer: " if one.passing else "No head does. The nearest: "
     next_best = "; ".join(

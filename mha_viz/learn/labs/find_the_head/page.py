@@ -103,7 +103,6 @@ def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) ->
 
 
 def _scores(game: Game, found: dict[str, Board]) -> dict[str, int]:
-    """Return the points of the tasks that are answered."""
     return {
         key: points(board, game.answers[key], game.hints.get(key, 0))
         for key, board in found.items()

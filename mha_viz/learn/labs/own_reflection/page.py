@@ -56,7 +56,6 @@ def _statement(choices: Choices) -> None:
 
 @frame.part
 def _reflection(choices: Choices) -> None:
-    """Draw the part that changes with the tokens."""
     with frame.row():
         n = choices.slide("tokens", "Tokens", SIZES, 4, width=180)
         chosen = choices.menu("token", "Look from", WORDS[: SIZES[-1]], WORDS[1], width=140)
@@ -104,16 +103,9 @@ def _sentence(found: lab.Reflection) -> str:
     if not found.beaten:
         return TEXTS("rows.none", n=n)
     lines = [
-        TEXTS(
-            "rows.beaten",
-            token=WORDS[one.token],
-            by=WORDS[one.by],
-            by_length=one.other_length,
-            cosine=one.cosine,
-            projected=one.other_length * one.cosine,
-            length=one.length,
-        )
+        TEXTS("rows.beaten", token=WORDS[one.token], by=WORDS[one.by], one=one, projected=projected)
         for one in found.beaten
+        for projected in [one.other_length * one.cosine]
     ]
     heading = TEXTS("rows.some", n=n, n_beaten=len(found.beaten))
     return "\n- ".join([f"{heading}\n", *lines])
@@ -162,7 +154,6 @@ def _random(choices: Choices) -> None:
 
 
 def _learning(choices: Choices) -> None:
-    """Train W_Q and W_K to look at the left neighbour."""
     TEXTS.step("learning", token_size=TOKEN_SIZE)
     TEXTS.predict(choices, "positions")
     with frame.row():

@@ -89,17 +89,10 @@ def _both_places(choices: Choices, runs: Runs, settings: _Settings) -> None:
     n_values = settings.n_values
     for n_heads, run in runs.items():
         values = torch.stack([run.first[:, -1], run.second[:, -1]])
-        better, other = float(values.amax(0).mean()), float(values.amin(0).mean())
-        TEXTS.markdown(
-            "learned.accuracy",
-            heads=_heads(n_heads),
-            d_head=run.d_head,
-            n_parameters=run.n_parameters,
-            better=better,
-            other=other,
-            both=run.both[:, -1].mean(),
-            guess=100 / n_values,
-        )
+        shares = {"better": values.amax(0).mean(), "other": values.amin(0).mean()}
+        shares["both"] = run.both[:, -1].mean()
+        heads, guess = _heads(n_heads), 100 / n_values
+        TEXTS.markdown("learned.accuracy", heads=heads, run=run, guess=guess, **shares)
     charts.lines(
         choices.key("few"),
         {_heads(n): (run.steps, run.both.mean(0)) for n, run in runs.items()},

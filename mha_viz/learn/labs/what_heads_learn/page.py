@@ -167,7 +167,6 @@ def _pick(choices: Choices, found: Found) -> int | None:
 
 
 def _relation_of(choices: Choices, kind: str) -> int:
-    """Return the number of the relation that is chosen of that kind."""
     return choices.get(f"relation-{kind}", _numbers(kind)[0], among(_numbers(kind)))
 
 
