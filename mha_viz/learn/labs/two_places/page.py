@@ -111,12 +111,9 @@ def _heads(n_heads: int) -> str:
 def _curve_table(runs: Runs) -> dict[str, object]:
     steps = next(iter(runs.values())).steps
     columns: dict[str, object] = {"step": steps}
-    for n_heads, run in runs.items():
-        columns |= {
-            f"{_heads(n_heads)}, mean": run.both.mean(0),
-            f"{_heads(n_heads)}, least": run.both.amin(0),
-            f"{_heads(n_heads)}, most": run.both.amax(0),
-        }
+    for name, both in ((_heads(n_heads), run.both) for n_heads, run in runs.items()):
+        columns |= {f"{name}, mean": both.mean(0)}
+        columns |= {f"{name}, least": both.amin(0), f"{name}, most": both.amax(0)}
     return columns
 
 
@@ -165,31 +162,21 @@ def _example(choices: Choices, runs: Runs) -> None:
 
 def _all_heads(choices: Choices, runs: Runs, settings: _Settings) -> None:
     heads = list(runs)
-    final = {n: run.both[:, -1] for n, run in runs.items()}
-    best = max(heads, key=lambda n: float(final[n].mean()))
-    TEXTS.markdown(
-        "best.accuracy",
-        best=_heads(best),
-        accuracy=final[best].mean(),
-        most=_heads(heads[-1]),
-        most_accuracy=final[heads[-1]].mean(),
-    )
+    final = torch.stack([run.both[:, -1] for run in runs.values()])  # (heads, seed)
+    mean = final.mean(1)
+    best, most = (_heads(heads[i]) for i in (int(mean.argmax()), -1))
+    TEXTS.markdown("best.accuracy", best=best, most=most, highest=mean.max(), last=mean[-1])
     correct = "both values right"
     charts.lines(
         choices.key("many"),
-        {correct: (heads, [float(final[n].mean()) for n in heads])},
-        bands={
-            correct: (
-                [float(final[n].min()) for n in heads],
-                [float(final[n].max()) for n in heads],
-            )
-        },
+        {correct: (heads, mean)},
+        bands={correct: (final.amin(1), final.amax(1))},
         more=dict(xaxis=ticks(heads)),
         table={
             "heads": heads,
             "d_head": [runs[n].d_head for n in heads],
             "parameters": [runs[n].n_parameters for n in heads],
-            **{f"run {i + 1}": [float(final[n][i]) for n in heads] for i in range(N_SEEDS)},
+            **{f"run {i}": accuracies for i, accuracies in enumerate(final.T, 1)},
         },
         **TEXTS.lines("accuracy", settings=settings, n_seeds=N_SEEDS),
     )
