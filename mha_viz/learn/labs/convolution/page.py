@@ -20,6 +20,7 @@ from mha_viz.ui.widgets.exports import figures
 from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
+_attended = controls.kept(convolution.attended)
 
 
 def draw(choices: Choices) -> None:
@@ -39,7 +40,7 @@ def _heads(choices: Choices, chosen: Chosen) -> None:
     chosen = controls.sharpened(choices, chosen)
     row, column = controls.pixel(choices, chosen.picture)
     exact = convolution.convolved(chosen.picture, chosen.kernel, chosen.border)
-    ours = _attended(chosen)
+    ours = _attended(chosen.picture, chosen.kernel, chosen.alpha, chosen.border)
     _difference(chosen, exact, ours)
     left, right = st.columns(2, gap="medium")
     with left:
@@ -179,8 +180,3 @@ def _sum(chosen: Chosen, found: convolution.Pixel, exact: float) -> None:
     line = r"\\[4pt]" if look.phone() or size > 3 else ""
     st.latex(rf"\begin{{gathered}} {see} {line} \odot {times} {line} = {add} \end{{gathered}}")
     TEXTS.markdown("sum.total", sum=found.parts[:, 0].sum(), exact=exact)
-
-
-@controls.kept
-def _attended(chosen: Chosen) -> Picture:
-    return convolution.attended(chosen.picture, chosen.kernel, chosen.alpha, chosen.border)

@@ -160,12 +160,8 @@ def _learning(choices: Choices) -> None:
         n_steps = choices.slide("steps", "Steps", STEPS, 300, width=220)
         seed = choices.seed(width=160)
         positions = choices.toggle("positions", "Positions", default=True)
-    found = trained(
-        choices,
-        (n_steps, seed, positions),
-        n_steps,
-        partial(learn_left, 8, n_steps, seed, positions),
-    )
+    settings = n_steps, seed, positions
+    found = trained(choices, settings, n_steps, partial(learn_left, 8, *settings))
     if found is not None:
         which = "with positions" if positions else "without positions"
         _learned(choices, found, f"{n_steps} steps, seed {seed}, {which}")
