@@ -72,14 +72,9 @@ def head_picture(key: str, record: AttentionRecord, head: tuple[int, int], title
     from mha_viz.plots.heatmap import head_heatmap
     from mha_viz.ui.widgets.exports import figures
 
-    figure = head_heatmap(
-        record.head(*head).numpy(),
-        (record.labels, record.key_labels),
-        title=title,
-        dark=look.dark(),
-        **look.square(360),
-        visible=visible_keys(record, head[0]),
-    )
+    weights, labels = record.head(*head).numpy(), (record.labels, record.key_labels)
+    size, visible = look.square(360), visible_keys(record, head[0])
+    figure = head_heatmap(weights, labels, title=title, dark=look.dark(), visible=visible, **size)
     figures.chart(figure, key=key, alt=f"Attention weights of {title}.", tools=False)
 
 

@@ -47,15 +47,9 @@ def draw(choices: Choices) -> None:
     TEXTS.predict(choices, "diagonal")
     rows, seed = painted(choices)
     n = len(rows)
-    found = trained(
-        choices,
-        (rows, seed),
-        any_pattern.STEPS,
-        partial(any_pattern.fit, patterns.pattern_of(rows), seed),
-        name="fit",
-        label=f"Fit heads of width 1 to {n}",
-        keep=MAX_FITS,
-    )
+    fit = partial(any_pattern.fit, patterns.pattern_of(rows), seed)
+    key, total, label = (rows, seed), any_pattern.STEPS, f"Fit heads of width 1 to {n}"
+    found = trained(choices, key, total, fit, name="fit", label=label, keep=MAX_FITS)
     if found is None:
         TEXTS.caption("fit.text", n=n, lab=any_pattern)
     else:
@@ -166,14 +160,9 @@ def _real_inputs(choices: Choices, rows: Rows, seed: int, one_hot: Fit | None) -
         repeat = choices.toggle("repeat", "The last token repeats the first")
     n, target = len(rows), patterns.pattern_of(rows)
     tokens = patterns.real_tokens(n, d_model, repeat, seed)
-    found = trained(
-        choices,
-        (rows, seed, d_model, repeat),
-        any_pattern.STEPS,
-        partial(any_pattern.fit, target, seed, tokens=tokens),
-        name="real",
-        label=f"Fit on {n} tokens of width {d_model}",
-    )
+    fit = partial(any_pattern.fit, target, seed, tokens=tokens)
+    key, label = (rows, seed, d_model, repeat), f"Fit on {n} tokens of width {d_model}"
+    found = trained(choices, key, any_pattern.STEPS, fit, name="real", label=label)
     least = float(patterns.divergence(target, patterns.tied(target, 0, n - 1))) if repeat else 0.0
     if repeat:
         TEXTS.markdown("real-inputs.bound.text", least=format_number(least))

@@ -218,15 +218,10 @@ def _pointwise(choices: Choices) -> None:
 def _side_by_side(found: lab.Pointwise) -> None:
     words = WORDS[: len(found.pattern)]
     largest = max(float(found.convolution.abs().max()), 1e-6)
+    shape, limits = "token × d_v", (-largest, largest)
     with st.container(horizontal=True):
         charts.weights("own-reflection-identity", found.pattern, "weights A", words, words)
         for title, output in (("A X W_V", found.attention), ("conv1d", found.convolution)):
-            charts.matrix(
-                f"own-reflection-{title}",
-                output,
-                title,
-                rows=words,
-                shape="token × d_v",
-                limits=(-largest, largest),
-            )
+            key = f"own-reflection-{title}"
+            charts.matrix(key, output, title, rows=words, shape=shape, limits=limits)
     st.markdown(f"The largest difference between the two outputs is **{found.difference:.2g}**.")

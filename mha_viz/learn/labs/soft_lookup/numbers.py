@@ -61,13 +61,8 @@ def lookup(
     query, key, value = query[None], key[None], value[None]  # one head
     z, pattern = attention(query, key, value, scale=scale)
     assert pattern is not None
-    return Lookup(
-        dots=scores(query, key, scale=1.0)[0],
-        scores=scores(query, key, scale=scale)[0],
-        pattern=pattern[0],
-        output=z[0],
-        scale=scale,
-    )
+    dots, scaled = (scores(query, key, scale=factor)[0] for factor in (1.0, scale))
+    return Lookup(dots, scaled, pattern[0], z[0], scale)
 
 
 def example(n: int, d_k: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:

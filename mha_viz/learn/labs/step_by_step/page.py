@@ -122,25 +122,14 @@ def _cross(choices: Choices) -> None:
 
 
 def _crossed(choices: Choices, found: Crossed) -> None:
-    window = charts.window()
+    rows, keys, cell = found.queries, found.keys, charts.window().cell
+    shape, columns = f"{len(rows)} × {len(keys)}", [str(i) for i in range(found.output.shape[1])]
     with st.container(horizontal=True):
         for i, pattern in enumerate(found.pattern):
-            charts.weights(
-                choices.key(f"cross-{i}"),
-                pattern,
-                f"weights, H{i}",
-                found.queries,
-                found.keys,
-                shape=f"{len(found.queries)} × {len(found.keys)}",
-                cell=window.cell,
-            )
+            key, title = choices.key(f"cross-{i}"), f"weights, H{i}"
+            charts.weights(key, pattern, title, rows, keys, shape=shape, cell=cell)
+        key, shape = choices.key("cross-output"), f"{len(rows)} × {len(columns)}"
         charts.matrix(
-            choices.key("cross-output"),
-            found.output,
-            "output",
-            rows=found.queries,
-            columns=[str(i) for i in range(found.output.shape[1])],
-            shape=f"{len(found.queries)} × {found.output.shape[1]}",
-            cell=window.cell,
+            key, found.output, "output", rows=rows, columns=columns, shape=shape, cell=cell
         )
     TEXTS.caption("crossed.caption")

@@ -200,33 +200,24 @@ def _all_heads(choices: Choices, found: Steps, step: StepTable) -> None:
     if n > _WHOLE or width > 128 or n_heads > 20:
         TEXTS.caption("all-heads.too-many", n_heads=n_heads, n=n, width=width)
         return
-    top = float(found.z.abs().max())
+    top, cell = float(found.z.abs().max()), max(2, min(5, 160 // width))
+    shape, limits = f"{n} × {width}", (-top, top)
     with st.container(horizontal=True):
         for i, values in enumerate(found.z):
-            charts.matrix(
-                choices.key(f"head-{i}"),
-                values,
-                f"H{i}",
-                shape=f"{n} × {width}",
-                limits=(-top, top),
-                cell=max(2, min(5, 160 // width)),
-            )
+            key = choices.key(f"head-{i}")
+            charts.matrix(key, values, f"H{i}", shape=shape, limits=limits, cell=cell)
     TEXTS.caption("all-heads.caption")
 
 
 def _compared(scene: Scene, found: Steps) -> None:
     names = TEXTS.labels("compared")
-    st.dataframe(
-        pd.DataFrame(
-            {
-                "What": list(names.values()),
-                "Largest difference": [f"{found.differences[name][0]:.2g}" for name in names],
-                "Largest number": [format_number(found.differences[name][1]) for name in names],
-                "From the matrices": ["no" if name in found.own else "yes" for name in names],
-            }
-        ),
-        hide_index=True,
-        width="content",
-        key="step-by-step-compared",
+    table = pd.DataFrame(
+        {
+            "What": list(names.values()),
+            "Largest difference": [f"{found.differences[name][0]:.2g}" for name in names],
+            "Largest number": [format_number(found.differences[name][1]) for name in names],
+            "From the matrices": ["no" if name in found.own else "yes" for name in names],
+        }
     )
+    st.dataframe(table, hide_index=True, width="content", key="step-by-step-compared")
     st.caption(words.settings(scene))

@@ -1,6 +1,7 @@
 """Lab 3 on screen: pick, train, draw."""
 
 from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 import streamlit as st
@@ -61,14 +62,9 @@ def _train(
     choices: Choices, heads: tuple[int, ...], settings: _Settings, label: str
 ) -> Runs | None:
     n_steps, seed, d_model, n_values = settings
-    return trained(
-        choices,
-        settings,
-        n_steps * N_SEEDS * len(heads),
-        partial(lab.learn, heads, n_steps, seed, N_SEEDS, d_model, n_values),
-        name=f"train{heads[0]}",
-        label=label,
-    )
+    learn = partial(lab.learn, heads, n_steps, seed, N_SEEDS, d_model, n_values)
+    total, name = n_steps * N_SEEDS * len(heads), f"train{heads[0]}"
+    return trained(choices, settings, total, learn, name=name, label=label)
 
 
 # -- one against two -----------------------------------------------------------------------------
@@ -121,15 +117,9 @@ def _shares(runs: Runs) -> None:
     TEXTS.markdown("shares.heading")
     with st.container(horizontal=True):
         for n_heads, run in runs.items():
-            charts.weights(
-                f"two-places-shares-{n_heads}",
-                run.shares,
-                _heads(n_heads),
-                [f"head {i}" for i in range(n_heads)],
-                ("first", "second", "others"),
-                shape="",
-                cell=62,
-            )
+            key, heads = f"two-places-shares-{n_heads}", [f"head {i}" for i in range(n_heads)]
+            places = ("first", "second", "others")
+            charts.weights(key, run.shares, _heads(n_heads), heads, places, shape="", cell=62)
     TEXTS.caption("shares.caption")
 
 
@@ -139,15 +129,11 @@ def _example(choices: Choices, runs: Runs) -> None:
     with st.container(horizontal=True):
         for n_heads, run in runs.items():
             one = run.examples[number - 1]
-            charts.weights(
-                f"two-places-example-{n_heads}",
-                one.pattern,
-                _heads(n_heads),
-                [f"head {i}" for i in range(n_heads)],
-                [f"{NAMES[n]}={v}" for n, v in zip(one.names, one.values, strict=True)],
-                shape="",
-                marked=[(i, place) for i in range(n_heads) for place in one.places],
-            )
+            key, heads = f"two-places-example-{n_heads}", [f"head {i}" for i in range(n_heads)]
+            tokens = [f"{NAMES[n]}={v}" for n, v in zip(one.names, one.values, strict=True)]
+            asked = list(product(range(n_heads), one.places))
+            title = _heads(n_heads)
+            charts.weights(key, one.pattern, title, heads, tokens, shape="", marked=asked)
     first, second = (NAMES[one.names[place]] for place in one.places)
     lines = [TEXTS("example.answer", first=first, second=second, answer=one.answer)]
     for n_heads, run in runs.items():

@@ -207,15 +207,10 @@ def _slices(choices: Choices, record: AttentionRecord, found: lab.Parts) -> None
     mean, equal = float(own.mean()), 1 / n_heads
     right = 0 if mean > 0.9 else 1
     TEXTS.predict(choices, "slices", right=right, n_heads=n_heads, mean=mean, equal=equal)
-    charts.weights(
-        choices.key("slices"),
-        shares,
-        "Share of each head’s output",
-        [f"H{i}" for i in range(n_heads)],
-        [f"{i}" for i in range(n_heads)],
-        shape="head × slice",
-        marked=[(i, i) for i in range(n_heads)] if n_heads <= 20 else [],
-        cell=46 if n_heads <= 12 else 30 if n_heads <= 20 else 12,
-    )
+    heads, slices = [f"H{i}" for i in range(n_heads)], [f"{i}" for i in range(n_heads)]
+    marked = [(i, i) for i in range(n_heads)] if n_heads <= 20 else []
+    cell = 46 if n_heads <= 12 else 30 if n_heads <= 20 else 12
+    key, title, shape = choices.key("slices"), "Share of each head’s output", "head × slice"
+    charts.weights(key, shares, title, heads, slices, shape=shape, marked=marked, cell=cell)
     ends = {"least": own.min(), "most": own.max()}
     TEXTS.markdown("own-slices.measured", layer=layer, mean=mean, equal=equal, **ends)

@@ -47,14 +47,10 @@ def draw(choices: Choices) -> None:
     _question(choices)
     _offer(model)
     checkpoint, n_steps = state.current().checkpoint, lab.n_steps(model)
+    measure = partial(lab.measure, heavy.model_of(checkpoint))
+    seconds, label = heavy.seconds(model, n_steps * TOKENS), "Measure every head"
     found = trained(
-        choices,
-        checkpoint,
-        n_steps,
-        partial(lab.measure, heavy.model_of(checkpoint)),
-        name="measure",
-        label="Measure every head",
-        seconds=heavy.seconds(model, n_steps * TOKENS),
+        choices, checkpoint, n_steps, measure, name="measure", label=label, seconds=seconds
     )
     if found:
         found = numbered(found)
@@ -221,15 +217,9 @@ def _head(raw: str) -> str:
 
 def _verdict_line(one: lab.Finding) -> str:
     name, best = head_name(*one.best), one.best
-    finds = TEXTS(
-        "relation.finds",
-        name=name,
-        score=_percent(one.score[best]),
-        pairs=len(one.attended.pairs),
-        weight=float(one.weight[best]),
-        rule=_step_in_words(one.offset),
-        one=one,
-    )
+    values = {"name": name, "one": one, "rule": _step_in_words(one.offset)}
+    values |= {"score": _percent(one.score[best]), "weight": float(one.weight[best])}
+    finds = TEXTS("relation.finds", pairs=len(one.attended.pairs), **values)
     lead = _ahead(one, best)
     if one.verdict != lab.FOUND:
         kind = "unsure" if one.verdict == lab.UNSURE else "none"
