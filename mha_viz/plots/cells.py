@@ -163,7 +163,7 @@ def named_axes(
     the labels that fit: the ticks `across` and `down`. Numbers, not categories, lie on them: plotly
     would merge two of the same name.
     """
-    quiet = dict(showgrid=False, zeroline=False, showline=False, ticks="", tickmode="array")
+    quiet = dict(frame.QUIET, tickmode="array")
     every = dict(quiet, showticklabels=False)
     shown = dict(quiet, showticklabels=True, automargin=True, ticklabeloverflow="allow")
     rows, columns = len(row_names), len(column_names)

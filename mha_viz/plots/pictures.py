@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.cells import BAR, colour_bar, missing_background
-from mha_viz.plots.frame import annotation, as_numbers, build_figure, framed, markers
+from mha_viz.plots.frame import QUIET, annotation, as_numbers, build_figure, framed, markers
 from mha_viz.plots.numbers import Cells, short_numbers
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, plotly_text
@@ -22,15 +22,7 @@ _HEAD = 26  # pixels for a picture's title
 MAX_SIDE = 64
 Place = tuple[int, int]
 _ABOVE_LEFT = dict(xref="paper", yref="paper", xanchor="left", yanchor="bottom")
-_BARE = dict(
-    showgrid=False,
-    zeroline=False,
-    ticks="",
-    showticklabels=False,
-    fixedrange=True,
-    automargin=False,
-    constrain="domain",
-)
+_BARE = QUIET | dict(showticklabels=False, fixedrange=True, automargin=False, constrain="domain")
 _BARE_X, _BARE_Y = _BARE | dict(constraintoward="left"), _BARE | dict(constraintoward="top")
 
 
