@@ -82,7 +82,8 @@ def curves(
         yaxis=_axis(axes["y_title"], axes["y_axis"])
         | dict(exponentformat="power" if axes["y_axis"] == "log" else None),
     )
-    layout, margins = frame.merged(layout, axes["more"]), frame.Margins(8, 56, 14, below)
+    layout = frame.merged(layout, axes["more"])
+    margins = frame.Margins(above=8, left=56, right=14, below=below)
     notes, named = [axes["note"]], len(lines) > 1
     return frame.headed_figure(traces, dark, axes["title"], notes, 0, layout, margins, named=named)
 
