@@ -89,8 +89,8 @@ def number_matrix(values: Any, title: str, look: MatrixLook = _PLAIN) -> Cells:
     rows = clean_all(look["rows"] or [str(i) for i in range(n_rows)], n_rows, "rows")
     columns = clean_all(look["columns"] or [str(i) for i in range(n_columns)], n_columns, "columns")
     shown = (
-        [_shortened(name, look["letters"]) for name in rows] if look["rows"] else None,
-        [_shortened(name, look["letters"]) for name in columns] if look["columns"] else None,
+        [clean(name, look["letters"]) for name in rows] if look["rows"] else None,
+        [clean(name, look["letters"]) for name in columns] if look["columns"] else None,
     )
     cell = look["cell"]
     if look["room"] is not None:
@@ -118,10 +118,6 @@ def number_matrix(values: Any, title: str, look: MatrixLook = _PLAIN) -> Cells:
 def short_numbers(numbers: NDArray[np.float64]) -> list[float | None]:
     """Return all numbers, row after row, with six digits, more than a page shows; None for NaN."""
     return [float(f"{n:.6g}") if math.isfinite(n) else None for n in numbers.ravel().tolist()]
-
-
-def _shortened(name: str, letters: int) -> str:
-    return name if len(name) <= letters else name[: letters - 1] + "…"
 
 
 def _text(value: float) -> str:

@@ -27,11 +27,7 @@ OWN = "own"
 NAMES = TEXTS.labels("patterns")
 Rows = tuple[str, ...]  # digits of the pattern
 
-ERRORS = {
-    "kl": ("KL divergence", "nats, mean over rows"),
-    "jensen_shannon": ("Jensen-Shannon divergence", "nats, mean over rows"),
-    "largest": ("Largest difference of a weight", "probability"),
-}
+ERRORS = TEXTS.labels("error-titles")
 WIDTHS = (1, 2, 3, 4, 6, 8, 12)  # of real tokens
 MAX_FITS = 12
 LEAST = 1e-7  # of a logarithmic axis: smaller differences are rounding
@@ -62,9 +58,8 @@ def draw(choices: Choices) -> None:
 def _errors(choices: Choices, found: Fit) -> None:
     good = [d_k for d_k, kl in enumerate(found.kl.tolist(), 1) if kl < NEAR]
     TEXTS.markdown("errors.found" if good else "errors.none", near=NEAR, good=good)
-    called = {key: title for key, (title, _) in ERRORS.items()}
-    error = choices.segments("error", "Error", called, "kl")
-    title, unit = ERRORS[error]
+    error = choices.segments("error", "Error", ERRORS, "kl")
+    title, unit = ERRORS[error], TEXTS(f"error-units.{error}")
     shown = {"trained": getattr(found, error)}
     if error == "kl":
         shown["singular vectors, not trained"] = found.singular_kl

@@ -102,13 +102,6 @@ def _missing(scene: Scene, task: game.Task) -> str:
     return TEXTS("missing.duplicate" if task.key == "duplicate" else "missing.other")
 
 
-def notes(scene: Scene, task: game.Task) -> list[str]:
-    """Return hints to show above a task."""
-    if task.key == "induction" and "duplicate_token" not in scene.facts:
-        return [TEXTS("induction.note")]
-    return []
-
-
 def board(scene: Scene, key: str) -> game.Board | None:
     """Return the board of a task; None where nothing is known (yet)."""
     task = game.BY_KEY[key]

@@ -90,8 +90,8 @@ def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) ->
     st.header(f"Task {game.place + 1} of {len(keys)}: {board.task.title}", anchor=False)
     st.markdown(board.task.question)
     st.caption(board.task.rule)
-    for note in boards.notes(scene, board.task):
-        st.caption(f":material/info: {note}")
+    if board.task.key == "induction" and "duplicate_token" not in scene.facts:
+        TEXTS.caption("induction.note")
     _grid(choices, scene, chosen)
     if board.task.key in game.answers:
         _result(choices, scene, game, board)
@@ -99,7 +99,7 @@ def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) ->
         _answer(choices, scene, game, board, seed)
     _onward(choices, game, keys)
     if all(key in game.answers for key in keys):
-        _total(game, found)
+        _total(game, found, scores)
 
 
 def _scores(game: Game, found: dict[str, Board]) -> dict[str, int]:
@@ -230,8 +230,7 @@ def _onward(choices: Choices, game: Game, keys: list[str]) -> None:
         st.button("Start over", icon=icon, key=key, on_click=restart, disabled=not begun)
 
 
-def _total(game: Game, found: dict[str, Board]) -> None:
-    scores = _scores(game, found)
+def _total(game: Game, found: dict[str, Board], scores: dict[str, int]) -> None:
     st.header(f"Total: {sum(scores.values())} of {100 * len(scores)} points", anchor=False)
     rows = []
     for key, board in found.items():

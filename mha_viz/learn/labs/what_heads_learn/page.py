@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from typing import Any
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -127,19 +126,15 @@ def _summary(found: Found) -> None:
             "From → to": one.relation.title,
             "Pairs": len(one.attended.pairs),
             "Best head": head_name(*one.best),
-            "It finds": _percent(one.score[one.best]),
-            "Best step": f"{_percent(one.offset_score)} ({one.offset:+d})".replace("-", "−"),
-            "Random weights": _percent(one.random_score),
+            "It finds": f"{one.score[one.best]:.0%}",
+            "Best step": f"{one.offset_score:.0%} ({one.offset:+d})".replace("-", "−"),
+            "Random weights": f"{one.random_score:.0%}",
             "Ahead by": _ahead(one, one.best),
         }
         for one in found.values()
     ]
     st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
     TEXTS.caption("summary.table")
-
-
-def _percent(share: Any) -> str:
-    return f"{float(share):.0%}"
 
 
 def _ahead(one: lab.Finding, head: tuple[int, int]) -> str:
@@ -218,7 +213,7 @@ def _head(raw: str) -> str:
 def _verdict_line(one: lab.Finding) -> str:
     name, best = head_name(*one.best), one.best
     values = {"name": name, "one": one, "rule": _step_in_words(one.offset)}
-    values |= {"score": _percent(one.score[best]), "weight": float(one.weight[best])}
+    values |= {"score": one.score[best], "weight": one.weight[best]}
     finds = TEXTS("relation.finds", pairs=len(one.attended.pairs), **values)
     lead = _ahead(one, best)
     if one.verdict != lab.FOUND:
