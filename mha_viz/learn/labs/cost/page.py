@@ -81,11 +81,11 @@ def _sizes(choices: Choices) -> Sizes | None:
 
 
 def _operations(sizes: Sizes, cost: Costs) -> pd.DataFrame:
-    rows = TEXTS.labels("operations")
-    counts = [getattr(cost, name) for name in rows]
+    named = TEXTS.labels("operations")
+    counts = [getattr(cost, name) for name in named]
     return pd.DataFrame(
         {
-            "Operations": list(rows.values()),
+            "Operations": list(named.values()),
             "one head": [short(count / sizes.n_heads) for count in counts],
             "one layer": [short(count) for count in counts],
             f"{sizes.n_layers} layers": [short(sizes.n_layers * count) for count in counts],
@@ -94,13 +94,13 @@ def _operations(sizes: Sizes, cost: Costs) -> pd.DataFrame:
 
 
 def _memory(sizes: Sizes, cost: Costs) -> pd.DataFrame:
-    rows = TEXTS.labels("memory")
+    named = TEXTS.labels("memory")
     taken = vars(cost) | {"parameters": cost.parameters * sizes.bytes_each}
     return pd.DataFrame(
         {
-            "Memory": list(rows.values()),
-            "one layer": [of_bytes(taken[name] / sizes.n_layers) for name in rows],
-            f"{sizes.n_layers} layers": [of_bytes(taken[name]) for name in rows],
+            "Memory": list(named.values()),
+            "one layer": [of_bytes(taken[name] / sizes.n_layers) for name in named],
+            f"{sizes.n_layers} layers": [of_bytes(taken[name]) for name in named],
         }
     )
 

@@ -108,8 +108,8 @@ def _curve_table(runs: Runs) -> dict[str, object]:
     steps = next(iter(runs.values())).steps
     columns: dict[str, object] = {"step": steps}
     for name, both in ((_heads(n_heads), run.both) for n_heads, run in runs.items()):
-        columns |= {f"{name}, mean": both.mean(0)}
-        columns |= {f"{name}, least": both.amin(0), f"{name}, most": both.amax(0)}
+        ends = {"mean": both.mean(0), "least": both.amin(0), "most": both.amax(0)}
+        columns |= {f"{name}, {which}": values for which, values in ends.items()}
     return columns
 
 
