@@ -235,10 +235,6 @@ def _lines(one: game.Board) -> tuple[str, ...]:
 
 def _picture(scene: Scene, one: game.Board) -> bytes:
     record, head = scene.record, one.best[0]
-    return head_image(
-        record.head(*head).numpy(),
-        (record.labels, record.key_labels),
-        title=game.names((head,)),
-        caption=words.settings(scene),
-        visible=visible_keys(record, head[0]),
-    )
+    weights, labels = record.head(*head).numpy(), (record.labels, record.key_labels)
+    told, visible = words.settings(scene), visible_keys(record, head[0])
+    return head_image(weights, labels, title=game.names((head,)), caption=told, visible=visible)

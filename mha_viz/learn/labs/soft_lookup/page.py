@@ -66,13 +66,9 @@ def _pipeline(found: Lookup, n: int) -> None:
         )
     best = found.pattern.max(-1)
     row = int(best.values.argmax())
-    TEXTS.markdown(
-        "pipeline.summary",
-        total=format_number(found.pattern[0].sum()),
-        query=words[row],
-        weight=best.values[row],
-        key=words[int(best.indices[row])],
-    )
+    query, seen = words[row], words[int(best.indices[row])]
+    weight, total = best.values[row], format_number(found.pattern[0].sum())
+    TEXTS.markdown("pipeline.summary", total=total, query=query, weight=weight, key=seen)
 
 
 def _square_root(choices: Choices) -> None:

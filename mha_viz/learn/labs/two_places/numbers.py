@@ -211,27 +211,17 @@ def _summarized(reader: Reader, n_values: int, steps: list[int], curves: list[li
     pattern = looked.pattern[:, :, 0]  # (text, head, token)
     at = given.places[:, None].expand(-1, pattern.shape[1], -1)
     queried = pattern.gather(-1, at).mean(0)
+    shares = torch.cat([queried, 1 - queried.sum(-1, keepdim=True)], -1)
     attention = reader.attention
-    score_ranks, weight_ranks = ranks(reader, n_values)
+    sizes = attention.n_heads, attention.d_head, sum(p.numel() for p in attention.parameters())
     first, second, both = torch.tensor(curves)[..., 1:].unbind(-1)
     told = given.names, given.values, given.places, given.answer, logits.argmax(-1)
     rows = zip(*(part[:N_EXAMPLES].tolist() for part in told), strict=True)
-    return Run(
-        attention.n_heads,
-        attention.d_head,
-        sum(p.numel() for p in attention.parameters()),
-        steps,
-        first,
-        second,
-        both,
-        torch.cat([queried, 1 - queried.sum(-1, keepdim=True)], -1),
-        score_ranks,
-        weight_ranks,
-        tuple(
-            Example(tuple(names), tuple(values), tuple(places), tuple(answer), tuple(said), weights)
-            for (names, values, places, answer, said), weights in zip(rows, pattern, strict=False)
-        ),
+    examples = tuple(
+        Example(tuple(names), tuple(values), tuple(places), tuple(answer), tuple(said), weights)
+        for (names, values, places, answer, said), weights in zip(rows, pattern, strict=False)
     )
+    return Run(*sizes, steps, first, second, both, shares, *ranks(reader, n_values), examples)
 
 
 @torch.no_grad()

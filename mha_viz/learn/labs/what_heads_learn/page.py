@@ -268,13 +268,7 @@ def _line(one: lab.Finding, sentence: Annotated, numbers: list[int], head: tuple
 
 def _address(text: str, head: tuple[int, int]) -> str:
     """Return Explore's address of a sentence and a head: whole words as lines."""
-    view = replace(
-        views.DEFAULT,
-        **{name: getattr(state.current(), name) for name in ("model", "device", "dtype")},
-        text=text,
-        layer=head[0],
-        head=head[1],
-        words=True,
-        show="lines",
-    )
+    now = state.current()
+    view = replace(views.DEFAULT, model=now.model, device=now.device, dtype=now.dtype, text=text)
+    view = replace(view, layer=head[0], head=head[1], words=True, show="lines")
     return f"./?{urlencode(views.to_params(view))}"
