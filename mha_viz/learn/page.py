@@ -65,6 +65,7 @@ def page(lab: Lab) -> Callable[[], None]:
         problems = st.container()
         with messages.stop_on_error():
             memory.late(lab.module).draw(choices)
+            choices.publish()
         with problems:  # where a text is picked, some have been said beside it
             messages.problems(st.session_state.shown_problems)
         frame.onward(lab)

@@ -180,15 +180,17 @@ def over_steps(
     drawn = [*first, *(one for one in reach.index if one not in first)][:_MOST_LINES]
     places = range(len(by["mean"]))
     axes = LineAxes(
-        f"{title} while the model learned",
-        "training step",
-        unit or "mean over texts",
+        title=f"{title} while the model learned",
+        x_title="training step",
+        y_title=unit or "mean over texts",
         bands={head_name(*one): (by["low"][one], by["high"][one]) for one in drawn},
         levels={f"label: {limit.threshold:g}": limit.threshold} if limit is not None else {},
         more={"xaxis": ticks(by["mean"].index.tolist(), places)},
     )
     lines = {head_name(*one): (places, by["mean"][one]) for one in drawn}
-    return StudyFigure(axes.title, partial(curves, lines, axes), rows.drop(columns="name"), source)
+    return StudyFigure(
+        axes["title"], partial(curves, lines, axes), rows.drop(columns="name"), source
+    )
 
 
 def histogram(study: Study, metric: str, head: Head) -> StudyFigure | None:

@@ -163,7 +163,7 @@ def named_axes(
     the labels that fit: the ticks `across` and `down`. Numbers, not categories, lie on them: plotly
     would merge two of the same name.
     """
-    quiet = dict(showgrid=False, zeroline=False, showline=False, ticks="", tickmode="array")
+    quiet = dict(frame.QUIET, tickmode="array")
     every = dict(quiet, showticklabels=False)
     shown = dict(quiet, showticklabels=True, automargin=True, ticklabeloverflow="allow")
     rows, columns = len(row_names), len(column_names)
@@ -227,11 +227,18 @@ def _cell_rectangle(rows: tuple[int, int], columns: tuple[int, int], **look: Any
     return frame.rectangle(*corners, xref="x", yref="y", **look)
 
 
-def masked(where: NDArray[np.bool_], cell: float, dark: bool) -> dict[str, Any]:
-    """Return grey cells whose hover text explains why they have no weight."""
+def masked(
+    where: NDArray[np.bool_], cell: float, dark: bool, name: str = "%{y} → %{x}"
+) -> dict[str, Any]:
+    """Return grey cells whose hover text explains, below their name, why they have no weight."""
+    hover = f"{name}<br>{frame.MASKED}<extra></extra>"
+    return grey_cells(np.where(where, 0.0, np.nan), cell, dark, hover)
+
+
+def grey_cells(values: NDArray[np.floating], cell: float, dark: bool, hover: str) -> dict[str, Any]:
+    """Return cells that have the one colour of what is missing, whatever their values."""
     grey = dict(showscale=False, colorscale=theme.stops([theme.missing(dark)] * 2))
-    hover = f"%{{y}} → %{{x}}<br>{frame.MASKED}<extra></extra>"
-    return heatmap_cells(np.where(where, 0.0, np.nan), cell, grey, hover)
+    return heatmap_cells(values, cell, grey, hover)
 
 
 def hatching(

@@ -122,7 +122,6 @@ def _text(marked_up: str | None) -> str:
 
 
 def _set_axes(axes: Axes, figure: go.Figure) -> None:
-    """Give both axes the range, ticks and title that they have on screen."""
     layout = figure.layout
     for axis in "xy":
         own = layout[f"{axis}axis"]

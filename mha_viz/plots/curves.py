@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, SupportsFloat
+from dataclasses import dataclass
+from typing import Any, Literal, Required, SupportsFloat, TypedDict, cast
 
 import numpy as np
 import plotly.graph_objects as go
@@ -24,8 +24,7 @@ LOSS_UNIT = "nats per token"
 Axis = Literal["linear", "log"]
 
 
-@dataclass(frozen=True)
-class LineAxes:
+class LineAxes(TypedDict, total=False):
     """Titles, axes and marks of a figure of lines.
 
     `bands` are (low (point,), high (point,)) around the line of the same name, `levels` dotted
@@ -33,17 +32,21 @@ class LineAxes:
     above 0. `more` is plotly's layout over that of the figure: {"xaxis": ticks([1, 2, 4])}.
     """
 
-    title: str
-    x_title: str
-    y_title: str
-    bands: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
-    levels: Mapping[str, float] = field(default_factory=dict)
-    moments: Mapping[str, float] = field(default_factory=dict)
-    note: str = ""
-    x_axis: Axis = "linear"
-    y_axis: Axis = "linear"
-    height: int = 340
-    more: Mapping[str, Any] = field(default_factory=dict)
+    title: Required[str]
+    x_title: Required[str]
+    y_title: Required[str]
+    bands: Mapping[str, tuple[Any, Any]]
+    levels: Mapping[str, float]
+    moments: Mapping[str, float]
+    note: str
+    x_axis: Axis
+    y_axis: Axis
+    height: int
+    more: Mapping[str, Any]
+
+
+_PLAIN: dict[str, Any] = dict(bands={}, levels={}, moments={}, note="", height=340, more={})
+_PLAIN |= dict(x_axis="linear", y_axis="linear")
 
 
 def curves(
@@ -55,32 +58,34 @@ def curves(
     """
     if not lines:
         raise ArgumentError("There is no line to draw.")
+    axes = cast(LineAxes, _PLAIN | axes)
     traces: list[dict[str, Any]] = []
     for i, (name, points) in enumerate(lines.items()):
         x, y = (frame.as_numbers(values, 1, name) for values in points)
         if x.shape != y.shape:
             raise ShapeError(f"{name}: {len(x)} places, but {len(y)} values.")
-        if name in axes.bands:
-            traces.append(_band(x, axes.bands[name], name, theme.qualitative(dark)[i % 8]))
-        traces.append(_line(x, y, name, axes.x_title) | frame.series_look(i, 7, dark))
-    top, space = frame.heading(axes.title, [axes.note], dark)
+        if name in axes["bands"]:
+            traces.append(_band(x, axes["bands"][name], name, theme.qualitative(dark)[i % 8]))
+        traces.append(_line(x, y, name, axes["x_title"]) | frame.series_look(i, 7, dark))
     below = 56 + (24 * -(-len(lines) // 2) if len(lines) > 1 else 0)
     dotted = dict(type="line", line=dict(width=1.5, dash="dot", color=theme.ink(dark)))
-    shapes = [dotted | dict(xref="paper", x0=0, x1=1, y0=y, y1=y) for y in axes.levels.values()]
-    shapes += [dotted | dict(yref="paper", y0=0, y1=1, x0=x, x1=x) for x in axes.moments.values()]
+    shapes = [dotted | dict(xref="paper", x0=0, x1=1, y0=y, y1=y) for y in axes["levels"].values()]
+    shapes += [
+        dotted | dict(yref="paper", y0=0, y1=1, x0=x, x1=x) for x in axes["moments"].values()
+    ]
     layout = dict(
-        title=top,
-        height=axes.height,
-        showlegend=len(lines) > 1,
-        legend=frame.legend(dark),
-        margin=dict(l=56, r=14, t=space + 8, b=below),
+        height=axes["height"],
         shapes=shapes,
         annotations=_mark_names(axes, dark),
-        xaxis=_axis(axes.x_title, axes.x_axis) | dict(showline=True, ticks="outside", ticklen=4),
-        yaxis=_axis(axes.y_title, axes.y_axis)
-        | dict(exponentformat="power" if axes.y_axis == "log" else None),
+        xaxis=_axis(axes["x_title"], axes["x_axis"])
+        | dict(showline=True, ticks="outside", ticklen=4),
+        yaxis=_axis(axes["y_title"], axes["y_axis"])
+        | dict(exponentformat="power" if axes["y_axis"] == "log" else None),
     )
-    return frame.build_figure(traces, dark, frame.merged(layout, axes.more))
+    layout = frame.merged(layout, axes["more"])
+    margins = frame.Margins(above=8, left=56, right=14, below=below)
+    notes, named = [axes["note"]], len(lines) > 1
+    return frame.headed_figure(traces, dark, axes["title"], notes, 0, layout, margins, named=named)
 
 
 def _axis(title: str, kind: Axis) -> dict[str, Any]:
@@ -110,12 +115,16 @@ def _mark_names(axes: LineAxes, dark: bool) -> list[dict[str, Any]]:
     colour = theme.muted(dark)
     return [
         *(
-            frame.annotation(plotly_text(name), 1, _annotation_place(y, axes.y_axis), colour, **end)
-            for name, y in axes.levels.items()
+            frame.annotation(
+                plotly_text(name), 1, _annotation_place(y, axes["y_axis"]), colour, **end
+            )
+            for name, y in axes["levels"].items()
         ),
         *(
-            frame.annotation(plotly_text(name), _annotation_place(x, axes.x_axis), 1, colour, **top)
-            for name, x in axes.moments.items()
+            frame.annotation(
+                plotly_text(name), _annotation_place(x, axes["x_axis"]), 1, colour, **top
+            )
+            for name, x in axes["moments"].items()
         ),
     ]
 

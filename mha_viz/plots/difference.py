@@ -89,13 +89,12 @@ def _lone_cells(
     a: NDArray[np.float64], b: NDArray[np.float64], names: tuple[str, str], cell: float, dark: bool
 ) -> list[dict[str, Any]]:
     """Return the cells of only one of the two, as separate cells that all have one colour."""
-    grey = dict(showscale=False, colorscale=theme.stops([theme.missing(dark)] * 2))
     traces: list[dict[str, Any]] = []
     for values, other, name, falling in ((a, b, names[0], False), (b, a, names[1], True)):
         lone = np.isfinite(values) & np.isnan(other)
         hover = f"%{{y}} → %{{x}}<br>only in {hover_text(name)}: <b>%{{z:.4~g}}</b><extra></extra>"
         if lone.any():
-            traces.append(cells.heatmap_cells(np.where(lone, values, np.nan), cell, grey, hover))
+            traces.append(cells.grey_cells(np.where(lone, values, np.nan), cell, dark, hover))
             traces += cells.hatching(lone, dark, falling=falling)
     return traces
 

@@ -142,15 +142,10 @@ def _draws(
 
 
 def _quantile(share: float, value: float, most: int, dark: bool) -> dict[str, Any]:
-    dash = "solid" if share == 0.5 else "dash"
-    return dict(
-        x=[value] * 12,
-        y=np.linspace(-_DRAWS * most, most, 12),
-        mode="lines",
-        line=dict(width=2, color=theme.accent(dark), dash=dash),
-        hoverinfo="text",
-        hovertext=f"{_name(share)} of the draws: <b>{theme.format_number(value)}</b>",
-    )
+    hover = f"{_name(share)} of the draws: <b>{theme.format_number(value)}</b>"
+    line = dict(width=2, color=theme.accent(dark), dash="solid" if share == 0.5 else "dash")
+    places = np.linspace(-_DRAWS * most, most, 12)
+    return frame.markers([value] * 12, places, hover, line=line) | dict(mode="lines")
 
 
 def _name_above(i: int, share: float, value: float, dark: bool) -> dict[str, Any]:

@@ -20,7 +20,9 @@ _TITLE_LETTERS, _NOTE_LETTERS = 42, 54
 Limits = tuple[SupportsFloat, SupportsFloat]  # lowest and highest value of an axis or a scale
 F = TypeVar("F", bound=np.floating)
 MASKED = "masked: this query cannot see this key"
-HIDDEN: dict[str, Any] = dict(visible=False, fixedrange=True)  # an axis
+# Axes: one that is not drawn, and one of which only its labels are.
+HIDDEN: dict[str, Any] = dict(visible=False, fixedrange=True)
+QUIET: dict[str, Any] = dict(showgrid=False, zeroline=False, showline=False, ticks="")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = tuple(
     "circle diamond square triangle-up cross triangle-down x star hexagon pentagon bowtie".split()

@@ -65,7 +65,6 @@ def head_map(
 def _parts(
     known: NDArray[np.bool_], n_heads: int, clusters: Any, dark: bool
 ) -> list[tuple[NDArray[np.intp], dict[str, Any]]]:
-    """Return which heads are drawn together, and how they look."""
     edge = dict(width=1, color=theme.paper(dark))
     if clusters is None:
         heads, layers = np.flatnonzero(known), len(known) // n_heads

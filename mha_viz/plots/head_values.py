@@ -64,11 +64,8 @@ def by_layer(
 
 
 def _means(numbers: NDArray[np.float64], line: str, dark: bool) -> dict[str, Any]:
-    known = np.isfinite(numbers)
-    n_known = known.sum(axis=1)
-    with np.errstate(invalid="ignore"):
-        means = np.where(known, numbers, 0.0).sum(axis=1) / n_known
-    ink = theme.ink(dark)
+    given, ink = np.ma.masked_invalid(numbers), theme.ink(dark)
+    n_known, means = given.count(axis=1), given.mean(axis=1).filled(np.nan)
     return dict(
         x=np.arange(len(numbers)),
         y=means,

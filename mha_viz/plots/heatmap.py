@@ -191,28 +191,18 @@ def _tile(
 ) -> list[dict[str, Any]]:
     """Return one head's cells, a unit wide and high; customdata is (query, key)."""
     queries, keys = weights.shape
-    masked, grey = np.isnan(weights), theme.stops([theme.missing(dark)] * 2)
-    cells = dict(
-        type="heatmap",
+    place = dict(
         customdata=np.moveaxis(np.indices((queries, keys)), 0, -1).astype(np.uint8),
-        zmin=0.0,
-        zmax=1.0,
-        showscale=False,
         x0=left + 0.5 / keys,
         dx=1 / keys,
         y0=above + 0.5 / queries,
         dy=1 / queries,
-        hoverongaps=False,
     )
-    place = name + "<br>query %{customdata[0]} → key %{customdata[1]}<br>"
-    shown = dict(
-        z=weights,
-        colorscale=theme.colorscale("sqrt", dark, stops=21),
-        hovertemplate=place + "weight <b>%{z:.4~g}</b><extra></extra>",
-    )
-    hidden = dict(
-        z=np.where(masked, np.float32(0), np.float32(np.nan)),
-        colorscale=grey,
-        hovertemplate=f"{place}{frame.MASKED}<extra></extra>",
-    )
-    return [cells | shown, *([cells | hidden] if masked.any() else [])]
+    named = name + "<br>query %{customdata[0]} → key %{customdata[1]}"
+    colours = theme.colorscale("sqrt", dark, stops=21)
+    look = dict(zmin=0.0, zmax=1.0, showscale=False, colorscale=colours)
+    hover = f"{named}<br>weight <b>%{{z:.4~g}}</b><extra></extra>"
+    drawn, hidden = [cells.heatmap_cells(weights, 1.0, look, hover)], np.isnan(weights)
+    if hidden.any():
+        drawn.append(cells.masked(hidden, 1.0, dark, named))
+    return [trace | place for trace in drawn]

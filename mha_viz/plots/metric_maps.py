@@ -80,7 +80,6 @@ def _map(
     cell: NDArray[np.float64],
     dark: bool,
 ) -> list[dict[str, Any]]:
-    """Return the cells of one map, their hatching, and points that answer clicks and hover."""
     low, high = _ends(values)
     same = high - low <= _ROUNDING * abs(high)
     colours = cells.scale_colours(values, False, (low, low) if same else None, dark)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +46,7 @@ class Cells:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class MatrixLook:
+class MatrixLook(TypedDict, total=False):
     """The names and the look of a matrix with its numbers.
 
     `rows` and `columns` name them, where given, in at most `letters`. Without `limits` the scale
@@ -58,19 +57,20 @@ class MatrixLook:
     phone).
     """
 
-    rows: Sequence[str] = ()
-    columns: Sequence[str] = ()
-    shape: str = ""
-    diverging: bool = True
-    limits: Limits | None = None
-    marked: Sequence[tuple[int, int]] = ()
-    note: str = ""
-    cell: int = _WIDTH
-    letters: int = 14
-    room: int | None = None
+    rows: Sequence[str]
+    columns: Sequence[str]
+    shape: str
+    diverging: bool
+    limits: Limits | None
+    marked: Sequence[tuple[int, int]]
+    note: str
+    cell: int
+    letters: int
+    room: int | None
 
 
-_PLAIN = MatrixLook()
+_PLAIN = MatrixLook(rows=(), columns=(), shape="", diverging=True, limits=None, marked=(), note="")
+_PLAIN |= MatrixLook(cell=_WIDTH, letters=14, room=None)
 
 
 def number_matrix(values: Any, title: str, look: MatrixLook = _PLAIN) -> Cells:
@@ -79,49 +79,45 @@ def number_matrix(values: Any, title: str, look: MatrixLook = _PLAIN) -> Cells:
     Raises:
         ShapeError: not a matrix. ArgumentError: more than 4,096 cells.
     """
-    numbers = as_numbers(values, 2, "values")
+    numbers, look = as_numbers(values, 2, "values"), _PLAIN | look
     n_rows, n_columns = numbers.shape
     if numbers.size > MAX_CELLS:
         raise ArgumentError(
             f"A matrix of {n_rows} x {n_columns} is too large to be written out: at most "
             f"{MAX_CELLS:,} cells."
         )
-    rows = clean_all(look.rows or [str(i) for i in range(n_rows)], n_rows, "rows")
-    columns = clean_all(look.columns or [str(i) for i in range(n_columns)], n_columns, "columns")
+    rows = clean_all(look["rows"] or [str(i) for i in range(n_rows)], n_rows, "rows")
+    columns = clean_all(look["columns"] or [str(i) for i in range(n_columns)], n_columns, "columns")
     shown = (
-        [_shortened(name, look.letters) for name in rows] if look.rows else None,
-        [_shortened(name, look.letters) for name in columns] if look.columns else None,
+        [clean(name, look["letters"]) for name in rows] if look["rows"] else None,
+        [clean(name, look["letters"]) for name in columns] if look["columns"] else None,
     )
-    cell = look.cell
-    if look.room is not None:
+    cell = look["cell"]
+    if look["room"] is not None:
         beside = 10 + _LETTER * max(map(len, shown[0])) if shown[0] else 6
-        around = beside + (_SLANTED if look.columns else _EDGE)
-        cell = max(1, min(cell, (look.room - around) // n_columns))
-    low, high = scale_limits(numbers, look.diverging, look.limits)
+        around = beside + (_SLANTED if look["columns"] else _EDGE)
+        cell = max(1, min(cell, (look["room"] - around) // n_columns))
+    low, high = scale_limits(numbers, look["diverging"], look["limits"])
     return Cells(
         clean(title, 60),
         (rows, columns),
         short_numbers(numbers),
         low,
         high,
-        "diverging" if look.diverging else "sequential",
+        "diverging" if look["diverging"] else "sequential",
         (float(cell), float(min(_HEIGHT, cell))),
-        look.shape,
+        look["shape"],
         shown,
-        slanted=bool(look.columns) and max(map(len, columns)) * _LETTER > cell,
+        slanted=bool(look["columns"]) and max(map(len, columns)) * _LETTER > cell,
         texts=[_text(value) for value in numbers.flat] if cell >= 30 else None,
-        marked=[(int(row), int(column)) for row, column in look.marked],
-        note=look.note,
+        marked=[(int(row), int(column)) for row, column in look["marked"]],
+        note=look["note"],
     )
 
 
 def short_numbers(numbers: NDArray[np.float64]) -> list[float | None]:
     """Return all numbers, row after row, with six digits, more than a page shows; None for NaN."""
     return [float(f"{n:.6g}") if math.isfinite(n) else None for n in numbers.ravel().tolist()]
-
-
-def _shortened(name: str, letters: int) -> str:
-    return name if len(name) <= letters else name[: letters - 1] + "…"
 
 
 def _text(value: float) -> str:

@@ -108,8 +108,6 @@ def pair_scatter(
 
 
 class _Drawn:
-    """The numbers and names of pairs, checked."""
-
     def __init__(self, measured: MeasuredPairs) -> None:
         self.x, self.y = frame.as_numbers(measured.x, 1, "x"), frame.as_numbers(measured.y, 1, "y")
         self.pairs = np.asarray(measured.pairs)

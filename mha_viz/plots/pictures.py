@@ -1,6 +1,8 @@
 """Pictures made of pixels side by side, and where several heads look in them."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
+from itertools import product
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -10,74 +12,83 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.cells import colour_bar, missing_background
-from mha_viz.plots.frame import annotation, as_numbers, build_figure, framed
+from mha_viz.plots.cells import BAR, colour_bar, missing_background
+from mha_viz.plots.frame import QUIET, annotation, as_numbers, build_figure, framed, markers
 from mha_viz.plots.numbers import Cells, short_numbers
 from mha_viz.web import theme
-from mha_viz.web.labels import clean, hover_text, plotly_text
+from mha_viz.web.labels import clean, plotly_text
 
 _HEAD = 26  # pixels for a picture's title
 MAX_SIDE = 64
 Place = tuple[int, int]
-_ON_PAPER = dict(xref="paper", yref="paper")
-_ABOVE = dict(xanchor="left", yanchor="bottom")
-_BARE = dict(
-    showgrid=False,
-    zeroline=False,
-    ticks="",
-    showticklabels=False,
-    fixedrange=True,
-    automargin=False,
-    constrain="domain",
-)
+_ABOVE_LEFT = dict(xref="paper", yref="paper", xanchor="left", yanchor="bottom")
+_BARE = QUIET | dict(showticklabels=False, fixedrange=True, automargin=False, constrain="domain")
 _BARE_X, _BARE_Y = _BARE | dict(constraintoward="left"), _BARE | dict(constraintoward="top")
 
 
-def pictures(
-    panels: Mapping[str, Any],
-    *,
-    zero: Mapping[str, SupportsFloat] | None = None,
-    marked: Place | None = None,
-    columns: int = 4,
-    side: int = 230,
-    dark: bool = False,
-) -> go.Figure:
-    """Draw pictures of one size beside each other, each pixel as large as there is room.
+def cells_figure(tables: Sequence[Cells], *, across: int, dark: bool = False) -> go.Figure:
+    """Draw the browser's tables of one size beside each other, `across` in a line, for a file.
 
-    `panels` are (row, column) numbers in grey or (row, column, 3) colours by title; what lies
-    outside [0, 1] is drawn as the end that it passed, hover shows the number. `zero` is added
-    before drawing, by title: 0.5 shows signed numbers around a middle grey. The pixel `marked` is
-    framed in all of them. `columns` pictures stand in a line, `side` pixels high.
+    They have the titles, marks, notes and sizes that they have in the browser, and the scales
+    "grey", "colours" (what lies beyond their ends is drawn as the end that it passed, what has no
+    number is black) and "sqrt" (with a colour bar; what has no number is grey). Hover shows the
+    numbers.
     """
-    arrays = {title: _as_picture(values, title) for title, values in panels.items()}
-    if not arrays or len({values.shape[:2] for values in arrays.values()}) > 1:
+    sizes = {tuple(map(len, table.names)) for table in tables}
+    if len(sizes) != 1:
         raise ShapeError("pictures beside each other must be of one size, and there must be one.")
-    rows, wide = next(iter(arrays.values())).shape[:2]
-    lines, across = -(-len(arrays) // columns), min(columns, len(arrays))
+    (rows, wide), lines, across = sizes.pop(), -(-len(tables) // across), min(across, len(tables))
+    side = tables[0].cell[1] * rows
+    height = lines * (side + _HEAD) + 4
     traces: list[dict[str, Any]] = []
     axes: dict[str, Any] = {}
     shapes: list[dict[str, Any]] = []
     texts: list[dict[str, Any]] = []
-    height = lines * (side + _HEAD) + 4
-    for i, (title, values) in enumerate(arrays.items()):
-        n, (line, column) = "" if i == 0 else str(i + 1), divmod(i, columns)
+    for i, table in enumerate(tables):
+        n, (line, column) = "" if i == 0 else str(i + 1), divmod(i, across)
         top = 1 - (line * (side + _HEAD) + _HEAD) / height
         left = (column + 0.02) / across
-        place = dict(xaxis=f"x{n}", yaxis=f"y{n}")
-        pixels = _bytes(values + float((zero or {}).get(title, 0.0)))
-        traces.append(dict(type="image", z=pixels, hoverinfo="skip") | place)
-        traces.append(_hover_points(values, title) | place)
+        traces += [dict(one, xaxis=f"x{n}", yaxis=f"y{n}") for one in _traces(table, dark)]
         x_span = dict(domain=[left, (column + 0.98) / across], range=[-0.5, wide - 0.5])
         y_span = dict(domain=[top - side / height, top], range=[rows - 0.5, -0.5])
         axes[f"xaxis{n}"] = _BARE_X | x_span | dict(anchor=f"y{n}")
         axes[f"yaxis{n}"] = _BARE_Y | y_span | dict(anchor=f"x{n}", scaleanchor=f"x{n}")
-        text = plotly_text(clean(title, 60))
-        texts.append(annotation(text, left, top, theme.ink(dark), 13, **_ON_PAPER, **_ABOVE))
-        if marked is not None:
-            shapes.append(_frame(marked, dark) | dict(xref=f"x{n}", yref=f"y{n}"))
-    layout = dict(shapes=shapes, annotations=texts, height=height, margin=dict(l=2, r=2, t=0, b=0))
+        title = plotly_text(table.title)
+        texts.append(annotation(title, left, top, theme.ink(dark), 12, **_ABOVE_LEFT))
+        drawn = [missing_background(rows, wide, dark), *(_frame(at, dark) for at in table.marked)]
+        shapes += [dict(shape, xref=f"x{n}", yref=f"y{n}") for shape in drawn]
+    bar = 0
+    if tables[0].scale == "sqrt":
+        marks: dict[SupportsFloat, str] = {weight: f"{weight:g}" for weight in (0, 0.25, 0.5, 1)}
+        traces[0] |= dict(showscale=True, colorbar=colour_bar(dark, marks))
+        bar = BAR
+    layout: dict[str, Any] = dict(shapes=shapes, annotations=texts)
+    layout |= dict(margin=dict(l=2, r=2, t=bar, b=0), height=height + bar)
     layout |= dict(axes, showlegend=False, hovermode="closest", dragmode="zoom")
     return build_figure(traces, dark, layout)
+
+
+def _traces(table: Cells, dark: bool) -> list[dict[str, Any]]:
+    """Return the cells of a table, and invisible points over them with the text of each."""
+    channels = 3 if table.scale == "colours" else 1
+    flat = [(math.nan,) * channels if n is None else np.atleast_1d(n) for n in table.numbers]
+    numbers = np.array(flat, dtype=float).reshape(*map(len, table.names), channels)
+    note = f"{table.note} " if table.note else ""
+    hovers = [
+        f"{plotly_text(table.title)} · {row}, {column}<br>{note}"
+        f"<b>{', '.join(map(theme.format_number, values))}</b>"
+        for (row, column), values in zip(product(*table.names), flat, strict=True)
+    ]
+    down, across = np.indices(numbers.shape[:2], dtype=np.int16).reshape(2, -1)
+    points = markers(across, down, hovers, marker=dict(opacity=0, size=8, maxdisplayed=1))
+    if table.scale == "sqrt":
+        look = dict(colorscale=theme.colorscale("sqrt", dark), showscale=False, xgap=1, ygap=1)
+        cells = dict(type="heatmap", z=numbers[:, :, 0], zmin=table.low, zmax=table.high, **look)
+    else:
+        shares = np.clip((numbers - table.low) / (table.high - table.low), 0.0, 1.0)
+        pixels = np.round(255 * np.nan_to_num(np.broadcast_to(shares, (*numbers.shape[:2], 3))))
+        cells = dict(type="image", z=pixels.astype(np.uint8))
+    return [cells | dict(hoverinfo="skip"), points]
 
 
 def picture_cells(
@@ -88,7 +99,12 @@ def picture_cells(
     marked: Place | None = None,
     side: int = 230,
 ) -> Cells:
-    """Make one of the panels of `pictures` for the browser, its longer side `side` pixels."""
+    """Make a picture for the browser, its longer side `side` pixels.
+
+    `values` are (row, column) numbers in grey or (row, column, 3) colours, in [0, 1]. `zero` is
+    added to the colour, not to the number: 0.5 shows signed numbers around a middle grey. The
+    pixel `marked` is framed.
+    """
     numbers = _as_picture(values, title)
     rows, columns = numbers.shape[:2]
     shift, cell = float(zero), side / max(rows, columns)
@@ -115,7 +131,11 @@ def tile_cells(
     radius: int,
     cell: float = 20.0,
 ) -> list[Cells]:
-    """Make the tiles of `pixel_tiles` for the browser, in the order of the heads."""
+    """Make a tile for each head for the browser: its weights around one pixel.
+
+    `pattern` holds weights (head, row, column), `notes` what is written above each. A tile reaches
+    `radius` pixels around its middle, `pixel`; those outside the picture have no number.
+    """
     tiles = []
     look: dict[str, Any] = dict(low=0.0, high=1.0, scale="sqrt", cell=(cell, cell))
     heads = zip(as_numbers(pattern, 3, "pattern"), notes, strict=True)
@@ -124,67 +144,6 @@ def tile_cells(
         marks: dict[str, Any] = dict(marked=((radius, radius),), note=f"weight of head {head}")
         tiles.append(Cells(clean(title, 24), names, short_numbers(window), **look, **marks))
     return tiles
-
-
-def pixel_tiles(
-    pattern: Float[np.ndarray | Tensor, "head row column"],
-    pixel: Place,
-    offsets: Sequence[Place],
-    notes: Sequence[str],
-    *,
-    radius: int,
-    side: int = 420,
-    dark: bool = False,
-) -> go.Figure:
-    """Draw a tile for each head: its weights around one pixel, tiles in the order of the offsets.
-
-    `pattern` holds weights (head, row, column), `offsets` the (row, column) of each head's tile
-    counted from the middle one, `notes` what is written above each. A tile reaches `radius` pixels
-    around its middle, `pixel`; those outside the picture are grey. All tiles together are `side`
-    pixels high.
-    """
-    weights = as_numbers(pattern, 3, "pattern")
-    if not len(weights) == len(offsets) == len(notes):
-        raise ShapeError(f"{len(weights)} heads need as many offsets and notes.")
-    tile, gap = 2 * radius + 1, 2
-    steps = np.array(offsets) - np.min(offsets, axis=0)  # of a tile, from the first one
-    rows, columns = ((tile + gap) * (np.max(steps, axis=0) + 1)).tolist()
-    cells = np.full((rows, columns), np.nan)
-    hovers = np.full((rows, columns), "", dtype=object)
-    shapes: list[dict[str, Any]] = []
-    texts: list[dict[str, Any]] = []
-    for head, (row, column) in enumerate(steps.tolist()):
-        y, x = (tile + gap) * row + gap, (tile + gap) * column
-        window, names = _window(weights[head], pixel, radius)
-        cells[y : y + tile, x : x + tile] = window
-        hovers[y : y + tile, x : x + tile] = _tile_hovers(head, window, names)
-        shapes.append(missing_background(tile, tile, dark, (y, x)))
-        shapes.append(_frame((y + radius, x + radius), dark))
-        text = plotly_text(clean(notes[head], 24))
-        texts.append(annotation(text, x - 0.5, y - 0.4, theme.muted(dark), 11, **_ABOVE))
-    drawn = dict(type="heatmap", z=cells, zmin=0, zmax=1, xgap=1, ygap=1, hoverongaps=False)
-    drawn |= dict(hoverinfo="text", hovertext=hovers.tolist())
-    marks: dict[SupportsFloat, str] = {weight: f"{weight:g}" for weight in (0, 0.25, 0.5, 1)}
-    drawn |= dict(colorscale=theme.colorscale("sqrt", dark), colorbar=colour_bar(dark, marks))
-    layout = dict(
-        height=side + 40,
-        margin=dict(l=4, r=4, t=34, b=4),
-        shapes=shapes,
-        annotations=texts,
-        xaxis=_BARE_X | dict(range=[-0.6, columns - gap]),
-        yaxis=_BARE_Y | dict(range=[rows - 0.4, 0], scaleanchor="x"),
-    )
-    return build_figure([drawn], dark, layout)
-
-
-def _tile_hovers(head: int, window: NDArray[np.float64], names: list[list[str]]) -> list[list[str]]:
-    return [
-        [
-            f"head {head} → {row}, {column}<br>weight <b>{theme.format_weight(weight)}</b>"
-            for column, weight in zip(names[1], weights, strict=True)
-        ]
-        for row, weights in zip(names[0], window, strict=True)
-    ]
 
 
 def _as_picture(values: Any, title: str) -> NDArray[np.float64]:
@@ -197,28 +156,6 @@ def _as_picture(values: Any, title: str) -> NDArray[np.float64]:
     if max(numbers.shape[:2]) > MAX_SIDE:
         raise ArgumentError(f"{title}: at most {MAX_SIDE} x {MAX_SIDE} pixels are drawn.")
     return numbers
-
-
-def _bytes(values: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Return (row, column, 3), 0 to 255; what is not finite is black."""
-    colours = values if values.ndim == 3 else np.repeat(values[:, :, None], 3, axis=2)
-    return np.round(255 * np.clip(np.nan_to_num(colours), 0.0, 1.0)).astype(np.uint8)
-
-
-def _hover_points(values: NDArray[np.float64], title: str) -> dict[str, Any]:
-    """Return invisible points over the pixels, whose hover text has the numbers."""
-    places = np.argwhere(np.ones(values.shape[:2], dtype=bool)).astype(np.int16)
-    numbers = values.reshape(len(places), -1).tolist()
-    texts = [", ".join(theme.format_number(n) for n in line) for line in numbers]
-    return dict(
-        x=places[:, 1],
-        y=places[:, 0],
-        mode="markers",
-        hovertext=texts,
-        hovertemplate=f"{hover_text(clean(title, 60))} · row %{{y}}, column %{{x}}<br>"
-        "<b>%{hovertext}</b><extra></extra>",
-        marker=dict(opacity=0, size=8, maxdisplayed=1),
-    )
 
 
 def _frame(place: Place, dark: bool) -> dict[str, Any]:

@@ -98,19 +98,10 @@ def _bar_figure(
     quiet = dict(zeroline=False, fixedrange=True, ticklabeloverflow="allow")  # else it takes long
     names = dict(tickvals=list(range(len(rows))), ticktext=rows, tickfont=dict(size=12.5))
     names |= dict(ticks="outside", ticklen=5, tickcolor="rgba(0,0,0,0)")
-    layout = dict(
-        barmode="overlay",
-        xaxis=dict(
-            quiet,
-            range=[0, 1.3 * highest],
-            tickformat=".3~p",
-            nticks=5,
-            title=dict(text="probability", font=dict(size=12), standoff=4),
-        ),
-        yaxis=dict(
-            **quiet, **names, range=[len(rows) - 0.45, -0.55], showgrid=False, showline=False
-        ),
-    )
+    title = dict(text="probability", font=dict(size=12), standoff=4)
+    across = dict(quiet, range=[0, 1.3 * highest], tickformat=".3~p", nticks=5, title=title)
+    down = quiet | names | dict(range=[len(rows) - 0.45, -0.55], showgrid=False, showline=False)
+    layout = dict(barmode="overlay", xaxis=across, yaxis=down)
     inner, margins = _ROW * len(rows) + 78, frame.Margins(right=8, below=70)
     return frame.headed_figure(traces, dark, "", notes, inner, layout, margins, named=True)
 

@@ -1,6 +1,7 @@
-"""Figures of one row per metric, and the card of a head among all heads made of them."""
+"""One row per metric: the card of a head among all heads, and two heads among all heads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -14,13 +15,14 @@ from mha_viz.plots import frame
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, head_name, plotly_text
 
-TICK = 10  # pixels
-Text = tuple[float, float, str, str]  # x, y, text, and on which side of the place it stands
-SIDES = (-0.22, 1.22)  # of the axis: room for the numbers at both ends of a line from 0 to 1
+_TICK = 10  # pixels
+_Text = tuple[float, float, str, str]  # x, y, text, and on which side of the place it stands
+_SIDES = (-0.22, 1.22)  # of the axis: room for the numbers at both ends of a line from 0 to 1
 _ROW = 38  # pixels
 _LABEL = 0.42  # how far above its line a row's text is, in rows
 _TITLE_LETTERS = 28
-_Dot = tuple[float, float, list[int], str]  # x, y, [layer, head], hover
+REACH = 4.0  # spreads on either side of the mean; what lies beyond is drawn at the end
+_Dot = tuple[float, float, str, list[int]]  # x, y, hover, [layer, head]
 _Tick = tuple[float, float, str, str]  # x, y, symbol, hover
 
 
@@ -51,7 +53,7 @@ def report_card(
         raise ShapeError(f"All metrics must be {shape}, layers and heads.")
     layer, head = frame.check_head(selected, *shape)
     dots: list[_Dot] = []
-    texts: list[Text] = []
+    texts: list[_Text] = []
     ticks: list[_Tick] = []
     for row, (key, table) in enumerate(tables.items()):
         scale = _Scale(table)
@@ -62,20 +64,20 @@ def report_card(
         missing = int(np.isnan(table).sum())
         ends = (scale.low, scale.high) if missing < table.size else None
         aside = f"{missing} of {table.size} not defined" if missing else ""
-        texts += row_texts(row, name, value, ends, aside, dark)
+        texts += _row_texts(row, name, value, ends, aside, dark)
         ticks += _row_ticks(scale, row, (baselines or {}).get(key, {}), unit)
     small = dict(size=6, color=theme.qualitative(dark)[0], opacity=0.4, line=dict(width=0))
-    chosen = [dot for dot in dots if dot[2] == [layer, head]]
+    chosen = [dot for dot in dots if dot[3] == [layer, head]]
     traces = [
-        row_lines(len(tables), dark),
-        dict(_markers(dots), marker=small, **frame.keep_on_click(0.4)),
+        _row_lines(len(tables), dark),
+        _markers(dots, small) | frame.keep_on_click(0.4),
         _baselines(ticks, dark),
-        dict(_markers(chosen), marker=frame.chosen_marker(dark, 14), **frame.keep_on_click(1)),
-        text_trace(texts, dark),
+        _markers(chosen, frame.chosen_marker(dark, 14)) | frame.keep_on_click(1),
+        _text_trace(texts, dark),
     ]
     notes = ["Small dots: all heads, each row on its own scale."]
     notes += ["Upright ticks: baselines; arrows: beyond all heads."] if ticks else []
-    return row_figure(traces, len(tables), head_name(layer, head), notes, dark)
+    return _row_figure(traces, len(tables), head_name(layer, head), notes, dark)
 
 
 class _Scale:
@@ -105,18 +107,20 @@ def _dots(table: NDArray[np.float64], scale: _Scale, row: int, name: str, unit: 
         (
             x,
             y,
-            [layer, head],
             f"{head_name(layer, head)}: {metric}<br><b>{frame.quantity(value, unit)}</b>"
             f"<br>{rank} of {len(known)} from the top",
+            [layer, head],
         )
         for x, y, layer, head, value, rank in zip(*map(np.ndarray.tolist, columns), strict=True)
     ]
 
 
-def _markers(dots: list[_Dot]) -> dict[str, Any]:
-    x, y, where, texts = zip(*dots, strict=True) if dots else ((), (), (), ())
+def _markers(dots: Sequence[tuple[Any, ...]], look: dict[str, Any]) -> dict[str, Any]:
+    """Return dots (x, y, hover), each with what a click sends, if it sends something."""
+    x, y, hovers, *sent = zip(*dots, strict=True) if dots else ((), (), ())
     across, down = (np.array(values, np.float32) for values in (x, y))
-    return frame.markers(across, down, list(texts), customdata=list(where))
+    data = dict(customdata=list(sent[0])) if sent else {}
+    return frame.markers(across, down, list(hovers), marker=look, **data)
 
 
 def _row_ticks(
@@ -141,21 +145,20 @@ def _baselines(ticks: list[_Tick], dark: bool) -> dict[str, Any]:
     # a tick reaches 0.7 of its size up: less than the row's text is above its line
     x, y, symbols, hovers = map(list, zip(*ticks, strict=True)) if ticks else ([], [], [], [])
     upright = [symbol.startswith("line") for symbol in symbols]
-    ink, sizes = theme.ink(dark), [TICK if line else 9 for line in upright]
+    ink, sizes = theme.ink(dark), [_TICK if line else 9 for line in upright]
     edge = dict(width=[2.5 if line else 0 for line in upright], color=ink)
     look = dict(symbol=symbols, size=sizes, color=ink, opacity=1, line=edge)
     return frame.markers(x, y, hovers, marker=look, **frame.keep_on_click(1))
 
 
-def row_lines(rows: int, dark: bool) -> dict[str, Any]:
-    """Return a thin line below the dots of each row."""
+def _row_lines(rows: int, dark: bool) -> dict[str, Any]:
     across, down = np.tile([0.0, 1.0, np.nan], rows), np.repeat(np.arange(rows, dtype=float), 3)
     return frame.plain_lines(across, down, 1, theme.gridline(dark))
 
 
-def row_texts(
+def _row_texts(
     row: int, name: str, value: str, ends: tuple[float, float] | None, aside: str, dark: bool
-) -> list[Text]:
+) -> list[_Text]:
     """Return the texts of a row: its name, an aside, its value and both ends of its line.
 
     Rows count from 0 at the top; `value` and `aside` are fit for plotly; `ends` None writes none.
@@ -164,7 +167,7 @@ def row_texts(
     label = plotly_text(clean(name, _TITLE_LETTERS))
     if aside:
         label += f" {small}{aside}</span>"
-    left, right = SIDES
+    left, right = _SIDES
     height = row - _LABEL
     texts = [(left, height, label, "middle right"), (right, height, value, "middle left")]
     if ends is not None:
@@ -174,13 +177,12 @@ def row_texts(
     return texts
 
 
-def text_trace(texts: list[Text], dark: bool) -> dict[str, Any]:
-    """Return all texts beside and above the lines, as one trace."""
+def _text_trace(texts: list[_Text], dark: bool) -> dict[str, Any]:
     x, y, written, sides = map(list, zip(*texts, strict=True))
     return frame.text_trace(x, y, written, sides, 12.5, dark)
 
 
-def row_figure(
+def _row_figure(
     traces: list[dict[str, Any]],
     n_rows: int,
     title: str,
@@ -190,6 +192,76 @@ def row_figure(
 ) -> go.Figure:
     """Return the figure of all these; `named` adds a legend below."""
     down = frame.HIDDEN | dict(range=[n_rows - 0.65, -0.65])
-    layout = dict(xaxis=frame.HIDDEN | dict(range=list(SIDES)), yaxis=down)
+    layout = dict(xaxis=frame.HIDDEN | dict(range=list(_SIDES)), yaxis=down)
     inner, margins = _ROW * n_rows + (44 if named else 10), frame.Margins(left=6, right=6, below=6)
     return frame.headed_figure(traces, dark, title, notes, inner, layout, margins, named=named)
+
+
+@dataclass(frozen=True)
+class MetricStrip:
+    """One metric of two heads, among those of all heads.
+
+    Args:
+        a: of the first head; NaN where it is not defined.
+        b: of the second head.
+        heads: of all heads, in any order; the mean and the spread are theirs.
+        note: short, below the metric's name.
+    """
+
+    a: float
+    b: float
+    heads: Num[np.ndarray | Tensor, " head"]
+    note: str = ""
+
+
+def metric_strips(
+    strips: Mapping[str, MetricStrip], *, names: tuple[str, str] = ("A", "B"), dark: bool = False
+) -> go.Figure:
+    """Draw a strip of all heads for each metric, by its title, with two of them marked.
+
+    The unit of each strip is the standard deviation of the metric over all heads, its middle their
+    mean, so that distances in one strip can be held against those in another. A head that is more
+    than `REACH` of them away stands at the end. Where all heads have the same value, all stand in
+    the middle. Values are written with three significant digits.
+
+    Raises:
+        ArgumentError: no metric.
+    """
+    if not strips:
+        raise ArgumentError("There is no metric to draw.")
+    shown = [plotly_text(clean(name, 40)) for name in names]
+    dots: list[tuple[float, float, str]] = []
+    marks: list[tuple[float, float, str]] = []
+    texts: list[_Text] = []
+    for row, (title, strip) in enumerate(strips.items()):
+        values = frame.as_numbers(strip.heads, 1, f"{title} (head)")
+        known = values[np.isfinite(values)]
+        mean, spread = (float(known.mean()), float(known.std())) if known.size else (0.0, 0.0)
+        name = plotly_text(clean(title, 60))
+        pair = np.array([strip.a, strip.b])
+        away, marked = ((each - mean) / (spread or 1.0) for each in (known, pair))
+        for at, value in zip(away.tolist(), known.tolist(), strict=True):
+            dots.append(
+                (_place(at), float(row), f"{name}<br><b>{value:.3g}</b>, {at:+.3g} spreads")
+            )
+        for at, value, head in zip(marked.tolist(), pair.tolist(), shown, strict=True):
+            told = "not defined" if np.isnan(value) else f"{value:.3g}</b>, {at:+.3g} spreads<b>"
+            marks.append((_place(at), float(row), f"{head}: {name}<br><b>{told}</b>"))
+        change = " → ".join("not defined" if np.isnan(v) else f"{v:.3g}" for v in pair)
+        texts += _row_texts(row, title, f"<b>{change}</b>", None, plotly_text(strip.note), dark)
+    small = dict(size=6, color=theme.muted(dark), opacity=0.35, line=dict(width=0))
+    unnamed = dict(showlegend=False)
+    traces = [_row_lines(len(strips), dark) | unnamed]
+    traces.append(_markers(dots, small) | frame.keep_on_click(0.35) | unnamed)
+    looks = (dict(symbol="circle-open", size=13), dict(symbol="diamond", size=11))
+    for i, (head, look) in enumerate(zip(shown, looks, strict=True)):
+        colour = theme.qualitative(dark)[i]
+        mark = dict(look, color=colour, line=dict(width=3, color=colour))
+        traces.append(_markers(marks[i::2], mark) | dict(name=head) | frame.keep_on_click(1))
+    traces.append(_text_trace(texts, dark) | unnamed)
+    note = f"Unit: the metric's spread over all heads; ends: {REACH:g} spreads from the mean."
+    return _row_figure(traces, len(strips), "", [note], dark, named=True)
+
+
+def _place(away: float) -> float:
+    return float(np.clip(0.5 + away / (2 * REACH), 0.0, 1.0))

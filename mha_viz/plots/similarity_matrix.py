@@ -209,15 +209,14 @@ def _chosen_cell(row: int, column: int, cell: float, dark: bool) -> dict[str, An
 
 
 def _chance_line(height: float, size: int, dark: bool) -> dict[str, Any]:
-    return dict(
-        x=np.linspace(-0.5, size - 0.5, 2 * size + 1),
-        y=np.full(2 * size + 1, height),
-        mode="lines",
-        xaxis="x",
-        yaxis="y3",
-        line=dict(width=1.5, dash="dash", color=theme.accent(dark)),
-        hovertemplate="as alike as by chance above <b>%{y:.4~g}</b><extra></extra>",
-    )
+    x, y = np.linspace(-0.5, size - 0.5, 2 * size + 1), np.full(2 * size + 1, height)
+    line = dict(width=1.5, dash="dash", color=theme.accent(dark))
+    return _above_columns(x, y, line, "as alike as by chance above")
+
+
+def _above_columns(x: Any, y: Any, line: dict[str, Any], text: str) -> dict[str, Any]:
+    hover = f"{text} <b>%{{y:.4~g}}</b><extra></extra>"
+    return dict(x=x, y=y, mode="lines", xaxis="x", yaxis="y3", line=line, hovertemplate=hover)
 
 
 def _layer_ticks(size: int, n_heads: int, cell: float) -> dict[str, Any]:
@@ -249,12 +248,6 @@ def _dendrogram(clustering: Clustering, dark: bool) -> dict[str, Any]:
         x += [place[a], place[a], place[b], place[b], None]
         y += [height[a], distance, distance, height[b], None]
         place[new], height[new] = (place[a] + place[b]) / 2, distance
-    return dict(
-        x=np.array(x, dtype=np.float32),
-        y=np.array(y, dtype=np.float32),
-        mode="lines",
-        xaxis="x",
-        yaxis="y3",
-        line=dict(width=1, color=theme.muted(dark)),
-        hovertemplate="joined at a distance of <b>%{y:.4~g}</b><extra></extra>",
-    )
+    across, up = (np.array(places, dtype=np.float32) for places in (x, y))
+    line = dict(width=1, color=theme.muted(dark))
+    return _above_columns(across, up, line, "joined at a distance of")

@@ -132,10 +132,12 @@ def _mosaic(weights: NDArray[np.float32]) -> tuple[NDArray[np.float32], tuple[in
 def canvas(width: float, height: float, style: dict[str, Any] | None = None) -> Iterator[Figure]:
     """Open a figure without pyplot and its global state, with the fonts that there are."""
     import matplotlib
+    from matplotlib import font_manager
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    families = [name for name in _FONTS if name in _installed()] or ["DejaVu Sans"]
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    families = [name for name in _FONTS if name in installed] or ["DejaVu Sans"]
     settings: Any = {"font.family": families, "svg.fonttype": "path", "svg.hashsalt": "mha_viz"}
     settings |= {"text.parse_math": False, "pdf.fonttype": 42}  # TrueType, as journals want it
     settings |= style or {}
@@ -151,12 +153,6 @@ def canvas(width: float, height: float, style: dict[str, Any] | None = None) -> 
         )
         FigureCanvasAgg(figure)
         yield figure
-
-
-def _installed() -> set[str]:
-    from matplotlib import font_manager
-
-    return {font.name for font in font_manager.fontManager.ttflist}
 
 
 def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str) -> None:
@@ -206,7 +202,6 @@ def _add_colour_bar(figure: Figure, axes: Axes, scale: str, masked: bool) -> Non
 
 
 def _finish(figure: Figure, file_format: str, title: str, caption: str) -> bytes:
-    """Add title and caption, and return the file."""
     place: dict[str, Any] = dict(x=0.02, ha="left")
     if title:
         figure.suptitle(clean(title, 200), fontsize=11, color=theme.ink(), **place)

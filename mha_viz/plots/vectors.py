@@ -130,14 +130,13 @@ def _strip(
 
 
 def _axes(size: int, dark: bool) -> dict[str, Any]:
-    quiet = dict(showgrid=False, zeroline=False, showline=False, ticks="")
-    strip = dict(quiet, automargin=True, type="category")
+    strip = dict(frame.QUIET, automargin=True, type="category")
     below = dict(text=f"{size} dimensions of the head", font=dict(size=12))
     span = dict(range=[-0.5, size - 0.5], showticklabels=False, anchor="y3")
     bars = dict(gridcolor=theme.gridline(dark), zerolinecolor=theme.muted(dark), automargin=True)
     title = dict(text="product", font=dict(size=12))
     return dict(
-        xaxis=dict(quiet, **span, title=below),
+        xaxis=dict(frame.QUIET, **span, title=below),
         yaxis=dict(strip, domain=[0.86, 1.0]),
         yaxis2=dict(strip, domain=[0.68, 0.82]),
         yaxis3=dict(bars, domain=[0.0, 0.62], title=title, nticks=5),

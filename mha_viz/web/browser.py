@@ -40,14 +40,8 @@ def carrier_script(name: str) -> str:
     """Return the ES module that brings a component's script into the page, for `late_script`."""
     inside = re.sub(r"export default function (\w+)", r"function \1", script(name))
     drawing = re.findall(r"^export default function (\w+)", script(name), re.MULTILINE)[0]
-    return "\n".join(
-        [
-            f"const COMPONENT = {json.dumps(name)};",
-            inside,
-            f"const DRAW = {drawing};",
-            _joined("script_carrier"),
-        ]
-    )
+    known = f"const COMPONENT = {json.dumps(name)};\nconst DRAW = {drawing};"
+    return "\n".join([inside, known, _joined("script_carrier")])
 
 
 @cache

@@ -23,7 +23,7 @@ LINES = {"title", "x_title", "y_title", "caption", "how_to_read"}
 KINDS = {  # the required and the further texts that each method takes
     "step": ({"title", "statement"}, {"formula"}),
     "predict": (QUESTION, {"right"}),
-    "lines": (LINES, {"name", "note"}),
+    "lines": (LINES, {"name", "note", "x_axis", "y_axis", "height"}),
     "figure": ({"name", "caption", "how_to_read"}, set()),
 }
 ARGUMENTS = {"formula", "right"}  # of methods, which are no values

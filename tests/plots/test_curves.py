@@ -12,9 +12,9 @@ def test_names_stand_at_their_lines_on_both_kinds_of_axis(axis, place):
     figure = curves(
         LINE,
         LineAxes(
-            "t",
-            "x",
-            "y",
+            title="t",
+            x_title="x",
+            y_title="y",
             x_axis=axis,
             y_axis=axis,
             levels={"level": 100.0},
@@ -30,9 +30,9 @@ def test_a_logarithmic_y_axis_names_powers_and_callers_add_to_the_layout():
     figure = curves(
         LINE,
         LineAxes(
-            "t",
-            "x",
-            "y",
+            title="t",
+            x_title="x",
+            y_title="y",
             y_axis="log",
             more=dict(xaxis=ticks([1, 1000]), yaxis=dict(dtick=1)),
         ),
@@ -41,4 +41,7 @@ def test_a_logarithmic_y_axis_names_powers_and_callers_add_to_the_layout():
     assert axes.yaxis.exponentformat == "power" and axes.yaxis.type == "log"
     assert axes.yaxis.dtick == 1 and axes.yaxis.title.text == "y"
     assert axes.xaxis.ticktext == ("1", "1,000") and axes.xaxis.title.text == "x"
-    assert curves(LINE, LineAxes("t", "x", "y")).layout.yaxis.exponentformat is None
+    assert (
+        curves(LINE, LineAxes(title="t", x_title="x", y_title="y")).layout.yaxis.exponentformat
+        is None
+    )

@@ -7,7 +7,8 @@ from mha_viz.plots.figure_file import ENLARGEMENT, enlarged
 
 
 def test_type_and_room_grow_and_nothing_else() -> None:
-    figure = curves({"a": ([1, 2], [3, 5])}, LineAxes("t", "x", "y", note="small"))
+    axes = LineAxes(title="t", x_title="x", y_title="y", note="small")
+    figure = curves({"a": ([1, 2], [3, 5])}, axes)
     grown = enlarged(figure)
     assert grown.layout.font.size == ENLARGEMENT * figure.layout.font.size
     assert grown.layout.xaxis.title.font.size == ENLARGEMENT * figure.layout.xaxis.title.font.size

@@ -134,7 +134,7 @@ def _numbers(rows: int, columns: int) -> dict[str, object]:
     small[0, 0], small[2, 7] = 1.0, np.nan
     tokens = [f"t{i}" for i in range(13)]
     large = MatrixLook(**names, **look, **note)
-    tight = MatrixLook(tokens, tokens, cell=9, **look, marked=[(2, 3)])
+    tight = MatrixLook(rows=tokens, columns=tokens, cell=9, **look, marked=[(2, 3)])
     return {
         "tables": [vars(number_matrix(one, "softmax", large)) for one in pair],
         "colours": [

@@ -38,15 +38,12 @@ _DRAWING = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 def draw(parts: Sequence[str] = (), *, key: str = "block-map") -> None:
     """Draw the map; a click on a block leads to its page."""
-    result = _component()(key=key, data={"lit": list(parts)}, on_go_change=_no_op)
+    # Streamlit reports a component's trigger only to a callback.
+    result = _component()(key=key, data={"lit": list(parts)}, on_go_change=lambda: None)
     clicked = result.get("go") if isinstance(result, Mapping) else None
     pages = st.session_state.get("pages", {})
     if clicked in {block.page for block in BLOCKS.values()} & pages.keys():
         st.switch_page(pages[clicked])
-
-
-def _no_op() -> None:
-    """Do nothing: Streamlit reports a component's trigger only to a callback."""
 
 
 def named(parts: Sequence[str]) -> str:

@@ -6,26 +6,14 @@ Knows streamlit; must not import torch or plotly: a lab's first lines are there 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from mha_viz.ui.widgets import look
 
 if TYPE_CHECKING:
     from mha_viz.core.record.record import AttentionRecord
-
-
-class Cells(TypedDict, total=False):
-    """The look of a matrix, in the words of `MatrixLook`."""
-
-    rows: Sequence[str]
-    columns: Sequence[str]
-    shape: str
-    diverging: bool
-    limits: tuple[float, float] | None
-    marked: Sequence[tuple[int, int]]
-    note: str
-    cell: int
-    letters: int
+    from mha_viz.plots.curves import LineAxes
+    from mha_viz.plots.numbers import MatrixLook
 
 
 class Window(NamedTuple):
@@ -52,14 +40,14 @@ def matrix(
     values: Any,
     title: str,
     on_click: Callable[[int, int], None] | None = None,
-    **cells: Unpack[Cells],
+    **cells: Unpack[MatrixLook],
 ) -> None:
     """Draw a matrix with its numbers. Several wrap side by side in a horizontal container."""
-    from mha_viz.plots.numbers import MatrixLook, number_matrix
+    from mha_viz.plots.numbers import number_matrix
     from mha_viz.ui.widgets.components.number_table import number_tables
 
     room = look.ROOM if look.phone() else None
-    made = number_matrix(values, title, MatrixLook(room=room, **cells))
+    made = number_matrix(values, title, {"room": room, **cells})
     number_tables([made], dark=look.dark(), key=key, on_click=on_click)
 
 
@@ -70,13 +58,12 @@ def weights(
     queries: Sequence[str],
     keys: Sequence[str],
     on_click: Callable[[int, int], None] | None = None,
-    **cells: Unpack[Cells],
+    **cells: Unpack[MatrixLook],
 ) -> None:
     """Draw a matrix of shares from 0 to 1, as attention weights are; arguments as for `matrix`."""
-    of_weights = Cells(
-        rows=queries, columns=keys, shape="query × key", diverging=False, limits=(0.0, 1.0)
-    )
-    matrix(key, pattern, title, on_click, **of_weights | cells)
+    shares: MatrixLook = {"rows": queries, "columns": keys, "shape": "query × key"}
+    shares |= {"diverging": False, "limits": (0.0, 1.0)}
+    matrix(key, pattern, title, on_click, **shares | cells)
 
 
 def head_picture(key: str, record: AttentionRecord, head: tuple[int, int], title: str) -> None:
@@ -85,42 +72,21 @@ def head_picture(key: str, record: AttentionRecord, head: tuple[int, int], title
     from mha_viz.plots.heatmap import head_heatmap
     from mha_viz.ui.widgets.exports import figures
 
-    figure = head_heatmap(
-        record.head(*head).numpy(),
-        (record.labels, record.key_labels),
-        title=title,
-        dark=look.dark(),
-        **look.square(360),
-        visible=visible_keys(record, head[0]),
-    )
+    weights, labels = record.head(*head).numpy(), (record.labels, record.key_labels)
+    size, visible = look.square(360), visible_keys(record, head[0])
+    figure = head_heatmap(weights, labels, title=title, dark=look.dark(), visible=visible, **size)
     figures.chart(figure, key=key, alt=f"Attention weights of {title}.", tools=False)
-
-
-class Axes(TypedDict, total=False):
-    """The parts of a figure of lines besides the lines, in the words of `LineAxes`."""
-
-    bands: Mapping[str, tuple[Any, Any]]
-    levels: Mapping[str, float]
-    moments: Mapping[str, float]
-    note: str
-    x_axis: Literal["linear", "log"]
-    y_axis: Literal["linear", "log"]
-    height: int
-    more: Mapping[str, Any]
 
 
 def lines(
     key: str,
     drawn: Mapping[str, tuple[Any, Any]],
     *,
-    title: str,
-    x_title: str,
-    y_title: str,
     table: Mapping[str, Any],
     caption: str,
     how_to_read: str,
     name: str = "",
-    **axes: Unpack[Axes],
+    **axes: Unpack[LineAxes],
 ) -> None:
     """Draw a figure of lines, with its table and its files.
 
@@ -129,13 +95,13 @@ def lines(
     """
     import pandas as pd
 
-    from mha_viz.plots.curves import LineAxes, curves
+    from mha_viz.plots.curves import curves
     from mha_viz.ui.widgets.exports import figures
 
     figures.show(
-        curves(drawn, LineAxes(title, x_title, y_title, **axes), dark=look.dark()),
+        curves(drawn, axes, dark=look.dark()),
         key=key,
-        name=name or title,
+        name=name or axes["title"],
         table=pd.DataFrame(dict(table)),
         caption=caption,
         how_to_read=how_to_read,

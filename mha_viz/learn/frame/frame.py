@@ -5,7 +5,7 @@ Knows streamlit; must not import torch or plotly: a lab's first lines are there 
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import NamedTuple, ParamSpec
+from typing import Concatenate, NamedTuple, ParamSpec
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -21,17 +21,19 @@ from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 P = ParamSpec("P")
 
 
-def part(draw: Callable[P, None]) -> Callable[P, None]:
+def part(draw: Callable[Concatenate[Choices, P], None]) -> Callable[Concatenate[Choices, P], None]:
     """Make a part of a lab that is drawn again by itself when a control in it changes.
 
-    A fragment, in which an error ends as a sentence: those of the page do not reach into one.
+    A fragment, in which an error ends as a sentence: those of the page do not reach into one. In
+    the end the address has its choices.
     """
 
     @st.fragment
     @wraps(draw)
-    def fragment(*args: P.args, **named: P.kwargs) -> None:
+    def fragment(choices: Choices, /, *args: P.args, **named: P.kwargs) -> None:
         with stop_on_error():
-            draw(*args, **named)
+            draw(choices, *args, **named)
+            choices.publish()
 
     return fragment
 
@@ -123,20 +125,6 @@ def predict(
 def row() -> DeltaGenerator:
     """Begin a row for the controls of a part, on one line."""
     return st.container(horizontal=True, vertical_alignment="bottom")
-
-
-def layer_and_head(n_layers: int, n_heads: int) -> None:
-    """Draw the two menus that choose a head of the model."""
-    with row():
-        for name, count, letter in (("layer", n_layers, "L"), ("head", n_heads, "H")):
-            state.bound(
-                name,
-                st.selectbox,
-                name.capitalize(),
-                list(range(count)),
-                width=85,
-                format_func=f"{letter}{{}}".format,
-            )
 
 
 class Grid(NamedTuple):

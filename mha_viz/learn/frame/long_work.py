@@ -30,6 +30,7 @@ def trained(
     `train` is a function of the library with its arguments but `on_step`, which it calls with the
     number of steps done. A session keeps the last `keep` results.
     """
+    choices.publish()  # it may take a while, and the link is true before it
     key = choices.key(f"{name}-results")
     results: dict[tuple[object, ...], Any] = st.session_state.setdefault(key, {})
     place = st.container(horizontal=True, vertical_alignment="center")

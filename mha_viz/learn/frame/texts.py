@@ -1,13 +1,14 @@
 """Texts of a lab on screen, which its texts.toml declares in the order of the page.
 
 A table is a step (`title`, `statement`, and `formula` where there is one), a question (`question`,
-`options`, `right`, `because`), the texts of a figure, or any strings. Values fill {placeholders},
-and {size:number} writes a value as `format_number` does. A formula is LaTeX and holds none.
+`options`, `right`, `because`), the texts of a figure (with `x_axis`, `y_axis` and `height` where it
+is one of lines), or any strings. Values fill {placeholders}, and {size:number} writes a value as
+`format_number` does. A formula is LaTeX and holds none.
 """
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any, cast
 
 import streamlit as st
 
@@ -20,18 +21,6 @@ class FigureTexts(texts.FigureTexts):
     """Texts that `figures.show` takes."""
 
     caption: str
-
-
-class LineTexts(TypedDict):
-    """Texts that `charts.lines` takes."""
-
-    title: str
-    x_title: str
-    y_title: str
-    caption: str
-    how_to_read: str
-    name: NotRequired[str]
-    note: NotRequired[str]
 
 
 class Texts(texts.Texts):
@@ -61,9 +50,9 @@ class Texts(texts.Texts):
         chosen = self._at(f"{name}.right") if right is None else right
         frame.predict(choices, name, question, options, chosen, because)
 
-    def lines(self, name: str, /, **values: object) -> LineTexts:
-        """Return the texts of a figure of lines."""
-        return cast(LineTexts, self._table(name, values))
+    def lines(self, name: str, /, **values: object) -> dict[str, Any]:
+        """Return the texts of a figure of lines, and how its axes are, for `charts.lines`."""
+        return self._table(name, values)
 
     def figure(self, name: str, /, **values: object) -> FigureTexts:
         """Return the texts of any other figure."""

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.attention.attention import attention, scores
+from mha_viz.core.attention.attention import scores, softmax
 from mha_viz.core.metrics import METRICS
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.labs.any_pattern.patterns import SIZES, onto_span
@@ -161,9 +161,6 @@ def fit(
     return _measured(target, query, key, torch.stack(curve))
 
 
-# -- the parts underneath --------------------------------------------------------------------------
-
-
 def _made(part: Tensor, cut: Tensor, onto: Tensor | None) -> Tensor:
     """Return queries or keys cut to each width, and to what X times a matrix can be."""
     return part * cut if onto is None else onto @ (part * cut)
@@ -219,10 +216,9 @@ def _adam(
 
 
 def _measured(target: Tensor, query: Tensor, key: Tensor, curve: Tensor) -> Fit:
-    _, pattern = attention(query, key, key, scale=1.0)  # the scale is in W_Q already
-    assert pattern is not None
+    first, raw = singular(target), scores(query, key, scale=1.0)  # the scale is in W_Q already
+    pattern = softmax(raw)
     both = torch.cat([target[None], pattern])[None]  # heads of one layer, the target first
-    first, raw = singular(target), scores(query, key, scale=1.0)
     off = raw - raw.mean(-1, keepdim=True) - centred_log(target)
     return Fit(
         target=target,

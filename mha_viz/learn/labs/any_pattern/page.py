@@ -27,11 +27,7 @@ OWN = "own"
 NAMES = TEXTS.labels("patterns")
 Rows = tuple[str, ...]  # digits of the pattern
 
-ERRORS = {
-    "kl": ("KL divergence", "nats, mean over rows"),
-    "jensen_shannon": ("Jensen-Shannon divergence", "nats, mean over rows"),
-    "largest": ("Largest difference of a weight", "probability"),
-}
+ERRORS = TEXTS.labels("error-titles")
 WIDTHS = (1, 2, 3, 4, 6, 8, 12)  # of real tokens
 MAX_FITS = 12
 LEAST = 1e-7  # of a logarithmic axis: smaller differences are rounding
@@ -46,38 +42,24 @@ def draw(choices: Choices) -> None:
     TEXTS.step("price")
     TEXTS.predict(choices, "diagonal")
     rows, seed = painted(choices)
-    found = _trained(choices, rows, seed)
-    if found is not None:
+    n = len(rows)
+    fit = partial(any_pattern.fit, patterns.pattern_of(rows), seed)
+    key, total, label = (rows, seed), any_pattern.STEPS, f"Fit heads of width 1 to {n}"
+    found = trained(choices, key, total, fit, name="fit", label=label, keep=MAX_FITS)
+    if found is None:
+        TEXTS.caption("fit.text", n=n, lab=any_pattern)
+    else:
         _errors(choices, found)
         _one_width(choices, found)
     _rank(choices, rows, found)
     _real_inputs(choices, rows, seed, found)
-    choices.publish()
-
-
-def _trained(choices: Choices, rows: Rows, seed: int) -> Fit | None:
-    """Draw the training button and return its result; None until it was run."""
-    n, target = len(rows), patterns.pattern_of(rows)
-    found = trained(
-        choices,
-        (rows, seed),
-        any_pattern.STEPS,
-        partial(any_pattern.fit, target, seed),
-        name="fit",
-        label=f"Fit heads of width 1 to {n}",
-        keep=MAX_FITS,
-    )
-    if found is None:
-        TEXTS.caption("fit.text", n=n, lab=any_pattern)
-    return found
 
 
 def _errors(choices: Choices, found: Fit) -> None:
     good = [d_k for d_k, kl in enumerate(found.kl.tolist(), 1) if kl < NEAR]
     TEXTS.markdown("errors.found" if good else "errors.none", near=NEAR, good=good)
-    called = {key: title for key, (title, _) in ERRORS.items()}
-    error = choices.segments("error", "Error", called, "kl")
-    title, unit = ERRORS[error]
+    error = choices.segments("error", "Error", ERRORS, "kl")
+    title, unit = ERRORS[error], TEXTS(f"error-units.{error}")
     shown = {"trained": getattr(found, error)}
     if error == "kl":
         shown["singular vectors, not trained"] = found.singular_kl
@@ -118,7 +100,6 @@ def _over_widths(
 
 
 def _one_width(choices: Choices, found: Fit) -> None:
-    """Draw the painted pattern, the fitted one, and their difference, for one width."""
     n, most = len(found.kl), patterns.SIZES[-1]
     d_k = choices.place("width", "Width d_k", 1, n, 2, most=most, width=260)
     made = found.pattern[d_k - 1]
@@ -174,14 +155,9 @@ def _real_inputs(choices: Choices, rows: Rows, seed: int, one_hot: Fit | None) -
         repeat = choices.toggle("repeat", "The last token repeats the first")
     n, target = len(rows), patterns.pattern_of(rows)
     tokens = patterns.real_tokens(n, d_model, repeat, seed)
-    found = trained(
-        choices,
-        (rows, seed, d_model, repeat),
-        any_pattern.STEPS,
-        partial(any_pattern.fit, target, seed, tokens=tokens),
-        name="real",
-        label=f"Fit on {n} tokens of width {d_model}",
-    )
+    fit = partial(any_pattern.fit, target, seed, tokens=tokens)
+    key, label = (rows, seed, d_model, repeat), f"Fit on {n} tokens of width {d_model}"
+    found = trained(choices, key, any_pattern.STEPS, fit, name="real", label=label)
     least = float(patterns.divergence(target, patterns.tied(target, 0, n - 1))) if repeat else 0.0
     if repeat:
         TEXTS.markdown("real-inputs.bound.text", least=format_number(least))
@@ -192,7 +168,6 @@ def _real_inputs(choices: Choices, rows: Rows, seed: int, one_hot: Fit | None) -
 def _fitted(
     choices: Choices, found: Fit, one_hot: Fit | None, least: float, width: str, repeat: bool
 ) -> None:
-    """Draw the painted pattern, the nearest one, and the error over d_k."""
     n = len(found.kl)
     names = [*map(str, range(n - 1)), "0 again" if repeat else str(n - 1)]
     with st.container(horizontal=True):

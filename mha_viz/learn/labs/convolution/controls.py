@@ -1,9 +1,9 @@
 """Lab 6's controls: a picture, a kernel, how sharp the heads are, and one pixel."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import streamlit as st
+from torch import Tensor
 
 from mha_viz.learn.frame import frame
 from mha_viz.learn.frame.choices import Choices, Numbers
@@ -28,22 +28,14 @@ class Chosen:
     """The choices: a picture, a kernel, and the heads' borders and sharpness."""
 
     picture: Picture
-    numbers: Numbers
     size: int
     kernel: Kernel
     border: str
     about: str
     alpha: float = SHARP
 
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """All of it, to be cached by."""
-        return self.picture.numpy(), self.numbers, self.size, self.border, self.alpha
 
-
-kept = st.cache_data(
-    max_entries=16, show_spinner=False, hash_funcs={Chosen: lambda chosen: chosen.key}
-)
+kept = st.cache_data(max_entries=16, show_spinner=False, hash_funcs={Tensor: Tensor.numpy})
 
 
 def chosen(choices: Choices) -> Chosen:
@@ -60,7 +52,7 @@ def chosen(choices: Choices) -> Chosen:
         border = choices.segments("border", "Outside the picture", BORDERS, "zeros")
     kernel = inputs.full_kernel(written, size, picture.shape[-1])
     about += f"; {preset}, {size} x {size}; outside: {border}"
-    return Chosen(picture, written, size, kernel, border, about)
+    return Chosen(picture, size, kernel, border, about)
 
 
 def sharpened(choices: Choices, chosen: Chosen) -> Chosen:

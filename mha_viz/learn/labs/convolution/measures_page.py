@@ -4,7 +4,6 @@ from functools import partial
 
 import numpy as np
 import streamlit as st
-import torch
 
 from mha_viz.core.amounts import of_bytes
 from mha_viz.learn.frame import charts, frame
@@ -22,12 +21,15 @@ from mha_viz.ui.widgets.components.number_table import number_tables
 
 TEXTS = read_texts(__package__)
 NAMES = {"convolution": "Conv2d", "heads": "nine heads"}
+_sharpness, _border_gaps = kept(measures.sharpness), kept(measures.border_gaps)
+_shuffle_gaps = kept(measures.shuffle_gaps)
 
 
 def sharpness(choices: Choices, chosen: Chosen) -> None:
     """Draw the heads' distance from the convolution, against their sharpness."""
     TEXTS.step("sharpness")
-    found = _sharpness_of(chosen)
+    # The curve of the whole picture would take longer than a click may.
+    found = _sharpness(measures.middle(chosen.picture), chosen.kernel, chosen.border)
     alphas = list(found.alphas)
     rounding = float(chosen.kernel.abs().sum((1, 2, 3)).max()) * float(np.finfo(np.float32).eps)
     measured = [error or float("nan") for error in found.error]  # no logarithm of 0
@@ -38,7 +40,6 @@ def sharpness(choices: Choices, chosen: Chosen) -> None:
             "bound": (alphas, found.bound),
             "rounding in float32": (alphas, [rounding] * len(alphas)),
         },
-        y_axis="log",
         table={"alpha": alphas, "measured": found.error, "bound": found.bound},
         **TEXTS.lines("sharpness.curves", about=chosen.about),
     )
@@ -49,7 +50,7 @@ def border(choices: Choices, chosen: Chosen) -> None:
     """Draw the effect of the border on heads whose pixel lies outside the picture."""
     TEXTS.step("at-the-border")
     TEXTS.predict(choices, "border")
-    gaps = _border_gaps(chosen)
+    gaps = _border_gaps(measures.middle(chosen.picture), chosen.kernel)
     TEXTS.markdown("border-gaps.table", **{"_".join(key): gap for key, gap in gaps.items()})
 
 
@@ -58,7 +59,7 @@ def one_head(choices: Choices, chosen: Chosen) -> None:
     """Show that one head alone is a convolution of one pixel."""
     TEXTS.step("one-head")
     TEXTS.predict(choices, "shuffle")
-    alone, many = _shuffle_gaps(chosen.picture.numpy())
+    alone, many = _shuffle_gaps(measures.middle(chosen.picture))
     TEXTS.markdown("one-head.measured", alone=alone, many=many)
 
 
@@ -67,14 +68,8 @@ def cost(chosen: Chosen) -> None:
     TEXTS.step("cost")
     rows, columns = chosen.picture.shape[:2]
     bill = measures.cost(rows, columns, chosen.kernel)
-    TEXTS.markdown(
-        "cost.measured",
-        pixels=rows * columns,
-        attention=bill.attention,
-        convolution=bill.convolution,
-        ratio=bill.attention / bill.convolution,
-        memory=of_bytes(bill.pattern_bytes),
-    )
+    ratio, memory = bill.attention / bill.convolution, of_bytes(bill.pattern_bytes)
+    TEXTS.markdown("cost.measured", pixels=rows * columns, bill=bill, ratio=ratio, memory=memory)
 
 
 def learning(choices: Choices) -> None:
@@ -82,15 +77,11 @@ def learning(choices: Choices) -> None:
     TEXTS.step("learning")
     TEXTS.predict(choices, "data")
     examples, _ = lab.strokes(len(lab.CLASSES), seed=1)
-    number_tables(
-        [
-            picture_cells(picture[:, :, None], name, side=110)
-            for name, picture in zip(lab.CLASSES, examples, strict=True)
-        ],
-        dark=look.dark(),
-        key=choices.key("strokes"),
-        across=len(lab.CLASSES),
-    )
+    drawn = [
+        picture_cells(picture[:, :, None], name, side=110)
+        for name, picture in zip(lab.CLASSES, examples, strict=True)
+    ]
+    number_tables(drawn, dark=look.dark(), key=choices.key("strokes"), across=len(drawn))
     seed = choices.seed("learnseed", "Seed of the training", width=200)
     total = lab.STEPS * len(lab.COUNTS) * len(lab.KINDS)
     found = trained(choices, (seed,), total, partial(lab.learn, seed=seed), label="Train both")
@@ -107,22 +98,15 @@ def _learned(choices: Choices, found: Learned, seed: int) -> None:
         for which, shares in (("new pictures", found.unseen), ("learned ones", found.seen))
         for kind, name in NAMES.items()
     }
-    numbers, least = found.parameters, {}
+    least = {}
     for kind in NAMES:  # the fewest pictures after which nine in ten new ones are judged right
         shares = zip(found.counts, found.unseen[kind], strict=True)
         good = [n for n, share in shares if share >= 0.9]
         least[kind] = f"{good[0]} pictures" if good else f"more than {found.counts[-1]} pictures"
-    TEXTS.markdown(
-        "learned.enough",
-        convolution=least["convolution"],
-        heads=least["heads"],
-        heads_parameters=numbers["heads"],
-        convolution_parameters=numbers["convolution"],
-    )
+    TEXTS.markdown("learned.enough", least=least, parameters=found.parameters)
     charts.lines(
         choices.key("learning"),
         lines,
-        x_axis="log",
         levels={"guessing": lab.CHANCE},
         more=dict(xaxis=ticks(found.counts)),
         table={"pictures": found.counts} | {name: line[1] for name, line in lines.items()},
@@ -130,33 +114,9 @@ def _learned(choices: Choices, found: Learned, seed: int) -> None:
     )
     middle = lab.SIDE // 2
     at = found.pattern[:, middle * lab.SIDE + middle].reshape(-1, lab.SIDE, lab.SIDE)
-    number_tables(
-        tile_cells(
-            at, (middle, middle), [f"head {i}" for i in range(len(at))], radius=3, cell=12.0
-        ),
-        dark=look.dark(),
-        key=choices.key("learned-tiles"),
-        across=3,
-    )
+    names = [f"head {i}" for i in range(len(at))]
+    tiles = tile_cells(at, (middle, middle), names, radius=3, cell=12.0)
+    number_tables(tiles, dark=look.dark(), key=choices.key("learned-tiles"), across=3)
     near = float(at[:, middle - 1 : middle + 2, middle - 1 : middle + 2].sum()) / len(at)
     everywhere = 9 / lab.SIDE**2
     TEXTS.markdown("learned.near", n_pictures=found.counts[-1], near=near, everywhere=everywhere)
-
-
-# -- kept ------------------------------------------------------------------------------------------
-
-
-@kept
-def _sharpness_of(chosen: Chosen) -> measures.Sharpness:
-    """Measure on the picture's middle: the curve would else take longer than a click may."""
-    return measures.sharpness(measures.middle(chosen.picture), chosen.kernel, chosen.border)
-
-
-@kept
-def _border_gaps(chosen: Chosen) -> dict[tuple[str, str], float]:
-    return measures.border_gaps(measures.middle(chosen.picture), chosen.kernel)
-
-
-@kept
-def _shuffle_gaps(picture: np.ndarray) -> tuple[float, float]:
-    return measures.shuffle_gaps(measures.middle(torch.from_numpy(picture)))

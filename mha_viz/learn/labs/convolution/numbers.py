@@ -197,9 +197,6 @@ def at_pixel(
     return Pixel(found.pattern[:, 0].reshape(-1, rows, columns), found.z[:, 0], written)
 
 
-# -- what can be wrong -----------------------------------------------------------------------------
-
-
 def _prepared(
     picture: Tensor, kernel: Tensor, alpha: Number, border: str
 ) -> tuple[MultiHeadAttention, Tensor, Tensor | None]:

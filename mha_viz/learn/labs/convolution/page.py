@@ -13,13 +13,14 @@ from mha_viz.learn.labs.convolution import numbers as convolution
 from mha_viz.learn.labs.convolution.controls import Chosen
 from mha_viz.learn.labs.convolution.measures import leak, most_error
 from mha_viz.learn.labs.convolution.numbers import Picture
-from mha_viz.plots.pictures import picture_cells, pictures, pixel_tiles, tile_cells
+from mha_viz.plots.pictures import cells_figure, picture_cells, tile_cells
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.number_table import number_tables
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
+_attended = controls.kept(convolution.attended)
 
 
 def draw(choices: Choices) -> None:
@@ -32,16 +33,14 @@ def draw(choices: Choices) -> None:
     measures_page.one_head(choices, chosen)
     measures_page.cost(chosen)
     measures_page.learning(choices)
-    choices.publish()
 
 
 @frame.part
 def _heads(choices: Choices, chosen: Chosen) -> None:
-    """Draw the part that changes with a sharpness and a pixel."""
     chosen = controls.sharpened(choices, chosen)
     row, column = controls.pixel(choices, chosen.picture)
     exact = convolution.convolved(chosen.picture, chosen.kernel, chosen.border)
-    ours = _attended(chosen)
+    ours = _attended(chosen.picture, chosen.kernel, chosen.alpha, chosen.border)
     _difference(chosen, exact, ours)
     left, right = st.columns(2, gap="medium")
     with left:
@@ -52,7 +51,6 @@ def _heads(choices: Choices, chosen: Chosen) -> None:
         )
         _one_pixel(choices, chosen, (row, column), found)
     _sum(chosen, found, float(exact[row, column, 0]))
-    choices.publish()
 
 
 @frame.part
@@ -101,18 +99,13 @@ def _both(
     zero = {"Conv2d": 0.5, made: 0.5} if signed else {}
     scale = TEXTS("scale.signed" if signed else "scale.clipped")
     side = 160 if look.phone() else 210
-    number_tables(
-        [
-            picture_cells(values, title, zero=zero.get(title, 0.0), marked=pixel, side=side)
-            for title, values in panels.items()
-        ],
-        dark=dark,
-        key=choices.key("pictures"),
-        across=2,
-        on_click=choose,
-    )
+    drawn = [
+        picture_cells(values, title, zero=zero.get(title, 0.0), marked=pixel, side=side)
+        for title, values in panels.items()
+    ]
+    number_tables(drawn, dark=dark, key=choices.key("pictures"), across=2, on_click=choose)
     figures.explain(
-        lambda: pictures(panels, zero=zero, marked=pixel, columns=2, side=210, dark=dark),
+        lambda: cells_figure(drawn, across=2, dark=dark),
         key=choices.key("both"),
         table=_pixels(chosen.picture, exact, ours),
         **TEXTS.figure("both", about=chosen.about, scale=scale),
@@ -139,40 +132,24 @@ def _one_pixel(
             label, most = f"Pixel’s {name}", convolution.MAX_SIDE - 1
             if size > 1:
                 choices.place(name, label, 0, size - 1, size // 2, most=most, width=180)
-    where = [(int(i), int(j)) for i, j in convolution.offsets(chosen.size)]
     notes = [f"× {format_number(number)}" for number in chosen.kernel[0, 0].flatten()]
     notes = notes if chosen.size > 1 else ["the head"]
     radius, dark = max(2, chosen.size // 2 + 1), look.dark()
     room = (look.ROOM if look.phone() else 420) // chosen.size - 8
-    number_tables(
-        tile_cells(
-            found.pattern, pixel, notes, radius=radius, cell=min(28.0, room / (2 * radius + 1))
-        ),
-        dark=dark,
-        key=choices.key("tiles-drawn"),
-        across=chosen.size,
-    )
+    cell = min(28.0, room / (2 * radius + 1))
+    tiles = tile_cells(found.pattern, pixel, notes, radius=radius, cell=cell)
+    number_tables(tiles, dark=dark, key=choices.key("tiles-drawn"), across=chosen.size)
     figures.explain(
-        lambda: pixel_tiles(
-            found.pattern,
-            pixel,
-            where,
-            notes,
-            radius=radius,
-            side={1: 180, 3: 320}.get(chosen.size, 400),
-            dark=dark,
-        ),
+        lambda: cells_figure(tiles, across=chosen.size, dark=dark),
         key=choices.key("tiles"),
-        table=_heads_table(found, where, pixel),
+        table=_heads_table(found, chosen.size, pixel),
         **TEXTS.figure("tiles", row=pixel[0], column=pixel[1], about=chosen.about),
     )
 
 
-def _heads_table(
-    found: convolution.Pixel, where: list[tuple[int, int]], pixel: tuple[int, int]
-) -> pd.DataFrame:
+def _heads_table(found: convolution.Pixel, size: int, pixel: tuple[int, int]) -> pd.DataFrame:
     lines = []
-    for head, (down, right) in enumerate(where):
+    for head, (down, right) in enumerate(convolution.offsets(size).tolist()):
         pattern = found.pattern[head]
         at = pixel[0] + down, pixel[1] + right
         inside = 0 <= at[0] < pattern.shape[0] and 0 <= at[1] < pattern.shape[1]
@@ -203,8 +180,3 @@ def _sum(chosen: Chosen, found: convolution.Pixel, exact: float) -> None:
     line = r"\\[4pt]" if look.phone() or size > 3 else ""
     st.latex(rf"\begin{{gathered}} {see} {line} \odot {times} {line} = {add} \end{{gathered}}")
     TEXTS.markdown("sum.total", sum=found.parts[:, 0].sum(), exact=exact)
-
-
-@controls.kept
-def _attended(chosen: Chosen) -> Picture:
-    return convolution.attended(chosen.picture, chosen.kernel, chosen.alpha, chosen.border)

@@ -121,9 +121,6 @@ def _by_length(choices: Choices, key: Key, found: Measured) -> None:
     charts.lines(
         choices.key("lengths"),
         lines,
-        x_axis="log",
-        y_axis="log",
-        height=420,
         bands={WAYS[way]: (found.fastest[way], found.seconds[way]) for way in WAYS},
         more=dict(xaxis=ticks(found.places), yaxis=dict(dtick=1)),
         table={
@@ -171,9 +168,6 @@ def _by_heads(choices: Choices, key: Key, found: Measured) -> None:
     charts.lines(
         choices.key("time-by-heads"),
         {WAYS[way]: (found.places, found.seconds[way]) for way in ways},
-        x_axis="log",
-        y_axis="log",
-        height=320,
         bands={WAYS[way]: (found.fastest[way], found.seconds[way]) for way in ways},
         more=dict(xaxis=ticks(found.places)),
         table={
@@ -196,9 +190,6 @@ def against_rnn(choices: Choices) -> None:
     charts.lines(
         choices.key("paths"),
         {NAMES[kind]: (lengths, [r.path for r in found[kind]]) for kind in KINDS},
-        x_axis="log",
-        y_axis="log",
-        height=320,
         more=dict(xaxis=ticks(lengths)),
         table=_table(found, width),
         **TEXTS.lines("paths-figure", width=width, kernel=KERNEL),
@@ -206,7 +197,6 @@ def against_rnn(choices: Choices) -> None:
     most = found["attention"][-1].products / found["recurrent"][-1].products
     last = {kind: rows[-1] for kind, rows in found.items()}
     TEXTS.markdown("against-rnn.found.text", n=lengths[-1], width=width, most=most, **last)
-    choices.publish()
 
 
 def _table(found: dict[str, list[Reached]], width: int) -> dict[str, list[int]]:

@@ -234,18 +234,10 @@ def _row(of: Published | AttentionModel, n: int, bytes_each: int) -> Row:
     else:
         n_layers, attention, parameters = _counts(of)
         n_kv_heads, source = of.n_kv_heads, "this checkpoint"
-    return Row(
-        of.name,
-        n_layers,
-        of.d_model,
-        of.n_heads,
-        of.d_head,
-        attention,
-        parameters,
-        pattern=n_layers * of.n_heads * n**2 * bytes_each,
-        cache=n_layers * 2 * n * n_kv_heads * of.d_head * bytes_each,
-        source=source,
-    )
+    sizes = n_layers, of.d_model, of.n_heads, of.d_head
+    pattern = n_layers * of.n_heads * n**2 * bytes_each
+    cache = n_layers * 2 * n * n_kv_heads * of.d_head * bytes_each
+    return Row(of.name, *sizes, attention, parameters, pattern, cache, source)
 
 
 def _counts(model: AttentionModel) -> tuple[int, int | None, int]:

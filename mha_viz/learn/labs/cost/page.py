@@ -44,7 +44,6 @@ def draw(choices: Choices) -> None:
     comparisons_page.against_rnn(choices)
     _models(choices, model, len(scene.record.tokens))
     _misread(choices)
-    choices.publish()
 
 
 def _calculator(choices: Choices) -> Sizes | None:
@@ -82,35 +81,26 @@ def _sizes(choices: Choices) -> Sizes | None:
 
 
 def _operations(sizes: Sizes, cost: Costs) -> pd.DataFrame:
-    parts = (
-        ("W_Q, W_K, W_V, W_O", cost.projections),
-        ("Q Kᵀ", cost.scores),
-        ("weights × V", cost.mixing),
-        ("together", cost.layer),
-    )
+    named = TEXTS.labels("operations")
+    counts = [getattr(cost, name) for name in named]
     return pd.DataFrame(
         {
-            "Operations": [name for name, _ in parts],
-            "one head": [short(count / sizes.n_heads) for _, count in parts],
-            "one layer": [short(count) for _, count in parts],
-            f"{sizes.n_layers} layers": [short(sizes.n_layers * count) for _, count in parts],
+            "Operations": list(named.values()),
+            "one head": [short(count / sizes.n_heads) for count in counts],
+            "one layer": [short(count) for count in counts],
+            f"{sizes.n_layers} layers": [short(sizes.n_layers * count) for count in counts],
         }
     )
 
 
 def _memory(sizes: Sizes, cost: Costs) -> pd.DataFrame:
-    parts = (
-        ("attention weights, all kept", cost.pattern),
-        ("sums of their rows, if fused", cost.row_sums),
-        ("Q, K, V and z", cost.activations),
-        ("key-value cache", cost.cache),
-        ("the four matrices", cost.parameters * sizes.bytes_each),
-    )
+    named = TEXTS.labels("memory")
+    taken = vars(cost) | {"parameters": cost.parameters * sizes.bytes_each}
     return pd.DataFrame(
         {
-            "Memory": [name for name, _ in parts],
-            "one layer": [of_bytes(count / sizes.n_layers) for _, count in parts],
-            f"{sizes.n_layers} layers": [of_bytes(count) for _, count in parts],
+            "Memory": list(named.values()),
+            "one layer": [of_bytes(taken[name] / sizes.n_layers) for name in named],
+            f"{sizes.n_layers} layers": [of_bytes(taken[name]) for name in named],
         }
     )
 
@@ -130,9 +120,6 @@ def _heads(choices: Choices, sizes: Sizes) -> None:
             "operations": (counts, [c.layer / made[0].layer for c in made]),
             "attention weights": (counts, [c.pattern / made[0].pattern for c in made]),
         },
-        x_axis="log",
-        y_axis="log",
-        height=300,
         more=dict(xaxis=ticks([h for h in counts if h & (h - 1) == 0 or len(counts) < 6])),
         table={
             "heads": counts,
@@ -158,9 +145,6 @@ def _caches(choices: Choices, sizes: Sizes) -> None:
     charts.lines(
         choices.key("caches"),
         {name: (LONG, size) for name, size in caches.items()},
-        x_axis="log",
-        y_axis="log",
-        height=320,
         more=dict(xaxis=ticks(LONG[::2])),
         table={"n": LONG, **caches},
         **TEXTS.lines("caches-figure", sizes=sizes),
@@ -173,29 +157,18 @@ def _models(choices: Choices, model: AttentionModel, n_tokens: int) -> None:
         n = choices.slide("at", "At n tokens", LONG, 512, width=320)
         size = choices.menu("at_bytes", "Bytes per number ", BYTES, 2, width=190)
     found = rows(n, size, model)
-    st.dataframe(
-        pd.DataFrame(
-            {
-                "Model": [row.name for row in found],
-                "Layers": [row.n_layers for row in found],
-                "d_model": [row.d_model for row in found],
-                "Heads": [row.n_heads for row in found],
-                "d_k": [row.d_head for row in found],
-                "In attention": [
-                    words.UNDEFINED
-                    if row.attention is None
-                    else f"{short(row.attention)} ({row.attention / row.parameters:.0%})"
-                    for row in found
-                ],
-                "Parameters": [short(row.parameters) for row in found],
-                f"Weights at {n:,}": [of_bytes(row.pattern) for row in found],
-                f"KV cache at {n:,}": [of_bytes(row.cache) for row in found],
-                "Sizes from": [row.source for row in found],
-            }
-        ),
-        hide_index=True,
-        key=choices.key("models"),
-    )
+    shares = [
+        words.UNDEFINED
+        if row.attention is None
+        else f"{short(row.attention)} ({row.attention / row.parameters:.0%})"
+        for row in found
+    ]
+    table = pd.DataFrame(found).assign(attention=shares)
+    written = table.transform({"parameters": short, "pattern": of_bytes, "cache": of_bytes})
+    names = TEXTS.labels("columns")
+    names |= {"pattern": f"Weights at {n:,}", "cache": f"KV cache at {n:,}"}
+    table = table.assign(**written).rename(columns=names)
+    st.dataframe(table, hide_index=True, key=choices.key("models"))
     limits = ", ".join(f"{given.name} {given.n_ctx:,}" for given in PUBLISHED)
     TEXTS.caption("models.caption.text", limits=limits)
 

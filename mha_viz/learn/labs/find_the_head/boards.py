@@ -102,13 +102,6 @@ def _missing(scene: Scene, task: game.Task) -> str:
     return TEXTS("missing.duplicate" if task.key == "duplicate" else "missing.other")
 
 
-def notes(scene: Scene, task: game.Task) -> list[str]:
-    """Return hints to show above a task."""
-    if task.key == "induction" and "duplicate_token" not in scene.facts:
-        return [TEXTS("induction.note")]
-    return []
-
-
 def board(scene: Scene, key: str) -> game.Board | None:
     """Return the board of a task; None where nothing is known (yet)."""
     task = game.BY_KEY[key]
@@ -228,7 +221,6 @@ def sheet(scene: Scene, link: str, found: dict[str, game.Board], answers: bool) 
 
 
 def _lines(one: game.Board) -> tuple[str, ...]:
-    """Return the answer, and the next best."""
     first = f"{game.names(one.best)}: {title(one.task)} {format_number(one.values[one.best])}"
     lead = "Answer: " if one.passing else "No head does. The nearest: "
     next_best = "; ".join(
@@ -243,10 +235,6 @@ def _lines(one: game.Board) -> tuple[str, ...]:
 
 def _picture(scene: Scene, one: game.Board) -> bytes:
     record, head = scene.record, one.best[0]
-    return head_image(
-        record.head(*head).numpy(),
-        (record.labels, record.key_labels),
-        title=game.names((head,)),
-        caption=words.settings(scene),
-        visible=visible_keys(record, head[0]),
-    )
+    weights, labels = record.head(*head).numpy(), (record.labels, record.key_labels)
+    told, visible = words.settings(scene), visible_keys(record, head[0])
+    return head_image(weights, labels, title=game.names((head,)), caption=told, visible=visible)

@@ -64,25 +64,14 @@ class Task:
     def rule(self) -> str:
         """The condition that a head must meet to count."""
         if self.label:
-            label, title = LABELS[self.label], METRICS[self.metric].title
-            if self.key == "broad":
-                return (
-                    f"It counts if “{title}” is at least {label.threshold:g} of what uniform "
-                    "attention has, and no head with random weights reaches that."
-                )
-            return (
-                f"It counts if “{title}” is at least {label.threshold:g} (on a short text, more) "
-                "and more than in heads that have learned nothing."
-            )
-        if self.needs == "pairs":
-            return "Likeness is measured by the Hellinger distance: 0 is the same picture."
-        sign = "less" if not self.highest else "more"
-        return (
-            f"It counts if the loss on this text changes by {sign} than {SPARE:g} nats per token."
-        )
+            kind = "broad" if self.key == "broad" else "label"
+            least, title = LABELS[self.label].threshold, METRICS[self.metric].title
+            return _RULES[kind].format(title=title, least=least)
+        return _RULES[self.needs].format(sign="more" if self.highest else "less", least=SPARE)
 
 
 _TABLES = tomllib.loads(Path(__file__).with_name("tasks.toml").read_text("utf-8"))
+_RULES: dict[str, str] = _TABLES.pop("rules")
 TASKS = tuple(
     Task(key, **table | {"hint": " ".join(table["hint"].split())}) for key, table in _TABLES.items()
 )

@@ -50,7 +50,6 @@ def draw(choices: Choices) -> None:
     scene = picking.picked()
     if scene.head_count == 1:
         st.info(TEXTS("nothing.one_head"))
-        choices.publish()
         return
     exercise = boards.exercise(choices, scene)
     # Outside of the fragment: a button in one does not end its run, and Stop must.
@@ -61,7 +60,6 @@ def draw(choices: Choices) -> None:
         TEXTS.step("rules", hint_cost=HINT_COST)
         _predict(choices, scene)
         _play(choices, scene, found, exercise.seed)
-    choices.publish()
 
 
 def _predict(choices: Choices, scene: Scene) -> None:
@@ -92,8 +90,8 @@ def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) ->
     st.header(f"Task {game.place + 1} of {len(keys)}: {board.task.title}", anchor=False)
     st.markdown(board.task.question)
     st.caption(board.task.rule)
-    for note in boards.notes(scene, board.task):
-        st.caption(f":material/info: {note}")
+    if board.task.key == "induction" and "duplicate_token" not in scene.facts:
+        TEXTS.caption("induction.note")
     _grid(choices, scene, chosen)
     if board.task.key in game.answers:
         _result(choices, scene, game, board)
@@ -101,11 +99,10 @@ def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) ->
         _answer(choices, scene, game, board, seed)
     _onward(choices, game, keys)
     if all(key in game.answers for key in keys):
-        _total(game, found)
+        _total(game, found, scores)
 
 
 def _scores(game: Game, found: dict[str, Board]) -> dict[str, int]:
-    """Return the points of the tasks that are answered."""
     return {
         key: points(board, game.answers[key], game.hints.get(key, 0))
         for key, board in found.items()
@@ -233,8 +230,7 @@ def _onward(choices: Choices, game: Game, keys: list[str]) -> None:
         st.button("Start over", icon=icon, key=key, on_click=restart, disabled=not begun)
 
 
-def _total(game: Game, found: dict[str, Board]) -> None:
-    scores = _scores(game, found)
+def _total(game: Game, found: dict[str, Board], scores: dict[str, int]) -> None:
     st.header(f"Total: {sum(scores.values())} of {100 * len(scores)} points", anchor=False)
     rows = []
     for key, board in found.items():

@@ -41,7 +41,6 @@ def one_step(choices: Choices, found: Film, optimizer: str) -> None:
     row = found.steps.index(found.snapshots[number])
     st.markdown(_arithmetic(found, row, head, optimizer))
     _chain(choices, found, number, head)
-    choices.publish()
 
 
 def _arithmetic(found: Film, row: int, head: int, optimizer: str) -> str:
@@ -106,8 +105,6 @@ def rate(choices: Choices, found: Film, optimizer: str, settings: str) -> None:
         choices.key("rate-figure"),
         {name: (bound.steps, line) for name, line in lines.items()}
         | {"‖gradient of 32 texts‖²": (bound.steps, single)},
-        x_axis="log",
-        y_axis="log",
         moments={"formed": found.formed + 1.0} if found.formed else {},
         table={"t": bound.steps, **lines, "of 32 texts": single},
         **TEXTS.lines("rate-figure", settings=settings, first=lab.FIRST),
@@ -118,14 +115,9 @@ def curvature(choices: Choices, found: Film, settings: tuple[object, ...]) -> No
     """Draw the ends of the Hessian's spectrum, behind a button: they take a while."""
     TEXTS.step("curvature")
     TEXTS.predict(choices, "saddle")
-    curved = trained(
-        choices,
-        settings,
-        loss_landscape.N_PRODUCTS,
-        partial(loss_landscape.curvature, found.n_heads, found.weights[-1]),
-        name="curvature",
-        label="Measure the curvature",
-    )
+    measure = partial(loss_landscape.curvature, found.n_heads, found.weights[-1])
+    total, label = loss_landscape.N_PRODUCTS, "Measure the curvature"
+    curved = trained(choices, settings, total, measure, name="curvature", label=label)
     if curved is None:
         return
     lines = ["| | λ, by Lanczos | can be off by | by the loss itself |", "|---" * 4 + "|"]
@@ -144,15 +136,9 @@ def plane(choices: Choices, found: Film, settings: tuple[object, ...], about: st
     """Draw the loss on a plane, behind a button."""
     TEXTS.step("plane", count=found.weights[0].numel())
     kind = choices.segments("plane", "The plane", PLANES, "path")
-    choices.publish()
-    seen = trained(
-        choices,
-        (*settings, kind),
-        loss_landscape.SIDE**2,
-        partial(loss_landscape.plane, found.n_heads, found.weights, kind),
-        name="landscape",
-        label="Measure the plane",
-    )
+    measure = partial(loss_landscape.plane, found.n_heads, found.weights, kind)
+    key, total, label = (*settings, kind), loss_landscape.SIDE**2, "Measure the plane"
+    seen = trained(choices, key, total, measure, name="landscape", label=label)
     if seen is None:
         return
     title = f"Loss, {PLANES[kind].lower()}"

@@ -146,7 +146,6 @@ def chain_rule(
 def _links(
     model: TinyTransformer, ids: Tensor, period: int, head: int
 ) -> tuple[Tensor, list[Factor]]:
-    """Return the head's input, and all links."""
     *before, last = model.attention
     residual = model.embed[ids] + model.position[: len(ids)]
     for layer in before:

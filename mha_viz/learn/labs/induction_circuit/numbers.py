@@ -93,19 +93,13 @@ def find_circuit(model: AttentionModel, n_words: int, seed: int) -> Circuit:
     record = model.trace(text)
     previous = previous_token(record.pattern)
     induction = induction_scores(model).mean
-    readers = _best(induction)
-    layer = readers[0][0]
-    return Circuit(
-        text,
-        record,
-        n_words,
-        experiment.behaviour.each(experiment.runs.logits[None])[0].cpu(),
-        previous,
-        induction,
-        tuple(head for head in _best(previous) if head[0] < layer),
-        tuple(head for head in readers if head[0] == layer),
-        experiment,
-    )
+    losses = experiment.behaviour.each(experiment.runs.logits[None])[0].cpu()
+    best = _best(induction)
+    layer = best[0][0]
+    writers = tuple(head for head in _best(previous) if head[0] < layer)
+    readers = tuple(head for head in best if head[0] == layer)
+    found = previous, induction, writers, readers
+    return Circuit(text, record, n_words, losses, *found, experiment)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,15 +141,9 @@ def score_difference(
     model: AttentionModel, circuit: Circuit, reader: Head, word: int
 ) -> ScoreAttribution:
     """Decompose why a word (of one copy, from 0) attends behind its first occurrence, not to it."""
-    start = circuit.start
-    return score_attribution(
-        model,
-        circuit.text,
-        *reader,
-        query=start + circuit.n_words + word,
-        key=start + word + 1,
-        versus=start + word,
-    )
+    first = circuit.start + word
+    again = first + circuit.n_words
+    return score_attribution(model, circuit.text, *reader, query=again, key=first + 1, versus=first)
 
 
 def by_key_component(found: ScoreAttribution) -> pd.DataFrame:

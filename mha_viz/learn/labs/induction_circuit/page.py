@@ -41,7 +41,6 @@ def draw(choices: Choices) -> None:
     _composition(choices, model, found)
     _score_difference(choices, model, found, about)
     _cut(choices, found, settings, about)
-    choices.publish()
 
 
 def _losses(choices: Choices, found: lab.Circuit, about: str) -> None:
@@ -133,7 +132,6 @@ def _score_difference(
         table=shown,
         **TEXTS.figure("shares-figure", about=about, reader=head_name(*reader)),
     )
-    choices.publish()
 
 
 @frame.part

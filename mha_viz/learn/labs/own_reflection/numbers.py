@@ -79,16 +79,9 @@ def reflection(tokens: Annotated[Tensor, "token d"]) -> Reflection:
     dots = scores(tokens[None].double(), tokens[None].double(), scale=1.0)[0]
     own = dots.diagonal()
     lengths, gaps = own.sqrt(), (own[:, None] + own) / 2 - dots
+    cosines = (dots / (lengths[:, None] * lengths)).nan_to_num(0.0)
     lost = [
-        Beaten(
-            i,
-            j,
-            float(dots[i, i]),
-            float(dots[i, j]),
-            float(lengths[i]),
-            float(lengths[j]),
-            float(dots[i, j] / (lengths[i] * lengths[j])) if lengths[i] > 0 else 0.0,
-        )
+        Beaten(i, j, *map(float, (own[i], dots[i, j], lengths[i], lengths[j], cosines[i, j])))
         for i, j in enumerate(dots.argmax(-1).tolist())
         if _beats(dots[i, j], dots[i, i])
     ]

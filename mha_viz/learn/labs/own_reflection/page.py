@@ -41,7 +41,6 @@ def draw(choices: Choices) -> None:
     _pointwise(choices)
     with training:
         _learning(choices)
-    choices.publish()
 
 
 # -- Q = K = V = X -------------------------------------------------------------------------------
@@ -57,7 +56,6 @@ def _statement(choices: Choices) -> None:
 
 @frame.part
 def _reflection(choices: Choices) -> None:
-    """Draw the part that changes with the tokens."""
     with frame.row():
         n = choices.slide("tokens", "Tokens", SIZES, 4, width=180)
         chosen = choices.menu("token", "Look from", WORDS[: SIZES[-1]], WORDS[1], width=140)
@@ -71,7 +69,6 @@ def _reflection(choices: Choices) -> None:
         st.caption(f"There is no {chosen} among {n} tokens: the figure looks from {WORDS[n - 1]}.")
     st.markdown(_sentence(found))
     _seen_from(choices, tokens, found, min(WORDS.index(chosen), n - 1), equal)
-    choices.publish()
 
 
 def _made_equal(tokens: Tensor) -> Tensor:
@@ -106,16 +103,9 @@ def _sentence(found: lab.Reflection) -> str:
     if not found.beaten:
         return TEXTS("rows.none", n=n)
     lines = [
-        TEXTS(
-            "rows.beaten",
-            token=WORDS[one.token],
-            by=WORDS[one.by],
-            by_length=one.other_length,
-            cosine=one.cosine,
-            projected=one.other_length * one.cosine,
-            length=one.length,
-        )
+        TEXTS("rows.beaten", token=WORDS[one.token], by=WORDS[one.by], one=one, projected=projected)
         for one in found.beaten
+        for projected in [one.other_length * one.cosine]
     ]
     heading = TEXTS("rows.some", n=n, n_beaten=len(found.beaten))
     return "\n- ".join([f"{heading}\n", *lines])
@@ -155,7 +145,6 @@ def _random(choices: Choices) -> None:
     charts.lines(
         choices.key("random"),
         {name: (widths, line) for name, line in lines.items()},
-        x_axis="log",
         table={"d": widths} | lines,
         **TEXTS.lines("random.shares"),
     )
@@ -165,20 +154,14 @@ def _random(choices: Choices) -> None:
 
 
 def _learning(choices: Choices) -> None:
-    """Train W_Q and W_K to look at the left neighbour."""
     TEXTS.step("learning", token_size=TOKEN_SIZE)
     TEXTS.predict(choices, "positions")
     with frame.row():
         n_steps = choices.slide("steps", "Steps", STEPS, 300, width=220)
         seed = choices.seed(width=160)
         positions = choices.toggle("positions", "Positions", default=True)
-    choices.publish()  # training may take a while, and the link is true before it
-    found = trained(
-        choices,
-        (n_steps, seed, positions),
-        n_steps,
-        partial(learn_left, 8, n_steps, seed, positions),
-    )
+    settings = n_steps, seed, positions
+    found = trained(choices, settings, n_steps, partial(learn_left, 8, *settings))
     if found is not None:
         which = "with positions" if positions else "without positions"
         _learned(choices, found, f"{n_steps} steps, seed {seed}, {which}")
@@ -227,25 +210,18 @@ def _pointwise(choices: Choices) -> None:
         choices.key("difference"),
         {"attention − convolution": (lab.TEMPERATURES, by_temperature)},
         moments={} if masked else {"T": temperature},
-        x_axis="log",
         table={"T": lab.TEMPERATURES, "largest difference": by_temperature},
         **TEXTS.lines("pointwise.differences", n=n, draw=draw, mask=mask),
     )
-    choices.publish()
 
 
 def _side_by_side(found: lab.Pointwise) -> None:
     words = WORDS[: len(found.pattern)]
     largest = max(float(found.convolution.abs().max()), 1e-6)
+    shape, limits = "token × d_v", (-largest, largest)
     with st.container(horizontal=True):
         charts.weights("own-reflection-identity", found.pattern, "weights A", words, words)
         for title, output in (("A X W_V", found.attention), ("conv1d", found.convolution)):
-            charts.matrix(
-                f"own-reflection-{title}",
-                output,
-                title,
-                rows=words,
-                shape="token × d_v",
-                limits=(-largest, largest),
-            )
+            key = f"own-reflection-{title}"
+            charts.matrix(key, output, title, rows=words, shape=shape, limits=limits)
     st.markdown(f"The largest difference between the two outputs is **{found.difference:.2g}**.")

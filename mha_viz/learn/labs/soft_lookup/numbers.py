@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.attention.attention import attention, scores
+from mha_viz.core.attention.attention import attention, scores, softmax
 from mha_viz.core.metrics import METRICS
 from mha_viz.errors import ArgumentError, ShapeError
 
@@ -61,13 +61,8 @@ def lookup(
     query, key, value = query[None], key[None], value[None]  # one head
     z, pattern = attention(query, key, value, scale=scale)
     assert pattern is not None
-    return Lookup(
-        dots=scores(query, key, scale=1.0)[0],
-        scores=scores(query, key, scale=scale)[0],
-        pattern=pattern[0],
-        output=z[0],
-        scale=scale,
-    )
+    dots, scaled = (scores(query, key, scale=factor)[0] for factor in (1.0, scale))
+    return Lookup(dots, scaled, pattern[0], z[0], scale)
 
 
 def example(n: int, d_k: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -141,9 +136,8 @@ def _saturation(
     query: Float[Tensor, "1 query d_k"], key: Float[Tensor, "1 key d_k"], scale: float
 ) -> tuple[float, float, float]:
     """Compute variance of scores, largest weight, and the gradient that softmax lets through."""
-    _, pattern = attention(query, key, key, scale=scale)
-    assert pattern is not None
-    variance = scores(query, key, scale=scale).var(correction=0)
+    raw = scores(query, key, scale=scale)
+    pattern, variance = softmax(raw), raw.var(correction=0)
     confidence = METRICS["confidence"].function(pattern[None])
     gradient = (pattern * (1 - pattern)).sum(-1).mean()
     return float(variance), float(confidence), float(gradient)

@@ -26,7 +26,6 @@ def draw(choices: Choices) -> None:
     """Draw the lookup with every number, the temperature, the square root."""
     _lookup(choices)
     _square_root(choices)
-    choices.publish()
 
 
 def _lookup(choices: Choices) -> None:
@@ -67,13 +66,9 @@ def _pipeline(found: Lookup, n: int) -> None:
         )
     best = found.pattern.max(-1)
     row = int(best.values.argmax())
-    TEXTS.markdown(
-        "pipeline.summary",
-        total=format_number(found.pattern[0].sum()),
-        query=words[row],
-        weight=best.values[row],
-        key=words[int(best.indices[row])],
-    )
+    query, seen = words[row], words[int(best.indices[row])]
+    weight, total = best.values[row], format_number(found.pattern[0].sum())
+    TEXTS.markdown("pipeline.summary", total=total, query=query, weight=weight, key=seen)
 
 
 def _square_root(choices: Choices) -> None:
@@ -87,7 +82,6 @@ def _square_root(choices: Choices) -> None:
     charts.lines(
         choices.key("spread"),
         {"q·k as it is": (widths, plain), "divided by √d_k": (widths, scaled)},
-        x_axis="log",
         y_axis="log" if aspect == "variance" else "linear",
         table={"d_k": widths, "as it is": plain, "divided": scaled},
         **TEXTS.lines("spread", title=titles[aspect], unit=TEXTS(f"aspect-units.{aspect}")),

@@ -91,7 +91,6 @@ def _interval(low: float, high: float) -> str:
 
 
 def _reason(statement: Statement, record: AttentionRecord) -> str:
-    """Name the reason for which a statement is not defined."""
     if statement.key == "variance" and len(record.tokens) < 2:
         return "one-token"
     if record.n_heads == 1 and statement.key in ("orthogonal", "diversity"):

@@ -22,7 +22,7 @@ from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import picking
+from mha_viz.ui.widgets.controls import choosing, picking
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
@@ -50,8 +50,8 @@ def draw(choices: Choices) -> None:
     scene = picking.picked()
     TEXTS.markdown("opening.text")
     with frame.row():
-        layers = list(range(scene.record.n_layers))
-        state.bound("layer", st.selectbox, "Layer", layers, width=90, format_func="L{}".format)
+        layers = choosing.numbered("L", scene.record.n_layers)
+        choosing.menu("layer", "Layer", layers, width=90)
         space = choices.segments("space_of", "Subspaces and weights of", SPACES, "W_O")
     reporting.offer_random(state.current())
     layer = state.current().layer
@@ -65,7 +65,6 @@ def draw(choices: Choices) -> None:
     for statement in STATEMENTS[:-1]:
         _statement(choices, scene, statement, (trained, random), layer)
     _failure(choices, scene)
-    choices.publish()
 
 
 def _measured(scene: Scene, space: str, *, random: bool = False) -> Measured:
@@ -163,7 +162,6 @@ def _expander(choices: Choices, statement: Statement) -> DeltaGenerator:
 
 
 def _switch(statement: Statement) -> str:
-    """Return the name of its picture's switch in the link."""
     return f"picture-{statement.key}"
 
 
@@ -215,7 +213,7 @@ def _failure(choices: Choices, scene: Scene) -> None:
         with continue_on_error():
             _measure(scene)
         known = _known_failure(scene)
-        if known is None:
+        if not known:
             return
         sides, random = _failed(scene), _failed(scene, random=True).get(statement.key)
         _verdict(statement, sides[statement.key], random, layer)
@@ -227,7 +225,7 @@ def _failure(choices: Choices, scene: Scene) -> None:
 
 def _measure(scene: Scene) -> None:
     """Draw the button and run the measurement; another click or text ends it."""
-    total, known = scene.head_count, _known_failure(scene) is not None
+    total, known = scene.head_count, bool(_known_failure(scene))
     n_draws = min(N_DRAWS, total)
     if not known:
         which = "every head" if n_draws == total else f"{n_draws} random heads"
@@ -260,12 +258,11 @@ def _failing(scene: Scene, n_draws: int, random: bool) -> Robustness:
     return found
 
 
-def _known_failure(scene: Scene) -> tuple[Robustness, ...] | None:
+def _known_failure(scene: Scene) -> tuple[Robustness, ...]:
     """Return what was found on this model and text, and with random weights where available."""
-    known: tuple[Robustness, ...] | None = progress.results("statements").get(scene.key)
-    return known
+    return progress.results("statements").get(scene.key, ())
 
 
 def _failed(scene: Scene, random: bool = False) -> Measured:
-    found = (_known_failure(scene) or ())[int(random) :]
+    found = _known_failure(scene)[int(random) :]
     return measured.of_loss(found[0], scene.record.n_layers) if found else {}

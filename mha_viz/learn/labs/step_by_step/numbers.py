@@ -18,9 +18,6 @@ from mha_viz.learn.activations import LayerActivations, spread
 MAX_WORDS = 8
 
 
-# -- the steps -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Steps:
     """Every number from X to the attention output, for one head; where heads meet, for all.
@@ -283,12 +280,3 @@ def _vector(word: str, width: int) -> Tensor:
     """Draw a vector that depends on the word alone; larger than usual, so that weights differ."""
     seed = zlib.crc32(word.encode("utf-8", "replace"))
     return 2 * torch.randn(width, generator=torch.Generator().manual_seed(seed))
-
-
-def words_of(text: str) -> tuple[str, ...]:
-    """Split a typed sentence at spaces.
-
-    >>> words_of(" the  cat ")
-    ('the', 'cat')
-    """
-    return tuple(text.split())

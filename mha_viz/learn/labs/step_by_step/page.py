@@ -1,25 +1,21 @@
 """Lab 4 on screen: one head of the user's model, step by step; every cell can be written out."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import streamlit as st
 
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import MhaVizError
 from mha_viz.learn.activations import LayerActivations, record_activations
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices, among
 from mha_viz.learn.labs.step_by_step.code import pytorch_code
-from mha_viz.learn.labs.step_by_step.numbers import Crossed, cross, step_by_step, words_of
+from mha_viz.learn.labs.step_by_step.numbers import Crossed, cross, step_by_step
 from mha_viz.learn.labs.step_by_step.tables import STEPS, TEXTS, step_table
 from mha_viz.learn.labs.step_by_step.windows import one_step
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.widgets.controls import picking
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.controls import controls, picking
+from mha_viz.ui.widgets.messages.messages import continue_on_error
 
 SENTENCES = (
     ("write", "Queries from", "le chat dort"),
@@ -39,18 +35,8 @@ def draw(choices: Choices) -> None:
 
 @frame.part
 def _real(choices: Choices, scene: Scene) -> None:
-    with _show_errors():
+    with continue_on_error():
         _walk(choices, scene, memory.model(*state.current().checkpoint))
-    choices.publish()
-
-
-@contextmanager
-def _show_errors() -> Iterator[None]:
-    """Show an error inside; the other parts of the lab stay usable."""
-    try:
-        yield
-    except MhaVizError as error:
-        st.error(plain(str(error)), icon=":material/error:")
 
 
 @frame.part
@@ -60,21 +46,16 @@ def _statement(choices: Choices, scene: Scene) -> None:
     if record.z is None:
         return  # such a model does not hand out its weights either, and the next part says so
     width, n_heads = record.z.shape[-1], record.n_heads
-    TEXTS.predict(
-        choices,
-        "width",
-        width=width,
-        n_heads=n_heads,
-        joined=width * n_heads,
-        squared=width * n_heads**2,
-        d_model=memory.model(*state.current().checkpoint).d_model,
-    )
+    sizes = {"width": width, "n_heads": n_heads, "joined": width * n_heads}
+    sizes |= {"squared": width * n_heads**2}
+    d_model = memory.model(*state.current().checkpoint).d_model
+    TEXTS.predict(choices, "width", d_model=d_model, **sizes)
 
 
 def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
-    """Draw the part that changes with the layer, the head and the step."""
     record = scene.record
-    frame.layer_and_head(record.n_layers, record.n_heads)
+    with frame.row():
+        controls.head_menus(record.n_layers, record.n_heads)
     view = state.current()
     seen = activations_of(scene, model, view.layer)
     step = _chosen_step(choices)
@@ -132,35 +113,23 @@ def _cross(choices: Choices) -> None:
     TEXTS.predict(choices, "shuffle")
     with frame.row():
         queries, keys = (
-            words_of(choices.text(name, title, default, most=200, width=260))
+            choices.text(name, title, default, most=200, width=260).split()
             for name, title, default in SENTENCES
         )
         turned = choices.toggle("turned", "Reverse what is read")
-    with _show_errors():
+    with continue_on_error():
         _crossed(choices, cross(queries, keys[::-1] if turned else keys))
-    choices.publish()
 
 
 def _crossed(choices: Choices, found: Crossed) -> None:
-    window = charts.window()
+    rows, keys, cell = found.queries, found.keys, charts.window().cell
+    shape, columns = f"{len(rows)} × {len(keys)}", [str(i) for i in range(found.output.shape[1])]
     with st.container(horizontal=True):
         for i, pattern in enumerate(found.pattern):
-            charts.weights(
-                choices.key(f"cross-{i}"),
-                pattern,
-                f"weights, H{i}",
-                found.queries,
-                found.keys,
-                shape=f"{len(found.queries)} × {len(found.keys)}",
-                cell=window.cell,
-            )
+            key, title = choices.key(f"cross-{i}"), f"weights, H{i}"
+            charts.weights(key, pattern, title, rows, keys, shape=shape, cell=cell)
+        key, shape = choices.key("cross-output"), f"{len(rows)} × {len(columns)}"
         charts.matrix(
-            choices.key("cross-output"),
-            found.output,
-            "output",
-            rows=found.queries,
-            columns=[str(i) for i in range(found.output.shape[1])],
-            shape=f"{len(found.queries)} × {found.output.shape[1]}",
-            cell=window.cell,
+            key, found.output, "output", rows=rows, columns=columns, shape=shape, cell=cell
         )
     TEXTS.caption("crossed.caption")

@@ -11,16 +11,14 @@ from torch import Tensor
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.reprs import count
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.step_by_step.numbers import Steps, project
+from mha_viz.learn.labs.step_by_step.numbers import Steps
 from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
 STEPS = TEXTS.labels("menu")
-_PROJECTED = {
-    "q": ("Q", "query"),
-    "k": ("K", "key"),
-    "v": ("V", "value"),
-}  # of a step: letter and name
+_PROJECTED = {"q": "query", "k": "key", "v": "value"}
+# The number of the heading of a step, by its key; all others are COMPUTE, 1.
+_STAGES = {"x": 0, "q": 0, "k": 0, "v": 0, "concat": 2, "output": 3, "compare": 3}
 
 
 @dataclass(frozen=True)
@@ -55,11 +53,10 @@ class StepTable:
     """One step, with its texts under `text` in texts.toml.
 
     With left and right: result = left right + bias; with left alone it is changed place by place,
-    and `cell` says how. `stage` is the number of the heading that it belongs to.
+    and `cell` says how.
     """
 
     text: str
-    stage: int
     result: Matrix
     left: Matrix | None = None
     right: Matrix | None = None
@@ -68,6 +65,11 @@ class StepTable:
     cell: Callable[[int, int], str] = lambda row, column: ""
     formula: str | None = None  # where it depends on the model
     values: dict[str, Any] = field(default_factory=dict)  # of the placeholders in its texts
+
+    @property
+    def stage(self) -> int:
+        """The number of the heading that it belongs to."""
+        return _STAGES.get(self.text.partition("-")[0], 1)
 
     @property
     def shapes(self) -> str:
@@ -93,54 +95,53 @@ def step_table(key: str, found: Steps, record: AttentionRecord, head: int) -> St
 class _Walk:
     def __init__(self, found: Steps, record: AttentionRecord, head: int) -> None:
         self.found, self.record, self.head = found, record, head
-        n_heads, width = found.z.shape[0], found.z.shape[-1]
         self.queries = Axis("token", "token", list(record.labels), True)
         # With a name of its own: a window into the scores moves both ways.
         self.keys = Axis("key", "key token", list(record.key_labels), True)
         self.model = _numbered("out", "column of d_model", found.output.shape[1])
-        self.input = _numbered("in", "column of X", found.seen.X.shape[1])
-        self.read = _numbered("in", "column of X", found.seen.Y.shape[1])
         self.inner = _numbered("dim", "column of the head", found.query.shape[1])
-        self.value = _numbered("dim", "column of the head", width)
-        names = [f"H{i}·{j}" for i in range(n_heads) for j in range(width)]
+        self.value = _numbered("dim", "column of the head", found.z.shape[-1])
+        names = [f"H{i}·{j}" for i in range(len(found.z)) for j in range(found.z.shape[-1])]
         self.joined = Axis("joined", "column of all heads", names)
+        self.dots = Matrix("Q Kᵀ", found.dots, self.queries, self.keys)
+        self.scores = Matrix("scores", found.scaled, self.queries, self.keys)
+        self.masked = Matrix("masked scores", found.masked, self.queries, self.keys)
+        self.weights = Matrix("weights", found.pattern, self.queries, self.keys, False, (0.0, 1.0))
+        self.heads = Matrix("all heads", found.joined, self.queries, self.joined)
 
     def step(self, key: str) -> StepTable:
         if key in _PROJECTED:
-            return self._projected(*_PROJECTED[key])
+            return self._projected(key.upper(), _PROJECTED[key])
         made: StepTable = getattr(self, f"_{key}")()
         return made
 
+    def _read(self, title: str, tokens: Tensor, rows: Axis) -> Matrix:
+        return Matrix(title, tokens, rows, _numbered("in", "column of X", tokens.shape[1]))
+
     def _x(self) -> StepTable:
-        return StepTable(
-            "x",
-            0,
-            Matrix("X", self.found.seen.X, self.queries, self.input),
-            notes=[TEXTS("notes.cross")] if self.record.is_cross else [],
-            cell=lambda row, column: TEXTS("cells.read"),
-        )
+        notes = [TEXTS("notes.cross")] if self.record.is_cross else []
+        X = self._read("X", self.found.seen.X, self.queries)
+        return StepTable("x", X, notes=notes, cell=lambda row, column: TEXTS("cells.read"))
 
     def _projected(self, letter: str, name: str) -> StepTable:
-        weights, read = self.found.weights, letter != "Q"
-        tokens = self.found.seen.Y if read else self.found.seen.X
-        rows = self.keys if read else self.queries
-        inner = self.read if read else self.input
+        seen, weights = self.found.seen, self.found.weights
+        if letter == "Q":
+            tokens = self._read("X", seen.X, self.queries)
+        else:
+            tokens = self._read("Y" if self.record.is_cross else "X", seen.Y, self.keys)
         columns = self.value if letter == "V" else self.inner
-        weight = getattr(weights, f"W_{letter}")[self.head]
-        all_biases = getattr(weights, f"b_{letter}")
-        bias = None if all_biases is None else all_biases[self.head]
-        made = project(tokens, weight[None], None if bias is None else bias[None])[0]
-        source = "Y" if read and self.record.is_cross else "X"
+        weight, biases = getattr(weights, f"W_{letter}")[self.head], getattr(weights, f"b_{letter}")
+        bias = None if biases is None else biases[self.head]
+        made = tokens.values @ weight if bias is None else tokens.values @ weight + bias
         added = "" if bias is None else f" + b^{letter}_i"
         return StepTable(
             letter.lower(),
-            0,
-            Matrix(letter, made, rows, columns),
-            Matrix(source, tokens, rows, inner),
-            Matrix(f"W_{letter}", weight, inner, columns),
+            Matrix(letter, made, tokens.rows, columns),
+            tokens,
+            Matrix(f"W_{letter}", weight, tokens.columns, columns),
             bias,
             self._shared(letter) + self._own(name),
-            formula=f"{letter}_i = {source} W^{letter}_i{added}",
+            formula=f"{letter}_i = {tokens.title} W^{letter}_i{added}",
         )
 
     def _shared(self, letter: str) -> list[str]:
@@ -148,8 +149,7 @@ class _Walk:
         if letter == "Q" or n_kv == n_heads:
             return []
         own = self.head // (n_heads // n_kv)
-        shared = TEXTS("notes.shared", n_heads=n_heads, n_kv_heads=n_kv, head=self.head, own=own)
-        return [shared]
+        return [TEXTS("notes.shared", n_heads=n_heads, n_kv_heads=n_kv, head=self.head, own=own)]
 
     def _own(self, name: str) -> list[str]:
         """Note what the matrices alone do not reproduce."""
@@ -161,15 +161,9 @@ class _Walk:
         return [TEXTS("notes.changed", name=name, gap=gap)]
 
     def _scores(self) -> StepTable:
-        found = self.found
-        return StepTable(
-            "scores",
-            1,
-            Matrix("Q Kᵀ", found.dots, self.queries, self.keys),
-            Matrix("Q", found.query, self.queries, self.inner),
-            Matrix("Kᵀ", found.key.T, self.inner, self.keys),
-            notes=self._own("query") + self._own("key"),
-        )
+        Q = Matrix("Q", self.found.query, self.queries, self.inner)
+        K = Matrix("Kᵀ", self.found.key.T, self.inner, self.keys)
+        return StepTable("scores", self.dots, Q, K, notes=self._own("query") + self._own("key"))
 
     def _scale(self) -> StepTable:
         found, d_k = self.found, self.found.query.shape[1]
@@ -179,9 +173,8 @@ class _Walk:
         note = TEXTS("notes.scale", factor=found.scale, d_k=d_k, usual=d_k**-0.5)
         return StepTable(
             "scale" if is_usual else "scale-factor",
-            1,
-            Matrix("scores", found.scaled, self.queries, self.keys),
-            Matrix("Q Kᵀ", found.dots, self.queries, self.keys),
+            self.scores,
+            self.dots,
             notes=[] if is_usual else [note],
             cell=lambda row, column: TEXTS(
                 "cells.scaled", score=found.dots[row, column], factor=found.scale
@@ -191,14 +184,12 @@ class _Walk:
         )
 
     def _mask(self) -> StepTable:
-        found = self.found
-        hidden = torch.isinf(found.masked)
+        hidden = torch.isinf(self.found.masked)
         return StepTable(
-            "mask-causal" if found.causal else "mask",
-            1,
-            Matrix("masked scores", found.masked, self.queries, self.keys),
-            Matrix("scores", found.scaled, self.queries, self.keys),
-            notes=[TEXTS("notes.switched")] if found.switched else [],
+            "mask-causal" if self.found.causal else "mask",
+            self.masked,
+            self.scores,
+            notes=[TEXTS("notes.switched")] if self.found.switched else [],
             cell=lambda row, column: TEXTS(
                 "cells.hidden" if hidden[row, column] else "cells.stays"
             ),
@@ -216,31 +207,13 @@ class _Walk:
                 return TEXTS("cells.zero")
             return TEXTS("cells.softmax", score=score, keys=count(len(found.key), "key"))
 
-        return StepTable(
-            "softmax",
-            1,
-            self._weights(),
-            Matrix("masked scores", found.masked, self.queries, self.keys),
-            notes=self._own("pattern"),
-            cell=cell,
-        )
-
-    def _weights(self) -> Matrix:
-        return Matrix("weights", self.found.pattern, self.queries, self.keys, False, (0.0, 1.0))
+        notes = self._own("pattern")
+        return StepTable("softmax", self.weights, self.masked, notes=notes, cell=cell)
 
     def _values(self) -> StepTable:
-        found = self.found
-        return StepTable(
-            "values",
-            1,
-            Matrix("z", found.z[self.head], self.queries, self.value),
-            self._weights(),
-            Matrix("V", found.value, self.keys, self.value),
-            notes=self._own("value"),
-        )
-
-    def _heads(self) -> Matrix:
-        return Matrix("all heads", self.found.joined, self.queries, self.joined)
+        z = Matrix("z", self.found.z[self.head], self.queries, self.value)
+        V = Matrix("V", self.found.value, self.keys, self.value)
+        return StepTable("values", z, self.weights, V, notes=self._own("value"))
 
     def _concat(self) -> StepTable:
         n_heads, _, width = self.found.z.shape
@@ -250,18 +223,13 @@ class _Walk:
             return TEXTS("cells.copied", head=head, place=place)
 
         values = {"width": width, "n_heads": n_heads, "joined": n_heads * width}
-        return StepTable("concat", 2, self._heads(), cell=cell, values=values)
+        return StepTable("concat", self.heads, cell=cell, values=values)
 
     def _output(self) -> StepTable:
-        found, bias = self.found, self.found.weights.b_O
-        return StepTable(
-            "output" if bias is None else "output-biased",
-            3,
-            Matrix("output", found.output, self.queries, self.model),
-            self._heads(),
-            Matrix("W_O", found.W_O, self.joined, self.model),
-            bias,
-        )
+        output = Matrix("output", self.found.output, self.queries, self.model)
+        W_O, bias = Matrix("W_O", self.found.W_O, self.joined, self.model), self.found.weights.b_O
+        text = "output" if bias is None else "output-biased"
+        return StepTable(text, output, self.heads, W_O, bias)
 
     def _compare(self) -> StepTable:
         ours, own = self.found.output, self.found.seen.output
@@ -272,12 +240,11 @@ class _Walk:
             verdict = TEXTS("verdicts.rounding")
         else:
             verdict = TEXTS("verdicts.coarse" if gap <= 0.05 * size else "verdicts.different")
-        limits = (-size, size)
+        axes, limits = (self.queries, self.model), (-size, size)
         return StepTable(
             "compare",
-            3,
-            Matrix("difference", ours - own, self.queries, self.model, limits=limits),
-            Matrix("the model’s own", own, self.queries, self.model, limits=limits),
+            Matrix("difference", ours - own, *axes, limits=limits),
+            Matrix("the model’s own", own, *axes, limits=limits),
             cell=lambda row, column: TEXTS(
                 "cells.difference", ours=ours[row, column], own=own[row, column]
             ),

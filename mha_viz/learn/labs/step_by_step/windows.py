@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import product
 
 import pandas as pd
 import streamlit as st
@@ -44,12 +45,11 @@ def one_step(choices: Choices, scene: Scene, step: StepTable, found: Steps) -> N
     }
     with st.container(horizontal=True):
         if step.left is not None:
-            inner = step.left.columns if step.right is not None else None
-            marks = None if inner is not None else (row, column)
-            _window(choices, "left", step.left, blocks, row=row, cell=marks)
+            multiplied = step.right is not None
+            _window(choices, "left", step.left, blocks, (row, None if multiplied else column))
         if step.right is not None:
-            _window(choices, "right", step.right, blocks, column=column)
-        _window(choices, "result", step.result, blocks, cell=(row, column), note=_made_of(step))
+            _window(choices, "right", step.right, blocks, (None, column))
+        _window(choices, "result", step.result, blocks, (row, column), _made_of(step))
     _explain_cell(step, row, column)
     _left_out(step, blocks)
     _whole(choices, step)
@@ -105,34 +105,27 @@ def _window(
     key: str,
     matrix: Matrix,
     blocks: Mapping[str, slice],
-    *,
-    row: int | None = None,
-    column: int | None = None,
-    cell: tuple[int, int] | None = None,
+    place: tuple[int | None, int | None],
     note: str = "",
 ) -> None:
-    """Draw some rows and columns of a matrix, with the chosen row, column or cell framed."""
+    """Draw a part of a matrix, with the cell at (row, column) framed; None frames all of them."""
     window = charts.window()
     rows, columns = blocks[matrix.rows.name], blocks[matrix.columns.name]
     part = matrix.values[rows, columns]
-    marked: list[tuple[int, int]] = []
-    if cell is not None:
-        marked = [(cell[0] - rows.start, cell[1] - columns.start)]
-    elif row is not None:
-        marked = [(row - rows.start, i) for i in range(part.shape[1])]
-    elif column is not None:
-        marked = [(i, column - columns.start) for i in range(part.shape[0])]
-    names = matrix.rows.names[rows], matrix.columns.names[columns]
+    marked = (
+        range(size) if at is None else [at - shown.start]
+        for at, shown, size in zip(place, (rows, columns), part.shape, strict=True)
+    )
     charts.matrix(
         choices.key(f"{key}-matrix"),
         part,
         matrix.title,
-        rows=names[0],
-        columns=names[1],
+        rows=matrix.rows.names[rows],
+        columns=matrix.columns.names[columns],
         shape=f"{matrix.rows.size} × {matrix.columns.size}",
         diverging=matrix.diverging,
         limits=matrix.limits,
-        marked=marked,
+        marked=list(product(*marked)),
         note=note,
         cell=window.cell,
         letters=window.letters,
@@ -207,33 +200,24 @@ def _all_heads(choices: Choices, found: Steps, step: StepTable) -> None:
     if n > _WHOLE or width > 128 or n_heads > 20:
         TEXTS.caption("all-heads.too-many", n_heads=n_heads, n=n, width=width)
         return
-    top = float(found.z.abs().max())
+    top, cell = float(found.z.abs().max()), max(2, min(5, 160 // width))
+    shape, limits = f"{n} × {width}", (-top, top)
     with st.container(horizontal=True):
         for i, values in enumerate(found.z):
-            charts.matrix(
-                choices.key(f"head-{i}"),
-                values,
-                f"H{i}",
-                shape=f"{n} × {width}",
-                limits=(-top, top),
-                cell=max(2, min(5, 160 // width)),
-            )
+            key = choices.key(f"head-{i}")
+            charts.matrix(key, values, f"H{i}", shape=shape, limits=limits, cell=cell)
     TEXTS.caption("all-heads.caption")
 
 
 def _compared(scene: Scene, found: Steps) -> None:
     names = TEXTS.labels("compared")
-    st.dataframe(
-        pd.DataFrame(
-            {
-                "What": list(names.values()),
-                "Largest difference": [f"{found.differences[name][0]:.2g}" for name in names],
-                "Largest number": [format_number(found.differences[name][1]) for name in names],
-                "From the matrices": ["no" if name in found.own else "yes" for name in names],
-            }
-        ),
-        hide_index=True,
-        width="content",
-        key="step-by-step-compared",
+    table = pd.DataFrame(
+        {
+            "What": list(names.values()),
+            "Largest difference": [f"{found.differences[name][0]:.2g}" for name in names],
+            "Largest number": [format_number(found.differences[name][1]) for name in names],
+            "From the matrices": ["no" if name in found.own else "yes" for name in names],
+        }
     )
+    st.dataframe(table, hide_index=True, width="content", key="step-by-step-compared")
     st.caption(words.settings(scene))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from mha_viz.core.attention.multi_head import AttentionOutput, MultiHeadAttention
@@ -89,9 +89,9 @@ class Example:
 
     names: tuple[int, ...]
     values: tuple[int, ...]
-    places: tuple[int, int]
-    answer: tuple[int, int]
-    given: tuple[int, int]
+    places: tuple[int, ...]
+    answer: tuple[int, ...]
+    given: tuple[int, ...]
     pattern: Tensor
 
 
@@ -211,36 +211,17 @@ def _summarized(reader: Reader, n_values: int, steps: list[int], curves: list[li
     pattern = looked.pattern[:, :, 0]  # (text, head, token)
     at = given.places[:, None].expand(-1, pattern.shape[1], -1)
     queried = pattern.gather(-1, at).mean(0)
+    shares = torch.cat([queried, 1 - queried.sum(-1, keepdim=True)], -1)
     attention = reader.attention
-    score_ranks, weight_ranks = ranks(reader, n_values)
+    sizes = attention.n_heads, attention.d_head, sum(p.numel() for p in attention.parameters())
     first, second, both = torch.tensor(curves)[..., 1:].unbind(-1)
-    return Run(
-        attention.n_heads,
-        attention.d_head,
-        sum(p.numel() for p in attention.parameters()),
-        steps,
-        first,
-        second,
-        both,
-        torch.cat([queried, 1 - queried.sum(-1, keepdim=True)], -1),
-        score_ranks,
-        weight_ranks,
-        tuple(
-            Example(
-                tuple(given.names[i].tolist()),
-                tuple(given.values[i].tolist()),
-                _pair(given.places[i]),
-                _pair(given.answer[i]),
-                _pair(logits[i].argmax(-1)),
-                pattern[i],
-            )
-            for i in range(N_EXAMPLES)
-        ),
+    told = given.names, given.values, given.places, given.answer, logits.argmax(-1)
+    rows = zip(*(part[:N_EXAMPLES].tolist() for part in told), strict=True)
+    examples = tuple(
+        Example(tuple(names), tuple(values), tuple(places), tuple(answer), tuple(said), weights)
+        for (names, values, places, answer, said), weights in zip(rows, pattern, strict=False)
     )
-
-
-def _pair(two: Int[Tensor, "2"]) -> tuple[int, int]:
-    return int(two[0]), int(two[1])
+    return Run(*sizes, steps, first, second, both, shares, *ranks(reader, n_values), examples)
 
 
 @torch.no_grad()

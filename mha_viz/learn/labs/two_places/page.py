@@ -1,6 +1,7 @@
 """Lab 3 on screen: pick, train, draw."""
 
 from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 import streamlit as st
@@ -42,7 +43,6 @@ def draw(choices: Choices) -> None:
     """
     choices.get("example", 1, among(EXAMPLES))  # stands further down; the link must not drop it
     settings = _task(choices)
-    choices.publish()  # training may take a while, and the link is true before it
     few = _train(choices, FEW, settings, "Train 1 head and 2 heads")
     if few is not None:
         _both_places(choices, few, settings)
@@ -62,14 +62,9 @@ def _train(
     choices: Choices, heads: tuple[int, ...], settings: _Settings, label: str
 ) -> Runs | None:
     n_steps, seed, d_model, n_values = settings
-    return trained(
-        choices,
-        settings,
-        n_steps * N_SEEDS * len(heads),
-        partial(lab.learn, heads, n_steps, seed, N_SEEDS, d_model, n_values),
-        name=f"train{heads[0]}",
-        label=label,
-    )
+    learn = partial(lab.learn, heads, n_steps, seed, N_SEEDS, d_model, n_values)
+    total, name = n_steps * N_SEEDS * len(heads), f"train{heads[0]}"
+    return trained(choices, settings, total, learn, name=name, label=label)
 
 
 # -- one against two -----------------------------------------------------------------------------
@@ -90,17 +85,10 @@ def _both_places(choices: Choices, runs: Runs, settings: _Settings) -> None:
     n_values = settings.n_values
     for n_heads, run in runs.items():
         values = torch.stack([run.first[:, -1], run.second[:, -1]])
-        better, other = float(values.amax(0).mean()), float(values.amin(0).mean())
-        TEXTS.markdown(
-            "learned.accuracy",
-            heads=_heads(n_heads),
-            d_head=run.d_head,
-            n_parameters=run.n_parameters,
-            better=better,
-            other=other,
-            both=run.both[:, -1].mean(),
-            guess=100 / n_values,
-        )
+        shares = {"better": values.amax(0).mean(), "other": values.amin(0).mean()}
+        shares["both"] = run.both[:, -1].mean()
+        heads, guess = _heads(n_heads), 100 / n_values
+        TEXTS.markdown("learned.accuracy", heads=heads, run=run, guess=guess, **shares)
     charts.lines(
         choices.key("few"),
         {_heads(n): (run.steps, run.both.mean(0)) for n, run in runs.items()},
@@ -119,12 +107,9 @@ def _heads(n_heads: int) -> str:
 def _curve_table(runs: Runs) -> dict[str, object]:
     steps = next(iter(runs.values())).steps
     columns: dict[str, object] = {"step": steps}
-    for n_heads, run in runs.items():
-        columns |= {
-            f"{_heads(n_heads)}, mean": run.both.mean(0),
-            f"{_heads(n_heads)}, least": run.both.amin(0),
-            f"{_heads(n_heads)}, most": run.both.amax(0),
-        }
+    for name, both in ((_heads(n_heads), run.both) for n_heads, run in runs.items()):
+        ends = {"mean": both.mean(0), "least": both.amin(0), "most": both.amax(0)}
+        columns |= {f"{name}, {which}": values for which, values in ends.items()}
     return columns
 
 
@@ -132,15 +117,9 @@ def _shares(runs: Runs) -> None:
     TEXTS.markdown("shares.heading")
     with st.container(horizontal=True):
         for n_heads, run in runs.items():
-            charts.weights(
-                f"two-places-shares-{n_heads}",
-                run.shares,
-                _heads(n_heads),
-                [f"head {i}" for i in range(n_heads)],
-                ("first", "second", "others"),
-                shape="",
-                cell=62,
-            )
+            key, heads = f"two-places-shares-{n_heads}", [f"head {i}" for i in range(n_heads)]
+            places = ("first", "second", "others")
+            charts.weights(key, run.shares, _heads(n_heads), heads, places, shape="", cell=62)
     TEXTS.caption("shares.caption")
 
 
@@ -150,15 +129,11 @@ def _example(choices: Choices, runs: Runs) -> None:
     with st.container(horizontal=True):
         for n_heads, run in runs.items():
             one = run.examples[number - 1]
-            charts.weights(
-                f"two-places-example-{n_heads}",
-                one.pattern,
-                _heads(n_heads),
-                [f"head {i}" for i in range(n_heads)],
-                [f"{NAMES[n]}={v}" for n, v in zip(one.names, one.values, strict=True)],
-                shape="",
-                marked=[(i, place) for i in range(n_heads) for place in one.places],
-            )
+            key, heads = f"two-places-example-{n_heads}", [f"head {i}" for i in range(n_heads)]
+            tokens = [f"{NAMES[n]}={v}" for n, v in zip(one.names, one.values, strict=True)]
+            asked = list(product(range(n_heads), one.places))
+            title = _heads(n_heads)
+            charts.weights(key, one.pattern, title, heads, tokens, shape="", marked=asked)
     first, second = (NAMES[one.names[place]] for place in one.places)
     lines = [TEXTS("example.answer", first=first, second=second, answer=one.answer)]
     for n_heads, run in runs.items():
@@ -166,7 +141,6 @@ def _example(choices: Choices, runs: Runs) -> None:
         verdict = "right" if given == one.answer else "wrong"
         lines.append(TEXTS(f"example.answers.{verdict}", heads=_heads(n_heads), given=given))
     st.markdown(" ".join(lines))
-    choices.publish()
 
 
 # -- more and more heads -------------------------------------------------------------------------
@@ -174,32 +148,21 @@ def _example(choices: Choices, runs: Runs) -> None:
 
 def _all_heads(choices: Choices, runs: Runs, settings: _Settings) -> None:
     heads = list(runs)
-    final = {n: run.both[:, -1] for n, run in runs.items()}
-    best = max(heads, key=lambda n: float(final[n].mean()))
-    TEXTS.markdown(
-        "best.accuracy",
-        best=_heads(best),
-        accuracy=final[best].mean(),
-        most=_heads(heads[-1]),
-        most_accuracy=final[heads[-1]].mean(),
-    )
+    final = torch.stack([run.both[:, -1] for run in runs.values()])  # (heads, seed)
+    mean = final.mean(1)
+    best, most = (_heads(heads[i]) for i in (int(mean.argmax()), -1))
+    TEXTS.markdown("best.accuracy", best=best, most=most, highest=mean.max(), last=mean[-1])
     correct = "both values right"
     charts.lines(
         choices.key("many"),
-        {correct: (heads, [float(final[n].mean()) for n in heads])},
-        bands={
-            correct: (
-                [float(final[n].min()) for n in heads],
-                [float(final[n].max()) for n in heads],
-            )
-        },
-        x_axis="log",
+        {correct: (heads, mean)},
+        bands={correct: (final.amin(1), final.amax(1))},
         more=dict(xaxis=ticks(heads)),
         table={
             "heads": heads,
             "d_head": [runs[n].d_head for n in heads],
             "parameters": [runs[n].n_parameters for n in heads],
-            **{f"run {i + 1}": [float(final[n][i]) for n in heads] for i in range(N_SEEDS)},
+            **{f"run {i}": accuracies for i, accuracies in enumerate(final.T, 1)},
         },
         **TEXTS.lines("accuracy", settings=settings, n_seeds=N_SEEDS),
     )
@@ -213,8 +176,6 @@ def _all_heads(choices: Choices, runs: Runs, settings: _Settings) -> None:
             "weights, after softmax": (heads, of_weights),
             "d_head": (heads, widths),
         },
-        x_axis="log",
-        y_axis="log",
         more=dict(xaxis=ticks(heads), yaxis=ticks(_POWERS)),
         table={
             "heads": heads,

@@ -18,7 +18,7 @@ from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import picking
+from mha_viz.ui.widgets.controls import controls, picking
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
@@ -38,7 +38,8 @@ def draw(choices: Choices) -> None:
 @frame.part
 def _lab(choices: Choices, scene: Scene) -> None:
     record = scene.record
-    frame.layer_and_head(record.n_layers, record.n_heads)
+    with frame.row():
+        controls.head_menus(record.n_layers, record.n_heads)
     view = state.current()
     model = memory.model(*view.checkpoint)
     weights = model.attention_weights(view.layer, record.part)
@@ -50,7 +51,6 @@ def _lab(choices: Choices, scene: Scene) -> None:
     found = lab.parts(record.kept("z")[view.layer], own.W_O, own.b_O)
     _parts(choices, scene, found, seen, own.b_O is not None)
     _slices(choices, record, found)
-    choices.publish()
 
 
 # -- one head: two matrices or one -----------------------------------------------------------------
@@ -59,9 +59,8 @@ def _lab(choices: Choices, scene: Scene) -> None:
 def _merged(
     choices: Choices, record: AttentionRecord, weights: AttentionWeights, seen: LayerActivations
 ) -> None:
-    d_model, width = weights.W_O.shape[2], weights.W_O.shape[1]
     TEXTS.step("merged")
-    view = state.current()
+    view, d_model = state.current(), weights.W_O.shape[2]
     found = lab.two_ways(weights, view.head, record.pattern[view.layer, view.head], seen.Y)
     window = charts.window()
     rows, columns = list(record.labels)[: window.size], min(window.size, d_model)
@@ -82,15 +81,8 @@ def _merged(
             )
     if max(values.shape[0], d_model) > window.size:
         TEXTS.caption("merged.part", n_tokens=len(rows), n_columns=columns)
-    TEXTS.markdown(
-        "merged.measured",
-        head=head_name(view.layer, view.head),
-        difference=found.difference,
-        size=found.size,
-        read=weights.W_V.shape[1],
-        width=width,
-        d_model=d_model,
-    )
+    head = head_name(view.layer, view.head)
+    TEXTS.markdown("merged.measured", head=head, found=found, W_V=weights.W_V, W_O=weights.W_O)
 
 
 @frame.part
@@ -103,14 +95,7 @@ def _bill(choices: Choices, model: AttentionModel, weights: AttentionWeights) ->
     TEXTS.predict(choices, "bill", right=right, d_model=d_model, width=width, one=one, two=two)
     n = choices.slide("n", "Tokens n", LENGTHS, 128, width=320)
     now = lab.bill(n, d_model, width)
-    TEXTS.markdown(
-        "price.measured",
-        n=n,
-        two=now.operations[0],
-        one=now.operations[1],
-        ratio=now.operations[1] / now.operations[0],
-        edge=now.break_even,
-    )
+    TEXTS.markdown("price.measured", n=n, bill=now, ratio=now.operations[1] / now.operations[0])
     widths = sorted({*(max(1, round(d_model * i / 24)) for i in range(1, 37)), width})
     bills = [lab.bill(n, d_model, d_value) for d_value in widths]
     two_cost, one_cost = ([b.operations[i] for b in bills] for i in range(2))
@@ -127,7 +112,6 @@ def _bill(choices: Choices, model: AttentionModel, weights: AttentionWeights) ->
         },
         **TEXTS.lines("price.operations", n=n, d_model=d_model, model=model.name, width=width),
     )
-    choices.publish()
 
 
 def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
@@ -139,29 +123,19 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
         lambda: lab.spectrum(weights, view.head),
         lambda kept: kept.values.nbytes,
     )
-    values = found.values.numpy()
+    values, head = found.values.numpy(), head_name(view.layer, view.head)
     last = min(width, len(values))
-    TEXTS.markdown(
-        "rank.measured",
-        head=head_name(view.layer, view.head),
-        rank=found.rank,
-        largest=values[0],
-        n_values=last,
-        smallest=values[last - 1],
-    )
+    least = values[last - 1]
+    TEXTS.markdown("rank.measured", head=head, found=found, n_values=last, smallest=least)
     if not found.all_of_them:
         TEXTS.markdown("rank.part", n_values=len(values))
     places = list(range(1, len(values) + 1))
     charts.lines(
         choices.key("spectrum"),
         {"singular value": (places, values)},
-        y_axis="log",
-        height=300,
         moments={f"d_v = {width}": float(width)},
         table={"number": places, "singular value": values},
-        **TEXTS.lines(
-            "rank.spectrum", settings=words.settings(scene, head_name(view.layer, view.head))
-        ),
+        **TEXTS.lines("rank.spectrum", settings=words.settings(scene, head)),
     )
 
 
@@ -230,30 +204,13 @@ def _slices(choices: Choices, record: AttentionRecord, found: lab.Parts) -> None
         st.info(plain(str(error)), icon=":material/info:")
         return
     own = shares.diagonal()
-    mean = float(own.mean())
-    TEXTS.predict(
-        choices,
-        "slices",
-        right=0 if mean > 0.9 else 1,
-        n_heads=n_heads,
-        mean=mean,
-        equal=1 / n_heads,
-    )
-    charts.weights(
-        choices.key("slices"),
-        shares,
-        "Share of each head’s output",
-        [f"H{i}" for i in range(n_heads)],
-        [f"{i}" for i in range(n_heads)],
-        shape="head × slice",
-        marked=[(i, i) for i in range(n_heads)] if n_heads <= 20 else [],
-        cell=46 if n_heads <= 12 else 30 if n_heads <= 20 else 12,
-    )
-    TEXTS.markdown(
-        "own-slices.measured",
-        layer=layer,
-        mean=mean,
-        least=float(own.min()),
-        most=float(own.max()),
-        equal=1 / n_heads,
-    )
+    mean, equal = float(own.mean()), 1 / n_heads
+    right = 0 if mean > 0.9 else 1
+    TEXTS.predict(choices, "slices", right=right, n_heads=n_heads, mean=mean, equal=equal)
+    heads, slices = [f"H{i}" for i in range(n_heads)], [f"{i}" for i in range(n_heads)]
+    marked = [(i, i) for i in range(n_heads)] if n_heads <= 20 else []
+    cell = 46 if n_heads <= 12 else 30 if n_heads <= 20 else 12
+    key, title, shape = choices.key("slices"), "Share of each head’s output", "head × slice"
+    charts.weights(key, shares, title, heads, slices, shape=shape, marked=marked, cell=cell)
+    ends = {"least": own.min(), "most": own.max()}
+    TEXTS.markdown("own-slices.measured", layer=layer, mean=mean, equal=equal, **ends)

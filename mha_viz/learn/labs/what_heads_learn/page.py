@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from typing import Any
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -46,16 +45,11 @@ def draw(choices: Choices) -> None:
         _relation_of(choices, kind)
     _question(choices)
     _offer(model)
-    choices.publish()  # measuring may take a while, and the link is true before it
     checkpoint, n_steps = state.current().checkpoint, lab.n_steps(model)
+    measure = partial(lab.measure, heavy.model_of(checkpoint))
+    seconds, label = heavy.seconds(model, n_steps * TOKENS), "Measure every head"
     found = trained(
-        choices,
-        checkpoint,
-        n_steps,
-        partial(lab.measure, heavy.model_of(checkpoint)),
-        name="measure",
-        label="Measure every head",
-        seconds=heavy.seconds(model, n_steps * TOKENS),
+        choices, checkpoint, n_steps, measure, name="measure", label=label, seconds=seconds
     )
     if found:
         found = numbered(found)
@@ -63,7 +57,6 @@ def draw(choices: Choices) -> None:
         number = _pick(choices, found)
         if number is not None:
             _relation(choices, model.name, number, found[number])
-    choices.publish()
 
 
 def numbered(found: list[lab.Finding]) -> Found:
@@ -133,19 +126,15 @@ def _summary(found: Found) -> None:
             "From → to": one.relation.title,
             "Pairs": len(one.attended.pairs),
             "Best head": head_name(*one.best),
-            "It finds": _percent(one.score[one.best]),
-            "Best step": f"{_percent(one.offset_score)} ({one.offset:+d})".replace("-", "−"),
-            "Random weights": _percent(one.random_score),
+            "It finds": f"{one.score[one.best]:.0%}",
+            "Best step": f"{one.offset_score:.0%} ({one.offset:+d})".replace("-", "−"),
+            "Random weights": f"{one.random_score:.0%}",
             "Ahead by": _ahead(one, one.best),
         }
         for one in found.values()
     ]
     st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
     TEXTS.caption("summary.table")
-
-
-def _percent(share: Any) -> str:
-    return f"{float(share):.0%}"
 
 
 def _ahead(one: lab.Finding, head: tuple[int, int]) -> str:
@@ -169,7 +158,6 @@ def _pick(choices: Choices, found: Found) -> int | None:
 
 
 def _relation_of(choices: Choices, kind: str) -> int:
-    """Return the number of the relation that is chosen of that kind."""
     return choices.get(f"relation-{kind}", _numbers(kind)[0], among(_numbers(kind)))
 
 
@@ -224,15 +212,9 @@ def _head(raw: str) -> str:
 
 def _verdict_line(one: lab.Finding) -> str:
     name, best = head_name(*one.best), one.best
-    finds = TEXTS(
-        "relation.finds",
-        name=name,
-        score=_percent(one.score[best]),
-        pairs=len(one.attended.pairs),
-        weight=float(one.weight[best]),
-        rule=_step_in_words(one.offset),
-        one=one,
-    )
+    values = {"name": name, "one": one, "rule": _step_in_words(one.offset)}
+    values |= {"score": one.score[best], "weight": one.weight[best]}
+    finds = TEXTS("relation.finds", pairs=len(one.attended.pairs), **values)
     lead = _ahead(one, best)
     if one.verdict != lab.FOUND:
         kind = "unsure" if one.verdict == lab.UNSURE else "none"
@@ -286,13 +268,7 @@ def _line(one: lab.Finding, sentence: Annotated, numbers: list[int], head: tuple
 
 def _address(text: str, head: tuple[int, int]) -> str:
     """Return Explore's address of a sentence and a head: whole words as lines."""
-    view = replace(
-        views.DEFAULT,
-        **{name: getattr(state.current(), name) for name in ("model", "device", "dtype")},
-        text=text,
-        layer=head[0],
-        head=head[1],
-        words=True,
-        show="lines",
-    )
+    now = state.current()
+    view = replace(views.DEFAULT, model=now.model, device=now.device, dtype=now.dtype, text=text)
+    view = replace(view, layer=head[0], head=head[1], words=True, show="lines")
     return f"./?{urlencode(views.to_params(view))}"
