@@ -10,7 +10,7 @@ from functools import cache
 
 import streamlit as st
 
-from mha_viz.ui.operating.refusals import refused
+from mha_viz.ui.operating.refusals import refused, sentence
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state.class_answers import CODE, classes
 from mha_viz.ui.widgets.messages.messages import plain
@@ -20,10 +20,7 @@ PARAM = "class"  # in the address that is handed out
 COOKIE = "mha_viz_class"  # a random name, by which a page that is loaded again is known
 REFRESH_SECONDS = 3  # seconds between two looks at the votes
 # Strangers could push a teacher's class out, and vote in it as often as they like.
-NO_CLASSES = (
-    "This server is open to everybody and keeps no classes: a teacher starts mha_viz on a computer "
-    "in the classroom, and opens one there."
-)
+NO_CLASSES = sentence("class")
 _BROWSER, _JOINED = "class-browser", "class-joined"
 
 
@@ -87,7 +84,7 @@ def leads() -> bool:
 def begin() -> None:
     """Open a class that this browser leads."""
     if settings().public:
-        raise refused("class", NO_CLASSES)
+        raise refused("class")
     st.session_state[_JOINED] = classes().open(_browser())
 
 

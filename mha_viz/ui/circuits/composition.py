@@ -37,11 +37,9 @@ def draw(scene: Scene) -> None:
         pairs.draw_map(
             scene,
             zscore,
-            key="composition",
-            title=f"{found.kind}-composition, z-score",
             more={"score": found.score.numpy()},
-            how_to_read="Blue is more than chance, orange less; click a cell for its pair.",
             caption=words.settings(scene, f"{found.kind}-composition by weights"),
+            **TEXTS.figure("figures.composition", kind=found.kind),
         )
     with right:
         _pair(pairs.shown_pair(zscore, n_heads))
@@ -60,7 +58,6 @@ def _copying(scene: Scene) -> None:
         draw_heads(
             found.score.numpy(),
             "Copying score",
-            key="copying",
             table=found.table(),
             caption=words.settings(scene, "OV circuits by weights"),
             **TEXTS.figure("figures.copying"),
@@ -80,14 +77,7 @@ def _favoured() -> None:
     )
     st.dataframe(found.pairs[["source", "destination", "strength"]], hide_index=True)
     error = "" if found.exact else f" ± {found.copied_error:.1%}"
-    st.caption(
-        TEXTS(
-            "composition.favoured",
-            copied=found.copied,
-            error=error,
-            copied_by_chance=found.copied_by_chance,
-        )
-    )
+    st.caption(TEXTS("composition.favoured", found=found, error=error))
 
 
 def _composition(kind: str) -> Composition:

@@ -48,12 +48,11 @@ def draw(scene: Scene) -> None:
 def _task() -> Task:
     """Return the chosen task; ArgumentError where the vocabulary lacks its words."""
     choosing.segments("task", "Task", TASKS)
-    name = state.of(Circuits).task
-    model = memory.model(*state.of(Circuits).checkpoint)
-    key: Hashable = (*state.of(Circuits).checkpoint, "task", name)
+    checkpoint, name = state.of(Circuits).checkpoint, state.of(Circuits).task
+    make = partial(make_task, memory.model(*checkpoint), name)
     with st.spinner("Writing texts …"):
         return memory.cache().get(
-            key, lambda: make_task(model, name), lambda task: 2_000 * len(task.examples)
+            (*checkpoint, "task", name), make, lambda task: 2_000 * len(task.examples)
         )
 
 
@@ -95,12 +94,9 @@ def _key(task: Task, heads: tuple[tuple[int, int], ...]) -> Hashable:
 
 def _measure(task: Task, heads: tuple[tuple[int, int], ...], n_heads: int) -> None:
     with st.container(horizontal=True):
-        tests = st.button(
-            "Test these heads", icon=":material/play_arrow:", key="test_heads", type="primary"
-        )
-        proposes = st.button(
-            "Propose heads by effect", icon=":material/search:", key="propose_heads"
-        )
+        play, search = ":material/play_arrow:", ":material/search:"
+        tests = st.button("Test these heads", icon=play, key="test_heads", type="primary")
+        proposes = st.button("Propose heads by effect", icon=search, key="propose_heads")
     with known_parts():
         if tests:
             work = _work(faithfulness, task, heads, passes=N_RANDOM + 4)  # random sets: one half
@@ -131,45 +127,35 @@ def _result(scene: Scene, found: Faithfulness) -> None:
     if found.held_out.refusal:
         st.info(plain(f"No share of {heads} is given. {found.held_out.refusal}"))
     else:
-        st.markdown(
-            f"**On held-out texts, {heads} alone carry {_shares(found.held_out)}** On the texts to "
-            f"propose heads on, they carry {_shares(found.chosen_on)} {found.beside_random}"
-        )
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
-        _bars(scene, found)
-    with right:
-        exports.download(
-            "Circuit (JSON)", f"circuit_{found.task}.json", found.to_bytes, key="circuit-json"
-        )
-        st.caption("The address of this page opens the same task and heads, too.")
+        shares = {"alone": _shares(found.held_out), "chosen": _shares(found.chosen_on)}
+        st.markdown(TEXTS("faithfulness.result", heads=heads, found=found, **shares))
+    look.beside([3, 2], lambda: _bars(scene, found), lambda: _file(found))
+
+
+def _file(found: Faithfulness) -> None:
+    file = f"circuit_{found.task}.json"
+    exports.download("Circuit (JSON)", file, found.to_bytes, key="circuit-json")
+    st.caption("The address of this page opens the same task and heads, too.")
 
 
 def _bars(scene: Scene, found: Faithfulness) -> None:
     """Draw the behaviour that each setting of the heads leaves: a share, or logits without one."""
     table = found.table()
     refused = bool(found.held_out.refusal)
-    name = "What remains on held-out texts"
+    share = "" if refused else TEXTS("faithfulness.share")
+    texts = TEXTS.figure("figures.faithfulness", share=share)
+    about = f"task: {found.task}", words.listed(found.heads, MAX_TESTED), f"seed {found.seed}"
     figures.show(
         signed_rows(
             table["heads"].replace(_SHORT).tolist(),
             (table["behaviour"] if refused else 100 * table["share"]).to_numpy(dtype=np.float64),
             "logits" if refused else "% of the behaviour",
-            title=name,
+            title=texts["name"],
             dark=look.dark(),
         ),
-        key="faithfulness",
-        name=name,
         table=table,
-        caption=words.settings(
-            scene,
-            f"task: {found.task}",
-            words.listed(found.heads, MAX_TESTED),
-            f"seed {found.seed}",
-        ),
-        how_to_read="Behaviour: the logit of the right token less that of the wrong one"
-        + ("." if refused else ", as a share of what all heads add to it.")
-        + " Random: the mean of as many heads drawn at random.",
+        caption=words.settings(scene, *about),
+        **texts,
     )
 
 
@@ -195,10 +181,7 @@ def _open() -> None:
         allowed.check_upload(given.size)
         found = Faithfulness.from_bytes(given.getvalue(), "This file")
         if found.model != state.of(Circuits).model or found.task not in TASKS:
-            raise RecordError(
-                f"This circuit is of {found.model} and “{found.task}”: choose that model first, "
-                "and a task that is known here."
-            )
+            raise RecordError(TEXTS("faithfulness.other", found=found))
         state.change(task=found.task, tested=found.heads[:MAX_TESTED])
         progress.keep("circuit", (state.of(Circuits).checkpoint, found.task, found.heads), found)
 

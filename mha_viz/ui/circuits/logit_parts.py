@@ -75,13 +75,9 @@ def _answer(found: LogitAttribution) -> None:
     shares = found.heads.numpy()
     order = np.argsort(-np.abs(shares), axis=None, kind="stable")[:N_NAMED]
     heads = [divmod(int(i), shares.shape[1]) for i in order]
-    choosing.chips(
-        "most_written",
-        "**Heads that write most of it**",
-        {place: f"{head_name(*place)}: {targets.signed(shares[place])}" for place in heads},
-        chosen=state.of(Circuits).chosen,
-        take=words.choose,
-    )
+    offered = {head: f"{head_name(*head)}: {targets.signed(shares[head])}" for head in heads}
+    label, chosen = "**Heads that write most of it**", state.of(Circuits).chosen
+    choosing.chips("most_written", label, offered, chosen=chosen, take=words.choose)
 
 
 def _caption(scene: Scene, found: LogitAttribution, *more: str) -> str:
@@ -97,10 +93,8 @@ def _by_layer(scene: Scene, found: LogitAttribution) -> None:
         start = component.name.startswith("embedding") or component.kind == "embedding"
         at = 0 if start else len(places) - 1 if component.layer is None else component.layer + 1
         piles[PILES.get(component.kind, REST)][at] += share
-    unit = UNITS[found.of]
     figures.show(
-        stacked_shares(piles, places, unit, title="Layer by layer", dark=look.dark()),
-        key="logit_by_layer",
+        stacked_shares(piles, places, UNITS[found.of], title="Layer by layer", dark=look.dark()),
         table=found.table()[["component", "kind", "share"]],
         caption=_caption(scene, found),
         **TEXTS.figure("figures.logit_by_layer", whole=_whole(found)),
@@ -113,7 +107,6 @@ def _by_head(scene: Scene, found: LogitAttribution) -> None:
         shares,
         "Head by head",
         unit,
-        key="logit_by_head",
         table=words.head_values(scene, {f"Share ({unit})": shares}),
         caption=_caption(scene, found),
         **TEXTS.figure("figures.logit_by_head", whole=_whole(found), sum=shares.sum()),
@@ -122,24 +115,14 @@ def _by_head(scene: Scene, found: LogitAttribution) -> None:
 
 def _by_source(scene: Scene, found: LogitAttribution) -> None:
     chosen, unit = state.of(Circuits).chosen, UNITS[found.of]
-    shares, name = found.sources[chosen].numpy(), head_name(*state.of(Circuits).chosen)
+    shares, name = found.sources[chosen].numpy(), head_name(*chosen)
+    labels, title = [token.text for token in found.tokens], TEXTS("logit_parts.source", name=name)
     figures.show(
-        token_strip(
-            [token.text for token in found.tokens],
-            shares,
-            f"What {name} adds, by the token it comes from",
-            unit,
-            dark=look.dark(),
-        ),
-        key="logit_by_source",
+        token_strip(labels, shares, title, unit, dark=look.dark()),
         table=found.sources_table(*chosen),
         caption=_caption(scene, found, name),
         **TEXTS.figure(
-            "figures.logit_by_source",
-            name=name,
-            whole=_whole(found),
-            position=found.position,
-            sum=shares.sum(),
+            "figures.logit_by_source", name=name, whole=_whole(found), found=found, sum=shares.sum()
         ),
     )
 
@@ -160,7 +143,6 @@ def _tokens(scene: Scene, place: int) -> None:
             title=f"Tokens that {name} promotes and suppresses here",
             dark=look.dark(),
         ),
-        key="head_tokens",
         table=found.table(),
         caption=words.settings(scene, name, f"position {found.position}"),
         **TEXTS.figure("figures.head_tokens", name=name),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Unpack
 
 import numpy as np
 import streamlit as st
@@ -18,6 +19,7 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.texts import KeyedTexts
 from mha_viz.web.labels import head_name
 
 Pair = tuple[tuple[int, int], tuple[int, int]]  # the writer and the reader, as (layer, head)
@@ -110,17 +112,14 @@ def draw_map(
     scene: Scene,
     values: NDArray[np.floating],
     *,
-    key: str,
-    title: str,
     unit: str = "",
     more: Mapping[str, NDArray[np.floating]],
-    how_to_read: str,
     caption: str,
     measured: NDArray[np.bool_] | None = None,
+    **texts: Unpack[KeyedTexts],
 ) -> None:
     """Draw every head by every later one; a click on a cell chooses the pair."""
-    n_heads, names = scene.record.n_heads, words.names(scene)
-    marks = Marks(pair=numbers(shown_pair(values, n_heads), n_heads))
+    n_heads, names, title = scene.record.n_heads, words.names(scene), texts["name"]
     i, j = np.nonzero(np.isfinite(values))
     columns = {title: values, **more}
     table = {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]}
@@ -139,12 +138,10 @@ def draw_map(
             title=title,
             diverging=True,
             dark=look.dark(),
-            marks=marks,
+            marks=Marks(pair=numbers(shown_pair(values, n_heads), n_heads)),
         ),
-        key=key,
-        name=title,
         on_click=partial(choose_numbers, n_heads),
         table=words.sorted_table(table, {name: one[i, j] for name, one in columns.items()}),
         caption=caption,
-        how_to_read=TEXTS("pairs.map", how_to_read=how_to_read),
+        **texts | {"how_to_read": TEXTS("pairs.map", how_to_read=texts["how_to_read"])},
     )

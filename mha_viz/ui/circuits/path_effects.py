@@ -42,12 +42,12 @@ class _PathSettings:
     metric: str
     target: str | None
     against: str | None
-    place: int
+    position: int
 
     @property
     def tracked(self) -> dict[str, Any]:
         """The tokens whose logits are followed, and where."""
-        return {"target": self.target, "against": self.against, "position": self.place}
+        return {"target": self.target, "against": self.against, "position": self.position}
 
 
 def draw(scene: Scene) -> None:
@@ -121,8 +121,8 @@ def _paths(scene: Scene, settings: _PathSettings) -> PathEffects | None:
 
 
 def _about(found: PathEffects, settings: _PathSettings) -> None:
-    token, against = f" of “{found.target}”" * bool(found.target), found.against
-    less = f" less that of “{against}”" if against else ""
+    token = f" of “{found.target}”" * bool(found.target)
+    less = f" less that of “{found.against}”" * bool(found.against)
     behaviour = plain(f"{BEHAVIOURS[settings.metric]}{token}{less}")
     st.markdown(f"Clean, the {behaviour} is **{format_number(found.clean)}**.")
     for note in found.notes:
@@ -145,19 +145,19 @@ def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
     if not np.isfinite(values).any():
         st.info("KL is flat where nothing is changed, so that no gradient tells it: measure below.")
         return
-    title = f"{WAYS[found.way]} effect through {THROUGH[state.of(Circuits).through]}"
     pairs.draw_map(
         scene,
         values,
-        key="path_effects",
-        title=title,
         unit=UNITS[found.metric],
         more={"estimate": _flat(found.estimate), "measured": _flat(found.exact)},
         measured=_measured(found),
-        how_to_read=TEXTS(
-            "figures.path_map.how_to_read", n_measured=found.n_measured, n_paths=found.n_paths
-        ),
         caption=_caption(scene, found),
+        **TEXTS.figure(
+            "figures.path_effects",
+            found=found,
+            way=WAYS[found.way],
+            through=THROUGH[state.of(Circuits).through],
+        ),
     )
 
 
@@ -178,15 +178,12 @@ def _pair(scene: Scene, settings: _PathSettings, pair: pairs.Pair) -> None:
         return path_effect(model, *texts, *ends, settings.metric, **settings.tracked)
 
     path = targets.computed(scene, "path", settings, pair, into, make=make, size=2_000)
-    rows = [
-        (name, targets.signed(exact), targets.signed(estimate))
-        for name, exact, estimate in (
-            ("Direct", path.direct, path.direct_estimate),
-            ("Total", path.total, path.total_estimate),
-        )
-    ]
-    table = pd.DataFrame(rows, columns=["Path", "Measured", "Estimated"]).set_index("Path")
-    st.table(table, width="stretch")
+    numbers = {
+        "Measured": [path.direct, path.total],
+        "Estimated": [path.direct_estimate, path.total_estimate],
+    }
+    table = pd.DataFrame(numbers, index=pd.Index(["Direct", "Total"], name="Path"))
+    st.table(table.map(targets.signed), width="stretch")
     st.caption(TEXTS("path_effects.path", unit=UNITS[settings.metric]))
 
 
@@ -196,7 +193,6 @@ def _at_logits(scene: Scene, found: PathEffects) -> None:
         found.at_logits,
         f"{WAYS[found.way]} effect on the prediction",
         UNITS[found.metric],
-        key="at_logits",
         table=words.head_values(scene, columns),
         caption=_caption(scene, found),
         **TEXTS.figure("figures.at_logits", way=WAYS[found.way]),
@@ -214,12 +210,7 @@ def _measure(found: PathEffects) -> None:
         return
     # Here, and not in another process: it is the session's own, and keeps what it has when stopped.
     work = heavy.work_here(found.measure, (id(found), "measure"))
-    progress.done(
-        work,
-        "stop_paths",
-        "Measuring …",
-        lambda done, total: (done / max(total, 1), f"{done:,} of {total:,} paths"),
-    )
+    progress.done(work, "stop_paths", "Measuring …", partial(progress.of_total, of=" paths"))
     st.rerun()
 
 
@@ -238,25 +229,17 @@ def _agreement(scene: Scene, found: PathEffects) -> None:
     if not len(i):
         return
     names, unit, n_heads = words.names(scene), UNITS[found.metric], scene.record.n_heads
-    shown = pairs.shown_pair(_flat(found.effect), n_heads)
+    shown, places = pairs.shown_pair(_flat(found.effect), n_heads), np.stack([i, j], axis=-1)
+    titles = f"estimated ({unit})", f"measured ({unit})"
     st.header("May the estimate be trusted?", anchor=False)
     st.markdown(TEXTS("path_effects.agreement", found=found, recall=_recall(found)))
     figures.show(
         pair_scatter(
-            MeasuredPairs(
-                estimate[i, j],
-                exact[i, j],
-                np.stack([i, j], axis=-1),
-                names,
-                n_heads,
-                f"estimated ({unit})",
-                f"measured ({unit})",
-            ),
+            MeasuredPairs(estimate[i, j], exact[i, j], places, names, n_heads, *titles),
             corners=None,
             selected=pairs.numbers(shown, n_heads),
             dark=look.dark(),
         ),
-        key="path_agreement",
         on_click=partial(pairs.choose_numbers, n_heads),
         table=words.sorted_table(
             {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]},

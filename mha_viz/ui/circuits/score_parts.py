@@ -88,11 +88,9 @@ def _answer(scene: Scene, found: ScoreAttribution) -> None:
     weights = f"Softmax makes of the scores a weight of {format_weight(float(row[found.key]))}"
     if found.versus is not None:
         weights += f", and of {format_weight(float(row[found.versus]))} for the other key"
-    beyond = "".join(
-        f" No product, and a part of its own: {name}, {format_number(share)}."
-        for name, share in found.beyond.items()
-    )
-    st.markdown(plain(f"Most of it: {'; '.join(largest)}. {weights}.{beyond}"))
+    own = "No product, and a part of its own:"
+    beyond = [f" {own} {name}, {format_number(share)}." for name, share in found.beyond.items()]
+    st.markdown(plain(f"Most of it: {'; '.join(largest)}. {weights}.{''.join(beyond)}"))
 
 
 def _matrix(scene: Scene, found: ScoreAttribution) -> None:
@@ -103,7 +101,6 @@ def _matrix(scene: Scene, found: ScoreAttribution) -> None:
     shown, across = _largest(shown.T, columns)
     figures.show(
         share_matrix(shown.T, down, across, UNIT, title="Query × key", dark=look.dark()),
-        key="score_matrix",
         table=found.table(),
         caption=words.settings(scene, _whole(found), "before softmax, scales of norms frozen"),
         **TEXTS.figure("figures.score_matrix", whole=_whole(found)),
@@ -120,10 +117,10 @@ def _sides(scene: Scene, found: ScoreAttribution) -> None:
         values, labels = _largest(sums[:, None], names)
         figures.show(
             signed_rows(labels, values[:, 0], UNIT, title=f"In the {side}", dark=look.dark()),
-            key=f"score_{side}",
             table=pd.DataFrame({"component": names, "share": sums}),
             caption=words.settings(scene, _whole(found), side),
-            **TEXTS.figure("figures.score", whole=_whole(found), side=side),
+            **TEXTS.figure("figures.score", whole=_whole(found), side=side)
+            | {"key": f"score_{side}"},
         )
 
 
@@ -168,15 +165,11 @@ def draw_graph(scene: Scene) -> None:
 
 def _add_to_circuit() -> None:
     view = state.of(Circuits)
-
-    @guarded
-    def add() -> None:
-        heads = dict.fromkeys((*view.tested, view.chosen))
-        state.change(tested=tuple(heads)[:MAX_TESTED])
-
+    tested = tuple(dict.fromkeys((*view.tested, view.chosen)))[:MAX_TESTED]
+    add, label = guarded(state.change), f"Add {head_name(*view.chosen)} to the circuit"
     with st.container(horizontal=True, vertical_alignment="center"):
-        name = head_name(*view.chosen)
-        st.button(f"Add {name} to the circuit", icon=":material/add:", key="add_head", on_click=add)
+        icon, change = ":material/add:", {"tested": tested}
+        st.button(label, icon=icon, key="add_head", on_click=add, kwargs=change)
         st.caption(f"Circuit to test: {words.listed(view.tested, 8) or 'no head yet'}.")
 
 

@@ -26,7 +26,6 @@ from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.theme import format_number
 
 T = TypeVar("T")
 
@@ -82,14 +81,10 @@ def pickers(scene: Scene, quantity: bool = True) -> int:
         place = place_menu(scene, "Masked and predicted" if masked else "Predicted after")
         controls.token_boxes(160)
         if quantity:
-            choosing.menu(
-                "quantity",
-                "Decompose",
-                QUANTITIES,
-                displayed="logit" if view.against.strip() else view.quantity,
-                disabled=bool(view.against.strip()),
-                width=190,
-            )
+            both = bool(view.against.strip())
+            shown = "logit" if both else view.quantity
+            look_of = choosing.Look(width=190, displayed=shown, disabled=both)
+            choosing.menu("quantity", "Decompose", QUANTITIES, **look_of)
     return place
 
 
@@ -105,11 +100,8 @@ def place_menu(scene: Scene, label: str) -> int:
     tokens = [token for token in scene.record.tokens if not token.segment]
     offered = words.places(first_labels(scene))
     if masked:
-        offered = {
-            i: name
-            for i, name in offered.items()
-            if not tokens[i].is_special or tokens[i].id == gap
-        } or offered
+        words_and_gaps = [i for i in offered if not tokens[i].is_special or tokens[i].id == gap]
+        offered = {i: offered[i] for i in words_and_gaps} or offered
     gaps = [i for i in offered if masked and tokens[i].id == gap]
     named = [i for i in offered if tokens[i].text.isalnum()]
     default = gaps[0] if gaps else (named or list(offered))[-1]
@@ -130,10 +122,8 @@ def _first_of_word(tokens: Sequence[Token], last: int) -> int:
 
 def whole_and_parts(found: LogitAttribution | ScoreAttribution, name: str) -> None:
     """Write a quantity, the sum of its parts, and what rounding left."""
-    st.markdown(
-        f"The parts sum to **{format_number(found.sum())}**; {plain(name)} is "
-        f"**{format_number(found.value)}** (difference {abs(found.remainder):.0e}, from rounding)."
-    )
+    sums = {"sum": found.sum(), "rest": abs(found.remainder)}
+    st.markdown(TEXTS("targets.sum", name=plain(name), value=found.value, **sums))
     st.caption(TEXTS("targets.frozen"))
 
 

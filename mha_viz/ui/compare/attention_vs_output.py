@@ -43,25 +43,26 @@ def draw(scene: Scene) -> None:
     table = reporting.cached(
         scene, "alike", outputs, space, make=lambda: _pairs(scene, outputs, space)
     )
-    if table[OUTPUT].notna().any():
-        level = is_constant(table[OUTPUT].to_numpy())
-        looks, does = chance(scene, "hellinger"), chance(scene, outputs)
-        odd = _odd(scene, table, looks, does)
-        short = looks.band is None or does.band is None
-        if level:
-            st.info(_all_alike(table, outputs))
-        elif not short:
-            _oddest(scene, odd)
-        pair.beside(scene, lambda: _scatter(scene, table, outputs, level, [looks, does]))
-        st.markdown(f"Attention. {beyond_chance(looks)}")
-        st.markdown(f"Output. {beyond_chance(does)}")
-        reporting.offer_random(state.of(Compare))
-        if not level and not short:
-            _odd_tables(scene, odd)
-        pair.numbers(scene)
-    else:
+    if not table[OUTPUT].notna().any():
         st.info(_why_not(scene, outputs))
         pair.chosen_pair(scene)
+        return
+    level = is_constant(table[OUTPUT].to_numpy())
+    looks, does = chance(scene, "hellinger"), chance(scene, outputs)
+    odd = _odd(scene, table, looks, does)
+    short = looks.band is None or does.band is None
+    if level:
+        measure, mean = views.OUTPUTS[outputs], table[OUTPUT].mean()
+        st.info(TEXTS("attention_vs_output.level", measure=measure, mean=mean))
+    elif not short:
+        _oddest(scene, odd)
+    pair.beside(scene, lambda: _scatter(scene, table, outputs, level, looks, does))
+    st.markdown(f"Attention. {beyond_chance(looks)}")
+    st.markdown(f"Output. {beyond_chance(does)}")
+    reporting.offer_random(state.of(Compare))
+    if not level and not short:
+        _odd_tables(scene, odd)
+    pair.numbers(scene)
 
 
 def _pairs(scene: Scene, outputs: str, space: str) -> pd.DataFrame:
@@ -84,9 +85,11 @@ def _indices(scene: Scene) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _scatter(
-    scene: Scene, table: pd.DataFrame, outputs: str, level: bool, by_chance: list[Chance]
+    scene: Scene, table: pd.DataFrame, outputs: str, level: bool, looks: Chance, does: Chance
 ) -> None:
-    space = state.of(Compare).space
+    space, (i, j) = state.of(Compare).space, pair.chosen_places(scene)
+    # On the scatter's x axis a distance is a likeness.
+    turned = looks.band and Band(1 - looks.band.high, 1 - looks.band.low)
     weights = table.get(f"Overlap {space}")
     pairs = MeasuredPairs(
         table[ATTENTION].to_numpy(),
@@ -99,33 +102,19 @@ def _scatter(
         colour_title="" if weights is None else f"overlap of subspaces of {space}",
         n_heads=scene.record.n_heads,
     )
-    figure = pair_scatter(
-        pairs,
-        corners=None if level else CORNERS,
-        chance=_bands(*by_chance),
-        selected=_selected(scene),
-        dark=look.dark(),
-    )
     figures.show(
-        figure,
-        key="alike",
+        pair_scatter(
+            pairs,
+            corners=None if level else CORNERS,
+            chance=[(turned, does.band), (None, does.untrained)],
+            selected=None if i == j else (min(i, j), max(i, j)),
+            dark=look.dark(),
+        ),
         on_click=lambda clicked: words.choose_pair(clicked, scene),
         table=table,
         caption=words.settings(scene, views.OUTPUTS[outputs]),
         **TEXTS.figure("figures.alike"),
     )
-
-
-def _bands(looks: Chance, does: Chance) -> list[tuple[Band | None, Band | None]]:
-    """Return both bands on the scatter's axes: on x a distance is a likeness."""
-    turned = looks.band and Band(1 - looks.band.high, 1 - looks.band.low)
-    return [(turned, does.band), (None, does.untrained)]
-
-
-def _selected(scene: Scene) -> tuple[int, int] | None:
-    """Return the chosen pair, as the figure numbers it; None for a head and itself."""
-    i, j = pair.chosen_places(scene)
-    return None if i == j else (min(i, j), max(i, j))
 
 
 class _Odd(NamedTuple):
@@ -188,25 +177,12 @@ def _odd_tables(scene: Scene, sides: list[_Odd]) -> None:
                 pair.choosable(odd.rows, odd.pairs, scene, key=odd.key)
             else:
                 st.markdown("No pair of heads on this text.")
-    st.caption(
-        "Either is counted among the pairs that are not alike by the other measure (p above "
-        f"{UNLIKE})."
-    )
-
-
-def _all_alike(table: pd.DataFrame, outputs: str) -> str:
-    return (
-        f"By the {views.OUTPUTS[outputs]} all pairs are alike on this text "
-        f"({table[OUTPUT].mean():.4g} each). No pair stands out; try a longer text."
-    )
+    st.caption(TEXTS("attention_vs_output.unlike", p=UNLIKE))
 
 
 def _why_not(scene: Scene, outputs: str) -> str:
     if outputs == "cka" and len(scene.record.tokens) < LEAST_TOKENS:
         return words.TOO_SHORT_FOR_CKA
-    reason = (
-        "what heads write does not vary over one token. Type a longer text"
-        if len(scene.record.tokens) < 2
-        else "what heads write does not vary on this text"
-    )
-    return f"{views.OUTPUTS[outputs]}: not defined for any two heads, because {reason}."
+    lone = len(scene.record.tokens) < 2
+    why = TEXTS("attention_vs_output.one_token" if lone else "attention_vs_output.constant")
+    return f"{views.OUTPUTS[outputs]}: not defined for any two heads, because {why}"

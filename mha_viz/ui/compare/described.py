@@ -126,14 +126,10 @@ def metrics(
         for key, row in found.metrics.iterrows()
     }
     table = found.metrics[["title", "a", "b", "difference", "spreads", "unusual", "noise", "p"]]
-    table = table.set_axis(
-        ["Metric", *names, "Difference", "Spreads", "More than so many pairs", "Noise", "p"],
-        axis=1,
-    )
+    told = ["Metric", *names, "Difference", "Spreads", "More than so many pairs", "Noise", "p"]
     figures.show(
         metric_strips(strips, names=names, dark=look.dark()),
-        key="changes",
-        table=table.reset_index(drop=True),
+        table=table.set_axis(told, axis=1).reset_index(drop=True),
         caption=words.settings(scene, f"{names[0]} and {names[1]}"),
         **TEXTS.figure("figures.changes"),
     )

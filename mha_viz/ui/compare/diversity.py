@@ -1,5 +1,9 @@
 """Diversity: how different the heads of a layer are, and what textbooks say about it, measured."""
 
+from collections.abc import Mapping
+from functools import partial
+from typing import Unpack
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -17,6 +21,7 @@ from mha_viz.core.metrics.layers import (
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES
 from mha_viz.core.record.record import AttentionRecord
+from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.head_values import by_layer, layer_lines
 from mha_viz.reports.parameters import diversity
 from mha_viz.ui.compare import TEXTS
@@ -27,6 +32,7 @@ from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.texts import KeyedTexts
 from mha_viz.web.theme import format_number
 
 Row = tuple[str, str, str, str, str]  # statement, verdict, layer, both sides
@@ -58,22 +64,15 @@ def _parameters(scene: Scene) -> None:
         st.info("One head a layer has no other to differ from: diversity is not defined.")
         return
     mean, band = _chance(scene)
-    below = {matrix: values - mean for matrix, values in lines.items()}
     within = sum(int((values >= band.low).sum()) for values in lines.values())
-    st.markdown(
-        "**As diverse as random matrices of the same shape: "
-        f"{within} of {sum(map(len, lines.values()))}** (each matrix in each layer). Random ones "
-        f"have a D of {mean:.4f} ± {band.high - mean:.2g}."
-    )
+    counts = {"within": within, "all": sum(map(len, lines.values()))}
+    st.markdown(TEXTS("diversity.parameters", **counts, mean=mean, spread=band.high - mean))
     _show(
         scene,
-        "diversity",
-        below,
-        "Diversity D of heads, minus that of random matrices",
-        "",
-        TEXTS("diversity.parameters"),
+        {matrix: values - mean for matrix, values in lines.items()},
         band=(band.low - mean, band.high - mean),
         table=lines | {"independent random matrices": np.full(scene.record.n_layers, mean)},
+        **TEXTS.figure("figures.diversity"),
     )
 
 
@@ -81,21 +80,18 @@ def _chance(scene: Scene) -> tuple[float, Band]:
     """Return the mean D of random matrices of this model's shape, and its band."""
     model = memory.model(*state.of(Compare).checkpoint)
     shape = (scene.record.n_heads, model.d_model, model.d_head)
-    return memory.cache().get(
-        ("diversity_band", *shape), lambda: diversity_band(*shape), lambda made: 100
-    )
+    make = partial(diversity_band, *shape)
+    return memory.cache().get(("diversity_band", *shape), make, lambda made: 100)
 
 
 def _diversities(scene: Scene) -> dict[str, np.ndarray] | None:
     view, layers = state.of(Compare), range(scene.record.n_layers)
-    return reporting.of_parameters(
-        view,
-        "diversity",
-        make=lambda model: {
-            matrix: np.array([diversity(model, i, matrix, view.part) for i in layers])
-            for matrix in MATRICES
-        },
-    )
+
+    def make(model: AttentionModel) -> dict[str, np.ndarray]:
+        each = {name: [diversity(model, i, name, view.part) for i in layers] for name in MATRICES}
+        return {name: np.array(values) for name, values in each.items()}
+
+    return reporting.of_parameters(view, "diversity", make=make)
 
 
 def _capacity(scene: Scene) -> None:
@@ -112,63 +108,45 @@ def _capacity(scene: Scene) -> None:
         "at least: the best single head": found.best,
         "the heads’ mean pattern": found.pooled,
     }
-    _show(
-        scene,
-        "capacity",
-        _arrays(lines),
-        "Information about the query",
-        "nats",
-        TEXTS("diversity.capacity"),
-    )
+    _show(scene, lines, "nats", **TEXTS.figure("figures.capacity"))
 
 
 def _coverage(scene: Scene) -> None:
     record = scene.record
     found = coverage(record.kept("z"), record.W_O)
     lines = {"heads together": found.together, "sum of single heads": found.apart}
-    _show(
-        scene,
-        "coverage",
-        _arrays(lines),
-        "Effective rank of what heads write",
-        "",
-        TEXTS("diversity.coverage"),
-    )
+    _show(scene, lines, **TEXTS.figure("figures.coverage"))
 
 
 def _head_ranks(scene: Scene) -> None:
-    record, view, title = scene.record, state.of(Compare), "Effective rank of each head"
+    record, chosen = scene.record, state.of(Compare).chosen
     most = min(record.kept("z").shape[-2:])
-    ranks = effective_rank(record.kept("z"), record.W_O).numpy()
+    texts = TEXTS.figure("figures.head_ranks", count=words.count(most, "direction"))
+    ranks, title = effective_rank(record.kept("z"), record.W_O).numpy(), texts["name"]
     figures.show(
-        by_layer(ranks, title, "", dark=look.dark(), selected=view.chosen),
-        key="head_ranks",
-        name=title,
+        by_layer(ranks, title, "", dark=look.dark(), selected=chosen),
         on_click=words.choose,
         table=words.head_values(scene, {title: ranks}),
         caption=words.settings(scene, title),
-        how_to_read=TEXTS("figures.head_ranks.how_to_read", count=words.count(most, "direction")),
+        **texts,
     )
 
 
 def _show(
     scene: Scene,
-    key: str,
-    lines: dict[str, np.ndarray],
-    title: str,
-    unit: str,
-    how_to_read: str,
+    lines: Mapping[str, np.ndarray | torch.Tensor],
+    unit: str = "",
     band: tuple[float, float] | None = None,
-    table: dict[str, np.ndarray] | None = None,
+    table: Mapping[str, np.ndarray] | None = None,
+    **texts: Unpack[KeyedTexts],
 ) -> None:
-    numbers = pd.DataFrame(table or lines, index=[f"L{i}" for i in range(scene.record.n_layers)])
+    drawn, title = {name: np.asarray(values) for name, values in lines.items()}, texts["name"]
+    numbers = pd.DataFrame(table or drawn, index=[f"L{i}" for i in range(scene.record.n_layers)])
     figures.show(
-        layer_lines(lines, title, unit, band=band, dark=look.dark()),
-        key=key,
-        name=title,
+        layer_lines(drawn, title, unit, band=band, dark=look.dark()),
         table=numbers.reset_index(names="Layer"),
         caption=words.settings(scene, title),
-        how_to_read=how_to_read,
+        **texts,
     )
 
 
@@ -184,17 +162,14 @@ def _held(rows: list[Row]) -> str:
 
 
 def _statements(scene: Scene, rows: list[Row]) -> None:
-    st.header("Textbook statements, measured", anchor=False)
+    name = "Textbook statements, measured"
+    st.header(name, anchor=False)
     # the verdict stands where a phone shows it
     table = pd.DataFrame(rows, columns=["Statement", "Here", "Layer", "Left", "Right"])
     st.dataframe(table, hide_index=True, width="stretch")
     st.caption(TEXTS("diversity.statements", close=CLOSE))
-    exports.table_file(
-        table,
-        key="statements",
-        name="Textbook statements, measured",
-        caption=words.settings(scene, "outputs without the bias b_O"),
-    )
+    source = words.settings(scene, "outputs without the bias b_O")
+    exports.table_file(table, key="statements", name=name, caption=source)
 
 
 def _rows(record: AttentionRecord) -> list[Row]:
@@ -220,7 +195,3 @@ def _at_most(left: float, right: float) -> bool:
 def _row(text: str, layer: int, left: float, right: float, holds: bool | None) -> Row:
     verdict = words.UNDEFINED if holds is None else "holds" if holds else "fails"
     return (text, verdict, f"L{layer}", format_number(left), format_number(right))
-
-
-def _arrays(lines: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
-    return {name: values.numpy() for name, values in lines.items()}

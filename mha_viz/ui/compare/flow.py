@@ -1,5 +1,7 @@
 """Attention rollout: how much of each input token reaches another, if attention simply mixes."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -40,17 +42,15 @@ def draw(scene: Scene) -> None:
         choosing.menu("upto", "Up to layer", layers, width=120, displayed=upto)
         choosing.menu("query", "Into which token", places, width=260, displayed=query)
         colour_scale(scene)
-    rollout = reporting.cached(
-        scene,
-        "rollout",
-        upto,
-        make=lambda: last_rollout(map(record.patterns.layer, range(upto + 1))).numpy(),
-        size=4 * len(record.labels) ** 2,
-    )
+
+    def make() -> np.ndarray:
+        return last_rollout(map(record.patterns.layer, range(upto + 1))).numpy()
+
+    size = 4 * len(record.labels) ** 2
+    rollout = reporting.cached(scene, "rollout", upto, make=make, size=size)
     st.markdown(_most(record, rollout[query], query, upto))
-    look.beside(
-        2, lambda: _rollout(scene, rollout, upto), lambda: _flow(scene, rollout, upto, query)
-    )
+    flow = partial(_flow, scene, rollout, upto, query)
+    look.beside(2, partial(_rollout, scene, rollout, upto), flow)
 
 
 def _most(record: AttentionRecord, row: np.ndarray, query: int, upto: int) -> str:
@@ -75,7 +75,6 @@ def _rollout(scene: Scene, rollout: np.ndarray, upto: int) -> None:
             **look.square(380, 440),
             visible=None,  # a share of 0 is what reaches a token from its future
         ),
-        key="rollout",
         caption=words.settings(scene, f"up to L{upto}"),
         table=words.by_tokens(shares, *shown.names, corner="token"),
         **TEXTS.figure("figures.rollout", meaning=METRICS["attention_rollout"].meaning),
@@ -93,7 +92,6 @@ def _flow(scene: Scene, rollout: np.ndarray, upto: int, query: int) -> None:
         st.info(f"Attention flow is left out: {error}")
     figures.show(
         token_bars(lines, record.labels, "share", dark=look.dark()),
-        key="flow",
         table=pd.DataFrame({"Token": words.numbered(record.labels), **lines}),
         caption=words.settings(scene, f"into {words.places(record.labels)[query]} at L{upto}"),
         **TEXTS.figure("figures.flow", meaning=METRICS["attention_flow"].meaning),

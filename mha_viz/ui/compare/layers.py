@@ -59,12 +59,11 @@ def _map(scene: Scene, values: np.ndarray) -> None:
         head_changes(
             values,
             metric.title,
-            METRICS[view.metric].shown_unit,
+            metric.shown_unit,
             limits=(known.min(), known.max()) if known.size and np.ptp(known) > _SAME else None,
             selected=view.chosen,
             dark=look.dark(),
         ),
-        key="metric_map",
         on_click=words.choose,
         table=words.head_values(scene, {metric.title: values}),
         caption=words.settings(scene, metric.title, *_measured_on(view.metric)),
@@ -91,34 +90,34 @@ def _maps(scene: Scene, report: Report) -> None:
             selected=view.chosen,
             dark=look.dark(),
         ),
-        key="metric_maps",
         on_click=choose,
         table=words.head_values(scene, maps),
-        caption=words.settings(scene, *_measured_on("induction" if "induction" in keys else "")),
+        caption=words.settings(scene, *_measured_on("induction" * ("induction" in keys))),
         **TEXTS.figure("figures.metric_maps"),
     )
 
 
 def _by_layer(scene: Scene, report: Report, values: np.ndarray) -> None:
     view = state.of(Compare)
-    metric = METRICS[view.metric]
-    figure = by_layer(
-        values,
-        metric.title,
-        METRICS[view.metric].shown_unit,
-        dark=look.dark(),
-        selected=view.chosen,
-        baselines=words.baseline_values(report.baselines.get(view.metric)),
-    )
+    metric, induction = METRICS[view.metric], view.metric == "induction"
     figures.show(
-        figure,
-        key="by_layer",
-        name=f"{metric.title} by layer",
+        by_layer(
+            values,
+            metric.title,
+            metric.shown_unit,
+            dark=look.dark(),
+            selected=view.chosen,
+            baselines=words.baseline_values(report.baselines.get(view.metric)),
+        ),
         on_click=words.choose,
         table=words.head_values(scene, {metric.title: values}),
         caption=words.settings(scene, metric.title, *_measured_on(view.metric)),
-        how_to_read=f"Each dot is a head, the line the mean of its layer; {metric.direction}. "
-        + _dashed(view.metric),
+        **TEXTS.figure(
+            "figures.by_layer",
+            metric=metric,
+            texts="the same random texts" if induction else "this text",
+            about=words.INDUCTION if induction else "Another text gives other numbers.",
+        ),
     )
 
 
@@ -128,30 +127,16 @@ def _measured_on(metric: str) -> tuple[str, ...]:
     return (other,) * (metric == "induction")
 
 
-def _dashed(metric: str) -> str:
-    induction = metric == "induction"
-    texts = "the same random texts" if induction else "this text"
-    return (
-        f"Dashed lines are what heads that have learned nothing give on {texts}: only what stands "
-        "clear of them says something about this model. "
-        + (words.INDUCTION if induction else "Another text gives other numbers.")
-    )
-
-
 def _extremes(values: np.ndarray) -> str:
     """Name the layers that have most and least of it."""
     if len(values) < 2 or not np.isfinite(values).any():
         return ""
-    means = np.array(
-        [row[np.isfinite(row)].mean() if np.isfinite(row).any() else np.nan for row in values]
-    )
-    low, high = int(np.nanargmin(means)), int(np.nanargmax(means))
-    if means[low] == means[high]:
-        return f"The same on average in every layer ({format_number(means[low])})."
-    return (
-        f"Lowest on average in layer {low} ({format_number(means[low])}), highest in layer {high} "
-        f"({format_number(means[high])})."
-    )
+    means = pd.DataFrame(np.where(np.isfinite(values), values, np.nan)).mean(axis=1)
+    least, most = means.min(), means.max()
+    if least == most:
+        return f"The same on average in every layer ({format_number(least)})."
+    low, high = means.idxmin(), means.idxmax()
+    return TEXTS("layers.extremes", low=low, least=least, high=high, most=most)
 
 
 def _kinds(scene: Scene, report: Report) -> None:
@@ -187,13 +172,7 @@ def _kinds(scene: Scene, report: Report) -> None:
     st.caption(
         TEXTS("layers.kinds", n_heads=scene.record.n_heads) + f" {words.INDUCTION}" * induction
     )
-    exports.table_file(
-        table.reset_index(),
-        key="kinds",
-        name="Kinds of heads by layer",
-        caption=words.settings(
-            scene,
-            "heads of each layer with that label",
-            *_measured_on("induction" if induction else ""),
-        ),
-    )
+    of_what = "heads of each layer with that label"
+    source = words.settings(scene, of_what, *_measured_on("induction" * induction))
+    name = "Kinds of heads by layer"
+    exports.table_file(table.reset_index(), key="kinds", name=name, caption=source)

@@ -10,7 +10,6 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from mha_viz.core.compare.chance import Band
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.chance import RATE
 from mha_viz.core.names import PRODUCTS
@@ -63,10 +62,11 @@ def chosen_pair(scene: Scene) -> None:
 
 
 def headed_pickers(scene: Scene, other: tuple[int, int] | None = None) -> None:
-    """Draw `heading` and the pickers in a row."""
+    """Draw `heading` and the menus in a row; `other` is (layers, heads) of the second's model."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         heading()
-        _menus(scene, other)
+        controls.pair_pickers(scene.record.n_layers, scene.record.n_heads, other)
+        colour_scale(scene)
 
 
 def beside(scene: Scene, picture: Callable[[], None], large: bool = False) -> None:
@@ -88,15 +88,13 @@ def beside(scene: Scene, picture: Callable[[], None], large: bool = False) -> No
 
 def heading() -> None:
     """Draw the names of the chosen pair."""
+    st.header(" and ".join(names()), anchor=False, width="content")
+
+
+def names(a: str = "", b: str = "") -> tuple[str, str]:
+    """Return the names of the chosen pair, behind what says whose head each is."""
     view = state.of(Compare)
-    names = head_name(*view.chosen), head_name(*view.second)
-    st.header(" and ".join(names), anchor=False, width="content")
-
-
-def _menus(scene: Scene, other: tuple[int, int] | None = None) -> None:
-    """Draw the menus; the second head is of another model with `other` (layers, heads)."""
-    controls.pair_pickers(scene.record.n_layers, scene.record.n_heads, other)
-    colour_scale(scene)
+    return a + head_name(*view.chosen), b + head_name(*view.second)
 
 
 def colour_scale(scene: Scene) -> None:
@@ -109,19 +107,17 @@ def strongest(
     scene: Scene, key: str, label: str, pairs: NDArray[np.intp], values: NDArray[np.floating]
 ) -> None:
     """Draw pairs of heads (pair, 2) that stand out, each a button that opens it."""
-    names = words.names(scene)
+    heads = words.names(scene)
     offered = {
-        (min(i, j), max(i, j)): f"{names[i]} – {names[j]}: {format_number(value)}"
+        (min(i, j), max(i, j)): f"{heads[i]} – {heads[j]}: {format_number(value)}"
         for (i, j), value in zip(pairs.tolist(), values, strict=True)
     }
     i, j = chosen_places(scene)
-    choosing.chips(
-        key,
-        label,
-        offered,
-        chosen=(min(i, j), max(i, j)),
-        take=lambda pair: words.choose_pair(list(pair), scene),
-    )
+
+    def take(pair: tuple[int, int]) -> None:
+        words.choose_pair(list(pair), scene)
+
+    choosing.chips(key, label, offered, chosen=(min(i, j), max(i, j)), take=take)
 
 
 def chosen_places(scene: Scene) -> tuple[int, int]:
@@ -157,21 +153,18 @@ def pictures(scene: Scene, width: int | None = None, marked: Cells = (), across:
     They stand beside each other, or below each other where one is `across`. Pairs of tokens that
     are `marked`, (query, key), are framed.
     """
-    view, record = state.of(Compare), scene.record
-    a, b = view.chosen, view.second
-    names = (head_name(*a), head_name(*b))
+    view = state.of(Compare)
+    sides = (scene.record, view.chosen), (scene.record, view.second)
     caption = words.settings(scene)
-    sides = (record, a), (record, b)
-    both_heatmaps(*sides, names=names, caption=caption, width=width, marked=marked, across=across)
+    both_heatmaps(*sides, names=names(), caption=caption, width=width, marked=marked, across=across)
 
 
 def numbers(scene: Scene) -> None:
     """Draw the difference of both heads' weights, and every number between the two."""
-    view, record = state.of(Compare), scene.record
-    a, b = view.chosen, view.second
-    shown, one, seen_a = token_window.shown_head(record, a)
-    _, two, seen_b = token_window.shown_head(record, b)
-    names = (head_name(*a), head_name(*b))
+    view, (first, second) = state.of(Compare), names()
+    shown, one, seen_a = token_window.shown_head(scene.record, view.chosen)
+    _, two, seen_b = token_window.shown_head(scene.record, view.second)
+    title = f"{second} minus {first}"
     left, right = st.columns(2)
     with left:
         figures.show(
@@ -179,28 +172,36 @@ def numbers(scene: Scene) -> None:
                 one,
                 two,
                 shown.labels,
-                names=names,
+                names=(first, second),
                 dark=look.dark(),
-                title=f"{names[1]} minus {names[0]}",
+                title=title,
                 masked=(~seen_a, ~seen_b),
             ),
-            key="difference",
             table=words.by_tokens(two - one, *shown.names, visible=seen_a & seen_b),
-            caption=words.settings(scene, f"{names[1]} minus {names[0]}"),
-            **TEXTS.figure("figures.difference", second=names[1], first=names[0]),
+            caption=words.settings(scene, title),
+            **TEXTS.figure("figures.difference", second=second, first=first),
         )
     with right:
         if scene.is_long:  # all heads of which are compared where somebody asks
             _measures(scene)
         else:
-            described.metrics(scene, described.difference(scene), names)
+            described.metrics(scene, described.difference(scene), (first, second))
     if not scene.is_long:
         lazy_sections.expander("All measures between them", "measures", partial(_measures, scene))
 
 
 def _measures(scene: Scene) -> None:
-    view = state.of(Compare)
-    table = _between(scene, view.chosen, view.second)
+    """Draw what every measure says about the chosen pair."""
+    view, (i, j) = state.of(Compare), chosen_places(scene)
+    measured = scene.record.compare(view.chosen, view.second)
+    rows = [(METRICS[str(key)].title, format_number(value)) for key, value in measured.items()]
+    for space in views.SPACES:
+        for measure, title in _BY_WEIGHTS.items():
+            matrix = reporting.parameter_likeness(view, space, measure)
+            if matrix is not None:
+                own = measure == "cosine" and space not in PRODUCTS
+                rows.append((f"{title} of {space}{OWN_BASIS * own}", format_number(matrix[i, j])))
+    table = pd.DataFrame(rows, columns=["Measure", "between them"])
     st.table(table.set_index("Measure"), width="stretch")
 
 
@@ -248,31 +249,15 @@ def _heatmap(
     places = shown.places(marked) if max(weights.shape) <= MOST else []
     figures.show(
         mark_cells(figure, places, look.dark()) if places else figure,
-        key=f"heatmap_{key}",
         table=words.by_tokens(weights, *shown.names, visible=seen),
         caption=f"{caption} · {name} · colours: {scale}",
         explained=explained,
-        **TEXTS.figure("figures.heatmap", name=name),
+        **TEXTS.figure("figures.heatmap", name=name) | {"key": f"heatmap_{key}"},
     )
 
 
 def _pin(record: AttentionRecord, place: Place, key: str, name: str) -> None:
     exports.pin_button(record, lambda: place, f"pin_{key}", name)
-
-
-def _between(scene: Scene, a: Place, b: Place) -> pd.DataFrame:
-    """Return what every measure says about these two heads."""
-    measured = scene.record.compare(a, b)
-    rows = [(METRICS[str(key)].title, format_number(value)) for key, value in measured.items()]
-    for space in views.SPACES:
-        for measure, title in _BY_WEIGHTS.items():
-            matrix = reporting.parameter_likeness(state.of(Compare), space, measure)
-            if matrix is not None:
-                heads = scene.record.n_heads
-                i, j = (layer * heads + head for layer, head in (a, b))
-                own = measure == "cosine" and space not in PRODUCTS
-                rows.append((f"{title} of {space}{OWN_BASIS * own}", format_number(matrix[i, j])))
-    return pd.DataFrame(rows, columns=["Measure", "between them"])
 
 
 TOO_SHORT = "On so few tokens chance may bring about any likeness: no pair is called alike."
@@ -296,22 +281,6 @@ def given_by_chance(found: Chance) -> str:
     """Say how alike pairs are by chance; "" where too few tokens tell."""
     if found.band is None:
         return ""
-    sentence = (
-        f"Where {_permuted(found.measure)}, 95 % of pairs lie {_span(found.band)}. By chance about "
-        f"{found.expected:,.0f} pairs would be more alike than that; {found.below:,} are."
-    )
-    if found.untrained is None:
-        return sentence
-    return (
-        f"{sentence} Between heads with random weights 95 % lie {_span(found.untrained)}; pairs "
-        f"more alike than chance: {found.untrained_found:,}."
-    )
-
-
-def _permuted(measure: str) -> str:
-    what = "coordinates" if measure.startswith("redundancy") else "tokens"
-    return f"the {what} of each head are permuted"
-
-
-def _span(band: Band) -> str:
-    return f"from {format_number(band.low)} to {format_number(band.high)}"
+    what = "coordinates" if found.measure.startswith("redundancy") else "tokens"
+    told = TEXTS("pair.permuted", what=what, found=found)
+    return told if found.untrained is None else told + TEXTS("pair.untrained", found=found)

@@ -46,10 +46,8 @@ def fit(scene: Scene) -> None:
     if view.model_b not in controls.other_models():
         state.add_problem(f"The model {view.model_b!r} that the link names is not on this machine.")
         state.change(model_b="")
-    of_first = view.section not in ("sides", "models") or state.of(Compare).model_b in (
-        "",
-        view.model,
-    )
+    beside = view.section in ("sides", "models")
+    of_first = not beside or state.of(Compare).model_b in ("", view.model)
     if of_first and not is_head(record, view.second):
         missing = no_such_head(record, *view.second)
         state.add_problem(f"{missing} Showing another one.")

@@ -11,15 +11,7 @@ from mha_viz.core.compare.alignment import align, aligned, equal_places, pattern
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.difference import difference_heatmap, head_changes
-from mha_viz.ui.compare import TEXTS, described
-from mha_viz.ui.compare.pair import (
-    Cells,
-    both_heatmaps,
-    chosen_pair,
-    headed_pickers,
-    numbers,
-    pictures,
-)
+from mha_viz.ui.compare import TEXTS, described, pair
 from mha_viz.ui.run import reporting, scene
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -75,50 +67,47 @@ def draw(first: Scene) -> None:
     if first.record.is_cross or record.is_cross:
         st.info("Cross attention has two texts of its own; choose another part to compare.")
         return
-    runs = reporting.cached(
-        first,
-        "sides",
-        second.key,
-        make=lambda: _align(first, second),
-        size=2 * scene.size(first.record),
-    )
+    make, size = partial(_align, first, second), 2 * scene.size(first.record)
+    runs = reporting.cached(first, "sides", second.key, make=make, size=size)
     other = described.Other(second, (runs.a, runs.b))
     found = None if first.is_long or second.is_long else described.difference(first, other)
     if found is not None:
         described.sentences(found, framed=True)
     _answer(first, runs)
-    headed_pickers(first, (record.n_layers, record.n_heads))
-    _draw(first, runs, () if found is None else described.marked(found))
+    pair.headed_pickers(first, (record.n_layers, record.n_heads))
+    view, names = state.of(Compare), pair.names("A ", "B ")
+    sides = (runs.a, view.chosen), (runs.b, view.second)
+    marked = () if found is None else described.marked(found)
+    pair.both_heatmaps(*sides, names=names, caption=_settings(first, runs), marked=marked)
+    st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
     left, right = st.columns(2) if runs.shared else (st.container(), st.container())
     with left:
-        _changes(first, runs)
+        if runs.shared:
+            _difference(first, runs)
+        if runs.shared and runs.change is not None:
+            _most_changed(first, runs, runs.change)
     with right:
         if found is not None:
-            described.metrics(first, found, _names("A ", "B "), other)
+            described.metrics(first, found, names, other)
 
 
 def _one_run(first: Scene) -> None:
     """Draw two heads of one run."""
     if first.is_long:  # of which all pairs of heads take long
-        chosen_pair(first)
+        pair.chosen_pair(first)
         lazy_sections.expander(TITLE, "described", partial(_described_late, first))
         return
     found = described.difference(first)
     described.sentences(found, framed=True)
-    headed_pickers(first)
-    pictures(first, marked=described.marked(found))
-    numbers(first)
+    pair.headed_pickers(first)
+    pair.pictures(first, marked=described.marked(found))
+    pair.numbers(first)
 
 
 def _described_late(first: Scene) -> None:
     found = described.difference(first)
     described.sentences(found)
-    described.metrics(first, found, _names())
-
-
-def _names(a: str = "", b: str = "") -> tuple[str, str]:
-    view = state.of(Compare)
-    return a + head_name(*view.chosen), b + head_name(*view.second)
+    described.metrics(first, found, pair.names())
 
 
 def _align(first: Scene, second: Scene) -> _Runs:
@@ -138,14 +127,8 @@ def _change(
     a: AttentionRecord, b: AttentionRecord, pairs: Pairs, common: list[tuple[int, int]]
 ) -> NDArray[np.float32]:
     """Return how much each head changed, a layer at a time: not all weights fit the memory."""
-    return np.concatenate(
-        [
-            pattern_change(
-                a.patterns.layer(i)[None], b.patterns.layer(i)[None], pairs, common
-            ).numpy()
-            for i in range(a.n_layers)
-        ]
-    )
+    layers = ((a.patterns.layer(i)[None], b.patterns.layer(i)[None]) for i in range(a.n_layers))
+    return np.concatenate([pattern_change(*both, pairs, common).numpy() for both in layers])
 
 
 def _answer(first: Scene, runs: _Runs) -> None:
@@ -155,12 +138,7 @@ def _answer(first: Scene, runs: _Runs) -> None:
         st.info(TEXTS("side_by_side.answer"))
         return
     if change is None:
-        st.info(
-            plain(
-                f"{a.model} has {_size(a)} and {b.model} {_size(b)}: a head of one has no "
-                "counterpart in the other. Choose any two below."
-            )
-        )
+        st.info(plain(TEXTS("side_by_side.sizes", a=a, b=b)))
         return
     order = np.argsort(-change, axis=None, kind="stable")[:N_CHANGED]
     most = [divmod(int(i), change.shape[1]) for i in order]
@@ -172,22 +150,6 @@ def _answer(first: Scene, runs: _Runs) -> None:
         chosen=view.chosen if view.chosen == view.second else None,
         take=lambda place: words.choose_on_both_sides(list(place)),
     )
-
-
-def _draw(first: Scene, runs: _Runs, marked: Cells) -> None:
-    view = state.of(Compare)
-    a, b = view.chosen, view.second
-    caption, names = _settings(first, runs), _names("A ", "B ")
-    both_heatmaps((runs.a, a), (runs.b, b), names=names, caption=caption, marked=marked)
-    st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
-
-
-def _changes(first: Scene, runs: _Runs) -> None:
-    """Draw the difference of the two heads' weights, and how much each head changed."""
-    if runs.shared:
-        _difference(first, runs)
-    if runs.shared and runs.change is not None:
-        _most_changed(first, runs, runs.change)
 
 
 def _about(record: AttentionRecord) -> str:
@@ -204,26 +166,24 @@ def _short(text: str, letters: int) -> str:
 
 
 def _difference(first: Scene, runs: _Runs) -> None:
-    view, names = state.of(Compare), _names("A ", "B ")
+    view, names = state.of(Compare), pair.names("A ", "B ")
     left, hidden_left = _on_common(runs.a, view.chosen, [i for i, _ in runs.pairs])
     right, hidden_right = _on_common(runs.b, view.second, [j for _, j in runs.pairs])
     labels = [_label(runs, i, j) for i, j in runs.pairs]
     shown = token_window.Shown.of(labels, labels)
     left, right = shown.cut(left), shown.cut(right)
     hidden_left, hidden_right = shown.cut(hidden_left), shown.cut(hidden_right)
-    figure = difference_heatmap(
-        left,
-        right,
-        shown.labels,
-        names=names,
-        title=f"{names[1]} minus {names[0]}",
-        side=440,
-        dark=look.dark(),
-        masked=(hidden_left, hidden_right),
-    )
     figures.show(
-        figure,
-        key="sides",
+        difference_heatmap(
+            left,
+            right,
+            shown.labels,
+            names=names,
+            title=f"{names[1]} minus {names[0]}",
+            side=440,
+            dark=look.dark(),
+            masked=(hidden_left, hidden_right),
+        ),
         table=words.by_tokens(right - left, *shown.names, visible=~(hidden_left | hidden_right)),
         caption=_settings(first, runs),
         **TEXTS.figure("figures.sides", common=len(runs.common), places=len(runs.pairs)),
@@ -241,23 +201,14 @@ def _on_common(
 def _most_changed(first: Scene, runs: _Runs, change: np.ndarray) -> None:
     st.markdown("**How much each head changed**")
     view = state.of(Compare)
-    note = (
-        " The two models were trained apart: head numbers agree by chance only."
-        if runs.a.model != runs.b.model
-        else ""
-    )
+    note = TEXTS("side_by_side.apart") if runs.a.model != runs.b.model else ""
     figures.show(
         head_changes(change, selected=view.chosen, dark=look.dark()),
-        key="most_changed",
         on_click=words.choose_on_both_sides,
         table=words.head_values(first, {"Change": change}).sort_values("Change", ascending=False),
         caption=_settings(first, runs),
         **TEXTS.figure("figures.most_changed", note=note),
     )
-
-
-def _size(record: AttentionRecord) -> str:
-    return f"{record.n_layers} × {record.n_heads} heads"
 
 
 def _label(runs: _Runs, i: int | None, j: int | None) -> str:

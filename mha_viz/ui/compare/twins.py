@@ -1,5 +1,6 @@
 """Twins: every head against every other, in order of layer or of likeness, and as a map."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -33,20 +34,9 @@ from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.labels import head_name
 
-NOT_TO_CONCLUDE = {
-    "hellinger": "Two heads with the same weights may carry quite different values.",
-    "jensen_shannon": "Two heads with the same weights may carry quite different values.",
-    "correlation": "It compares coordinates that each head has chosen for itself; CKA does not.",
-    "redundancy": "It compares coordinates that each head has chosen for itself; CKA does not.",
-    "redundancy_textbook": "A head beside itself need not have 1: read it beside the diagonal.",
-    "cka": "Alike on this text is not alike on all: heads may differ where nothing here asks.",
-    "cka_biased": "On a short text any two heads get a high number: the one without bias does not.",
-}
-
 N_NEAREST = 5  # pairs that are named above the matrix
 # Pixels of the matrix, of a cell if possible, and of the list below a large matrix.
 _SIDE, _LARGEST, _LEAST_CELL, _LISTED = 360, 1_000, 5, 265
-ON_THE_TREE = "Heads that the tree joins above its dashed line are no more alike than chance. "
 
 
 class _Comparison(NamedTuple):
@@ -64,13 +54,8 @@ def draw(scene: Scene) -> None:
     """Draw the nearest pairs, the matrix with the chosen pair, the map, and clusters."""
     _controls(scene)
     view = state.of(Compare)
-    found = reporting.cached(
-        scene,
-        "twins",
-        view.measure,
-        view.order,
-        make=lambda: _compare(scene, view.measure, view.order),
-    )
+    make = partial(_compare, scene, view.measure, view.order)
+    found = reporting.cached(scene, "twins", view.measure, view.order, make=make)
     if found is None:
         st.info(_why_not(scene, view.measure))
         if scene.head_count > 1:
@@ -122,9 +107,8 @@ def _open_on_twin(scene: Scene, apart: np.ndarray, by_chance: Chance) -> str:
     beyond = np.zeros(apart.shape, bool)
     beyond[np.triu_indices(len(apart), 1)] = by_chance.pairs
     first = pair.chosen_places(scene)[0]
-    others = np.where(
-        np.arange(len(apart)) == first, np.inf, np.nan_to_num(apart[first], nan=np.inf)
-    )
+    others = np.nan_to_num(apart[first], nan=np.inf)
+    others[first] = np.inf
     twins = np.where((beyond | beyond.T)[first], others, np.inf)
     near = twins if np.isfinite(twins).any() else others
     if not np.isfinite(near).any():
@@ -174,70 +158,56 @@ def _controls(scene: Scene) -> None:
 def _matrix(scene: Scene, found: _Comparison, limit: float | None) -> None:
     view = state.of(Compare)
     metric, names = METRICS[view.measure], words.names(scene)
-    tree = ON_THE_TREE if view.order == "cluster" and limit is not None else ""
+    on_the_tree = view.order == "cluster" and limit is not None
     pairs = HeadPairs(
         found.matrix,
         names,
         found.clustering,
         n_heads=scene.record.n_heads,
-        unit=METRICS[view.measure].shown_unit,
+        unit=metric.shown_unit,
         chance=limit,
     )
-    marks = Marks(
-        clusters=view.clusters,
-        selected=view.chosen,
-        pair=pair.chosen_places(scene),
-    )
-    figure = similarity_matrix(
-        pairs,
-        title=metric.title,
-        limits=_span(view.measure),
-        diverging=_span(view.measure)[0] < 0,
-        side=max(_SIDE, min(_LEAST_CELL * len(names), _LARGEST)),
-        dark=look.dark(),
-        marks=marks,
-    )
     figures.show(
-        figure,
-        key="twins",
+        similarity_matrix(
+            pairs,
+            title=metric.title,
+            limits=_span(view.measure),
+            diverging=_span(view.measure)[0] < 0,
+            side=max(_SIDE, min(_LEAST_CELL * len(names), _LARGEST)),
+            dark=look.dark(),
+            marks=Marks(view.clusters, view.chosen, pair.chosen_places(scene)),
+        ),
         on_click=lambda clicked: words.choose_pair(clicked, scene),
         table=pd.DataFrame(found.matrix, columns=names, index=names).reset_index(names="Head"),
         caption=words.settings(scene, metric.title, f"order: {view.order}"),
         **TEXTS.figure(
             "figures.twins",
-            title=metric.title,
-            direction=metric.direction,
-            tree=tree,
-            not_to_conclude=NOT_TO_CONCLUDE[view.measure],
+            metric=metric,
+            tree=TEXTS("twins.tree") if on_the_tree else "",
+            not_to_conclude=TEXTS(f"twins.not_to_conclude.{view.measure}"),
         ),
     )
 
 
 def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
     view = state.of(Compare)
-    figure = head_map(
-        found.places,
-        words.names(scene),
-        scene.record.n_heads,
-        explained=found.explained,
-        clusters=groups if view.order == "cluster" else None,
-        selected=view.chosen,
-        dark=look.dark(),
-    )
-    kept = (
-        f"Two dimensions keep {found.explained:.0%} of the distances’ spread."
-        if np.isfinite(found.explained)
-        else "By this measure all heads are the same on this text: they lie in one place."
-    )
+    spread = TEXTS("twins.kept" if np.isfinite(found.explained) else "twins.one_place", found=found)
     x, y = found.places.T
     figures.show(
-        figure,
-        key="map",
+        head_map(
+            found.places,
+            words.names(scene),
+            scene.record.n_heads,
+            explained=found.explained,
+            clusters=groups if view.order == "cluster" else None,
+            selected=view.chosen,
+            dark=look.dark(),
+        ),
         height=430,
         on_click=words.choose,
         table=pd.DataFrame({"Head": words.names(scene), "x": x, "y": y}),
         caption=words.settings(scene, METRICS[view.measure].title, "classical MDS"),
-        **TEXTS.figure("figures.map", title=METRICS[view.measure].title, kept=kept),
+        **TEXTS.figure("figures.map", title=METRICS[view.measure].title, kept=spread),
     )
 
 
@@ -246,24 +216,18 @@ def _twins(scene: Scene, found: pd.DataFrame, by_chance: Chance) -> None:
     heads = known.index.to_numpy()
     twins = (known.twin_layer * scene.record.n_heads + known.twin_head).to_numpy(int)
     names = np.array(words.names(scene))
-    distance = known.distance.to_numpy()
-    table = pd.DataFrame(
-        {
-            "Head": names[heads],
-            "Nearest": names[twins],
-            "Distance": distance,
-            "Beyond chance": np.where(by_chance.twins[heads], "yes", "no"),
-        }
-    )
+    columns = {
+        "Head": names[heads],
+        "Nearest": names[twins],
+        "Distance": known.distance.to_numpy(),
+        "Beyond chance": np.where(by_chance.twins[heads], "yes", "no"),
+    }
     height = _LISTED if scene.head_count * _LEAST_CELL > _SIDE else "auto"
-    pair.choosable(table, np.stack((heads, twins), axis=1), scene, key="nearest", height=height)
+    pairs = np.stack((heads, twins), axis=1)
+    pair.choosable(pd.DataFrame(columns), pairs, scene, key="nearest", height=height)
     missing = len(found) - len(known)
-    st.caption(
-        "0 = identical. Beyond chance: nearer than the nearest head is where tokens are permuted "
-        f"({AT_RATE}). Click a row to see the pair above, a column’s name to sort by it. "
-        + f"Without a twin, because the measure is not defined: {words.count(missing, 'head')}."
-        * bool(missing)
-    )
+    lone = TEXTS("twins.lone", heads=words.count(missing, "head")) if missing else ""
+    st.caption(TEXTS("twins.nearest", rate=AT_RATE) + lone)
 
 
 def _clusters(scene: Scene, groups: np.ndarray, beyond: np.ndarray) -> None:
@@ -285,11 +249,9 @@ def _cover(scene: Scene, apart: np.ndarray) -> None:
     likeness = 1 - apart / _span(view.measure)[1]
     cover = covering_heads(likeness, min(view.clusters, len(likeness)))
     named = [head_name(*words.place(i, scene)) for i in cover.heads]
-    steps = ", ".join(
-        f"{name} ({share:.0%})" for name, share in zip(named, cover.covered, strict=True)
-    )
+    steps = [f"{name} ({share:.0%})" for name, share in zip(named, cover.covered, strict=True)]
     covering = f"{words.count(len(named), 'head')} that cover{'s' * (len(named) == 1)} what all do"
-    st.markdown(f"**{covering}:** {steps}")
+    st.markdown(f"**{covering}:** {', '.join(steps)}")
     st.caption(TEXTS("twins.cover", title=METRICS[view.measure].title))
 
 
@@ -299,10 +261,7 @@ def _why_not(scene: Scene, measure: str) -> str:
     if len(scene.record.tokens) < LEAST_TOKENS and measure == "cka":
         return words.TOO_SHORT_FOR_CKA
     if len(scene.record.tokens) < 2 and measure in LIKENESS:
-        return (
-            f"{METRICS[measure].title} is not defined on a text of one token: what heads write "
-            "does not vary. Type a longer text."
-        )
+        return TEXTS("twins.one_token", title=METRICS[measure].title)
     return f"{METRICS[measure].title} is not defined for any two heads on this text."
 
 

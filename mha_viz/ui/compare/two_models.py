@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -72,15 +73,10 @@ def draw(first: Scene) -> None:
     view = replace(state.of(Compare), model=second.model)
     both = (state.of(Compare), view)
     with_random = all(map(reporting.has_random, both))
-    found = reporting.cached(
-        first,
-        "matches",
-        second.key,
-        both[0].match,
-        with_random,
-        make=lambda: _match(first, second, both[0].match, with_random),
-        size=8 * first.head_count * second.head_count,
-    )
+    by, size = both[0].match, 8 * first.head_count * second.head_count
+    make = partial(_match, first, second, by, with_random)
+    key = ("matches", second.key, by, with_random)
+    found = reporting.cached(first, *key, make=make, size=size)
     if found is None:
         st.info("The two models have no token in common, so that no row can be compared.")
         return
@@ -89,11 +85,8 @@ def draw(first: Scene) -> None:
         reporting.offer_random(one)
     _named(found)
     other = _chosen(first, second, found)
-    look.beside(
-        [2, 3],
-        lambda: _map(first, second, found),
-        lambda: _pair(first, second, found, other),
-    )
+    pair = partial(_pair, first, second, found, other)
+    look.beside([2, 3], partial(_map, first, second, found), pair)
     _metrics(first, second, other)
     _layers(first, second, found)
 
@@ -101,11 +94,8 @@ def draw(first: Scene) -> None:
 def _controls(first: Scene, second: Scene, names: Sequence[str], name: str) -> None:
     """Draw the choice of the other model, of the measure and of the head."""
     written = first.record.z is not None and second.record.z is not None
-    measures = {
-        key: METRICS[key].title
-        for key in MATCH_MEASURES
-        if written or PAIR_MEASURES[key] == "pattern"
-    }
+    known = [key for key in MATCH_MEASURES if written or PAIR_MEASURES[key] == "pattern"]
+    measures = {key: METRICS[key].title for key in known}
     if state.of(Compare).match not in measures:
         state.change(match=next(iter(measures)))
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -199,33 +189,19 @@ def _named(found: _Found) -> None:
             pair = f"{head_name(*place)} → {head_name(*counterparts[place])}"
             offered[place] = f"{pair}: {format_number(matches.distance[i])}"
         with column:
-            choosing.chips(
-                title.lower().replace(" ", "_"),
-                title,
-                offered,
-                chosen=state.of(Compare).chosen,
-                take=words.choose,
-            )
+            key, chosen = title.lower().replace(" ", "_"), state.of(Compare).chosen
+            choosing.chips(key, title, offered, chosen=chosen, take=words.choose)
 
 
 def _map(first: Scene, second: Scene, found: _Found) -> None:
     matches, shape = found.matches, (first.record.n_layers, first.record.n_heads)
     distance = found.by_head(matches.distance, shape)
     beyond = found.by_head(matches.found.astype(float), shape) == 1
-    counterparts = found.names
-    named = [
-        [
-            head_name(*counterparts[i, j]) if (i, j) in counterparts else "none"
-            for j in range(shape[1])
-        ]
-        for i in range(shape[0])
-    ]
+    counterparts = {place: head_name(*other) for place, other in found.names.items()}
+    named = [[counterparts.get((i, j), "none") for j in range(shape[1])] for i in range(shape[0])]
     notes = [
-        [
-            f"counterpart: {name}" + ", beyond chance" * bool(beyond[i, j])
-            for j, name in enumerate(row)
-        ]
-        for i, row in enumerate(named)
+        [f"counterpart: {name}{', beyond chance' * sure}" for name, sure in zip(*row, strict=True)]
+        for row in zip(named, beyond.tolist(), strict=True)
     ]
     table = words.head_values(first, {"Distance": distance})
     table.insert(1, "Counterpart", np.ravel(named))
@@ -235,7 +211,6 @@ def _map(first: Scene, second: Scene, found: _Found) -> None:
         head_changes(
             distance, selected=state.of(Compare).chosen, hover_notes=notes, dark=look.dark()
         ),
-        key="matches",
         on_click=words.choose,
         table=table.sort_values("Distance", ascending=False, kind="stable"),
         caption=_settings(first, second, found),
@@ -299,9 +274,6 @@ def _layers(first: Scene, second: Scene, found: _Found) -> None:
     )
     st.dataframe(table.rename_axis("Layer"), width="stretch")
     st.caption(TEXTS("two_models.layers", a=plain(first.model), b=plain(second.model)))
-    exports.table_file(
-        table.reset_index(names="Layer"),
-        key="matched_layers",
-        name="Layers of matched heads",
-        caption=_settings(first, second, found),
-    )
+    name, caption = "Layers of matched heads", _settings(first, second, found)
+    numbers = table.reset_index(names="Layer")
+    exports.table_file(numbers, key="matched_layers", name=name, caption=caption)

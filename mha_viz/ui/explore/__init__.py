@@ -1,5 +1,5 @@
 """The Explore page's parts: all heads, one head's pictures, its card."""
 
-from mha_viz.ui.widgets.messages.texts import Texts, read_texts
+from mha_viz.ui.widgets.messages.texts import PageTexts, read_texts
 
-TEXTS = read_texts(__name__, Texts)
+TEXTS = read_texts(__name__, PageTexts)

@@ -40,23 +40,18 @@ def card(scene: Scene) -> None:
     report = reporting.report(scene, view)
     labels(report)
     place = view.chosen
+    learned_nothing = {
+        key: words.baseline_values(report.baselines.get(key), view.layer) for key in report.scores
+    }
     figure = report_card(
         {key: values.numpy() for key, values in report.scores.items()},
         {key: METRICS[key].title for key in report.scores},
         {key: METRICS[key].shown_unit for key in report.scores},
         place,
         dark=look.dark(),
-        baselines={
-            key: words.baseline_values(report.baselines.get(key), view.layer)
-            for key in report.scores
-        },
+        baselines=learned_nothing,
     )
-    figures.chart(
-        figure,
-        key="card",
-        alt="Every metric of this head among those of all heads; the table has the numbers.",
-        tools=False,
-    )
+    figures.chart(figure, key="card", alt=TEXTS("card.alt"), tools=False)
     st.caption(
         TEXTS("card.card")
         + " Measured on all tokens." * (view.words or view.no_special or view.no_first)
@@ -99,24 +94,20 @@ def labels(report: Report) -> None:
 
 def _in_words(report: Report, place: tuple[int, int], found: Percentiles | None) -> None:
     table = _numbers(report, place, found, format_number).fillna("")
-    st.dataframe(
-        table.drop(columns=MEANING),
-        hide_index=True,
-        width="stretch",
-        column_config={
-            name: st.column_config.Column(width=width, pinned=name == "Metric")
-            for name, width in _WIDTHS.items()
-        },
-    )
+    columns = {
+        name: st.column_config.Column(width=width, pinned=name == "Metric")
+        for name, width in _WIDTHS.items()
+    }
+    shown = table.drop(columns=MEANING)
+    st.dataframe(shown, hide_index=True, width="stretch", column_config=columns)
     further = "" if found is None else f"this head on {found.texts}, and "
     st.caption(f"Further right: {further}heads that have learned nothing. What each number means:")
     rows = table[["Metric", "This head", AMONG, MEANING]].map(plain).to_numpy().tolist()
-    st.caption(
-        "\n".join(
-            f"- **{metric}**: {value}{among and f', {among}'}. {text}"
-            for metric, value, among, text in rows
-        )
+    lines = (
+        f"- **{name}**: {value}{among and f', {among}'}. {text}"
+        for name, value, among, text in rows
     )
+    st.caption("\n".join(lines))
     for note in report.notes:
         if not note.startswith(words.CUT):  # which the page says already
             st.caption(plain(note))
@@ -150,16 +141,11 @@ def _numbers(
                 MEANING: METRICS[key].meaning,
             }
         )
-    if report.induction is not None:
-        low, high = (format_number(b[place]) for b in (report.induction.low, report.induction.high))
-        rows.append(
-            {
-                "Metric": "Induction, 95 % interval",
-                "This head": f"{low} to {high}",
-                MEANING: f"Over {report.induction.n_seeds} random texts of "
-                f"{report.induction.period} tokens, repeated once.",
-            }
-        )
+    if (found_in := report.induction) is not None:
+        low, high = (format_number(bound[place]) for bound in (found_in.low, found_in.high))
+        meaning = TEXTS("card.induction", found=found_in)
+        interval = {"Metric": "Induction, 95 % interval", "This head": f"{low} to {high}"}
+        rows.append(interval | {MEANING: meaning})
     return pd.DataFrame(rows)
 
 
@@ -218,18 +204,15 @@ def _unusual_line(found: Percentiles, report: Report, place: tuple[int, int]) ->
     among = f"Against {head_name(*place)} on {found.texts}"
     length = _length(found)
     if far.empty:
-        return f"**{among}**: nothing unusual; each number lies within the middle 90 %. {length}"
+        return TEXTS("card.usual", among=among, length=length)
     numbers = "; ".join(
         f"**{METRICS[metric].title}** {format_number(report.scores[metric][place])}, "
         f"{found.in_words(metric)}"
         for metric in far[:_NAMED]
     )
     more = f"; and {len(far) - _NAMED} more" if len(far) > _NAMED else ""
-    n, usual = int(beyond.notna().sum()), 2 * (1 - _UNUSUAL)
-    return (
-        f"**{among}**: {numbers}{more}. On an ordinary text {format_number(n * usual)} of {n} "
-        f"numbers are so far out. {length}Each of them: “In numbers and words”."
-    )
+    n, told = int(beyond.notna().sum()), {"among": among, "numbers": numbers + more}
+    return TEXTS("card.unusual", **told, usual=n * 2 * (1 - _UNUSUAL), n=n, length=length)
 
 
 def _length(found: Percentiles) -> str:
@@ -237,8 +220,4 @@ def _length(found: Percentiles) -> str:
     lower, higher, median = found.table.loc["n_tokens", ["lower", "higher", "median"]].to_numpy()
     if max(lower, higher) <= _UNUSUAL:
         return ""
-    side = "longer" if lower > higher else "shorter"
-    return (
-        f"This text is {side} than nearly all of those (half have {median:.0f} tokens or less): "
-        "entropy, distance and more grow with length. "
-    )
+    return TEXTS("card.length", side="longer" if lower > higher else "shorter", median=median)

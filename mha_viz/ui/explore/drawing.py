@@ -16,7 +16,7 @@ from mha_viz.checkpoints import trial
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.views import weight_among
-from mha_viz.ui.explore import payloads
+from mha_viz.ui.explore import TEXTS, payloads
 from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
 from mha_viz.ui.run import memory, reporting
@@ -33,11 +33,7 @@ from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 from mha_viz.web.labels import head_name
-from mha_viz.web.payload import (
-    finite,
-    head_payload,
-    row_payload,
-)
+from mha_viz.web.payload import finite, head_payload, row_payload
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -75,17 +71,11 @@ def _loading(view: Shared) -> Iterator[None]:
 
 def model_facts(model: ModelFacts) -> None:
     """Write the facts of the chosen model."""
-    n_heads, n_keys = (
-        words.count(model.n_heads, "head"),
-        words.count(model.n_kv_heads, "key head"),
-    )
+    n_keys = words.count(model.n_kv_heads, "key head")
     shared = f" ({n_keys})" if model.n_kv_heads != model.n_heads else ""
-    st.markdown(
-        f"**{plain(model.name)}** is a {plain(model.family)} model: "
-        f"{words.count(model.n_layers, 'layer')} of {n_heads}{shared}, d_model "
-        f"{model.d_model}, d_head {model.d_head}, texts of up to {model.n_ctx} tokens, on "
-        f"{plain(model.device)}."
-    )
+    counts = words.count(model.n_layers, "layer"), words.count(model.n_heads, "head") + shared
+    named = {name: plain(getattr(model, name)) for name in ("name", "family", "device")}
+    st.markdown(TEXTS("drawing.model", model=model, size=" of ".join(counts), **named))
     if size := memory.size_line(model.name, state.current().dtype):
         st.caption(f"{size}.")
 
@@ -105,23 +95,18 @@ def fit_grid(scene: Scene) -> None:
     """Replace an order, a kind of heads or a pair of tokens that this scene does not have."""
     view = state.of(Explore)
     queries, keys = scene.record.shape[2:]
-    ends = [last for _, last in view.window]
+    fits = all(last < n for (_, last), n in zip(view.window, (queries, keys), strict=False))
     state.change(
         query=view.query if view.query < queries else -1,
         key=view.key if view.key < keys else -1,
-        window=view.window
-        if all(end < n for end, n in zip(ends, (queries, keys), strict=False))
-        else (),
+        window=view.window if fits else (),
     )
     if scene.record.is_cross or any(last >= queries for _, last in view.tokens):
         state.change(tokens=())
         view = state.of(Explore)
     if view.sort not in ("", "pair") and not _sorted_by(scene, view):
         if view.sort in METRICS:
-            state.add_problem(
-                f"{METRICS[view.sort].title} is no order for the heads of this model and text. "
-                "Showing them by layer."
-            )
+            state.add_problem(TEXTS("drawing.no_order", title=METRICS[view.sort].title))
         elif view.sort != AMONG:
             state.add_problem(f"There is no metric {view.sort!r}. Showing heads by layer.")
         state.change(sort="")
@@ -238,13 +223,9 @@ def _status(scene: Scene, record: AttentionRecord) -> None:
     if "induction" in (state.of(Explore).sort, state.of(Explore).only):
         st.caption(words.INDUCTION)
     if record.removed_mass is not None:
-        view = state.of(Explore)
-        mean = float(record.removed_mass.mean())
-        mine = float(record.removed_mass[view.chosen])
-        st.caption(
-            f"What was left out held {mean:.1%} of the weight over all heads, and {mine:.1%} of "
-            f"{head_name(*view.chosen)}’s. The rest of each row is scaled to a sum of 1."
-        )
+        chosen, removed = state.of(Explore).chosen, record.removed_mass
+        shares = {"mean": float(removed.mean()), "mine": float(removed[chosen])}
+        st.caption(TEXTS("drawing.left_out", name=head_name(*chosen), **shares))
 
 
 def _sorted_by(scene: Scene, view: Explore) -> Facts:
@@ -260,11 +241,8 @@ def _sorted_by(scene: Scene, view: Explore) -> Facts:
     part = scene.record.part
     if part == "cross":
         return {}
-    probed = reporting.cached(
-        scene,
-        "induction",
-        make=lambda: memory.induction(*view.checkpoint, part, False),
-    )
+    make = partial(memory.induction, *view.checkpoint, part, False)
+    probed = reporting.cached(scene, "induction", make=make)
     return {} if probed is None else {view.sort: probed.mean.numpy()}
 
 
@@ -278,18 +256,14 @@ def _table(scene: Scene) -> None:
     earned = reporting.report(scene, view).labels
     titles = [", ".join(one.label.title for one in row) for layer in earned for row in layer]
     columns = {_title(key): values for key, values in facts.items()}
-    number = st.column_config.NumberColumn(format="%.4f")
+    number, head = (
+        st.column_config.NumberColumn(format="%.4f"),
+        st.column_config.Column(pinned=True),
+    )
     table = words.head_values(scene, columns)
     table.insert(1, "Labels", titles)
-    st.dataframe(
-        table,
-        hide_index=True,
-        placeholder=words.UNDEFINED,
-        column_config={
-            "Head": st.column_config.Column(pinned=True),
-            **dict.fromkeys(columns, number),
-        },
-    )
+    shown = {"Head": head, **dict.fromkeys(columns, number)}
+    st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED, column_config=shown)
     source = words.source(scene.record)
     exports.table_file(table, key="heads-table", name="All heads", caption=source)
 

@@ -18,7 +18,7 @@ from mha_viz.ui.widgets.controls import choosing, controls, token_window
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number, format_weight
+from mha_viz.web.theme import format_weight
 
 
 def _plotly(scene: Scene, record: AttentionRecord) -> None:
@@ -71,11 +71,11 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
     best = strongest_pair(whole, *view.chosen, rows, columns)
     query = view.query if view.query in rows else best[0]
     key = view.key if view.key in columns else best[1]
-    left, right = st.columns(2)
-    for side, name, label, labels, places, displayed in (
-        (left, "query", "Looks (query)", whole.labels, rows, query),
-        (right, "key", "Looked at (key)", whole.key_labels, columns, key),
-    ):
+    menus = (
+        ("query", "Looks (query)", whole.labels, rows, query),
+        ("key", "Looked at (key)", whole.key_labels, columns, key),
+    )
+    for side, (name, label, labels, places, displayed) in zip(st.columns(2), menus, strict=True):
         titles = words.places(labels)
         with side:
             choosing.menu(name, label, {i: titles[i] for i in places}, displayed=displayed)
@@ -84,11 +84,11 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
         return
     q = whole.query[*view.chosen, query].numpy()
     k = whole.for_query_heads("key", view.layer)[view.head, key].numpy()
-    weight = float(pattern[query, key])
+    weight, scale = float(pattern[query, key]), whole.scale[view.layer]
     figure = score_products(
         q,
         k,
-        scale=whole.scale[view.layer],
+        scale=scale,
         weight=weight,
         dark=look.dark(),
         query_label=whole.labels[query],
@@ -96,12 +96,10 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
     )
     alt = f"Products of {whole.labels[query]} and {whole.key_labels[key]}, dimension by dimension."
     figures.chart(figure, key="pair", alt=alt)
-    product, scale = float(q.astype(np.float64) @ k), whole.scale[view.layer]
-    st.caption(
-        f"{len(q)} products sum to {format_number(product)}; times the scale "
-        f"{format_number(scale)} is the score {format_number(product * scale)}; softmax over the "
-        f"row makes it the weight {format_weight(weight)}. {_row_check(whole, query)}"
-    )
+    product = float(q.astype(np.float64) @ k)
+    numbers = {"n": len(q), "product": product, "scale": scale, "score": product * scale}
+    told = TEXTS("head_pictures.pair", **numbers, weight=format_weight(weight))
+    st.caption(f"{told} {_row_check(whole, query)}")
     if not whole.is_cross:
         why = "Why this head looks there"
         controls.page_button("circuits", why, circuit="looks", query=query, key=key, versus_key=-1)
@@ -116,12 +114,7 @@ def _row_check(record: AttentionRecord, query: int) -> str:
     scores = record.scale[view.layer] * products
     scores = scores.masked_fill(row == 0, float("-inf"))
     gap = float((scores.softmax(-1) - row).abs().max())
-    if gap < 1e-3:
-        return f"(The softmax of this row’s scores gives its weights to within {gap:.0e}.)"
-    return (
-        "This model changes the scores before softmax (a position bias or a cap), so the products "
-        f"alone do not give the weights: they miss them by up to {gap:.2f}."
-    )
+    return TEXTS("head_pictures.softmax" if gap < 1e-3 else "head_pictures.biased", gap=gap)
 
 
 def in_words(record: AttentionRecord) -> str:
@@ -133,11 +126,10 @@ def in_words(record: AttentionRecord) -> str:
     if weight == 0:
         return f"{name} attends to nothing on this text."
     first = "word" if record.merged else "token"
-    lone = f"; the first {first}, which sees only itself, is left out" * _lone(record)
-    return (
-        f"In {name} the largest weight is {format_weight(weight)}, from “{record.labels[query]}” "
-        f"to “{record.key_labels[key]}”{lone}."
-    )
+    lone = TEXTS("head_pictures.lone", first=first) if _lone(record) else ""
+    ends = {"query": record.labels[query], "key": record.key_labels[key]}
+    share = format_weight(weight)
+    return TEXTS("head_pictures.largest", name=name, weight=share, **ends, lone=lone)
 
 
 def strongest_pair(

@@ -20,7 +20,7 @@ def page() -> None:
         with panel:
             scene = writing.continued(scene, row)
         is_playing = writing.is_playing(scene)
-        line = memory.late("mha_viz.ui.explore.writing").announce(row, scene)
+        line = writing.announce(row, scene)
     with st.container():
         if hint := controls.example_hint():
             st.caption(f":material/lightbulb: {hint}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import streamlit as st
 
@@ -27,11 +28,8 @@ def grid(scene: Scene, view: Explore, urls: exports.Urls) -> bytes:
         record = displayed_record(scene, view)
     axes = view.axes if is_pooled(scene.record) else ()
     url = exports.exact_url(record, urls)
-    return memory.cache().get(
-        (scene.key, "grid", axes, url),
-        lambda: explored(scene, record, view, url, with_facts=not scene.is_long),
-        len,
-    )
+    make = partial(explored, scene, record, view, url, with_facts=not scene.is_long)
+    return memory.cache().get((scene.key, "grid", axes, url), make, len)
 
 
 def explored(

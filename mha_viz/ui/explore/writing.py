@@ -13,6 +13,7 @@ from mha_viz.prediction.generated_token import upcoming
 from mha_viz.prediction.logits import objective
 from mha_viz.prediction.prediction import predict
 from mha_viz.prediction.written_text import end_token_ids
+from mha_viz.ui.explore import TEXTS
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.run.written import Shown, WrittenScene, forget, shown, written_scene
@@ -22,14 +23,6 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Explore
 from mha_viz.ui.widgets.components.written_text import written_text
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
-
-PANEL = "The model writes on, token by token, and the grid grows with each."
-TOP_K = "Tokens are drawn among so many of the likeliest ones; 0 is all."
-TEMPERATURE = "0 takes the likeliest token each time; the higher, the more surprises."
-INVALID_BRANCHES = (
-    "Some tokens that the link chooses are none that this model can write: they are left out."
-)
-SEED = "One seed gives the same text again; another one gives another text."
 
 
 class _Playing(NamedTuple):
@@ -49,7 +42,7 @@ def continued(scene: Scene, row: DeltaGenerator) -> Scene:
             return scene
         target = written_scene(scene, state.of(Explore), _n_tokens(scene))
         st.session_state.setdefault("writing-open", target.written > 0)
-        is_open = row.toggle("Continue the text", key="writing-open", help=PANEL)
+        is_open = row.toggle("Continue the text", key="writing-open", help=TEXTS("writing.panel"))
         if not is_open and not target.written:
             forget()
             return scene
@@ -95,7 +88,7 @@ def _without_invalid_branches(scene: WrittenScene, model: AttentionModel) -> Wri
         if number < model.d_vocab and number not in ends
     )
     if known != scene.branches:
-        st.warning(INVALID_BRANCHES, icon=":material/link_off:")
+        st.warning(TEXTS("writing.invalid_branches"), icon=":material/link_off:")
     return replace(scene, branches=known)
 
 
@@ -120,9 +113,9 @@ def _settings(found: Shown) -> None:
     drawing = found.scene.temperature > 0
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for name, label, most, step, hint in (
-            ("next_temperature", "Temperature", 5.0, 0.1, TEMPERATURE),
-            ("next_top_k", "Top-k", 9_999, 1, TOP_K),
-            ("next_seed", "Seed", 999_999_999, 1, SEED),
+            ("next_temperature", "Temperature", 5.0, 0.1, TEXTS("writing.temperature")),
+            ("next_top_k", "Top-k", 9_999, 1, TEXTS("writing.top_k")),
+            ("next_seed", "Seed", 999_999_999, 1, TEXTS("writing.seed")),
         ):
             state.bound(
                 name,

@@ -1,8 +1,8 @@
 """The Intervene page: heads switched off, and what the model predicts then."""
 
-from mha_viz.ui.widgets.messages.texts import Texts, read_texts
+from mha_viz.ui.widgets.messages.texts import PageTexts, read_texts
 
-TEXTS = read_texts(__name__, Texts)
+TEXTS = read_texts(__name__, PageTexts)
 
 # Parts of the page that run by themselves, as fragments of these keys.
 HEADS, ANSWER, CONTROLS, CHART, MORE = (

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 
+import pandas as pd
 import streamlit as st
 
 from mha_viz.engine.intervention import Intervention
@@ -91,13 +92,10 @@ def ablation(scene: Scene, model: AttentionModel) -> Ablation:
 
 def in_words(found: Ablation, *, changed: bool, masked: str = "") -> str:
     """Name the likeliest tokens and their probabilities, as markdown; `masked` is a word's text."""
-    table = found.table().sort_values("after", ascending=False, kind="stable").head(_NAMED)
+    likeliest = table(found).sort_values("after", ascending=False, kind="stable").head(_NAMED)
     tokens = [
-        f"**{plain(shown_token(token, goes_on))}** {after:.1%}"
-        + (f" (was {before:.1%})" if changed else "")
-        for token, goes_on, before, after in zip(
-            table["token"], table["continues_word"], table["before"], table["after"], strict=True
-        )
+        f"**{plain(str(row.token))}** {row.after:.1%}" + f" (was {row.before:.1%})" * changed
+        for row in likeliest.itertuples()
     ]
     place = found.before.tokens[found.before.position].text
     where = "Next token after" if found.before.objective == "causal" else "Most likely at"
@@ -106,9 +104,11 @@ def in_words(found: Ablation, *, changed: bool, masked: str = "") -> str:
     return f"{where} “{plain(place)}”: {', '.join(tokens)}."
 
 
-def shown_token(token: str, continues: bool) -> str:
-    """Mark a piece that continues the word before it, which is not a word of that name."""
-    return f"…{token}" if continues else token
+def table(found: Ablation) -> pd.DataFrame:
+    """Return the tokens' probabilities; what continues a word is marked, as no word of its own."""
+    numbers = found.table()
+    marks = numbers["continues_word"].map({True: "…", False: ""})
+    return numbers.assign(token=marks + numbers["token"])
 
 
 def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None) -> Prediction:

@@ -65,10 +65,7 @@ def _found(scene: Scene, model: AttentionModel) -> Ablation | None:
 
 
 def _bars(scene: Scene, found: Ablation) -> None:
-    table = found.table()
-    table["token"] = list(map(answer.shown_token, table["token"], table["continues_word"]))
-    ids = list(found.ids)
-    target = found.target
+    table, ids, target = answer.table(found), list(found.ids), found.target
     figures.show(
         before_after(
             table["token"].tolist(),
@@ -78,7 +75,6 @@ def _bars(scene: Scene, found: Ablation) -> None:
             dark=look.dark(),
             target=ids.index(target.id) if target is not None and target.id in ids else None,
         ),
-        key="prediction",
         table=table,
         caption=words.settings(scene, described(state.of(Intervene))),
         **TEXTS.figure("figures.prediction"),
@@ -111,25 +107,16 @@ def _numbers(found: Ablation) -> None:
         return
     st.table(table, width="stretch")
     mean = f" Mean over {found.averaged}." if found.averaged else ""
-    st.caption(
-        "KL divergence of the changed prediction from that with all heads (0 = identical)."
-        + plain(mean)
-    )
+    st.caption(TEXTS("effect.kl") + plain(mean))
 
 
 def _losses(scene: Scene, found: Ablation) -> None:
+    labels = [token.text for token in found.before.tokens]
     changes = np.array([np.nan if c is None else c for c in found.loss_changes])
     if not np.isfinite(changes).any():
         return
     figures.show(
-        token_strip(
-            [t.text for t in found.before.tokens],
-            changes,
-            "Change in loss",
-            "nats",
-            dark=look.dark(),
-        ),
-        key="losses",
+        token_strip(labels, changes, "Change in loss", "nats", dark=look.dark()),
         table=found.loss_table(),
         caption=words.settings(scene, described(state.of(Intervene))),
         on_click=_look_before,
@@ -166,14 +153,11 @@ def _continuations(scene: Scene, model: AttentionModel, change: Intervention | N
     if change is not None and change.how in ("mean", "patch_z", "patch_pattern"):
         st.info(TEXTS("effect.not_so"))
         return
-    before = _text(scene, model, None)
-    after = before if change is None else _text(scene, model, change)
-    for column, name, text in zip(
-        st.columns(2), ("All heads", "Changed"), (before, after), strict=True
-    ):
+    changes = {"All heads": None, "Changed": change}
+    for column, (name, one) in zip(st.columns(2), changes.items(), strict=True):
         with column:
             st.markdown(f"**{name}**")
-            st.text(text)
+            st.text(_text(scene, model, one))
     st.caption("The likeliest token each time.")
 
 

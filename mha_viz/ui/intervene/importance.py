@@ -105,11 +105,8 @@ def _measure(scene: Scene) -> None:
     pressed = st.button("Measure", icon=":material/play_arrow:", key="measure", type="primary")
     if known(scene, view.method) is None:
         heavy.expect(work)
-        interval = (
-            f"{len(chosen)} texts. Intervals show variation between texts."
-            if len(chosen) > 1
-            else "One text: there will be no interval. Add some above."
-        )
+        n = len(chosen)
+        interval = TEXTS("importance.several" if n > 1 else "importance.one_text", n=n)
         st.caption(f"{interval} {progress.estimate(seconds)}")
     if not pressed:
         return
@@ -119,24 +116,21 @@ def _measure(scene: Scene) -> None:
 
 
 def _map(scene: Scene, found: HeadImportance) -> None:
-    view = state.of(Intervene)
-    several = found.n_texts > 1
+    several, name = found.n_texts > 1, METHOD_NAMES[found.method]
     figures.show(
         importance_map(
             found.mean.numpy(),
-            f"{METHOD_NAMES[found.method]}",
+            name,
             UNIT,
             low=found.low.numpy() if several else None,
             high=found.high.numpy() if several else None,
-            selected=view.chosen,
+            selected=state.of(Intervene).chosen,
             dark=look.dark(),
         ),
-        key="importance",
-        name=METHOD_NAMES[found.method].capitalize(),
         on_click=words.choose,
         table=found.table(),
         caption=words.settings(scene, words.count(found.n_texts, "text")),
-        how_to_read=TEXTS("figures.importance.how_to_read"),
+        **TEXTS.figure("figures.importance", method=name.capitalize()),
     )
     for note in found.notes:
         st.caption(plain(note))
@@ -148,42 +142,32 @@ def _map(scene: Scene, found: HeadImportance) -> None:
 
 def _beside(scene: Scene, found: HeadImportance) -> None:
     """Draw importance beside redundancy, or any metric."""
-    report = reporting.report(scene, state.of(Intervene))
-    choices = [REDUNDANCY, *report.scores]
+    view, twin = state.of(Intervene), "CKA with the nearest twin"
+    report = reporting.report(scene, view)
+    titles = {REDUNDANCY: f"Redundancy: {twin}"} | {
+        key: METRICS[key].title for key in report.scores
+    }
     kept = st.session_state.get("chosen_beside")
-    chosen = kept if kept in choices else REDUNDANCY
+    chosen = kept if kept in titles else REDUNDANCY
     state.control(
         "ask_beside",
         st.selectbox,
         "Importance beside",
-        choices,
+        list(titles),
         width=320,
         value=chosen,
         take=lambda key: st.session_state.update(chosen_beside=key),
-        format_func=lambda k: (
-            "Redundancy: CKA with the nearest twin" if k == REDUNDANCY else METRICS[k].title
-        ),
+        format_func=titles.__getitem__,
     )
     values = _redundancy(scene) if chosen == REDUNDANCY else report.scores[chosen].numpy()
-    title = "CKA with the nearest twin" if chosen == REDUNDANCY else METRICS[chosen].title
-    importance = found.mean.numpy()
-    view = state.of(Intervene)
+    title, name = twin if chosen == REDUNDANCY else titles[chosen], METHOD_NAMES[found.method]
+    importance, axes = found.mean.numpy(), (title, f"{name} ({UNIT})")
     figures.show(
-        head_scatter(
-            values,
-            importance,
-            title,
-            f"{METHOD_NAMES[found.method]} ({UNIT})",
-            selected=view.chosen,
-            dark=look.dark(),
-        ),
-        key="beside",
+        head_scatter(values, importance, *axes, selected=view.chosen, dark=look.dark()),
         table=words.head_values(scene, {title: values, "Importance": importance}),
         caption=words.settings(scene, words.count(found.n_texts, "text")),
         on_click=words.choose,
-        **TEXTS.figure(
-            "figures.beside", method=METHOD_NAMES[found.method].capitalize(), title=title
-        ),
+        **TEXTS.figure("figures.beside", method=name.capitalize(), title=title),
     )
 
 

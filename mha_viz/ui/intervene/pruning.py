@@ -22,6 +22,7 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain, stop_on_error
+from mha_viz.web.labels import head_name
 
 ORDERS = TEXTS.labels("pruning.orders")
 N_SEEDS = 5
@@ -102,7 +103,6 @@ def _curves(scene: Scene, curves: dict[Order, PruningCurve]) -> None:
             band_name=f"at random ({N_SEEDS} orders)",
             dark=look.dark(),
         ),
-        key="pruning",
         table=pd.concat(tables, ignore_index=True),
         caption=words.settings(scene, words.count(random.n_texts, "text")),
         **TEXTS.figure("figures.pruning"),
@@ -110,16 +110,13 @@ def _curves(scene: Scene, curves: dict[Order, PruningCurve]) -> None:
 
 
 def _draws(scene: Scene, found: Robustness) -> None:
-    numbers = found.summary()
+    numbers, title = found.summary(), "Change in loss with one random head off"
     heads = [(int(i), int(j)) for i, j in found.heads.tolist()]
     changes = found.change.mean(1).numpy()
     figures.show(
-        change_distribution(
-            changes, "Change in loss with one random head off", UNIT, heads=heads, dark=look.dark()
-        ),
-        key="draws",
+        change_distribution(changes, title, UNIT, heads=heads, dark=look.dark()),
         on_click=words.choose,
-        table=pd.DataFrame({"Head": [f"L{i} H{j}" for i, j in heads], "Change": changes}),
+        table=pd.DataFrame({"Head": [head_name(*head) for head in heads], "Change": changes}),
         caption=words.settings(scene, words.count(len(heads), "draw")),
         **TEXTS.figure(
             "figures.draws", unharmed=numbers["unharmed"], tolerance=found.tolerance, unit=UNIT

@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.ui.explore import payloads
-from mha_viz.ui.intervene import importance, parts
+from mha_viz.ui.intervene import TEXTS, importance, parts
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene, extent, is_head
 from mha_viz.ui.state import state, views
@@ -94,8 +94,7 @@ def _fit(scene: Scene) -> None:
         state.change(off=tuple(sorted(known)))
     if len(known) < len(set(off)):
         missing = words.listed(sorted(set(off) - known), 8)
-        notice = f"{extent(record)}: heads that it does not have were left out ({missing})."
-        st.info(plain(notice))
+        st.info(plain(TEXTS("switches.missing", extent=extent(record), missing=missing)))
 
 
 def _how(n_tokens: int) -> None:
@@ -153,19 +152,14 @@ def presets(scene: Scene, view: Intervene) -> dict[str, Heads]:
     report = reporting.report(scene, view)
     groups: dict[str, Heads] = {}
     for key, title in GROUPS.items():
-        heads = reporting.of_kind(report, key)
-        if heads:
+        if heads := reporting.of_kind(report, key):
             groups[f"all {title} ({len(heads)})"] = tuple(heads)
     groups |= _nearest_group(scene, view)
-    values = importance.known(scene, view.method)
+    values, n_heads = importance.known(scene, view.method), scene.record.n_heads
     if values is not None:
-        order = np.argsort(values.mean.numpy(), axis=None, kind="stable")[:LEAST]
-        groups[f"the {len(order)} least important"] = tuple(
-            divmod(int(i), scene.record.n_heads) for i in order
-        )
-    groups[f"all of layer {view.layer}"] = tuple(
-        (view.layer, j) for j in range(scene.record.n_heads)
-    )
+        order = np.argsort(values.mean.numpy(), axis=None, kind="stable")[:LEAST].tolist()
+        groups[f"the {len(order)} least important"] = tuple(divmod(i, n_heads) for i in order)
+    groups[f"all of layer {view.layer}"] = tuple((view.layer, j) for j in range(n_heads))
     return groups
 
 
@@ -177,7 +171,7 @@ def _nearest_group(scene: Scene, view: Intervene) -> dict[str, Heads]:
     if not others:
         return {}
     name = f"the {len(others)} nearest to {head_name(*view.chosen)}"
-    return {name: tuple(divmod(int(i), heads) for i in others)}
+    return {name: tuple(divmod(i, heads) for i in others)}
 
 
 def _in_words(view: Intervene) -> str:

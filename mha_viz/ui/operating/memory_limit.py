@@ -87,8 +87,4 @@ def check() -> None:
         LimitError: beyond the ceiling.
     """
     if is_over():
-        raise refused(
-            "memory",
-            "This server has no memory left for more work just now: try again in a minute, or with "
-            "a shorter text and a shipped model.",
-        )
+        raise refused("memory")

@@ -1,25 +1,33 @@
-"""Refusals of what the operator does not allow: a sentence, and a count."""
+"""Refusals of what the operator does not allow: a sentence of refusals.toml, and a count."""
 
 import threading
+import tomllib
 from collections import Counter
+from pathlib import Path
 
 from mha_viz.errors import LimitError
 
-ELSEWHERE = "on a computer of your own mha_viz has no such limit"
+_SENTENCES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 _counted: Counter[str] = Counter()
 _lock = threading.Lock()
 
 
-def refused(kind: str, sentence: str) -> LimitError:
+def sentence(name: str, /, **values: object) -> str:
+    """Return one of the sentences with its values: what is allowed, what came, what to do next."""
+    return str(_SENTENCES[name].format(**values))
+
+
+def refused(name: str, /, **values: object) -> LimitError:
     """Count a refusal, and make the error that says why.
 
     Args:
-        kind: of limit, a word or two for the figures; never what somebody has typed.
-        sentence: what is allowed, what came, what to do next.
+        name: of its sentence: the kind of limit, by which it is counted, and which of several
+            sentences after a dot.
+        values: fill the sentence.
     """
     with _lock:
-        _counted[kind] += 1
-    return LimitError(sentence)
+        _counted[name.partition(".")[0]] += 1
+    return LimitError(sentence(name, **values))
 
 
 def counted() -> dict[str, int]:

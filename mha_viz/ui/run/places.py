@@ -119,20 +119,8 @@ def has_place() -> bool:
 def full() -> str:
     """Count a page that is not drawn; what to say in its place."""
     if _places().has_most(streamlit_run.visitor_address()):
-        return str(
-            refused(
-                "address",
-                f"This server opens {settings().sessions_per_address} pages at once for one "
-                "address, and yours has as many: close one. This page opens by itself then.",
-            )
-        )
-    return str(
-        refused(
-            "session",
-            "This server is full: as many people are using it as it has room for. This page opens "
-            "by itself as soon as there is a place.",
-        )
-    )
+        return str(refused("address", most=settings().sessions_per_address))
+    return str(refused("session"))
 
 
 @cache

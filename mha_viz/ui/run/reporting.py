@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -107,27 +108,23 @@ def cached(scene: Scene, *what: Hashable, make: Callable[[], T], size: int = 200
 
 def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:
     """Return `head_similarity` of the scene's record: (layer * head, layer * head)."""
-    return cached(
-        scene,
-        "pairs",
-        measure,
-        size=4 * scene.head_count**2,
-        make=lambda: head_similarity(scene.record, measure).numpy(),
-    )
+
+    def make() -> NDArray[np.float32]:
+        return head_similarity(scene.record, measure).numpy()
+
+    return cached(scene, "pairs", measure, make=make, size=4 * scene.head_count**2)
 
 
 def parameter_likeness(
     view: Shared, space: str, measure: str = "subspace_overlap"
 ) -> NDArray[np.float32] | None:
     """Return `parameter_similarity` of the view's model; None where it is unknown."""
-    return of_parameters(
-        view,
-        "pairs",
-        space,
-        measure,
-        make=lambda model: parameter_similarity(model, space, measure, view.part).cpu().numpy(),
-        size=lambda matrix: int(matrix.nbytes),
-    )
+
+    def make(model: AttentionModel) -> NDArray[np.float32]:
+        return parameter_similarity(model, space, measure, view.part).cpu().numpy()
+
+    key = ("pairs", space, measure)
+    return of_parameters(view, *key, make=make, size=lambda matrix: int(matrix.nbytes))
 
 
 def of_parameters(
@@ -177,14 +174,11 @@ class Chance:
 def chance(scene: Scene, measure: str) -> Chance:
     """Find what is beyond chance, once for a text; with random weights where quick or asked for."""
     with_random = PAIR_MEASURES[measure] == "z" and has_random(state.current())
-    return cached(
-        scene,
-        "chance",
-        measure,
-        with_random,
-        make=lambda: _compare_with_chance(scene, measure, with_random),
-        size=10 * scene.head_count**2,
+    make, size = (
+        partial(_compare_with_chance, scene, measure, with_random),
+        10 * scene.head_count**2,
     )
+    return cached(scene, "chance", measure, with_random, make=make, size=size)
 
 
 def _compare_with_chance(scene: Scene, measure: str, with_random: bool) -> Chance:
@@ -193,10 +187,8 @@ def _compare_with_chance(scene: Scene, measure: str, with_random: bool) -> Chanc
     each = apart[np.triu_indices(len(apart), 1)]
     permuted = permuted_pairs(scene.record, measure)
     if permuted is None:
-        nothing = np.zeros(len(each), bool)
-        return Chance(
-            measure, None, np.full(len(each), np.nan), nothing, np.zeros(len(apart), bool)
-        )
+        no_pairs, no_twins = np.zeros(len(each), bool), np.zeros(len(apart), bool)
+        return Chance(measure, None, np.full(len(each), np.nan), no_pairs, no_twins)
     p, pairs = permuted.p_pairs, discoveries(permuted.p_pairs)
     edge, known = permuted.edge, int(np.isfinite(p).sum())
     band, found = _untrained(scene, measure) if with_random else (None, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -76,7 +77,10 @@ class Scene:
         run = self._run
         if run.facts is not None:
             return run.facts
-        return self.derive("facts", make=lambda: measured(run.record), size=_facts_size)
+        make = partial(measured, run.record)
+        return self.derive(
+            "facts", make=make, size=lambda made: sum(v.nbytes for v in made.values())
+        )
 
     @property
     def is_measured(self) -> bool:
@@ -276,10 +280,6 @@ def _offer_again() -> None:
     st.info("Stopped. Change the text, or run it again.", icon=":material/stop_circle:")
     st.button("Run again", on_click=_stop, args=(None,), key="again")
     st.stop()
-
-
-def _facts_size(facts: Facts) -> int:
-    return sum(values.nbytes for values in facts.values())
 
 
 def size(record: AttentionRecord) -> int:

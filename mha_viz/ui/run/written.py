@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -114,7 +113,15 @@ def _write(writer: _Writer, scene: WrittenScene, model: AttentionModel) -> Shown
 
     if writer.writing is None or writer.start != scene.start or writer.writing.model is not model:
         writer.writing = None
-        writer.writing = _new_writing(scene, model, on_layer)
+        top_k = None if scene.top_k is None else min(scene.top_k, model.d_vocab)
+        writer.writing = Writing(
+            model,
+            scene.text,
+            temperature=scene.temperature,
+            top_k=top_k,
+            seed=scene.seed,
+            on_layer=on_layer,
+        )
         writer.start = scene.start
     writing, chosen = writer.writing, dict(scene.branches)
     surplus = len(writing) - _n_matching(writing, chosen, scene.written)
@@ -137,20 +144,6 @@ def _write(writer: _Writer, scene: WrittenScene, model: AttentionModel) -> Shown
         writing.upcoming,
         writing.finished,
         model.n_ctx - writing.n_prompt,
-    )
-
-
-def _new_writing(
-    scene: WrittenScene, model: AttentionModel, on_layer: Callable[[int], None]
-) -> Writing:
-    top_k = None if scene.top_k is None else min(scene.top_k, model.d_vocab)
-    return Writing(
-        model,
-        scene.text,
-        temperature=scene.temperature,
-        top_k=top_k,
-        seed=scene.seed,
-        on_layer=on_layer,
     )
 
 

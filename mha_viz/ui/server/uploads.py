@@ -44,8 +44,4 @@ class Uploads:
         while len(self._sent) > MAX_SESSIONS:
             self._sent.popitem(last=False)
         if most is not None and sent > most:
-            raise refused(
-                "uploads",
-                f"This server takes {most} files from each open page, and this is one more: open "
-                "the page anew.",
-            )
+            raise refused("uploads.request", most=most)

@@ -81,12 +81,12 @@ class Websockets:
         if address is not None and own is not None:
             of_one = sum(page.address == address for page in self._open)
             if of_one >= own + WAITING_PER_ADDRESS:
-                raise refused("websocket", "As many pages of this address are open as may be.")
+                raise refused("websocket.address")
         if most is None or len(self._open) < most + WAITING:
             return None
         unused = (page for page in self._open if not page.acted)
         silent = min(unused, key=lambda page: page.opened, default=None)
         if silent is None or self._clock() - silent.opened < SILENT:
-            raise refused("websocket", "As many pages are open as may be.")
+            raise refused("websocket.all")
         self._open.discard(silent)
         return silent

@@ -12,9 +12,8 @@ from mha_viz.checkpoints import suggested
 from mha_viz.checkpoints.catalog import ModelInfo, list_models
 from mha_viz.checkpoints.suggested import SuggestedModel
 from mha_viz.core.amounts import of_bytes
-from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating import memory_limit
-from mha_viz.ui.operating.refusals import ELSEWHERE, refused
+from mha_viz.ui.operating.refusals import refused, sentence
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state import views
 from mha_viz.ui.state.examples import EXAMPLES, Example
@@ -59,10 +58,10 @@ def check_model(name: str) -> None:
     """
     found = {info.name: info for info in models()}
     if name not in found and not may_be_named(name):
-        raise refused("model", not_shown(name))
+        raise refused("model", **_shown_instead(name))
     most, info = settings().max_parameters, found.get(name)
     if most is not None and info is not None and info.n_bytes > 4 * most:
-        raise _too_large(name, info.n_bytes // 4, most)
+        raise refused("model size", name=name, count=info.n_bytes // 4, most=most)
     if info is None or info.source != "shipped":
         memory_limit.check()
 
@@ -76,14 +75,17 @@ def check_size(model: AttentionModel) -> None:
     most = settings().max_parameters
     count = sum(each.numel() for each in model.network.parameters())
     if most is not None and count > most:
-        raise _too_large(model.name, count, most)
+        raise refused("model size", name=model.name, count=count, most=most)
 
 
 def not_shown(name: str) -> str:
     """Say that this server does not show a model, and which ones it shows."""
+    return sentence("model", **_shown_instead(name))
+
+
+def _shown_instead(name: str) -> dict[str, str]:
     shown = ", ".join(info.name for info in models())
-    named = name if len(name) <= 80 else name[:79] + "…"
-    return f"This server shows {shown}, and not {named!r}: choose one of those; {ELSEWHERE}."
+    return {"shown": shown, "name": name if len(name) <= 80 else name[:79] + "…"}
 
 
 def check_text(*texts: str | None) -> None:
@@ -94,11 +96,7 @@ def check_text(*texts: str | None) -> None:
     """
     most, length = settings().max_characters, sum(len(text or "") for text in texts)
     if most is not None and length > most:
-        raise refused(
-            "text",
-            f"This server takes texts of up to {most:,} characters, and this has {length:,}: "
-            f"shorten it; {ELSEWHERE}.",
-        )
+        raise refused("text", most=most, length=length)
     if length > SHORT:
         memory_limit.check()
 
@@ -118,29 +116,13 @@ def check_upload(n_bytes: int) -> None:
 
     most, files = settings().max_upload_mb, settings().max_uploads
     if most is not None and n_bytes > most * 10**6:
-        raise refused(
-            "upload size",
-            f"This server takes files of up to {most} MB, and this has {of_bytes(n_bytes)}: "
-            f"give a part of it; {ELSEWHERE}.",
-        )
+        raise refused("upload size", most=most, size=of_bytes(n_bytes))
     given = st.session_state.get("n_uploads", 0) + 1
     if files is not None and given > files:
-        raise refused(
-            "uploads",
-            f"This server takes {files} files from each open page, and this is one more: open the "
-            f"page anew; {ELSEWHERE}.",
-        )
+        raise refused("uploads.page", most=files)
     st.session_state.n_uploads = given
 
 
 def most_written() -> int:
     """Return how many tokens a model may write behind a text."""
     return min(views.MAX_WRITTEN, settings().max_generated or views.MAX_WRITTEN)
-
-
-def _too_large(name: str, count: int, most: int) -> MhaVizError:
-    return refused(
-        "model size",
-        f"This server runs models of up to {most:,} parameters, and {name} has {count:,}: choose "
-        f"a smaller one; {ELSEWHERE}.",
-    )

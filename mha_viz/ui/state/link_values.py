@@ -61,14 +61,19 @@ index = whole(0, 9_999)
 position = whole(-1, 9_999)
 
 
-def heads(most: int) -> Callable[[str], tuple[tuple[int, int], ...]]:
-    """Return a reader of heads, as "3.7,2.1", of which it takes so many."""
+def heads(
+    most: int, second: Callable[[str], int] = index
+) -> Callable[[str], tuple[tuple[int, int], ...]]:
+    """Return a reader of heads, as "3.7,2.1", of which it takes so many, or of other pairs."""
 
     def read(raw: str) -> tuple[tuple[int, int], ...]:
         pairs = [part.split(".") for part in raw.split(",")][:most] if raw else []
-        return tuple((index(layer), index(head)) for layer, head in pairs)
+        return tuple((index(one), second(other)) for one, other in pairs)
 
     return read
+
+
+branches = heads(MAX_BRANCHES, whole(0, 99_999_999))  # chosen tokens: positions and ids
 
 
 def window(raw: str) -> tuple[tuple[int, int], ...]:
@@ -85,13 +90,6 @@ def spans(raw: str) -> tuple[tuple[int, int], ...]:
     if any(first > last for first, last in found):
         raise ValueError
     return found
-
-
-def branches(raw: str) -> tuple[tuple[int, int], ...]:
-    """Read chosen tokens, as "5.1234,9.7": positions and ids."""
-    pairs = [part.split(".") for part in raw.split(",")][:MAX_BRANCHES] if raw else []
-    token_id = whole(0, 99_999_999)
-    return tuple((index(at), token_id(number)) for at, number in pairs)
 
 
 def text(raw: str) -> str:

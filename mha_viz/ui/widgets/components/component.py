@@ -8,6 +8,11 @@ import streamlit as st
 from mha_viz.web.browser import carrier_script, late_script, script, style
 
 
+def component(name: str) -> Any:
+    """Declare a component of Streamlit with the script and the style of its name."""
+    return st.components.v2.component(f"mha_viz.{name}", css=style(name), js=script(name))
+
+
 class LateComponent:
     """A component of Streamlit in two elements: one brings its script, the other has its data.
 

@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
-from mha_viz.web.browser import script, style
+from mha_viz.ui.widgets.components.component import component
 
-_bar = st.components.v2.component(
-    "mha_viz.contents_bar", css=style("contents_bar"), js=script("contents_bar")
-)
+_bar = component("contents_bar")
 
 
 def sections(parts: Mapping[str, Callable[[], object]]) -> None:

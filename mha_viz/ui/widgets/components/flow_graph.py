@@ -4,6 +4,7 @@ What is drawn is decided in flow_graph.js.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -92,10 +93,5 @@ def chosen(event: Any, graph: FlowGraph) -> HeadPair | None:
 def _files(graph: FlowGraph, payload: bytes, caption: str, key: str, dark: bool) -> None:
     file = safe_name(f"flow_{graph.model}_{graph.position}", "flow")
     cut = f"{caption}; parts below {graph.threshold:.2%} ({graph.cut:.1%} of the state) cut"
-    data_and_page(
-        file,
-        graph.edges,
-        f"{NAME}\n{cut}",
-        lambda: flow_html(payload, title=NAME, caption=caption, dark=dark),
-        key=key,
-    )
+    page = partial(flow_html, payload, title=NAME, caption=caption, dark=dark)
+    data_and_page(file, graph.edges, f"{NAME}\n{cut}", page, key=key)

@@ -10,16 +10,13 @@ import streamlit as st
 
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.widgets.components.component import carry, event_of, validate_cell
-from mha_viz.web.browser import script, style
+from mha_viz.ui.widgets.components.component import carry, component, event_of, validate_cell
 from mha_viz.web.payload import unpack
 from mha_viz.web.theme import check_scale
 
 Head = tuple[int, int]  # layer, head
 
-_grid = st.components.v2.component(
-    "mha_viz.head_grid", css=style("head_grid"), js=script("head_grid")
-)
+_grid = component("head_grid")
 
 
 def head_grid(

@@ -10,12 +10,9 @@ import streamlit as st
 
 from mha_viz.plots.numbers import Cells
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.widgets.components.component import event_of, validate_cell
-from mha_viz.web.browser import script, style
+from mha_viz.ui.widgets.components.component import component, event_of, validate_cell
 
-_tables = st.components.v2.component(
-    "mha_viz.number_table", css=style("number_table"), js=script("number_table")
-)
+_tables = component("number_table")
 
 
 def number_tables(

@@ -10,12 +10,9 @@ import streamlit as st
 
 from mha_viz.prediction.generated_token import Candidate, GeneratedToken
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.widgets.components.component import event_of, validate_step
-from mha_viz.web.browser import script, style
+from mha_viz.ui.widgets.components.component import component, event_of, validate_step
 
-_component = st.components.v2.component(
-    "mha_viz.written_text", css=style("written_text"), js=script("written_text")
-)
+_component = component("written_text")
 
 
 def written_text(

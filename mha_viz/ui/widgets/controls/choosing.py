@@ -41,17 +41,9 @@ def chips(
     take: Callable[[Any], object],
 ) -> None:
     """Draw a few of many, as small buttons; one is pressed where the chosen one is among them."""
-    value = chosen if chosen in offered else None
-    state.control(
-        key,
-        st.pills,
-        label,
-        list(offered),
-        value=value,
-        take=take,
-        wrap=True,
-        format_func=_titles(offered),
-    )
+    value, titles = chosen if chosen in offered else None, _titles(offered)
+    looks = {"wrap": True, "format_func": titles}
+    state.control(key, st.pills, label, list(offered), value=value, take=take, **looks)
 
 
 def numbered(letter: str, count: int) -> dict[int, str]:

@@ -37,31 +37,22 @@ def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
 
     `parts` are keys of fragments that run in place of the page when a text is typed.
     """
-    with st.container(key="bar"):
-        return _bar(text, parts)
 
-
-def _bar(text: bool, parts: Sequence[str]) -> Bar:
     def on_typed() -> None:
         state.on_text_change()
         if parts:
             rerun_parts(*parts)
 
     widths = [2.2, 5, 2.6, 1.8, 0.7] if text else [2.2, 9.2, 0.7]
-    columns = st.columns(widths, gap="small", vertical_alignment="bottom")
+    with st.container(key="bar"):
+        columns = st.columns(widths, gap="small", vertical_alignment="bottom")
     with columns[0]:
         model_picker()
     if text:
         with columns[1]:
             hint = "Type a sentence and press Enter"
-            state.bound(
-                "text",
-                st.text_input,
-                "Sentence",
-                placeholder=hint,
-                also=on_typed,
-                label_visibility="collapsed",
-            )
+            look_of = dict(placeholder=hint, label_visibility="collapsed")
+            state.bound("text", st.text_input, "Sentence", also=on_typed, **look_of)
         with columns[3]:
             _examples()
     with columns[-1], st.popover("Settings", icon=":material/tune:"):
@@ -243,8 +234,7 @@ def _examples() -> None:
 
 def example_hint() -> str:
     """Return what to look for in the text, where it is an example of the chosen model; or ""."""
-    view = state.current()
-    here = (view.model, view.text)
+    here = (state.current().model, state.current().text)
     return next((one.look for one in allowed.examples() if (one.model, one.text) == here), "")
 
 
@@ -256,27 +246,23 @@ def head_menus(n_layers: int, n_heads: int, hint: str = "", width: int = 85) -> 
 
 def pair_pickers(n_layers: int, n_heads: int, other: tuple[int, int] | None = None) -> None:
     """Draw two heads; the second may be of another model with `other` (layers, heads)."""
-    layers_b, heads_b = other or (n_layers, n_heads)
-    pickers = (
-        ("layer", "L", n_layers, "First layer"),
-        ("head", "H", n_heads, "First head"),
-        ("layer_b", "L", layers_b, "Second layer"),
-        ("head_b", "H", heads_b, "Second head"),
-    )
-    for name, letter, size, label in pickers:
-        look = choosing.Look(width=120)
+    sizes = (n_layers, n_heads, *(other or (n_layers, n_heads)))
+    labels = ("First layer", "First head", "Second layer", "Second head")
+    for name, label, size in zip(
+        ("layer", "head", "layer_b", "head_b"), labels, sizes, strict=True
+    ):
+        look_of = choosing.Look(width=120)
         if label.startswith("Second"):
-            look["also"] = state.keep_second
-        choosing.menu(name, label, choosing.numbered(letter, size), **look)
+            look_of["also"] = state.keep_second
+        choosing.menu(name, label, choosing.numbered(name[0].upper(), size), **look_of)
 
 
 def token_boxes(width: int, also: Callable[[], None] | None = None) -> None:
     """Draw the boxes of the token to track, and of the one that it is compared with."""
-    boxes = (
+    for name, label, hint in (
         ("target", "Token to track", "(the likeliest)"),
         ("against", "Compared with", "(none)"),
-    )
-    for name, label, hint in boxes:
+    ):
         look = dict(width=width, placeholder=hint, max_chars=100)
         state.bound(name, st.text_input, label, also=also, **look)
 

@@ -67,12 +67,8 @@ def _offer(name: str) -> None:
     elif attempt is not None:
         st.caption(f"Stopped at {_share(attempt)}. It goes on from there.")
         label = "Go on"
-
-    @guarded
-    def begin() -> None:
-        fetch(name)
-
-    st.button(label, on_click=begin, key="download", icon=":material/download:", type="primary")
+    icon, begin = ":material/download:", guarded(fetch)
+    st.button(label, on_click=begin, args=(name,), key="download", icon=icon, type="primary")
 
 
 def _attempt(name: str) -> Download | None:
@@ -88,14 +84,10 @@ def _progress(found: Download) -> None:
     """Draw a download's progress again and again; rerun the page once it has ended."""
     if not found.running:
         st.rerun()
-
-    @guarded
-    def stop() -> None:
-        found.stop()
-
     short = found.name.rpartition("/")[2]
     words = f"{_share(found)} of" if found.total else "Asking the Hub for"
     st.progress(min(found.done / max(found.total, 1), 1.0), plain(f"{words} {short}"))
+    stop = guarded(found.stop)
     st.button("Stop", on_click=stop, key=f"stop-{found.name}", icon=":material/stop:")
 
 

@@ -116,13 +116,8 @@ def explain(
         with st.container(gap="xsmall"):
             picture = captioned(drawn, caption, dark=dark, title=name)
             figure_download(picture, file_name=file, key=f"{key}-pictures")
-            data_and_page(
-                file,
-                table,
-                f"{name}\n{caption}",
-                lambda: figure_html(drawn, title=name, caption=caption, dark=dark),
-                key=key,
-            )
+            page = partial(figure_html, drawn, title=name, caption=caption, dark=dark)
+            data_and_page(file, table, f"{name}\n{caption}", page, key=key)
             if paper is not None:
                 _paper_downloads(paper, file, key)
 

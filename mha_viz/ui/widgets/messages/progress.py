@@ -78,13 +78,13 @@ def done(
         stop.empty()
 
 
-def of_total(done: int, total: int) -> Progress:
-    """Return the progress of work that counts.
+def of_total(done: int, total: int, of: str = "") -> Progress:
+    """Return the progress of work that counts; `of` says what.
 
-    >>> of_total(1_200, 4_800)
-    (0.25, '1,200 of 4,800')
+    >>> of_total(1_200, 4_800), of_total(3, 4, of=" paths")
+    ((0.25, '1,200 of 4,800'), (0.75, '3 of 4 paths'))
     """
-    return done / max(total, 1), f"{done:,} of {total:,}"
+    return done / max(total, 1), f"{done:,} of {total:,}{of}"
 
 
 def waiting(place: Waiting) -> str:

@@ -20,6 +20,12 @@ class FigureTexts(TypedDict):
     how_to_read: str
 
 
+class KeyedTexts(FigureTexts):
+    """The same, and the key of the figure on its page."""
+
+    key: str
+
+
 class _Filler(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec == "number":
@@ -36,10 +42,6 @@ class Texts:
     def __call__(self, name: str, /, **values: object) -> str:
         """Return one text. Raises ValueError if it or one of its values is missing."""
         return cast(str, self._filled(name, self._at(name), values))
-
-    def figure(self, name: str, /, **values: object) -> FigureTexts:
-        """Return the texts of a figure."""
-        return cast(FigureTexts, self._table(name, values))
 
     def labels(self, name: str) -> dict[str, str]:
         """Return a table of names, by the keys of what they name."""
@@ -63,6 +65,14 @@ class Texts:
             return _Filler().vformat(text, (), values) if isinstance(text, str) else text
         except KeyError as error:
             raise ValueError(f"{self.source}, {name}: no value for {error}.") from error
+
+
+class PageTexts(Texts):
+    """The texts of one page; a figure's table ends in its key on the page."""
+
+    def figure(self, name: str, /, **values: object) -> KeyedTexts:
+        """Return the texts of a figure, and its key."""
+        return cast(KeyedTexts, {"key": name.rpartition(".")[2], **self._table(name, values)})
 
 
 T = TypeVar("T", bound=Texts)
