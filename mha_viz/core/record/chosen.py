@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Int
@@ -83,6 +84,7 @@ def chosen_heads(*heads: Chosen, most: int | None = None) -> AttentionRecord:
         same = all(one.shape == found[0].shape for one in found)
         return torch.stack([one.to(found[0]) for one in found])[:, None] if same else None
 
+    nothing: dict[str, Any] = dict.fromkeys(("query", "key", "value", "removed", "allowed"))
     return replace(
         first,
         patterns=ChosenPatterns(heads, queries),
@@ -91,9 +93,5 @@ def chosen_heads(*heads: Chosen, most: int | None = None) -> AttentionRecord:
         sink=stacked("sink"),
         scale=(),
         W_O=(),
-        query=None,
-        key=None,
-        value=None,
-        removed=None,
-        allowed=None,
+        **nothing,
     )
