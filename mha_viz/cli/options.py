@@ -50,29 +50,6 @@ SHOWN = 20  # rows of a long table to read; files and JSON have all
 _TABLE = "txt"  # the ending of a table to read; a name without one is a table, too
 
 
-def _output_parser(
-    option: str, known: tuple[str, ...] = (), *, parents: bool = False
-) -> Callable[[str], Path]:
-    """Return the parser of an option that names a file: refused before anything is loaded.
-
-    `known` are the endings that the file may have, besides none; () for any. `parents` makes
-    folders.
-    """
-
-    def parse(given: str) -> Path:
-        path = Path(given)
-        if not given or path.is_dir():
-            raise WriteError(
-                f"{option} expects the name of a file to write, got {given or 'nothing'}."
-            )
-        if known and path.suffix:
-            _check_ending(option, path, known)
-        check_writable(path, parents=parents)
-        return path
-
-    return parse
-
-
 def _check_ending(option: str, path: Path, known: Iterable[str], hint: str = "") -> None:
     *others, last = (f".{ending}" for ending in known)
     if path.suffix.lower() not in (*others, last):
@@ -84,8 +61,22 @@ _WHOLE = "it is written as a whole, or stays as it was"
 
 
 def _file(names: tuple[str, ...], what: str, *endings: str, parents: bool = False) -> Any:
-    parser = _output_parser(names[0], endings, parents=parents)
-    return typer.Option(*names, parser=parser, metavar="FILE", help=f"{what}; {_WHOLE}.")
+    """Return the option of a file to write, which is refused before anything is loaded.
+
+    `endings` are those that it may have, besides none; () for any. `parents` makes folders.
+    """
+
+    def parse(given: str) -> Path:
+        path = Path(given)
+        if not given or path.is_dir():
+            wrong = given or "nothing"
+            raise WriteError(f"{names[0]} expects the name of a file to write, got {wrong}.")
+        if endings and path.suffix:
+            _check_ending(names[0], path, endings)
+        check_writable(path, parents=parents)
+        return path
+
+    return typer.Option(*names, parser=parse, metavar="FILE", help=f"{what}; {_WHOLE}.")
 
 
 _OUT, _RECORD = ("--out", "-o"), "File for the record, .safetensors"

@@ -51,13 +51,7 @@ def measure(record: AttentionRecord) -> dict[str, Tensor]:
 def _measured_by_rows(record: AttentionRecord) -> dict[str, Tensor]:
     """Return what `head_table` does, of weights that are computed block by block."""
     patterns, z, W_O = record.patterns, record.z, record.W_O
-    of_weights = text_sums(
-        record.key_tokens,
-        record.shape[2],
-        record.causal,
-        record.merged,
-        has_sinks=record.sink is not None,
-    )
+    of_weights = record_sums(record)
     found = None
     if isinstance(patterns, ComputedPatterns):
         found = patterns.measured.get(of_weights.about)
@@ -75,6 +69,12 @@ def _measured_by_rows(record: AttentionRecord) -> dict[str, Tensor]:
         written = reduce_outputs(outputs, output_metrics(of_weights.needs))
         found = found | {key: values.to(z.device) for key, values in written.items()}
     return {key: found[key] for key in METRICS if key in found}
+
+
+def record_sums(record: AttentionRecord) -> TextSums:
+    """Return `text_sums` of a record's text."""
+    n, has_sinks = record.shape[2], record.sink is not None
+    return text_sums(record.key_tokens, n, record.causal, record.merged, has_sinks)
 
 
 def text_sums(

@@ -42,12 +42,16 @@ def write_file(
     with _as_write_error(path):
         if parents and not path.parent.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = _stream(path)
+        descriptor, target = _stream(path), Path(os.path.realpath(path))
+        old = None if descriptor is not None else _old(target)
         if descriptor is not None:
             with open(descriptor, "wb", closefd=False) as file:
                 file.writelines(parts)
-            return
-        _write_place(Path(os.path.realpath(path)), parts)
+        elif old is None or stat.S_ISREG(old.st_mode):
+            _write_regular(target, parts, old)
+        else:
+            with open(os.open(target, os.O_WRONLY | os.O_NOCTTY), "wb") as file:
+                file.writelines(parts)
 
 
 def check_writable(path: str | Path, *, parents: bool = False) -> None:
@@ -99,16 +103,6 @@ def _stream(path: Path) -> int | None:
             break
         path = path.parent / os.readlink(path)
     return None
-
-
-def _write_place(target: Path, parts: list[memoryview]) -> None:
-    """Write to what is there: nothing yet, a regular file, or something to write into."""
-    old = _old(target)
-    if old is None or stat.S_ISREG(old.st_mode):
-        _write_regular(target, parts, old)
-    else:
-        with open(os.open(target, os.O_WRONLY | os.O_NOCTTY), "wb") as file:
-            file.writelines(parts)
 
 
 def _old(target: Path) -> os.stat_result | None:

@@ -8,8 +8,8 @@ from transformers import PreTrainedModel
 
 from mha_viz.engine.attention_function import IMPLEMENTATION, register
 from mha_viz.engine.own_weights import rounding
-from mha_viz.engine.probe import KEEPABLE
-from mha_viz.engine.run import Backend, Run, RunOptions, check_own, run
+from mha_viz.engine.probe import KEEPABLE, Probe
+from mha_viz.engine.run import Backend, Run, check_own, run
 from mha_viz.errors import AttentionUnavailableError, MhaVizError
 from mha_viz.text.tokens import Encoded
 
@@ -49,7 +49,7 @@ def _try_both(
     ours, eager, reason = None, None, ""
     if _switch(network, IMPLEMENTATION):
         try:
-            ours = run(network, "mha_viz", sources, targets, options=RunOptions(KEEPABLE))
+            ours = run(network, "mha_viz", sources, targets, probe=Probe(KEEPABLE))
         except MemoryError:  # which passes, and says nothing of the family
             raise
         except Exception as error:  # what an unknown family raises on an argument it does not know

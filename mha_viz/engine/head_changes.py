@@ -110,6 +110,16 @@ def part_size(model: LoadedNetwork, part: str) -> tuple[int, int]:
     return len(layers), layers[0].n_heads
 
 
+def check_head(model: LoadedNetwork, layer: int, head: int, part: str | None = None) -> None:
+    """Raise ArgumentError where a part, the first one if not given, has no such head."""
+    n_layers, n_heads = part_size(model, model.parts[0] if part is None else part)
+    if not (0 <= layer < n_layers and 0 <= head < n_heads):
+        raise ArgumentError(
+            f"{model.name} has no L{layer} H{head}: layers are 0..{n_layers - 1} and heads "
+            f"0..{n_heads - 1}."
+        )
+
+
 def _trace(model: LoadedNetwork, text: str, part: str) -> AttentionRecord:
     return trace_encoded(model, *encode_texts(model.reader, text), only=part)[part]
 
@@ -142,13 +152,8 @@ def _prepared(
     target: Encoded | None,
 ) -> Change:
     """Check the intervention against a model and a text, and add the numbers it needs."""
-    n_layers, n_heads = part_size(model, part)
     for layer, head in intervention.heads:
-        if not (0 <= layer < n_layers and 0 <= head < n_heads):
-            raise ArgumentError(
-                f"{model.name} has no L{layer} H{head}: layers are 0..{n_layers - 1} and heads "
-                f"0..{n_heads - 1}."
-            )
+        check_head(model, layer, head, part)
     heads = {
         layer: torch.tensor(sorted(h for at, h in intervention.heads if at == layer))
         for layer in sorted({at for at, _ in intervention.heads})

@@ -30,6 +30,14 @@ class CallRecorder(ModuleProxy):
         return output
 
 
+class OutputProxy(ModuleProxy):
+    """A proxy that gives one of its `outputs` after the other, whatever its input."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the next output."""
+        return next(self.outputs)
+
+
 def replace_modules(network: Network, replacements: Mapping[str, nn.Module]) -> Network:
     """Copy a network's module tree, with other modules at some paths; parameters are shared."""
     whole = _twin(network)

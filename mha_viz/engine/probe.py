@@ -24,9 +24,8 @@ KEEPABLE = ("pattern", "z", "query", "key", "value")
 Layers = list[Tensor] | Tensor  # one tensor per layer, or all in one, layers first
 # Replaces what some heads give: layer, z, pattern (which may be written to), value and what was
 # added to the scores -> z, pattern; each (batch, head, ...). `intervention.py` makes them.
-HeadChange = Callable[
-    [int, Tensor, Tensor | None, Tensor, Tensor | None], tuple[Tensor, Tensor | None]
-]
+Changed = tuple[Tensor, Tensor | None]
+HeadChange = Callable[[int, Tensor, Tensor | None, Tensor, Tensor | None], Changed]
 # Replaces what some heads read: layer, query, key, value -> query, key, value; each (batch, head,
 # position, width). What comes back may have as many key heads as query heads.
 InputChange = Callable[[int, Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
@@ -137,15 +136,16 @@ class Probe:
     attentions: list[LayerAttention] | None = None
     by_rows: bool = False
     reductions: LayerReductions | None = None
-    scored: list[ScoredLayer] = field(default_factory=list)
-    kept: dict[str, Layers] = field(default_factory=dict)
-    scale: list[float] = field(default_factory=list)
-    modules: list[nn.Module] = field(default_factory=list)
-    allowed: list[Tensor | None] = field(default_factory=list)
-    has_sinks: bool = False
-    _masks: dict[tuple[int, ...], tuple[Any, Any]] = field(default_factory=dict)
-    _room: Tensor | None = None
-    _gathered: dict[str, Tensor] = field(default_factory=dict)
+    # What the pass leaves behind: `replace` gives a probe for another pass.
+    scored: list[ScoredLayer] = field(default_factory=list, init=False)
+    kept: dict[str, Layers] = field(default_factory=dict, init=False)
+    scale: list[float] = field(default_factory=list, init=False)
+    modules: list[nn.Module] = field(default_factory=list, init=False)
+    allowed: list[Tensor | None] = field(default_factory=list, init=False)
+    has_sinks: bool = field(default=False, init=False)
+    _masks: dict[tuple[int, ...], tuple[Any, Any]] = field(default_factory=dict, init=False)
+    _room: Tensor | None = field(default=None, init=False)
+    _gathered: dict[str, Tensor] = field(default_factory=dict, init=False)
 
     @property
     def needs_pattern(self) -> bool:

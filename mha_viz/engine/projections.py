@@ -88,28 +88,17 @@ class LayerProjections:
 
     def all(self) -> AttentionWeights:
         """Return all four matrices and their biases, split by heads."""
-        query, key, value = self._query_key_value()
         output = self.find(_OUTPUT)
-        if query is None or key is None or value is None or output is None:
+        if output is None:
             raise self._unknown()
-
-        def split(matrix: Tensor, heads: int) -> Tensor:  # (d_model, heads * d_head)
-            return matrix.unflatten(1, (heads, -1)).transpose(0, 1)
-
-        def split_bias(bias: Tensor | None, heads: int) -> Tensor | None:
-            return None if bias is None else bias.unflatten(0, (heads, -1))
-
-        return AttentionWeights(
-            W_Q=split(query[0], self.n_heads),
-            W_K=split(key[0], self.n_kv_heads),
-            W_V=split(value[0], self.n_kv_heads),
-            W_O=in_out(output).unflatten(0, (self.n_heads, -1)),
-            b_Q=split_bias(query[1], self.n_heads),
-            b_K=split_bias(key[1], self.n_kv_heads),
-            b_V=split_bias(value[1], self.n_kv_heads),
-            b_O=_bias(output),
-            scale=self.scale,
-        )
+        parts: dict[str, Any] = {}
+        heads = (self.n_heads, self.n_kv_heads, self.n_kv_heads)
+        for name, n, (matrix, bias) in zip("QKV", heads, self._query_key_value(), strict=True):
+            # (d_model, n * d_head)
+            parts[f"W_{name}"] = matrix.unflatten(1, (n, -1)).transpose(0, 1)
+            parts[f"b_{name}"] = None if bias is None else bias.unflatten(0, (n, -1))
+        W_O = in_out(output).unflatten(0, (self.n_heads, -1))
+        return AttentionWeights(**parts, W_O=W_O, b_O=_bias(output), scale=self.scale)
 
     def for_query_heads(self, name: str) -> Tensor:
         """Return one of `MATRICES` as (n_heads, in, out), key heads repeated."""
@@ -123,14 +112,14 @@ class LayerProjections:
             "of their relatives."
         )
 
-    def _query_key_value(self) -> tuple[tuple[Tensor, Tensor | None] | None, ...]:
+    def _query_key_value(self) -> tuple[tuple[Tensor, Tensor | None], ...]:
         separate = [self.find(names) for names in (_QUERY, _KEY, _VALUE)]
         if all(projection is not None for projection in separate):
             return tuple((in_out(p), _bias(p)) for p in separate if p is not None)
         fused = self.find(_FUSED)
         # GPT-NeoX interleaves q, k and v by head; only the plain [q | k | v] layout is read here.
         if fused is None or fused is self.find(("query_key_value",)):
-            return (None, None, None)
+            raise self._unknown()
         bias = _bias(fused)
         biases = (None,) * 3 if bias is None else bias.chunk(3)
         return tuple(zip(in_out(fused).chunk(3, dim=1), biases, strict=True))

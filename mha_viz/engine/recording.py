@@ -19,14 +19,13 @@ from mha_viz.engine.loaded_network import LoadedNetwork
 from mha_viz.engine.masks import infer_window, none_if_ordinary
 from mha_viz.engine.own_weights import check_own_weights
 from mha_viz.engine.pattern_reductions import PatternReductions
-from mha_viz.engine.probe import HeadEdits, LayerTensors, ScoredLayer
+from mha_viz.engine.probe import HeadEdits, LayerTensors, Probe, ScoredLayer
 from mha_viz.engine.projections import float32, stacked
 from mha_viz.engine.run import (
     REDUCIBLE,
     OnLayer,
     Reduce,
     Run,
-    RunOptions,
     check_keep,
     check_own,
     run,
@@ -50,16 +49,15 @@ def run_texts(
     One stack alone is run no further than its last attention: a record holds nothing from above.
     """
     longest = max(len(text.input_ids) for text in (*sources, *(targets or ())))
+    made = made if made is not None and made.wanted else None
     # elsewhere than on the processor weights are not fetched where sums of them are wanted
-    reduced = made is not None and bool(made.wanted) and model.device.type != "cpu"
+    reduced = made is not None and model.device.type != "cpu"
     is_ours = model.backend == "mha_viz"
     by_rows = len(sources) == 1 and (model.runs_by_rows(longest) or (reduced and is_ours))
     n_layers = model.n_layers if targets is None else 0
-    options = RunOptions(keep, on_layer, n_layers, edits, by_rows=by_rows)
-    if made is not None and made.wanted:
-        options = replace(options, reductions=made)
+    probe = Probe(keep, on_layer, n_layers, n_layers > 0, edits, by_rows=by_rows, reductions=made)
     pad = model.tokenizer.pad_token_id or 0
-    left = run(model.network, model.backend, sources, targets, pad=pad, options=options)
+    left = run(model.network, model.backend, sources, targets, pad=pad, probe=probe)
     if model.backend == "eager":
         check_own(left, sources, targets, model.family)
     return left
@@ -102,11 +100,11 @@ def reduce_texts(
 
     All that is handed on is on `model.device`, wherever the layer is.
     """
-    options = RunOptions(
-        keep, n_layers=model.n_layers, reduce=lambda one: reduce(one.on(model.device))
+    probe = Probe(
+        keep, n_layers=model.n_layers, stop=True, reduce=lambda one: reduce(one.on(model.device))
     )
     pad = model.tokenizer.pad_token_id or 0
-    left = run_first_stack(model.network, model.backend, sources, pad=pad, options=options)
+    left = run_first_stack(model.network, model.backend, sources, pad=pad, probe=probe)
     if model.backend == "eager":
         check_own_weights(left.pattern, sources, sources, model.family)
         for layer, pattern in enumerate(left.pattern):
@@ -166,10 +164,7 @@ def record_of(
         patterns=patterns,
         tokens=queries.tokens,
         key_tokens=keys.tokens,
-        z=kept.get("z"),
-        query=kept.get("query"),
-        key=kept.get("key"),
-        value=kept.get("value"),
+        **kept,
         scale=tuple(left.scale),
         W_O=model.output_weights(part),
         model=model.name,

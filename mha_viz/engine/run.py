@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -15,8 +15,6 @@ from mha_viz.engine.own_weights import check_own_weights, own_weights
 from mha_viz.engine.probe import (
     KEEPABLE,
     EverythingKept,
-    HeadEdits,
-    LayerReductions,
     Layers,
     LayerTensors,
     Probe,
@@ -71,47 +69,6 @@ def check_keep(keep: Sequence[str]) -> Sequence[str]:
     return tuple(dict.fromkeys(keep))  # what is named twice is kept once
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """The tensors that a run keeps, and the changes to heads meanwhile.
-
-    Args:
-        keep: what the probe keeps; "eager" has the pattern alone.
-        on_layer: see `Probe`; "eager" does not call it.
-        n_layers: of a single stack, where known: the pass then ends with the last layer's
-            attention, and there is no hidden state.
-        edits: changes to the heads of one part; "eager" cannot make any.
-        reduce: called with each layer of a single stack once it is computed; not by "eager".
-        by_rows, reductions: see `Probe`.
-    """
-
-    keep: Sequence[str] = ("pattern",)
-    on_layer: OnLayer | None = None
-    n_layers: int = 0
-    edits: HeadEdits | None = None
-    reduce: Reduce | None = None
-    by_rows: bool = False
-    reductions: LayerReductions | None = None
-
-    def probe(self, parts: tuple[str, ...] = ("self",), n_before: int = 0) -> Probe:
-        """Return a probe for some parts, after so many layers of another stack."""
-        on_layer = self.on_layer
-        return Probe(
-            tuple(self.keep),
-            None if on_layer is None else lambda n: on_layer(n_before + n),
-            self.n_layers,
-            stop=self.n_layers > 0,
-            edits=self.edits,
-            parts=parts,
-            reduce=self.reduce,
-            by_rows=self.by_rows,
-            reductions=self.reductions,
-        )
-
-
-_PATTERN_ONLY = RunOptions()
-
-
 @torch.inference_mode()
 def run(
     network: PreTrainedModel,
@@ -120,22 +77,22 @@ def run(
     targets: Sequence[Encoded] | None = None,
     *,
     pad: int = 0,
-    options: RunOptions = _PATTERN_ONLY,
+    probe: Probe | None = None,
 ) -> dict[str, Run]:
     """Run a batch once and return what each part left behind. Changes nothing on the network.
 
-    The network is in evaluation mode, with our attention ("mha_viz") or its own ("eager"); `pad` is
-    the token that fills shorter texts up, hidden by the mask. `check_own` says whether a family's
-    own weights mean anything.
+    The network is in evaluation mode, with our attention ("mha_viz") or its own ("eager"), which
+    has the pattern alone whatever the probe asks for; `pad` is the token that fills shorter texts
+    up, hidden by the mask. `check_own` says whether a family's own weights mean anything.
     """
-    inputs = padded(network, sources, pad)
+    inputs, probe = padded(network, sources, pad), probe or Probe()
     with within_memory(network):
         if targets is None:
-            return {"self": _one_stack(network.base_model, backend, inputs, options.probe())}
+            return {"self": _one_stack(network.base_model, backend, inputs, probe)}
         decoder_inputs = padded(network, targets, pad)
         if backend == "eager":
             return _two_stacks_eager(network.base_model, inputs, decoder_inputs)
-        return _two_stacks(network.base_model, inputs, decoder_inputs, options)
+        return _two_stacks(network.base_model, inputs, decoder_inputs, probe)
 
 
 @torch.inference_mode()
@@ -145,7 +102,7 @@ def run_first_stack(
     sources: Sequence[Encoded],
     *,
     pad: int = 0,
-    options: RunOptions,
+    probe: Probe,
 ) -> Run:
     """Run the only stack or an encoder alone, no further than its last attention; as `run`."""
     inputs = padded(network, sources, pad)
@@ -154,7 +111,7 @@ def run_first_stack(
         stack = network.get_encoder()
         inputs.pop("token_type_ids", None)
     with within_memory(network):
-        return _one_stack(stack, backend, inputs, options.probe())
+        return _one_stack(stack, backend, inputs, probe)
 
 
 @contextmanager
@@ -194,14 +151,16 @@ def _one_stack(network: Any, backend: Backend, inputs: dict[str, Any], probe: Pr
 
 
 def _two_stacks(
-    network: Any, inputs: dict[str, Any], decoder_inputs: dict[str, Any], options: RunOptions
+    network: Any, inputs: dict[str, Any], decoder_inputs: dict[str, Any], probe: Probe
 ) -> dict[str, Run]:
     """Run the encoder by itself, then the decoder, which attends to itself and to it."""
     inputs.pop("token_type_ids", None)
-    first = options.probe(PARTS[:1])
+    first, on_layer = replace(probe, parts=PARTS[:1]), probe.on_layer
     encoded = network.get_encoder()(**inputs, mha_probe=first)
     encoder = _left_by(first, encoded.last_hidden_state, network)
-    second = options.probe(PARTS[1:], n_before=len(first.modules))
+    n_before = len(first.modules)
+    counted = None if on_layer is None else lambda n: on_layer(n_before + n)
+    second = replace(probe, parts=PARTS[1:], on_layer=counted)
     arguments = _decoder_arguments(inputs, decoder_inputs)
     output = network(encoder_outputs=encoded, **arguments, mha_probe=second)
     both = _left_by(second, _result(output), network)

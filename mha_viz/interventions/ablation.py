@@ -106,14 +106,10 @@ class Ablation:
 
     def loss_table(self) -> pd.DataFrame:
         """Return a row for each token: its loss before, after, and the change, nats."""
-        return pd.DataFrame(
-            {
-                "token": [token.text for token in self.before.tokens],
-                "before": self.before.losses,
-                "after": self.after.losses,
-                "change": self.loss_changes,
-            }
-        ).astype({"before": float, "after": float, "change": float})
+        losses = {"before": self.before.losses, "after": self.after.losses}
+        table = pd.DataFrame(losses | {"change": self.loss_changes}, dtype=float)
+        table.insert(0, "token", [token.text for token in self.before.tokens])
+        return table
 
     def __repr__(self) -> str:
         heads = [f"L{layer} H{head}" for layer, head in self.intervention.heads]

@@ -122,25 +122,16 @@ def head_importance(
     if method not in METHODS:
         raise ArgumentError(f'method must be "ablation" or "gradient", got {method!r}.')
     targets = prediction_targets(model, texts, masked_share)
-    off = method == "ablation"
-    if off:
+    if method == "ablation":
         n_layers, n_heads = model.n_layers, model.n_heads
         each = ([head] for head in range(n_layers * n_heads))
         found = losses(model, targets, [[], *each], on_progress)
         values, loss = (found[1:] - found[0]).T.reshape(-1, n_layers, n_heads), found[0]
     else:
         values, loss = _gradients(model, targets, on_progress)
-    mean, low, high = t_interval(values)
-    return HeadImportance(
-        method="ablation" if off else "gradient",
-        mean=mean,
-        low=low,
-        high=high,
-        values=values,
-        loss=loss,
-        n_tokens=int(targets.n_answers.sum()),
-        notes=targets.notes,
-    )
+    known: Method = "ablation" if method == "ablation" else "gradient"
+    n_tokens = int(targets.n_answers.sum())
+    return HeadImportance(known, *t_interval(values), values, loss, n_tokens, targets.notes)
 
 
 def agreement(

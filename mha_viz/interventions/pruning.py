@@ -132,16 +132,10 @@ def pruning_curve(
     off = [removed[:n] for removed in runs for n in n_off.tolist()]
     found = losses(model, targets, off, on_progress)
     values = found.reshape(len(runs), len(n_off), -1)
-    loss, low, high = t_interval(values.mean(0).T)
     means = values.mean(2)
     chosen = order in ("ablation", "gradient") and order_texts is None
     return PruningCurve(
-        order=name,
-        n_off=n_off,
-        values=values,
-        loss=loss,
-        low=low,
-        high=high,
+        *(name, n_off, values, *t_interval(values.mean(0).T)),
         lowest=means.amin(0),
         highest=means.amax(0),
         removed=tuple(tuple(divmod(i, model.n_heads) for i in removed) for removed in runs),

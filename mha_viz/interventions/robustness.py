@@ -58,8 +58,8 @@ class Robustness:
         `better`: beyond it. `compensating`, `overlapping`: share of pairs whose `extra` is above or
         below 0 by more than the tolerance.
         """
-        mean, low, high = (float(x) for x in t_interval(self.change.mean(0)))
-        extra, extra_low, extra_high = (float(x) for x in t_interval(self.extra.mean(0)))
+        mean, low, high = map(float, t_interval(self.change.mean(0)))
+        extra, extra_low, extra_high = map(float, t_interval(self.extra.mean(0)))
         heads, pairs = self.change.mean(1), self.extra.mean(1)
         points = torch.tensor(QUANTILES, dtype=heads.dtype)
         quantiles = torch.quantile(heads, points).tolist()

@@ -85,8 +85,7 @@ class Prediction:
     @property
     def spaced(self) -> bool:
         """True where a word at the predicted place has a space before it (see `id_of`)."""
-        at = self.tokens[self.position]
-        return spaced_at(self.objective, at, (self.text_pair if at.segment else self.text) or "")
+        return spaced_at(self.objective, self, self.position)
 
     def table(self) -> pd.DataFrame:
         """Return a row per candidate: token, id, probability, log_probability, continues_word.
@@ -186,8 +185,10 @@ def predict(
     return replace(first, masks=masks, others=tuple(replace(one, masks=masks) for one in others))
 
 
-def spaced_at(kind: Objective, at: Token, text: str) -> bool:
+def spaced_at(kind: Objective, of: Prediction | Encoded, place: int) -> bool:
     """Return whether a word at the predicted place has a space before it (see `id_of`)."""
+    at = of.tokens[place]
+    text = (of.text_pair if at.segment else of.text) or ""
     if kind == "masked":
         return at.start is not None and text[: at.start][-1:].isspace()
     return at.end is not None and not text[: at.end][-1:].isspace()

@@ -106,14 +106,6 @@ class ComponentRows(ModuleProxy):
         return (found, None) if self.gives_more else found
 
 
-class ConstantOutput(ModuleProxy):
-    """A stand-in that gives the same output at every call."""
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return that output."""
-        return (self.value, None) if self.gives_more else self.value
-
-
 class NormRows(ModuleProxy):
     """A norm as it was at each call of a run, on every row; its bias has a row of its own."""
 

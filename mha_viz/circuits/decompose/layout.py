@@ -1,7 +1,7 @@
 """Modules of a network that write into its residual stream, and the components they write."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,7 +119,7 @@ def layout_of(model: AttentionModel) -> Layout:
         path = paths[module]
         return "pooler" not in path and not any(path.startswith(f"{layer}.") for layer in layers)
 
-    linear = [module for module in paths if isinstance(module, nn.Linear | Conv1D)]
+    linear, outside = _linear(paths), "embedding projection bias"
     return Layout(
         embeddings=tuple(
             Site(path, module, (_embedding(model, module, path),))
@@ -130,9 +130,7 @@ def layout_of(model: AttentionModel) -> Layout:
         mlps=tuple(site(module, "MLP") for module in mlps),
         norms=tuple(site(module, "norm bias") for module in paths if is_norm(module)),
         projections=tuple(
-            Site(paths[module], module, (PROJECTION_BIAS,))
-            if module in attention
-            else Site(paths[module], module, ("embedding projection bias",))
+            Site(paths[module], module, (PROJECTION_BIAS if module in attention else outside,))
             for module in linear
             if module in attention or of_embeddings(module)
         ),
@@ -158,14 +156,14 @@ def mlp_of(model: AttentionModel, layer: str, attention: set[nn.Module]) -> nn.M
         module = getattr(whole, name, None)
         if isinstance(module, nn.Module) and not isinstance(module, nn.Linear | Conv1D):
             return module
-    last = [
-        module
-        for module in whole.modules()
-        if isinstance(module, nn.Linear | Conv1D) and module not in attention
-    ]
+    last = [module for module in _linear(whole.modules()) if module not in attention]
     if not last:
         raise unknown_layout(model, f"no MLP was found in its layer {layer!r}")
     return last[-1]
+
+
+def _linear(modules: Iterable[nn.Module]) -> list[nn.Linear | Conv1D]:
+    return [module for module in modules if isinstance(module, nn.Linear | Conv1D)]
 
 
 def _embedding(model: AttentionModel, module: nn.Module, path: str) -> str:

@@ -1,6 +1,6 @@
 """Direct logit attribution: a token's logit as a sum over what each component wrote."""
 
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Literal, get_args
 
 import pandas as pd
@@ -19,6 +19,7 @@ from mha_viz.text.encoding import text_notes
 from mha_viz.text.vocabulary import label_of
 
 Of = Literal["logit", "log_probability"]
+_COLUMNS = ["component", "kind", "layer", "head"]  # the fields of a `Component`
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +73,8 @@ class LogitAttribution:
 
     def table(self) -> pd.DataFrame:
         """Make a row for each component: component, kind, layer, head, share."""
-        return pd.DataFrame(
-            {
-                "component": [one.name for one in self.components],
-                "kind": [one.kind for one in self.components],
-                "layer": pd.array([one.layer for one in self.components], dtype="Int64"),
-                "head": pd.array([one.head for one in self.components], dtype="Int64"),
-                "share": self.shares.numpy(),
-            }
-        )
+        found = pd.DataFrame(map(astuple, self.components), columns=_COLUMNS)
+        return found.astype({"layer": "Int64", "head": "Int64"}).assign(share=self.shares.numpy())
 
     def sources_table(self, layer: int, head: int) -> pd.DataFrame:
         """Make a row for each token that a head reads: position, token, share.
@@ -95,13 +89,8 @@ class LogitAttribution:
         n_layers, n_heads, _ = self.sources.shape
         check_index("layer", layer, n_layers)
         check_index("head", head, n_heads)
-        return pd.DataFrame(
-            {
-                "position": range(len(self.tokens)),
-                "token": [token.text for token in self.tokens],
-                "share": self.sources[layer, head].numpy(),
-            }
-        )
+        labels, shares = [token.text for token in self.tokens], self.sources[layer, head].numpy()
+        return pd.DataFrame({"position": range(len(labels)), "token": labels, "share": shares})
 
     def __repr__(self) -> str:
         against = "" if self.versus is None else f" less that of {self.versus!r}"

@@ -45,10 +45,10 @@ class Readout:
 
     def linear(self, rows: Float[Tensor, "row d_model"]) -> Float[Tensor, "row d"]:
         """Map parts of the stack's output to parts of the unembedding's input, without biases."""
-        if self.dense is not None:
-            rows = rows @ in_out(self.dense)
-        if self.gate is not None:
-            rows = rows * self.gate
+        return self._behind_dense(rows if self.dense is None else rows @ in_out(self.dense))
+
+    def _behind_dense(self, rows: Tensor) -> Tensor:
+        rows = rows if self.gate is None else rows * self.gate
         return rows if self.norm is None else self.norm.linear(rows[:, None])[:, 0]
 
     @property
@@ -56,15 +56,11 @@ class Readout:
         """The transform's own biases as a part of the unembedding's input; None without one."""
         if self.dense is None:
             return None
-        found: Tensor = self.raw.new_zeros(1, self.dense.weight.shape[0])
-        if self.dense.bias is not None:
-            found = found + self.dense.bias.detach()
-        if self.gate is not None:
-            found = found * self.gate
-        if self.norm is None:
-            return found[0]
-        found = self.norm.linear(found[:, None])[:, 0]
-        return (found if self.norm.bias is None else found + self.norm.bias.detach())[0]
+        own: Tensor | None = self.dense.bias
+        zeros = self.raw.new_zeros(self.dense.weight.shape[0])
+        (found,) = self._behind_dense((zeros if own is None else own.detach())[None])
+        bias = None if self.norm is None else self.norm.bias
+        return found if bias is None else found + bias.detach()
 
     @property
     def W_U(self) -> Float[Tensor, "d d_vocab"]:
@@ -128,10 +124,8 @@ def token_number(model: AttentionModel, made: Readout, place: int, token: str | 
     """Return a token's number in the vocabulary; the model's first choice where none is given."""
     if token is None:
         return int(made.logits.argmax())
-    encoded = made.stream.encoded
-    at = encoded.tokens[place]
-    text = (encoded.text_pair if at.segment else encoded.text) or ""
-    number = id_of(model.tokenizer, token, spaced_at(check_predicts(model.network), at, text))
+    spaced = spaced_at(check_predicts(model.network), made.stream.encoded, place)
+    number = id_of(model.tokenizer, token, spaced)
     if number >= len(made.logits):
         raise ArgumentError(f"{model.name} gives no logit to token {number}.")
     return number

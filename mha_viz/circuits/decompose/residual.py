@@ -220,8 +220,6 @@ class ResidualStream:
                 self.model, f"its parts miss what the run had by {worst:.2g} of the largest number"
             )
 
-    # -- checks ----------------------------------------------------------------------------------
-
 
 def on_cpu(tensor: Tensor) -> Tensor:
     """Move a result to the CPU, in float32 or wider: half precision is not for sums and tables."""

@@ -67,11 +67,6 @@ class _LayerCalls:
                 return norm, y
         return None
 
-    def reads_norm_of(self, given: Tensor | None, x: Tensor) -> bool:
-        """Tell whether an input is what any norm of this layer made of x."""
-        norms = self.calls(self.stream.run.layout.norms)
-        return any(_same(read, x) and _same(given, y) for _, read, y in norms)
-
 
 def residual_sums(stream: ResidualStream, layer: int) -> tuple[ResidualSum, ...]:
     """List the sums of a layer in their order: attention's and the MLP's, or one for both.
@@ -136,7 +131,9 @@ def _pre_norm(
             ResidualSum(layer, middle, x, bias, None, factor, own),
             ResidualSum(layer, y, middle, mlp_bias, mlp),
         )
-    if not _same(mlp_reads, x) and not layer_calls.reads_norm_of(mlp_reads, x):
+    norms = layer_calls.calls(stream.run.layout.norms)
+    made = [normed for _, read, normed in norms if _same(read, x)]
+    if not any(_same(mlp_reads, one) for one in (x, *made)):
         why = f"layer {layer}'s MLP reads neither what enters nor what attention left"
         raise unknown_layout(stream.model, why)
     return (ResidualSum(layer, y, x, bias + mlp_bias, mlp, factor, own),)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 import torch
@@ -147,17 +148,14 @@ def score_attribution(
     if versus is not None:
         value = value - scores[1][0]
         beyond = {name: share - scores[1][1][name] for name, share in beyond.items()}
+    of: dict[str, Any] = dict(layer=layer, head=head, query=query, key=key, versus=versus)
     return ScoreAttribution(
         query_components=_named(stream, reached, "query bias"),
         key_components=_named(stream, reached, "key bias"),
         shares=on_cpu(stream.run.probe.scale[layer] * q[reached] @ k[reached].T),
         beyond=beyond,
         value=value,
-        layer=layer,
-        head=head,
-        query=query,
-        key=key,
-        versus=versus,
+        **of,
         tokens=encoded.tokens,
         model=model.name,
         text=encoded.text,

@@ -1,17 +1,17 @@
 """The residual stream and a head's part of it, read as tokens: logit lens, tokens of a head."""
 
 from dataclasses import dataclass
+from itertools import repeat
 
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mha_viz.circuits.decompose.frozen import ConstantOutput
 from mha_viz.circuits.decompose.readout import check_index, read_at, token_number
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import with_replaced
+from mha_viz.engine.module_proxies import OutputProxy, with_replaced
 from mha_viz.text.vocabulary import label_of
 
 
@@ -38,14 +38,9 @@ class HeadTokens:
 
     def table(self) -> pd.DataFrame:
         """Make a row for each rank: promoted, raised, suppressed, lowered."""
-        return pd.DataFrame(
-            {
-                "promoted": self.promoted,
-                "raised": self.raised.numpy(),
-                "suppressed": self.suppressed,
-                "lowered": self.lowered.numpy(),
-            }
-        )
+        raised = {"promoted": self.promoted, "raised": self.raised.numpy()}
+        lowered = {"suppressed": self.suppressed, "lowered": self.lowered.numpy()}
+        return pd.DataFrame(raised | lowered)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +68,10 @@ class LogitLens:
 
     def table(self) -> pd.DataFrame:
         """Make a row for each depth: after, the token's probability, first guess, its own."""
-        return pd.DataFrame(
-            {
-                "after": ["embedding", *(f"L{i}" for i in range(len(self.labels) - 1))],
-                self.token: self.chosen.numpy(),
-                "guess": [labels[0] for labels in self.labels],
-                "probability": self.probabilities[:, 0].numpy(),
-            }
-        )
+        after = ["embedding", *(f"L{i}" for i in range(len(self.labels) - 1))]
+        guess, probability = [row[0] for row in self.labels], self.probabilities[:, 0].numpy()
+        table = {"after": after, self.token: self.chosen.numpy()}
+        return pd.DataFrame(table | {"guess": guess, "probability": probability})
 
 
 @torch.no_grad()
@@ -126,16 +117,12 @@ def head_tokens(
     effect = (made.linear(row)[0] @ made.W_U).float().cpu()
     effect = effect - effect.mean()
     most, least = effect.topk(top_k), (-effect).topk(top_k)
-
-    def labels(ids: Tensor) -> tuple[str, ...]:
-        return tuple(label_of(model.tokenizer, number) for number in ids.tolist())
-
     return HeadTokens(
         layer=layer,
         head=head,
         position=place,
-        promoted=labels(most.indices),
-        suppressed=labels(least.indices),
+        promoted=_labels(model, most.indices),
+        suppressed=_labels(model, least.indices),
         promoted_ids=tuple(most.indices.tolist()),
         suppressed_ids=tuple(least.indices.tolist()),
         raised=most.values,
@@ -182,8 +169,8 @@ def logit_lens(
     run = made.stream.run
     depths = torch.stack(run.entering)
     last = model.network.get_submodule(run.layout.layers[-1])
-    constant = ConstantOutput(last, value=depths, gives_more=run.last_gives_more)
-    ended = with_replaced(model.network, {last: constant})
+    constant = repeat((depths, None) if run.last_gives_more else depths)
+    ended = with_replaced(model.network, {last: OutputProxy(last, outputs=constant)})
     ids = torch.zeros(len(depths), 1, dtype=torch.long, device=model.device)
     output = ended(input_ids=ids)
     found = getattr(output, "prediction_logits", None)
@@ -191,9 +178,7 @@ def logit_lens(
     best = p.topk(top_k)
     return LogitLens(
         ids=best.indices,
-        labels=tuple(
-            tuple(label_of(model.tokenizer, i) for i in row) for row in best.indices.tolist()
-        ),
+        labels=tuple(_labels(model, row) for row in best.indices),
         probabilities=best.values,
         token=label_of(model.tokenizer, chosen),
         token_id=chosen,
@@ -201,3 +186,7 @@ def logit_lens(
         position=place,
         tokens=made.stream.encoded.tokens,
     )
+
+
+def _labels(model: AttentionModel, ids: Int[Tensor, " token"]) -> tuple[str, ...]:
+    return tuple(label_of(model.tokenizer, number) for number in ids.tolist())

@@ -209,23 +209,15 @@ def _named_parts(walk: Walk) -> pd.DataFrame:
     kinds = np.array(KINDS, dtype=object)[columns["kind"]]
     layer, query, middle = columns["layer"], columns["query"], columns["source"] == 1
     below = np.where(kinds == "source", columns["key"], query)
-    above = columns["target"]
-    return pd.DataFrame(
-        columns
-        | {
-            "kind": kinds,
-            "source": _residuals(layer, middle, below, walk.n_layers),
-            "source_stage": np.where(middle, "mid", "in"),
-            "target": _residuals(layer + (above == 2), above == 1, query, walk.n_layers),
-            "inner": [
-                _inner(*row)
-                for row in zip(
-                    *(each.tolist() for each in (kinds, layer, columns["head"], query, middle)),
-                    strict=True,
-                )
-            ],
-        }
-    )
+    above, rows = columns["target"], (kinds, layer, columns["head"], query, middle)
+    named = {
+        "kind": kinds,
+        "source": _residuals(layer, middle, below, walk.n_layers),
+        "source_stage": np.where(middle, "mid", "in"),
+        "target": _residuals(layer + (above == 2), above == 1, query, walk.n_layers),
+        "inner": list(map(_inner, *(each.tolist() for each in rows))),
+    }
+    return pd.DataFrame(columns | named)
 
 
 def _inner(kind: str, layer: int, head: int, query: int, middle: bool) -> str | None:

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from mha_viz.circuits.decompose.behaviour import Behaviour
 from mha_viz.circuits.decompose.layout import layer_path, mlp_of
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import CallRecorder, ModuleProxy
-from mha_viz.engine.probe import HeadEdits, LayerAttention, Probe
+from mha_viz.engine.module_proxies import CallRecorder, OutputProxy
+from mha_viz.engine.probe import Changed, HeadEdits, LayerAttention, Probe
 from mha_viz.engine.projections import repeat_heads
-from mha_viz.errors import ArgumentError, AttentionUnavailableError
+from mha_viz.errors import AttentionUnavailableError
 from mha_viz.prediction.replay import ReplayingPass, repeated
 from mha_viz.prediction.targets import PredictionTargets
 
@@ -28,15 +28,6 @@ Input = Literal["query", "key", "value"]
 INPUTS: tuple[Input, ...] = ("query", "key", "value")
 MAX_INPUT_BYTES = 2**28  # of all that later heads read, with one sender after the other replaced
 Z = Float[Tensor, "layer head query d_head"]
-
-
-def check_head(model: AttentionModel, layer: int, head: int) -> None:
-    """Raise ArgumentError where the model has no such head."""
-    if not (0 <= layer < model.n_layers and 0 <= head < model.n_heads):
-        raise ArgumentError(
-            f"{model.name} has no L{layer} H{head}: layers are 0..{model.n_layers - 1} and heads "
-            f"0..{model.n_heads - 1}."
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,14 +200,7 @@ class _FrozenMlps:
                 given = repeated(self._calls[path][turn][1], n_settings)
                 outputs.setdefault(path, []).append(given)
         get = self.model.network.get_submodule
-        return {path: _FrozenOutput(get(path), outputs=iter(one)) for path, one in outputs.items()}
-
-
-class _FrozenOutput(ModuleProxy):
-    """A stand-in that gives one output after the other."""
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return next(self.outputs)
+        return {path: OutputProxy(get(path), outputs=iter(one)) for path, one in outputs.items()}
 
 
 @dataclass
@@ -228,9 +212,7 @@ class _PatchedZ:
     heads: Sequence[int] = ()
     z: Float[Tensor, "setting query d_head"] | None = None
 
-    def __call__(
-        self, layer: int, z: Tensor, pattern: Tensor | None, value: Tensor, bias: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
+    def __call__(self, layer: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
         if self.frozen is not None:
             z = self.frozen[layer].expand_as(z)
         if layer == self.layer:
@@ -272,9 +254,7 @@ class _Gradients:
     frozen: Z | None = None
     added: list[Tensor] = field(default_factory=list)
 
-    def change(
-        self, layer: int, z: Tensor, pattern: Tensor | None, value: Tensor, bias: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
+    def change(self, layer: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
         z = z if self.frozen is None else self.frozen[layer][None]
         self.added.append(torch.zeros_like(z, requires_grad=True))
         return z + self.added[-1], pattern

@@ -15,8 +15,9 @@ from mha_viz.circuits.patching.experiment import (
     Word,
     patching_experiment,
 )
-from mha_viz.circuits.patching.patching import INPUTS, Head, Input, check_head
+from mha_viz.circuits.patching.patching import INPUTS, Head, Input
 from mha_viz.core.reprs import table_html
+from mha_viz.engine.head_changes import check_head
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 
@@ -54,13 +55,9 @@ class PathEffect:
 
     def table(self) -> pd.DataFrame:
         """Make a row for "direct" and one for "total": exact, and estimated."""
-        return pd.DataFrame(
-            {
-                "path": ["direct", "total"],
-                "exact": [self.direct, self.total],
-                "estimate": [self.direct_estimate, self.total_estimate],
-            }
-        )
+        direct = ("direct", self.direct, self.direct_estimate)
+        total = ("total", self.total, self.total_estimate)
+        return pd.DataFrame([direct, total], columns=["path", "exact", "estimate"])
 
     def __repr__(self) -> str:
         sender = f"L{self.sender[0]} H{self.sender[1]}"

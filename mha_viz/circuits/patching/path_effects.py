@@ -1,7 +1,7 @@
 """All paths from head to head: estimated in a few passes, the strongest of them measured."""
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -136,17 +136,11 @@ class PathEffects:
         known = np.where(np.isnan(self.estimate), "", "estimate")
         known = np.where(np.isnan(self.exact), known, "measured")
         names = ("sender_layer", "sender_head", "layer", "head")
-        columns = dict(zip(names, index[:4, later], strict=True))
-        return pd.DataFrame(
-            columns
-            | {
-                "input": np.array(INPUTS)[index[4, later]],
-                "effect": self.effect.reshape(-1)[later],
-                "known": known.reshape(-1)[later],
-                "estimate": self.estimate.reshape(-1)[later],
-                "exact": self.exact.reshape(-1)[later],
-            }
-        )
+        columns: dict[str, NDArray[Any]] = dict(zip(names, index[:4, later], strict=True))
+        columns["input"] = np.array(INPUTS)[index[4, later]]
+        each = dict(effect=self.effect, known=known, estimate=self.estimate, exact=self.exact)
+        columns |= {name: values.reshape(-1)[later] for name, values in each.items()}
+        return pd.DataFrame(columns)
 
     def __repr__(self) -> str:
         return (

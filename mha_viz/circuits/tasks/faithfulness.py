@@ -10,11 +10,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.circuits.patching.patching import Head, check_head
+from mha_viz.circuits.patching.patching import Head
 from mha_viz.circuits.tasks.task_runs import TaskRuns
 from mha_viz.circuits.tasks.tasks import Task, make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
 from mha_viz.core.attention.checks import Number
+from mha_viz.engine.head_changes import check_head
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.loss import OnProgress, Progress

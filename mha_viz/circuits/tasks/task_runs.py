@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -10,7 +11,7 @@ from torch import Tensor
 from mha_viz.circuits.decompose.behaviour import Behaviour
 from mha_viz.circuits.tasks.tasks import Example, Task
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.probe import HeadEdits, Probe
+from mha_viz.engine.probe import Changed, HeadEdits, Probe
 from mha_viz.prediction.logits import logits
 from mha_viz.prediction.loss import Progress
 from mha_viz.prediction.replay import ReplayingPass, in_passes
@@ -78,9 +79,7 @@ class _MeanInstead:
     kept: Bool[Tensor, "setting layer head"]
     means: Float[Tensor, "layer head query d_head"]
 
-    def __call__(
-        self, layer: int, z: Tensor, pattern: Tensor | None, value: Tensor, bias: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
+    def __call__(self, layer: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
         rows = len(z) // len(self.kept)
         kept = self.kept[:, layer].repeat_interleave(rows, 0).to(z.device)
         return torch.where(kept[..., None, None], z, self.means[layer]), pattern

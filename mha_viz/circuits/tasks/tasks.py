@@ -71,11 +71,7 @@ def closing(generator: random.Random) -> Draw:
     return Draw(clean, corrupt, right, wrong, ".", space="")
 
 
-TEMPLATES: dict[str, Callable[[random.Random], Draw]] = {
-    "phrase": phrase,
-    "agreement": agreement,
-    "closing": closing,
-}
+TEMPLATES = {template.__name__: template for template in (phrase, agreement, closing)}
 
 
 INDUCTION = "induction"

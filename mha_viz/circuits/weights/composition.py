@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import pandas as pd
 import torch
@@ -63,19 +63,13 @@ class Composition:
         Columns: sender_layer, sender_head, receiver_layer, receiver_head, score, expected, zscore.
         """
         layer = torch.arange(len(self.score)) // self.n_heads
-        pairs = (layer[:, None] < layer).nonzero()
-        sender, receiver = pairs.T
-        found = pd.DataFrame(
-            {
-                "sender_layer": (sender // self.n_heads).numpy(),
-                "sender_head": (sender % self.n_heads).numpy(),
-                "receiver_layer": (receiver // self.n_heads).numpy(),
-                "receiver_head": (receiver % self.n_heads).numpy(),
-                "score": self.score[sender, receiver].numpy(),
-                "expected": self.expected,
-                "zscore": self.zscore[sender, receiver].numpy(),
-            }
-        )
+        sender, receiver = (layer[:, None] < layer).nonzero().T
+        columns: dict[str, Any] = {}
+        for name, end in (("sender", sender), ("receiver", receiver)):
+            columns[f"{name}_layer"] = (end // self.n_heads).numpy()
+            columns[f"{name}_head"] = (end % self.n_heads).numpy()
+        columns |= {"score": self.score[sender, receiver].numpy(), "expected": self.expected}
+        found = pd.DataFrame(columns).assign(zscore=self.zscore[sender, receiver].numpy())
         return found.sort_values("zscore", ascending=False, kind="stable", ignore_index=True)
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ by what came in and went out of them; a layer whose sums do not come out so is r
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -58,12 +59,8 @@ class _Call(NamedTuple):
         return "norm" in type(self.module).__name__.lower()
 
 
-class _Step(NamedTuple):
-    """One layer's norms, still as modules."""
-
-    reading: nn.Module | None
-    writing: nn.Module | None
-    passing: tuple[nn.Module, ...]
+# One layer's norms, still as modules: reading, writing and passing.
+_Step = tuple[nn.Module | None, nn.Module | None, tuple[nn.Module, ...]]
 
 
 class _Found(NamedTuple):
@@ -83,22 +80,17 @@ def norm_placement(model: AttentionModel, dtype: torch.dtype) -> NormPlacement:
     if model not in _FOUND:
         _FOUND[model] = _find(model)
     found = _FOUND[model]
-    known: dict[nn.Module | None, Fold | None] = {None: None}
 
+    @cache  # layers may share a norm
     def fold(norm: nn.Module | None) -> Fold | None:
-        if norm not in known:
-            assert norm is not None
-            known[norm] = Fold.of(norm, dtype)
-        return known[norm]
+        return None if norm is None else Fold.of(norm, dtype)
 
+    reading, writing, passing = zip(*found.steps, strict=True)
     return NormPlacement(
-        reading=tuple(fold(step.reading) for step in found.steps),
-        writing=tuple(fold(step.writing) for step in found.steps),
-        passing=tuple(
-            tuple(one for norm in step.passing if (one := fold(norm)) is not None)
-            for step in found.steps
-        ),
-        final=tuple(fold(norm) for norm in found.final),
+        reading=tuple(map(fold, reading)),
+        writing=tuple(map(fold, writing)),
+        passing=tuple(tuple(Fold.of(norm, dtype) for norm in norms) for norms in passing),
+        final=tuple(map(fold, found.final)),
         embeds=found.embeds,
         normed_heads=found.normed_heads,
         rotary=any("rotary" in type(m).__name__.lower() for m in model.network.modules()),
@@ -116,14 +108,14 @@ def _find(model: AttentionModel) -> _Found:
     within = [call for r, w in zip(reads, writes, strict=True) for call in calls[r:w]]
     before = [call for call in calls[: reads[0]] if call.is_norm or isinstance(call.module, LINEAR)]
     final: tuple[nn.Module | None, ...] = ()
-    if hidden is not None and not any(step.passing for step in steps):
+    if hidden is not None and not any(passing for _, _, passing in steps):
         _, stream = _norm_before(calls[: reads[-1]], calls[reads[-1]].given)
         norm, after = _norm_before(calls, hidden)
         final = (norm,) * len(_writing(stream, calls[writes[-1]].made, after, calls[writes[-1] :]))
     return _Found(
         tuple(steps),
         final=final,
-        embeds=all(call.module is steps[0].reading for call in before),
+        embeds=all(call.module is steps[0][0] for call in before),
         normed_heads=any(call.is_norm for call in within),
     )
 
@@ -140,14 +132,14 @@ def _step(
     following = calls[end].given if end < len(calls) else None
     passing = _in_the_stream(behind, seen, output, following)
     if passing:
-        return _Step(None, None, passing)
+        return None, None, passing
     reading, stream = _norm_before(calls[:read], seen)
     _, after = (None, None) if following is None else _norm_before(calls[:end], following)
     if after is None:  # the last layer: no further sum to compare with
         normed = next((c.module for c in behind if c.is_norm and _same(c.given, output)), None)
-        return _Step(reading, normed, ())
+        return reading, normed, ()
     for writing in _writing(stream, output, after, behind):
-        return _Step(reading, writing, ())
+        return reading, writing, ()
     raise NotKeptError(
         f"Layer {layer} of {model.name} ({model.family}) adds up its attention and its MLP in a "
         "way that is not known here, expected were norms before or behind both: choose a BERT, "

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -261,17 +261,9 @@ class MultiHeadAttention(nn.Module):
         n_heads, d_model, d_head = weights.W_Q.shape
         n_kv_heads, d_key_in, _ = weights.W_K.shape
         _, d_value_in, d_value = weights.W_V.shape
-        mha = cls(
-            d_model,
-            n_heads,
-            n_kv_heads,
-            d_head,
-            dropout=dropout,
-            d_value=d_value,
-            d_key_in=d_key_in,
-            d_value_in=d_value_in,
-            scale=weights.scale,
-        )
+        widths: dict[str, Any] = dict(d_value=d_value, d_key_in=d_key_in, d_value_in=d_value_in)
+        sizes = (d_model, n_heads, n_kv_heads, d_head)
+        mha = cls(*sizes, dropout=dropout, scale=weights.scale, **widths)
         for name in ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O"):
             part = getattr(weights, name)
             setattr(mha, name, None if part is None else nn.Parameter(part.detach().clone()))

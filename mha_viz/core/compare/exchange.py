@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.core.cancellation import check_cancelled
-from mha_viz.core.measure import text_sums
+from mha_viz.core.measure import record_sums
 from mha_viz.core.metrics.chance import RATE
 from mha_viz.core.metrics.head_sums import HeadSums, Sums
 from mha_viz.core.record.record import AttentionRecord
@@ -117,10 +117,8 @@ def _blocks(record: AttentionRecord) -> tuple[list[HeadSums], int]:
     """Return the sums of each block of rows, and how many blocks have a choice of keys."""
     n, patterns = record.shape[2], record.patterns
     seen = partial(patterns.seen, 0)
-    of_text = text_sums(
-        record.key_tokens, n, record.causal, record.merged, has_sinks=record.sink is not None
-    )
-    of_head = of_text.layer(seen, None if record.sink is None else record.sink[0])
+    sinks = None if record.sink is None else record.sink[0]
+    of_head = record_sums(record).layer(seen, sinks)
     ends = np.linspace(0, n, min(n, MOST_BLOCKS) + 1).astype(int).tolist()
     found, choices = [], 0
     for rows in map(slice, ends[:-1], ends[1:]):

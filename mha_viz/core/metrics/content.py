@@ -8,7 +8,7 @@ from torch import Tensor
 from mha_viz.core.attention.checks import Array, Given
 from mha_viz.core.metrics.blocks import RowBlock, Texts, Visible
 from mha_viz.core.metrics.checks import Allowed, Pattern, check_self_attention
-from mha_viz.core.metrics.head_sums import Check, Reduction, Total, row_mean
+from mha_viz.core.metrics.head_sums import Reduction, Total, row_mean
 from mha_viz.core.metrics.reduction import reduced
 from mha_viz.errors import ArgumentError
 
@@ -117,7 +117,7 @@ def _check_repeats(rows: Tensor) -> None:
 @Reduction(
     _on_repeats,
     lambda texts, mass, rows: mass / rows,
-    check=Check(lambda block: (block.visible.n_repeating,), _check_repeats),
+    check=(lambda block: (block.visible.n_repeating,), _check_repeats),
 )
 def duplicate_token(
     pattern: Pattern,

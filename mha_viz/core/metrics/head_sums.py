@@ -13,6 +13,8 @@ from mha_viz.core.metrics.blocks import RowBlock, Texts
 from mha_viz.core.metrics.checks import exact, widest
 
 Sums = tuple[Any, ...]  # tensors (batch, head, ...), or lists, that add up over blocks
+# (block) -> sums of its rows, and (*sums): raises an error where no pattern can have such sums
+Check = tuple[Callable[..., Sums], Callable[..., None]]
 RowCount = Callable[[Texts], Tensor]  # (texts) -> (batch,), how many rows a mean is over
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -31,19 +33,6 @@ class Total:
 
 
 @dataclass(frozen=True)
-class Check:
-    """A check of a metric's input, which is not made while a model runs.
-
-    Args:
-        of_block: (block) -> sums of its rows; they add up over blocks.
-        refuse: (*sums): raises an error where no pattern can have such sums.
-    """
-
-    of_block: Callable[..., Sums]
-    refuse: Callable[..., None]
-
-
-@dataclass(frozen=True)
 class Reduction:
     """A metric of heads that is made of sums over blocks of rows.
 
@@ -52,7 +41,7 @@ class Reduction:
             they add up over blocks.
         finish: (texts, *sums) -> (batch, head); None: the mean of the one `Total`.
         n_rows: of a mean, how many rows count.
-        check: of its input, if there is one.
+        check: of its input, if there is one; it is not made while a model runs.
         defined: (texts) -> bool (batch,), the texts that the metric has a meaning for; None: all.
         of_idle: whether it has a meaning for heads that attend to nothing.
     """
@@ -148,7 +137,7 @@ class HeadSums:
             totals += [(rows, reduction if reduction.finish is None else None) for rows in mine]
             others[key] = tuple(one for one in sums if not isinstance(one, Total))
         self._means, self._dtype = [mean for _, mean in totals], block.pattern.dtype
-        to_check = {key: check.of_block(block) for key, check in self._checks.items()}
+        to_check = {key: of_block(block) for key, (of_block, _) in self._checks.items()}
         self._merge(_LayerSums(self._added_up([rows for rows, _ in totals]), others, to_check))
 
     def _added_up(self, rows: Sequence[Tensor]) -> Float[Tensor, "total batch head"]:
@@ -173,9 +162,9 @@ class HeadSums:
 
     def check(self) -> None:
         """Raise an error where no pattern can have such sums."""
-        for key, check in self._checks.items():
+        for key, (_, refuse) in self._checks.items():
             assert self._sums is not None
-            check.refuse(*self._sums.to_check[key])
+            refuse(*self._sums.to_check[key])
 
     @property
     def sums(self) -> dict[str, Sums]:

@@ -69,16 +69,11 @@ class EarnedLabel:
         )
 
 
-def _read_labels() -> dict[str, Label]:
-    """Read `labels.toml`, a table for each label."""
-    entries = tomllib.loads(Path(__file__).with_name("labels.toml").read_text("utf-8"))
-    return {
-        key: Label(key, unless=tuple(entry.pop("unless", ())), **entry)
-        for key, entry in entries.items()
-    }
-
-
-LABELS = _read_labels()
+_TABLES = tomllib.loads(Path(__file__).with_name("labels.toml").read_text("utf-8"))
+LABELS = {
+    key: Label(key, unless=tuple(entry.pop("unless", ())), **entry)
+    for key, entry in _TABLES.items()
+}
 _MIN_DISTANCE = 3.0  # tokens; where uniform attention looks no further, near and far mean nothing
 
 

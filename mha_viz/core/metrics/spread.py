@@ -6,7 +6,7 @@ from torch import Tensor
 
 from mha_viz.core.metrics.blocks import RowBlock, Texts, scaled_entropy
 from mha_viz.core.metrics.checks import Allowed, Pattern, exact
-from mha_viz.core.metrics.head_sums import Check, Reduction, Total, row_mean
+from mha_viz.core.metrics.head_sums import Reduction, Total, row_mean
 from mha_viz.core.metrics.reduction import reduced
 from mha_viz.errors import ArgumentError
 
@@ -61,7 +61,7 @@ def _check_beyond(beyond: Tensor) -> None:
         )
 
 
-@row_mean(_shares, check=Check(_beyond, _check_beyond))
+@row_mean(_shares, check=(_beyond, _check_beyond))
 def normalized_entropy(
     pattern: Pattern, *, causal: bool = False, allowed: Allowed | None = None
 ) -> Float[Tensor, "layer head"]:

@@ -38,6 +38,12 @@ def check_place(given: Any) -> tuple[int, int]:
         raise ArgumentError(f"A head is named by (layer, head), got {given!r:.60}.") from error
 
 
+def place_in(record: RecordFields, layer: Any, head: Any) -> tuple[int, int]:
+    """Return a layer and a head counted from 0; ArgumentError where the record has none such."""
+    at = check_position("layer", layer, record.n_layers)
+    return at, check_position("head", head, record.n_heads)
+
+
 def check_positions(name: str, given: Any, size: int) -> slice | Tensor:
     """Return places on an axis, a slice or whole numbers, as an index that fits; none is empty."""
     if isinstance(given, slice):

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from mha_viz.core.attention.scoring import Rows
-from mha_viz.core.record.checks import Place, check_place
-from mha_viz.core.record.patterns import Patterns
+from mha_viz.core.record.checks import Place, check_place, place_in
+from mha_viz.core.record.patterns import HeadRows, Patterns
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 
@@ -34,9 +35,7 @@ class ChosenPatterns(Patterns):
         """The tensors in memory."""
         return [tensor for record, _ in self.heads for tensor in record.patterns.held]
 
-    def rows(
-        self, layer: int, rows: Rows, heads: Sequence[int] | None = None
-    ) -> Float[Tensor, "head row key"]:
+    def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> HeadRows:
         """Return some rows of some heads (None for all), over all keys."""
         record, (source, head) = self.heads[layer]
         wanted = [head] if heads is None else [head for _ in heads]
@@ -59,9 +58,7 @@ def place_of(record: AttentionRecord, head: Place) -> tuple[int, int]:
     Raises:
         ArgumentError: no such head.
     """
-    layer, number = check_place(head)
-    record.region(layer, number, [0], [0])  # raises
-    return layer % record.n_layers, number % record.n_heads
+    return place_in(record, *check_place(head))
 
 
 def chosen_heads(*heads: Chosen, most: int | None = None) -> AttentionRecord:
@@ -87,6 +84,7 @@ def chosen_heads(*heads: Chosen, most: int | None = None) -> AttentionRecord:
         same = all(one.shape == found[0].shape for one in found)
         return torch.stack([one.to(found[0]) for one in found])[:, None] if same else None
 
+    nothing: dict[str, Any] = dict.fromkeys(("query", "key", "value", "removed", "allowed"))
     return replace(
         first,
         patterns=ChosenPatterns(heads, queries),
@@ -95,9 +93,5 @@ def chosen_heads(*heads: Chosen, most: int | None = None) -> AttentionRecord:
         sink=stacked("sink"),
         scale=(),
         W_O=(),
-        query=None,
-        key=None,
-        value=None,
-        removed=None,
-        allowed=None,
+        **nothing,
     )

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mha_viz.core.attention.scoring import Rows, row_blocks
-from mha_viz.core.record.patterns import Patterns
+from mha_viz.core.record.patterns import HeadRows, Patterns
 
 _NOTHING = 1e-6  # a row's mass below this is a softmax's rounding; scaled up, it would show noise
 
@@ -81,9 +81,7 @@ class MergedPatterns(_OnOtherAxes):
     queries: Runs
     keys: Runs
 
-    def rows(
-        self, layer: int, rows: Rows, heads: Sequence[int] | None = None
-    ) -> Float[Tensor, "head row key"]:
+    def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> HeadRows:
         """Return some rows of some heads (None for all), up to the last key that is seen."""
         tokens, words = self.queries.at(rows)
         block = words.averaged(self.base.full_rows(layer, tokens, heads), 1)
@@ -129,9 +127,7 @@ class ReplacedPatterns(Patterns):
         """The tensors in memory."""
         return self.base.held + ([] if self.source is None else self.source.held)
 
-    def rows(
-        self, layer: int, rows: Rows, heads: Sequence[int] | None = None
-    ) -> Float[Tensor, "head row key"]:
+    def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> HeadRows:
         """Return some rows of some heads (None for all), up to the last key that is seen."""
         found = self.base.full_rows(layer, rows, heads).clone()
         wanted = range(self.shape[1]) if heads is None else heads
@@ -162,9 +158,7 @@ class KeptPatterns(_OnOtherAxes):
     keys: Int[Tensor, " key"]
     renormalize: bool
 
-    def rows(
-        self, layer: int, rows: Rows, heads: Sequence[int] | None = None
-    ) -> Float[Tensor, "head row key"]:
+    def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> HeadRows:
         """Return some rows of some heads (None for all), up to the last key that is seen."""
         left = self.base.full_rows(layer, self.queries[rows], heads)[..., self.keys]
         if self.renormalize:

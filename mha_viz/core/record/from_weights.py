@@ -59,7 +59,8 @@ def record(
     queries, keys = _tokens("tokens", tokens, known), _tokens("key_tokens", key_tokens, known)
     pattern = _pattern(attentions)
     if causal is None:
-        causal = not keys and not _looks_ahead(pattern)
+        heads = pattern.flatten(0, 1) if pattern.numel() else ()  # mostly the first one tells
+        causal = not keys and not any(bool(head.triu(1).amax() > 0) for head in heads)
     return AttentionRecord(
         pattern=pattern,
         tokens=queries,
@@ -69,12 +70,6 @@ def record(
         part=part if part is not None else "cross" if keys else "self",
         causal=causal,
     )
-
-
-def _looks_ahead(pattern: Tensor) -> bool:
-    """Return whether any weight lies on the future; mostly the first head shows it."""
-    heads = pattern.flatten(0, 1) if pattern.numel() else ()
-    return any(bool(head.triu(1).amax() > 0) for head in heads)
 
 
 def _pattern(attentions: Any) -> Tensor:

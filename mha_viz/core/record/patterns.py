@@ -15,6 +15,7 @@ from mha_viz.core.amounts import of_bytes
 from mha_viz.core.attention.scoring import Found, Rows, Scoring, Tiles, over_blocks, row_blocks
 from mha_viz.errors import NotKeptError, RecordError
 
+HeadRows = Float[Tensor, "head row key"]  # some rows of some heads of one layer
 STORED_BYTES = 256 * 2**20  # weights of a text that take no more are stored
 MOST_BYTES = 2 * 2**30  # of weights that may be asked for in one tensor
 _BROKEN = (
@@ -37,9 +38,7 @@ class Patterns(ABC):
         """The tensors that are held in memory."""
 
     @abstractmethod
-    def rows(
-        self, layer: int, rows: Rows, heads: Sequence[int] | None = None
-    ) -> Float[Tensor, "head row key"]:
+    def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> HeadRows:
         """Return some rows of some heads (None for all), the keys beyond the last seen left out."""
 
     def check(self) -> None:
@@ -66,9 +65,7 @@ class Patterns(ABC):
         layers, heads, queries, keys = self.shape
         return 4 * layers * heads * queries * keys
 
-    def full_rows(
-        self, layer: int, rows: Rows, heads: Sequence[int] | None = None
-    ) -> Float[Tensor, "head row key"]:
+    def full_rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> HeadRows:
         """Return some rows over all keys."""
         found = self.rows(layer, rows, heads)
         beyond = self.shape[3] - found.shape[-1]
@@ -220,7 +217,7 @@ class StoredPatterns(Patterns):
                 + _BROKEN
             )
 
-    def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> Tensor:
+    def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> HeadRows:
         """Return some rows of some heads (None for all), up to the last key that is seen."""
         of_layer = self.weights[layer]
         return (of_layer if heads is None else of_layer[list(heads)])[:, rows]
@@ -295,7 +292,7 @@ class ComputedPatterns(Patterns):
         ):
             raise RecordError("sinks, mask or bias of a layer do not fit its queries and keys.")
 
-    def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> Tensor:
+    def rows(self, layer: int, rows: Rows, heads: Sequence[int] | None = None) -> HeadRows:
         """Return some rows of some heads (None for all), up to the last key that is seen."""
         places = None if heads is None else list(heads)
         return self.scoring[layer].pattern(self.query[layer], self.key[layer], rows, places).float()

@@ -19,6 +19,7 @@ from mha_viz.core.record.checks import (
     check_positions,
     check_record,
     check_tokens,
+    place_in,
 )
 from mha_viz.core.record.fields import RecordFields
 from mha_viz.core.record.patterns import Patterns, StoredPatterns
@@ -99,14 +100,7 @@ class AttentionRecord(RecordFields):
         Raises:
             ArgumentError: no such layer or head.
         """
-        return self.patterns.head(*self._place(layer, head))
-
-    def _place(self, layer: int, head: int) -> tuple[int, int]:
-        """Check a layer and a head; count negative numbers from the end."""
-        for name, number, size in (("layer", layer, self.n_layers), ("head", head, self.n_heads)):
-            if not -size <= number < size:
-                raise ArgumentError(f"{name} must lie in 0..{size - 1}, got {number}.")
-        return layer % self.n_layers, head % self.n_heads
+        return self.patterns.head(*place_in(self, layer, head))
 
     def __getitem__(self, place: Place) -> Float[Tensor, "query key"]:
         """Return the weights of one head: `record[layer, head]` is `record.head(layer, head)`."""
@@ -137,7 +131,7 @@ class AttentionRecord(RecordFields):
         >>> mv.load("tiny-bert").trace("The cat sat").region(0, 1, slice(2), [0, 2, -1]).shape
         torch.Size([2, 3])
         """
-        layer, head = self._place(layer, head)
+        layer, head = place_in(self, layer, head)
         rows = check_positions("queries", queries, self.shape[2])
         columns = check_positions("keys", keys, self.shape[3])
         return self.patterns.full_rows(layer, rows, [head])[0][:, columns]
@@ -222,11 +216,10 @@ class AttentionRecord(RecordFields):
         """
         from mha_viz.core.metrics.table import compare_heads
 
-        places = [check_place(place) for place in (a, b)]
-        first, second = (self.head(*place) for place in places)
+        places = [place_in(self, *check_place(place)) for place in (a, b)]
+        weights = torch.stack([self.patterns.head(*place) for place in places])
         z = None if self.z is None else torch.stack([self.z[place] for place in places])
-        names = [f"L{i % self.n_layers} H{j % self.n_heads}" for i, j in places]
-        return compare_heads(torch.stack([first, second]), z).rename(" and ".join(names))
+        return compare_heads(weights, z).rename(" and ".join(f"L{i} H{j}" for i, j in places))
 
     def to_frame(self) -> pd.DataFrame:
         """Return all weights as one long table, a row for each layer, head, query and key.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -34,15 +34,12 @@ def merged(record: Record) -> Record:
     def averaged(tensor: Tensor | None) -> Tensor | None:
         return None if tensor is None else queries.averaged(tensor, 2)
 
+    kept: dict[str, Any] = dict.fromkeys(("query", "key", "value"))
+    kept |= {name: averaged(getattr(record, name)) for name in ("z", "removed", "sink")}
     return replace(
         record,
         patterns=_kept_alike(record, MergedPatterns(record.patterns, queries, Runs(columns))),
-        z=averaged(record.z),
-        removed=averaged(record.removed),
-        sink=averaged(record.sink),
-        query=None,
-        key=None,
-        value=None,
+        **kept,
         tokens=tokens,
         key_tokens=key_tokens,
         merged=True,
@@ -61,17 +58,15 @@ def without(record: Record, no_query: list[bool], no_key: list[bool], renormaliz
     removed = patterns.removed_mass()
     if record.removed is not None:  # this removal acts on what the one before left
         removed = 1 - (1 - record.removed[:, :, rows]) * (1 - removed)
+    places = {"z": rows, "query": rows, "key": columns, "value": columns, "sink": rows}
+    kept: dict[str, Any] = {name: _at(getattr(record, name), at) for name, at in places.items()}
     return replace(
         record,
         patterns=_kept_alike(record, patterns),
         tokens=tuple(record.tokens[i] for i in rows),
         key_tokens=tuple(record.key_tokens[i] for i in columns),
-        z=_at(record.z, rows),
-        query=_at(record.query, rows),
-        key=_at(record.key, columns),
-        value=_at(record.value, columns),
+        **kept,
         removed=removed,
-        sink=_at(record.sink, rows),
         allowed=_still_allowed(record, no_query, no_key),
     )
 
