@@ -34,7 +34,7 @@ _BATCH_TOKENS = 8192
 
 
 class HeadProbe(NamedTuple):
-    """How often heads find a word's head together, beside each of them alone.
+    """The share of words whose head all heads find together, beside each of them alone.
 
     Args:
         scores: a row each for `probe`, `ensemble` (the mean of the best heads), `best_head`,
@@ -146,7 +146,7 @@ class _Half:
 
 
 class _Parts(NamedTuple):
-    """What a half is joined from."""
+    """The pieces that a half is joined from."""
 
     weights: list[np.ndarray]
     steps: list[np.ndarray]

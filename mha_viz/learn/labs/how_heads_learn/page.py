@@ -57,7 +57,6 @@ def draw(choices: Choices) -> None:
     choices.get("moment", FULL, views.real(0.0, 1.0))
     choices.get("at", analysis_page.START, views.real(0.0, 1.0))
     n_heads, n_steps, lr, seed, optimizer = settings = _task(choices)
-    choices.publish()  # training may take a while, and the link is true before it
     found = trained(
         choices,
         settings,
@@ -125,7 +124,6 @@ def _film(choices: Choices, found: lab.Film, settings: str) -> None:
     called = {key: title for key, (title, *_) in CURVES.items()}
     aspect = choices.segments("aspect", "Over the steps", called, "induction")
     _curves(choices, found, aspect, found.snapshots[number], settings)
-    choices.publish()
 
 
 def _heads(choices: Choices, found: lab.Film, number: int, settings: str) -> None:
