@@ -166,10 +166,15 @@ def draw_graph(scene: Scene) -> None:
 def _add_to_circuit() -> None:
     view = state.of(Circuits)
     tested = tuple(dict.fromkeys((*view.tested, view.chosen)))[:MAX_TESTED]
-    add, label = guarded(state.change), f"Add {head_name(*view.chosen)} to the circuit"
+    label = f"Add {head_name(*view.chosen)} to the circuit"
     with st.container(horizontal=True, vertical_alignment="center"):
-        icon, change = ":material/add:", {"tested": tested}
-        st.button(label, icon=icon, key="add_head", on_click=add, kwargs=change)
+        st.button(
+            label,
+            icon=":material/add:",
+            key="add_head",
+            on_click=guarded(state.change),
+            kwargs={"tested": tested},
+        )
         st.caption(f"Circuit to test: {words.listed(view.tested, 8) or 'no head yet'}.")
 
 

@@ -67,8 +67,14 @@ def _offer(name: str) -> None:
     elif attempt is not None:
         st.caption(f"Stopped at {_share(attempt)}. It goes on from there.")
         label = "Go on"
-    icon, begin = ":material/download:", guarded(fetch)
-    st.button(label, on_click=begin, args=(name,), key="download", icon=icon, type="primary")
+    st.button(
+        label,
+        on_click=guarded(fetch),
+        args=(name,),
+        key="download",
+        icon=":material/download:",
+        type="primary",
+    )
 
 
 def _attempt(name: str) -> Download | None:
@@ -87,8 +93,8 @@ def _progress(found: Download) -> None:
     short = found.name.rpartition("/")[2]
     words = f"{_share(found)} of" if found.total else "Asking the Hub for"
     st.progress(min(found.done / max(found.total, 1), 1.0), plain(f"{words} {short}"))
-    stop = guarded(found.stop)
-    st.button("Stop", on_click=stop, key=f"stop-{found.name}", icon=":material/stop:")
+    key = f"stop-{found.name}"
+    st.button("Stop", on_click=guarded(found.stop), key=key, icon=":material/stop:")
 
 
 def _share(found: Download) -> str:
