@@ -17,7 +17,7 @@ from mha_viz.corpus.query.comparison import compare
 from mha_viz.corpus.run import run
 from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.sources import source as sources
-from mha_viz.corpus.statistics import intervals, totals
+from mha_viz.corpus.statistics import intervals
 from mha_viz.corpus.statistics.totals import Totals, fold
 from mha_viz.corpus.store.storage import shard_folder, totals_folder
 from mha_viz.errors import ArgumentError, StudyError
@@ -108,8 +108,8 @@ def test_nothing_of_single_texts_is_left(folded: mv.Study) -> None:
 def test_it_takes_the_same_space_however_many_texts_there_are(
     bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (intervals, totals):  # of fewer texts than units some of the space is empty
-        monkeypatch.setattr(module, "N_UNITS", 13)
+    # Of fewer texts than units some of the space is empty.
+    monkeypatch.setattr(intervals, "N_UNITS", 13)
 
     def size(n: int) -> int:
         texts = [f"{i} cats sat on {i % 7} mats." for i in range(n)]
