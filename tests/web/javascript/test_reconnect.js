@@ -47,6 +47,22 @@ test("what is drawn anew before the server has the texts goes on with them, and 
   again();
 });
 
+test("texts are kept before the next page can ask for them, and until this one has gone", () => {
+  const { run } = loadedAgain();
+  const end = run("old", TEXTS);
+  const page = document.defaultView;
+  const kept = () => JSON.parse(sessionStorage.getItem("mha_viz texts"))?.texts ?? null;
+  for (const event of ["beforeunload", "pagehide"]) {
+    sessionStorage.clear();
+    page.dispatchEvent(new page.Event(event));
+    assert.deepEqual(kept(), TEXTS);
+  }
+  end();
+  sessionStorage.clear();
+  page.dispatchEvent(new page.Event("beforeunload"));
+  assert.equal(kept(), null);
+});
+
 test("a server that never takes them is left alone after a while", () => {
   const { sent, run } = loadedAgain();
   run("");

@@ -9,6 +9,8 @@ import { watchMenus } from "./menu_landmarks.js";
 const STATE = "data-test-connection-state"; // Streamlit's own word for it, on the whole app
 const KEPT = "mha_viz texts"; // in the tab's own storage, which ends with the tab
 const MOST = 60; // times that texts are sent: two minutes, for a server that is kept busy
+// The second may come only once the next page is there, where that has a process of its own.
+const LEAVING = ["beforeunload", "pagehide"];
 const AGAIN = 2000; // ms; a run that a newer one overtakes may not have heard of what was sent
 
 /** @typedef {{ session: string, after: string, texts: Record<string, string> }} Message of the server */
@@ -36,7 +38,7 @@ class Reconnect {
     });
     if (app) this.observer.observe(app, { attributes: true, attributeFilter: [STATE] });
     this.leave = () => keep(this.session, this.texts);
-    addEventListener("pagehide", this.leave);
+    for (const event of LEAVING) addEventListener(event, this.leave);
   }
 
   sendState(search = location.search) {
@@ -69,7 +71,7 @@ class Reconnect {
     clearTimeout(this.timer);
     this.observer.disconnect();
     this.menus.disconnect();
-    removeEventListener("pagehide", this.leave);
+    for (const event of LEAVING) removeEventListener(event, this.leave);
   }
 }
 
