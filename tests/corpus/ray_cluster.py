@@ -34,7 +34,7 @@ def add_machine(cluster: Any) -> Any:
 
 
 def head_of(cluster: Any) -> str:
-    """Where its head listens; tests may reach this machine by no other name."""
+    """Return the address of its head; tests may reach this machine by no other name."""
     return f"127.0.0.1:{cluster.address.rpartition(':')[2]}"
 
 

@@ -119,7 +119,7 @@ def test_a_study_that_is_stopped_asks_ray_no_more(bert: Any, cluster: Any, tmp_p
 def test_a_folder_that_others_do_not_see(
     bert: Any, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What an actor finds out stops the study, in the actor's own words."""
+    """Stop the study with what an actor finds out, in the actor's own words."""
     monkeypatch.setattr(storage, "MANIFEST", "elsewhere.json")  # here alone
     with pytest.raises(
         StudyError, match=r"does not see the study .*/study: give a folder that all"

@@ -1,4 +1,4 @@
-"""What the machine that asks a cluster does by itself: portions, room for actors, second tries."""
+"""The work of the machine that asks a cluster: portions, room for actors, second tries."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -132,7 +132,7 @@ def test_the_kind_is_told_by_the_name_or_the_content(file: Path, tmp_path: Path)
 
 
 def hits_by_hand(model: Any, text: str, asked: list[Reference], starts: list[int]) -> Any:
-    """Of each head, on how many references the antecedent has the most weight; words by place."""
+    """Count the references whose antecedent has the most weight, for each head; words by place."""
     record = model.trace(text)
     ends = [start + len(word) for start, word in zip(starts, text.split(), strict=True)]
     of_word = [

@@ -34,7 +34,7 @@ LIMITS = [1, 9, 100, 10**6]
 
 @pytest.fixture(scope="module")
 def study(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
-    """Of a few trees in several shards, with equal weights, and tokens that spell two words."""
+    """Make a study of a few trees in several shards: equal weights, tokens that spell two words."""
     folder = tmp_path_factory.mktemp("heaviest")
     blocks = "\n".join(sample_lines()).strip().split("\n\n")[::12]
     (folder / "source").mkdir()
@@ -68,7 +68,7 @@ CHANGED = {
 
 
 def opened(folder: Path) -> mv.Study:
-    """As it lies there, changed on purpose."""
+    """Open it as it lies there, changed on purpose."""
     return mv.Study.load(resealed(folder))
 
 

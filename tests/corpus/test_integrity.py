@@ -57,7 +57,7 @@ def ways_to_read(table: str) -> list[Callable[[mv.Study], Any]]:
 
 
 def test_every_table_with_a_changed_bit_is_refused(study: Path) -> None:
-    """When the study is opened or, of what may be large, before the first answer."""
+    """Refuse it when the study is opened or, of what may be large, before the first answer."""
     tables = sorted(study.rglob("*.parquet"))
     assert len(tables) > 40
     for path in tables:
@@ -171,7 +171,7 @@ def test_lost_files_are_named(study: Path) -> None:
 
 
 def test_tables_changed_with_their_hashes_are_a_study(study: Path) -> None:
-    """What the other tests change on purpose is refused for nothing but its hashes."""
+    """Check that the other tests' changes are refused for nothing but their hashes."""
     shutil.copy(study / "parts/00000/texts.parquet", study / "parts/00001/texts.parquet")
     with pytest.raises(StudyError):
         mv.Study.load(study).sql("FROM texts")
