@@ -167,26 +167,28 @@ def over_steps(
     if rows.empty:
         known = ", ".join(dict.fromkeys(steps["name"]))
         raise ArgumentError(f"There is no {name!r} in this training run; there are: {known}.")
-    key = name.removeprefix(LABEL)
-    about = LABELS[key] if name != key else METRICS[key]
-    title = about.title if name == key else f"{about.title}: share of texts"
-    unit = "" if name != key else METRICS[key].shown_unit
-    limit = LABELS.get(name)  # that a head must reach for the label of the same name
-    if limit is not None and (limit.metric != name or limit.relative):
-        limit = None
+    key, label = name.removeprefix(LABEL), LABELS.get(name)
+    if name == key:
+        title, unit = METRICS[key].title, METRICS[key].shown_unit or "mean over texts"
+    else:
+        title, unit = f"Label “{LABELS[key].title}”", "share of texts"
+    if name == "induction":
+        source += " · random tokens, repeated, in place of these texts"
     by = {end: rows.pivot(index="step", columns=["layer", "head"], values=end) for end in _ENDS}
     reach = (by["mean"].max() - by["mean"].min()).sort_values(ascending=False, kind="stable")
     first = [] if head is None or head not in reach.index else [head]
-    drawn = [*first, *(one for one in reach.index if one not in first)][:_MOST_LINES]
+    moving = [one for one in reach.index[reach > 0] if one not in first]
+    drawn = [*first, *moving][:_MOST_LINES] or [reach.index[0]]
     places = range(len(by["mean"]))
     axes = LineAxes(
         title=f"{title} while the model learned",
         x_title="training step",
-        y_title=unit or "mean over texts",
+        y_title=unit,
         bands={head_name(*one): (by["low"][one], by["high"][one]) for one in drawn},
-        levels={f"label: {limit.threshold:g}": limit.threshold} if limit is not None else {},
         more={"xaxis": ticks(by["mean"].index.tolist(), places)},
     )
+    if label is not None and label.metric == name and not label.relative:
+        axes["levels"] = {f"label: {label.threshold:g}": label.threshold}
     lines = {head_name(*one): (places, by["mean"][one]) for one in drawn}
     return StudyFigure(
         axes["title"], partial(curves, lines, axes), rows.drop(columns="name"), source
