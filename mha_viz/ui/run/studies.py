@@ -33,7 +33,7 @@ KEPT = 8  # studies, and texts of visitors, where no setting says more
 MAX_TEXTS = 2_000  # of a visitor: of more, a fair sample
 MAX_MEGABYTES = 2  # of a visitor's texts
 # None that is packed: two megabytes of it may be two thousand, and nobody else has their turn then.
-SUFFIXES = (".txt", ".json", ".jsonl", ".csv", ".conllu")
+SUFFIXES = (".txt", ".json", ".jsonl", ".csv", ".conllu", ".conll", ".v4_gold_conll")
 DELETING = 5.0  # seconds: what cannot be deleted does not keep a process from its end
 
 

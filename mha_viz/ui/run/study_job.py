@@ -35,7 +35,7 @@ class OwnTexts(NamedTuple):
     @property
     def is_treebank(self) -> bool:
         """True if its sentences may belong to documents."""
-        return ending_of(self.path.name) == ".conllu"
+        return ending_of(self.path.name) in (".conllu", ".conll")
 
 
 class StudyJob:

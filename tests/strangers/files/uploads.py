@@ -2,6 +2,8 @@
 
 import json
 
+from tests.making.conll_2012 import FILE
+
 WORDS = "Ärger A cat sat on the mat. The dog slept."
 
 
@@ -41,6 +43,8 @@ WHOLE = {
         + tree(row("1-2", "_", "du"), row(1, 3, "de"), row(2, 1, "le"), row(3, 0, "chat"))
         + tree(row(1, 2, misc="Entity=(e1-x-1)|SpaceAfter=No"), row(2, 0, misc="Entity=(e1)"))
     ),
+    ".conll": FILE.encode(),
+    ".v4_gold_conll": FILE.encode(),
 }
 
 CASES: dict[str, tuple[str, bytes]] = {
