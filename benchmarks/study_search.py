@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Mapping
 from itertools import product
@@ -15,7 +16,8 @@ import pyarrow.parquet as pq
 import mha_viz as mv
 from benchmarks.measure import Result, interleaved, spread
 from mha_viz.corpus.sources.source import SHARD_TEXTS
-from mha_viz.corpus.store.edges_index import BY_PARTS, BY_RELATION, KEPT
+from mha_viz.corpus.store.edges_index import BY_PARTS, BY_RELATION, KEPT, ROWS, sort_edges
+from mha_viz.corpus.store.storage import SHARDS
 from mha_viz.corpus.treebank.relations import TO_DEPENDENT, TO_HEAD
 
 LAYERS, HEADS, TOKENS = 4, 8, 12  # of tiny-bert, and of a short sentence
@@ -23,7 +25,7 @@ EDGES_OF_A_QUERY = 1.1
 WORDS = [f"word{rank}" for rank in range(4_000)]  # the frequent ones first, as in prose
 RELATIONS, PARTS = ("obj", "nsubj", "det", "case", "punct", "root"), ("VERB", "NOUN", "DET")
 AIM = 0.5  # seconds
-_ROWS = 20_480  # of a row group, as a study has them
+_PART = 2_000_000  # edges of a part
 SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "a word that is one in a thousand": {"query": "word110"},
     "the same word looked at": {"key": "word110"},
@@ -60,25 +62,21 @@ def measure(n_texts: int = 100_000, repeats: int = 5) -> list[Result]:
 
 def write(folder: Path, n_texts: int) -> int:
     """The files of a study that a search reads; how many edges there are."""
-    shares = 1 / np.arange(1, len(WORDS) + 1)
     n_edges = int(n_texts * TOKENS * LAYERS * HEADS * EDGES_OF_A_QUERY)
-    of_words = np.maximum(1, n_edges * shares / shares.sum()).astype(int)
-    for table, own, other in (("edges", "query", "key"), ("edges_by_key", "key", "query")):
-        dice, writer = np.random.default_rng(0), None
-        for begin in range(0, len(WORDS), 40):
-            part = _edges(of_words, range(begin, begin + 40), (own, other), n_texts, dice)
-            writer = writer or pq.ParquetWriter(
-                folder / f"{table}.parquet", part.schema, compression="zstd"
-            )
-            writer.write_table(part, row_group_size=_ROWS)
-        assert writer is not None
-        writer.close()
+    shares, dice = 1 / np.arange(1, len(WORDS) + 1), np.random.default_rng(0)
+    for number, n in enumerate(np.diff([*range(0, n_edges, _PART), n_edges]).tolist()):
+        words = dice.choice(len(WORDS), (2, n), p=shares / shares.sum())
+        part = folder / SHARDS / f"{number:05}" / "edges.parquet"
+        part.parent.mkdir(parents=True)
+        pq.write_table(pa.table(_edges_between(words, n_texts, dice)), part, compression="zstd")
+    sort_edges(folder)
+    shutil.rmtree(folder / SHARDS)
     for name, table in _texts(n_texts, np.random.default_rng(1)).items():
         pq.write_table(table, folder / f"{name}.parquet")
     for name in (BY_RELATION, BY_PARTS):
         table = _heaviest(name, n_texts, np.random.default_rng(2))
-        pq.write_table(table, folder / f"{name}.parquet", compression="zstd", row_group_size=_ROWS)
-    return int(of_words.sum())
+        pq.write_table(table, folder / f"{name}.parquet", compression="zstd", row_group_size=ROWS)
+    return n_edges
 
 
 def _texts(n_texts: int, dice: Any) -> dict[str, pa.Table]:
@@ -131,19 +129,6 @@ def _heaviest(name: str, n_texts: int, dice: Any) -> pa.Table:
     for column, values in zip(group, zip(*groups, strict=True), strict=True):
         edges[column] = np.repeat(values, KEPT)
     return pa.table({**edges, "complete_above": np.full(n, 0.99, np.float32)})
-
-
-def _edges(
-    of_words: np.ndarray, ranks: range, sides: tuple[str, str], n_texts: int, dice: Any
-) -> pa.Table:
-    """The edges of some words, in their order."""
-    inside = [rank for rank in sorted(ranks, key=WORDS.__getitem__) if rank < len(WORDS)]
-    own = np.repeat(inside, of_words[inside])
-    words = {sides[0]: own, sides[1]: dice.integers(0, len(WORDS), len(own))}
-    edges = _edges_between([words["query"], words["key"]], n_texts, dice)
-    for side in ("query", "key"):
-        edges[f"{side}_word"] = edges[f"{side}_token"].cast(pa.string())
-    return pa.table(edges)
 
 
 def _edges_between(words: Any, n_texts: int, dice: Any) -> dict[str, Any]:

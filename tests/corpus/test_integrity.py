@@ -100,7 +100,7 @@ def test_every_table_of_a_whole_study_can_be_read(whole: Path) -> None:
         ("words", lambda study: study.sentence(0)),
         ("arcs", lambda study: study.search(relation="nsubj", query="the")),
         ("edges", lambda study: study.search(query="the")),
-        ("edges_by_key", lambda study: study.search(key="the")),
+        ("edges", lambda study: study.search(key="the")),
         ("texts", lambda study: compare(study, study)),
         ("untrained", compare_with_random),
         ("texts", lambda study: study.sql('SELECT * FROM "Texts"')),

@@ -10,10 +10,9 @@ import pandas as pd
 from mha_viz.core.attention.checks import Number
 from mha_viz.corpus.store.database import Database
 from mha_viz.corpus.store.edges_index import (
-    BY_KEY,
     BY_PARTS,
-    BY_QUERY,
     BY_RELATION,
+    EDGES,
     HEAVIEST_FIRST,
     TOKEN_ARCS,
 )
@@ -49,7 +48,7 @@ class EdgeQuery:
 
     @property
     def has_words(self) -> bool:
-        """True if a word is given, by which tables are in order."""
+        """True if a word is given, by which edges are in order."""
         return (self.query, self.key) != (None, None)
 
     @property
@@ -97,7 +96,7 @@ class _Conditions:
 
 def edges(database: Database, terms: EdgeQuery) -> pd.DataFrame:
     """Search as `Study.search` does."""
-    if BY_QUERY not in database.tables:
+    if EDGES not in database.tables:
         raise StudyError(
             "This study has no edges to search: it was made with keep_texts=False (--no-texts). "
             "Make it again without that to search it."
@@ -142,9 +141,7 @@ def _least(database: Database, table: str, groups: _Conditions) -> float:
 
 
 def _among_all(database: Database, terms: EdgeQuery) -> pd.DataFrame:
-    # Each table is in order of one word, so that most of it need not be read.
-    table = BY_KEY if terms.query is None and terms.key is not None else BY_QUERY
-    conditions, of_arcs = _Conditions(), []
+    table, conditions, of_arcs = EDGES, _Conditions(), []
     conditions.add_place(terms)
     for column, word in (("query_word", terms.query), ("key_word", terms.key)):
         if word is not None:
@@ -168,7 +165,7 @@ def _among_all(database: Database, terms: EdgeQuery) -> pd.DataFrame:
     def heavier(least: Number) -> pd.DataFrame:
         return database.query(sql, (*of_arcs, *conditions.values, least, terms.limit))
 
-    # No table is in order of weight: where enough heavy edges are found, most others need not be
+    # Edges are not in order of weight: where enough heavy edges are found, most others need not be
     # looked at.
     for least in _HEAVY if terms.has_grammar or terms.previous else ():
         if least > terms.min_weight and len(found := heavier(least)) == terms.limit:

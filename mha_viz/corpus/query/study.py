@@ -26,7 +26,7 @@ from mha_viz.corpus.query.study_tables import (
 from mha_viz.corpus.query.verification import refusing_damage, whole_manifest
 from mha_viz.corpus.sources.hub_datasets import as_dataset
 from mha_viz.corpus.store.database import Database
-from mha_viz.corpus.store.edges_index import BY_KEY, BY_QUERY
+from mha_viz.corpus.store.edges_index import EDGES
 from mha_viz.corpus.store.integrity import HASHES
 from mha_viz.corpus.store.manifest import Sizes, study_notes, truncation_note, unit_note
 from mha_viz.corpus.treebank.trees import Sentence
@@ -64,7 +64,7 @@ class Study:
         self._database.check_rows(self._sizes.of_summaries)
         # Summaries are small; edges and the tables of shards are compared when they are first read.
         summaries = {Path(name).stem for name in manifest.get("files", ())}
-        self._database.verify(summaries - {BY_QUERY, BY_KEY})
+        self._database.verify(summaries - {EDGES})
         self._chosen_on: Database | None = None
 
     @classmethod

@@ -34,13 +34,12 @@ def space_note(folder: Path, n_texts: int | None) -> str | None:
         return ""
     files: Mapping[str, int] = {Path(name).stem: size for name, size in first["files"].items()}
     rows = sum(files.get(name, 0) for name in ROWS)
-    edges = files.get("edges", 0)  # in the end they lie there in two orders, without the parts'
-    at_end, meanwhile = (size * many / n for size in (rows + edges, sum(files.values()) + rows))
+    at_end, meanwhile = (size * many / n for size in (rows, sum(files.values()) + rows))
     sums = {name: size for name, size in files.items() if name not in ROWS}
     alone = sum(sums.values()) + sums[UNITS] * (N_UNITS / min(n, N_UNITS) - 1)
     return (
         f"of about {many:,} texts this study will take {of_bytes(at_end)} of disk "
-        f"({of_bytes(meanwhile + edges * many / n)} while it is made); with --no-texts, which "
+        f"({of_bytes(meanwhile)} while it is made); with --no-texts, which "
         f"keeps no examples and no search, about {of_bytes(2 * alone)}"
     )
 

@@ -1,11 +1,13 @@
-"""Files of a study's edges to search: all by query word and by key word, and a treebank's heaviest.
+"""Files of a study's edges to search: all, in order of both words, and a treebank's heaviest.
 
 The heaviest stand along each relation and between two parts of speech; a search by grammar alone
 reads these.
 """
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import isqrt
 from pathlib import Path
 
 import duckdb
@@ -19,11 +21,12 @@ from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.relations import TO_DEPENDENT, TO_HEAD
 from mha_viz.errors import WriteError
 
-BY_QUERY, BY_KEY = "edges", "edges_by_key"  # the files' names
+EDGES = "edges"  # the file's name
 ROWS = 20_480  # of a row group: a search reads those alone that may hold its word
 _MEMORY = "128MB"  # as fast as more for a few million edges, which would fill whatever is there
 _MORE_MEMORY = "1GB"  # for so many that their parts cannot be merged in that
 _LAST = "layer, head, text_id, query, key"  # tells any two edges apart, so that the order is one
+_BUFFERED = 500_000  # edges of all ranges that are held while they are told apart
 
 
 def parquet_options() -> str:
@@ -36,28 +39,55 @@ def parquet_options() -> str:
 
 
 def sort_edges(folder: Path) -> None:
-    """Write both files, where the study has edges.
+    """Write all edges to one file, where the study has edges, in row groups of few words each.
 
-    `query_word` and `key_word` are the tokens in small letters, as a search compares them.
+    `query_word` and `key_word` are the tokens in small letters, as a search compares them. Query
+    words are cut into ranges of as many edges each, and those of a range are in order of their key
+    words, so that row groups are like squares of a chessboard: a search for a word, on either
+    side, reads about the square root of their number.
     """
-    if not any((folder / SHARDS).glob("*/edges.parquet")):
-        return
-    on_disk(folder, lambda connection: _sort(connection, folder))
+    if any((folder / SHARDS).glob("*/edges.parquet")):
+        on_disk(folder, lambda connection: _sort(connection, folder))
 
 
 def _sort(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    for name, word in ((BY_QUERY, "query_word"), (BY_KEY, "key_word")):
+    """Sort a range at a time: all at once would take much memory, and ten times the room."""
+    parts, ranges = folder / SHARDS / "*" / "edges.parquet", folder / f".{EDGES}.ranges.part"
+    shutil.rmtree(ranges, ignore_errors=True)
+    connection.execute(
+        f"""CREATE VIEW found AS SELECT *, lower(trim(query_token)) AS query_word,
+            lower(trim(key_token)) AS key_word FROM read_parquet({quoted(parts)})"""
+    )
+    [(n,)] = connection.execute("SELECT count(*) FROM found").fetchall()
+    n_ranges = isqrt(n // ROWS) + 1
+    connection.execute(
+        f"""CREATE TABLE words AS SELECT query_word,
+            (sum(count(*)) OVER (ORDER BY query_word) - 1) * {n_ranges} // {n} AS place
+        FROM found GROUP BY query_word"""
+    )
+    connection.execute(f"SET partitioned_write_flush_threshold = {_BUFFERED // n_ranges}")
+    connection.execute(
+        f"""COPY (SELECT found.*, place FROM found JOIN words USING (query_word))
+        TO {quoted(ranges)} (FORMAT parquet, COMPRESSION zstd, PARTITION_BY (place))"""
+    )
+    found = sorted(ranges.iterdir(), key=lambda path: int(path.name.partition("=")[2]))
+    for number, one in enumerate(found):  # there and back, so that neighbours have the same words
         check_cancelled()
-        draft = folder / f".{name}.part"
+        order = f"key_word {'DESC' if number % 2 else 'ASC'}, query_word, {_LAST}"
         connection.execute(
             f"""COPY (
-                SELECT *, lower(trim(query_token)) AS query_word,
-                    lower(trim(key_token)) AS key_word
-                FROM read_parquet({quoted(folder / SHARDS / "*" / "edges.parquet")})
-                ORDER BY {word}, {_LAST}
-            ) TO {quoted(draft)} ({parquet_options()})"""
+                SELECT * EXCLUDE (place) FROM read_parquet({quoted(one / "*.parquet")})
+                ORDER BY {order}
+            ) TO {quoted(one.with_suffix(".parquet"))} ({parquet_options()})"""
         )
-        draft.replace(folder / f"{name}.parquet")
+        shutil.rmtree(one)
+    draft = folder / f".{EDGES}.part"
+    files = ", ".join(quoted(one.with_suffix(".parquet")) for one in found)
+    connection.execute(
+        f"COPY (FROM read_parquet([{files}])) TO {quoted(draft)} ({parquet_options()})"
+    )
+    shutil.rmtree(ranges)
+    draft.replace(folder / f"{EDGES}.parquet")
 
 
 def on_disk(folder: Path, make: Callable[[duckdb.DuckDBPyConnection], None]) -> None:

@@ -26,7 +26,7 @@ _SUMMED_UP = (
     "heads untrained_heads chance_layers labels profile parts_of_speech relations "
     "untrained_relations relation_offsets trees untrained_trees coreference untrained_coreference"
 ).split()
-_OF_TOKENS = ("edges", "edges_by_key", "heaviest_by_parts", "heaviest_by_relation", "arcs", "words")
+_OF_TOKENS = ("edges", "heaviest_by_parts", "heaviest_by_relation", "arcs", "words")
 
 
 class Sizes(NamedTuple):
