@@ -17,6 +17,7 @@ from mha_viz.circuits.flow.graph import FlowGraph as FlowGraph
 from mha_viz.circuits.flow.graph import flow_graph as flow_graph
 from mha_viz.circuits.patching.path_effect import path_effect as path_effect
 from mha_viz.circuits.patching.path_effects import path_effects as path_effects
+from mha_viz.circuits.tasks.accuracy import task_accuracy as task_accuracy
 from mha_viz.circuits.tasks.faithfulness import (
     faithfulness as faithfulness,
 )
