@@ -113,6 +113,7 @@ VIEW = View(
     way="total",
     flow="norm",
     task="closing",
+    pairs="a | b\tü | c | d\n{A}",
     tested=((0, 1), (2, 3)),
 )
 
