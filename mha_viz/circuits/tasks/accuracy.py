@@ -19,7 +19,7 @@ LEAST = 0.6  # of the pairs; chance is one half
 
 @dataclass(frozen=True, eq=False)
 class TaskAccuracy:
-    """How well a model does a task, pair by pair.
+    """Accuracy of a model on a task, pair by pair.
 
     Args:
         model, task: names of what was measured.

@@ -20,7 +20,7 @@ from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.scene import Scene, is_head
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import MAX_TESTED, Circuits
+from mha_viz.ui.state.views import MAX_TESTED, MAX_URL_TEXT, Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports import exports, figures
@@ -111,7 +111,8 @@ def _result(scene: Scene, found: Faithfulness) -> None:
 def _file(found: Faithfulness) -> None:
     file = f"circuit_{found.task}.json"
     exports.download("Circuit (JSON)", file, found.to_bytes, key="circuit-json")
-    st.caption("The address of this page opens the same task and heads, too.")
+    if len(state.of(Circuits).pairs) <= MAX_URL_TEXT:
+        st.caption("The address of this page opens the same task and heads, too.")
 
 
 def _bars(scene: Scene, found: Faithfulness) -> None:

@@ -18,7 +18,8 @@ from mha_viz.ui.widgets.messages.messages import plain
 
 OWN = "own"
 MAX_TYPED = 20_000  # characters
-N_SHOWN = 3  # texts of a task, and sentences on what was left out
+N_SHOWN = 3  # texts of a task
+N_LEFT_OUT = 5  # sentences on what was left out
 AROUND = 12  # tokens on both sides of where the texts of a long pair differ
 
 
@@ -84,8 +85,8 @@ def _accuracy(task: Task, source: str) -> None:
 def _left_out(task: Task) -> None:
     if not task.left_out:
         return
-    more = len(task.left_out) - N_SHOWN
-    lines = [f"- {plain(sentence)}" for sentence in task.left_out[:N_SHOWN]]
+    more = len(task.left_out) - N_LEFT_OUT
+    lines = [f"- {plain(sentence)}" for sentence in task.left_out[:N_LEFT_OUT]]
     lines += [f"- … and {more:,} more"] if more > 0 else []
     st.info("\n".join(lines), icon=":material/content_cut:")
 
