@@ -9,6 +9,7 @@ from mha_viz.text.vocabulary import label_of
 from mha_viz.ui.circuits import TEXTS, tasks
 from mha_viz.ui.state import views
 from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.web.theme import format_number
 from tests.ui.circuits_app import circuits
 from tests.ui.compare_app import MODELS, check, said, table
 
@@ -180,3 +181,22 @@ def test_heads_of_the_graph_make_a_circuit():
     assert app.query_params["tested"] == "0.7,2.4"
     app.button(key="add_head").click().run()
     assert app.query_params["tested"] == "0.7,2.4"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_heads_write_is_a_mean_over_a_tasks_pairs(name):
+    app = circuits("task_by_head", "logit_by_layer", model=name, averaged="1", task="closing")
+    check(app)
+    model = mv.load(name)
+    found = mv.task_attribution(model, mv.make_task(model, "closing"))
+    shown = table(app, "Head", "Share (logits)", "95 % low", "95 % high")
+    np.testing.assert_allclose(shown["Share (logits)"], found.heads.flatten(), atol=1e-4)
+    heads = found.table().query("kind == 'head'").sort_values(["layer", "head"])
+    np.testing.assert_allclose(shown["95 % low"], heads["low"], atol=1e-4)
+    assert f"**{format_number(found.value)}** (difference" in said(app)
+    assert len(table(app, "component", "share", "low")) == len(found.components)
+    app.toggle(key="ask_averaged").set_value(False).run()
+    check(app)
+    assert "averaged" not in app.query_params and "ask_target" in [
+        one.key for one in app.text_input
+    ]

@@ -114,6 +114,7 @@ VIEW = View(
     flow="norm",
     task="closing",
     pairs="a | b\tü | c | d\n{A}",
+    averaged=True,
     tested=((0, 1), (2, 3)),
 )
 

@@ -243,6 +243,7 @@ class Circuits(Shared):
         through: the input through which the chosen head reads the second one.
         task: that a circuit is tested on; "own" stands for `pairs`.
         pairs: lines of a clean text, a corrupted one and both answers; "" is an example.
+        averaged: what heads write is a mean over the pairs of the task.
         tested: the heads of a circuit.
     """
 
@@ -255,6 +256,7 @@ class Circuits(Shared):
     flow: str = _choice("proximity", read.one_of(FLOWS))
     task: str = _choice("induction", read.one_of(TASKS))
     pairs: str = _choice("", read.text)
+    averaged: bool = _choice(False, read.switch)
     tested: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_TESTED))
 
 
