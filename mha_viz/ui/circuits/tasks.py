@@ -98,8 +98,7 @@ def _examples(task: Task) -> None:
         f"{plain(label_of(tokenizer, one.wrong))}"
         for one in task.examples[:N_SHOWN]
     ]
-    numbers = {"to_choose": len(task.to_choose_on), "to_test": len(task.held_out)}
-    st.markdown(TEXTS("tasks.examples", **numbers, lines="\n".join(lines)))
+    st.markdown(TEXTS("tasks.examples", n=len(task.examples), lines="\n".join(lines)))
 
 
 def aligned(one: Example) -> str:
