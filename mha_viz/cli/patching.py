@@ -133,8 +133,11 @@ def faithfulness(
     from mha_viz.circuits.tasks.accuracy import task_accuracy
     from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
     from mha_viz.circuits.tasks.tasks import make_task
+    from mha_viz.engine.head_changes import check_head
 
     loaded = options.load(model, device, dtype)
+    for head in chosen or ():
+        check_head(loaded, *head)
     behaviour = make_task(loaded, source, examples, seed)
     accuracy = task_accuracy(loaded, behaviour)
     options.print_notes([*behaviour.left_out, accuracy.sentence])

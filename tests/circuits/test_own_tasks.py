@@ -127,7 +127,9 @@ def test_lines_are_read_by_their_separator(text, tmp_path):
 
 def test_columns_are_known_by_their_names():
     table = pd.DataFrame([dict(wrong="d", note=1, answer="c", clean="a", corrupt="b")], index=["x"])
-    assert read_pairs(table) == ({"Row x": ("a", "b", "c", "d")}, [])
+    assert read_pairs(table) == ({"Row 0": ("a", "b", "c", "d")}, [])
+    twice = pd.concat([table, table.assign(clean="e")])  # both rows have one name
+    assert [pair.clean for pair in read_pairs(twice)[0].values()] == ["a", "e"]
     lines = "Wrong,note,answer,clean,corrupt\nd,1,c,a,b\nd,1,c"
     pairs, (reason,) = read_pairs(lines)
     assert pairs == {"Line 2": ("a", "b", "c", "d")} and reason.startswith("Line 3 was left out.")

@@ -24,7 +24,7 @@ _MASK = "[MASK]"
 
 
 def read_pairs(source: Source) -> tuple[dict[str, Pair], list[str]]:
-    """Read pairs by their name ("Line 3"), and a sentence on each row that is none.
+    """Read pairs by their name ("Line 3", a DataFrame's "Row 0"), and why other rows are none.
 
     Args:
         source: lines of four cells, separated by tabs, else by |, else by commas, where the first
@@ -107,7 +107,7 @@ def _rows(source: Sequence[Any]) -> Rows:
 def _columns(table: pd.DataFrame) -> Rows:
     if missing := [field for field in Pair._fields if field not in table.columns]:
         raise ArgumentError(f"The table lacks the columns {', '.join(missing)}.")
-    return zip(table.index, table[list(Pair._fields)].values.tolist(), strict=True)
+    return enumerate(table[list(Pair._fields)].values.tolist())
 
 
 def encode_pair(model: AttentionModel, pair: Pair) -> tuple[Encoded, Encoded, int, int, int]:

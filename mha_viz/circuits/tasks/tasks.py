@@ -112,8 +112,9 @@ def make_task(
       own corrupted texts have three unrelated names.
 
     A pair of one's own is (clean, corrupt, answer, wrong answer): the answer is what follows the
-    clean text, the wrong answer what follows the other. Both texts need as many tokens, answers are
-    one token each, and a pair that does not fit is left out with a sentence that says why.
+    clean text, the wrong answer what follows the other. Both texts need the same number of tokens,
+    answers are one token each, and a pair that does not fit is left out with a sentence that says
+    why.
 
     A pair with {slots} is a template: ("When {A} and {B} went to the {place}, {B} gave a drink to",
     "When {A} and {B} went to the {place}, {A} gave a drink to", "{A}", "{B}"). Texts are drawn from
@@ -159,7 +160,7 @@ def make_task(
     if isinstance(source, str) and not re.search("[\t|,\n]", source):
         if source not in TASKS:
             raise ArgumentError(
-                f"task must be one of {', '.join(TASKS)}, or pairs of your own: lines of a clean "
+                f"task must be one of {', '.join(TASKS)}, the Path of a file, or lines of a clean "
                 f"text | a corrupt one | the answer | the wrong one; got {source!r:.80}."
             )
         return _built_in(model, source, n_examples or N_EXAMPLES, seed)
