@@ -7,15 +7,18 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 import torch
+import transformers as tf
 
 import mha_viz as mv
 from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
 from mha_viz.circuits.tasks.pairs import read_pairs
 from mha_viz.circuits.tasks.tasks import make_task
 from mha_viz.circuits.tasks.templates import VOCABULARIES
+from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from tests.circuits.plain_paths import PlainPaths, put
 from tests.circuits.test_path_effect import predicting
+from tests.making.small_tokenizers import make
 
 MARY = ("When Mary and John went to the store, John gave a drink to", "Mary", "John")
 SWAPPED = MARY[0].replace("John gave", "Mary gave")
@@ -60,6 +63,18 @@ def test_the_mask_stands_where_the_answer_belongs(gpt, masked):
         for typed in (signs, [f"{text}[MASK]" for text in signs[:2]] + [*signs[2:]]):
             (one,) = make_task(model, [typed]).examples
             assert (one.right, one.wrong) == (number(model, ")"), number(model, "]"))
+
+
+def test_a_mask_that_takes_the_space_before_it():
+    tokenizer, sizes = make("roberta_like"), dict(hidden_size=10, num_attention_heads=2)
+    config = tf.RobertaConfig(vocab_size=len(tokenizer), num_hidden_layers=1, **sizes)
+    model = AttentionModel(tf.RobertaForMaskedLM(config).eval(), tokenizer, name="small")
+    task = make_task(model, [("the cat [MASK] the", "the mat <mask> the", "sat", "on")])
+    ((clean, corrupt, place, *answers),) = task.examples
+    names = tokenizer.convert_ids_to_tokens(clean.input_ids)
+    assert names == ["<s>", "the", "Ġcat", "<mask>", "Ġthe", "</s>"] and place == 3
+    assert corrupt.input_ids[3] == clean.input_ids[3]
+    assert tokenizer.convert_ids_to_tokens(answers) == ["Ġsat", "Ġon"]
 
 
 @pytest.mark.parametrize(
