@@ -17,12 +17,14 @@ from mha_viz.circuits.flow.graph import FlowGraph as FlowGraph
 from mha_viz.circuits.flow.graph import flow_graph as flow_graph
 from mha_viz.circuits.patching.path_effect import path_effect as path_effect
 from mha_viz.circuits.patching.path_effects import path_effects as path_effects
+from mha_viz.circuits.tasks.accuracy import task_accuracy as task_accuracy
 from mha_viz.circuits.tasks.faithfulness import (
     faithfulness as faithfulness,
 )
 from mha_viz.circuits.tasks.faithfulness import (
     find_heads as find_heads,
 )
+from mha_viz.circuits.tasks.task_attribution import task_attribution as task_attribution
 from mha_viz.circuits.tasks.tasks import make_task as make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness as Faithfulness
 from mha_viz.circuits.weights.composition import composition as composition

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -94,16 +95,30 @@ def paths(
 
 
 def faithfulness(
-    task: Annotated[str, typer.Argument(help="induction, phrase, agreement or closing.")],
+    task: Annotated[
+        str | None, typer.Argument(help="induction, phrase, agreement, closing or ioi.")
+    ] = None,
     heads: Annotated[
         str | None, typer.Option(help="layer.head, as 3.7,2.1; else a search proposes some.")
     ] = None,
     model: options.Model = "tiny-gpt2",
     device: options.Device = "auto",
     dtype: options.Precision = "float32",
+    pairs: Annotated[
+        Path | None,
+        typer.Option(help="CSV or TSV with columns clean, corrupt, answer, wrong, as the task."),
+    ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(help='"clean | corrupt | answer | wrong" with {slots}, as the task.'),
+    ] = None,
     examples: Annotated[
-        int, typer.Option(help="How many texts; one half is to choose heads on, one to test them.")
-    ] = 32,
+        int | None,
+        typer.Option(
+            help="How many texts, half of them to choose heads on and half to test them; 32 are "
+            "drawn, and of --pairs all are read, if not given."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the texts.")] = 0,
     save: options.JsonOut = None,
     file_format: options.TableAs = TableFormat.table,
@@ -114,11 +129,18 @@ def faithfulness(
     Shares are those on held-out texts: a search chooses heads on the other half of the texts.
     """
     chosen = None if heads is None else options.parse_heads(heads)
+    source = _source(task, pairs, template)
+    from mha_viz.circuits.tasks.accuracy import task_accuracy
     from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
     from mha_viz.circuits.tasks.tasks import make_task
+    from mha_viz.engine.head_changes import check_head
 
     loaded = options.load(model, device, dtype)
-    behaviour = make_task(loaded, task, examples, seed)
+    for head in chosen or ():
+        check_head(loaded, *head)
+    behaviour = make_task(loaded, source, examples, seed)
+    accuracy = task_accuracy(loaded, behaviour)
+    options.print_notes([*behaviour.left_out, accuracy.sentence])
     if chosen is None:
         chosen = list(find_heads(loaded, behaviour, on_progress=options.progress("search")).heads)
     found = faithfulness(loaded, behaviour, chosen, options.progress("test"))
@@ -128,9 +150,24 @@ def faithfulness(
     if found.held_out.refusal:
         options.print_notes([found.held_out.refusal])
     names = ", ".join(f"L{layer} H{head}" for layer, head in found.heads)
-    numbers = {"held_out": len(behaviour.held_out), "chosen_on": len(behaviour.to_choose_on)}
-    title = f"{loaded.name}, {task}: {names}. {found.beside_random}"
+    numbers = {
+        "held_out": len(behaviour.held_out),
+        "chosen_on": len(behaviour.to_choose_on),
+        "prefers_right": accuracy.share,
+        "stand_in": found.stand_in,
+    }
+    title = f"{loaded.name}, {behaviour.name}: {names}. {found.beside_random}"
     options.deliver_table(found.table(), file_format, out, title, **numbers)
+
+
+def _source(task: str | None, pairs: Path | None, template: str | None) -> str | Path:
+    """Return the one of them that is given."""
+    given = [one for one in (task, pairs, template) if one is not None]
+    if len(given) != 1:
+        raise ArgumentError("Give one task: its name, or --pairs FILE, or --template TEXT.")
+    if pairs is not None and not pairs.is_file():
+        raise ArgumentError(f"There is no file {pairs}: --pairs expects a CSV or TSV file.")
+    return given[0]
 
 
 def _parse_receiver(given: str) -> Receiver:

@@ -209,8 +209,10 @@ def test_a_file_opens_again(saved, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"version": 1},
-        {"version": 3},
+        {"version": 2},
+        {"version": 4},
+        {"stand_in": "zero"},
+        {"stand_in": ["mean"]},
         {"kind": "something else"},
         {"extra": 1},
         {"heads": [[9, 0]]},

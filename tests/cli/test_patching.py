@@ -101,3 +101,42 @@ def test_a_share_of_nearly_nothing_is_refused() -> None:
 def test_errors_are_one_line(arguments, message) -> None:
     done = call("circuits", *arguments, code=2)
     assert message in done.stderr and done.stderr.count("\n") == 1
+
+
+ROWS = """clean,corrupt,answer,wrong
+"The boy, Tom, took","The girl, Tom, took",his,her
+"The girl, Tom, took","The boy, Tom, took",her,his
+The man saw that,The woman saw that,he,she
+The woman saw that,The man saw that,she,he
+The man,The woman who,he,she
+"""
+
+
+def test_pairs_of_a_file_are_tested_and_what_does_not_fit_is_named(gpt, tmp_path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text(ROWS)
+    asked = ("circuits", "faithfulness", "--pairs", str(file), "--heads", "3.0,0.0")
+    done = call(*asked, "--format", "json")
+    task = mv.make_task(gpt, ROWS)
+    found, accuracy = mv.faithfulness(gpt, task, [(3, 0), (0, 0)]), mv.task_accuracy(gpt, task)
+    shown = json.loads(done.stdout)
+    assert [row["behaviour"] for row in shown["rows"][:4]] == near(found.held_out[:4])
+    assert (shown["stand_in"], shown["prefers_right"]) == ("corrupt", accuracy.share)
+    assert task.left_out[0] in done.stderr and accuracy.sentence in done.stderr
+
+
+def test_a_template_is_drawn(gpt) -> None:
+    row = "The {noun1} saw the {noun2} and the {noun1} saw the | The {noun1} saw the {verb} and the"
+    row += " {noun1} saw the | {noun2} | {verb}"
+    asked = ("circuits", "faithfulness", "--template", row, "--examples", "4", "--heads", "3.0")
+    shown = json.loads(call(*asked, "--format", "json").stdout)
+    found = mv.faithfulness(gpt, mv.make_task(gpt, row, 4), [(3, 0)])
+    assert [row["behaviour"] for row in shown["rows"][:4]] == near(found.held_out[:4])
+    assert shown["stand_in"] == "mean"
+
+
+def test_one_task_is_given(tmp_path) -> None:
+    none = str(tmp_path / "none.csv")
+    for given in ((), ("closing", "--template", "a|b|c|d"), ("closing", "--pairs", none)):
+        assert "Give one task: its name" in call("circuits", "faithfulness", *given, code=2).stderr
+    assert "There is no file" in call("circuits", "faithfulness", "--pairs", none, code=2).stderr

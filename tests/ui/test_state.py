@@ -113,6 +113,8 @@ VIEW = View(
     way="total",
     flow="norm",
     task="closing",
+    pairs="a | b\tü | c | d\n{A}",
+    averaged=True,
     tested=((0, 1), (2, 3)),
 )
 

@@ -73,8 +73,7 @@ class LogitAttribution:
 
     def table(self) -> pd.DataFrame:
         """Make a row for each component: component, kind, layer, head, share."""
-        found = pd.DataFrame(map(astuple, self.components), columns=_COLUMNS)
-        return found.astype({"layer": "Int64", "head": "Int64"}).assign(share=self.shares.numpy())
+        return component_table(self.components).assign(share=self.shares.numpy())
 
     def sources_table(self, layer: int, head: int) -> pd.DataFrame:
         """Make a row for each token that a head reads: position, token, share.
@@ -166,8 +165,8 @@ def logit_attribution(
             f"versus is the token itself, “{visible(label_of(model.tokenizer, chosen))}”: choose "
             "another one."
         )
-    weights = _weights(made.logits, chosen, against, of)
-    components, shares = _shares(made, weights, of)
+    weights = logit_weights(made.logits, chosen, against, of)
+    components, shares = component_shares(made, weights, of)
     value = made.logits if of == "logit" else made.logits.log_softmax(-1)
     return LogitAttribution(
         components=components,
@@ -187,7 +186,13 @@ def logit_attribution(
     )
 
 
-def _weights(
+def component_table(components: tuple[Component, ...]) -> pd.DataFrame:
+    """Make a row for each component: component, kind, layer, head."""
+    found = pd.DataFrame(map(astuple, components), columns=_COLUMNS)
+    return found.astype({"layer": "Int64", "head": "Int64"})
+
+
+def logit_weights(
     logits: Float[Tensor, " d_vocab"], token: int, versus: int | None, of: str
 ) -> Float[Tensor, " d_vocab"]:
     """Return the weight of each logit in the number's first-order part."""
@@ -199,7 +204,7 @@ def _weights(
 
 
 @torch.no_grad()
-def _shares(
+def component_shares(
     made: Readout, weights: Float[Tensor, " d_vocab"], of: str
 ) -> tuple[tuple[Component, ...], Tensor]:
     """Compute every component's share, those behind the stream included."""

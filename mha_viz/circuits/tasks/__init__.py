@@ -1,1 +1,1 @@
-"""Tasks from templates, and circuits of heads tested on them."""
+"""Tasks from templates and pairs, and circuits of heads tested on them."""

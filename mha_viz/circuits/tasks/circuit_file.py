@@ -7,7 +7,7 @@ from typing import Any
 
 from mha_viz.errors import RecordError
 
-KIND, VERSION = "mha_viz circuit", 2
+KIND, VERSION = "mha_viz circuit", 3
 MAX_BYTES = 1_000_000
 MAX_NAME = 300
 MAX_NUMBER = 1e100  # of what is measured: the difference of two stays finite
@@ -73,6 +73,8 @@ def _fault(given: dict[str, Any]) -> str:
         # JSON can spell half a character, which no screen takes.
         if not isinstance(value, str) or len(value) > MAX_NAME or _HALF.search(value):
             return f"{name} is not a short text"
+    if given["stand_in"] not in ("mean", "corrupt"):
+        return "stand_in is neither “mean” nor “corrupt”"
     for name in ("seed", "n_examples", "n_layers", "n_heads"):
         if not _whole(given[name]) or not 0 <= given[name] < 2**53:
             return f"{name} is not a whole number"

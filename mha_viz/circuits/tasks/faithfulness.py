@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mha_viz.circuits.patching.patching import Head
 from mha_viz.circuits.tasks.task_runs import TaskRuns
-from mha_viz.circuits.tasks.tasks import Task, make_task
+from mha_viz.circuits.tasks.tasks import LEAST_EXAMPLES, Task, make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
 from mha_viz.core.attention.checks import Number
 from mha_viz.engine.head_changes import check_head
@@ -35,7 +35,9 @@ def faithfulness(
     """Measure how much of a behaviour remains when only some heads act, and when only they do not.
 
     A head that does not act gives its mean over other texts of the task, position by position: it
-    still says what all such texts have in common, and nothing of the one at hand. MLPs always act.
+    still says what all such texts have in common, and nothing of the one at hand. Pairs of one's
+    own have no other texts: there it gives its output on the corrupted text (`stand_in` says which
+    of the two it was). MLPs always act.
 
     The task's texts are in two halves: `find_heads` chooses on the first, and never sees the
     second. Both are measured, each by itself: a choice fits the texts that it was made on, so that
@@ -53,7 +55,8 @@ def faithfulness(
         0.1 logits or less, or less than two standard errors over the texts.
 
     Raises:
-        ArgumentError: no such head or task, a task of another model, and what `make_task` raises.
+        ArgumentError: no such head or task, a task of another model or of fewer than four pairs,
+            and what `make_task` raises.
         AttentionUnavailableError: as `make_task`.
 
     Source: Wang et al. 2023 (section 4: mean ablation, faithfulness), as the normalised share of
@@ -89,6 +92,7 @@ def faithfulness(
         task=task.name,
         seed=task.seed,
         n_examples=len(task.examples),
+        stand_in=task.stand_in,
         n_layers=model.n_layers,
         n_heads=model.n_heads,
         heads=tuple(chosen),
@@ -111,6 +115,7 @@ class FoundHeads:
         heads: the fewest first heads that carry the share that was asked for.
         held_out: the share that `heads` carry on the other half of the task's texts; NaN where all
             heads together add too little there.
+        stand_in: what a head that does not act gave, as in `Faithfulness`.
     """
 
     order: tuple[Head, ...]
@@ -118,6 +123,7 @@ class FoundHeads:
     share: tuple[float, ...]
     heads: tuple[Head, ...]
     held_out: float
+    stand_in: str
 
     def __repr__(self) -> str:
         n = len(self.heads)
@@ -136,7 +142,7 @@ def find_heads(
 ) -> FoundHeads:
     """Choose heads that carry a behaviour: greedily, by the effect of each.
 
-    Heads are ranked by what the behaviour loses when each alone gives its mean; from the top, they
+    Heads are ranked by what the behaviour loses when each alone does not act; from the top, they
     are taken until they carry enough. The first half of the task's texts is all that this sees;
     what the choice carries is measured on the other half, too. It proposes and proves nothing:
     heads that stand in for each other have little effect alone. `faithfulness` tests what it finds.
@@ -181,7 +187,8 @@ def find_heads(
     four = torch.cat([first[[-1, 0]], first[[n_needed]], ~first[[n_needed]]])
     held_out = _outcome(runs.values(four, unseen, progress))
     heads = tuple(order[:n_needed])
-    return FoundHeads(tuple(order), effect, tuple(share), heads, held_out.share(held_out.alone))
+    carried_there = held_out.share(held_out.alone)
+    return FoundHeads(tuple(order), effect, tuple(share), heads, carried_there, task.stand_in)
 
 
 def _outcome(values: Float[Tensor, "4 example"]) -> Outcome:
@@ -194,9 +201,11 @@ def _outcome(values: Float[Tensor, "4 example"]) -> Outcome:
 def _task_of(model: AttentionModel, task: Task | str) -> Task:
     if isinstance(task, str):
         return make_task(model, task)
-    if task.model != model.name:
+    task.check_model(model)
+    if len(task.examples) < LEAST_EXAMPLES:
         raise ArgumentError(
-            f"The task was made for {task.model}, whose tokens it has: make one for {model.name}."
+            f"A test takes {LEAST_EXAMPLES} pairs at least, one half to choose heads on and one to "
+            f"test them; this task has {len(task.examples)}."
         )
     return task
 

@@ -1,11 +1,11 @@
-"""Runs of a task's texts with some heads as they are, and every other one at its mean."""
+"""Runs of a task's texts with some heads as they are, and a stand-in for every other one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from mha_viz.circuits.decompose.behaviour import Behaviour
@@ -16,20 +16,45 @@ from mha_viz.prediction.logits import logits
 from mha_viz.prediction.loss import Progress
 from mha_viz.prediction.replay import ReplayingPass, in_passes
 from mha_viz.prediction.targets import PredictionTargets
+from mha_viz.text.tokens import Encoded
 
 _TOKENS_AT_ONCE = 2048
+
+
+def passes(examples: Sequence[Example], n_settings: int = 1) -> Iterator[PredictionTargets]:
+    """Yield the examples in passes, each of texts of one length; `text` counts the examples."""
+    targets = PredictionTargets(
+        rows=tuple(example.clean for example in examples),
+        text=tuple(range(len(examples))),
+        places=tuple((example.place,) for example in examples),
+        answers=tuple((example.right,) for example in examples),
+        n_texts=len(examples),
+    )
+    for rows in _by_length([example.clean for example in examples]).values():
+        yield from in_passes(targets.part(rows), n_settings)
+
+
+def _by_length(texts: Sequence[Encoded]) -> dict[int, list[int]]:
+    """Group the numbers of texts by their count of tokens."""
+    found: dict[int, list[int]] = {}
+    for number, text in enumerate(texts):
+        found.setdefault(len(text.input_ids), []).append(number)
+    return found
 
 
 class TaskRuns:
     """The behaviour of a model on texts of a task, for any choice of heads.
 
-    `means` (layer, head, query, d_head) is each head's mean z by position over the task's other
-    texts.
+    A head that is not kept gives its mean z over the task's other texts of the same length, by
+    position; of a task without others, its z on the corrupted text.
     """
 
     def __init__(self, model: AttentionModel, task: Task) -> None:
         self.model = model
-        self.means = _means(model, task)
+        self._means = {
+            length: _means(model, [task.others[i] for i in rows])
+            for length, rows in _by_length(task.others).items()
+        }
 
     def values(
         self,
@@ -39,61 +64,70 @@ class TaskRuns:
     ) -> Float[Tensor, "setting example"]:
         """Compute logit(right) - logit(wrong) of each example while only the kept heads act."""
         found = torch.zeros(len(kept), len(examples), dtype=torch.float64)
-        targets = PredictionTargets(
-            rows=tuple(example.clean for example in examples),
-            text=tuple(range(len(examples))),
-            places=tuple((example.place,) for example in examples),
-            answers=tuple((example.right,) for example in examples),
-            n_texts=len(examples),
-        )
         with torch.inference_mode(False), torch.no_grad():
-            for part in in_passes(targets, len(kept)):
-                wrong = torch.tensor([examples[row].wrong for row in part.text])
-                self._add(found, part, wrong, kept, progress)
+            for part in passes(examples, len(kept)):
+                self._add(found, part, [examples[row] for row in part.text], kept, progress)
         return found
 
     def _add(
         self,
         found: Tensor,
         part: PredictionTargets,
-        wrong: Int[Tensor, " row"],
+        examples: Sequence[Example],
         kept: Bool[Tensor, "setting layer head"],
         progress: Progress,
     ) -> None:
-        runs, rows = ReplayingPass(self.model, part), list(part.text)
+        runs, rows = ReplayingPass(self.model, part), torch.tensor(part.text)
+        wrong = torch.tensor([example.wrong for example in examples])
         behaviour = Behaviour("logit_difference", runs.answer, wrong)
+        instead = self._instead(examples)
         first = runs.first_layers(kept.float(), progress.report)
         for layer in first.unique().tolist():
             for chosen in torch.where(first == layer)[0].split(runs.n_settings):
-                change = _MeanInstead(kept[chosen, layer:], self.means[layer:])
+                change = _Instead(kept[chosen, layer:], instead[layer:])
                 probe = Probe((), progress.report, edits=HeadEdits(change=change))
                 values = behaviour.each(runs.logits(len(chosen), probe, layer))
-                found[chosen[:, None], torch.tensor(rows)] = values.cpu()
+                found[chosen[:, None], rows] = values.cpu()
                 progress.add(len(chosen) * len(rows))
+
+    def _instead(self, examples: Sequence[Example]) -> list[Float[Tensor, "row head query d_head"]]:
+        """Return each layer's z in the place of heads that do not act; one row is for all."""
+        if self._means:
+            return self._means[len(examples[0].clean.input_ids)]
+        return _z(self.model, [example.corrupt for example in examples])
 
 
 @dataclass
-class _MeanInstead:
-    """A change of z: in each setting the heads that are not kept give their means."""
+class _Instead:
+    """A change of z: in each setting the heads that are not kept give what stands in for them."""
 
     kept: Bool[Tensor, "setting layer head"]
-    means: Float[Tensor, "layer head query d_head"]
+    instead: list[Float[Tensor, "row head query d_head"]]
 
     def __call__(self, layer: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
-        rows = len(z) // len(self.kept)
-        kept = self.kept[:, layer].repeat_interleave(rows, 0).to(z.device)
-        return torch.where(kept[..., None, None], z, self.means[layer]), pattern
+        kept = self.kept[:, None, layer, :, None, None].to(z.device)
+        by_setting = z.unflatten(0, (len(kept), -1))
+        return torch.where(kept, by_setting, self.instead[layer]).flatten(0, 1), pattern
 
 
-def _means(model: AttentionModel, task: Task) -> Float[Tensor, "layer head query d_head"]:
-    """Average each head's z over the task's other texts, all of one length, by position."""
-    total, others = None, task.others
+def _z(
+    model: AttentionModel, texts: Sequence[Encoded]
+) -> list[Float[Tensor, "row head query d_head"]]:
+    """Return each layer's z on texts of one length."""
+    probe = Probe(("z",))
+    logits(model.network, texts, probe, last=True)
+    return list(probe.kept["z"])
+
+
+def _means(
+    model: AttentionModel, others: Sequence[Encoded]
+) -> list[Float[Tensor, "1 head query d_head"]]:
+    """Average each head's z over texts of one length, by position."""
     size = max(1, _TOKENS_AT_ONCE // len(others[0].input_ids))
+    total: list[Tensor] = []
     with torch.inference_mode(False), torch.no_grad():
         for start in range(0, len(others), size):
-            probe = Probe(("z",))
-            logits(model.network, others[start : start + size], probe, last=True)
-            sums = torch.stack([layer.double().sum(0) for layer in probe.kept["z"]])
-            total = sums if total is None else total + sums
-    assert total is not None  # a task has other texts
-    return (total / len(others)).to(model.dtype)
+            found = _z(model, others[start : start + size])
+            sums = [layer.double().sum(0, keepdim=True) for layer in found]
+            total = [a + b for a, b in zip(total, sums, strict=True)] if total else sums
+    return [(layer / len(others)).to(model.dtype) for layer in total]

@@ -1,85 +1,33 @@
 """Tasks that circuits are found for: texts from templates, drawn for a model's vocabulary."""
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import zip_longest
+from math import ceil
+from typing import Literal, NamedTuple
 
+from mha_viz.circuits.tasks.pairs import Source, encode_pair, read_pairs
+from mha_viz.circuits.tasks.templates import DRAWN, ROWS, DrawsPair, Pair, filled
 from mha_viz.core.reprs import count
 from mha_viz.engine.head_changes import part_size
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import ArgumentError
+from mha_viz.errors import ArgumentError, TextError
 from mha_viz.prediction.logits import check_predicts
-from mha_viz.prediction.masking import mask_token, mask_token_at
+from mha_viz.prediction.masking import mask_token_at
 from mha_viz.reports.induction import own_tokens, plain_tokens, sample_text, with_tokens
-from mha_viz.text.encoding import encode_texts
 from mha_viz.text.tokens import Encoded
 
-_ADJECTIVES = "red blue green big small little happy sad old new good bad cold hot".split()
-_NOUNS = "cat dog bird horse boy girl man woman king friend tree house car box door".split()
-_NAMES = "Tom Tim Ben Sam Jack Jane Emma Bob Anna Lily Mia Max".split()
-_VERBS = "saw found took made had wanted".split()
-_SUBJECTS = [
-    pair.split("/")
-    for pair in (
-        "boy/boys girl/girls man/men woman/women child/children friend/friends animal/animals "
-        "tree/trees bird/birds dog/dogs cat/cats"
-    ).split()
-]
-_FORMS = [("was", "were"), ("is", "are")]
-_SIGNS = [('"', '"'), ("(", ")"), ("[", "]")]
-
-
-class Draw(NamedTuple):
-    """A text as far as the answer, the corrupted one, both answers, and what surrounds them.
-
-    `space` is between text and answer; `after` follows it, which only masked models see.
-    """
-
-    clean: str
-    corrupt: str
-    right: str
-    wrong: str
-    after: str
-    space: str = " "
-
-
-def phrase(generator: random.Random) -> Draw:
-    """Draw a repeated sentence, as far as its object's adjective."""
-    subject, right, wrong = generator.sample(_ADJECTIVES, 3)
-    noun, thing = generator.sample(_NOUNS, 2)
-    begin = f"The {subject} {noun} {generator.choice(_VERBS)} the"
-    clean, corrupt = (f"{begin} {adjective} {thing}. {begin}" for adjective in (right, wrong))
-    return Draw(clean, corrupt, right, wrong, f" {thing}.")
-
-
-def agreement(generator: random.Random) -> Draw:
-    """Draw a subject, a clause about it, and the verb that must agree with the subject."""
-    subjects, verbs = generator.choice(_SUBJECTS), generator.choice(_FORMS)
-    clause = f"that {generator.choice(_NAMES)} {generator.choice(_VERBS)}"
-    number = generator.randrange(2)
-    clean, corrupt = (f"The {subjects[n]} {clause}" for n in (number, 1 - number))
-    return Draw(clean, corrupt, verbs[number], verbs[1 - number], " here.")
-
-
-def closing(generator: random.Random) -> Draw:
-    """Draw a bracket or a quote that was opened, as far as the sign that closes it."""
-    (opened, right), (instead, wrong) = generator.sample(_SIGNS, 2)
-    name, noun = generator.choice(_NAMES), generator.choice(_NOUNS)
-    inside = f"the {generator.choice(_ADJECTIVES)} {noun}"
-    clean, corrupt = (f"{name} {_VERBS[0]} {sign}{inside}" for sign in (opened, instead))
-    return Draw(clean, corrupt, right, wrong, ".", space="")
-
-
-TEMPLATES = {template.__name__: template for template in (phrase, agreement, closing)}
-
-
 INDUCTION = "induction"
-TASKS = (INDUCTION, *TEMPLATES)
+TASKS = (INDUCTION, "phrase", "agreement", "closing", "ioi")
+PAIRS, TEMPLATE = "pairs", "template"  # the names of tasks of one's own
 PERIOD = 13  # random tokens that are repeated once
 N_EXAMPLES = 32
 LEAST_EXAMPLES, MOST_EXAMPLES = 4, 256  # two in each half, at least, for a standard error
 _DRAWS = 30  # for each text that is wanted
+StandIn = Literal["mean", "corrupt"]
 
 
 class Example(NamedTuple):
@@ -97,13 +45,14 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Texts that ask one model for one behaviour, all of as many tokens."""
+    """Texts that ask one model for one behaviour."""
 
-    name: str  # one of `TASKS`
+    name: str  # one of `TASKS`, or `PAIRS` or `TEMPLATE`
     model: str  # its name
     seed: int  # by which the texts were drawn
-    examples: tuple[Example, ...]  # no two of the same text
-    others: tuple[Encoded, ...]  # further texts, for the means that take a head's place
+    examples: tuple[Example, ...]  # no two of the same clean text
+    others: tuple[Encoded, ...]  # further texts, for the means that take a head's place; or none
+    left_out: tuple[str, ...] = ()  # a sentence on each pair or word that does not fit the model
 
     @property
     def to_choose_on(self) -> tuple[Example, ...]:
@@ -115,15 +64,39 @@ class Task:
         """The other half, on which heads are tested; no text of it is in the first."""
         return self.examples[len(self.examples) // 2 :]
 
+    @property
+    def stand_in(self) -> StandIn:
+        """The output that a head gives which does not act.
+
+        "mean": its mean over `others` of the same length, by position. "corrupt": its output on the
+        corrupted text, where a task has no others.
+        """
+        return "mean" if self.others else "corrupt"
+
+    def check_model(self, model: AttentionModel) -> None:
+        """Raise ArgumentError unless the task was made for this model."""
+        if self.model != model.name:
+            raise ArgumentError(
+                f"The task was made for {self.model}, whose tokens it has: make one for "
+                f"{model.name}."
+            )
+
     def __repr__(self) -> str:
-        n = len(self.examples[0].clean.tokens)
-        return f"Task({self.name}, {count(len(self.examples), 'text')} of {n} tokens)"
+        lengths = sorted({len(one.clean.tokens) for one in self.examples})
+        size = " to ".join(map(str, lengths[:: max(1, len(lengths) - 1)]))
+        left_out = f", {len(self.left_out)} left out" if self.left_out else ""
+        return f"Task({self.name}, {count(len(self.examples), 'text')} of {size} tokens{left_out})"
 
 
 def make_task(
-    model: AttentionModel, name: str, n_examples: int = N_EXAMPLES, seed: int = 0
+    model: AttentionModel,
+    source: Source,
+    n_examples: int | None = None,
+    seed: int = 0,
+    *,
+    words: Mapping[str, Sequence[str]] | None = None,
 ) -> Task:
-    """Draw texts for a behaviour, whose answers are one token each for the model at hand.
+    """Make a task: draw texts for a behaviour, or read pairs of one's own.
 
     - "induction": random tokens repeated once, up to one of the second copy: which one follows? In
       the corrupted text another token stands there in the first copy.
@@ -132,67 +105,179 @@ def make_task(
     - "agreement": "The boys that Tom saw": "were" or "was"? Corrupted: the subject's other number.
     - "closing": a bracket or a quote that was opened: which sign closes it? Corrupted: another
       one was opened.
+    - "ioi": "When Mary and John went to the store, John gave a drink to": "Mary" or "John"? It is
+      the indirect-object identification of Wang et al. 2023, half of the texts with each order of
+      the first two names (their ABBA and BABA). Corrupted: the subject's second mention is the
+      other name, so that the answer flips (symmetric token replacement, Zhang & Nanda 2024); their
+      own corrupted texts have three unrelated names.
 
-    Masked models are asked at [MASK], with the rest of the text behind it.
+    A pair of one's own is (clean, corrupt, answer, wrong answer): the answer is what follows the
+    clean text, the wrong answer what follows the other. Both texts need the same number of tokens,
+    answers are one token each, and a pair that does not fit is left out with a sentence that says
+    why.
+
+    A pair with {slots} is a template: ("When {A} and {B} went to the {place}, {B} gave a drink to",
+    "When {A} and {B} went to the {place}, {A} gave a drink to", "{A}", "{B}"). Texts are drawn from
+    it with words that the model holds as one token: names in {A}, {B} or {name}, and those of
+    {place}, {object}, {noun}, {adjective}, {verb}. {drink=tea/milk/juice} brings its own.
+
+    Masked models are asked at [MASK], with the rest of the text behind it; a causal model reads the
+    text up to there. Without [MASK] the answer belongs behind the text.
 
     Args:
         model: a causal or masked model of one stack, through our attention function.
-        name: one of `TASKS`.
-        n_examples: texts, 4 to 256, no two alike; as many again are drawn for the means. One half
-            is to choose heads on, the other to test them.
+        source: one of `TASKS`; lines of four cells (tabs, else |, else commas between them, a line
+            of names allowed); the Path of a CSV or TSV file; rows of four texts; or a DataFrame
+            with columns clean, corrupt, answer, wrong. At most 256 pairs.
+        n_examples: of a task that is drawn, how many texts, 4 to 256, no two alike, 32 if not
+            given; as many again are drawn for the means. Of pairs, the first so many; else all. One
+            half is to choose heads on, the other to test them.
         seed: of the random numbers.
+        words: of a template's slots, before those known here.
 
     Raises:
-        ArgumentError: an unknown task, too few or too many texts, or a vocabulary that lacks what
-            the texts are made of.
+        ArgumentError: an unknown task, too few or too many texts, a vocabulary that lacks what
+            the texts are made of, or no pair that fits.
         AttentionUnavailableError: no prediction head, or heads that cannot be changed.
 
     >>> import mha_viz as mv
-    >>> task = make_task(mv.load("tiny-gpt2"), "agreement")
+    >>> model = mv.load("tiny-gpt2")
+    >>> task = make_task(model, "agreement")
     >>> task, task.examples[0].clean.text
     (Task(agreement, 32 texts of ... tokens), 'The ... that ...')
+    >>> task = make_task(model, [("The cat sat on", "The dog sat on", "his", "her"), ("A", "B")])
+    >>> len(task.examples), task.left_out
+    (1, ('Pair 2 was left out. It has 2 of 4 cells: expected a clean text, ...',))
     """
-    if name not in TASKS:
-        raise ArgumentError(f"task must be one of {', '.join(TASKS)}; got {name!r}.")
-    if isinstance(n_examples, bool) or not LEAST_EXAMPLES <= n_examples <= MOST_EXAMPLES:
+    if n_examples is not None and (
+        isinstance(n_examples, bool) or not LEAST_EXAMPLES <= n_examples <= MOST_EXAMPLES
+    ):
         raise ArgumentError(
             f"n_examples must lie in {LEAST_EXAMPLES}..{MOST_EXAMPLES}, got {n_examples!r}."
         )
     check_predicts(model.network)
     part_size(model, model.parts[0])
+    if isinstance(source, str) and not re.search("[\t|,\n]", source):
+        if source not in TASKS:
+            raise ArgumentError(
+                f"task must be one of {', '.join(TASKS)}, the Path of a file, or lines of a clean "
+                f"text | a corrupt one | the answer | the wrong one; got {source!r:.80}."
+            )
+        return _built_in(model, source, n_examples or N_EXAMPLES, seed)
+    pairs, left_out = read_pairs(source)
+    if any(pair.slots for pair in pairs.values()):
+        task = _from_templates(model, pairs, n_examples or N_EXAMPLES, seed, words or {})
+    else:
+        task = _from_pairs(model, pairs, n_examples or MOST_EXAMPLES, seed)
+    task = replace(task, left_out=(*left_out, *task.left_out))
+    if not task.examples:
+        reasons = " ".join(task.left_out[:3]) or "None was given."
+        raise ArgumentError(f"There is no pair that {model.name} can be asked. {reasons}")
+    return task
+
+
+def _built_in(model: AttentionModel, name: str, n: int, seed: int) -> Task:
+    if name == INDUCTION:
+        draws = [_random_tokens(model)]
+    elif name in DRAWN:
+        draws = [partial(_drawn, model, DRAWN[name])]
+    else:
+        draws = [partial(_drawn, model, filled(model, row, {})[0]) for row in ROWS[name]]
     generator = random.Random(f"{name} {seed}")
-    draw = _random_tokens(model) if name == INDUCTION else _from_template(model, name)
-    found = _different(draw, generator, 2 * n_examples)
-    if len(found) < 2 * n_examples:
+    parts = [_different(draw, generator, 2 * ceil(n / len(draws)))[0] for draw in draws]
+    found = _in_turns(parts)
+    if len(found) < 2 * n:
         raise ArgumentError(
             f"{model.name} has too few of the words of “{name}” as single tokens: {len(found)} of "
-            f"{2 * n_examples} texts could be made. Ask for fewer, or choose “{INDUCTION}”, which "
-            "takes any tokens."
+            f"{2 * n} texts could be made. Ask for fewer, or choose “{INDUCTION}”, which takes any "
+            "tokens."
         )
-    return Task(
-        name,
-        model.name,
-        seed,
-        examples=tuple(found[:n_examples]),
-        others=tuple(example.clean for example in found[n_examples:]),
-    )
+    others = tuple(example.clean for example in found[n : 2 * n])
+    return Task(name, model.name, seed, tuple(found[:n]), others)
 
 
-Drawing = Callable[[random.Random], Example | None]  # None: not in this vocabulary
+def _from_pairs(model: AttentionModel, pairs: Mapping[str, Pair], n: int, seed: int) -> Task:
+    found, left_out = dict[tuple[int, ...], Example](), list[str]()
+    for label, pair in list(pairs.items())[:n]:
+        try:
+            example = Example(*encode_pair(model, pair))
+        except (ArgumentError, TextError) as error:
+            left_out.append(f"{label} was left out. {error}")
+            continue
+        if found.setdefault(tuple(example.clean.input_ids), example) is not example:
+            left_out.append(f"{label} was left out. Its clean text is that of a pair before it.")
+    if len(pairs) > n:
+        left_out.append(f"{len(pairs) - n:,} pairs behind the first {n} were left out.")
+    return Task(PAIRS, model.name, seed, tuple(found.values()), (), tuple(left_out))
 
 
-def _different(draw: Drawing, generator: random.Random, n: int) -> list[Example]:
-    """Draw so many examples, no two alike, all of the length of the most."""
+def _from_templates(
+    model: AttentionModel,
+    rows: Mapping[str, Pair],
+    n: int,
+    seed: int,
+    words: Mapping[str, Sequence[str]],
+) -> Task:
+    """Draw as many texts from each template, all of one length; and as many for the means."""
+    draws, left_out = dict[str, Drawing](), list[str]()
+    for label, row in list(rows.items())[:n]:
+        try:
+            if not row.slots:
+                raise ArgumentError("It has no {slots}, and other pairs have: give it by itself.")
+            draw, unused = filled(model, row, words)
+        except ArgumentError as error:
+            left_out.append(f"{label} was left out. {error}")
+        else:
+            left_out += unused
+            draws[label] = partial(_drawn, model, draw)
+    if len(rows) > n:
+        left_out.append(f"{len(rows) - n:,} templates behind the first {n} were left out.")
+    generator = random.Random(f"{TEMPLATE} {seed}")
+    halves: tuple[list[list[Example]], list[list[Example]]] = [], []
+    for label, drawing in draws.items():
+        found, reason = _different(drawing, generator, 2 * ceil(n / len(draws)))
+        if len(found) < 2:
+            left_out.append(f"{label} was left out. {reason or 'It makes one text alone.'}")
+            continue
+        for half, part in zip(halves, (found[::2], found[1::2]), strict=True):
+            half.append(part)
+    examples, others = (_in_turns(half)[:n] for half in halves)
+    texts = tuple(example.clean for example in others)
+    return Task(TEMPLATE, model.name, seed, tuple(examples), texts, tuple(left_out))
+
+
+Drawing = Callable[[random.Random], Example]  # ArgumentError or TextError: not in this vocabulary
+
+
+def _in_turns(parts: Sequence[Sequence[Example]]) -> list[Example]:
+    """Take one example of each part after the other, no clean text twice."""
+    turns = (example for turn in zip_longest(*parts) for example in turn if example is not None)
+    found = dict[tuple[int, ...], Example]()
+    for example in turns:
+        found.setdefault(tuple(example.clean.input_ids), example)
+    return list(found.values())
+
+
+def _different(draw: Drawing, generator: random.Random, n: int) -> tuple[list[Example], str]:
+    """Draw so many examples, no two alike, all of the length of the most; and why others failed."""
     by_length: dict[int, dict[tuple[int, ...], Example]] = {}
+    reason = ""
     for _ in range(_DRAWS * n):
-        example = draw(generator)
-        if example is not None:
-            ids = tuple(example.clean.input_ids)
-            same_length = by_length.setdefault(len(ids), {})
-            same_length.setdefault(ids, example)  # a text with two right answers is one text
-            if len(same_length) == n:
-                return list(same_length.values())
-    return list(max(by_length.values(), key=len).values()) if by_length else []
+        try:
+            example = draw(generator)
+        except (ArgumentError, TextError) as error:
+            reason = str(error)
+            continue
+        ids = tuple(example.clean.input_ids)
+        same_length = by_length.setdefault(len(ids), {})
+        same_length.setdefault(ids, example)  # a text with two right answers is one text
+        if len(same_length) == n:
+            return list(same_length.values()), reason
+    return list(max(by_length.values(), key=len).values()) if by_length else [], reason
+
+
+def _drawn(model: AttentionModel, draw: DrawsPair, generator: random.Random) -> Example:
+    return Example(*encode_pair(model, draw(generator)))
 
 
 def _random_tokens(model: AttentionModel) -> Drawing:
@@ -202,9 +287,9 @@ def _random_tokens(model: AttentionModel) -> Drawing:
     period = min(PERIOD, (model.n_ctx - n_around) // 2, len(tokens) - 1)
     masked = check_predicts(model.network) == "masked"
 
-    def draw(generator: random.Random) -> Example | None:
+    def draw(generator: random.Random) -> Example:
         if period < 3:
-            return None
+            raise ArgumentError("There is no room for tokens that are repeated.")
         *repeated, wrong = generator.sample(tokens, period + 1)
         at = period // 2  # of the answer, in each copy
         right, end = repeated[at], period if masked else at
@@ -217,33 +302,3 @@ def _random_tokens(model: AttentionModel) -> Drawing:
         return Example(texts[0], texts[1], place, right, wrong)
 
     return draw
-
-
-def _from_template(model: AttentionModel, name: str) -> Drawing:
-    masked = check_predicts(model.network) == "masked"
-
-    def draw(generator: random.Random) -> Example | None:
-        drawn = TEMPLATES[name](generator)
-        ends = [_ids_behind(model, drawn, answer) for answer in (drawn.right, drawn.wrong)]
-        if any(len(end) != 1 for end in ends) or ends[0] == ends[1]:
-            return None
-        end = f"{drawn.space}{mask_token(model)}{drawn.after}" if masked else ""
-        texts = [encode_texts(model.reader, one + end)[0] for one in (drawn.clean, drawn.corrupt)]
-        if len(texts[0].input_ids) != len(texts[1].input_ids) or texts[0].n_unknown:
-            return None
-        place = len(texts[0].input_ids) - 1
-        if masked:
-            place = texts[0].input_ids.index(model.tokenizer.mask_token_id)
-        return Example(texts[0], texts[1], place, ends[0][0], ends[1][0])
-
-    return draw
-
-
-def _ids_behind(model: AttentionModel, drawn: Draw, answer: str) -> list[int]:
-    """Return the tokens of an answer where it stands; none where it holds an unknown one."""
-    encode = model.tokenizer.encode
-    before = encode(drawn.clean, add_special_tokens=False)
-    whole = encode(drawn.clean + drawn.space + answer, add_special_tokens=False)
-    if whole[: len(before)] != before or model.tokenizer.unk_token_id in whole[len(before) :]:
-        return []
-    return list(whole[len(before) :])

@@ -11,6 +11,10 @@ from mha_viz.circuits.tasks import circuit_file
 from mha_viz.core.output_file import write_file
 from mha_viz.core.reprs import table_html
 
+STAND_INS = {
+    "mean": "A head that does not act gave its mean over other texts of the task.",
+    "corrupt": "A head that does not act gave its output on the corrupted text.",
+}
 LEAST = 0.1  # logits that all heads must add for a share of them: a factor of 1.1 in the odds
 
 
@@ -18,9 +22,9 @@ class Outcome(NamedTuple):
     """A task's behaviour under four settings of the heads, as means over some texts, in logits.
 
     Args:
-        whole, nothing: with every head as it is, and with every head at its mean.
-        alone: with every head outside of a choice at its mean.
-        missing: with the choice at its means, and every other head as it is.
+        whole, nothing: with every head as it is, and with none acting.
+        alone: with the heads of a choice alone acting.
+        missing: with every head acting but those of the choice.
         error: the standard error of whole - nothing over the texts.
     """
 
@@ -58,7 +62,10 @@ class Faithfulness:
     The behaviour is the mean of logit(right) - logit(wrong) over the texts.
 
     Args:
-        model, task, seed, n_examples: what was tested; `make_task` draws the texts again.
+        model, task, seed, n_examples: what was tested; `make_task` draws the texts of its own tasks
+            again.
+        stand_in: what a head that does not act gave: "mean", over other texts of the task, or
+            "corrupt", its output on the corrupted text.
         n_layers, n_heads: how many heads there are.
         heads: the choice, (layer, head), in the order given.
         held_out: the behaviour on the half of the texts that `find_heads` does not see.
@@ -71,6 +78,7 @@ class Faithfulness:
     task: str
     seed: int
     n_examples: int
+    stand_in: str
     n_layers: int
     n_heads: int
     heads: tuple[Head, ...]
@@ -156,4 +164,5 @@ class Faithfulness:
 
     def _repr_html_(self) -> str:
         note = self.held_out.refusal or "Share of the behaviour; 1 is all of it."
-        return table_html(repr(self), self.table(), f"{note} {self.beside_random}")
+        instead = STAND_INS[self.stand_in]
+        return table_html(repr(self), self.table(), f"{note} {self.beside_random} {instead}")

@@ -9,51 +9,38 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.circuits.tasks.faithfulness import N_RANDOM, faithfulness, find_heads
-from mha_viz.circuits.tasks.tasks import Task, make_task
+from mha_viz.circuits.tasks.tasks import TASKS
 from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
 from mha_viz.errors import RecordError
 from mha_viz.plots.bars import signed_rows
-from mha_viz.text.vocabulary import label_of
-from mha_viz.ui.circuits import TEXTS
+from mha_viz.ui.circuits import TEXTS, tasks
 from mha_viz.ui.circuits.targets import known_parts
 from mha_viz.ui.jobs.ticket import Work
 from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.scene import Scene, is_head
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import MAX_TESTED, TASKS, Circuits
+from mha_viz.ui.state.views import MAX_TESTED, MAX_URL_TEXT, Circuits
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, lazy_sections
+from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 
-N_SHOWN = 3  # texts of a task
 _SHORT = TEXTS.labels("faithfulness.bars")
 
 
 def draw(scene: Scene) -> None:
     """Draw task, heads and what they carry. Not a fragment, as Stop must end what measures."""
-    task = _task()
+    chosen = tasks.choose()
     heads = _heads(scene)
-    _example(task)
-    _measure(task, heads, scene.head_count)
-    found = progress.results("circuit").get(_key(task, heads))
+    _measure(chosen, heads, scene.head_count)
+    found = progress.results("circuit").get(_key(chosen.source, heads))
     if found is not None:
         _result(scene, found)
-    st.caption(TEXTS("faithfulness.tells"))
-
-
-def _task() -> Task:
-    """Return the chosen task; ArgumentError where the vocabulary lacks its words."""
-    choosing.segments("task", "Task", TASKS)
-    checkpoint, name = state.of(Circuits).checkpoint, state.of(Circuits).task
-    make = partial(make_task, memory.model(*checkpoint), name)
-    with st.spinner("Writing texts …"):
-        return memory.cache().get(
-            (*checkpoint, "task", name), make, lambda task: 2_000 * len(task.examples)
-        )
+    instead = TEXTS(f"faithfulness.{chosen.task.stand_in}")
+    st.caption(TEXTS("faithfulness.tells", instead=instead))
 
 
 def _heads(scene: Scene) -> tuple[tuple[int, int], ...]:
@@ -77,46 +64,35 @@ def _heads(scene: Scene) -> tuple[tuple[int, int], ...]:
     return known
 
 
-def _example(task: Task) -> None:
-    tokenizer = memory.model(*state.of(Circuits).checkpoint).tokenizer
-    lines = []
-    for one in task.examples[:N_SHOWN]:
-        right, wrong = (plain(label_of(tokenizer, i)) for i in (one.right, one.wrong))
-        shown = " ".join(label_of(tokenizer, i) for i in one.clean.input_ids)
-        lines.append(f"- {plain(shown)} → **{right}**, not {wrong}")
-    numbers = {"to_choose": len(task.to_choose_on), "to_test": len(task.held_out)}
-    st.markdown(TEXTS("faithfulness.examples", **numbers, lines="\n".join(lines)))
+def _key(source: str, heads: tuple[tuple[int, int], ...]) -> Hashable:
+    return state.of(Circuits).checkpoint, source, heads
 
 
-def _key(task: Task, heads: tuple[tuple[int, int], ...]) -> Hashable:
-    return state.of(Circuits).checkpoint, task.name, heads
-
-
-def _measure(task: Task, heads: tuple[tuple[int, int], ...], n_heads: int) -> None:
+def _measure(chosen: tasks.Chosen, heads: tuple[tuple[int, int], ...], n_heads: int) -> None:
     with st.container(horizontal=True):
         play, search = ":material/play_arrow:", ":material/search:"
         tests = st.button("Test these heads", icon=play, key="test_heads", type="primary")
         proposes = st.button("Propose heads by effect", icon=search, key="propose_heads")
     with known_parts():
         if tests:
-            work = _work(faithfulness, task, heads, passes=N_RANDOM + 4)  # random sets: one half
+            work = _work(faithfulness, chosen, heads, passes=N_RANDOM + 4)  # random sets: one half
             found = progress.done(work, "stop_testing", "Measuring …", progress.of_total)
-            progress.keep("circuit", _key(task, heads), found)
+            progress.keep("circuit", _key(chosen.source, heads), found)
             st.rerun()
         if proposes:
-            work = _work(find_heads, task, passes=n_heads)
+            work = _work(find_heads, chosen, passes=n_heads)
             proposed = progress.done(work, "stop_proposing", "Searching …", progress.of_total)
             state.change(tested=proposed.heads[:MAX_TESTED])
             st.rerun()
 
 
-def _work(function: Callable[..., Any], task: Task, *heads: object, passes: int) -> Work:
+def _work(function: Callable[..., Any], chosen: tasks.Chosen, *heads: object, passes: int) -> Work:
     """Return work on a task; its time is estimated by its passes over all texts."""
     checkpoint = state.of(Circuits).checkpoint
-    n_tokens = sum(len(one.clean.input_ids) for one in task.examples)
+    n_tokens = sum(len(one.clean.input_ids) for one in chosen.task.examples)
     return heavy.work(
-        partial(function, heavy.model_of(checkpoint), task, *heads),
-        (checkpoint, task.name, heads),
+        partial(function, heavy.model_of(checkpoint), chosen.task, *heads),
+        (checkpoint, chosen.source, heads),
         heavy.seconds(memory.model(*checkpoint), passes * n_tokens),
     )
 
@@ -135,7 +111,8 @@ def _result(scene: Scene, found: Faithfulness) -> None:
 def _file(found: Faithfulness) -> None:
     file = f"circuit_{found.task}.json"
     exports.download("Circuit (JSON)", file, found.to_bytes, key="circuit-json")
-    st.caption("The address of this page opens the same task and heads, too.")
+    if len(state.of(Circuits).pairs) <= MAX_URL_TEXT:
+        st.caption("The address of this page opens the same task and heads, too.")
 
 
 def _bars(scene: Scene, found: Faithfulness) -> None:
@@ -183,7 +160,7 @@ def _open() -> None:
         if found.model != state.of(Circuits).model or found.task not in TASKS:
             raise RecordError(TEXTS("faithfulness.other", found=found))
         state.change(task=found.task, tested=found.heads[:MAX_TESTED])
-        progress.keep("circuit", (state.of(Circuits).checkpoint, found.task, found.heads), found)
+        progress.keep("circuit", _key(found.task, found.heads), found)
 
     st.file_uploader(
         "A circuit that was saved here",

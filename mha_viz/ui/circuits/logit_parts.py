@@ -6,9 +6,12 @@ import streamlit as st
 
 from mha_viz.circuits.decompose.logit_attribution import LogitAttribution, logit_attribution
 from mha_viz.circuits.decompose.vocabulary import HeadTokens, LogitLens, head_tokens, logit_lens
+from mha_viz.circuits.tasks.task_attribution import TaskAttribution, task_attribution
 from mha_viz.plots.bars import signed_rows, stacked_shares
 from mha_viz.plots.prediction import token_strip
-from mha_viz.ui.circuits import TEXTS, targets
+from mha_viz.ui.circuits import TEXTS, targets, tasks
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Circuits
@@ -28,7 +31,13 @@ REST = "biases and the rest"
 
 
 def draw(scene: Scene) -> None:
-    """Draw a prediction decomposed by what wrote it; then the chosen head."""
+    """Draw a prediction decomposed by what wrote it, or a task's; then the chosen head."""
+    state.bound("averaged", st.toggle, "Mean over the pairs of a task")
+    if state.of(Circuits).averaged:
+        over_task = _over_task()
+        _answer(over_task)
+        look.beside(2, lambda: _by_layer(scene, over_task), lambda: _by_head(scene, over_task))
+        return
     place = targets.pickers(scene)
     found = _attribution(scene, place)
     _answer(found)
@@ -61,16 +70,32 @@ def _attribution(scene: Scene, place: int) -> LogitAttribution:
     )
 
 
-def _whole(found: LogitAttribution) -> str:
+def _over_task() -> TaskAttribution:
+    chosen, checkpoint = tasks.choose(), state.of(Circuits).checkpoint
+    model = memory.model(*checkpoint)
+
+    def make() -> TaskAttribution:
+        with turn_for(model, "".join(one.clean.text for one in chosen.task.examples)):
+            return task_attribution(model, chosen.task)
+
+    with st.spinner("Decomposing …"):
+        return memory.cache().get(
+            (*checkpoint, "task attribution", chosen.source), make, lambda it: it.by_pair.nbytes
+        )
+
+
+def _whole(found: LogitAttribution | TaskAttribution) -> str:
+    if isinstance(found, TaskAttribution):
+        return TEXTS("tasks.whole", n=len(found.values))
     name = found.of.replace("_", "-")
     against = "" if found.versus is None else f" less that of “{found.versus}”"
     return f"the {name} of “{found.token}”{against}"
 
 
-def _answer(found: LogitAttribution) -> None:
+def _answer(found: LogitAttribution | TaskAttribution) -> None:
     """Show the sum, and the heads that write most of it."""
     targets.whole_and_parts(found, _whole(found))
-    if found.of == "logit" and found.versus is None:
+    if isinstance(found, LogitAttribution) and found.of == "logit" and found.versus is None:
         st.caption(TEXTS("logit_parts.one_logit"))
     shares = found.heads.numpy()
     order = np.argsort(-np.abs(shares), axis=None, kind="stable")[:N_NAMED]
@@ -80,13 +105,16 @@ def _answer(found: LogitAttribution) -> None:
     choosing.chips("most_written", label, offered, chosen=chosen, take=words.choose)
 
 
-def _caption(scene: Scene, found: LogitAttribution, *more: str) -> str:
-    at = f"position {found.position}"
+def _caption(scene: Scene, found: LogitAttribution | TaskAttribution, *more: str) -> str:
+    if isinstance(found, LogitAttribution):
+        at = f"position {found.position}"
+    else:
+        at = f"task: {found.task}"
     return words.settings(scene, _whole(found), at, *more, "scales of norms frozen")
 
 
-def _by_layer(scene: Scene, found: LogitAttribution) -> None:
-    n_layers = len(found.sources)
+def _by_layer(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
+    n_layers = len(found.heads)
     places = ["start", *(f"L{i}" for i in range(n_layers)), "end"]
     piles = {name: np.zeros(len(places)) for name in (*PILES.values(), REST)}
     for component, share in zip(found.components, found.shares.tolist(), strict=True):
@@ -95,21 +123,24 @@ def _by_layer(scene: Scene, found: LogitAttribution) -> None:
         piles[PILES.get(component.kind, REST)][at] += share
     figures.show(
         stacked_shares(piles, places, UNITS[found.of], title="Layer by layer", dark=look.dark()),
-        table=found.table()[["component", "kind", "share"]],
+        table=found.table().drop(columns=["layer", "head"]),
         caption=_caption(scene, found),
         **TEXTS.figure("figures.logit_by_layer", whole=_whole(found)),
     )
 
 
-def _by_head(scene: Scene, found: LogitAttribution) -> None:
+def _by_head(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
     unit, shares = UNITS[found.of], found.heads.numpy()
+    name = "logit_by_head" if isinstance(found, LogitAttribution) else "task_by_head"
+    table = found.table().query("kind == 'head'").sort_values(["layer", "head"])
+    ends = {f"95 % {end}": table[end].to_numpy() for end in ("low", "high") if end in table}
     targets.draw_heads(
         shares,
         "Head by head",
         unit,
-        table=words.head_values(scene, {f"Share ({unit})": shares}),
+        table=words.head_values(scene, {f"Share ({unit})": shares, **ends}),
         caption=_caption(scene, found),
-        **TEXTS.figure("figures.logit_by_head", whole=_whole(found), sum=shares.sum()),
+        **TEXTS.figure(f"figures.{name}", whole=_whole(found), sum=shares.sum()),
     )
 
 

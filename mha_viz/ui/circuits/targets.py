@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mha_viz.circuits.decompose.logit_attribution import LogitAttribution
 from mha_viz.circuits.decompose.score_attribution import ScoreAttribution
+from mha_viz.circuits.tasks.task_attribution import TaskAttribution
 from mha_viz.core.record.token import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, MhaVizError, NotKeptError
@@ -120,7 +121,9 @@ def _first_of_word(tokens: Sequence[Token], last: int) -> int:
     return next(i for i, token in enumerate(tokens) if token.word == word)
 
 
-def whole_and_parts(found: LogitAttribution | ScoreAttribution, name: str) -> None:
+def whole_and_parts(
+    found: LogitAttribution | ScoreAttribution | TaskAttribution, name: str
+) -> None:
     """Write a quantity, the sum of its parts, and what rounding left."""
     sums = {"sum": found.sum(), "rest": abs(found.remainder)}
     st.markdown(TEXTS("targets.sum", name=plain(name), value=found.value, **sums))

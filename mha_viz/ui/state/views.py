@@ -29,7 +29,7 @@ MAX_TESTED = 64
 MAX_OFF = 2_500
 MAX_WRITTEN = 200  # tokens that a model writes behind a text
 MODELS = ("model", "model_b", "corpus_model_b")
-TEXTS = ("text", "pair", "text_b", "source")
+TEXTS = ("text", "pair", "text_b", "source", "pairs")
 LONGEST = dict.fromkeys(TEXTS, MAX_URL_TEXT) | {"pins": MAX_URL_PINS}  # in a link
 SPACES = (*MATRICES, *PRODUCTS)
 # Tables of what a link says -> what the page calls it.
@@ -241,6 +241,9 @@ class Circuits(Shared):
     Args:
         versus_key: a key whose score is subtracted from that of the pair of tokens; -1 is none.
         through: the input through which the chosen head reads the second one.
+        task: that a circuit is tested on; "own" stands for `pairs`.
+        pairs: lines of a clean text, a corrupted one and both answers; "" is an example.
+        averaged: what heads write is a mean over the pairs of the task.
         tested: the heads of a circuit.
     """
 
@@ -252,6 +255,8 @@ class Circuits(Shared):
     way: str = _choice("direct", read.one_of(WAYS))
     flow: str = _choice("proximity", read.one_of(FLOWS))
     task: str = _choice("induction", read.one_of(TASKS))
+    pairs: str = _choice("", read.text)
+    averaged: bool = _choice(False, read.switch)
     tested: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_TESTED))
 
 

@@ -16,7 +16,7 @@ from tests.strangers.files.damage import as_json, damaged, forged
 from tests.strangers.fuzzing import fuzzed
 
 TRUE = Faithfulness(
-    *("m", "induction", 0, 4, 2, 4, ((0, 1), (1, 3))),
+    *("m", "induction", 0, 4, "mean", 2, 4, ((0, 1), (1, 3))),
     *(Outcome(3.5, 0.5, 2.0, 1.0, 0.25), Outcome(3.0, 0.25, 2.5, 1.5, 0.75)),
     *((1.0, 2.0), (2.0, 1.0)),
 )

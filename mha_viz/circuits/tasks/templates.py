@@ -1,0 +1,151 @@
+"""Templates of tasks: pairs of texts with slots, and the words that fill them."""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError
+from mha_viz.text.cleaning import visible
+from mha_viz.text.tokens import tokenizer_errors
+
+
+class Pair(NamedTuple):
+    """A text in which a behaviour shows, one in which another does, and the answer of each.
+
+    The answer belongs at [MASK]; behind the text where it holds none. A cell with {slots} is a
+    template.
+    """
+
+    clean: str
+    corrupt: str
+    answer: str
+    wrong: str
+
+    @property
+    def slots(self) -> list[str]:
+        """The names of its slots, each once, in order."""
+        return list(dict.fromkeys(slot[1] for slot in _SLOT.finditer("\n".join(self))))
+
+
+_SLOT = re.compile(r"\{(\w+)(?:=([^{}]*))?\}")  # {place}, or {place=park/store} with own words
+_SUBJECTS = [
+    pair.split("/")
+    for pair in (
+        "boy/boys girl/girls man/men woman/women child/children friend/friends animal/animals "
+        "tree/trees bird/birds dog/dogs cat/cats"
+    ).split()
+]
+_FORMS = [("was", "were"), ("is", "are")]
+_SIGNS = [('"', '"'), ("(", ")"), ("[", "]")]
+_ADJECTIVES = "red blue green big small little happy sad old new good bad cold hot".split()
+_NOUNS = "cat dog bird horse boy girl man woman king friend tree house car box door".split()
+_NAMES = "Tom Tim Ben Sam Jack Jane Emma Bob Anna Lily Mia Max".split()
+_VERBS = "saw found took made had wanted".split()
+VOCABULARIES = {
+    "adjective": _ADJECTIVES,
+    "noun": _NOUNS,
+    "verb": _VERBS,
+    "name": [*_NAMES, *"Mary John James David Paul Mark Peter Sara Lucy Kate Alice Henry".split()],
+    "place": "store park school house garden forest beach river farm shop market zoo".split(),
+    "object": "ball book box toy drink cake flower ring hat cup gift key".split(),
+}
+_SAW = "The {adjective1} {noun1} {verb} the"
+_MET = "When {%s} and {%s} went to the {place}, {%s} gave a {object} to [MASK]."
+ROWS = {
+    "phrase": (
+        Pair(
+            f"{_SAW} {{adjective2}} {{noun2}}. {_SAW} [MASK] {{noun2}}.",
+            f"{_SAW} {{adjective3}} {{noun2}}. {_SAW} [MASK] {{noun2}}.",
+            "{adjective2}",
+            "{adjective3}",
+        ),
+    ),
+    "ioi": tuple(
+        Pair(_MET % (*names, "B"), _MET % (*names, "A"), "{A}", "{B}") for names in ("AB", "BA")
+    ),
+}
+
+
+def agreement(generator: random.Random) -> Pair:
+    """Draw a subject, a clause about it, and the verb that must agree with the subject."""
+    subjects, verbs = generator.choice(_SUBJECTS), generator.choice(_FORMS)
+    clause = f"that {generator.choice(_NAMES)} {generator.choice(_VERBS)} [MASK] here."
+    number = generator.randrange(2)
+    clean, corrupt = (f"The {subjects[n]} {clause}" for n in (number, 1 - number))
+    return Pair(clean, corrupt, verbs[number], verbs[1 - number])
+
+
+def closing(generator: random.Random) -> Pair:
+    """Draw a bracket or a quote that was opened, as far as the sign that closes it."""
+    (opened, right), (instead, wrong) = generator.sample(_SIGNS, 2)
+    name, noun = generator.choice(_NAMES), generator.choice(_NOUNS)
+    inside = f"the {generator.choice(_ADJECTIVES)} {noun}[MASK]."
+    clean, corrupt = (f"{name} {_VERBS[0]} {sign}{inside}" for sign in (opened, instead))
+    return Pair(clean, corrupt, right, wrong)
+
+
+DrawsPair = Callable[[random.Random], Pair]
+DRAWN: dict[str, DrawsPair] = {"agreement": agreement, "closing": closing}
+
+
+def filled(
+    model: AttentionModel, row: Pair, given: Mapping[str, Sequence[str]]
+) -> tuple[DrawsPair, list[str]]:
+    """Return what fills a template's slots at random, and the given words that it leaves out.
+
+    Slots of one vocabulary get different words. A capital letter is a name; a number at the end
+    tells two slots of a vocabulary apart. Words are those that the model holds as one token.
+
+    Args:
+        model: whose tokens they are.
+        row: with slots.
+        given: words by slot or vocabulary; before those of the row, and these before ours.
+
+    Raises:
+        ArgumentError: a slot without words, or more slots than words.
+    """
+    own = {slot[1]: slot[2].split("/") for slot in _SLOT.finditer("\n".join(row)) if slot[2]}
+    known = VOCABULARIES | own | dict(given)
+    kinds = {slot: _kind(slot, known) for slot in row.slots}
+    words, left_out = dict[str, list[str]](), list[str]()
+    for kind, n in Counter(kinds.values()).items():
+        if kind not in known:
+            raise ArgumentError(
+                f"The slot {{{kind}}} has no words. Write {{{kind}=one/two/three}}, or take one of "
+                f"{', '.join(VOCABULARIES)}."
+            )
+        offered = list(dict.fromkeys(word.strip() for word in known[kind]))
+        words[kind] = [word for word in offered if _is_one_token(model, word)]
+        if known[kind] is not VOCABULARIES.get(kind):
+            left_out += [
+                f"“{visible(word)}” of {{{kind}}} was left out: {model.name} splits it."
+                for word in offered
+                if word not in words[kind]
+            ]
+        if len(words[kind]) < n:
+            raise ArgumentError(
+                f"{model.name} has too few of the words of {{{kind}}} as single tokens: "
+                f"{len(words[kind])} of {len(offered)}."
+            )
+
+    def draw(generator: random.Random) -> Pair:
+        left = {kind: generator.sample(found, len(found)) for kind, found in words.items()}
+        chosen = {slot: left[kind].pop() for slot, kind in kinds.items()}
+        return Pair(*(_SLOT.sub(lambda slot: chosen[slot[1]], cell) for cell in row))
+
+    return draw, left_out
+
+
+def _kind(slot: str, known: Mapping[str, Sequence[str]]) -> str:
+    if slot in known:
+        return slot
+    return "name" if re.fullmatch("[A-Z]", slot) else slot.rstrip("0123456789") or slot
+
+
+def _is_one_token(model: AttentionModel, word: str) -> bool:
+    with tokenizer_errors("this word"):
+        ids = model.tokenizer.encode(f" {word}", add_special_tokens=False) if word else []
+    return len(ids) == 1 and ids[0] != model.tokenizer.unk_token_id
