@@ -1,4 +1,4 @@
-"""The commands of `mha-viz circuits` that patch and replace: path, paths, faithfulness."""
+"""The commands of `mha-viz circuits` that patch: path, paths, faithfulness, edges."""
 
 from __future__ import annotations
 
@@ -93,8 +93,12 @@ def paths(
     options.deliver_table(table, file_format, out, title, **numbers)
 
 
+_Task = Annotated[str, typer.Argument(help="induction, phrase, agreement or closing.")]
+_Seed = Annotated[int, typer.Option(help="Of the texts.")]
+
+
 def faithfulness(
-    task: Annotated[str, typer.Argument(help="induction, phrase, agreement or closing.")],
+    task: _Task,
     heads: Annotated[
         str | None, typer.Option(help="layer.head, as 3.7,2.1; else a search proposes some.")
     ] = None,
@@ -104,7 +108,7 @@ def faithfulness(
     examples: Annotated[
         int, typer.Option(help="How many texts; one half is to choose heads on, one to test them.")
     ] = 32,
-    seed: Annotated[int, typer.Option(help="Of the texts.")] = 0,
+    seed: _Seed = 0,
     save: options.JsonOut = None,
     file_format: options.TableAs = TableFormat.table,
     out: options.Out = None,
@@ -131,6 +135,47 @@ def faithfulness(
     numbers = {"held_out": len(behaviour.held_out), "chosen_on": len(behaviour.to_choose_on)}
     title = f"{loaded.name}, {task}: {names}. {found.beside_random}"
     options.deliver_table(found.table(), file_format, out, title, **numbers)
+
+
+def edges(
+    task: _Task,
+    model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
+    method: Annotated[str, typer.Option(help="exact, eap or eap-ig.")] = "eap-ig",
+    metric: Annotated[
+        str, typer.Option(help="logit_difference, log_probability or kl.")
+    ] = "logit_difference",
+    measure: Annotated[int, typer.Option(help="How many of the strongest to measure.")] = 0,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="Faithfulness against size in place of the edges.")
+    ] = False,
+    examples: Annotated[
+        int, typer.Option(help="How many pairs; one half is scored, one tests the circuits.")
+    ] = 32,
+    seed: _Seed = 0,
+    file_format: options.TableAs = TableFormat.table,
+    out: options.Out = None,
+) -> None:
+    """Show the edges from heads and MLPs to their readers that a behaviour depends on most."""
+    from mha_viz.circuits.edges.edge_circuit import edge_faithfulness
+    from mha_viz.circuits.edges.edge_effects import edge_effects
+    from mha_viz.circuits.tasks.tasks import make_task
+
+    loaded = options.load(model, device, dtype)
+    behaviour = make_task(loaded, task, examples, seed)
+    found = edge_effects(loaded, behaviour, method, metric, options.progress("edges"))
+    if measure:
+        found.measure(measure, options.progress("exact"))
+    title = f"{loaded.name}, {task}: {found.n_edges:,} edges by {method}, {found.n_measured} exact"
+    table, numbers = found.table(), {}
+    if curve:
+        made = edge_faithfulness(found, on_progress=options.progress("curve"))
+        table, numbers = made.table(), {"area": made.area, "distance": made.distance}
+        title += f"; area {made.area:.3f} on {len(behaviour.held_out)} held-out pairs"
+    elif file_format is TableFormat.table:
+        table = table.head(options.SHOWN)[["sender", "receiver", "score", "known"]]
+    options.deliver_table(table, file_format, out, title, **numbers)
 
 
 def _parse_receiver(given: str) -> Receiver:
