@@ -107,7 +107,7 @@ class EdgeScores:
         missing = missing[(missing % len(self.receivers)).argsort()]
         progress = Progress(on_progress, len(chosen))
         progress.add(len(chosen) - len(missing))
-        for part in missing.split(MAX_SETTINGS):
+        for part in missing.split(MAX_SETTINGS) if len(missing) else ():
             kept = torch.ones(len(part), self.exact.numel(), dtype=torch.bool)
             kept[range(len(part)), part] = False
             values = self.runs.values(kept.unflatten(1, self.exact.shape), progress)
