@@ -240,7 +240,7 @@ def test_measure_fills_in_the_strongest_and_goes_on_where_it_was_stopped():
     )
     assert (measured.score == measured.exact).all()
     found.measure(23)
-    found.measure(23)
+    found.measure(0)
     assert found.n_measured == 23
     assert found.agreement == agreement(found.estimate, found.exact).rho > 0.5
     assert "edges measured" in repr(found) and "<table" in found._repr_html_()
