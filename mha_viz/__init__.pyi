@@ -13,6 +13,9 @@ from mha_viz.circuits.decompose.vocabulary import (
 from mha_viz.circuits.decompose.vocabulary import (
     logit_lens as logit_lens,
 )
+from mha_viz.circuits.edges.edge_circuit import edge_circuit as edge_circuit
+from mha_viz.circuits.edges.edge_circuit import edge_faithfulness as edge_faithfulness
+from mha_viz.circuits.edges.edge_effects import edge_effects as edge_effects
 from mha_viz.circuits.flow.graph import FlowGraph as FlowGraph
 from mha_viz.circuits.flow.graph import flow_graph as flow_graph
 from mha_viz.circuits.patching.path_effect import path_effect as path_effect

@@ -1,4 +1,4 @@
-"""The commands of `mha-viz circuits` that patch and replace: path, paths, faithfulness."""
+"""The commands of `mha-viz circuits` that patch and replace."""
 
 from __future__ import annotations
 
@@ -94,32 +94,37 @@ def paths(
     options.deliver_table(table, file_format, out, title, **numbers)
 
 
+_Task = Annotated[str | None, typer.Argument(help="induction, phrase, agreement, closing or ioi.")]
+_Pairs = Annotated[
+    Path | None,
+    typer.Option(help="CSV or TSV with columns clean, corrupt, answer, wrong, as the task."),
+]
+_Template = Annotated[
+    str | None,
+    typer.Option(help='"clean | corrupt | answer | wrong" with {slots}, as the task.'),
+]
+_Examples = Annotated[
+    int | None,
+    typer.Option(
+        help="How many texts, half of them to choose heads on and half to test them; 32 are "
+        "drawn, and of --pairs all are read, if not given."
+    ),
+]
+_Seed = Annotated[int, typer.Option(help="Of the texts.")]
+
+
 def faithfulness(
-    task: Annotated[
-        str | None, typer.Argument(help="induction, phrase, agreement, closing or ioi.")
-    ] = None,
+    task: _Task = None,
     heads: Annotated[
         str | None, typer.Option(help="layer.head, as 3.7,2.1; else a search proposes some.")
     ] = None,
     model: options.Model = "tiny-gpt2",
     device: options.Device = "auto",
     dtype: options.Precision = "float32",
-    pairs: Annotated[
-        Path | None,
-        typer.Option(help="CSV or TSV with columns clean, corrupt, answer, wrong, as the task."),
-    ] = None,
-    template: Annotated[
-        str | None,
-        typer.Option(help='"clean | corrupt | answer | wrong" with {slots}, as the task.'),
-    ] = None,
-    examples: Annotated[
-        int | None,
-        typer.Option(
-            help="How many texts, half of them to choose heads on and half to test them; 32 are "
-            "drawn, and of --pairs all are read, if not given."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the texts.")] = 0,
+    pairs: _Pairs = None,
+    template: _Template = None,
+    examples: _Examples = None,
+    seed: _Seed = 0,
     save: options.JsonOut = None,
     file_format: options.TableAs = TableFormat.table,
     out: options.Out = None,
@@ -158,6 +163,53 @@ def faithfulness(
     }
     title = f"{loaded.name}, {behaviour.name}: {names}. {found.beside_random}"
     options.deliver_table(found.table(), file_format, out, title, **numbers)
+
+
+def edges(
+    task: _Task = None,
+    model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
+    method: Annotated[str, typer.Option(help="exact, eap or eap-ig.")] = "eap-ig",
+    metric: Annotated[
+        str, typer.Option(help="logit_difference, log_probability or kl.")
+    ] = "logit_difference",
+    measure: Annotated[int, typer.Option(help="How many of the strongest to measure.")] = 0,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="Faithfulness against size in place of the edges.")
+    ] = False,
+    pairs: _Pairs = None,
+    template: _Template = None,
+    examples: _Examples = None,
+    seed: _Seed = 0,
+    file_format: options.TableAs = TableFormat.table,
+    out: options.Out = None,
+) -> None:
+    """Show the edges from heads and MLPs to their readers that a behaviour depends on most.
+
+    Edges are scored on one half of the texts, and the curve is measured on the other.
+    """
+    source = _source(task, pairs, template)
+    from mha_viz.circuits.edges.edge_circuit import edge_faithfulness
+    from mha_viz.circuits.edges.edge_effects import edge_effects
+    from mha_viz.circuits.tasks.tasks import make_task
+
+    loaded = options.load(model, device, dtype)
+    behaviour = make_task(loaded, source, examples, seed)
+    options.print_notes(behaviour.left_out)
+    found = edge_effects(loaded, behaviour, method, metric, options.progress("edges"))
+    if measure:
+        found.measure(measure, options.progress("exact"))
+    counts = f"{found.n_edges:,} edges by {method}, {found.n_measured} exact"
+    title = f"{loaded.name}, {behaviour.name}: {counts}"
+    table, numbers = found.table(), {}
+    if curve:
+        made = edge_faithfulness(found, on_progress=options.progress("curve"))
+        table, numbers = made.table(), {"area": made.area, "distance": made.distance}
+        title += f"; area {made.area:.3f} on {len(behaviour.held_out)} held-out pairs"
+    elif file_format is TableFormat.table:
+        table = table.head(options.SHOWN)[["sender", "receiver", "score", "known"]]
+    options.deliver_table(table, file_format, out, title, **numbers)
 
 
 def _source(task: str | None, pairs: Path | None, template: str | None) -> str | Path:

@@ -63,16 +63,24 @@ class LayerProjections:
                 return found
         return None
 
-    def modules(self) -> tuple[nn.Module, nn.Module, nn.Module]:
-        """Return the modules that make queries, keys and the output.
+    def readers(self) -> tuple[nn.Linear | Conv1D, ...]:
+        """Return the modules that make queries, keys and values.
 
-        Where projections are fused, one module makes queries and keys. Each maps
+        One module stands there three times where projections are fused. Each maps
         (batch, token, d_in) to (batch, token, d_out).
         """
-        query, key, output = self.find(_QUERY), self.find(_KEY), self.find(_OUTPUT)
-        if query is None or key is None:
-            query = key = self.find(_FUSED)
-        if query is None or key is None or output is None:
+        separate = [self.find(names) for names in (_QUERY, _KEY, _VALUE)]
+        found = separate if None not in separate else [self.find(_FUSED)] * 3
+        known = tuple(module for module in found if module is not None)
+        if len(known) < 3:
+            raise self._unknown()
+        return known
+
+    def modules(self) -> tuple[nn.Module, nn.Module, nn.Module]:
+        """Return the modules that make queries, keys and the output."""
+        query, key, _ = self.readers()
+        output = self.find(_OUTPUT)
+        if output is None:
             raise self._unknown()
         return query, key, output
 

@@ -84,9 +84,30 @@ def test_a_share_of_nearly_nothing_is_refused() -> None:
     assert "There is no circuit of tiny-bert to find" in call(*asked, code=2).stderr
 
 
+def test_edges_lists_the_strongest_or_their_curve(gpt) -> None:
+    asked = ("circuits", "edges", "closing", "--examples", "4", "--method", "eap", "--measure", "2")
+    found = mv.edge_effects(gpt, mv.make_task(gpt, "closing", 4), "eap")
+    found.measure(2)
+    rows = json.loads(call(*asked, "--format", "json").stdout)["rows"]
+    assert [row["score"] for row in rows[:9]] == near(found.table().score[:9])
+    assert sum(row["known"] == "measured" for row in rows) == 2 and len(rows) == 1519
+    shown = call(*asked).stdout
+    assert "1,519 edges by eap, 2 exact" in " ".join(shown.split())
+    assert len(shown.splitlines()) < 30
+
+
+@pytest.mark.extended
+def test_edges_measures_the_curve(gpt) -> None:
+    asked = ("circuits", "edges", "closing", "--examples", "8", "--curve", "--format", "json")
+    shown = json.loads(call(*asked).stdout)
+    assert shown["rows"][-1]["edges"] == 1519 and 0 < shown["area"] < 2
+    assert shown["rows"][-1]["faithfulness"] == pytest.approx(1, abs=1e-4)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("edges", "closing", "--method", "acdc"), "method must be one of exact, eap, eap-ig"),
         (("path", CLEAN, "A cat", "--sender", "0.1"), "texts of as many tokens"),
         (("path", CLEAN, CORRUPT, "--sender", "0.1,0.2"), "one head at each end"),
         (("path", CLEAN, CORRUPT, "--sender", "first"), "layer.head"),

@@ -29,6 +29,7 @@ TABLES = (
     ("circuits", "path", TEXT, TEXT, "--sender", "0.0"),
     ("circuits", "paths", TEXT, TEXT),
     ("circuits", "faithfulness", "phrase"),
+    ("circuits", "edges", "phrase"),
     ("circuits", "flow", TEXT),
     ("study", "probe", "sample"),
     ("study", "show", "nowhere"),

@@ -69,7 +69,7 @@ def faithfulness(
     >>> found.held_out.whole > found.held_out.alone, len(found.random_alone)
     (True, 5)
     """
-    task = _task_of(model, task)
+    task = task_of(model, task)
     chosen = _checked(model, heads)
     if not 2 <= n_random <= 1000:
         raise ArgumentError(f"n_random must lie in 2..1000, got {n_random}.")
@@ -165,7 +165,7 @@ def find_heads(
     """
     if not 0 < enough <= 1:
         raise ArgumentError(f"enough must lie in (0, 1], got {enough}.")
-    task, every = _task_of(model, task), list(product(range(model.n_layers), range(model.n_heads)))
+    task, every = task_of(model, task), list(product(range(model.n_layers), range(model.n_heads)))
     n, seen, unseen = len(every), task.to_choose_on, task.held_out
     runs = TaskRuns(model, task)
     progress = Progress(on_progress, (2 * n + 2) * len(seen) + 4 * len(unseen))
@@ -198,7 +198,8 @@ def _outcome(values: Float[Tensor, "4 example"]) -> Outcome:
     return Outcome._make([*values.mean(1).tolist(), error])
 
 
-def _task_of(model: AttentionModel, task: Task | str) -> Task:
+def task_of(model: AttentionModel, task: Task | str) -> Task:
+    """Return a task, made where it is a name; ArgumentError where it is another model's."""
     if isinstance(task, str):
         return make_task(model, task)
     task.check_model(model)

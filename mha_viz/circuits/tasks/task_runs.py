@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -23,15 +23,22 @@ _TOKENS_AT_ONCE = 2048
 
 def passes(examples: Sequence[Example], n_settings: int = 1) -> Iterator[PredictionTargets]:
     """Yield the examples in passes, each of texts of one length; `text` counts the examples."""
-    targets = PredictionTargets(
-        rows=tuple(example.clean for example in examples),
+    targets = targets_of(examples)
+    for rows in _by_length([example.clean for example in examples]).values():
+        yield from in_passes(targets.part(rows), n_settings)
+
+
+def targets_of(
+    examples: Sequence[Example], name: Literal["clean", "corrupt"] = "clean"
+) -> PredictionTargets:
+    """Return the clean or the corrupt texts with the right answer at its place."""
+    return PredictionTargets(
+        rows=tuple(getattr(example, name) for example in examples),
         text=tuple(range(len(examples))),
         places=tuple((example.place,) for example in examples),
         answers=tuple((example.right,) for example in examples),
         n_texts=len(examples),
     )
-    for rows in _by_length([example.clean for example in examples]).values():
-        yield from in_passes(targets.part(rows), n_settings)
 
 
 def _by_length(texts: Sequence[Encoded]) -> dict[int, list[int]]:

@@ -1,0 +1,1 @@
+"""Circuits of edges: effects from writer to reader, chosen and tested."""

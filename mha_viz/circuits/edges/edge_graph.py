@@ -1,0 +1,144 @@
+"""Edges of a transformer: what writes into the residual stream, and what reads it."""
+
+import random
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from mha_viz.circuits.patching.patching import INPUTS
+
+Edges = Bool[Tensor, "sender receiver"]
+EdgeNumbers = Float[Tensor, "sender receiver"]
+
+
+@dataclass(frozen=True)
+class EdgeGraph:
+    """All senders, all receivers, and which of them an edge joins.
+
+    Senders are the embedding (all that enters the first layer), heads and MLPs; receivers the
+    query, key and value of every head, MLPs and the logits. Where query heads share a key head,
+    each has a key and a value of its own.
+    """
+
+    n_layers: int
+    n_heads: int
+    parallel: bool = False  # whether a layer's MLP reads what its attention reads (GPT-NeoX)
+
+    @cached_property
+    def senders(self) -> tuple[str, ...]:
+        """Their names, in order: "embedding", "L0 H0", ..., "MLP 0", "L1 H0", ..."""
+        found = ["embedding"]
+        for layer in range(self.n_layers):
+            found += [f"L{layer} H{head}" for head in range(self.n_heads)] + [f"MLP {layer}"]
+        return tuple(found)
+
+    @cached_property
+    def receivers(self) -> tuple[str, ...]:
+        """Their names, in order: "L0 H0 query", ..., "L0 H0 key", ..., "MLP 0", ..., "logits"."""
+        found = []
+        for layer in range(self.n_layers):
+            heads = range(self.n_heads)
+            found += [f"L{layer} H{head} {name}" for name in INPUTS for head in heads]
+            found.append(f"MLP {layer}")
+        return (*found, "logits")
+
+    @cached_property
+    def node_of(self) -> Int[Tensor, " receiver"]:
+        """The sender that each receiver feeds; the number of senders for the logits."""
+        names = [name.removesuffix(f" {name.split()[-1]}") for name in self.receivers]
+        known = {name: i for i, name in enumerate(self.senders)}
+        both = zip(self.receivers, names, strict=True)
+        return torch.tensor([known.get(a, known.get(b, len(known))) for a, b in both])
+
+    @cached_property
+    def exists(self) -> Edges:
+        """The edges: from every sender to what reads the stream after it has written."""
+        found = torch.zeros(len(self.senders), len(self.receivers), dtype=torch.bool)
+        for layer in range(self.n_layers):
+            at = self.of_attention(layer)
+            found[: self.n_before(layer), at] = True
+            found[: self.n_before(layer, mlp=True), at.stop] = True
+        found[:, -1] = True
+        return found
+
+    def of_attention(self, layer: int) -> slice:
+        """Return the places of a layer's queries, keys and values; its MLP comes behind them."""
+        first = layer * (3 * self.n_heads + 1)
+        return slice(first, first + 3 * self.n_heads)
+
+    def n_before(self, layer: int, mlp: bool = False) -> int:
+        """Count the senders that a layer's attention, or its MLP, reads."""
+        n = 1 + layer * (self.n_heads + 1)
+        return n + self.n_heads if mlp and not self.parallel else n
+
+    def connected(self, kept: Edges) -> Edges:
+        """Drop each edge that is on no path of kept edges from the embedding to the logits."""
+        n = len(self.senders)
+        between = torch.zeros(n + 1, n + 1)
+        between[:n].index_add_(1, self.node_of, kept.float())
+        reached, reaching = _reachable(between, 0), _reachable(between.T, n)
+        return kept & reached[:n, None] & reaching[self.node_of]
+
+    def strongest(self, scores: EdgeNumbers, size: int) -> Edges:
+        """Keep as many of the largest |scores| as leave at most `size` edges connected.
+
+        Sets of different sizes are nested.
+        """
+        order = (
+            scores.abs().where(self.exists, -1.0).flatten().argsort(descending=True, stable=True)
+        )
+        rank = torch.empty_like(order)
+        rank[order] = torch.arange(len(order))
+        rank = rank.view_as(self.exists)
+        low, high = 0, int(self.exists.sum())
+        while low < high:  # the more are kept, the more are connected
+            middle = (low + high + 1) // 2
+            fits = int(self.connected(rank < middle).sum()) <= size
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return self.connected(rank < low)
+
+    def draw(self, size: int, generator: random.Random) -> Edges:
+        """Draw a connected set of edges: random paths, filled up with edges between their nodes.
+
+        It has `size` edges; fewer where all those between its nodes are taken.
+        """
+        kept = torch.zeros_like(self.exists)
+        while True:
+            more = kept.clone()
+            more[tuple(torch.tensor(self._random_path(generator)).T)] = True
+            if int(more.sum()) > size:
+                break
+            kept = more
+            if int(kept.sum()) == size:
+                return kept
+        there = torch.zeros(len(self.senders) + 1, dtype=torch.bool)
+        there[:-1] = kept.any(1)
+        there[[0, -1]] = True
+        loose = self.exists & ~kept & there[:-1, None] & there[self.node_of]
+        places = loose.flatten().nonzero()[:, 0].tolist()
+        n_missing = min(size - int(kept.sum()), len(places))
+        kept.view(-1)[generator.sample(places, n_missing)] = True
+        return kept
+
+    def _random_path(self, generator: random.Random) -> list[tuple[int, int]]:
+        """Walk from the logits back to the embedding."""
+        receiver, path = len(self.receivers) - 1, []
+        while True:
+            sender = generator.randrange(int(self.exists[:, receiver].sum()))
+            path.append((sender, receiver))
+            if sender == 0:
+                return path
+            receiver = generator.choice((self.node_of == sender).nonzero()[:, 0].tolist())
+
+
+def _reachable(between: Float[Tensor, "node node"], start: int) -> Bool[Tensor, " node"]:
+    """Find all nodes on paths from one, itself included."""
+    found = torch.arange(len(between)) == start
+    while True:
+        more = found | (found.float() @ between > 0)
+        if torch.equal(more, found):
+            return found
+        found = more

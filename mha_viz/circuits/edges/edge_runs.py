@@ -1,0 +1,263 @@
+"""Runs of pairs of texts in which every reader gets its own sum of what was written."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, get_args
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from mha_viz.circuits.decompose.behaviour import Behaviour
+from mha_viz.circuits.edges.edge_graph import EdgeGraph
+from mha_viz.circuits.edges.edge_sites import EdgeSites, Recording, first, no_edges
+from mha_viz.circuits.tasks.task_runs import targets_of
+from mha_viz.circuits.tasks.tasks import Example
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.module_proxies import ModuleProxy
+from mha_viz.engine.own_weights import rounding
+from mha_viz.engine.probe import Changed, HeadEdits, Probe
+from mha_viz.errors import ArgumentError
+from mha_viz.prediction.loss import Progress
+from mha_viz.prediction.replay import ReplayingPass
+
+EdgeMetric = Literal["logit_difference", "log_probability", "kl"]
+EDGE_METRICS: tuple[EdgeMetric, ...] = get_args(EdgeMetric)
+MAX_BYTES = 2**28  # of what all senders write, in one pass
+MAX_SETTINGS = 64  # choices of edges in one pass
+
+
+@dataclass(frozen=True, eq=False)
+class PairRuns:
+    """Pairs of texts of one length that go into one pass: their clean and their corrupt run."""
+
+    places: tuple[int, ...]  # of the pairs among all
+    runs: ReplayingPass  # of the clean texts
+    behaviour: Behaviour
+    clean: Recording
+    corrupt: Recording
+
+    def each(self, logits: Float[Tensor, "setting pair d_vocab"]) -> Float[Tensor, "setting pair"]:
+        """Compute the metric of each pair; gradients flow to the logits."""
+        found = self.behaviour.each(logits)
+        return -found if self.behaviour.metric == "loss" else found
+
+
+class EdgePass:
+    """One pass over pairs, in which edges that are not kept carry the corrupt run's value.
+
+    What a reader gets is the corrupt stream plus, of each sender kept, what it writes in this pass
+    less what it wrote in the corrupt run. So all edges kept is the clean run, none the corrupt one.
+
+    Attributes:
+        projected: of each layer its queries, keys and values before rotation, (row, position, 3,
+            head, width).
+        z: of each layer.
+        read: of each layer what its attention reads, (reader, row, position, d_model).
+        mlp: of each layer what its MLP reads.
+        final: what the logits are made of.
+    """
+
+    def __init__(
+        self,
+        sites: EdgeSites,
+        graph: EdgeGraph,
+        pairs: PairRuns,
+        kept: Bool[Tensor, "setting sender receiver"] | Float[Tensor, "setting sender receiver"],
+    ) -> None:
+        """Prepare a pass; of an edge between 0 and 1 so much is kept."""
+        self.sites, self.graph, self.pairs = sites, graph, pairs
+        self.kept = kept.to(pairs.corrupt.final)
+        embedding = pairs.clean.attention[0] - pairs.corrupt.attention[0]
+        embedding.requires_grad_(torch.is_grad_enabled())  # so that all behind it is recorded
+        self._written: list[Tensor] = [embedding.expand(1, len(kept), *embedding.shape)]
+        self._written += [embedding] * 2 * graph.n_layers  # in whose place layers put theirs
+        self.projected, self.z, self.read, self.mlp = ([embedding] * graph.n_layers for _ in "1234")
+        self.final = embedding
+
+    def logits(self) -> Float[Tensor, "setting pair d_vocab"]:
+        """Run it."""
+        inside: dict[str, nn.Module] = {}
+        network = self.pairs.runs.model.network
+
+        def put(path: str, call: Callable[..., Any]) -> None:
+            inside[path] = _Instead(network.get_submodule(path), call=call)
+
+        for layer, site in enumerate(self.sites.layers):
+            shared = site.norm.path == site.mlp_norm.path
+            put(site.norm.path, partial(self._attention_reads, layer, shared))
+            if not shared:
+                put(site.mlp_norm.path, partial(self._mlp_reads, layer))
+            for one in site.projections:
+                put(one.path, partial(self._project, layer, one.laid_out))
+            put(site.mlp.path, partial(self._mlp_writes, layer))
+        put(self.sites.final.path, self._logits_read)
+        probe = Probe((), edits=HeadEdits(change=self._heads_write))
+        return self.pairs.runs.logits(len(self.kept), probe, inside=inside)
+
+    def _reads(self, n_blocks: int, readers: slice, stream: Tensor, given: Tensor) -> Tensor:
+        """Compute what some readers get, with a row for each: (reader, row, position, d_model)."""
+        n = sum(len(block) for block in self._written[:n_blocks])
+        kept = self.kept[:, :n, readers]
+        if not torch.is_grad_enabled() and bool((kept == 1).all()):
+            return given.reshape(1, -1, *stream.shape[1:])  # the stream of this pass itself
+        if bool((kept == kept[..., :1]).all()):
+            kept = kept[..., :1]  # one stands for all
+        written = torch.cat(self._written[:n_blocks])
+        return (stream + torch.einsum("csr,scbnd->rcbnd", kept, written)).flatten(1, 2)
+
+    def _attention_reads(self, layer: int, shared: bool, given: Tensor) -> Tensor:
+        readers, site = self.graph.of_attention(layer), self.sites.layers[layer]
+        stream = self.pairs.corrupt.attention[layer]
+        self.read[layer] = self._reads(2 * layer + 1, readers, stream, given)
+        self.projected[layer] = site.read(site.norm.module(self.read[layer]))
+        return self._mlp_reads(layer, given) if shared else given
+
+    def _project(self, layer: int, laid_out: Callable[[Tensor], Tensor], given: Tensor) -> Tensor:
+        return laid_out(self.projected[layer])
+
+    def _heads_write(self, layer: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
+        self.z[layer] = z
+        change = z.unflatten(0, (len(self.kept), -1)) - self.pairs.corrupt.z[layer]
+        self._written[2 * layer + 1] = torch.einsum(
+            "cbhnw,hwd->hcbnd", change, self.sites.layers[layer].W_O
+        )
+        return z, pattern
+
+    def _mlp_reads(self, layer: int, given: Tensor) -> Tensor:
+        reader = self.graph.of_attention(layer).stop
+        blocks = 2 * layer + (1 if self.graph.parallel else 2)
+        stream = self.pairs.corrupt.mlp[layer]
+        self.mlp[layer] = self._reads(blocks, slice(reader, reader + 1), stream, given)[0]
+        normed: Tensor = self.sites.layers[layer].mlp_norm.module(self.mlp[layer])
+        return normed.reshape(given.shape)
+
+    def _mlp_writes(self, layer: int, *args: Any) -> Any:
+        output = self.sites.layers[layer].mlp.module(*args)
+        was = self.pairs.corrupt.mlp_output[layer]
+        self._written[2 * layer + 2] = (first(output).reshape(-1, *was.shape) - was)[None]
+        return output
+
+    def _logits_read(self, given: Tensor) -> Tensor:
+        stream, blocks = self.pairs.corrupt.final, len(self._written)
+        self.final = self._reads(blocks, slice(-1, None), stream, given)[0]
+        normed: Tensor = self.sites.final.module(self.final)
+        return normed.reshape(given.shape)
+
+
+class _Instead(ModuleProxy):
+    """A proxy that calls something else."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.call(*args, **kwargs)
+
+
+class EdgeRuns:
+    """The metric of a model on pairs of texts, for any choice of edges.
+
+    Attributes:
+        pairs: the pairs by passes.
+        graph: all edges.
+        clean, corrupt: (pair,), the metric with all edges kept, and with none.
+    """
+
+    def __init__(
+        self, model: AttentionModel, examples: Sequence[Example], metric: EdgeMetric
+    ) -> None:
+        """Make the clean and the corrupt runs; errors as for `edge_effects`."""
+        self.model, self.n = model, len(examples)
+        self.pairs: list[PairRuns] = []
+        n_senders = 1 + model.n_layers * (model.n_heads + 1)
+        n_numbers = MAX_BYTES // (n_senders * model.d_model * model.dtype.itemsize)
+        sites: EdgeSites | None = None
+        for places in _alike(examples, n_numbers):
+            chosen = [examples[i] for i in places]
+            both = [
+                ReplayingPass(model, targets_of(chosen, "clean")),
+                ReplayingPass(model, targets_of(chosen, "corrupt")),
+            ]
+            sites = sites or EdgeSites(model, both[0])
+            clean, corrupt = (sites.record(runs) for runs in both)
+            behaviour = _behaviour(metric, chosen, clean.logits)
+            self.pairs.append(PairRuns(places, both[0], behaviour, clean, corrupt))
+        assert sites is not None  # there are examples
+        self.sites = sites
+        self.graph = EdgeGraph(model.n_layers, model.n_heads, sites.parallel)
+        self.n_settings = max(1, min(n_numbers // self._n_tokens, MAX_SETTINGS))
+        self.clean, self.corrupt = (
+            self._in_order([one.each(logits[None])[0] for one, logits in each])
+            for each in (
+                [(one, one.clean.logits) for one in self.pairs],
+                [(one, one.corrupt.logits) for one in self.pairs],
+            )
+        )
+        self._check()
+
+    def values(
+        self, kept: Bool[Tensor, "setting sender receiver"], progress: Progress | None = None
+    ) -> Float[Tensor, "setting pair"]:
+        """Compute the metric of each pair under each choice of edges, float64."""
+        found = []
+        with torch.inference_mode(False), torch.no_grad():
+            for part in kept.split(self.n_settings):
+                each = [
+                    pairs.each(EdgePass(self.sites, self.graph, pairs, part).logits())
+                    for pairs in self.pairs
+                ]
+                found.append(self._in_order([one.T for one in each]).T)
+                if progress is not None:
+                    progress.add(len(part))
+        return torch.cat(found)
+
+    @property
+    def _n_tokens(self) -> int:
+        """The most tokens that one pass has under one setting."""
+        return max(pairs.clean.final[..., 0].numel() for pairs in self.pairs)
+
+    def _in_order(self, each: list[Tensor]) -> Tensor:
+        """Put what was found by passes in the order of the pairs."""
+        places = [place for pairs in self.pairs for place in pairs.places]
+        return torch.cat(each).cpu().double()[torch.tensor(places).argsort()]
+
+    def _check(self) -> None:
+        """Raise AttentionUnavailableError unless what is read is the sum of what was written."""
+        clean, corrupt, graph = self.pairs[0].clean, self.pairs[0].corrupt, self.graph
+        written = clean.change_to(corrupt, self.sites.layers)
+        ends = [(clean.final, corrupt.final, len(written))]
+        for i in range(graph.n_layers):
+            ends.append((clean.attention[i], corrupt.attention[i], graph.n_before(i)))
+            ends.append((clean.mlp[i], corrupt.mlp[i], graph.n_before(i, mlp=True)))
+        for one, other, n in ends:
+            apart = float((one + written[:n].sum(0) - other).abs().max() / other.abs().max())
+            if not apart <= rounding(one.dtype):
+                raise no_edges(
+                    self.model,
+                    "what is read is not the sum of what was written: it misses that by "
+                    f"{apart:.2g} of the largest number",
+                )
+
+
+def _alike(examples: Sequence[Example], n_tokens: int) -> Iterator[tuple[int, ...]]:
+    """Split pairs into those of one length, up to so many tokens."""
+    by_length: dict[int, list[int]] = {}
+    for i, example in enumerate(examples):
+        n, other = len(example.clean.input_ids), len(example.corrupt.input_ids)
+        if other != n:
+            raise ArgumentError(
+                f"Pair {i + 1} has {n} tokens and {other}: both texts of a pair must have as many. "
+                "Change a word in one of them."
+            )
+        by_length.setdefault(n, []).append(i)
+    for n, places in by_length.items():
+        size = max(1, n_tokens // n)
+        for start in range(0, len(places), size):
+            yield tuple(places[start : start + size])
+
+
+def _behaviour(metric: EdgeMetric, examples: Sequence[Example], clean: Tensor) -> Behaviour:
+    right = torch.tensor([example.right for example in examples])
+    if metric == "logit_difference":
+        wrong = torch.tensor([example.wrong for example in examples])
+        return Behaviour("logit_difference", right, wrong)
+    return Behaviour("kl", right, clean=clean) if metric == "kl" else Behaviour("loss", right)

@@ -1,0 +1,229 @@
+"""Circuits of edges: nothing dangles, known circuits are recovered, faithfulness by size."""
+
+import itertools
+import random
+
+import networkx
+import pytest
+import torch
+
+from mha_viz.circuits.edges.edge_circuit import edge_circuit, edge_faithfulness
+from mha_viz.circuits.edges.edge_effects import edge_effects
+from mha_viz.circuits.edges.edge_graph import EdgeGraph
+from mha_viz.circuits.tasks.tasks import Example, Task, make_task
+from mha_viz.errors import ArgumentError
+from mha_viz.text.encoding import encode_texts
+from tests.circuits import induction_network
+
+GRAPH = EdgeGraph(n_layers=3, n_heads=2)
+
+
+def task_of(model, texts) -> Task:
+    """Pairs of (clean, corrupt, right, wrong), asked for behind the last token."""
+    number = model.tokenizer.convert_tokens_to_ids
+    examples = []
+    for clean, corrupt, right, wrong in texts:
+        both = [encode_texts(model.reader, one)[0] for one in (clean, corrupt)]
+        place = len(both[0].input_ids) - 1
+        examples.append(Example(*both, place, number(right), number(wrong)))
+    return Task("by hand", model.name, 0, tuple(examples), ())
+
+
+def induction_task(model) -> Task:
+    """After the last token's like comes b; two tokens exchanged, and it is c."""
+    words = "the cat sat on a mat and ran".split()
+    texts = []
+    for first in range(6):
+        a, b, o, c, d = (words[(first + i) % 8] for i in range(5))
+        texts.append((f"{d} {a} {b} {o} {c} {a}", f"{d} {o} {b} {a} {c} {a}", b, c))
+    return task_of(model, texts)
+
+
+def two_hop_task(model) -> Task:
+    words = "the cat sat on a mat and ran".split()
+    texts = []
+    for first in range(6):
+        a, b, c, d, other = (words[(first + i) % 8] for i in range(5))
+        texts.append((f"{d} {a} {b} {c}", f"{d} {other} {b} {c}", a, other))
+    return task_of(model, texts)
+
+
+WRITTEN = [
+    (
+        induction_network.induction_model,
+        induction_task,
+        [("embedding", "L0 H0 value"), ("L0 H0", "L1 H0 key"), ("L1 H0", "logits")],
+    ),
+    (
+        induction_network.two_hop_model,
+        two_hop_task,
+        [("embedding", "L0 H1 value"), ("L0 H1", "L2 H2 value"), ("L2 H2", "logits")],
+    ),
+]
+
+
+@pytest.mark.parametrize("method", ["exact", "eap-ig"])
+@pytest.mark.parametrize(("build", "pairs", "known"), WRITTEN, ids=["induction", "two hops"])
+def test_a_circuit_written_by_hand_is_recovered(build, pairs, known, method):
+    model = build()
+    scores = edge_effects(model, pairs(model), method)
+    circuit = edge_circuit(scores, 3)
+    assert sorted(circuit.edges) == sorted(known)
+    assert circuit.nodes == ("embedding", *sorted(one for one, _ in known if one != "embedding"))
+    curve = edge_faithfulness(scores, [3, 11, scores.n_edges], n_random=3)
+    assert curve.size_for(0.9) == 3 and float(curve.faithfulness[0]) > 0.95
+    assert float(curve.complement[0]) < 0.1 and float(curve.random[0].max()) < 0.1
+    costs = circuit.minimality()
+    assert len(costs) == 3 and bool((costs.cost > 0.9).all())  # none can be spared
+
+
+def test_attention_computed_again_finds_a_saturated_key_and_ig_what_is_before_it():
+    model = induction_network.induction_model()
+    task = induction_task(model)
+    exact, eap, linear, ig = (
+        edge_effects(model, task, method, recompute=again).scores
+        for method, again in (("exact", True), ("eap", True), ("eap", False), ("eap-ig", True))
+    )
+    graph = edge_effects(model, task, "eap").graph
+    key = graph.senders.index("L0 H0"), graph.receivers.index("L1 H0 key")
+    value = 0, graph.receivers.index("L0 H0 value")
+    assert float(exact[key]) < -1.0 and float(exact[value]) < -1.0
+    assert abs(float(linear[key])) < 1e-6  # softmax is flat there
+    assert float(eap[key]) < -1.0
+    assert abs(float(eap[value])) < 0.5  # what follows that receiver is flat, too
+    assert float(ig[value]) < -1.0
+
+
+@pytest.mark.extended
+def test_induction_of_tiny_gpt2_is_recovered(gpt):
+    scores = edge_effects(gpt, make_task(gpt, "induction", 12))
+    curve = edge_faithfulness(scores, n_random=2)
+    assert curve.size_for(0.9) <= 76  # of 1,519 edges
+    small = next(one for one in curve.circuits if one.size == curve.size_for(0.9))
+    # The previous-token heads into what induction heads read, as `find_heads` has them, too.
+    assert {"L0 H0", "L0 H1", "L1 H2", "L1 H0"} <= set(small.nodes)
+    at = curve.circuits.index(small)
+    assert float(curve.low[at]) > 0.8 and float(curve.random[at].max()) < 0.2
+    assert float(curve.complement[at]) < 0.1 and curve.area > 0.9 > curve.distance
+
+
+# -- sets of edges ---------------------------------------------------------------------------------
+
+
+def some_edges(seed: int, share: float) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return GRAPH.exists & (torch.rand(GRAPH.exists.shape, generator=generator) < share)
+
+
+def on_paths(kept: torch.Tensor) -> set[tuple[int, int]]:
+    """The edges on paths from the embedding to the logits, by networkx."""
+    graph = networkx.DiGraph()
+    graph.add_nodes_from(["sender 0", "logits"])
+    for i, j in kept.nonzero().tolist():
+        node = int(GRAPH.node_of[j])
+        to = "logits" if node == len(GRAPH.senders) else f"sender {node}"
+        graph.add_edge(f"sender {i}", f"receiver {j}")
+        graph.add_edge(f"receiver {j}", to)
+    good = networkx.descendants(graph, "sender 0") | {"sender 0"}
+    good &= networkx.ancestors(graph, "logits") | {"logits"}
+    places = kept.nonzero().tolist()
+    return {(i, j) for i, j in places if f"sender {i}" in good and f"receiver {j}" in good}
+
+
+@pytest.mark.parametrize(("seed", "share"), [*itertools.product(range(5), [0.03, 0.07, 0.2, 0.6])])
+def test_connected_keeps_the_edges_on_paths(seed, share):
+    kept = some_edges(seed, share)
+    found = GRAPH.connected(kept)
+    assert {(i, j) for i, j in found.nonzero().tolist()} == on_paths(kept)
+
+
+def test_strongest_are_nested_and_as_many_as_fit():
+    generator = torch.Generator().manual_seed(7)
+    scores = torch.randn(GRAPH.exists.shape, generator=generator).where(GRAPH.exists, torch.nan)
+    n, before = int(GRAPH.exists.sum()), torch.zeros_like(GRAPH.exists)
+    order = scores.abs().nan_to_num(-1.0).flatten().argsort(descending=True)
+    sizes = []
+    for count in range(n + 1):
+        kept = torch.zeros(GRAPH.exists.numel(), dtype=torch.bool)
+        kept[order[:count]] = True
+        sizes.append(len(on_paths(kept.view_as(GRAPH.exists))))
+    for size in (1, 5, 17, 40, n):
+        found = GRAPH.strongest(scores, size)
+        assert int(found.sum()) == max(one for one in sizes if one <= size)
+        assert bool((found | ~before).all())  # none of the smaller one is missing
+        before = found
+
+
+@pytest.mark.parametrize("size", [1, 7, 19, 53, 90])
+def test_draw_makes_connected_sets_of_that_size(size):
+    drawn = {
+        tuple(GRAPH.draw(size, random.Random(seed)).nonzero().flatten().tolist())
+        for seed in range(4)
+    }
+    assert len(drawn) > 1 or size == 1
+    for seed in range(4):
+        kept = GRAPH.draw(size, random.Random(seed))
+        assert int(kept.sum()) == size and bool((GRAPH.exists | ~kept).all())
+        assert torch.equal(GRAPH.connected(kept), kept)
+
+
+# -- the curve -------------------------------------------------------------------------------------
+
+
+def test_the_curve_ends_at_one_and_its_numbers_are_those_of_runs():
+    model = induction_network.induction_model()
+    scores = edge_effects(model, induction_task(model), "eap")
+    curve = edge_faithfulness(scores, n_random=2, seed=5)
+    assert curve.sizes == tuple(sorted(curve.sizes)) and curve.sizes[-1] == scores.n_edges
+    assert float(curve.faithfulness[-1]) == pytest.approx(1.0, abs=1e-9)
+    assert float(curve.complement[-1]) == pytest.approx(0.0, abs=1e-9)
+    runs = scores.held_out
+    assert [pairs.clean.logits.shape[0] for pairs in runs.pairs] == [3]
+    clean, corrupt = runs.clean.mean(), runs.corrupt.mean()
+    for i, circuit in enumerate(curve.circuits):
+        value = runs.values(circuit.kept[None]).mean()
+        share = float((value - corrupt) / (clean - corrupt))
+        assert float(curve.faithfulness[i]) == pytest.approx(share, abs=1e-9)
+        assert float(curve.low[i]) - 1e-9 <= share <= float(curve.high[i]) + 1e-9
+    table = curve.table()
+    assert table.edges.tolist() == list(curve.sizes)
+    heights = [0.0, *curve.faithfulness.tolist()]
+    shares = [0.0, *table.share]
+    area = sum(
+        (b - a) * (x + y) / 2
+        for (a, b), (x, y) in zip(
+            itertools.pairwise(shares), itertools.pairwise(heights), strict=True
+        )
+    )
+    assert curve.area == pytest.approx(area) and 0 <= curve.distance < 1
+    assert "edges" in repr(curve) and "<table" in curve._repr_html_()
+
+
+def test_scores_never_see_the_pairs_that_the_curve_is_measured_on():
+    model = induction_network.induction_model()
+    task = induction_task(model)
+    scores = edge_effects(model, task)
+    seen = {tuple(one.input_ids) for pairs in scores.runs.pairs for one in pairs.runs.targets.rows}
+    held = {
+        tuple(one.input_ids) for pairs in scores.held_out.pairs for one in pairs.runs.targets.rows
+    }
+    assert seen == {tuple(one.clean.input_ids) for one in task.to_choose_on}
+    assert held == {tuple(one.clean.input_ids) for one in task.held_out} and not seen & held
+
+
+def test_wrong_sizes_and_no_behaviour_are_refused():
+    model = induction_network.induction_model()
+    task = induction_task(model)
+    scores = edge_effects(model, task, "eap")
+    for size in (0, scores.n_edges + 1, True):
+        with pytest.raises(ArgumentError, match="size must be a whole number in 1"):
+            edge_circuit(scores, size)
+    with pytest.raises(ArgumentError, match="No path from the embedding to the logits"):
+        edge_circuit(scores, 1)
+    with pytest.raises(ArgumentError, match="n_random must be 1 or more"):
+        edge_faithfulness(scores, [3], n_random=0)
+    same = tuple(one._replace(corrupt=one.clean) for one in task.examples)
+    scores.task = Task("none", model.name, 0, same, ())
+    scores.__dict__.pop("held_out", None)
+    with pytest.raises(ArgumentError, match="there is no behaviour to take a share of"):
+        edge_faithfulness(scores, [3])
