@@ -267,7 +267,7 @@ group = typer.Typer(no_args_is_help=True, help="How heads work together, across 
 for circuit_command in (
     *(circuits.logits, circuits.scores, circuits.tokens, circuits.lens),
     *(circuits.composition, circuits.copying),
-    *(patching.path, patching.paths, patching.faithfulness, circuits.flow),
+    *(patching.path, patching.paths, patching.patch, patching.faithfulness, circuits.flow),
 ):
     group.command()(circuit_command)
 app.add_typer(group, name="circuits")

@@ -1,4 +1,4 @@
-"""The commands of `mha-viz circuits` that patch and replace: path, paths, faithfulness."""
+"""The commands of `mha-viz circuits` that patch and replace: path, paths, patch, faithfulness."""
 
 from __future__ import annotations
 
@@ -91,6 +91,44 @@ def paths(
         f"{n_estimated:,} estimated"
     )
     options.deliver_table(table, file_format, out, title, **numbers)
+
+
+def patch(
+    clean: options.Text,
+    corrupt: _Corrupt,
+    model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
+    metric: _Metric = "logit_difference",
+    part: Annotated[
+        str, typer.Option(help="residual, attention, mlp, heads or heads_by_position.")
+    ] = "residual",
+    direction: Annotated[
+        str, typer.Option(help="denoise (clean into corrupted) or noise (corrupted into clean).")
+    ] = "denoise",
+    target: options.Target = None,
+    against: options.Against = None,
+    position: options.Position = None,
+    file_format: options.TableAs = TableFormat.table,
+    out: options.Out = None,
+) -> None:
+    """Measure where a behaviour is carried: each layer's part patched at each position."""
+    given = options.read(clean, corrupt)
+    from mha_viz.circuits.patching.patching_map import patching_map
+
+    loaded = options.load(model, device, dtype)
+    tracked: dict[str, Any] = dict(target=target, against=against, position=position)
+    tracked["on_progress"] = options.progress("runs")
+    found = patching_map(loaded, given, corrupt, metric, part, direction, **tracked)
+    options.print_notes([*found.notes, *([found.refusal] if found.refusal else [])])
+    table = found.table()
+    if file_format is TableFormat.table:
+        strongest = table.sort_values("effect", key=abs, ascending=False, kind="stable")
+        table = strongest.head(options.SHOWN)
+    title = f"{loaded.name}: {part.replace('_', ' ')} patched to {direction}, change of {metric}"
+    numbers = {"clean": found.clean, "corrupt": found.corrupt}
+    tokens = _token_names(found.target, found.against)
+    options.deliver_table(table, file_format, out, title, **numbers, **tokens)
 
 
 def faithfulness(

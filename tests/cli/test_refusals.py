@@ -28,6 +28,7 @@ TABLES = (
     ("circuits", "copying"),
     ("circuits", "path", TEXT, TEXT, "--sender", "0.0"),
     ("circuits", "paths", TEXT, TEXT),
+    ("circuits", "patch", TEXT, TEXT),
     ("circuits", "faithfulness", "phrase"),
     ("circuits", "flow", TEXT),
     ("study", "probe", "sample"),
