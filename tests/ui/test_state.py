@@ -111,6 +111,7 @@ VIEW = View(
     through="V",
     behaviour="kl",
     way="total",
+    direction="noise",
     flow="norm",
     task="closing",
     tested=((0, 1), (2, 3)),

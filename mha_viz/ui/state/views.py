@@ -46,6 +46,7 @@ QUANTITIES = TITLES["quantities"]
 BEHAVIOURS = TITLES["behaviours"]
 FLOWS = TITLES["flows"]
 WAYS = TITLES["ways"]
+DIRECTIONS = TITLES["directions"]
 PARTS = TITLES["parts"]
 BETWEEN = ("aa", "ab", "ba", "bb")  # sentences that look and are looked at
 ORDERS = TITLES["orders"]
@@ -250,6 +251,7 @@ class Circuits(Shared):
     through: str = _choice("K", read.one_of(THROUGH))
     behaviour: str = _choice("logit_difference", read.one_of(BEHAVIOURS))
     way: str = _choice("direct", read.one_of(WAYS))
+    direction: str = _choice("denoise", read.one_of(DIRECTIONS))
     flow: str = _choice("proximity", read.one_of(FLOWS))
     task: str = _choice("induction", read.one_of(TASKS))
     tested: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_TESTED))
