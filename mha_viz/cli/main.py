@@ -266,7 +266,7 @@ app.add_typer(study_commands.app, name="study")
 group = typer.Typer(no_args_is_help=True, help="How heads work together, across layers.")
 for circuit_command in (
     *(circuits.logits, circuits.scores, circuits.tokens, circuits.lens),
-    *(circuits.composition, circuits.copying),
+    *(circuits.composition, circuits.copying, circuits.vocabulary),
     *(patching.path, patching.paths, patching.patch, patching.faithfulness, circuits.flow),
 ):
     group.command()(circuit_command)

@@ -26,6 +26,7 @@ TABLES = (
     ("circuits", "lens", TEXT),
     ("circuits", "composition"),
     ("circuits", "copying"),
+    ("circuits", "vocabulary", *HEAD),
     ("circuits", "path", TEXT, TEXT, "--sender", "0.0"),
     ("circuits", "paths", TEXT, TEXT),
     ("circuits", "patch", TEXT, TEXT),
