@@ -113,6 +113,7 @@ VIEW = View(
     way="total",
     direction="noise",
     flow="norm",
+    listed="cat dog",
     task="closing",
     tested=((0, 1), (2, 3)),
 )

@@ -25,6 +25,7 @@ from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 
 PATCHED = TEXTS.labels("patching.parts")
+MOST_BESIDE = 24  # tokens of maps that stand beside each other
 AT_ONCE = 4.0  # seconds of work that begins without a click
 N_TRIED = 6  # words, the longest, of which two are swapped
 
@@ -52,7 +53,13 @@ def draw(scene: Scene) -> None:
     if heads.refusal:
         st.caption(plain(heads.refusal))
     caption = _caption(scene, heads, corrupt)
-    look.beside(len(maps), *(partial(_map, one, caption) for one in maps))
+    draw_maps = [partial(_map, one, caption) for one in maps]
+    if len(heads.tokens) <= MOST_BESIDE:
+        look.beside(len(maps), *draw_maps)
+    else:
+        for draw_map in draw_maps:
+            draw_map()
+    figures.reading(TEXTS("figures.patching.how_to_read"))
     _heads(heads, caption)
     st.caption(TEXTS("patching.tells"))
 
@@ -137,15 +144,16 @@ def _caption(scene: Scene, found: PatchingMap, corrupt: str) -> str:
 
 
 def _map(found: PatchingMap, caption: str) -> None:
-    """Draw positions by layers."""
+    """Draw layers by positions."""
     (values, unit), layers = _shown(found), [f"L{i}" for i in range(len(found.effect))]
     texts = TEXTS.figure("figures.patching", part=PATCHED[found.part])
     figures.show(
         share_matrix(
-            *(values.T, found.positions, layers, unit), title=texts["name"], dark=look.dark()
+            *(values, layers, found.positions, unit), title=texts["name"], dark=look.dark()
         ),
         table=found.table(),
         caption=caption,
+        explained=False,
         **texts | {"key": f"patching_{found.part}"},
     )
 

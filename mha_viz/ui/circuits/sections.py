@@ -12,6 +12,7 @@ from mha_viz.ui.circuits import (
     patching,
     path_effects,
     score_parts,
+    vocabulary,
 )
 from mha_viz.ui.circuits.targets import known_parts, say_what_is_measured
 from mha_viz.ui.run.scene import Scene
@@ -26,6 +27,7 @@ _SECTIONS = {
     "graph": score_parts.draw_graph,
 }
 _MEASURING = {
+    "words": vocabulary.draw,
     "patching": patching.draw,
     "effect": path_effects.draw,
     "test": faithfulness.draw,

@@ -242,6 +242,7 @@ class Circuits(Shared):
     Args:
         versus_key: a key whose score is subtracted from that of the pair of tokens; -1 is none.
         through: the input through which the chosen head reads the second one.
+        listed: words between which a head's weights are shown; "" for those of the text.
         tested: the heads of a circuit.
     """
 
@@ -253,6 +254,7 @@ class Circuits(Shared):
     way: str = _choice("direct", read.one_of(WAYS))
     direction: str = _choice("denoise", read.one_of(DIRECTIONS))
     flow: str = _choice("proximity", read.one_of(FLOWS))
+    listed: str = _choice("", read.text)
     task: str = _choice("induction", read.one_of(TASKS))
     tested: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_TESTED))
 
