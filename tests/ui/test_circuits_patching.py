@@ -67,8 +67,8 @@ def test_pairs_directions_and_words_are_the_librarys():
     assert [one.value[:5] for one in app.header] == ["What ", "What "]
     shown = {name: table(app, name, "strength") for name in ("query", "looked at")}
     close(shown["query"]["strength"], found.circuits["QK"].pairs.strength)
-    close(shown["looked at"]["chance_high"], found.circuits["OV"].pairs.chance_high)
-    directions = table(app, "singular_value", "raised")
+    close(shown["looked at"]["to"], found.circuits["OV"].pairs.chance_high)
+    directions = table(app, "singular value", "raised")
     assert directions["raised"].tolist() == found.circuits["OV"].directions.destination.tolist()
     app.text_input(key="ask_listed").set_value("cat, dog bird").run()
     check(app)

@@ -88,7 +88,7 @@ class HeadVocabulary:
 
     def __repr__(self) -> str:
         first = [
-            f"{name} {one.pairs.iloc[0, 0]} -> {one.pairs.iloc[0, 1]} "
+            f"{name} {' -> '.join(one.pairs.iloc[0, :2])} "
             f"({one.pairs.strength[0]:.3g}, by chance {one.pairs.chance[0]:.3g})"
             for name, one in self.circuits.items()
         ]

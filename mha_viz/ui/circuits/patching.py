@@ -25,7 +25,7 @@ from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 
 PATCHED = TEXTS.labels("patching.parts")
-MOST_BESIDE = 24  # tokens of maps that stand beside each other
+MOST_BESIDE = 12  # tokens of maps that stand beside each other
 AT_ONCE = 4.0  # seconds of work that begins without a click
 N_TRIED = 6  # words, the longest, of which two are swapped
 

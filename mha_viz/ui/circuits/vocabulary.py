@@ -78,7 +78,7 @@ def _words(scene: Scene, name: str) -> None:
 
 
 def _matrix(scene: Scene, circuit: str, name: str, matrix: pd.DataFrame) -> None:
-    labels, values = list(matrix), matrix.to_numpy()
+    labels, values = [*map(str, matrix)], matrix.to_numpy()
     texts = TEXTS.figure(f"figures.{circuit}", name=name)
     figures.show(
         share_matrix(values, labels, labels, title=texts["name"], side=480, dark=look.dark()),
@@ -135,6 +135,7 @@ def _directions(scene: Scene, circuit: VocabularyCircuit, name: str) -> None:
 
 
 def _table(scene: Scene, table: pd.DataFrame, name: str) -> None:
+    table = table.rename(columns=TEXTS.labels("vocabulary.columns"))
     key = name.partition(":")[0].partition(" ")[0] + name.rpartition(" ")[2]
     numbers = table.select_dtypes("number").columns
     form = {str(one): st.column_config.NumberColumn(format="%.3g") for one in numbers}
