@@ -29,13 +29,13 @@ from mha_viz.circuits.tasks.tasks import make_task as make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness as Faithfulness
 from mha_viz.circuits.weights.composition import composition as composition
 from mha_viz.circuits.weights.head_vocabulary import head_vocabulary as head_vocabulary
-from mha_viz.circuits.weights.head_vocabulary import token_matrices as token_matrices
 from mha_viz.circuits.weights.ov_circuit import (
     copying_scores as copying_scores,
 )
 from mha_viz.circuits.weights.ov_circuit import (
     favoured_pairs as favoured_pairs,
 )
+from mha_viz.circuits.weights.token_circuits import token_matrices as token_matrices
 from mha_viz.core.attention.attention import attention as attention
 from mha_viz.core.attention.multi_head import (
     AttentionOutput as AttentionOutput,

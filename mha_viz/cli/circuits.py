@@ -206,7 +206,8 @@ def vocabulary(
     """
     if circuit not in ("QK", "OV"):
         raise ArgumentError(f"--circuit is QK or OV, got {circuit!r}.")
-    from mha_viz.circuits.weights.head_vocabulary import head_vocabulary, token_matrices
+    from mha_viz.circuits.weights.head_vocabulary import head_vocabulary
+    from mha_viz.circuits.weights.token_circuits import token_matrices
 
     loaded = options.load(model, device, dtype)
     title = f"{loaded.name}: {circuit} of L{layer} H{head}"

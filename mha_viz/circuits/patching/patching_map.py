@@ -1,37 +1,25 @@
 """Activation patching maps: the layers, positions and heads that carry a behaviour."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
-import torch
-from jaxtyping import Bool, Float, Float64
-from numpy.typing import NDArray
-from torch import Tensor
+from jaxtyping import Float64
 
 from mha_viz.circuits.decompose.behaviour import Metric
-from mha_viz.circuits.decompose.layout import layer_paths, mlp_paths, unknown_layout
 from mha_viz.circuits.patching.experiment import Other, Word, encoded_as_run, patching_experiment
+from mha_viz.circuits.patching.patched_runs import PARTS, Part, PatchedRuns, pooled_axis
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import CallRecorder, ModuleProxy
-from mha_viz.engine.probe import Changed, HeadEdits, Probe
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.loss import OnProgress, Progress
-from mha_viz.prediction.replay import ReplayingPass
-from mha_viz.prediction.targets import PredictionTargets
 
-Part = Literal["residual", "attention", "mlp", "heads", "heads_by_position"]
 Direction = Literal["denoise", "noise"]
-PARTS: tuple[Part, ...] = get_args(Part)
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 AXES = {"heads": ("layer", "head"), "heads_by_position": ("layer", "head", "position")}
 LEAST = 0.01  # logits or nats that both runs must differ by for a share of the difference
 MAX_CELLS = 2**15  # of a map: each takes a run of its own
-_POOLED = {"heads": 2, "heads_by_position": None}  # the axis of (layer, head, position) in one cell
 
 Choice = TypeVar("Choice", bound=str)
 
@@ -199,14 +187,14 @@ def patching_map(
             f"{n_cells:,} cells, and {MAX_CELLS:,} are the most: take a shorter text or "
             'part="heads".'
         )
-    runs = _PatchedRuns(model, *(both[::-1] if way == "denoise" else both), chosen)
+    runs = PatchedRuns(model, *(both[::-1] if way == "denoise" else both), chosen)
     before, after = (float(behaviour(one[None])) for one in (runs.logits, runs.other_logits))
     effect = np.zeros(runs.differs.shape)
     progress = Progress(on_progress, int(runs.differs.sum()))
     for layer, cells, mask in runs.batches():
         effect[layer].flat[cells] = behaviour(runs.patched(layer, mask)).cpu().numpy() - before
         progress.add(len(cells))
-    pooled = _POOLED.get(chosen, 1)
+    pooled = pooled_axis(chosen)
     corrupted, cleaned = (before, after) if way == "denoise" else (after, before)
     return PatchingMap(
         chosen,
@@ -221,106 +209,6 @@ def patching_map(
         corrupt_tokens=tuple(token.text for token in other.tokens),
         notes=experiment.notes,
     )
-
-
-class _PatchedRuns:
-    """The run that is patched into, and runs in which some cells are those of the other run.
-
-    An activation is (head, position, width), with one head for what is no head's. `logits` and
-    `other_logits` are of both runs, (target, d_vocab). `differs` marks the cells that may have an
-    effect: (layer, head, position), where one axis is 1 if a cell has all of it.
-    """
-
-    differs: Bool[Tensor, "layer head position"]
-
-    def __init__(
-        self, model: AttentionModel, base: PredictionTargets, other: PredictionTargets, part: Part
-    ) -> None:
-        paths_of = {"residual": layer_paths, "mlp": mlp_paths}
-        self._paths = paths_of[part](model) if part in paths_of else []
-        self._model = model
-        with torch.inference_mode(False), torch.no_grad():
-            self._pass = ReplayingPass(model, base)
-            self.logits, before = self._recorded(self._pass)
-            self.other_logits, self._other = self._recorded(ReplayingPass(model, other))
-            self._replays = self._pass.record(lambda _: None)
-        changed = [(a != b).any(-1) for a, b in zip(before, self._other, strict=True)]
-        differs = torch.stack([layer.cpu() for layer in changed])
-        if model.causal:  # nobody reads what comes behind the last place
-            differs[..., max(base.places[0]) + 1 :] = False
-        pooled = _POOLED.get(part, 1)
-        self.differs = differs if pooled is None else differs.any(pooled, keepdim=True)
-
-    def _recorded(self, run: ReplayingPass) -> tuple[Tensor, list[Tensor]]:
-        """Run a text; return its logits and each layer's activations."""
-        get, paths = self._model.network.get_submodule, self._paths
-        calls: dict[str, list[Any]] = {path: [] for path in paths}
-        recorders = {path: CallRecorder(get(path), calls=made) for path, made in calls.items()}
-        probe = Probe(("z",))
-        logits = run.logits(1, probe, inside=recorders)[0]
-        if not paths:
-            return logits, [layer[0] for layer in probe.kept["z"]]
-        if sum(map(len, calls.values())) != len(paths):
-            raise unknown_layout(self._model, "its layers do not run one after the other")
-        turns = [paths[:layer].count(path) for layer, path in enumerate(paths)]
-        made = [calls[path][turn][1] for path, turn in zip(paths, turns, strict=True)]
-        first = (one[0] if isinstance(one, tuple) else one for one in made)
-        n = len(run.targets.rows[0].input_ids)
-        return logits, [one.reshape(1, n, -1) for one in first]
-
-    def batches(self) -> Iterator[tuple[int, NDArray[np.intp], Bool[Tensor, "cell head position"]]]:
-        """Yield a layer, some of its cells by number, and a mask of each of them."""
-        for layer, differs in enumerate(self.differs):
-            every = differs.flatten().nonzero()[:, 0]
-            for cells in every.split(self._pass.n_settings) if len(every) else ():
-                each = torch.nn.functional.one_hot(cells, differs.numel()).bool()
-                yield layer, cells.numpy(), each.unflatten(1, differs.shape)
-
-    def patched(
-        self, layer: int, mask: Bool[Tensor, "setting head position"]
-    ) -> Float[Tensor, "setting target d_vocab"]:
-        """Compute the logits with the masked cells of a layer patched, a setting each."""
-        start = layer if self._replays else 0
-        patch = _Patch(mask[..., None], self._other[layer], layer - start)
-        with torch.inference_mode(False), torch.no_grad():
-            if not self._paths:
-                probe = Probe((), edits=HeadEdits(change=patch.z))
-                return self._pass.logits(len(mask), probe, start)
-            path = self._paths[layer]
-            turn = 0 if self._replays else self._paths[:layer].count(path)
-            original = self._model.network.get_submodule(path)
-            proxy = _PatchedOutput(original, patch=patch, now=(i == turn for i in count()))
-            return self._pass.logits(len(mask), Probe(()), start, {path: proxy})
-
-
-@dataclass(frozen=True)
-class _Patch:
-    """Cells of one layer that take another run's value."""
-
-    mask: Bool[Tensor, "setting #head #position 1"]
-    other: Float[Tensor, "head position width"]
-    layer: int
-
-    def z(self, layer: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
-        return (self.of(z) if layer == self.layer else z), pattern
-
-    def of(self, activation: Tensor) -> Tensor:
-        """Patch an activation, whatever axes the family has it in."""
-        mask, other = self.mask.to(activation.device), self.other.to(activation)
-        whole = activation.reshape(len(mask), *other.shape)
-        return torch.where(mask, other, whole).reshape(activation.shape)
-
-
-class _PatchedOutput(ModuleProxy):
-    """A module of which one call's output is patched, the first of several if it gives more."""
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        output = self.original(*args, **kwargs)
-        if not next(self.now):
-            return output
-        if isinstance(output, tuple):
-            return (self.patch.of(output[0]), *output[1:])
-        return self.patch.of(output)
 
 
 def _one_of(name: str, given: str, known: tuple[Choice, ...]) -> Choice:

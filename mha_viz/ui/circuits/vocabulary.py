@@ -6,13 +6,12 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.circuits.weights.head_vocabulary import (
-    MAX_WORDS,
     N_RANDOM,
     HeadVocabulary,
     VocabularyCircuit,
     head_vocabulary,
-    token_matrices,
 )
+from mha_viz.circuits.weights.token_circuits import MAX_WORDS, token_matrices
 from mha_viz.plots.bars import share_matrix
 from mha_viz.ui.circuits import TEXTS
 from mha_viz.ui.circuits.composition import of_weights
