@@ -120,7 +120,7 @@ def _other_run(
     if len(other.tokens) != len(text.tokens):
         labels = [in_a_row(token.text for token in one.tokens) for one in (text, other)]
         raise TextError(
-            f"Path patching needs texts of as many tokens: the clean one has {len(text.tokens)} "
+            f"Patching needs texts of as many tokens: the clean one has {len(text.tokens)} "
             f"({labels[0]}), the corrupted one {len(other.tokens)} ({labels[1]}). Change a word in "
             "one of them."
         )
