@@ -18,6 +18,8 @@ from mha_viz.circuits.edges.edge_circuit import edge_faithfulness as edge_faithf
 from mha_viz.circuits.edges.edge_effects import edge_effects as edge_effects
 from mha_viz.circuits.flow.graph import FlowGraph as FlowGraph
 from mha_viz.circuits.flow.graph import flow_graph as flow_graph
+from mha_viz.circuits.patching.patching_map import PatchingMap as PatchingMap
+from mha_viz.circuits.patching.patching_map import patching_map as patching_map
 from mha_viz.circuits.patching.path_effect import path_effect as path_effect
 from mha_viz.circuits.patching.path_effects import path_effects as path_effects
 from mha_viz.circuits.tasks.accuracy import task_accuracy as task_accuracy
@@ -31,12 +33,14 @@ from mha_viz.circuits.tasks.task_attribution import task_attribution as task_att
 from mha_viz.circuits.tasks.tasks import make_task as make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness as Faithfulness
 from mha_viz.circuits.weights.composition import composition as composition
+from mha_viz.circuits.weights.head_vocabulary import head_vocabulary as head_vocabulary
 from mha_viz.circuits.weights.ov_circuit import (
     copying_scores as copying_scores,
 )
 from mha_viz.circuits.weights.ov_circuit import (
     favoured_pairs as favoured_pairs,
 )
+from mha_viz.circuits.weights.token_circuits import token_matrices as token_matrices
 from mha_viz.core.attention.attention import attention as attention
 from mha_viz.core.attention.multi_head import (
     AttentionOutput as AttentionOutput,

@@ -127,6 +127,10 @@ MEASURED: dict[str, Callable[[AttentionModel], Any]] = {
         model, TEXT, [TEXT, OTHER], (0, 3), (1, 2, "query"), "kl", position=3
     ),
     "paths": lambda model: mv.path_effects(model, TEXT, [TEXT, OTHER], "kl", position=3).table(),
+    "patching": lambda model: mv.patching_map(
+        model, TEXT, TEXT.replace("cat", "dog"), "kl", "attention", position=3
+    ).table(),
+    "vocabulary": lambda model: mv.token_matrices(model, 1, 2, ["cat", "dog", "sat"])["QK"],
     "flow": lambda model: mv.flow_graph(model, TEXT, 5),
 }
 

@@ -8,6 +8,7 @@ import typer
 
 from mha_viz.cli import options
 from mha_viz.cli.format import TableFormat
+from mha_viz.errors import ArgumentError, AttentionUnavailableError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,6 +179,51 @@ def copying(
 
     table = copying_scores(options.load(model, device, dtype)).table()
     title = f"{model}: copying by the eigenvalues of OV circuits"
+    options.deliver_table(table, file_format, out, title)
+
+
+def vocabulary(
+    layer: _Layer,
+    head: _Head,
+    model: _ModelToRead = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
+    circuit: Annotated[str, typer.Option(help="QK or OV.")] = "OV",
+    words: Annotated[
+        str | None, typer.Option(help='The circuit between these tokens alone, as "cat dog".')
+    ] = None,
+    directions: Annotated[
+        bool, typer.Option("--directions", help="Singular directions in place of pairs.")
+    ] = False,
+    top: Annotated[int, typer.Option(help="How many pairs.")] = 20,
+    file_format: options.TableAs = TableFormat.table,
+    out: options.Out = None,
+) -> None:
+    """Show which tokens a head's weights join: strongest pairs or singular directions, and chance.
+
+    QK: from the token that attends to the token attended to. OV: from the token looked at to the
+    token raised.
+    """
+    if circuit not in ("QK", "OV"):
+        raise ArgumentError(f"--circuit is QK or OV, got {circuit!r}.")
+    from mha_viz.circuits.weights.head_vocabulary import head_vocabulary
+    from mha_viz.circuits.weights.token_circuits import token_matrices
+
+    loaded = options.load(model, device, dtype)
+    title = f"{loaded.name}: {circuit} of L{layer} H{head}"
+    if words is not None:
+        matrix = token_matrices(loaded, layer, head, words.split()).get(circuit)
+        table = None if matrix is None else matrix.reset_index(names="")
+    else:
+        on_progress = options.progress("blocks")
+        found = head_vocabulary(loaded, layer, head, top_k=top, on_progress=on_progress)
+        options.print_notes(found.notes)
+        one = found.circuits.get(circuit)
+        table = None if one is None else one.directions if directions else one.pairs
+    if table is None:
+        raise AttentionUnavailableError(
+            f"L{layer} H{head} of {model} has no {circuit} over tokens."
+        )
     options.deliver_table(table, file_format, out, title)
 
 

@@ -266,8 +266,8 @@ app.add_typer(study_commands.app, name="study")
 group = typer.Typer(no_args_is_help=True, help="How heads work together, across layers.")
 for circuit_command in (
     *(circuits.logits, circuits.scores, circuits.tokens, circuits.lens),
-    *(circuits.composition, circuits.copying),
-    *(patching.path, patching.paths, patching.faithfulness, patching.edges, circuits.flow),
+    *(circuits.composition, circuits.copying, circuits.vocabulary, circuits.flow),
+    *(patching.path, patching.paths, patching.patch, patching.faithfulness, patching.edges),
 ):
     group.command()(circuit_command)
 app.add_typer(group, name="circuits")

@@ -18,6 +18,23 @@ if TYPE_CHECKING:
 _ONE_END = "A path has one head at each end, such as 0.3"
 _Corrupt = Annotated[str, typer.Argument(help="A text of as many tokens that asks for another.")]
 _Metric = Annotated[str, typer.Option(help="logit_difference, logit, loss or kl.")]
+_Task = Annotated[str | None, typer.Argument(help="induction, phrase, agreement, closing or ioi.")]
+_Pairs = Annotated[
+    Path | None,
+    typer.Option(help="CSV or TSV with columns clean, corrupt, answer, wrong, as the task."),
+]
+_Template = Annotated[
+    str | None,
+    typer.Option(help='"clean | corrupt | answer | wrong" with {slots}, as the task.'),
+]
+_Examples = Annotated[
+    int | None,
+    typer.Option(
+        help="How many texts, half of them to choose heads on and half to test them; 32 are "
+        "drawn, and of --pairs all are read, if not given."
+    ),
+]
+_Seed = Annotated[int, typer.Option(help="Of the texts.")]
 
 
 def path(
@@ -94,23 +111,42 @@ def paths(
     options.deliver_table(table, file_format, out, title, **numbers)
 
 
-_Task = Annotated[str | None, typer.Argument(help="induction, phrase, agreement, closing or ioi.")]
-_Pairs = Annotated[
-    Path | None,
-    typer.Option(help="CSV or TSV with columns clean, corrupt, answer, wrong, as the task."),
-]
-_Template = Annotated[
-    str | None,
-    typer.Option(help='"clean | corrupt | answer | wrong" with {slots}, as the task.'),
-]
-_Examples = Annotated[
-    int | None,
-    typer.Option(
-        help="How many texts, half of them to choose heads on and half to test them; 32 are "
-        "drawn, and of --pairs all are read, if not given."
-    ),
-]
-_Seed = Annotated[int, typer.Option(help="Of the texts.")]
+def patch(
+    clean: options.Text,
+    corrupt: _Corrupt,
+    model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
+    metric: _Metric = "logit_difference",
+    part: Annotated[
+        str, typer.Option(help="residual, attention, mlp, heads or heads_by_position.")
+    ] = "residual",
+    direction: Annotated[
+        str, typer.Option(help="denoise (clean into corrupted) or noise (corrupted into clean).")
+    ] = "denoise",
+    target: options.Target = None,
+    against: options.Against = None,
+    position: options.Position = None,
+    file_format: options.TableAs = TableFormat.table,
+    out: options.Out = None,
+) -> None:
+    """Measure where a behaviour is carried: each layer's part patched at each position."""
+    given = options.read(clean, corrupt)
+    from mha_viz.circuits.patching.patching_map import patching_map
+
+    loaded = options.load(model, device, dtype)
+    tracked: dict[str, Any] = dict(target=target, against=against, position=position)
+    tracked["on_progress"] = options.progress("runs")
+    found = patching_map(loaded, given, corrupt, metric, part, direction, **tracked)
+    options.print_notes([*found.notes, *([found.refusal] if found.refusal else [])])
+    table = found.table()
+    if file_format is TableFormat.table:
+        strongest = table.sort_values("effect", key=abs, ascending=False, kind="stable")
+        table = strongest.head(options.SHOWN)
+    title = f"{loaded.name}: {part.replace('_', ' ')} patched to {direction}, change of {metric}"
+    numbers = {"clean": found.clean, "corrupt": found.corrupt}
+    tokens = _token_names(found.target, found.against)
+    options.deliver_table(table, file_format, out, title, **numbers, **tokens)
 
 
 def faithfulness(

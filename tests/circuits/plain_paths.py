@@ -13,7 +13,7 @@ import transformers as tf
 
 
 class PlainPaths:
-    """GPT-2, Llama or BERT; hooks for z, query, key, value and the MLP of every layer."""
+    """GPT-2, Llama, GPT-NeoX or BERT; hooks for every layer, its z, its MLP and what it reads."""
 
     def __init__(self, network: tf.PreTrainedModel) -> None:
         self.network = copy.deepcopy(network)
@@ -33,6 +33,10 @@ class PlainPaths:
             self.mlps = [layer.mlp for layer in layers]
             self.readers = [{"q": layer.self_attn.q_proj} for layer in layers]  # keys are shared
             self.offset = {"q": 0}
+        elif config.model_type == "gpt_neox":
+            layers = self.network.gpt_neox.layers
+            self.outputs = [layer.attention.dense for layer in layers]
+            self.mlps = [layer.mlp for layer in layers]
         else:
             layers = self.network.bert.encoder.layer
             self.outputs = [layer.attention.output.dense for layer in layers]
@@ -40,6 +44,7 @@ class PlainPaths:
             own = [layer.attention.self for layer in layers]
             self.readers = [{"q": one.query, "k": one.key, "v": one.value} for one in own]
             self.offset = dict.fromkeys("qkv", 0)
+        self.layers = layers
 
     def run(self, ids: list[int], *hooks) -> torch.Tensor:
         with torch.no_grad(), self._hooked(hooks):

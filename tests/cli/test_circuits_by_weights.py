@@ -32,3 +32,22 @@ def test_notes_go_to_stderr_and_errors_are_one_line() -> None:
     assert "Norms stand in the stream" in done.stderr and "stream" not in done.stdout
     wrong = call("circuits", "composition", "--kind", "W", code=2)
     assert wrong.stderr == 'error: kind must be "Q", "K" or "V", got \'W\'.\n'
+
+
+def test_vocabulary_prints_pairs_directions_or_chosen_words() -> None:
+    head = ("circuits", "vocabulary", "--layer", "1", "--head", "2")
+    model = mv.load("tiny-gpt2")
+    found = mv.head_vocabulary(model, 1, 2, top_k=3)
+    shown = json.loads(call(*head, "--top", "3", "-f", "json").stdout)["rows"]
+    expected = found.circuits["OV"].pairs
+    assert [row["source"] for row in shown] == expected.source.tolist()
+    for column in expected.select_dtypes("number"):
+        assert [row[column] for row in shown] == near(expected[column].tolist())
+    table = call(*head, "--circuit", "QK", "--directions").stdout
+    assert "tiny-gpt2: QK of L1 H2" in table and "singular_value" in table
+    shown = json.loads(call(*head, "--words", "cat dog", "-f", "json").stdout)["rows"]
+    matrix = mv.token_matrices(model, 1, 2, ["cat", "dog"])["OV"]
+    assert [row["dog"] for row in shown] == near(matrix["dog"].tolist())
+    assert "QK or OV" in call(*head, "--circuit", "XY", code=2).stderr
+    bert = call("circuits", "vocabulary", "tiny-bert", *head[2:], "--words", "cat", code=2)
+    assert "has no OV over tokens" in bert.stderr

@@ -27,6 +27,19 @@ def test_path_prints_what_the_library_finds(gpt) -> None:
     assert "tiny-gpt2: L2 H3 -> logits, change of kl" in table.stdout
 
 
+def test_patch_prints_what_the_library_finds(gpt) -> None:
+    asked = ("circuits", "patch", CLEAN, CORRUPT, *TOKENS)
+    shown = json.loads(call(*asked, "--direction", "noise", "--format", "json").stdout)
+    found = mv.patching_map(gpt, CLEAN, CORRUPT, direction="noise", target="cat", against="dog")
+    assert [row["effect"] for row in shown["rows"]] == near(found.effect.ravel().tolist())
+    assert [row["share"] for row in shown["rows"]] == near(found.share.ravel().tolist())
+    assert (shown["clean"], shown["corrupt"]) == (near(found.clean), near(found.corrupt))
+    table = call(*asked, "--part", "heads").stdout
+    assert "tiny-gpt2: heads patched to denoise, change of logit_difference" in table
+    same = call("circuits", "patch", CLEAN, CLEAN, *TOKENS)
+    assert "would be noise" in same.stderr and "share" not in same.stdout
+
+
 def test_paths_are_all_of_them_the_strongest_first(gpt) -> None:
     asked = ("circuits", "paths", CLEAN, CORRUPT, *TOKENS)
     shown = json.loads(call(*asked, "--exact", "--format", "json").stdout)

@@ -138,6 +138,20 @@ def layout_of(model: AttentionModel) -> Layout:
     )
 
 
+def layer_paths(model: AttentionModel) -> list[str]:
+    """Return the path of each layer; a module that is run again stands there again (ALBERT)."""
+    paths = {module: path for path, module in model.network.named_modules()}
+    return [layer_path(model, paths[layer.module]) for layer in model.layers()]
+
+
+def mlp_paths(model: AttentionModel) -> list[str]:
+    """Return the path of each layer's MLP, as `mlp_of` finds it."""
+    paths = {module: path for path, module in model.network.named_modules()}
+    inside = (set(layer.module.modules()) for layer in model.layers())
+    pairs = zip(layer_paths(model), inside, strict=True)
+    return [paths[mlp_of(model, path, attention)] for path, attention in pairs]
+
+
 def layer_path(model: AttentionModel, path: str) -> str:
     """Return the path of the layer that a module stands in: up to the first number."""
     found = re.match(r"(.*?\.)?\d+(?=\.)", path)

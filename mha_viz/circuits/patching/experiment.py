@@ -57,7 +57,7 @@ def patching_experiment(
     part_size(model, model.parts[0])
     kind = check_predicts(model.network)
     before = predict(model, clean, position=position, top_k=2)
-    text = _as_run(model, clean, before.position)
+    text = encoded_as_run(model, clean, before.position)
     z, after = _other_run(model, text, corrupt, before.position)
     right, wrong = _tokens(model, before, after, target, against)
     whole = metric == "loss" and kind == "causal" and target is None and position is None
@@ -93,8 +93,8 @@ def _checked(metric: str, target: Word, against: Word) -> Metric:
     return known
 
 
-def _as_run(model: AttentionModel, text: str, position: int) -> Encoded:
-    """Encode the text; for a masked model with [MASK] at the position."""
+def encoded_as_run(model: AttentionModel, text: str, position: int) -> Encoded:
+    """Encode a text as it is run: for a masked model with [MASK] at the position."""
     if check_predicts(model.network) == "causal":
         return encode_texts(model.reader, text)[0]
     encoded = encode_texts(model.reader, replace_mask(model, text))[0]
@@ -120,13 +120,13 @@ def _other_run(
     if len(other.tokens) != len(text.tokens):
         labels = [in_a_row(token.text for token in one.tokens) for one in (text, other)]
         raise TextError(
-            f"Path patching needs texts of as many tokens: the clean one has {len(text.tokens)} "
+            f"Patching needs texts of as many tokens: the clean one has {len(text.tokens)} "
             f"({labels[0]}), the corrupted one {len(other.tokens)} ({labels[1]}). Change a word in "
             "one of them."
         )
     probe = Probe(("z",))
     with torch.inference_mode(False), torch.no_grad():
-        logits(model.network, [_as_run(model, corrupt, position)], probe)
+        logits(model.network, [encoded_as_run(model, corrupt, position)], probe)
     after = predict(model, corrupt, position=position, top_k=2)
     return torch.stack([layer[0] for layer in probe.kept["z"]]), after
 

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from mha_viz.circuits.decompose.behaviour import Behaviour
-from mha_viz.circuits.decompose.layout import layer_path, mlp_of
+from mha_viz.circuits.decompose.layout import mlp_paths
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.module_proxies import CallRecorder, OutputProxy
 from mha_viz.engine.probe import Changed, HeadEdits, LayerAttention, Probe
@@ -52,7 +52,7 @@ class PathRuns:
     """
 
     def __init__(self, model: AttentionModel, targets: PredictionTargets, other: Z) -> None:
-        self.model, self.other = model, other
+        self.model, self.targets, self.other = model, targets, other
         with torch.inference_mode(False), torch.no_grad():
             self._pass, self._mlps = ReplayingPass(model, targets), _FrozenMlps(model)
             self._attentions: list[LayerAttention] = []
@@ -168,11 +168,7 @@ class _FrozenMlps:
     """The MLPs of a model, recorded in one run and frozen in others."""
 
     def __init__(self, model: AttentionModel) -> None:
-        self.model = model
-        paths = {module: path for path, module in model.network.named_modules()}
-        attentions = [layer.module for layer in model.layers()]
-        mlps = (mlp_of(model, layer_path(model, paths[a]), set(a.modules())) for a in attentions)
-        self._paths = [paths[mlp] for mlp in mlps]  # of each layer; ALBERT's are all the same one
+        self.model, self._paths = model, mlp_paths(model)
         self._calls: dict[str, list[tuple[Any, Any]]] = {path: [] for path in self._paths}
 
     def recorders(self) -> dict[str, nn.Module]:

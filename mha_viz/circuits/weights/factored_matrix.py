@@ -1,10 +1,10 @@
 """Matrices of many heads as products of two thin factors, which are never multiplied out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Complex, Float
+from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from mha_viz.circuits.weights.fold import Fold
@@ -43,9 +43,68 @@ class FactoredMatrix:
         return factor / torch.linalg.matrix_norm(factor, keepdim=True)
 
     @property
+    def norm(self) -> Float[Tensor, " head"]:
+        """The Frobenius norm of each matrix."""
+        return ((self.A.mT @ self.A) * (self.B @ self.B.mT)).sum((-1, -2)).sqrt()
+
+    @property
+    def svd(
+        self,
+    ) -> tuple[
+        Float[Tensor, "head d_model k"], Float[Tensor, "head k"], Float[Tensor, "head d_model2 k"]
+    ]:
+        """Left singular vectors, singular values, the largest first, and right ones, as columns."""
+        (left, R), (right, S) = torch.linalg.qr(self.A), torch.linalg.qr(self.B.mT)
+        first, values, second = torch.linalg.svd(R @ S.mT)
+        return left @ first, values, right @ second.mT
+
+    def only(self, head: int) -> "FactoredMatrix":
+        """Return the matrix of one head, with its head axis."""
+        return FactoredMatrix(self.A[head, None], self.B[head, None])
+
+    def scaled_to(self, norm: Float[Tensor, " head"]) -> "FactoredMatrix":
+        """Return the matrices scaled to these Frobenius norms."""
+        return FactoredMatrix(self.A * (norm / self.norm)[:, None, None], self.B)
+
+    @property
     def eigenvalues(self) -> Complex[Tensor, "head k"]:
         """The eigenvalues that may differ from 0, which are those of B A."""
         return torch.linalg.eigvals(self.B @ self.A)
+
+
+def n_blocks(left: Float[Tensor, "m k"], right: Float[Tensor, "n k2"]) -> int:
+    """Count the blocks that `product_blocks` gives."""
+    return -(-len(left) // _rows(right))
+
+
+def product_blocks(
+    left: Float[Tensor, "m k"], right: Float[Tensor, "n k"]
+) -> Iterator[Float[Tensor, "block n"]]:
+    """Yield left @ right^T, some rows at a time, which take 32 MiB of float32."""
+    return (rows @ right.mT for rows in left.split(_rows(right)))
+
+
+def _rows(right: Tensor) -> int:
+    return max(1, 2 * _CELLS // len(right))
+
+
+def largest(
+    blocks: Iterable[Float[Tensor, "block n"]], top: int
+) -> tuple[Float[Tensor, " top"], Int[Tensor, " top"]]:
+    """Find the largest cells of a matrix given by blocks of rows, and their places in it, flat."""
+    values, places, first = torch.empty(0), torch.empty(0, dtype=torch.long), 0
+    for block in blocks:
+        least = values[-1] if len(values) == top else -torch.inf
+        rows = (block.amax(1) > least).nonzero()  # few of them once there are so many large cells
+        best = block[rows[:, 0]].flatten().topk(min(top, len(rows) * block.shape[1]))
+        row, column = best.indices // block.shape[1], best.indices % block.shape[1]
+        values = torch.cat([values.to(best.values), best.values])
+        found = first + rows[row, 0] * block.shape[1] + column
+        places = torch.cat([places.to(found), found])
+        order = values.argsort(descending=True, stable=True)[:top]
+        values, places = values[order], places[order]
+        first += block.numel()
+    return values, places
 
 
 def squared_products(

@@ -36,7 +36,8 @@ class NormPlacement:
     passing: tuple[tuple[Fold, ...], ...]
     # between the last sum and the output, (None,) for none; empty where that is not known
     final: tuple[Fold | None, ...]
-    embeds: bool  # whether embeddings enter the stream as they are
+    # between embeddings and stream, as modules; None where more than norms stands there
+    entering: tuple[nn.Module, ...] | None
     normed_heads: bool  # whether queries and keys are normed once more, head by head
     rotary: bool  # whether queries and keys are turned by their positions
 
@@ -68,7 +69,7 @@ class _Found(NamedTuple):
 
     steps: tuple[_Step, ...]
     final: tuple[nn.Module | None, ...]
-    embeds: bool
+    entering: tuple[nn.Module, ...] | None
     normed_heads: bool
 
 
@@ -91,7 +92,7 @@ def norm_placement(model: AttentionModel, dtype: torch.dtype) -> NormPlacement:
         writing=tuple(map(fold, writing)),
         passing=tuple(tuple(Fold.of(norm, dtype) for norm in norms) for norms in passing),
         final=tuple(map(fold, found.final)),
-        embeds=found.embeds,
+        entering=found.entering,
         normed_heads=found.normed_heads,
         rotary=any("rotary" in type(m).__name__.lower() for m in model.network.modules()),
     )
@@ -107,6 +108,7 @@ def _find(model: AttentionModel) -> _Found:
     ]
     within = [call for r, w in zip(reads, writes, strict=True) for call in calls[r:w]]
     before = [call for call in calls[: reads[0]] if call.is_norm or isinstance(call.module, LINEAR)]
+    entering = [call for call in before if call.module is not steps[0][0]]
     final: tuple[nn.Module | None, ...] = ()
     if hidden is not None and not any(passing for _, _, passing in steps):
         _, stream = _norm_before(calls[: reads[-1]], calls[reads[-1]].given)
@@ -115,7 +117,9 @@ def _find(model: AttentionModel) -> _Found:
     return _Found(
         tuple(steps),
         final=final,
-        embeds=all(call.module is steps[0][0] for call in before),
+        entering=tuple(call.module for call in entering)
+        if all(call.is_norm for call in entering)
+        else None,
         normed_heads=any(call.is_norm for call in within),
     )
 

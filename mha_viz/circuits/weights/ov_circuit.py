@@ -1,7 +1,7 @@
 """The OV circuit of a head: its effect from token to token by its weights alone."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -9,8 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.circuits.decompose.readout import check_index
 from mha_viz.circuits.weights.composition import folded
-from mha_viz.circuits.weights.factored_matrix import FactoredMatrix
+from mha_viz.circuits.weights.factored_matrix import FactoredMatrix, largest, product_blocks
 from mha_viz.circuits.weights.norm_placement import NormPlacement, norm_placement
 from mha_viz.core.reprs import head_rows, table_html
 from mha_viz.engine.model import AttentionModel
@@ -21,7 +22,6 @@ from mha_viz.text.vocabulary import label_of
 CELLS = 2**26  # pairs of tokens that are looked at: all of 8,192 x 8,192
 TURNS = 16  # random rotations that the spread by chance is taken from
 OWN_AMONG = 10  # a token is copied if it is among so many that its head raises most
-_BLOCK = 2**23  # pairs at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ def copying_scores(model: AttentionModel) -> Copying:
     >>> copying_scores(mv.load("tiny-gpt2")).score.shape
     torch.Size([4, 8])
     """
-    placement, E, U = _ends(model)
+    placement, E, U = vocabulary_ends(model)
     with torch.inference_mode():
         through = U.T @ E  # (d_model, d_model), for all heads: smaller than either of its factors
         turns = _random_bases(model, E)
@@ -169,12 +169,11 @@ def favoured_pairs(
     >>> favoured_pairs(mv.load("tiny-gpt2"), 1, 2, top=3).pairs.shape
     (3, 7)
     """
-    for name, given, end in (("layer", layer, model.n_layers), ("head", head, model.n_heads)):
-        if not 0 <= given < end:
-            raise ArgumentError(f"{name} must lie in 0..{end - 1}, got {given}.")
+    check_index("layer", layer, model.n_layers)
+    check_index("head", head, model.n_heads)
     if top < 1:
         raise ArgumentError(f"top must be 1 or more, got {top}.")
-    placement, E, U = _ends(model)
+    placement, E, U = vocabulary_ends(model)
     d_vocab = len(E)
     n = min(d_vocab, max(1, CELLS // d_vocab))
     drawn = torch.randperm(d_vocab, generator=torch.Generator().manual_seed(seed))[:n]
@@ -208,7 +207,7 @@ def favoured_pairs(
     )
 
 
-def _ends(model: AttentionModel) -> tuple[NormPlacement, Tensor, Tensor]:
+def vocabulary_ends(model: AttentionModel) -> tuple[NormPlacement, Tensor, Tensor]:
     """Return the placement, the embedding and the centred unembedding, (d_vocab, d_model) each.
 
     Rows that no token has are left out. The mean over the vocabulary is taken off the unembedding:
@@ -222,7 +221,12 @@ def _ends(model: AttentionModel) -> tuple[NormPlacement, Tensor, Tensor]:
         )
     placement = norm_placement(model, dtype)
     E, U = model.network.get_input_embeddings(), model.network.get_output_embeddings()
-    bare = placement.final and placement.embeds and U is not None and not any(placement.passing)
+    bare = (
+        placement.final
+        and placement.entering == ()
+        and U is not None
+        and not any(placement.passing)
+    )
     if not bare or not E.weight.shape == U.weight.shape == (len(E.weight), model.d_model):
         raise AttentionUnavailableError(
             f"{model.name} ({model.family}) has more than a last norm between its stream and its "
@@ -283,16 +287,16 @@ def _strongest(
     read: Tensor, written: Tensor, sources: Tensor, top: int
 ) -> tuple[Tensor, Tensor, int]:
     """Find the strongest pairs, their places in (source, d_vocab), and the copied sources."""
-    d_vocab, own = len(written), 0
-    values, places = read.new_zeros(0), sources.new_zeros(0)
-    step = max(1, _BLOCK // d_vocab)
-    for first in range(0, len(read), step):
-        block = read[first : first + step] @ written.T
-        itself = block.gather(1, sources[first : first + step, None])
-        own += int(((block > itself).sum(1) < OWN_AMONG).sum())
-        best = block.flatten().topk(min(top, block.numel()))
-        values = torch.cat([values, best.values])
-        places = torch.cat([places, best.indices + first * d_vocab])
-        order = values.argsort(descending=True, stable=True)[:top]
-        values, places = values[order], places[order]
+    own = 0
+
+    def counted() -> Iterator[Tensor]:
+        nonlocal own
+        first = 0
+        for block in product_blocks(read, written):
+            itself = block.gather(1, sources[first : first + len(block), None])
+            own += int(((block > itself).sum(1) < OWN_AMONG).sum())
+            first += len(block)
+            yield block
+
+    values, places = largest(counted(), top)
     return values, places, own

@@ -52,7 +52,7 @@ def draw(scene: Scene) -> None:
 
 
 def _copying(scene: Scene) -> None:
-    found = _of_weights("copying", make=copying_scores, size=50_000)
+    found = of_weights("copying", make=copying_scores, size=50_000)
     left, right = st.columns([3, 2], gap="medium")
     with left:
         draw_heads(
@@ -72,7 +72,7 @@ def _copying(scene: Scene) -> None:
 
 def _favoured() -> None:
     layer, head = state.of(Circuits).chosen
-    found: FavouredPairs = _of_weights(
+    found: FavouredPairs = of_weights(
         *("favoured", layer, head), make=lambda one: favoured_pairs(one, layer, head), size=20_000
     )
     st.dataframe(found.pairs[["source", "destination", "strength"]], hide_index=True)
@@ -83,10 +83,10 @@ def _favoured() -> None:
 def _composition(kind: str) -> Composition:
     model = memory.model(*state.of(Circuits).checkpoint)
     size = 8 * (model.n_layers * model.n_heads) ** 2  # two matrices of float32
-    return _of_weights("composition", kind, make=lambda one: composition(one, kind), size=size)
+    return of_weights("composition", kind, make=lambda one: composition(one, kind), size=size)
 
 
-def _of_weights(*what: Hashable, make: Callable[[AttentionModel], T], size: int) -> T:
+def of_weights(*what: Hashable, make: Callable[[AttentionModel], T], size: int) -> T:
     """Return what follows from the weights alone, computed once for all texts."""
     model = memory.model(*state.of(Circuits).checkpoint)
 

@@ -12,6 +12,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.circuits.patching.patching import INPUTS
+from mha_viz.circuits.patching.patching_map import PatchingMap
 from mha_viz.circuits.patching.path_effect import PathEffect, path_effect
 from mha_viz.circuits.patching.path_effects import N_MEASURED, PathEffects, path_effects
 from mha_viz.engine.model import AttentionModel
@@ -35,8 +36,8 @@ UNITS = {"logit_difference": "logits", "logit": "logits", "loss": "nats", "kl": 
 
 
 @dataclass(frozen=True)
-class _PathSettings:
-    """Arguments of `path_effect` and `path_effects`, as the view has them."""
+class PathSettings:
+    """Arguments of `path_effect` and its relatives, as the view has them."""
 
     corrupt: str | tuple[str, ...]
     metric: str
@@ -64,7 +65,7 @@ def draw(scene: Scene) -> None:
         none = np.full((scene.head_count, scene.head_count), np.nan)
         _pair(scene, settings, pairs.shown_pair(none, n_heads))
         return
-    _about(found, settings)
+    say_clean(found)
     values = _flat(found.effect)
     if np.isfinite(values).any():
         label = "**Paths that matter most**"
@@ -81,7 +82,7 @@ def draw(scene: Scene) -> None:
     st.caption(TEXTS("path_effects.tells", n_measured=N_MEASURED))
 
 
-def _settings(place: int) -> _PathSettings:
+def _settings(place: int) -> PathSettings:
     """Draw the other choices: behaviour, path, and the text that the sender's output comes from."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
@@ -93,10 +94,17 @@ def _settings(place: int) -> _PathSettings:
         "Text that the writing head’s output is taken from, with as many tokens",
         placeholder=f"(none: its mean over {N_TEXTS} example sentences)",
     )
+    source = state.of(Circuits).source
+    none = tuple(one.text for one in EXAMPLES[:N_TEXTS])
+    return settings_of(place, source if source.strip() else none)
+
+
+def settings_of(place: int, corrupt: str | tuple[str, ...]) -> PathSettings:
+    """Return the view's behaviour and tokens, for a prediction and the text patched from."""
     view = state.of(Circuits)
     words_asked = view.behaviour != "kl"
-    return _PathSettings(
-        view.source if view.source.strip() else tuple(one.text for one in EXAMPLES[:N_TEXTS]),
+    return PathSettings(
+        corrupt,
         view.behaviour,
         view.target.strip() or None if words_asked else None,
         view.against.strip() or None if view.behaviour == "logit_difference" else None,
@@ -104,7 +112,7 @@ def _settings(place: int) -> _PathSettings:
     )
 
 
-def _paths(scene: Scene, settings: _PathSettings) -> PathEffects | None:
+def _paths(scene: Scene, settings: PathSettings) -> PathEffects | None:
     """Return all estimates, computed once; None until they are requested of a large model."""
     view = state.of(Circuits)
     model, key = memory.model(*view.checkpoint), (scene.key, settings, view.way)
@@ -120,10 +128,11 @@ def _paths(scene: Scene, settings: _PathSettings) -> PathEffects | None:
     return found
 
 
-def _about(found: PathEffects, settings: _PathSettings) -> None:
+def say_clean(found: PathEffects | PatchingMap) -> None:
+    """Say what the behaviour is in the clean run, and what was cut off."""
     token = f" of “{found.target}”" * bool(found.target)
     less = f" less that of “{found.against}”" * bool(found.against)
-    behaviour = plain(f"{BEHAVIOURS[settings.metric]}{token}{less}")
+    behaviour = plain(f"{BEHAVIOURS[found.metric]}{token}{less}")
     st.markdown(f"Clean, the {behaviour} is **{format_number(found.clean)}**.")
     for note in found.notes:
         st.caption(plain(note))
@@ -167,7 +176,7 @@ def _caption(scene: Scene, found: PathEffects) -> str:
     return words.settings(scene, f"{found.metric} {followed}".strip(), f"from: {source[:200]}")
 
 
-def _pair(scene: Scene, settings: _PathSettings, pair: pairs.Pair) -> None:
+def _pair(scene: Scene, settings: PathSettings, pair: pairs.Pair) -> None:
     st.header(pairs.named(pair), anchor=False)
     sender, (layer, head) = pair
     into = INPUTS[list(THROUGH).index(state.of(Circuits).through)]

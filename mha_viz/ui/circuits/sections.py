@@ -5,7 +5,15 @@ Importing it imports torch, transformers and plotly, so the page does it late.
 
 import streamlit as st
 
-from mha_viz.ui.circuits import composition, faithfulness, logit_parts, path_effects, score_parts
+from mha_viz.ui.circuits import (
+    composition,
+    faithfulness,
+    logit_parts,
+    patching,
+    path_effects,
+    score_parts,
+    vocabulary,
+)
 from mha_viz.ui.circuits.targets import known_parts, say_what_is_measured
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -18,7 +26,12 @@ _SECTIONS = {
     "weights": composition.draw,
     "graph": score_parts.draw_graph,
 }
-_MEASURING = {"effect": path_effects.draw, "test": faithfulness.draw}
+_MEASURING = {
+    "words": vocabulary.draw,
+    "patching": patching.draw,
+    "effect": path_effects.draw,
+    "test": faithfulness.draw,
+}
 
 
 def fit(scene: Scene) -> None:

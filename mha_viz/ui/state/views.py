@@ -46,6 +46,7 @@ QUANTITIES = TITLES["quantities"]
 BEHAVIOURS = TITLES["behaviours"]
 FLOWS = TITLES["flows"]
 WAYS = TITLES["ways"]
+DIRECTIONS = TITLES["directions"]
 PARTS = TITLES["parts"]
 BETWEEN = ("aa", "ab", "ba", "bb")  # sentences that look and are looked at
 ORDERS = TITLES["orders"]
@@ -244,6 +245,7 @@ class Circuits(Shared):
         task: that a circuit is tested on; "own" stands for `pairs`.
         pairs: lines of a clean text, a corrupted one and both answers; "" is an example.
         averaged: what heads write is a mean over the pairs of the task.
+        listed: words between which a head's weights are shown; "" for those of the text.
         tested: the heads of a circuit.
     """
 
@@ -253,7 +255,9 @@ class Circuits(Shared):
     through: str = _choice("K", read.one_of(THROUGH))
     behaviour: str = _choice("logit_difference", read.one_of(BEHAVIOURS))
     way: str = _choice("direct", read.one_of(WAYS))
+    direction: str = _choice("denoise", read.one_of(DIRECTIONS))
     flow: str = _choice("proximity", read.one_of(FLOWS))
+    listed: str = _choice("", read.text)
     task: str = _choice("induction", read.one_of(TASKS))
     pairs: str = _choice("", read.text)
     averaged: bool = _choice(False, read.switch)

@@ -1,0 +1,163 @@
+"""The QK and OV circuits of a head between tokens, by its weights, and random ones like them."""
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.circuits.decompose.readout import check_index
+from mha_viz.circuits.weights.composition import folded
+from mha_viz.circuits.weights.factored_matrix import FactoredMatrix
+from mha_viz.circuits.weights.fold import Fold
+from mha_viz.circuits.weights.norm_placement import NormPlacement, norm_placement
+from mha_viz.circuits.weights.ov_circuit import vocabulary_ends
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
+from mha_viz.text.vocabulary import id_of, label_of
+
+MAX_WORDS = 64
+_LEFT_OUT = (
+    "Positions, biases, the layers between and the scale of norms, which differs from token to "
+    "token, are no part of it."
+)
+_ROTARY = (
+    "Rotary positions turn queries and keys between W_Q and W_K: QK is that of a query and a key "
+    "at the same position (relative distance 0)."
+)
+_ENTERING = (
+    "A norm stands between the embeddings and the first layer: QK has its centring and gain. The "
+    "positions and token types that it sees with the tokens are left out."
+)
+_IN_THE_STREAM = (
+    "Norms stand in the stream: QK has the centring and gain of all that stand before the layer."
+)
+
+
+class TokenCircuit(NamedTuple):
+    """A circuit of one head between the tokens at its ends, and random matrices like its own."""
+
+    left: Float[Tensor, "d_vocab d_model"]
+    right: Float[Tensor, "d_vocab d_model"]
+    matrix: FactoredMatrix  # of this head alone, and so (1, ...)
+    draw: Callable[[torch.Generator], FactoredMatrix]
+
+    def read(self, matrix: FactoredMatrix) -> tuple[Tensor, Tensor]:
+        """Return both factors of all pairs' strengths: (d_vocab, d_head) each."""
+        left, right = self.left @ matrix.A[0], self.right @ matrix.B[0].mT
+        mean_square = ((left.mT @ left) * (right.mT @ right)).sum() / len(left) / len(right)
+        return left / mean_square.sqrt(), right
+
+
+def token_matrices(
+    model: AttentionModel, layer: int, head: int, words: Sequence[str | int]
+) -> dict[str, pd.DataFrame]:
+    """Compute a head's QK and OV circuits between some tokens, as tables of word by word.
+
+    Rows are queries or tokens looked at, columns keys or tokens raised; strengths are those of
+    `head_vocabulary`, in units of the root mean square over all pairs of the vocabulary.
+
+    Args:
+        model: as for `head_vocabulary`.
+        layer: from 0.
+        head: from 0.
+        words: at most 64, each one token or its number; doubles count once.
+
+    Raises:
+        ArgumentError: no such layer or head, or a word that is not one token.
+        AttentionUnavailableError, NotKeptError: as `head_vocabulary`.
+
+    >>> import mha_viz as mv
+    >>> list(token_matrices(mv.load("tiny-gpt2"), 1, 2, ["cat", "dog"])["OV"])
+    ['cat', 'dog']
+    """
+    if isinstance(words, str) or len(words) > MAX_WORDS:
+        given = repr(words) if isinstance(words, str) else f"{len(words):,}"
+        raise ArgumentError(f"words must be a list of at most {MAX_WORDS} tokens, got {given}.")
+    ids = list(dict.fromkeys(id_of(model.tokenizer, word) for word in words))
+    labels = [label_of(model.tokenizer, number) for number in ids]
+    found = {}
+    with torch.inference_mode():
+        for name, circuit in token_circuits(model, layer, head)[0].items():
+            for number in ids:
+                check_index("the number of a token", number, len(circuit.left))
+            left, right = circuit.read(circuit.matrix)
+            matrix = (left[ids] @ right[ids].mT).cpu().numpy()
+            found[name] = pd.DataFrame(matrix, index=pd.Index(labels), columns=pd.Index(labels))
+    return found
+
+
+def token_circuits(
+    model: AttentionModel, layer: int, head: int
+) -> tuple[dict[str, TokenCircuit], tuple[str, ...]]:
+    """Return the circuits that the family has, and notes on them and on the one it lacks."""
+    check_index("layer", layer, model.n_layers)
+    check_index("head", head, model.n_heads)
+    placement = norm_placement(model, torch.promote_types(model.dtype, torch.float32))
+    circuits, notes = {}, []
+    for name, ends in (("QK", _qk_ends), ("OV", _ov_ends)):
+        try:
+            circuits[name] = ends(model, placement, layer, head)
+        except (AttentionUnavailableError, NotKeptError) as refusal:
+            notes.append(f"There is no {name} circuit from token to token. {refusal}")
+    if not circuits:
+        raise AttentionUnavailableError(" ".join(notes))
+    if "QK" in circuits:
+        notes += [_ROTARY] * placement.rotary + [_ENTERING] * bool(placement.entering)
+        notes += [_IN_THE_STREAM] * any(placement.passing[:layer])
+    return circuits, (*notes, _LEFT_OUT)
+
+
+def _qk_ends(
+    model: AttentionModel, placement: NormPlacement, layer: int, head: int
+) -> TokenCircuit:
+    if placement.normed_heads:
+        raise NotKeptError(
+            f"{model.name} ({model.family}) norms its queries and keys once more, so that "
+            "W_Q W_K^T is not what makes its scores."
+        )
+    E = model.network.get_input_embeddings().weight
+    if placement.entering is None or E.shape[1] != model.d_model:
+        raise AttentionUnavailableError(
+            f"Between the embeddings of {model.name} ({model.family}) and its stream stands more "
+            "than a norm: choose a BERT, GPT-2, Llama or a close relative."
+        )
+    QK, _ = folded(model, placement, layer)
+    seen = E.detach()[: len(model.tokenizer)].to(QK.A)
+    entering = (Fold.of(norm, seen.dtype) for norm in placement.entering)
+    for fold in (*entering, *chain(*placement.passing[:layer])):
+        seen = fold.carry(seen)
+    reading = placement.reading[layer]
+
+    def draw(rng: torch.Generator) -> FactoredMatrix:
+        W_Q, W_K = (_normal(matrix.A, rng) for _ in range(2))
+        if reading is not None:
+            W_Q, W_K = reading.pull_back(W_Q), reading.pull_back(W_K)
+        return FactoredMatrix(W_Q, W_K.mT).scaled_to(matrix.norm)
+
+    matrix = QK.only(head)
+    return TokenCircuit(seen, seen - seen.mean(0), matrix, draw)
+
+
+def _ov_ends(
+    model: AttentionModel, placement: NormPlacement, layer: int, head: int
+) -> TokenCircuit:
+    _, E, U = vocabulary_ends(model)
+    reading, writing = placement.reading[layer], placement.writing[layer]
+
+    def draw(rng: torch.Generator) -> FactoredMatrix:
+        W_V, W_O = _normal(matrix.A, rng), _normal(matrix.B, rng)
+        W_V = W_V if reading is None else reading.pull_back(W_V)
+        return FactoredMatrix(W_V, W_O if writing is None else writing.carry(W_O)).scaled_to(
+            matrix.norm
+        )
+
+    matrix = folded(model, placement, layer)[1].only(head)
+    return TokenCircuit(E, U, matrix, draw)
+
+
+def _normal(like: Tensor, rng: torch.Generator) -> Tensor:
+    return torch.randn(like.shape, generator=rng, dtype=like.dtype).to(like.device)

@@ -1,0 +1,174 @@
+"""Activation patching: the positions, layers and heads where one text's run decides."""
+
+import re
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from mha_viz.circuits.patching.patching_map import PatchingMap, patching_map
+from mha_viz.engine.model import AttentionModel
+from mha_viz.plots.bars import share_matrix
+from mha_viz.ui.circuits import TEXTS, targets
+from mha_viz.ui.circuits.path_effects import UNITS, PathSettings, say_clean, settings_of
+from mha_viz.ui.run import heavy, memory
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import BEHAVIOURS, DIRECTIONS, Circuits
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import progress, words
+from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.web.labels import head_name
+
+PATCHED = TEXTS.labels("patching.parts")
+MOST_BESIDE = 12  # tokens of maps that stand beside each other
+AT_ONCE = 4.0  # seconds of work that begins without a click
+N_TRIED = 6  # words, the longest, of which two are swapped
+
+
+def draw(scene: Scene) -> None:
+    """Draw a map for each part. Not a fragment, as Stop must end what measures."""
+    place = targets.pickers(scene, quantity=False)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
+        choosing.segments("direction", "Patch", DIRECTIONS)
+    model = memory.model(*state.of(Circuits).checkpoint)
+    swapped = _two_swapped(model, scene, place)
+    hint = f"(none: {swapped})" if swapped else ""
+    state.bound("source", st.text_input, TEXTS("patching.source"), placeholder=hint)
+    corrupt = state.of(Circuits).source.strip() or swapped
+    if not corrupt:
+        st.info(TEXTS("patching.no_source"))
+        return
+    found = _maps(scene, settings_of(place, corrupt))
+    if found is None:
+        return
+    *maps, heads = found.values()
+    say_clean(heads)
+    st.markdown(TEXTS("patching.other", corrupt=heads.corrupt))
+    if heads.refusal:
+        st.caption(plain(heads.refusal))
+    caption = _caption(scene, heads, corrupt)
+    draw_maps = [partial(_map, one, caption) for one in maps]
+    if len(heads.tokens) <= MOST_BESIDE:
+        look.beside(len(maps), *draw_maps)
+    else:
+        for draw_map in draw_maps:
+            draw_map()
+    figures.reading(TEXTS("figures.patching.how_to_read"))
+    _heads(heads, caption)
+    st.caption(TEXTS("patching.tells"))
+
+
+def _two_swapped(model: AttentionModel, scene: Scene, place: int) -> str:
+    """Swap two long words of the text that the prediction reads; "" if tokens get more or fewer."""
+    text = scene.text
+    read = text[: scene.record.tokens[place].end] if model.causal else text
+    found = {one[0].lower(): one for one in re.finditer(r"\w+", read)}
+    longest = sorted(found.values(), key=lambda one: len(one[0]), reverse=True)[:N_TRIED]
+    n_tokens = len(model.tokenizer(text)["input_ids"])
+    for pair in combinations(longest, 2):
+        first, last = sorted(pair, key=lambda one: one.start())
+        between = text[first.end() : last.start()]
+        swapped = text[: first.start()] + last[0] + between + first[0] + text[last.end() :]
+        if len(model.tokenizer(swapped)["input_ids"]) == n_tokens:
+            return swapped
+    return ""
+
+
+def _maps(scene: Scene, settings: PathSettings) -> dict[str, PatchingMap] | None:
+    """Return a map of each part; None until long work is requested."""
+    view, n = state.of(Circuits), len(scene.record.tokens)
+    model, key = memory.model(*view.checkpoint), (scene.key, settings, view.direction)
+    n_cells = model.n_layers * ((len(PATCHED) - 1) * n + model.n_heads)
+    seconds = heavy.seconds(model, n_cells * n // 2)  # on average half of the layers are run
+    if seconds <= AT_ONCE:
+        return {part: _at_once(scene, settings, part) for part in PATCHED}
+    found: dict[str, PatchingMap] | None = progress.results("patching").get(key)
+    if found is None:
+        about = progress.about(seconds)
+        st.info(TEXTS("patching.long", n_cells=f"{n_cells:,}", about=about))
+        play = ":material/play_arrow:"
+        if not st.button("Measure", icon=play, key="measure_patching", type="primary"):
+            return None
+        found = {part: _measured(scene, settings, part, seconds) for part in PATCHED}
+        progress.keep("patching", key, found)
+        st.rerun()
+    return found
+
+
+def _at_once(scene: Scene, settings: PathSettings, part: str) -> PatchingMap:
+    arguments = _arguments(scene, settings, part)
+    return targets.computed(
+        scene,
+        *("patching", settings, *arguments),
+        make=lambda model: patching_map(model, *arguments, **settings.tracked),
+        size=100_000,
+    )
+
+
+def _measured(scene: Scene, settings: PathSettings, part: str, seconds: float) -> PatchingMap:
+    checkpoint, arguments = state.of(Circuits).checkpoint, _arguments(scene, settings, part)
+    model = heavy.model_of(checkpoint)
+    work = heavy.work(
+        partial(patching_map, model, *arguments, **settings.tracked),
+        (checkpoint, arguments, settings),
+        seconds / len(PATCHED),
+    )
+    of_cells = partial(progress.of_total, of=f" runs: {PATCHED[part]}")
+    found: PatchingMap = progress.done(work, f"stop_patching_{part}", "Measuring …", of_cells)
+    return found
+
+
+def _arguments(scene: Scene, settings: PathSettings, part: str) -> tuple[str, ...]:
+    """Return the arguments of `patching_map` that are no keywords, behind the model."""
+    direction = state.of(Circuits).direction
+    return scene.text, str(settings.corrupt), settings.metric, part, direction
+
+
+def _shown(found: PatchingMap) -> tuple[NDArray[np.float64], str]:
+    """Return what a map shows, and its unit: shares, or effects where shares are refused."""
+    if found.refusal:
+        return found.effect, UNITS[found.metric]
+    return 100 * found.share, "%"
+
+
+def _caption(scene: Scene, found: PatchingMap, corrupt: str) -> str:
+    followed = " less ".join(f"“{one}”" for one in (found.target, found.against) if one)
+    behaviour, way = f"{found.metric} {followed}".strip(), DIRECTIONS[found.direction]
+    return words.settings(scene, behaviour, f"corrupted: {corrupt[:200]}", way.lower())
+
+
+def _map(found: PatchingMap, caption: str) -> None:
+    """Draw layers by positions."""
+    (values, unit), layers = _shown(found), [f"L{i}" for i in range(len(found.effect))]
+    texts = TEXTS.figure("figures.patching", part=PATCHED[found.part])
+    figures.show(
+        share_matrix(
+            *(values, layers, found.positions, unit), title=texts["name"], dark=look.dark()
+        ),
+        table=found.table(),
+        caption=caption,
+        explained=False,
+        **texts | {"key": f"patching_{found.part}"},
+    )
+
+
+def _heads(found: PatchingMap, caption: str) -> None:
+    """Draw heads by layers; a click chooses one."""
+    values, unit = _shown(found)
+    targets.draw_heads(
+        values,
+        PATCHED["heads"],
+        unit,
+        table=found.table(),
+        caption=caption,
+        **TEXTS.figure("figures.patching_heads"),
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{head_name(*state.of(Circuits).chosen)}**", width="content")
+        controls.open_in_explore()
