@@ -15,6 +15,8 @@ from mha_viz.circuits.decompose.vocabulary import (
 )
 from mha_viz.circuits.flow.graph import FlowGraph as FlowGraph
 from mha_viz.circuits.flow.graph import flow_graph as flow_graph
+from mha_viz.circuits.flow.prediction import prediction_graph as prediction_graph
+from mha_viz.circuits.flow.signed_graph import PredictionGraph as PredictionGraph
 from mha_viz.circuits.patching.path_effect import path_effect as path_effect
 from mha_viz.circuits.patching.path_effects import path_effects as path_effects
 from mha_viz.circuits.tasks.faithfulness import (

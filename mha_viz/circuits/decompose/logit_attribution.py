@@ -9,12 +9,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.circuits.decompose.layout import Component
-from mha_viz.circuits.decompose.readout import Readout, check_index, read_at, token_number
+from mha_viz.circuits.decompose.readout import Readout, check_index, read_at, token_pair
 from mha_viz.circuits.decompose.residual import on_cpu
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import text_notes
 from mha_viz.text.vocabulary import label_of
 
@@ -159,15 +158,9 @@ def logit_attribution(
         )
     made, place = read_at(model, text, position)
     encoded = made.stream.encoded
-    chosen = token_number(model, made, place, token)
-    against = None if versus is None else token_number(model, made, place, versus)
-    if chosen == against:
-        raise ArgumentError(
-            f"versus is the token itself, “{visible(label_of(model.tokenizer, chosen))}”: choose "
-            "another one."
-        )
-    weights = _weights(made.logits, chosen, against, of)
-    components, shares = _shares(made, weights, of)
+    chosen, against = token_pair(made, place, token, versus)
+    weights = logit_weights(made.logits, chosen, against, of)
+    components, shares = component_shares(made, weights, of)
     value = made.logits if of == "logit" else made.logits.log_softmax(-1)
     return LogitAttribution(
         components=components,
@@ -187,7 +180,7 @@ def logit_attribution(
     )
 
 
-def _weights(
+def logit_weights(
     logits: Float[Tensor, " d_vocab"], token: int, versus: int | None, of: str
 ) -> Float[Tensor, " d_vocab"]:
     """Return the weight of each logit in the number's first-order part."""
@@ -199,7 +192,7 @@ def _weights(
 
 
 @torch.no_grad()
-def _shares(
+def component_shares(
     made: Readout, weights: Float[Tensor, " d_vocab"], of: str
 ) -> tuple[tuple[Component, ...], Tensor]:
     """Compute every component's share, those behind the stream included."""
