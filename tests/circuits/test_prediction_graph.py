@@ -216,13 +216,46 @@ def test_in_a_graph_what_enters_a_node_is_what_leaves_it(name, text):
         assert np.allclose(both.contribution, both.contribution_all, atol=1e-4)
 
 
-def test_at_each_sum_the_fewest_parts_hold_the_share():
+@pytest.mark.parametrize("share", [0.5, 0.8, 0.95])
+def test_the_largest_connected_edges_that_hold_the_share_are_kept(share):
     model = mv.load("tiny-gpt2")
-    whole, graph = (prediction_graph(model, SENTENCE, share=share) for share in (1, 0.7))
-    top = 2 * model.n_layers
-    every, kept = (one.edges[one.edges.level == top].contribution.abs() for one in (whole, graph))
-    assert kept.sum() >= 0.7 * every.sum() > kept.sum() - kept.min()
-    assert kept.min() >= every.nlargest(len(kept)).min() - 1e-6
+    whole, graph = (prediction_graph(model, SENTENCE, share=one) for one in (1, share))
+    size = counted(whole.edges).contribution.abs()
+    least = counted(graph.edges).contribution.abs().min()
+    kept = connected(whole.edges, least * (1 - 1e-5), f"out @{graph.position}")
+    assert kept == set(
+        zip(graph.edges.source, graph.edges.target, graph.edges.through, strict=False)
+    )
+    held = counted(graph.edges).contribution.abs().sum()
+    assert held >= share * size.sum()
+    fewer = connected(whole.edges, least * (1 + 1e-5), f"out @{graph.position}")
+    edges = zip(whole.edges.source, whole.edges.target, whole.edges.through, strict=True)
+    rest = whole.edges[[edge in fewer for edge in edges]]
+    assert counted(rest).contribution.abs().sum() < share * size.sum()
+
+
+def counted(edges: pd.DataFrame) -> pd.DataFrame:
+    """All edges but the stream past all sums but the first."""
+    return edges[(edges.kind != "residual") | (edges.level == edges.level.min())]
+
+
+def connected(edges: pd.DataFrame, least: float, top: str) -> set[tuple[str, str, str | None]]:
+    """The edges of some size on paths from a beginning to the top, found by following both ways."""
+    large = set(counted(edges[edges.contribution.abs() >= least]).index)
+    free = set(edges.index) - set(counted(edges).index)
+    ends = {i: (row.source, row.target) for i, row in edges.iterrows() if i in large | free}
+    begins = {top}
+    found: set[int] = set()
+    while more := {i for i, (_, target) in ends.items() if target in begins} - found:
+        found |= more
+        begins |= {ends[i][0] for i in more}
+    inputs = edges.kind.isin(["MLP", "bias"]) | edges.source.str.startswith("L0 in @")
+    alive = {edges.source[i] for i in found if inputs[i]}
+    from_below: set[int] = set()
+    while more := {i for i in found if ends[i][0] in alive} - from_below:
+        from_below |= more
+        alive |= {ends[i][1] for i in more}
+    return {(edges.source[i], edges.target[i], edges.through[i]) for i in from_below}
 
 
 def test_pins_of_one_level_are_alternatives_and_add_up():

@@ -182,16 +182,43 @@ class FrozenPaths:
 
 
 def strongest(found: Sequence[Parts], top: int, share: float) -> list[Parts]:
-    """Choose at each sum, from the top down, the fewest parts that hold a share of it.
+    """Choose the largest parts that hold a share of all, on paths from a beginning to the top.
 
-    Of the parts at the tokens that are reached, the largest are kept until their absolute values
-    sum to `share` of all; with 1 all that are not 0. What then leads to no beginning is dropped.
+    The parts that count are those of heads, MLPs and biases, and what input tokens pass past the
+    first sum. The stream past later sums is kept wherever it leads from one of them to another. The
+    least size of a part is the largest one with which the kept parts' absolute values sum to
+    `share` of those of all; with 1 all that are not 0 are kept.
     """
+    sizes = torch.cat([part.flatten() for parts in _counted(found) for part in parts]).abs()
+    total = float(sizes.double().sum())
+    least = sizes[sizes > 0].unique()  # ascending
+    low, high = 0, 0 if share >= 1 else len(least) - 1
+    while low < high:  # the last one that holds enough
+        middle = (low + high + 1) // 2
+        kept = _connected(found, top, float(least[middle]))
+        held = sum(
+            float(part[mask].abs().double().sum())
+            for parts, masks in zip(_counted(found), _counted(kept), strict=True)
+            for part, mask in zip(parts, masks, strict=True)
+        )
+        low, high = (middle, high) if held >= share * total else (low, middle - 1)
+    return _connected(found, top, float(least[low]) if len(least) else 0.0)
+
+
+def _counted(found: Sequence[Parts]) -> list[tuple[Tensor, ...]]:
+    """Leave out the streams past all sums but the first."""
+    return [tuple(parts if i == 0 else parts[1:]) for i, parts in enumerate(found)]
+
+
+def _connected(found: Sequence[Parts], top: int, least: float) -> list[Parts]:
+    """Mark the parts of some size that paths from a beginning to the top have, and these paths."""
     reached = torch.zeros_like(found[0].residual, dtype=torch.bool)
     reached[top] = True
     kept: list[Parts] = []
-    for parts in reversed(found):
-        kept.append(_largest(parts.at(reached), share))
+    for i, parts in reversed(list(enumerate(found))):
+        large = [(part.abs() >= least) & (part != 0) for part in parts]
+        passing = large[0] if i == 0 else parts.residual != 0
+        kept.append(Parts(passing, *large[1:]).at(reached))
         reached = kept[-1].out_of()
     kept.reverse()
     alive = torch.ones_like(reached)
@@ -199,22 +226,6 @@ def strongest(found: Sequence[Parts], top: int, share: float) -> list[Parts]:
         kept[i] = Parts(residual & alive, heads & alive, mlp, bias)
         alive = kept[i].into()
     return kept
-
-
-def _largest(parts: Parts, share: float) -> Parts:
-    """Mark the fewest parts whose absolute values sum to a share of all."""
-    size = torch.cat([part.flatten() for part in parts]).abs().double()
-    chosen = size > 0
-    if share < 1:
-        order = size.argsort(descending=True, stable=True)
-        total = size[order].cumsum(0)
-        most = int((total < share * total[-1]).sum()) + 1
-        chosen[order[most:]] = False
-    pieces = chosen.split([part.numel() for part in parts])
-    residual, heads, mlp, bias = (
-        piece.reshape(part.shape) for piece, part in zip(pieces, parts, strict=True)
-    )
-    return Parts(residual, heads, mlp, bias)
 
 
 def _of_heads(stream: ResidualStream, one: ResidualSum, values: LinearMap) -> PathSum:

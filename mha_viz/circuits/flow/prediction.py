@@ -20,7 +20,7 @@ from mha_viz.errors import ArgumentError
 from mha_viz.text.encoding import text_notes
 from mha_viz.text.vocabulary import label_of
 
-SHARE = 0.8
+SHARE = 0.6
 MAX_WEIGHTS = 20_000_000  # attention weights of all layers, each an edge
 MAX_EDGES = 1_000_000
 
@@ -49,9 +49,10 @@ def prediction_graph(
     Attention weights are not followed either: what makes a head look somewhere is in
     `score_attribution`.
 
-    At each sum, from the top down, the fewest parts are kept that hold `share` of it, by absolute
-    values, of the parts at tokens that are reached. What an edge carries within what is kept is its
-    `flow`: at each node of the graph what enters is what leaves.
+    The largest edges are kept, on paths from a beginning to the prediction, until they hold `share`
+    of the absolute contributions of all edges through heads, from MLPs, biases and input tokens;
+    past later sums the stream is kept wherever it connects them. What an edge carries within what
+    is kept is its `flow`: at each node of the graph what enters is what leaves.
 
     Args:
         model: a causal or masked language model.
@@ -59,7 +60,7 @@ def prediction_graph(
         token: the predicted token, likewise.
         versus: another token, whose logit is taken off.
         position: likewise.
-        share: of each sum that is kept, in (0, 1]; 1 keeps everything.
+        share: of all edges' absolute contributions, in (0, 1]; 1 keeps everything.
         pins: names of nodes, such as "L2 H3 @5", that paths must pass; two of one level are
             alternatives, and "@*" is any token.
 
@@ -99,8 +100,8 @@ def prediction_graph(
     edges = _edges(paths, whole, flow, kept)
     if len(edges) > MAX_EDGES:
         raise ArgumentError(
-            f"More than {MAX_EDGES:,} edges hold {share:.0%}: choose a smaller share or a shorter "
-            "text."
+            f"More than {MAX_EDGES:,} edges hold {share:.0%} of all: choose a smaller share, or a "
+            "shorter text."
         )
     value = made.logits[chosen] - (0.0 if against is None else made.logits[against])
     return PredictionGraph(

@@ -38,7 +38,7 @@ class PredictionGraph:
         value: the number that the model itself gave, logits.
         rest: the part of it that is added behind the last layer, by biases; in no edge.
         position: of the token that predicts.
-        share: of each sum that was kept, by absolute values.
+        share: of all edges' absolute contributions that the kept ones hold.
         pins: names of nodes that all paths pass.
         token, versus: the label of the predicted token, and of the one whose logit is taken off.
         tokens: of the text, or what they were folded to.
