@@ -114,6 +114,11 @@ VIEW = View(
     flow="norm",
     task="closing",
     tested=((0, 1), (2, 3)),
+    graph_of="state",
+    explained=77,
+    graph_pins="L2H3@5,L1mid@*",
+    fold="words",
+    together="labels",
 )
 
 

@@ -5,7 +5,14 @@ Importing it imports torch, transformers and plotly, so the page does it late.
 
 import streamlit as st
 
-from mha_viz.ui.circuits import composition, faithfulness, logit_parts, path_effects, score_parts
+from mha_viz.ui.circuits import (
+    composition,
+    faithfulness,
+    graph,
+    logit_parts,
+    path_effects,
+    score_parts,
+)
 from mha_viz.ui.circuits.targets import known_parts, say_what_is_measured
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -16,7 +23,7 @@ _SECTIONS = {
     "writes": logit_parts.draw,
     "looks": score_parts.draw,
     "weights": composition.draw,
-    "graph": score_parts.draw_graph,
+    "graph": graph.draw,
 }
 _MEASURING = {"effect": path_effects.draw, "test": faithfulness.draw}
 

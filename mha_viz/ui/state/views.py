@@ -45,6 +45,10 @@ THROUGH = TITLES["through"]
 QUANTITIES = TITLES["quantities"]
 BEHAVIOURS = TITLES["behaviours"]
 FLOWS = TITLES["flows"]
+GRAPHS = TITLES["graphs"]
+FOLDS = TITLES["folds"]
+TOGETHER = TITLES["together"]
+SHARES = range(50, 100)  # of all contributions to a prediction, in percent
 WAYS = TITLES["ways"]
 PARTS = TITLES["parts"]
 BETWEEN = ("aa", "ab", "ba", "bb")  # sentences that look and are looked at
@@ -242,6 +246,9 @@ class Circuits(Shared):
         versus_key: a key whose score is subtracted from that of the pair of tokens; -1 is none.
         through: the input through which the chosen head reads the second one.
         tested: the heads of a circuit.
+        graph_of: what the graph leads into. explained: the share of all contributions that
+            its edges hold, in percent. graph_pins: nodes that its paths pass, as "L2H3@5,L1mid@4".
+        fold: what its columns are. together: heads that are one node.
     """
 
     circuit: str = _choice("writes", read.one_of(CIRCUITS))
@@ -251,6 +258,11 @@ class Circuits(Shared):
     behaviour: str = _choice("logit_difference", read.one_of(BEHAVIOURS))
     way: str = _choice("direct", read.one_of(WAYS))
     flow: str = _choice("proximity", read.one_of(FLOWS))
+    graph_of: str = _choice("prediction", read.one_of(GRAPHS))
+    explained: int = _choice(60, read.whole(min(SHARES), max(SHARES)))
+    graph_pins: str = _choice("", read.nodes)
+    fold: str = _choice("tokens", read.one_of(FOLDS))
+    together: str = _choice("heads", read.one_of(TOGETHER))
     task: str = _choice("induction", read.one_of(TASKS))
     tested: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_TESTED))
 
