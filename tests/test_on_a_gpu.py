@@ -128,6 +128,9 @@ MEASURED: dict[str, Callable[[AttentionModel], Any]] = {
     ),
     "paths": lambda model: mv.path_effects(model, TEXT, [TEXT, OTHER], "kl", position=3).table(),
     "flow": lambda model: mv.flow_graph(model, TEXT, 5),
+    "prediction": lambda model: torch.tensor(
+        mv.prediction_graph(model, TEXT, position=3, share=1).held
+    ),
 }
 
 

@@ -200,7 +200,7 @@ def test_in_a_graph_what_enters_a_node_is_what_leaves_it(name, text):
     model = mv.load(name)
     whole = prediction_graph(model, text, share=1)
     n_edges = len(whole.edges)
-    for share in (0.95, 0.8, 0.5):
+    for share in (0.9, 0.5):
         graph = prediction_graph(model, text, share=share)
         edges = graph.edges
         assert len(edges) < n_edges
@@ -216,7 +216,9 @@ def test_in_a_graph_what_enters_a_node_is_what_leaves_it(name, text):
         assert np.allclose(both.contribution, both.contribution_all, atol=1e-4)
 
 
-@pytest.mark.parametrize("share", [0.5, 0.8, 0.95])
+@pytest.mark.parametrize(
+    "share", [0.5, *(pytest.param(one, marks=pytest.mark.extended) for one in (0.8, 0.95))]
+)
 def test_the_largest_connected_edges_that_hold_the_share_are_kept(share):
     model = mv.load("tiny-gpt2")
     whole, graph = (prediction_graph(model, SENTENCE, share=one) for one in (1, share))
@@ -258,6 +260,7 @@ def connected(edges: pd.DataFrame, least: float, top: str) -> set[tuple[str, str
     return {(edges.source[i], edges.target[i], edges.through[i]) for i in from_below}
 
 
+@pytest.mark.extended
 def test_pins_of_one_level_are_alternatives_and_add_up():
     model = mv.load("tiny-gpt2")
     whole = prediction_graph(model, SENTENCE, share=1)

@@ -12,7 +12,7 @@ from mha_viz.errors import ArgumentError
 
 MAX_BYTES = 64_000_000
 MAX_TEXT = 1_000_000
-MAX_SIZE = 60_000  # of layers, heads and tokens: the browser takes them in 16 bits
+MAX_SIZE = 30_000  # of layers, heads and tokens: the browser takes levels in 16 bits
 FILE = JsonKind(
     "mha_viz prediction graph", 1, MAX_BYTES, "a graph", "PredictionGraph.save or the page Circuits"
 )

@@ -217,6 +217,8 @@ test("a click or P on a node of a prediction is told as a pin", () => {
   press("ArrowDown");
   press("ArrowRight");
   assert.match(text(".live"), /^L1 MLP at “the”, −0\.5 logits$/);
+  press("p");
+  assert.deepEqual(told[2], ["pin", { layer: 1, kind: 2, level: 4, head: -1, position: LAST }]);
 });
 
 test("on a phone a prediction starts with its tokens folded, and unfolds", () => {

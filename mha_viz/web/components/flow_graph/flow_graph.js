@@ -250,7 +250,8 @@ class FlowGraph {
   /** Tell which node is pinned: it, or the one that a part passes. */
   sendPin(node) {
     const { model } = this;
-    if (!model.header.signed || !node || node.kind === BIAS || node.place >= model.top * model.tokens) return;
+    if (!model.header.signed || !node || node.kind === BIAS) return;
+    if (!node.kind && node.place >= model.top * model.tokens) return; // the prediction itself
     const level = Math.floor(node.place / model.tokens);
     const position = model.header.folded ? -1 : node.place % model.tokens;
     const layer = node.kind ? Math.ceil(level / 2) - 1 : Math.floor(level / 2);
