@@ -83,7 +83,7 @@ def test_a_click_pins_a_node_of_a_prediction_and_the_address_opens_it(open_page,
     pinned = held.inner_text()
     page.reload()
     expect(held).to_have_text(pinned)
-    page.get_by_role("button", name="L3 MLP @9 ✕").click()
+    page.get_by_text("L3 MLP @9 ✕").click()
     expect(held).to_have_text(whole)
 
 
