@@ -168,7 +168,8 @@ class PredictionGraph:
         against = "" if self.versus is None else f" less that of {self.versus!r}"
         return (
             f"PredictionGraph(logit of {self.token!r}{against} at position {self.position} of "
-            f"{self.model!r}: {len(self.edges)} edges hold {self.held:.4g} of {self.value:.4g})"
+            f"{self.model!r}: {len(self.edges)} edges hold {self.held:.4g} of "
+            f"{self.value - self.rest:.4g})"
         )
 
     def _repr_html_(self) -> str:

@@ -71,7 +71,7 @@ def prediction_graph(
     """Draw a graph of one prediction with its pinned nodes, and what belongs to it."""
     payload = prediction_payload(graph, pins)
     file = safe_name(f"graph_{graph.model}_{graph.position}", "graph")
-    held = f"{graph.held:+.3g} of {graph.value:+.3g} logits"
+    held = f"{graph.held:+.3g} of {graph.value - graph.rest:+.3g} logits"
     share = f"the largest edges, {graph.share:.0%} of all: {held}"
     folded = graph.names or any(token.id < 0 for token in graph.tokens)
 
