@@ -71,8 +71,8 @@ PICTURES = {
     ),
     "circuits-graph": Picture(
         "circuits",
-        {"text": film.TEXT, "circuit": "graph"},
-        {"width": 1280, "height": 790},
+        {"text": film.TEXT, "circuit": "graph", "target": "box", "against": "dog"},
+        {"width": 1280, "height": 900},
         ".flow-graph canvas",
     ),
     "learn": Picture(

@@ -18,6 +18,8 @@ from mha_viz.circuits.edges.edge_circuit import edge_faithfulness as edge_faithf
 from mha_viz.circuits.edges.edge_effects import edge_effects as edge_effects
 from mha_viz.circuits.flow.graph import FlowGraph as FlowGraph
 from mha_viz.circuits.flow.graph import flow_graph as flow_graph
+from mha_viz.circuits.flow.prediction import prediction_graph as prediction_graph
+from mha_viz.circuits.flow.signed_graph import PredictionGraph as PredictionGraph
 from mha_viz.circuits.patching.patching_map import PatchingMap as PatchingMap
 from mha_viz.circuits.patching.patching_map import patching_map as patching_map
 from mha_viz.circuits.patching.path_effect import path_effect as path_effect

@@ -132,6 +132,9 @@ MEASURED: dict[str, Callable[[AttentionModel], Any]] = {
     ).table(),
     "vocabulary": lambda model: mv.token_matrices(model, 1, 2, ["cat", "dog", "sat"])["QK"],
     "flow": lambda model: mv.flow_graph(model, TEXT, 5),
+    "prediction": lambda model: torch.tensor(
+        mv.prediction_graph(model, TEXT, position=3, share=1).held
+    ),
 }
 
 

@@ -179,40 +179,70 @@ def flow_payload(
 ) -> bytes:
     """Pack all parts of a flow graph, from the chosen token downwards: a header and arrays.
 
-    Levels number the residual positions of a token: 0 enters the first layer, an odd one lies
-    between a layer's attention and its MLP. Arrays in the body, one after the other, a number for
-    each part: share and weight (float32), level of the target, head, query and key (uint16), and
-    kind (uint8), the number of one of `KINDS`. The browser's slider begins at `threshold` and
-    stands at `start`; `title` is for screen readers.
+    The browser's slider begins at `threshold` and stands at `start`; `title` is for screen readers.
     """
     parts = edges[edges.kind.isin(KINDS)]
     source, target = (edges[end].astype(str).str for end in ("source", "target"))
     one_sum = not target.contains(" mid @", regex=False).any()
     late = source.contains(" mid @| MLP ")[parts.index]
-    level = 2 * parts.layer.to_numpy(int) + np.where(late | one_sum, 2, 1)
+    parts = parts.assign(
+        level=2 * parts.layer.to_numpy(int) + np.where(late | one_sum, 2, 1),
+        carried=parts.contribution,
+    )
+    slider = {"threshold": threshold, "start": max(start, threshold)}
+    about = {"position": position, "layers": n_layers, "step": 2 if one_sum else 1}
+    return _parts_payload(parts, labels, special, {**about, **slider, "title": clean(title, 200)})
+
+
+def signed_payload(
+    edges: pd.DataFrame,
+    labels: Sequence[str],
+    special: Sequence[bool],
+    names: Mapping[tuple[int, int], str],
+    *,
+    signed: Mapping[str, Any],
+    title: str = "",
+    **about: int,
+) -> bytes:
+    """Pack the edges of a graph of one prediction in the form of `flow_payload`.
+
+    `about` are position, layers and step; `signed` what the browser writes: value, held, rest,
+    unit, name, pins (names of nodes). `names` are those of folded heads.
+    """
+    called = {f"{layer}.{head}": clean(name, 60) for (layer, head), name in names.items()}
+    more = {**about, "signed": dict(signed), "names": called, "title": clean(title, 200)}
+    return _parts_payload(edges.assign(carried=edges.flow), labels, special, more)
+
+
+def _parts_payload(
+    parts: pd.DataFrame, labels: Sequence[str], special: Sequence[bool], header: Mapping[str, Any]
+) -> bytes:
+    """Pack the parts of a graph's sums.
+
+    Levels number the residual positions of a token: 0 enters the first layer, an odd one lies
+    between a layer's attention and its MLP. Arrays in the body, one after the other, a number for
+    each part: what it carries and its weight (float32), level of the target, head, query and key
+    (uint16), and kind (uint8), the number of one of `KINDS`.
+    """
+    level = parts.level.to_numpy(int)
     kind = np.array([KINDS.index(name) for name in parts.kind], dtype=int)
     # What comes into a position has to stand after what leaves it: see flow_model.js.
     order = np.lexsort((-parts.flow.to_numpy(), -level))
     columns: list[NDArray[Any]] = [
-        parts.contribution.to_numpy("<f4"),
+        parts.carried.to_numpy("<f4"),
         parts.weight.fillna(0.0).to_numpy("<f4"),
         level.astype("<u2"),
         *(parts[name].fillna(0).to_numpy("<u2") for name in ("head", "query", "key")),
         kind.astype("u1"),
     ]
-    header = {
+    found = {
         "kind": "flow",
         "parts": len(parts),
-        "layers": n_layers,
         "labels": [clean(label) for label in labels],
         "special": [int(flag) for flag in special],
-        "position": position,
-        "step": 2 if one_sum else 1,
-        "threshold": threshold,
-        "start": max(start, threshold),
-        "title": clean(title, 200),
+        **header,
     }
-    return pack(header, b"".join(np.ascontiguousarray(c[order]).tobytes() for c in columns))
+    return pack(found, b"".join(np.ascontiguousarray(c[order]).tobytes() for c in columns))
 
 
 def finite(values: Num[np.ndarray | Tensor, "..."]) -> list[float | None]:

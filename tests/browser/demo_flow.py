@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit import runtime
 
 from mha_viz.circuits.flow.graph import FlowGraph
+from mha_viz.circuits.flow.signed_graph import COLUMNS, PredictionGraph, named_edges
 from mha_viz.core.record.token import Token
 from mha_viz.ui.widgets.components.flow_graph import HeadPair, flow_graph
 from mha_viz.ui.widgets.look import dark
@@ -52,6 +53,24 @@ def made_up(layers: int = 2, n: int = 5, heads: int = 3, hostile: bool = False) 
     tokens = tuple(Token(words[i % len(words)], i, is_special=i == 0) for i in range(n))
     about = ("proximity", tokens, layers, heads, "made-up", "a text")
     return FlowGraph(pd.DataFrame(), edges, 1.0, 0.0, n - 1, 0.0, *about)
+
+
+def made_up_prediction() -> PredictionGraph:
+    """Two layers, five tokens, three heads: 2 logits for it from token 1, 0.5 against it."""
+    rows = [
+        (4, "residual", 1, -1, 4, -1, np.nan, 2.5, 2.0),
+        (4, "MLP", 1, -1, 4, -1, np.nan, -0.5, -0.5),
+        (3, "source", 1, 2, 4, 1, 0.9, 2.0, 2.0),
+        (2, "residual", 0, -1, 1, -1, np.nan, 2.0, 2.0),
+        (1, "source", 0, 0, 1, 0, 0.5, -1.0, -1.0),
+        (1, "source", 0, 1, 1, 0, 0.5, 0.25, 0.25),
+        (1, "residual", 0, -1, 1, -1, np.nan, 2.5, 2.5),
+        (1, "bias", 0, -1, 1, -1, np.nan, 0.25, 0.25),
+    ]
+    edges = named_edges(pd.DataFrame(rows, columns=list(COLUMNS)), 2, 1)
+    tokens = tuple(Token(word, i) for i, word in enumerate("The cat sat on the".split()))
+    about = (1.75, 0.25, 4, 0.9, (), "mat", "dog", tokens, 2, 3, 1, "made-up", "a text")
+    return PredictionGraph(edges, *about)
 
 
 @st.fragment

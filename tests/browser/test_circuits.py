@@ -65,3 +65,35 @@ def test_a_click_in_the_map_shows_the_pair_and_the_address_opens_it(open_page, w
     expect(page).to_have_url(re.compile("layer_b=1&head_b=5"))
     wait_idle(page)
     assert (query(page)["layer"], query(page)["head"]) == ("2", "6")
+
+
+def test_a_click_pins_a_node_of_a_prediction_and_the_address_opens_it(open_page, wait_idle):
+    link = f"{LINK}&circuit=graph&target=dog&against=cat"
+    page = open_page(link)
+    held = page.locator(".flow-graph .cut")
+    expect(held).to_have_text(re.compile(r"^\d+ edges hold −.* for “dog” less “cat”"))
+    whole = held.inner_text()
+    picture = page.locator(".flow-graph .over")
+    picture.press("Home")
+    picture.press("ArrowDown")
+    picture.press("p")
+    expect(page).to_have_url(re.compile("graph_pins=L3MLP%409"))
+    expect(held).not_to_have_text(whole)
+    wait_idle(page)
+    pinned = held.inner_text()
+    page.reload()
+    expect(held).to_have_text(pinned)
+    page.get_by_text("L3 MLP @9 ✕").click()
+    expect(held).to_have_text(whole)
+
+
+def test_on_a_phone_a_prediction_starts_folded_and_unfolds(open_page):
+    page = open_page(f"{LINK}&circuit=graph", **PHONE)
+    fold = page.locator(".flow-graph .fold")
+    expect(fold).to_have_text("Show tokens")
+    graph = page.locator(".flow-graph")
+    folded = float(graph.get_attribute("data-column"))
+    fold.click()
+    expect(fold).to_have_text("Fold tokens")
+    assert float(graph.get_attribute("data-column")) < folded
+    assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0

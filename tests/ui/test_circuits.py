@@ -10,7 +10,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.engine import loaded_network
-from mha_viz.ui.circuits import score_parts
+from mha_viz.ui.circuits.graph import FINEST
 from mha_viz.ui.state.views import CIRCUITS, DEFAULT
 from mha_viz.web.theme import format_number
 from tests.making.comparing import close
@@ -256,11 +256,10 @@ def test_the_page_keeps_what_others_have_chosen():
 
 
 def test_the_graph_leads_into_the_chosen_token_and_what_is_chosen_in_it_stands_below():
-    app = circuits(
-        "flow_graph", model="tiny-gpt2", text=TEXT, circuit="graph", place="6", layer="2", head="4"
-    )
+    link = dict(model="tiny-gpt2", text=TEXT, circuit="graph", graph_of="state", place="6")
+    app = circuits("flow_graph", **link, layer="2", head="4")
     assert not app.exception and not app.error
-    found = mv.flow_graph(mv.load("tiny-gpt2"), TEXT, 6, score_parts.FINEST)
+    found = mv.flow_graph(mv.load("tiny-gpt2"), TEXT, 6, FINEST)
     shown = next(f.value for f in app.dataframe if "contribution" in f.value)
     assert len(shown) == len(found.edges)
     np.testing.assert_allclose(shown["share"], found.edges["share"], rtol=1e-4)
@@ -270,3 +269,51 @@ def test_the_graph_leads_into_the_chosen_token_and_what_is_chosen_in_it_stands_b
     assert not app.exception and not app.error
     found = mv.score_attribution(mv.load("tiny-gpt2"), TEXT, 1, 5, 8, 7)
     assert summed(app)[1] == format_number(found.value)
+
+
+PREDICTION = dict(model="tiny-gpt2", text=TEXT, circuit="graph", target="dog", against="cat")
+
+
+def test_the_graph_of_a_prediction_is_the_librarys():
+    app = circuits("prediction_graph", **PREDICTION, explained="70", layer="2", head="4")
+    assert not app.exception and not app.error
+    found = mv.prediction_graph(mv.load("tiny-gpt2"), TEXT, "dog", "cat", share=0.7)
+    shown = table(app, "source", "through", "target", "contribution", "flow")
+    assert shown["target"].tolist() == found.edges["target"].tolist()
+    close(shown["flow"], found.edges["flow"])
+    assert [one.value for one in app.header] == ["Why L2 H4 looks there", "What L2 H4 writes"]
+    app.slider(key="ask_explained").set_value(55).run()
+    assert not app.exception and not app.error
+    assert app.query_params["explained"] == "55"
+    assert len(table(app, "source", "through", "target", "flow")) < len(shown)
+
+
+def test_a_link_opens_pins_and_folds_and_a_click_takes_a_pin_away():
+    pins = dict(graph_pins="L3H1@9,L0in@1", fold="words", together="labels", explained="99")
+    app = circuits("prediction_graph", **PREDICTION, **pins)
+    assert not app.exception and not app.error
+    assert app.query_params["graph_pins"] == "L3H1@9,L0in@1"
+    shown = table(app, "source", "target", "level", "flow")
+    names = ["L3 H1 @9", "L0 in @1"]
+    found = mv.prediction_graph(mv.load("tiny-gpt2"), TEXT, "dog", "cat", share=0.99, pins=names)
+    assert shown["flow"][shown["level"] == 8].sum() == pytest.approx(found.held, abs=1e-4)
+    assert set(shown["source"][shown["level"] == 1]) == {"L0 in @1"}
+    app.pills(key="pinned").set_value("L0 in @1").run()
+    assert not app.exception and not app.error
+    assert app.query_params["graph_pins"] == "L3H1@9"
+    app.pills(key="pinned").set_value("").run()
+    assert not app.exception and not app.error
+    assert "graph_pins" not in app.query_params
+
+
+def test_pins_that_a_text_does_not_have_are_told_and_can_be_cleared():
+    app = circuits(**PREDICTION, graph_pins="L3H1@99")
+    assert not app.exception and "no node L3 H1 @99" in app.error[0].value.replace("\\", "")
+    app.pills(key="pinned").set_value("").run()
+    check(app)
+
+
+def test_a_model_that_predicts_nothing_shows_its_states(models):
+    app = circuits(model=models["headless"], circuit="graph")
+    check(app)
+    assert "ask_graph_of" not in [one.key for one in app.segmented_control]

@@ -4,9 +4,18 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.ui.widgets.components.flow_graph import HeadPair, chosen, describe, graph_payload
+from mha_viz.circuits.flow.pins import Pin
+from mha_viz.ui.widgets.components.flow_graph import (
+    HeadPair,
+    NodePlace,
+    chosen,
+    describe,
+    graph_payload,
+    pinned,
+    prediction_payload,
+)
 from mha_viz.web.payload import unpack
-from tests.browser.demo_flow import made_up
+from tests.browser.demo_flow import made_up, made_up_prediction
 
 GRAPH = made_up(layers=3, n=6, heads=2)
 
@@ -66,3 +75,37 @@ def test_a_click_is_believed_where_there_is_such_an_edge():
 def test_anything_else_is_not(sent):
     assert chosen({"choose": sent}, GRAPH) is None
     assert chosen(sent, GRAPH) is None
+
+
+def test_a_predictions_payload_holds_every_edge_and_its_pins():
+    graph = made_up_prediction()
+    pins = [Pin.of(name) for name in ("L1 H2 @4", "L0 in @1", "L1 mid @*", "L0 MLP @3")]
+    header, body = unpack(prediction_payload(graph, pins))
+    flow = np.frombuffer(body, "<f4", header["parts"])
+    assert sorted(flow) == sorted(graph.edges.flow)
+    signed = header["signed"]
+    assert (signed["held"], signed["value"], signed["rest"]) == (1.5, 1.75, 0.25)
+    assert signed["name"] == "“mat” less “dog”"
+    assert signed["pins"] == [[3, 1, 2, 4], [0, 0, -1, 1], [3, 0, -1, -1], [2, 2, -1, 3]]
+
+
+@pytest.mark.parametrize(
+    ("sent", "node"),
+    [
+        ((1, 1, 3, 2, 4), NodePlace(1, "H", 2, 4)),
+        ((1, 2, 4, -1, 0), NodePlace(1, "MLP", -1, 0)),
+        ((1, 0, 2, -1, -1), NodePlace(1, "in", -1, -1)),
+        ((1, 0, 3, -1, 4), NodePlace(1, "mid", -1, 4)),
+        ((2, 0, 4, -1, 4), None),
+        ((1, 1, 3, 3, 4), None),
+        ((1, 0, 2, -1, 5), None),
+        ((1, 0, 4, -1, 4), None),
+        ((1, 3, 3, -1, 4), None),
+        ((True, 0, 2, -1, 4), None),
+        (("1", 0, 2, -1, 4), None),
+    ],
+)
+def test_a_pin_is_believed_where_there_may_be_such_a_node(sent, node):
+    names = ("layer", "kind", "level", "head", "position")
+    event = {"pin": dict(zip(names, sent, strict=True))}
+    assert pinned(event, made_up_prediction()) == node

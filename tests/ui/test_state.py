@@ -118,6 +118,11 @@ VIEW = View(
     pairs="a | b\tü | c | d\n{A}",
     averaged=True,
     tested=((0, 1), (2, 3)),
+    graph_of="state",
+    explained=77,
+    graph_pins="L2H3@5,L1mid@*",
+    fold="words",
+    together="labels",
 )
 
 

@@ -4,17 +4,19 @@ import base64
 
 import numpy as np
 
+from mha_viz.circuits.flow.pins import Pin
 from mha_viz.core.metrics import LABELS
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.plots.numbers import MatrixLook, number_matrix
 from mha_viz.ui.state.views import BENCH, DEFAULT, SCALES, SHOWS
 from mha_viz.ui.widgets.components import head_switches
-from mha_viz.ui.widgets.components.flow_graph import graph_payload
+from mha_viz.ui.widgets.components.flow_graph import graph_payload, prediction_payload
 from mha_viz.web import theme
 from mha_viz.web.browser import script
 from mha_viz.web.payload import grid_payload, head_payload, notes_payload
 from tests.browser.demo_components import attention, entropy_of
 from tests.browser.demo_flow import made_up as flow
+from tests.browser.demo_flow import made_up_prediction
 from tests.browser.demo_switches import drawn as patterns
 from tests.browser.demo_switches import importance
 
@@ -43,6 +45,7 @@ def written() -> dict[str, object]:
         "switches": _switches(5, 7),
         "numbers": _numbers(3, 5),
         "graph": text_of(graph_payload(flow())),
+        "prediction": text_of(prediction_payload(made_up_prediction(), [Pin.of("L1 H2 @4")])),
         "hostile_graph": text_of(graph_payload(flow(layers=3, n=29, hostile=True))),
     }
 

@@ -53,6 +53,39 @@ class FrozenNorm:
         """Apply the norm to parts of its input; the bias is a part of its own."""
         return self.factor * (x - x.mean(-1, keepdim=True) if self.centred else x)
 
+    def transposed(self, y: Float[Tensor, "*shape d"]) -> Float[Tensor, "*shape d"]:
+        """Map a gradient by what the norm gives to one by what it is given."""
+        y = self.factor * y
+        return y - y.mean(-1, keepdim=True) if self.centred else y
+
+
+class LinearMap:
+    """A linear map between two tensors that autograd knows, and its transpose."""
+
+    def __init__(self, given: Tensor, made: Tensor) -> None:
+        """Take what the map was given and what it made of it, under gradients."""
+        self._given, self._made = given, made
+        self._weights = torch.zeros_like(made, requires_grad=True)
+        with torch.enable_grad():
+            (self._pulled,) = torch.autograd.grad(made, given, self._weights, create_graph=True)
+
+    @property
+    def made(self) -> torch.Size:
+        """The shape of what the map makes."""
+        return self._made.shape
+
+    def __call__(self, x: Float[Tensor, "..."]) -> Tensor:
+        """Apply the map; the result has the shape of what it made."""
+        given = x.to(self._given.dtype).reshape(self._given.shape)
+        (found,) = torch.autograd.grad(self._pulled, self._weights, given, retain_graph=True)
+        return found
+
+    def transposed(self, y: Float[Tensor, "..."]) -> Tensor:
+        """Apply its transpose; the result has the shape of what it was given."""
+        made = y.to(self._made.dtype).reshape(self._made.shape)
+        (found,) = torch.autograd.grad(self._made, self._given, made, retain_graph=True)
+        return found
+
 
 def frozen(
     module: nn.Module, x: Float[Tensor, "*shape d"], y: Float[Tensor, "*shape d"]

@@ -9,12 +9,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.circuits.decompose.layout import Component
-from mha_viz.circuits.decompose.readout import Readout, check_index, read_at, token_number
+from mha_viz.circuits.decompose.readout import Readout, check_index, read_at, token_pair
 from mha_viz.circuits.decompose.residual import on_cpu
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import text_notes
 from mha_viz.text.vocabulary import label_of
 
@@ -158,13 +157,7 @@ def logit_attribution(
         )
     made, place = read_at(model, text, position)
     encoded = made.stream.encoded
-    chosen = token_number(model, made, place, token)
-    against = None if versus is None else token_number(model, made, place, versus)
-    if chosen == against:
-        raise ArgumentError(
-            f"versus is the token itself, “{visible(label_of(model.tokenizer, chosen))}”: choose "
-            "another one."
-        )
+    chosen, against = token_pair(made, place, token, versus)
     weights = logit_weights(made.logits, chosen, against, of)
     components, shares = component_shares(made, weights, of)
     value = made.logits if of == "logit" else made.logits.log_softmax(-1)

@@ -18,9 +18,10 @@ from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.prediction.logits import check_predicts
 from mha_viz.prediction.masking import replace_mask
 from mha_viz.prediction.prediction import places_to_predict, spaced_at
+from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import encode_texts
 from mha_viz.text.tokens import Encoded
-from mha_viz.text.vocabulary import id_of
+from mha_viz.text.vocabulary import id_of, label_of
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,21 @@ def token_number(model: AttentionModel, made: Readout, place: int, token: str | 
     if number >= len(made.logits):
         raise ArgumentError(f"{model.name} gives no logit to token {number}.")
     return number
+
+
+def token_pair(
+    made: Readout, place: int, token: str | int | None, versus: str | int | None
+) -> tuple[int, int | None]:
+    """Return the numbers of a token and of the one that it is compared with, if there is one."""
+    model = made.stream.model
+    chosen = token_number(model, made, place, token)
+    against = None if versus is None else token_number(model, made, place, versus)
+    if chosen == against:
+        raise ArgumentError(
+            f"versus is the token itself, “{visible(label_of(model.tokenizer, chosen))}”: choose "
+            "another one."
+        )
+    return chosen, against
 
 
 def check_index(name: str, given: object, n: int, first: int = 0) -> None:

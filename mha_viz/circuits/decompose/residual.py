@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from mha_viz.circuits.decompose.frozen import LinearMap
 from mha_viz.circuits.decompose.frozen_run import FrozenRun
 from mha_viz.circuits.decompose.layout import (
     PROJECTION_BIAS,
@@ -147,16 +148,16 @@ class ResidualStream:
         pattern * (v - b_V) . (W_O direction); over the keys they sum to the head's share.
         """
         pattern, value = (self.run.probe.kept[name][layer][0] for name in ("pattern", "value"))
-        moved = repeat_heads((value - self._b_V[layer][:, None])[None], len(pattern))[0]
-        through = torch.einsum("hkd,hdm,qm->hqk", moved, self._W_O(layer), direction)
+        moved = repeat_heads((value - self.b_V[layer][:, None])[None], len(pattern))[0]
+        through = torch.einsum("hkd,hdm,qm->hqk", moved, self.W_O(layer), direction)
         return pattern * through
 
     def carried(self, layer: int) -> Float[Tensor, "head key d_model"]:
         """Compute what each head would write if it looked at one token alone, without biases."""
         value = self.run.probe.kept["value"][layer][0]
-        moved = value - self._b_V[layer][:, None]
+        moved = value - self.b_V[layer][:, None]
         moved = repeat_heads(moved[None], self.model.n_heads)[0]
-        return torch.einsum("hkd,hdm->hkm", moved, self._W_O(layer))
+        return torch.einsum("hkd,hdm->hkm", moved, self.W_O(layer))
 
     def directions(
         self, read: Callable[[Float[Tensor, "position d_model"]], Float[Tensor, ""]]
@@ -185,30 +186,61 @@ class ResidualStream:
     def _attention(self, layer: int) -> tuple[Tensor, Tensor]:
         """Return a layer's heads (head, position, d_model), and its bias (position, d_model)."""
         z, pattern = (self.run.probe.kept[name][layer][0] for name in ("z", "pattern"))
-        W_O = self._W_O(layer)
-        b_V = repeat_heads(self._b_V[layer][None], len(z))[0]
+        W_O = self.W_O(layer)
+        b_V = repeat_heads(self.b_V[layer][None], len(z))[0]
         constant = pattern.sum(-1)[..., None] * b_V[:, None]
         heads = torch.einsum("hqd,hdm->hqm", z - constant, W_O)
         bias = torch.einsum("hqd,hdm->qm", constant, W_O)
         projection: Any = self.model.layers()[layer].modules()[2]
         return heads, bias if projection.bias is None else bias + projection.bias.detach()
 
-    def _W_O(self, layer: int) -> Tensor:
+    def W_O(self, layer: int) -> Float[Tensor, "head d_head d_model"]:
+        """Return a layer's output weights, by head."""
         found = self.model.layers()[layer].output()
         if found is None:
             raise unknown_layout(self.model, f"layer {layer} has no W_O that splits by heads")
         return found
 
     @cached_property
-    def _b_V(self) -> list[Float[Tensor, "n_kv_heads d_head"]]:
+    def b_V(self) -> list[Float[Tensor, "n_kv_heads d_head"]]:
         """The values of each layer where the stream is zero."""
         probe = Probe(("value",))
-        written = {n: torch.zeros_like(output) for n, output in self._recorded_outputs().items()}
-        zero = torch.zeros_like(self.run.entering[0])
-        written |= {f"L{i} attention bias": zero for i in range(len(self.run.layout.layers))}
         with torch.no_grad():
-            self.run.rows(written, {PROJECTION_BIAS: 0}, probe)
+            self.run.rows(self._nothing(), {PROJECTION_BIAS: 0}, probe)
         return [value[0, :, 0] for value in probe.kept["value"]]
+
+    def value_maps(self) -> list[LinearMap]:
+        """Return the maps from what enters each layer to its values, without biases.
+
+        From (1, position, d_model) to (1, n_kv_heads, position, d_head).
+        """
+        entering, probe, _ = self._linear_pass()
+        maps = zip(entering, probe.kept["value"], strict=False)
+        return [LinearMap(given, made) for given, made in maps]
+
+    def final_gradient(
+        self, read: Callable[[Float[Tensor, "position d_model"]], Float[Tensor, ""]]
+    ) -> Float[Tensor, "position d_model"]:
+        """Differentiate an affine function of the stack's output by what leaves the last layer."""
+        entering, _, final = self._linear_pass()
+        with torch.enable_grad():
+            (found,) = torch.autograd.grad(read(final[0]), entering[-1])
+        return found.reshape(-1, found.shape[-1])
+
+    def _linear_pass(self) -> tuple[list[Tensor], Probe, Tensor]:
+        """Run the stack on a stream of zeros, under gradients; what enters layers, and the end."""
+        probe = Probe(("value",))
+        written = {name: zero.requires_grad_() for name, zero in self._nothing().items()}
+        with torch.enable_grad():
+            entering, final = self.run.rows(written, dict.fromkeys(written, 0), probe)
+        return entering, probe, final
+
+    def _nothing(self) -> dict[str, Tensor]:
+        """Return zeros in place of what embeddings, attention and MLPs write."""
+        written = {n: torch.zeros_like(output) for n, output in self._recorded_outputs().items()}
+        layers = range(len(self.run.layout.layers))
+        like = self.run.entering[0]
+        return written | {f"L{i} attention bias": torch.zeros_like(like) for i in layers}
 
     # -- checks ----------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ class ResidualSum:
     mlp: Float[Tensor, "position d_model"] | None  # with its biases; None where it writes elsewhere
     factor: float = 1.0  # on what heads write
     norms: tuple[FrozenNorm, ...] | None = None  # on the heads' way here; None: elsewhere
+    passing: FrozenNorm | None = None  # on the way of the stream before it; None: as it is
 
     def from_heads(
         self, written: Float[Tensor, "row position d_model"], at: Sequence[int]
@@ -34,6 +35,12 @@ class ResidualSum:
         for norm in self.norms or ():
             found = FrozenNorm(norm.factor[list(at)], None, norm.centred).linear(found)
         return found
+
+    def to_heads(self, gradient: Float[Tensor, "position d"]) -> Float[Tensor, "position d"]:
+        """Map a gradient by this sum to one by what W_O gives: `from_heads`, transposed."""
+        for norm in reversed(self.norms or ()):
+            gradient = norm.transposed(gradient)
+        return gradient * self.factor if self.factor != 1 else gradient
 
 
 @dataclass(frozen=True)
@@ -88,13 +95,16 @@ def residual_sums(stream: ResidualStream, layer: int) -> tuple[ResidualSum, ...]
         (first, middle), (second, normed), zero = after, last, torch.zeros_like(y)
         bias = _passed(stream.values[f"L{layer} attention bias"], (*own, first))
         sums: tuple[ResidualSum, ...] = (
-            ResidualSum(layer, middle, _linear(first, x), bias, None, norms=(*own, first)),
+            ResidualSum(
+                layer, middle, _linear(first, x), bias, None, norms=(*own, first), passing=first
+            ),
             ResidualSum(
                 layer,
                 whole=normed,
                 residual=_linear(second, middle),
                 bias=_passed(zero, (*own_mlp, second)),
                 mlp=_linear(second, mlp - _passed(zero, own_mlp)),
+                passing=second,
             ),
         )
     else:

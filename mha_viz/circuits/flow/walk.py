@@ -171,7 +171,7 @@ def edge_table(walk: Walk) -> pd.DataFrame:
     both["contribution"] = both.share
     found = pd.concat([both, into], ignore_index=True)
     found = found.sort_values(["layer", "flow"], ascending=[False, False], ignore_index=True)
-    return _whole_numbers(found[[*_COLUMNS, "contribution", "flow"]])
+    return whole_numbers(found[[*_COLUMNS, "contribution", "flow"]])
 
 
 def node_table(walk: Walk, tokens: Sequence[Token]) -> pd.DataFrame:
@@ -200,7 +200,7 @@ def node_table(walk: Walk, tokens: Sequence[Token]) -> pd.DataFrame:
     found.insert(6, "token", [tokens[int(at)].text for at in found.position])
     found["stage"] = found.stage.fillna("")
     order = found.layer.fillna(walk.n_layers).to_numpy()
-    return _whole_numbers(found.iloc[np.argsort(-order, kind="stable")].reset_index(drop=True))
+    return whole_numbers(found.iloc[np.argsort(-order, kind="stable")].reset_index(drop=True))
 
 
 def _named_parts(walk: Walk) -> pd.DataFrame:
@@ -212,15 +212,15 @@ def _named_parts(walk: Walk) -> pd.DataFrame:
     above, rows = columns["target"], (kinds, layer, columns["head"], query, middle)
     named = {
         "kind": kinds,
-        "source": _residuals(layer, middle, below, walk.n_layers),
+        "source": residual_names(layer, middle, below, walk.n_layers),
         "source_stage": np.where(middle, "mid", "in"),
-        "target": _residuals(layer + (above == 2), above == 1, query, walk.n_layers),
-        "inner": list(map(_inner, *(each.tolist() for each in rows))),
+        "target": residual_names(layer + (above == 2), above == 1, query, walk.n_layers),
+        "inner": list(map(inner_name, *(each.tolist() for each in rows))),
     }
     return pd.DataFrame(columns | named)
 
 
-def _inner(kind: str, layer: int, head: int, query: int, middle: bool) -> str | None:
+def inner_name(kind: str, layer: int, head: int, query: int, middle: bool) -> str | None:
     """Name the node between both ends of a part; None where there is none."""
     if kind == "residual":
         return None
@@ -228,16 +228,17 @@ def _inner(kind: str, layer: int, head: int, query: int, middle: bool) -> str | 
     return f"L{layer} {names[kind]} @{query}"
 
 
-def _residuals(
+def residual_names(
     layers: NDArray[Any], middle: NDArray[Any], at: NDArray[Any], n_layers: int
 ) -> list[str]:
+    """Name residual positions before layers, or between attention and MLP."""
     return [
         f"out @{place}" if layer == n_layers else f"L{layer} {'mid' if between else 'in'} @{place}"
         for layer, between, place in zip(layers, middle, at, strict=True)
     ]
 
 
-def _whole_numbers(table: pd.DataFrame) -> pd.DataFrame:
+def whole_numbers(table: pd.DataFrame) -> pd.DataFrame:
     """Convert layers, heads and places to whole numbers, with <NA> where there is none."""
     for name in ("layer", "head", "query", "key", "position"):
         if name in table:

@@ -130,7 +130,7 @@ class Faithfulness:
 
     def to_bytes(self) -> bytes:
         """Make the file that `save` writes, in memory."""
-        return circuit_file.to_bytes(asdict(self))
+        return circuit_file.FILE.to_bytes(asdict(self))
 
     @classmethod
     def load(cls, path: str | Path) -> "Faithfulness":
@@ -142,7 +142,7 @@ class Faithfulness:
         Raises:
             RecordError: it is none, of another version, or contradicts itself.
         """
-        return cls.from_bytes(circuit_file.read(Path(path)), str(path))
+        return cls.from_bytes(circuit_file.FILE.read(Path(path)), str(path))
 
     @classmethod
     def from_bytes(cls, raw: bytes, file: str) -> "Faithfulness":

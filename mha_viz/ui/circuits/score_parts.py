@@ -1,4 +1,4 @@
-"""One attention score, decomposed by what was written to query and key; and the flow graph."""
+"""One attention score, decomposed by what was written to query and key."""
 
 from collections.abc import Sequence
 
@@ -8,18 +8,14 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.circuits.decompose.score_attribution import ScoreAttribution, score_attribution
-from mha_viz.circuits.flow.graph import FlowGraph
-from mha_viz.circuits.flow.graph import flow_graph as graph_of
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.plots.bars import share_matrix, signed_rows
-from mha_viz.ui.circuits import TEXTS, logit_parts, targets
+from mha_viz.ui.circuits import TEXTS, targets
 from mha_viz.ui.explore.head_pictures import strongest_pair
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import FLOWS, MAX_TESTED, Circuits
+from mha_viz.ui.state.views import Circuits
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.components.flow_graph import HeadPair, flow_graph
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
@@ -134,49 +130,3 @@ def _largest(
     kept = np.sort(most)
     rest = np.delete(values, kept, axis=0).sum(0, keepdims=True)
     return np.r_[values[kept], rest], [*(names[i] for i in kept), f"{len(values) - len(kept)} more"]
-
-
-FINEST = 0.005  # the least share that the slider can bring in
-
-
-def draw_graph(scene: Scene) -> None:
-    """Draw the graph into the chosen token, and why its chosen head looks where it does."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        place = targets.place_menu(scene, "Into this token")
-        choosing.segments("flow", "Shares by", FLOWS)
-    measure = state.of(Circuits).flow
-    found: FlowGraph = targets.computed(
-        scene,
-        *("flow", place, measure),
-        make=lambda model: graph_of(model, scene.text, place, FINEST, measure=measure),
-        size=2_000_000,
-    )
-    flow_graph(found, key="flow_graph", dark=look.dark(), on_choose=_choose_edge)
-    for note in found.notes:
-        st.caption(plain(note))
-    _add_to_circuit()
-    st.header(f"Why {head_name(*state.of(Circuits).chosen)} looks there", anchor=False)
-    draw(scene)
-    st.header(f"What {head_name(*state.of(Circuits).chosen)} writes", anchor=False)
-    st.caption(TEXTS("score_parts.draw_graph"))
-    with targets.known_parts():
-        logit_parts.of_head(scene, place)
-
-
-def _add_to_circuit() -> None:
-    view = state.of(Circuits)
-    tested = tuple(dict.fromkeys((*view.tested, view.chosen)))[:MAX_TESTED]
-    label = f"Add {head_name(*view.chosen)} to the circuit"
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            label,
-            icon=":material/add:",
-            key="add_head",
-            on_click=guarded(state.change),
-            kwargs={"tested": tested},
-        )
-        st.caption(f"Circuit to test: {words.listed(view.tested, 8) or 'no head yet'}.")
-
-
-def _choose_edge(pair: HeadPair) -> None:
-    state.change(layer=pair.layer, head=pair.head, query=pair.query, key=pair.key, versus_key=-1)

@@ -8,6 +8,7 @@ import streamlit as st
 from mha_viz.ui.circuits import (
     composition,
     faithfulness,
+    graph,
     logit_parts,
     patching,
     path_effects,
@@ -24,7 +25,7 @@ _SECTIONS = {
     "writes": logit_parts.draw,
     "looks": score_parts.draw,
     "weights": composition.draw,
-    "graph": score_parts.draw_graph,
+    "graph": graph.draw,
 }
 _MEASURING = {
     "words": vocabulary.draw,

@@ -1,6 +1,7 @@
 """Readers of values in links, each with ValueError for one that is not valid, and their writer."""
 
 import base64
+import re
 import zlib
 from collections.abc import Callable, Collection, Container
 from contextlib import suppress
@@ -56,6 +57,8 @@ def switch(raw: str) -> bool:
     return one_of(("0", "1"))(raw) == "1"
 
 
+MAX_NODES = 24  # of a graph that are pinned
+_NODE = re.compile(r"L\d{1,4}(in|mid|MLP|H\d{1,4})@(\d{1,5}|\*)", re.ASCII)
 MAX_SPANS = 50  # rows of neighbours among the chosen tokens
 index = whole(0, 9_999)
 position = whole(-1, 9_999)
@@ -90,6 +93,14 @@ def spans(raw: str) -> tuple[tuple[int, int], ...]:
     if any(first > last for first, last in found):
         raise ValueError
     return found
+
+
+def nodes(raw: str) -> str:
+    """Read the pinned nodes of a graph, as "L2H3@5,L1mid@4"."""
+    names = raw.split(",") if raw else []
+    if len(names) > MAX_NODES or not all(map(_NODE.fullmatch, names)):
+        raise ValueError
+    return raw
 
 
 def text(raw: str) -> str:

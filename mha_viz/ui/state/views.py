@@ -45,6 +45,10 @@ THROUGH = TITLES["through"]
 QUANTITIES = TITLES["quantities"]
 BEHAVIOURS = TITLES["behaviours"]
 FLOWS = TITLES["flows"]
+GRAPHS = TITLES["graphs"]
+FOLDS = TITLES["folds"]
+TOGETHER = TITLES["together"]
+SHARES = range(50, 100)  # of all contributions to a prediction, in percent
 WAYS = TITLES["ways"]
 DIRECTIONS = TITLES["directions"]
 PARTS = TITLES["parts"]
@@ -247,6 +251,9 @@ class Circuits(Shared):
         averaged: what heads write is a mean over the pairs of the task.
         listed: words between which a head's weights are shown; "" for those of the text.
         tested: the heads of a circuit.
+        graph_of: what the graph leads into. explained: the share of all contributions that
+            its edges hold, in percent. graph_pins: nodes that its paths pass, as "L2H3@5,L1mid@4".
+        fold: what its columns are. together: heads that are one node.
     """
 
     circuit: str = _choice("writes", read.one_of(CIRCUITS))
@@ -258,6 +265,11 @@ class Circuits(Shared):
     direction: str = _choice("denoise", read.one_of(DIRECTIONS))
     flow: str = _choice("proximity", read.one_of(FLOWS))
     listed: str = _choice("", read.text)
+    graph_of: str = _choice("prediction", read.one_of(GRAPHS))
+    explained: int = _choice(60, read.whole(min(SHARES), max(SHARES)))
+    graph_pins: str = _choice("", read.nodes)
+    fold: str = _choice("tokens", read.one_of(FOLDS))
+    together: str = _choice("heads", read.one_of(TOGETHER))
     task: str = _choice("induction", read.one_of(TASKS))
     pairs: str = _choice("", read.text)
     averaged: bool = _choice(False, read.switch)

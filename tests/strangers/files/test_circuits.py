@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
+from mha_viz.circuits.flow.signed_graph import PredictionGraph
 from mha_viz.circuits.tasks import circuit_file
 from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
 from mha_viz.errors import RecordError
+from mha_viz.ui.widgets.components.flow_graph import prediction_payload
+from tests.browser.demo_flow import made_up_prediction
 from tests.strangers.files.damage import as_json, damaged, forged
 from tests.strangers.fuzzing import fuzzed
 
@@ -74,3 +77,31 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "c")
     with pytest.raises(RecordError, match="no regular file"):
         Faithfulness.load(tmp_path / "c")
+
+
+GRAPH = made_up_prediction()
+GRAPH_FIELDS = json.loads(GRAPH.to_bytes())
+
+
+def opened_graph(content: bytes) -> str:
+    """The sentence that refuses a graph; "" of one that opens, and can be drawn and saved."""
+    try:
+        found = PredictionGraph.from_bytes(content)
+    except RecordError as error:
+        return str(error)
+    assert f"{found!r}{found.model}".encode() and len(found.nodes)
+    assert PredictionGraph.from_bytes(found.to_bytes()).to_bytes() == found.to_bytes()
+    assert isfinite(found.grouped("text").held) and prediction_payload(found)
+    return ""
+
+
+@given(content=damaged(as_json(GRAPH_FIELDS)))
+@fuzzed(daily=60, long=2_000)
+def test_damaged_graphs(content: bytes) -> None:
+    assert len(opened_graph(content)) < 500
+
+
+@given(fields=forged(GRAPH_FIELDS))
+@fuzzed(daily=150, long=3_000)
+def test_forged_graphs(fields: dict) -> None:
+    assert len(opened_graph(as_json(fields))) < 500

@@ -179,3 +179,61 @@ test("data that cannot be read are told in words", () => {
   update(bytesIn(python.graph));
   assert.ok(!find(".scroller").hidden && find(".message").hidden);
 });
+
+// -- a prediction ------------------------------------------------------------------------------------
+
+test("lines of a prediction have the colours of their signs, and pinned nodes a ring", () => {
+  for (const theme of ["light", "dark"]) {
+    dark(theme === "dark");
+    const { canvas, text, find, nodeAt, spot, headSpot, mlpSpot } = shown(python.prediction);
+    assert.equal(text(".cut"), "8 edges hold +1.5 of +1.5 logits for “mat” less “dog” (100 %); biases behind the last layer add +0.25");
+    assert.ok(find(".top label").hidden && find(".fold").hidden);
+    const [, against, , , , towards] = palette.diverging[theme];
+    const round = (at) => at.map((one) => Math.round(one * 10) / 10).join(" ");
+    const strokeOf = (from, to) => paintedOn(canvas, "stroke").find(({ path }) => path.includes(`M${round(from)}L${round(to)}`)).colour;
+    assert.equal(strokeOf(spot(LAST, 3), spot(LAST, 4)), towards);
+    assert.equal(strokeOf(mlpSpot(LAST, 4), spot(LAST, 4)), against);
+    assert.equal(nodeAt(spot(3, 1)), undefined);
+    const middle = spot(LAST, 3)[0]; // one head alone stands in the middle
+    assert.ok(paintedOn(canvas, "stroke").some(({ path, colour }) => colour === palette.accent[theme] &&
+      nodesOf(path).some(({ x }) => Math.abs(x - middle) < 0.5)));
+    assert.ok(headSpot(LAST, 1, 1));
+  }
+});
+
+test("a click or P on a node of a prediction is told as a pin", () => {
+  const { over, told, text, spot } = shown(python.prediction);
+  click(over, ...spot(1, 2));
+  over.focus();
+  for (const key of ["Home", "ArrowDown", "ArrowDown", "ArrowDown"]) press(key);
+  assert.match(text(".live"), /^L1 H2: “the” takes from “cat”, \+2 logits, attention weight 0\.9000$/);
+  press("p");
+  press("Home");
+  press("p"); // the prediction itself is no pin
+  assert.deepEqual(told, [
+    ["pin", { layer: 1, kind: 0, level: 2, head: -1, position: 1 }],
+    ["pin", { layer: 1, kind: 1, level: 3, head: 2, position: LAST }],
+  ]);
+  press("ArrowDown");
+  press("ArrowRight");
+  assert.match(text(".live"), /^L1 MLP at “the”, −0\.5 logits$/);
+  press("p");
+  assert.deepEqual(told[2], ["pin", { layer: 1, kind: 2, level: 4, head: -1, position: LAST }]);
+});
+
+test("on a phone a prediction starts with its tokens folded, and unfolds", () => {
+  lay(() => ({ width: 390 }));
+  const { find, text, told, canvas, over, root } = shown(python.prediction);
+  const names = () => paintedOn(canvas, "text").map((one) => one.text);
+  assert.equal(text(".fold"), "Show tokens");
+  for (const name of ["all tokens", "H2", "MLP", "mat"]) assert.ok(names().includes(name), name);
+  assert.match(text(".cut"), /^8 edges hold \+1\.5 of/);
+  over.focus();
+  for (const key of ["Home", "ArrowDown", "p"]) press(key);
+  assert.deepEqual(told, [["pin", { layer: 1, kind: 0, level: 3, head: -1, position: -1 }]]);
+  const folded = root.dataset.column;
+  find(".fold").click();
+  assert.equal(text(".fold"), "Fold tokens");
+  assert.ok(names().includes("cat") && !names().includes("all tokens"));
+  assert.ok(Number(root.dataset.column) < Number(folded));
+});

@@ -1,24 +1,28 @@
-"""The flow graph in Streamlit: the picture, its table and its files.
+"""The flow graph and the graph of a prediction in Streamlit: the picture, its table, its files.
 
 What is drawn is decided in flow_graph.js.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import pandas as pd
 import streamlit as st
 
 from mha_viz.circuits.flow.graph import FlowGraph
+from mha_viz.circuits.flow.pins import Pin
+from mha_viz.circuits.flow.signed_graph import PredictionGraph
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets.components.component import LateComponent, event_of
 from mha_viz.ui.widgets.controls import lazy_sections
-from mha_viz.ui.widgets.exports.exports import data_and_page, safe_name
-from mha_viz.web.payload import flow_payload
+from mha_viz.ui.widgets.exports.exports import data_and_page, download, safe_name
+from mha_viz.web.payload import KINDS, flow_payload, signed_payload
 from mha_viz.web.standalone import flow_html
 
 START = 0.02  # where the slider stands at first
 NAME = "What flows into a token"
+SIGNED_NAME = "What a prediction is the sum of"
 
 _graph = LateComponent("flow_graph")
 
@@ -32,26 +36,88 @@ class HeadPair(NamedTuple):
     key: int
 
 
+class NodePlace(NamedTuple):
+    """A node of a graph as it is drawn: a residual position, a head or an MLP."""
+
+    layer: int
+    what: str  # as of a `Pin`
+    head: int
+    position: int  # -1 where all tokens are folded
+
+
 def flow_graph(
     graph: FlowGraph, *, key: str, dark: bool, on_choose: Callable[[HeadPair], None] | None = None
 ) -> None:
     """Draw a graph, with a slider for its threshold in the browser, and what belongs to it."""
-    caption = describe(graph)
     payload = graph_payload(graph)
+    file = safe_name(f"flow_{graph.model}_{graph.position}", "flow")
+    cut = f"parts below {graph.threshold:.2%} ({graph.cut:.1%} of the state) cut"
 
+    def files() -> None:
+        _files(file, graph.edges, payload, (NAME, describe(graph), cut), key, dark)
+
+    _draw(payload, graph.edges, key, files, choose=_on_choose(graph, key, on_choose))
+
+
+def prediction_graph(
+    graph: PredictionGraph,
+    *,
+    pins: Sequence[Pin],
+    key: str,
+    dark: bool,
+    on_choose: Callable[[HeadPair], None],
+    on_pin: Callable[[NodePlace], None],
+) -> None:
+    """Draw a graph of one prediction with its pinned nodes, and what belongs to it."""
+    payload = prediction_payload(graph, pins)
+    file = safe_name(f"graph_{graph.model}_{graph.position}", "graph")
+    held = f"{graph.held:+.3g} of {graph.value - graph.rest:+.3g} logits"
+    share = f"the largest edges, {graph.share:.0%} of all: {held}"
+    folded = graph.names or any(token.id < 0 for token in graph.tokens)
+
+    @guarded
+    def pin() -> None:
+        node = pinned(st.session_state.get(key), graph)
+        if node is not None:
+            on_pin(node)
+
+    def files() -> None:
+        _files(file, graph.edges, payload, (SIGNED_NAME, describe_signed(graph), share), key, dark)
+        download("Graph (JSON)", f"{file}.json", graph.to_bytes, key=f"{key}-json")
+
+    choose = None if folded else _on_choose(graph, key, on_choose)
+    _draw(payload, graph.edges, key, files, choose=choose, pin=pin)
+
+
+def _on_choose(
+    graph: FlowGraph | PredictionGraph, key: str, take: Callable[[HeadPair], None] | None
+) -> Callable[[], None]:
     @guarded
     def on_event() -> None:
         pair = chosen(st.session_state.get(key), graph)
-        if pair is not None and on_choose is not None:
-            on_choose(pair)
+        if pair is not None and take is not None:
+            take(pair)
 
+    return on_event
+
+
+def _draw(
+    payload: bytes,
+    edges: pd.DataFrame,
+    key: str,
+    files: Callable[[], None],
+    **events: Callable[[], None] | None,
+) -> None:
+    """Draw the picture, its table and its files."""
+    nothing = guarded(lambda: None)
     with st.container(gap=None):
         _graph.bring(f"{key}-script")
-        _graph(key=key, data=payload, on_choose_change=on_event)
+        changes = {f"on_{name}_change": event or nothing for name, event in events.items()}
+        _graph(key=key, data=payload, **changes)
     lazy_sections.table_and_export(
         key,
-        lambda: st.dataframe(graph.edges, hide_index=True, key=f"{key}-rows", placeholder=""),
-        lambda: _files(graph, payload, caption, key, dark),
+        lambda: st.dataframe(edges, hide_index=True, key=f"{key}-rows", placeholder="–"),
+        files,
     )
 
 
@@ -78,7 +144,71 @@ def describe(graph: FlowGraph) -> str:
     )
 
 
-def chosen(event: Any, graph: FlowGraph) -> HeadPair | None:
+def prediction_payload(graph: PredictionGraph, pins: Sequence[Pin] = ()) -> bytes:
+    """Pack a graph of one prediction for the browser."""
+    token = f"“{graph.token}”" + ("" if graph.versus is None else f" less “{graph.versus}”")
+    step = graph.step
+    places = [
+        [
+            2 * pin.layer + (pin.what in ("mid", "H") or 2 * (pin.what == "MLP")),
+            {"H": KINDS.index("source"), "MLP": KINDS.index("MLP")}.get(pin.what, 0),
+            pin.head,
+            pin.position,
+        ]
+        for pin in pins
+    ]
+    if step == 2:
+        places = [[level + (kind == 1), kind, *rest] for level, kind, *rest in places]
+    return signed_payload(
+        graph.edges,
+        [one.text for one in graph.tokens],
+        [one.is_special for one in graph.tokens],
+        graph.names,
+        signed={
+            "value": graph.value,
+            "held": graph.held,
+            "rest": graph.rest,
+            "name": token,
+            "token": graph.token,
+            "pins": places,
+        },
+        position=graph.position,
+        layers=graph.n_layers,
+        step=step,
+        folded=len(graph.tokens) == 1 and graph.tokens[0].id < 0,
+        title=f"{SIGNED_NAME}: {describe_signed(graph)}",
+    )
+
+
+def describe_signed(graph: PredictionGraph) -> str:
+    """Name tokens, position, model and text in one line."""
+    less = "" if graph.versus is None else f" less that of “{graph.versus}”"
+    return (
+        f"the logit of “{graph.token}”{less} at position {graph.position} of “{graph.text}” in "
+        f"{graph.model}"
+    )
+
+
+def pinned(event: Any, graph: PredictionGraph) -> NodePlace | None:
+    """Return the node that the browser sent, if the graph may have it: anyone can send anything."""
+    sent = event_of(event, "pin")
+    names = ("layer", "kind", "level", "head", "position")
+    values: list[Any] = [sent.get(name) for name in names]
+    if not all(type(value) is int for value in values):
+        return None
+    layer, kind, level, head, position = values
+    if not 0 <= layer < graph.n_layers or not -1 <= position < len(graph.tokens):
+        return None
+    if kind == KINDS.index("source") and 0 <= head < graph.n_heads:
+        return NodePlace(layer, "H", head, position)
+    if kind == KINDS.index("MLP"):
+        return NodePlace(layer, "MLP", -1, position)
+    if kind != 0 or not 0 <= level - 2 * layer <= (graph.step == 1):
+        return None
+    return NodePlace(layer, "mid" if level % 2 else "in", -1, position)
+
+
+def chosen(event: Any, graph: FlowGraph | PredictionGraph) -> HeadPair | None:
     """Return the edge that the browser sent, if there is one: anyone can send anything."""
     sent = event_of(event, "choose")
     values: list[Any] = [sent.get(name) for name in HeadPair._fields]
@@ -90,8 +220,14 @@ def chosen(event: Any, graph: FlowGraph) -> HeadPair | None:
     return HeadPair(*values) if known else None
 
 
-def _files(graph: FlowGraph, payload: bytes, caption: str, key: str, dark: bool) -> None:
-    file = safe_name(f"flow_{graph.model}_{graph.position}", "flow")
-    cut = f"{caption}; parts below {graph.threshold:.2%} ({graph.cut:.1%} of the state) cut"
-    page = partial(flow_html, payload, title=NAME, caption=caption, dark=dark)
-    data_and_page(file, graph.edges, f"{NAME}\n{cut}", page, key=key)
+def _files(
+    file: str,
+    edges: pd.DataFrame,
+    payload: bytes,
+    said: tuple[str, str, str],
+    key: str,
+    dark: bool,
+) -> None:
+    name, caption, cut = said
+    page = partial(flow_html, payload, title=name, caption=caption, dark=dark)
+    data_and_page(file, edges, f"{name}\n{caption}; {cut}", page, key=key)

@@ -1,17 +1,18 @@
 // @ts-check
-// What flows into a token: positions, heads and MLPs as one picture with a threshold; walks, points,
-// chooses heads, and saves itself as a file.
+// What flows into a token, or what makes a prediction: positions, heads and MLPs as one picture; walks,
+// points, chooses heads, pins nodes, folds tokens, and saves itself as a file.
 
-import { FlowModel } from "./flow_model.js";
+import { BIAS, FlowModel } from "./flow_model.js";
 import { flowItems, flowLayout, itemAt } from "./flow_layout.js";
 import { FLOW_NAMES, flowColours, flowShapes, layerShapes, linePath, nodePath, paintShapes, svgText } from "./flow_paint.js";
 import { keptText, nodeText, partText, percent } from "./flow_text.js";
-import { headRow, walkFlow } from "./flow_walk.js";
+import { headRow, largestFirst, walkFlow } from "./flow_walk.js";
 import { clearCanvas, endOf, keyedCanvas, make, themeOf, unpack, viewOf } from "../shared/shared.js";
 
 const TICKS = 200; // steps of the slider, each the same factor
 const MOST = 0.5; // the largest threshold
 const FILE_SCALE = 2;
+const PHONE = 480; // pixels: a narrower signed graph starts with its tokens folded
 
 class FlowGraph {
   constructor(parent) {
@@ -20,6 +21,8 @@ class FlowGraph {
     parent.append(this.root);
     /** @type {(head: { layer: number, head: number, query: number, key: number }) => void} */
     this.choose = null;
+    /** @type {(node: { layer: number, kind: number, level: number, head: number, position: number }) => void} */
+    this.pin = null;
     this.spot = null; // what is pointed at or walked to
     this.listen();
     this.resized = new ResizeObserver(() => this.draw());
@@ -29,6 +32,7 @@ class FlowGraph {
   build() {
     this.top = make("div", "top");
     const label = make("label", "", "Parts of at least ");
+    this.slider = label;
     this.range = Object.assign(make("input"), { type: "range", min: 0, max: TICKS, step: 1 });
     this.least = make("output", "least");
     label.append(this.range, this.least);
@@ -40,7 +44,14 @@ class FlowGraph {
       button.addEventListener("click", () => this.save(kind));
       this.files.append(button);
     }
-    this.top.append(label, this.cut, this.files);
+    this.fold = make("button", "button fold");
+    this.fold.type = "button";
+    this.fold.addEventListener("click", () => {
+      this.isFolded = !this.isFolded;
+      this.show();
+      this.draw();
+    });
+    this.top.append(label, this.fold, this.cut, this.files);
     this.scroller = make("div", "scroller");
     this.stage = make("div", "stage");
     this.graph = make("canvas", "graph");
@@ -72,30 +83,48 @@ class FlowGraph {
   }
 
   take(header, body) {
-    this.model = new FlowModel(header, body);
-    this.spot = null;
-    this.fresh = true; // not drawn yet
-    this.hideTip();
+    this.whole = new FlowModel(header, body);
+    const narrow = this.root.clientWidth > 0 && this.root.clientWidth < PHONE;
+    this.isFolded ??= narrow;
+    this.mayFold = narrow || this.isFolded;
+    this.show();
+    if (header.signed) return;
     const low = Math.max(header.threshold, 1e-4);
     this.scale = { low, high: Math.max(MOST, low) };
     this.range.value = String(Math.round(TICKS * Math.log(header.start / low) / Math.log(this.scale.high / low) || 0));
     this.keep();
+  }
+
+  /** Show the graph, its tokens folded or not. */
+  show() {
+    const { header } = this.whole;
+    const folds = Boolean(header.signed) && this.mayFold && header.labels.length > 1;
+    this.model = folds && this.isFolded ? this.whole.folded() : this.whole;
+    this.spot = null;
+    this.fresh = true; // not drawn yet
+    this.hideTip();
+    this.slider.hidden = Boolean(header.signed);
+    this.fold.hidden = !folds;
+    this.fold.textContent = this.isFolded ? "Show tokens" : "Fold tokens";
+    if (header.signed) this.keep();
     this.over.setAttribute(
       "aria-label",
       `${header.title}. Arrow down goes from a position to what it is made of, arrow up back; left and right ` +
-        "go to what stands beside it; Enter chooses a head; Escape lets go.",
+        `go to what stands beside it; Enter chooses a head; ${header.signed ? "P pins a node; " : ""}Escape lets go.`,
     );
   }
 
   keep() {
-    const { low, high } = this.scale;
-    const at = Number(this.range.value);
-    // At its left end the slider keeps all that the graph has.
-    this.threshold = at ? low * (high / low) ** (at / TICKS) : this.model.header.threshold;
+    if (!this.model.header.signed) {
+      const { low, high } = this.scale;
+      const at = Number(this.range.value);
+      // At its left end the slider keeps all that the graph has.
+      this.threshold = at ? low * (high / low) ** (at / TICKS) : this.model.header.threshold;
+      this.least.textContent = percent(this.threshold);
+    }
     this.kept = this.model.keep(this.threshold);
-    this.least.textContent = percent(this.threshold);
     this.cut.textContent = keptText(this.model, this.kept);
-    this.range.setAttribute("aria-valuetext", `${percent(this.threshold)}; ${this.cut.textContent}`);
+    this.range.setAttribute("aria-valuetext", `${this.least.textContent}; ${this.cut.textContent}`);
     if (this.spot && !this.isKept(this.spot)) this.spot = null;
   }
 
@@ -116,6 +145,7 @@ class FlowGraph {
     this.stage.style.width = `${this.layout.wide}px`;
     this.stage.style.setProperty("--high", `${this.layout.high}px`);
     this.legend.replaceChildren(...Object.entries(FLOW_NAMES).map(([kind, name]) => this.named(Number(kind), name)));
+    if (this.model.header.signed) this.legend.append(...["against it", "for it"].map((name, at) => this.signName(name, at)));
     if (this.fresh) this.scroller.scrollLeft = this.layout.x(this.model.header.position) - width / 2;
     this.fresh = false;
     this.paint();
@@ -130,9 +160,18 @@ class FlowGraph {
     sign.setAttribute("aria-hidden", "true");
     const { context } = clearCanvas(sign, 12, 12);
     const fill = kind ? this.colours.kinds[kind] : this.colours.ink;
-    paintShapes(context, [{ path: nodePath({ kind, x: 6, y: 6, flow: 0.5 }), fill }], "");
+    paintShapes(context, [{ path: nodePath({ kind, x: 6, y: 6, size: 0.5 }), fill }], "");
     const item = make("span", "kind");
     item.append(sign, name);
+    return item;
+  }
+
+  /** What the lines of a sign look like. */
+  signName(name, at) {
+    const line = make("span", "line");
+    line.style.background = this.colours.signs[at];
+    const item = make("span", "kind");
+    item.append(line, name);
     return item;
   }
 
@@ -173,6 +212,11 @@ class FlowGraph {
     return nodes.find((node) => !node.kind && node.place === spot.place);
   }
 
+  /** The node of a spot, or the position that a part comes from. */
+  nodeBelow(spot) {
+    return this.nodeOf(spot) ?? this.nodeOf({ place: this.model.sourceOf(spot.row) });
+  }
+
   font() {
     return getComputedStyle(this.root).fontFamily || "sans-serif";
   }
@@ -203,9 +247,20 @@ class FlowGraph {
     this.tip.hidden = true;
   }
 
+  /** Tell which node is pinned: it, or the one that a part passes. */
+  sendPin(node) {
+    const { model } = this;
+    if (!model.header.signed || !node || node.kind === BIAS) return;
+    if (!node.kind && node.place >= model.top * model.tokens) return; // the prediction itself
+    const level = Math.floor(node.place / model.tokens);
+    const position = model.header.folded ? -1 : node.place % model.tokens;
+    const layer = node.kind ? Math.ceil(level / 2) - 1 : Math.floor(level / 2);
+    this.pin({ layer, kind: node.kind, level, head: node.head, position });
+  }
+
   send(spot) {
     const row = headRow(this.model, spot);
-    if (row < 0) return;
+    if (row < 0 || this.model.header.folded) return;
     const [head, query, key] = [this.model.head[row], this.model.query[row], this.model.key[row]];
     this.choose({ layer: this.model.layerOf(row), head, query, key });
     this.live.textContent = `Chosen: ${this.says(spot).join(", ")}`;
@@ -224,7 +279,9 @@ class FlowGraph {
     this.over.addEventListener("pointerleave", () => this.look(null));
     this.over.addEventListener("click", (event) => {
       const spot = this.point(event);
-      if (spot) this.send(spot);
+      const { found } = this;
+      if (spot && this.model.header.signed && "node" in found) this.sendPin(this.items.nodes[found.node]);
+      else if (spot) this.send(spot);
     });
     this.over.addEventListener("keydown", (event) => this.key(event));
     this.over.addEventListener("blur", () => this.look(null));
@@ -235,9 +292,11 @@ class FlowGraph {
     const box = this.over.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     const found = itemAt(this.items, x + this.scroller.scrollLeft, y);
+    this.found = found;
     const spot = found && this.spotOf(found);
     this.look(spot);
-    this.over.style.cursor = spot && headRow(this.model, spot) >= 0 ? "pointer" : "default";
+    const pins = spot && "node" in found && this.model.header.signed;
+    this.over.style.cursor = pins || (spot && headRow(this.model, spot) >= 0) ? "pointer" : "default";
     if (spot) this.showTip("node" in found ? nodeText(this.model, this.kept, this.items.nodes[found.node]) : this.says(spot), x, y);
     return spot;
   }
@@ -249,13 +308,14 @@ class FlowGraph {
     if (line && line.row >= 0) return { row: line.row };
     const node = nodes[line ? line.node : found.node];
     if (!node.kind) return { place: node.place };
-    return { row: [...node.rows].sort((a, b) => this.kept.flow[b] - this.kept.flow[a])[0] };
+    return { row: largestFirst(this.kept, [...node.rows])[0] };
   }
 
   key(event) {
     if (!this.model || event.altKey || event.metaKey || event.ctrlKey) return;
     const first = { place: this.model.place(this.model.top, this.model.header.position) };
     if (event.key === "Escape") this.look(null);
+    else if (event.key === "p" || event.key === "P") this.spot && this.sendPin(this.nodeBelow(this.spot));
     else if (event.key === "Enter" || event.key === " ") this.spot && this.send(this.spot);
     else if (["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home"].includes(event.key)) {
       this.walk(this.spot ? walkFlow(this.model, this.kept, this.spot, event.key) ?? this.spot : first);
@@ -279,7 +339,7 @@ class FlowGraph {
   save(kind) {
     const { wide: width, high: height } = this.layout;
     const shapes = [...this.shapes, ...layerShapes(this.model, this.layout, this.colours)];
-    const name = "flow_graph";
+    const name = this.model.header.signed ? "prediction_graph" : "flow_graph";
     if (kind === "SVG") {
       const title = `${this.model.header.title}. ${this.cut.textContent}`;
       const text = svgText(shapes, { width, height, paper: this.colours.paper, font: this.font(), title });
@@ -309,6 +369,7 @@ function download(blob, name) {
 export default function flowGraph({ parentElement, data, setTriggerValue }) {
   const view = viewOf(parentElement, "flowGraph", () => new FlowGraph(parentElement));
   view.choose = (head) => setTriggerValue("choose", head);
+  view.pin = (node) => setTriggerValue("pin", node);
   view.update(data);
   return endOf(parentElement, "flowGraph");
 }

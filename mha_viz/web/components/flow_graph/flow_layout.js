@@ -7,23 +7,24 @@ const GUTTER = 34; // pixels left of the tokens, for the layers' names
 const ABOVE = 40; // for the chosen token's name
 const BELOW = 84; // for the names of all tokens
 const LEAST_COLUMN = 26;
+const FOLDED = 460; // the widest column, of all tokens together
 const NEAR = 7; // pixels from a point to what is meant
 
-/** A straight line that belongs to a part, or to a node (row -1). @typedef {{ row: number, node: number, kind: number, x0: number, y0: number, x1: number, y1: number, flow: number }} Line */
-/** kind: of a part, or 0 for a residual position. @typedef {{ kind: number, place: number, head: number, rows: number[], x: number, y: number, flow: number }} Node */
+/** A straight line that belongs to a part, or to a node (row -1). @typedef {{ row: number, node: number, kind: number, x0: number, y0: number, x1: number, y1: number, flow: number, size: number }} Line */
+/** kind: of a part, or 0 for a residual position; size: as it is drawn, up to 1. @typedef {{ kind: number, place: number, head: number, rows: number[], x: number, y: number, flow: number, size: number, label?: string }} Node */
 
 /**
  * How wide columns of tokens and how high layers are.
  * @param {number} width that there is, in CSS pixels
- * @param {{ layers: number, labels: string[] }} header
+ * @param {{ layers: number, labels: string[], folded?: boolean }} header
  */
-export function flowLayout(width, { layers, labels }) {
-  const column = Math.min(90, Math.max(LEAST_COLUMN, (width - GUTTER - 8) / labels.length));
-  const rise = Math.min(86, Math.max(48, 560 / layers));
+export function flowLayout(width, { layers, labels, folded = false }) {
+  const column = Math.min(folded ? FOLDED : 90, Math.max(LEAST_COLUMN, (width - GUTTER - 8) / labels.length));
+  const rise = Math.min(86, Math.max(folded ? 72 : 48, 560 / layers));
   const bottom = ABOVE + layers * rise;
   const wide = Math.max(width, Math.ceil(GUTTER + column * labels.length + 8));
   return {
-    column, rise, bottom, wide, high: bottom + BELOW, gutter: GUTTER,
+    folded, column, rise, bottom, wide, high: bottom + BELOW, gutter: GUTTER,
     x: (/** @type {number} */ token) => GUTTER + (token + 0.5) * column,
     // A sum of attention lies halfway and a little more to the next layer.
     y: (/** @type {number} */ level) => bottom - (Math.floor(level / 2) + (level % 2 ? 0.56 : 0)) * rise,
@@ -43,12 +44,12 @@ export function flowItems(model, kept, layout) {
   kept.reached.forEach((reached, place) => {
     if (!reached) return;
     const { x, y } = placeAt(model, layout, place);
-    nodes.push({ kind: 0, place, head: -1, rows: [], x, y, flow: kept.through[place] });
+    nodes.push({ kind: 0, place, head: -1, rows: [], x, y, flow: kept.through[place], size: 0 });
   });
   const inner = innerNodes(model, kept, layout);
   for (const node of inner.values()) {
     const to = placeAt(model, layout, node.place);
-    lines.push({ row: -1, node: nodes.length, kind: node.kind, x0: node.x, y0: node.y, x1: to.x, y1: to.y, flow: node.flow });
+    lines.push({ row: -1, node: nodes.length, kind: node.kind, x0: node.x, y0: node.y, x1: to.x, y1: to.y, flow: node.flow, size: 0 });
     nodes.push(node);
   }
   for (const row of kept.rows) {
@@ -57,8 +58,10 @@ export function flowItems(model, kept, layout) {
     const from = placeAt(model, layout, source);
     const to = inner.get(innerName(model, row)) ?? placeAt(model, layout, model.targetOf(row));
     const flow = kept.flow[row];
-    lines.push({ row, node: -1, kind: model.kind[row], x0: from.x, y0: from.y, x1: to.x, y1: to.y, flow });
+    lines.push({ row, node: -1, kind: model.kind[row], x0: from.x, y0: from.y, x1: to.x, y1: to.y, flow, size: 0 });
   }
+  const { largest } = model;
+  for (const item of [...nodes, ...lines]) item.size = Math.min(1, Math.abs(item.flow) / largest);
   return { nodes, lines };
 }
 
@@ -85,24 +88,26 @@ function innerNodes(model, kept, layout) {
     if (!found.has(name)) {
       const head = kind === SOURCE ? model.head[row] : -1;
       const { x, y } = placeAt(model, layout, place);
-      found.set(name, { kind, place, head, rows: [], x, y, flow: 0 });
+      const label = layout.folded ? { [SOURCE]: model.headOf(row), [MLP]: "MLP", [BIAS]: "biases" }[kind] : "";
+      found.set(name, { kind, place, head, rows: [], x, y, flow: 0, size: 0, label });
       if (kind === SOURCE) heads.set(place, [...(heads.get(place) ?? []), found.get(name)]);
     }
     const node = found.get(name);
     node.rows.push(row);
     node.flow += kept.flow[row];
   }
-  const aside = Math.min(11, 0.3 * layout.column);
+  const aside = layout.folded ? layout.column / 2 - 26 : Math.min(11, 0.3 * layout.column);
   for (const node of found.values()) {
     if (node.kind === MLP) Object.assign(node, { x: node.x + aside, y: node.y + 0.22 * layout.rise });
     if (node.kind === BIAS) Object.assign(node, { x: node.x - aside - 3, y: node.y + 0.1 * layout.rise });
   }
   for (const row of heads.values()) {
     row.sort((one, other) => one.head - other.head);
-    const step = Math.min(9, (layout.column - 6) / row.length);
+    const step = layout.folded ? Math.min(64, (layout.column - 104) / row.length) : Math.min(9, (layout.column - 6) / row.length);
     row.forEach((node, at) => {
       node.x += (at - (row.length - 1) / 2) * step;
       node.y += 0.24 * layout.rise;
+      if (layout.folded && step < 30 && at % 2) node.y += 22; // names need room
     });
   }
   return found;

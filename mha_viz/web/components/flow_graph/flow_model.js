@@ -5,16 +5,15 @@ export const SOURCE = 1; // a part that comes through a head
 export const MLP = 2;
 export const BIAS = 3;
 
-/** What a threshold keeps. @typedef {{ rows: number[], flow: Float64Array, through: Float64Array, reached: Uint8Array, cut: number }} Kept */
+/** What is drawn; flows of a signed graph are logits. @typedef {{ rows: number[], flow: Float64Array, through: Float64Array, reached: Uint8Array, cut: number }} Kept */
 
 export class FlowModel {
   /**
-   * @param {any} header parts, layers, labels, position, step, threshold
+   * @param {any} header parts, layers, labels, position, step; threshold, or `signed` and names
    * @param {Uint8Array} body see mha_viz/web/flow_payload.py
    */
   constructor(header, body) {
     this.header = header;
-    this.tokens = header.labels.length;
     this.top = 2 * header.layers;
     const n = header.parts;
     const { buffer } = body.slice(); // where arrays of all types may begin
@@ -27,14 +26,47 @@ export class FlowModel {
     this.kind = new Uint8Array(buffer, 16 * n, n);
   }
 
+  get tokens() {
+    return this.header.labels.length;
+  }
+
+  /** The number that is as wide as a line gets: 1, or the largest contribution. */
+  get largest() {
+    return this.header.signed ? this.share.reduce((most, one) => Math.max(most, Math.abs(one)), 1e-30) : 1;
+  }
+
+  /** What a part's head is called. @param {number} row */
+  headOf(row) {
+    return this.header.names?.[`${this.layerOf(row)}.${this.head[row]}`] ?? `H${this.head[row]}`;
+  }
+
+  /** The same graph with all tokens in one column: what parts carry is added up. */
+  folded() {
+    const first = new Map();
+    const sums = new Map();
+    for (let row = 0; row < this.share.length; row++) {
+      const name = `${this.level[row]} ${this.kind[row]} ${this.head[row]}`;
+      if (!first.has(name)) first.set(name, row);
+      sums.set(name, (sums.get(name) ?? 0) + this.share[row]);
+    }
+    const rows = [...first.values()];
+    const taken = (name) => this[name].constructor.from(rows, (row) => this[name][row]);
+    const none = new Uint16Array(rows.length);
+    const header = { ...this.header, parts: rows.length, labels: ["all tokens"], special: [0], position: 0, folded: true };
+    return Object.assign(Object.create(FlowModel.prototype), {
+      header, top: this.top, share: Float32Array.from(sums.values()), weight: new Float32Array(rows.length),
+      level: taken("level"), head: taken("head"), kind: taken("kind"), query: none, key: none,
+    });
+  }
+
   /** The number of a residual position. @type {(level: number, token: number) => number} */
   place(level, token) {
     return level * this.tokens + token;
   }
 
-  /** Where a part comes from; -1 for biases. @param {number} row */
+  /** Where a part comes from; -1 for what begins here: biases, and MLPs of a signed graph. @param {number} row */
   sourceOf(row) {
-    if (this.kind[row] === BIAS) return -1;
+    if (this.kind[row] === BIAS || (this.header.signed && this.kind[row] === MLP)) return -1;
     const token = this.kind[row] === SOURCE ? this.key[row] : this.query[row];
     return this.place(this.level[row] - this.header.step, token);
   }
@@ -56,6 +88,7 @@ export class FlowModel {
    * @returns {Kept} through: what flows through each position; cut: what fell below the threshold
    */
   keep(threshold) {
+    if (this.header.signed) return this.everything();
     const least = Math.fround(threshold);
     const through = new Float64Array((this.top + 1) * this.tokens);
     const reached = new Uint8Array(through.length);
@@ -78,5 +111,23 @@ export class FlowModel {
     }
     for (let token = 0; token < this.tokens; token++) arrived += through[token];
     return { rows, flow, through, reached, cut: Math.max(0, 1 - arrived) };
+  }
+
+  /** All parts: of a signed graph Python has chosen them. @returns {Kept} */
+  everything() {
+    const through = new Float64Array((this.top + 1) * this.tokens);
+    const reached = new Uint8Array(through.length);
+    const rows = [...this.share.keys()];
+    for (const row of rows) {
+      const source = this.sourceOf(row);
+      reached[this.targetOf(row)] = 1;
+      if (source < 0) continue;
+      through[source] += this.share[row];
+      reached[source] = 1;
+    }
+    const chosen = this.place(this.top, this.header.position);
+    reached[chosen] = 1;
+    through[chosen] = this.header.signed.held;
+    return { rows, flow: Float64Array.from(this.share), through, reached, cut: 0 };
   }
 }

@@ -22,6 +22,7 @@ export function flowColours(theme, paper) {
   const several = PALETTE.qualitative[theme];
   return {
     kinds: { 0: PALETTE.muted[theme], [SOURCE]: several[0], [MLP]: several[1], [BIAS]: several[3] },
+    signs: [PALETTE.diverging[theme][1], PALETTE.diverging[theme][5]], // below 0, above
     ink: PALETTE.ink[theme], muted: PALETTE.muted[theme], accent: PALETTE.accent[theme], paper: paper || PALETTE.paper[theme],
   };
 }
@@ -38,19 +39,30 @@ export function flowColours(theme, paper) {
 export function flowShapes(model, { nodes, lines }, layout, colours, reached) {
   const steps = new Map();
   for (const line of lines) {
-    const step = Math.min(STEPS - 1, Math.floor(Math.sqrt(line.flow) * STEPS));
-    const name = step * 4 + line.kind;
-    if (!steps.has(name)) steps.set(name, { step, kind: line.kind, path: [] });
+    const step = Math.min(STEPS - 1, Math.floor(Math.sqrt(line.size) * STEPS));
+    const stroke = model.header.signed ? colours.signs[Number(line.flow >= 0)] : colours.kinds[line.kind];
+    const name = `${step} ${stroke}`;
+    if (!steps.has(name)) steps.set(name, { step, stroke, path: [] });
     steps.get(name).path.push(linePath(line));
   }
-  const strokes = [...steps].sort(([one], [other]) => one - other).flatMap(([, { step, kind, path }]) => {
+  const strokes = [...steps.values()].sort((one, other) => one.step - other.step).flatMap(({ step, stroke, path }) => {
     const strength = (step + 0.5) / STEPS;
-    const look = { stroke: colours.kinds[kind], width: 1 + 6 * strength ** 1.5, opacity: 0.4 + 0.6 * strength };
+    const look = { stroke, width: 1 + 6 * strength ** 1.5, opacity: 0.4 + 0.6 * strength };
     const parts = [];
     for (let at = 0; at < path.length; at += TOGETHER) parts.push({ path: path.slice(at, at + TOGETHER).join(""), ...look });
     return parts;
   });
-  return [...strokes, ...nodeShapes(nodes, colours), ...nameShapes(model, layout, colours, reached)];
+  const inner = nodes.filter((node) => node.label).map(({ label, x, y }) => ({
+    text: cutName(label), x, y: y + 17, turn: 0, anchor: /** @type {"middle"} */ ("middle"), fill: colours.muted,
+  }));
+  const rings = nodes.filter((node) => isPinned(model, node)).map((node) => ({ path: nodePath(node, 5), stroke: colours.accent, width: 2 }));
+  return [...strokes, ...rings, ...nodeShapes(nodes, colours), ...inner, ...nameShapes(model, layout, colours, reached)];
+}
+
+/** Whether a node is one that all paths pass. */
+function isPinned({ header, tokens }, { kind, head, place }) {
+  return (header.signed?.pins ?? []).some((pin) => pin[0] === Math.floor(place / tokens) && pin[1] === kind &&
+    (kind !== SOURCE || pin[2] === head) && (pin[3] < 0 || header.folded || pin[3] === place % tokens));
 }
 
 /** @type {(line: { x0: number, y0: number, x1: number, y1: number }) => string} */
@@ -67,8 +79,8 @@ function nodeShapes(nodes, colours) {
 }
 
 /** A circle; a square for an MLP, and one on its tip for biases. */
-export function nodePath({ kind, x, y, flow }, more = 0) {
-  const r = (kind ? 2.6 : 3) + 3 * Math.sqrt(flow) + more;
+export function nodePath({ kind, x, y, size }, more = 0) {
+  const r = (kind ? 2.6 : 3) + 3 * Math.sqrt(size) + more;
   const [left, middle] = [short(x - r), short(y)];
   const d = short(2 * r);
   if (kind === MLP) return `M${left} ${short(y - r)}h${d}v${d}h${-d}z`;
@@ -79,11 +91,13 @@ export function nodePath({ kind, x, y, flow }, more = 0) {
 /** Tokens below, the chosen one also above. */
 function nameShapes(model, layout, colours, reached) {
   const { labels, special, position } = model.header;
-  const names = labels.map((label, token) => ({
+  const names = labels.map((label, token) => layout.folded ? ({
+    text: cutName(label), x: layout.x(token), y: layout.bottom + 22, turn: 0, anchor: /** @type {"middle"} */ ("middle"), fill: colours.ink,
+  }) : ({
     text: cutName(label), x: layout.x(token) + 4, y: layout.bottom + 16, turn: -55, anchor: "end",
     fill: reached[token] ? colours.ink : colours.muted, bold: token === position, italic: Boolean(special[token]),
   }));
-  const above = { text: cutName(labels[position]), x: layout.x(position), y: 18, turn: 0, anchor: "middle", fill: colours.accent, bold: true };
+  const above = { text: cutName(model.header.signed?.token ?? labels[position]), x: layout.x(position), y: 18, turn: 0, anchor: "middle", fill: colours.accent, bold: true };
   return [...names, above];
 }
 

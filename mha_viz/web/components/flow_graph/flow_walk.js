@@ -50,8 +50,8 @@ export function partsInto(model, kept, place) {
   return largestFirst(kept, kept.rows.filter((row) => model.targetOf(row) === place));
 }
 
-function largestFirst(kept, rows) {
-  return rows.sort((one, other) => kept.flow[other] - kept.flow[one]);
+export function largestFirst(kept, rows) {
+  return rows.sort((one, other) => Math.abs(kept.flow[other]) - Math.abs(kept.flow[one]));
 }
 
 /**

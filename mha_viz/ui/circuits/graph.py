@@ -1,0 +1,213 @@
+"""The graph of a prediction, or of one token's state; and its chosen head, decomposed."""
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from mha_viz.circuits.flow.graph import FlowGraph
+from mha_viz.circuits.flow.graph import flow_graph as graph_of
+from mha_viz.circuits.flow.pins import Pin
+from mha_viz.circuits.flow.prediction import prediction_graph as prediction_of
+from mha_viz.circuits.flow.signed_graph import PredictionGraph
+from mha_viz.core.record.token import merge
+from mha_viz.prediction.logits import objective
+from mha_viz.ui.circuits import TEXTS, logit_parts, score_parts, targets
+from mha_viz.ui.run import memory, reporting
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state.views import FLOWS, FOLDS, GRAPHS, MAX_TESTED, SHARES, TOGETHER, Circuits
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.components.flow_graph import (
+    HeadPair,
+    NodePlace,
+    flow_graph,
+    prediction_graph,
+)
+from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.web.labels import head_name
+
+FINEST = 0.005  # the least share of a state that the slider can bring in
+MAX_PINS = 24
+
+
+def draw(scene: Scene) -> None:
+    """Draw the graph, why its chosen head looks where it does, and what that head writes."""
+    predicts = objective(memory.model(*state.of(Circuits).checkpoint).network)
+    known = predicts in ("causal", "masked")
+    if known:
+        choosing.segments("graph_of", "The graph of", GRAPHS, label_visibility="collapsed")
+    signed = known and state.of(Circuits).graph_of == "prediction"
+    place = _prediction(scene) if signed else _state(scene)
+    _add_to_circuit()
+    name = head_name(*state.of(Circuits).chosen)
+    st.header(f"Why {name} looks there", anchor=False)
+    score_parts.draw(scene)
+    st.header(f"What {name} writes", anchor=False)
+    if not signed:
+        st.caption(TEXTS("graph.writes"))
+    with targets.known_parts():
+        logit_parts.of_head(scene, place)
+
+
+def _state(scene: Scene) -> int:
+    """Draw what one token's state is made of; return its position."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        place = targets.place_menu(scene, "Into this token")
+        choosing.segments("flow", "Shares by", FLOWS)
+    measure = state.of(Circuits).flow
+    found: FlowGraph = targets.computed(
+        scene,
+        *("flow", place, measure),
+        make=lambda model: graph_of(model, scene.text, place, FINEST, measure=measure),
+        size=2_000_000,
+    )
+    flow_graph(found, key="flow_graph", dark=look.dark(), on_choose=_choose_edge)
+    for note in found.notes:
+        st.caption(plain(note))
+    return place
+
+
+def _prediction(scene: Scene) -> int:
+    """Draw what a prediction is the sum of; return the position that it is made at."""
+    place = targets.pickers(scene, quantity=False)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        state.bound(
+            "explained",
+            st.slider,
+            "Largest edges that hold",
+            min_value=min(SHARES),
+            max_value=max(SHARES),
+            format="%d %%",
+            help=TEXTS("graph.share"),
+            width=220,
+        )
+        choosing.segments("fold", "Columns", FOLDS)
+        choosing.segments("together", "Heads", TOGETHER)
+    _pins()
+    view = state.of(Circuits)
+    token, versus = view.target.strip() or None, view.against.strip() or None
+    pins = _split(view.graph_pins)
+    with targets.known_parts():
+        found: PredictionGraph = targets.computed(
+            scene,
+            *("prediction graph", place, token, versus, view.explained, pins),
+            make=lambda model: prediction_of(
+                model, scene.text, token, versus, place, share=view.explained / 100, pins=pins
+            ),
+            size=5_000_000,
+        )
+        labels = _labels(scene) if view.together == "labels" else {}
+        prediction_graph(
+            found.grouped(view.fold, labels),
+            pins=_folded_pins(found, pins, labels),
+            key="prediction_graph",
+            dark=look.dark(),
+            on_choose=_choose_edge,
+            on_pin=lambda node: _toggle(_members(found, node, labels)),
+        )
+        for note in found.notes:
+            st.caption(plain(note))
+        st.caption(TEXTS("graph.prediction"))
+        if found.versus is None:
+            st.caption(TEXTS("logit_parts.one_logit"))
+    return place
+
+
+# -- pins ------------------------------------------------------------------------------------------
+
+
+def _split(pins: str) -> tuple[str, ...]:
+    return tuple(str(Pin.of(name)) for name in pins.split(",") if name)
+
+
+def _pins() -> None:
+    """Draw the pinned nodes; a click on one takes its pin away."""
+    pins = _split(state.of(Circuits).graph_pins)
+    if not pins:
+        return
+    label = TEXTS("graph.pinned")
+    offered = {name: f"{name} ✕" for name in pins} | {"": "Clear all pins"}
+    choosing.chips(
+        "pinned",
+        label,
+        offered,
+        chosen=None,
+        take=lambda name: _toggle((name,)) if name else state.change(graph_pins=""),
+    )
+
+
+def _toggle(names: tuple[str, ...]) -> None:
+    """Pin these nodes, or take their pins away where all are pinned."""
+    pins = _split(state.of(Circuits).graph_pins)
+    kept = tuple(name for name in pins if name not in names)
+    kept = kept if set(names) <= set(pins) else (*kept, *names)[:MAX_PINS]
+    state.change(graph_pins=",".join(name.replace(" ", "") for name in kept))
+
+
+def _members(
+    graph: PredictionGraph, node: NodePlace, labels: Mapping[tuple[int, int], str]
+) -> tuple[str, ...]:
+    """Name all nodes that a drawn one stands for."""
+    view = state.of(Circuits)
+    positions = [node.position]
+    if node.position < 0 or view.fold == "text":
+        positions = [-1]
+    elif view.fold == "words":
+        places = merge(graph.tokens, graph.text, None)[0].tolist()
+        positions = [i for i, place in enumerate(places) if place == node.position]
+    heads = [node.head]
+    label = labels.get((node.layer, node.head))
+    if node.what == "H" and label is not None:
+        heads = [j for (i, j), name in labels.items() if i == node.layer and name == label]
+    return tuple(str(Pin(node.layer, node.what, head, at)) for head in heads for at in positions)
+
+
+def _folded_pins(
+    graph: PredictionGraph, pins: tuple[str, ...], labels: Mapping[tuple[int, int], str]
+) -> list[Pin]:
+    """Return the pins as nodes of the drawn graph."""
+    fold, found = state.of(Circuits).fold, list[Pin]()
+    places = merge(graph.tokens, graph.text, None)[0].tolist()
+    for pin in map(Pin.of, pins):
+        label = labels.get((pin.layer, pin.head))
+        same = [j for (i, j), name in labels.items() if i == pin.layer and name == label]
+        head = min(same) if label is not None else pin.head
+        at = {"tokens": pin.position, "words": places[pin.position], "text": -1}[fold]
+        found.append(Pin(pin.layer, pin.what, head, pin.position if pin.position < 0 else at))
+    return found
+
+
+def _labels(scene: Scene) -> dict[tuple[int, int], str]:
+    """Return the first label of each head that has earned one."""
+    found = reporting.report(scene, state.of(Circuits)).labels
+    return {
+        (layer, head): earned[0].label.title
+        for layer, row in enumerate(found)
+        for head, earned in enumerate(row)
+        if earned
+    }
+
+
+# -- the chosen head -------------------------------------------------------------------------------
+
+
+def _add_to_circuit() -> None:
+    view = state.of(Circuits)
+    tested = tuple(dict.fromkeys((*view.tested, view.chosen)))[:MAX_TESTED]
+    label = f"Add {head_name(*view.chosen)} to the circuit"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            label,
+            icon=":material/add:",
+            key="add_head",
+            on_click=guarded(state.change),
+            kwargs={"tested": tested},
+        )
+        st.caption(f"Circuit to test: {words.listed(view.tested, 8) or 'no head yet'}.")
+
+
+def _choose_edge(pair: HeadPair) -> None:
+    state.change(layer=pair.layer, head=pair.head, query=pair.query, key=pair.key, versus_key=-1)
