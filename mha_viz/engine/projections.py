@@ -18,7 +18,7 @@ from mha_viz.errors import NotKeptError
 _QUERY = ("query", "q_proj", "q_lin", "q", "self.query", "attn.q")
 _KEY = ("key", "k_proj", "k_lin", "k")
 _VALUE = ("value", "v_proj", "v_lin", "v")
-_FUSED = ("c_attn", "Wqkv", "query_key_value")
+_FUSED = ("c_attn", "Wqkv", "query_key_value", "qkv_proj")
 _OUTPUT = ("o_proj", "out_proj", "out_lin", "c_proj", "Wo", "wo", "o", "dense", "^output.dense")
 
 
@@ -69,16 +69,20 @@ class LayerProjections:
         Where projections are fused, one module makes queries and keys. Each maps
         (batch, token, d_in) to (batch, token, d_out).
         """
-        query, key, output = self.find(_QUERY), self.find(_KEY), self.find(_OUTPUT)
+        query, key, output = self.find(_QUERY), self.find(_KEY), self.find_output()
         if query is None or key is None:
             query = key = self.find(_FUSED)
         if query is None or key is None or output is None:
             raise self._unknown()
         return query, key, output
 
+    def find_output(self) -> nn.Linear | Conv1D | None:
+        """Return the projection of W_O; None where it is not known."""
+        return self.find(_OUTPUT)
+
     def output(self) -> Tensor | None:
         """Return W_O as (head, d_head, d_model), a view of the model's own weights."""
-        projection = self.find(_OUTPUT)
+        projection = self.find_output()
         if projection is None:
             return None
         matrix = in_out(projection)
@@ -88,7 +92,7 @@ class LayerProjections:
 
     def all(self) -> AttentionWeights:
         """Return all four matrices and their biases, split by heads."""
-        output = self.find(_OUTPUT)
+        output = self.find_output()
         if output is None:
             raise self._unknown()
         parts: dict[str, Any] = {}
@@ -120,9 +124,11 @@ class LayerProjections:
         # GPT-NeoX interleaves q, k and v by head; only the plain [q | k | v] layout is read here.
         if fused is None or fused is self.find(("query_key_value",)):
             raise self._unknown()
-        bias = _bias(fused)
-        biases = (None,) * 3 if bias is None else bias.chunk(3)
-        return tuple(zip(in_out(fused).chunk(3, dim=1), biases, strict=True))
+        matrix, bias = in_out(fused), _bias(fused)
+        d_head = matrix.shape[1] // (self.n_heads + 2 * self.n_kv_heads)
+        widths = [n * d_head for n in (self.n_heads, self.n_kv_heads, self.n_kv_heads)]
+        biases = (None,) * 3 if bias is None else bias.split(widths)
+        return tuple(zip(matrix.split(widths, dim=1), biases, strict=True))
 
 
 def in_out(projection: nn.Linear | Conv1D) -> Tensor:
