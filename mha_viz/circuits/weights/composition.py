@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.weights.factored_matrix import FactoredMatrix, arrivals, squared_products
+from mha_viz.circuits.weights.factored_matrix import FactoredMatrix, passages, squared_products
 from mha_viz.circuits.weights.fold import Fold, centre
 from mha_viz.circuits.weights.norm_placement import NormPlacement, norm_placement
 from mha_viz.core.amounts import of_bytes
@@ -211,15 +211,20 @@ def _as_they_arrive(
     """Compute norm and purity of what heads write, at each later layer; NaN for the others."""
     n_layers, n_heads = len(writes), len(writes[0])
     size = writes[0].new_full((n_layers * n_heads, n_layers), torch.nan)
-    purity = size.clone()
-    for layer, arriving in enumerate(arrivals(writes[:-1], passing[:-1]), 1):
-        # Where nothing is passed, what was written earlier is as it was.
-        first = 0 if passing[layer - 1] else layer - 1
-        old, new = slice(first * n_heads), slice(first * n_heads, layer * n_heads)
-        stacked = torch.cat(arriving[first:])
-        size[old, layer], purity[old, layer] = size[old, layer - 1], purity[old, layer - 1]
-        size[new, layer] = torch.linalg.matrix_norm(stacked)
-        purity[new, layer] = _purity(stacked.mT) / size[new, layer] ** 4
+    purity, between = size.clone(), passages(passing, writes[0])
+    for layer, written in enumerate(writes[:-1]):
+        heads = slice(layer * n_heads, (layer + 1) * n_heads)
+        for later in range(layer + 1, n_layers):
+            if later > layer + 1 and not passing[later - 1]:  # it arrives as one layer before
+                size[heads, later], purity[heads, later] = (
+                    size[heads, later - 1],
+                    purity[heads, later - 1],
+                )
+                continue
+            arriving = between(layer, later).carry(written)
+            gram = arriving @ arriving.mT
+            size[heads, later] = gram.diagonal(dim1=-2, dim2=-1).sum(-1).sqrt()
+            purity[heads, later] = torch.linalg.matrix_norm(gram) ** 2 / size[heads, later] ** 4
     return size, purity
 
 
