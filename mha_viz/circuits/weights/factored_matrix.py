@@ -1,8 +1,8 @@
 """Matrices of many heads as products of two thin factors, which are never multiplied out."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from itertools import chain
 
 import torch
 from jaxtyping import Complex, Float
@@ -67,12 +67,14 @@ def squared_products(
         later = torch.ones(n_layers, n_layers, dtype=torch.bool, device=found.device).triu(1)
         later = later.repeat_interleave(n_heads, 0).repeat_interleave(n_heads, 1)
         return all_squared_norms(torch.cat([*writes]), torch.cat([*reads])).where(later, found)
-    between = passages(passing, writes[0])
+
+    def between(layer: int, later: int) -> Passage:
+        return Passage.of(chain.from_iterable(passing[layer:later]), writes[0])
+
     for first, middle, last in _halves(0, n_layers):
         early, late = (
             slice(a * n_heads, b * n_heads) for a, b in ((first, middle), (middle, last))
         )
-        # What is written arrives behind the layer before the middle.
         arriving = [between(i, middle).carry(writes[i]) for i in range(first, middle)]
         read = [between(middle, i).pull_back(reads[i]) for i in range(middle, last)]
         found[early, late] = all_squared_norms(torch.cat(arriving), torch.cat(read))
@@ -86,16 +88,6 @@ def _halves(first: int, last: int) -> Iterator[tuple[int, int, int]]:
         yield first, middle, last
         yield from _halves(first, middle)
         yield from _halves(middle, last)
-
-
-def passages(passing: Sequence[Sequence[Fold]], like: Tensor) -> Callable[[int, int], Passage]:
-    """Return what stands in the stream between the heads of a layer and another layer's norms."""
-
-    @cache
-    def between(layer: int, later: int) -> Passage:
-        return Passage.of([fold for folds in passing[layer:later] for fold in folds], like)
-
-    return between
 
 
 def all_squared_norms(

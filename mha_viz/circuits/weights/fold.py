@@ -4,7 +4,7 @@ A norm is x -> C x * gain / scale + bias. Of these the scale differs from token 
 a factor, which turns no direction; centring C and gain are the same for all of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -73,17 +73,21 @@ class Passage:
     right: Float[Tensor, "rank d_model"]
 
     @classmethod
-    def of(cls, folds: Sequence[Fold], like: Tensor) -> "Passage":
+    def of(cls, folds: Iterable[Fold], like: Tensor) -> "Passage":
         """Multiply the folds, in their order; `like` has d_model, dtype and device."""
         ones = like.new_ones(like.shape[-1])
-        made = cls(ones, ones.new_zeros(len(ones), 0), ones.new_zeros(0, len(ones)))
+        return cls(ones, ones[:, None][:, :0], ones[None][:0]).then(folds)
+
+    def then(self, folds: Iterable[Fold]) -> "Passage":
+        """Multiply by further folds."""
+        made = self
         for fold in folds:
             diagonal, left, right = made.diagonal * fold.gain, made.left, made.right * fold.gain
             if fold.centred:
-                mean = (made.diagonal + made.left @ made.right.sum(-1)) / len(ones)
+                mean = (made.diagonal + made.left @ made.right.sum(-1)) / len(diagonal)
                 left = torch.cat([left, mean[:, None]], dim=1)
                 right = torch.cat([right, -fold.gain[None]])
-            made = cls(diagonal, left, right)
+            made = Passage(diagonal, left, right)
         return made
 
     def carry(self, written: Float[Tensor, "*rest d_model"]) -> Float[Tensor, "*rest d_model"]:

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.circuits.decompose.readout import check_index
 from mha_viz.circuits.weights.composition import folded
 from mha_viz.circuits.weights.factored_matrix import FactoredMatrix
 from mha_viz.circuits.weights.norm_placement import NormPlacement, norm_placement
@@ -169,9 +170,8 @@ def favoured_pairs(
     >>> favoured_pairs(mv.load("tiny-gpt2"), 1, 2, top=3).pairs.shape
     (3, 7)
     """
-    for name, given, end in (("layer", layer, model.n_layers), ("head", head, model.n_heads)):
-        if not 0 <= given < end:
-            raise ArgumentError(f"{name} must lie in 0..{end - 1}, got {given}.")
+    check_index("layer", layer, model.n_layers)
+    check_index("head", head, model.n_heads)
     if top < 1:
         raise ArgumentError(f"top must be 1 or more, got {top}.")
     placement, E, U = _ends(model)
