@@ -65,7 +65,8 @@ def patching_experiment(
         raise TextError("The loss of a text takes two tokens at least: write a longer one.")
     places = tuple(range(len(ids) - 1)) if whole else (place,)
     predicted = ids[1:] if whole else (ids[place],)  # any token, where another one is followed
-    runs = PathRuns(model, PredictionTargets((text,), (0,), (places,), (predicted,), 1), z)
+    targets = PredictionTargets((text,), (0,), (places,), (predicted,), 1)
+    runs = PathRuns(model, targets, z, with_graph=metric != "kl")  # which has no slope there
     spaced = spaced_at(kind, text, place)
     right, wrong = _tokens(model, runs.logits[-1], after, spaced, target, against)
     answers = predicted if whole else (right,)

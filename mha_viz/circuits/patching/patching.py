@@ -48,19 +48,21 @@ class PathRuns:
     d_vocab), `z` and `inputs`, by query head, are of the clean run.
     """
 
-    def __init__(self, model: AttentionModel, targets: PredictionTargets, other: Z) -> None:
+    def __init__(
+        self, model: AttentionModel, targets: PredictionTargets, other: Z, with_graph: bool = True
+    ) -> None:
         self.model, self.other = model, other
         self._pass, self._frozen = ReplayingPass(model, targets), FrozenModules(model)
         self._attentions: list[LayerAttention] = []
         leaves, recorders = _Gradients(), self._frozen.recorders()
         edits = HeadEdits(change=leaves.change)
         probe = Probe(("z", *INPUTS), edits=edits, attentions=self._attentions)
-        with torch.inference_mode(False), torch.enable_grad():
+        with torch.inference_mode(False), torch.set_grad_enabled(with_graph):
             self._replays = self._pass.record(probe=probe, inside=recorders)
             logits = self._pass.plain
             if logits is None:
                 logits = self._pass.logits(1, probe, inside=recorders)
-        self._graph = [(leaves, logits)]
+        self._graph = [(leaves, logits)] * with_graph
         self.logits = logits[0].detach()
         self.z = torch.stack([layer[0].detach() for layer in probe.kept["z"]])
         self.inputs = {name: self._by_query_head(probe.kept[name]) for name in INPUTS}
@@ -214,21 +216,15 @@ class _PatchedInputs:
     readers: Sequence[tuple[int, int, Input]]  # setting, head, and which of its inputs
     inputs: Sequence[Float[Tensor, "position width"]]
 
-    def __call__(
-        self, layer: int, query: Tensor, key: Tensor, value: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, ...]:
         if layer != self.layer:
             return query, key, value
         # Heads that share a key head are given one each, of which only the receiver's changes.
         both = (repeat_heads(shared, query.shape[1]) for shared in (key, value))
-        tensors = [one.clone() for one in (query, *both)]
-        for name, tensor in zip(INPUTS, tensors, strict=True):
-            of_name = [i for i, (_, _, which) in enumerate(self.readers) if which == name]
-            if of_name:
-                rows, heads, _ = zip(*(self.readers[i] for i in of_name), strict=True)
-                tensor[rows, heads] = torch.stack([self.inputs[i] for i in of_name])
-        query, key, value = tensors
-        return query, key, value
+        tensors = tuple(one.clone() for one in (query, *both))
+        for (row, head, name), read in zip(self.readers, self.inputs, strict=True):
+            tensors[INPUTS.index(name)][row, head] = read
+        return tensors
 
 
 @dataclass

@@ -231,9 +231,10 @@ def path_effects(
 
     An estimate computes the receiver's attention again with its patched query, key or value; the
     change of its z is exact, and is multiplied with the behaviour's gradient there. The estimates
-    take one pass there and back (two of direct paths) and one of each sender, many of them in a
-    batch, in which MLPs (of direct paths) are not computed again. An exact effect takes a pass of
-    its own from the receiver's layer on, many in a batch, too; `.measure()` measures all paths.
+    take the clean run, the other one, a pass back, and for each sender the queries, keys and values
+    of later layers, many senders in a batch. Of direct paths nothing else is computed again; of
+    total ones all that lies between is, a pass from the sender's layer on. An exact effect takes a
+    pass from the receiver's layer on, many in a batch, too; `.measure()` measures all paths.
 
     Args:
         model: as for `path_effect`, which says what an effect is.
