@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from transformers.utils import logging
 
 from benchmarks.importance import in_transformer_lens, random_model
-from benchmarks.measure import Result, interleaved, ratio, spread
+from benchmarks.measure import Result, at_most, interleaved, ratio, spread
+from benchmarks.memory import mib_by, peak_of
 from benchmarks.trace import text
 from mha_viz.circuits.decompose.logit_attribution import logit_attribution
 from mha_viz.circuits.decompose.score_attribution import score_attribution
@@ -23,6 +26,7 @@ from mha_viz.text.encoding import encode_texts
 
 N_TOKENS = 64
 SHORT = 10  # tokens of the text whose paths are all estimated
+AIMS = {"a logit, by heads": 1.6, "one path, exact": 4.0}  # bare passes
 TITLE = "Circuits"
 ABOUT = """GPT-2 of 12 layers, 12 heads, d_model 768 and a vocabulary of 30,522 (random weights),
 one text of 64 tokens, float32, CPU; each beside a bare forward pass of the same network and text.
@@ -31,7 +35,8 @@ network: `run_with_cache`, `stack_head_results` and `logit_attrs` for each head'
 (ours also splits it by source token, and has MLPs and biases); `all_composition_scores` (ours
 also has z-scores); and a direct path from a head to a later one's key by hooks, in four passes
 (ours finds the likeliest token, gives direct and total, and the estimates of both). It has no one
-call for the other rows. The estimates are those of all paths of a text of 10 tokens."""
+call for the other rows. The estimates are those of all paths of a text of 10 tokens. Peak memory
+is that of a fresh process, above the loaded model."""
 Way = Callable[[], Any]
 
 
@@ -48,12 +53,15 @@ def measure(repeats: int = 5, vocabulary: int = 30522, **sizes: int) -> list[Res
     results = []
     for name in ours:
         of = "short" if name.startswith("estimates") else "bare"
+        over, aim = ratio(seconds[name], seconds[of]), AIMS.get(name)
         results.append(
             Result(
                 measure=name,
                 ours=spread(seconds[name], 1e3, " ms"),
                 beside=f"bare pass {spread(seconds[of], 1e3, ' ms')}",
-                ratio=f"{ratio(seconds[name], seconds[of]):.1f} passes",
+                ratio=f"{over:.1f} passes",
+                aim="" if aim is None else f"at most {aim:.1f}",
+                met=None if aim is None else at_most(over, aim),
             )
         )
         if name in peers:
@@ -66,7 +74,30 @@ def measure(repeats: int = 5, vocabulary: int = 30522, **sizes: int) -> list[Res
                     ratio=f"{ratio(theirs, seconds[name]):.1f} times as fast",
                 )
             )
+    if not sizes and Path("/proc/self/status").exists():
+        results += [_peak(name, name in peers) for name in (*AIMS, "composition of keys")]
     return results
+
+
+def _peak(name: str, has_peer: bool) -> Result:
+    """Memory of one way and its peer, each in a process of its own."""
+    ours = mib_by("benchmarks.circuits", "ours", name)
+    theirs = mib_by("benchmarks.circuits", "lens", name) if has_peer else None
+    return Result(
+        measure=f"peak memory of {name}",
+        ours=f"{ours:,.0f} MiB",
+        beside="" if theirs is None else f"TransformerLens {theirs:,.0f} MiB",
+        ratio="" if theirs is None else f"{theirs / ours:.1f} times as little",
+    )
+
+
+def peak(whose: str, name: str) -> int:
+    """Bytes that one way takes at its highest, above the loaded model."""
+    logging.set_verbosity_error()
+    model, clean, other = random_model("causal", 30522), text(N_TOKENS), _changed(text(N_TOKENS))
+    if whose == "lens":
+        return peak_of(_in_lens(in_transformer_lens(model), model, clean, other)[name])
+    return peak_of(_ours(model, clean, other)[name])
 
 
 # -- ours ------------------------------------------------------------------------------------------
@@ -155,3 +186,7 @@ def _path(lens: Any, ids: torch.Tensor, others: torch.Tensor, n_layers: int) -> 
     after = lens.run_with_hooks(ids, fwd_hooks=[(key, read)])
     token = before[0, -1].argmax()
     return float(after[0, -1, token] - before[0, -1, token])
+
+
+if __name__ == "__main__":
+    print(peak(*sys.argv[1:]))

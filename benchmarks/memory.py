@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,14 +68,29 @@ def measure() -> list[Result]:
 
 
 def _child(what: str, n_texts: int = 0) -> float:
-    command = [sys.executable, "-m", "benchmarks.memory", what, str(n_texts)]
-    quiet = dict(os.environ)
-    if what != "page":
-        quiet["OMP_NUM_THREADS"] = "1"  # small texts, on a machine others use
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=quiet)
+    # one thread: small texts, on a machine others use
+    quiet = {} if what == "page" else {"OMP_NUM_THREADS": "1"}
+    return mib_by("benchmarks.memory", what, str(n_texts), **quiet)
+
+
+def mib_by(*command: str, **environment: str) -> float:
+    """MiB that a module prints as bytes, last of all, in a process of its own."""
+    line = [sys.executable, "-m", *command]
+    whole = os.environ | environment
+    done = subprocess.run(line, capture_output=True, text=True, check=False, env=whole)
     if done.returncode:
-        raise RuntimeError(f"measuring {what!r} failed:\n{done.stderr[-2000:]}")
+        raise RuntimeError(f"measuring {' '.join(command)!r} failed:\n{done.stderr[-2000:]}")
     return float(done.stdout.split()[-1]) / MIB
+
+
+def peak_of(way: Callable[[], Any]) -> int:
+    """Bytes of resident memory that a call takes at its highest, above what the process holds."""
+    gc.collect()
+    forget_peak()
+    before = status("VmRSS")
+    found = way()
+    del found
+    return status("VmHWM") - before
 
 
 def peak() -> int:
@@ -82,12 +98,7 @@ def peak() -> int:
 
     model = traced_model()
     model.trace(text(16), keep=("pattern",))
-    gc.collect()
-    forget_peak()
-    before = status("VmRSS")
-    record = model.trace(text(512), keep=("pattern",))
-    assert record.pattern.shape[-1] == 512
-    return status("VmHWM") - before
+    return peak_of(lambda: model.trace(text(512), keep=("pattern",)).pattern)
 
 
 def page(n_tokens: int) -> int:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +16,7 @@ import torch
 from transformers.utils import logging
 
 from benchmarks.measure import Result, at_most, interleaved, ratio, spread
-from benchmarks.memory import MIB, forget_peak, status
+from benchmarks.memory import mib_by, peak_of
 from benchmarks.trace import network, text, traced_model
 from mha_viz.core.measure import measure as every_number
 from mha_viz.core.metrics.layers import coverage
@@ -170,7 +167,7 @@ def _clark(a: np.ndarray, b: np.ndarray, *_: np.ndarray) -> Any:
 
 def _peaks() -> list[Result]:
     names = {"report": "report", "jensen_shannon": "`jensen_shannon`", "coverage": "`coverage`"}
-    found = {title: _child(way) for way, title in names.items()}
+    found = {title: mib_by("benchmarks.report", way) for way, title in names.items()}
     return [
         Result(
             f"peak memory of {title}, 512 tokens",
@@ -183,27 +180,12 @@ def _peaks() -> list[Result]:
     ]
 
 
-def _child(way: str) -> float:
-    command = [sys.executable, "-m", "benchmarks.report", way]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=dict(os.environ)
-    )
-    if done.returncode:
-        raise RuntimeError(f"measuring {way!r} failed:\n{done.stderr[-2000:]}")
-    return float(done.stdout.split()[-1]) / MIB
-
-
 def peak(way: str) -> int:
     """Bytes of resident memory that one way takes at its highest, above what it is given."""
     logging.set_verbosity_error()
     model = traced_model()
     _ways(model.trace(text(16), keep=("pattern", "z")), lambda: None)[way]()
-    call = _ways(model.trace(text(512), keep=("pattern", "z")), lambda: None)[way]
-    gc.collect()
-    forget_peak()
-    before = status("VmRSS")
-    call()
-    return status("VmHWM") - before
+    return peak_of(_ways(model.trace(text(512), keep=("pattern", "z")), lambda: None)[way])
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from transformers.masking_utils import eager_mask
 
 from mha_viz.core.attention.attention import attention
 from mha_viz.core.attention.scoring import Scoring
-from mha_viz.engine.probe import Probe
+from mha_viz.engine.probe import HeadEdits, Probe
 from mha_viz.errors import AttentionUnavailableError
 
 IMPLEMENTATION = "mha_viz"
@@ -79,14 +79,13 @@ def _attend(
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
     layer, gates, edits = (0, None, None) if probe is None else probe.next_edits()
     change = None if edits is None else edits.change
-    if edits is not None and edits.inputs is not None:
-        query, key, value = edits.inputs(layer, query, key, value)
+    z, query, key, value = _changed_inputs(edits, layer, query, key, value)
+    pattern = None
     attend = partial(attention, mask=bias, scale=scale, softcap=softcap, sinks=s_aux)
     if probe is not None and probe.by_rows:
         scoring = Scoring(scale, softcap, s_aux)
         z = probe.attend_by_rows(attend, scoring, (query, key, value), bias, *made_of)
-        pattern = None
-    else:
+    elif z is None:
         z, pattern = attend(
             query,
             key,
@@ -107,3 +106,15 @@ def _attend(
             probe.attentions.append(attend)
         probe.take(module, scale, pattern=pattern, z=z, query=query, key=key, value=value)
     return z.transpose(1, 2), pattern
+
+
+def _changed_inputs(
+    edits: HeadEdits | None, layer: int, *inputs: Tensor
+) -> tuple[Tensor | None, Tensor, Tensor, Tensor]:
+    """Return z where the edits give it, else None, and query, key and value under the edits."""
+    query, key, value = inputs
+    changed = inputs if edits is None or edits.inputs is None else edits.inputs(layer, *inputs)
+    if isinstance(changed, Tensor):
+        return changed, query, key, value
+    query, key, value = changed
+    return None, query, key, value

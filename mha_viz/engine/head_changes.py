@@ -11,7 +11,7 @@ from mha_viz.engine.intervention import Change, Intervention, ReferenceMeans
 from mha_viz.engine.loaded_network import LoadedNetwork
 from mha_viz.engine.probe import HeadEdits
 from mha_viz.engine.recording import trace_encoded
-from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError
+from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.text.cleaning import in_a_row, visible
 from mha_viz.text.encoding import attending, encode_texts
 from mha_viz.text.tokens import Encoded
@@ -101,11 +101,6 @@ def averaged_over(intervention: Intervention, n_positions: int) -> str:
 
 def part_size(model: LoadedNetwork, part: str) -> tuple[int, int]:
     """Return the part's number of layers, and of heads in a layer, where heads can be changed."""
-    if model.backend != "mha_viz":
-        raise AttentionUnavailableError(
-            f"The {model.family} family computes attention in a way of its own: its weights are "
-            "shown, but its heads cannot be switched off here. Choose a BERT, GPT-2, Llama or T5."
-        )
     layers = model.layers(part)
     return len(layers), layers[0].n_heads
 

@@ -180,7 +180,10 @@ class LoadedNetwork:
         self.check_part(part)
         if self.backend != "mha_viz":
             raise AttentionUnavailableError(
-                f"{self.family} computes its attention by itself; its weights are not split here."
+                f"The {self.family} family computes its attention by itself and hands out weights "
+                "alone: its heads can be taken apart or changed once transformers passes their "
+                "queries, keys and values to a registered attention function (AttentionInterface). "
+                "Choose a BERT, GPT-2, Llama or one of their relatives."
             )
         return self._projections[part]
 

@@ -26,7 +26,7 @@ class CallRecorder(ModuleProxy):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the original and keep its first argument and its output."""
         output = self.original(*args, **kwargs)
-        self.calls.append((args[0], output))
+        self.calls.append((args[0] if args else next(iter(kwargs.values())), output))
         return output
 
 

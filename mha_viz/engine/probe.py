@@ -27,8 +27,9 @@ Layers = list[Tensor] | Tensor  # one tensor per layer, or all in one, layers fi
 Changed = tuple[Tensor, Tensor | None]
 HeadChange = Callable[[int, Tensor, Tensor | None, Tensor, Tensor | None], Changed]
 # Replaces what some heads read: layer, query, key, value -> query, key, value; each (batch, head,
-# position, width). What comes back may have as many key heads as query heads.
-InputChange = Callable[[int, Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
+# position, width). What comes back may have as many key heads as query heads; or it is the layer's
+# z, and no attention is computed.
+InputChange = Callable[[int, Tensor, Tensor, Tensor], tuple[Tensor, ...] | Tensor]
 # One layer's attention: query, key, value -> z, pattern; as `attention`, mask and scale included.
 LayerAttention = Callable[..., tuple[Tensor, Tensor | None]]
 

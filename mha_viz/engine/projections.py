@@ -18,7 +18,7 @@ from mha_viz.errors import NotKeptError
 _QUERY = ("query", "q_proj", "q_lin", "q", "self.query", "attn.q")
 _KEY = ("key", "k_proj", "k_lin", "k")
 _VALUE = ("value", "v_proj", "v_lin", "v")
-_FUSED = ("c_attn", "Wqkv", "query_key_value")
+_FUSED = ("c_attn", "Wqkv", "query_key_value", "qkv_proj")
 _OUTPUT = ("o_proj", "out_proj", "out_lin", "c_proj", "Wo", "wo", "o", "dense", "^output.dense")
 
 
@@ -79,14 +79,18 @@ class LayerProjections:
     def modules(self) -> tuple[nn.Module, nn.Module, nn.Module]:
         """Return the modules that make queries, keys and the output."""
         query, key, _ = self.readers()
-        output = self.find(_OUTPUT)
+        output = self.find_output()
         if output is None:
             raise self._unknown()
         return query, key, output
 
+    def find_output(self) -> nn.Linear | Conv1D | None:
+        """Return the projection of W_O; None where it is not known."""
+        return self.find(_OUTPUT)
+
     def output(self) -> Tensor | None:
         """Return W_O as (head, d_head, d_model), a view of the model's own weights."""
-        projection = self.find(_OUTPUT)
+        projection = self.find_output()
         if projection is None:
             return None
         matrix = in_out(projection)
@@ -96,7 +100,7 @@ class LayerProjections:
 
     def all(self) -> AttentionWeights:
         """Return all four matrices and their biases, split by heads."""
-        output = self.find(_OUTPUT)
+        output = self.find_output()
         if output is None:
             raise self._unknown()
         parts: dict[str, Any] = {}
@@ -128,9 +132,11 @@ class LayerProjections:
         # GPT-NeoX interleaves q, k and v by head; only the plain [q | k | v] layout is read here.
         if fused is None or fused is self.find(("query_key_value",)):
             raise self._unknown()
-        bias = _bias(fused)
-        biases = (None,) * 3 if bias is None else bias.chunk(3)
-        return tuple(zip(in_out(fused).chunk(3, dim=1), biases, strict=True))
+        matrix, bias = in_out(fused), _bias(fused)
+        d_head = matrix.shape[1] // (self.n_heads + 2 * self.n_kv_heads)
+        widths = [n * d_head for n in (self.n_heads, self.n_kv_heads, self.n_kv_heads)]
+        biases = (None,) * 3 if bias is None else bias.split(widths)
+        return tuple(zip(matrix.split(widths, dim=1), biases, strict=True))
 
 
 def in_out(projection: nn.Linear | Conv1D) -> Tensor:

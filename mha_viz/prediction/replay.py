@@ -43,6 +43,7 @@ class ReplayingPass:
     Attributes:
         row, place, answer: (target,), of every answer where it is predicted and the right token.
         n_settings: how many settings a pass should take.
+        plain: the logits of the run that `record` made; None before it.
     """
 
     def __init__(self, model: AttentionModel, targets: PredictionTargets) -> None:
@@ -50,6 +51,7 @@ class ReplayingPass:
         self.row, self.place, self.answer = targets.index().to(model.device)
         self.replacements: dict[str, nn.Module] = {}
         self.recorded: list[Any] = []
+        self.plain: Tensor | None = None
         self.last = _only_path(model.network, model.network.get_output_embeddings())
         n = max(len(row.input_ids) for row in targets.rows)
         n_logits = len(targets.rows) * n
@@ -112,8 +114,19 @@ class ReplayingPass:
             replacements[path] = nn.ModuleList([*known, *layers[start:]])
         return self._answers(n_settings, replacements | dict(inside or {}), probe)
 
-    def record(self, on_layer: OnLayer) -> bool:
-        """Run once without gates and keep what each layer gives; whether it can be given back."""
+    def record(
+        self,
+        on_layer: OnLayer | None = None,
+        probe: Probe | None = None,
+        inside: Mapping[str, nn.Module] | None = None,
+    ) -> bool:
+        """Run once without gates and keep what each layer gives; whether it can be given back.
+
+        Args:
+            on_layer: called after each layer.
+            probe: of that run, in place of one that keeps nothing; it changes no number.
+            inside: replacements of modules of the layers in that run, likewise.
+        """
         found = _layer_list(self.model)
         n = max(len(row.input_ids) for row in self.targets.rows)
         size = self.model.n_layers * len(self.targets.rows) * n * self.model.d_model
@@ -121,17 +134,18 @@ class ReplayingPass:
             return False
         path, layers = self.layers = found
         calls_of: list[list[tuple[Any, Any]]] = [[] for _ in layers]
-        pairs = zip(layers, calls_of, strict=True)
+        made: Any = replace_modules(self.model.network, inside or {}).get_submodule(path)
+        pairs = zip(made, calls_of, strict=True)
         recorders = nn.ModuleList(CallRecorder(layer, calls=calls) for layer, calls in pairs)
-        plain = self.right(
-            self._answers(1, self.replacements | {path: recorders}, Probe((), on_layer))
-        )
+        probe = Probe((), on_layer) if probe is None else probe
+        self.plain = self._answers(1, self.replacements | {path: recorders}, probe)
         if any(len(calls) != 1 for calls in calls_of):
             return False
         self.recorded = [output for ((_, output),) in calls_of]
         if not all(map(_repeatable, self.recorded)):
             return False
         # Whether anything went from layer to layer by another way shows in the last one.
+        plain = self.right(self.plain.detach())
         again = self.log_p_by_row(2, None, len(layers) - 1, on_layer)
         tolerance = 1e-3 if self.model.dtype in (torch.float32, torch.float64) else 0.1
         return bool(torch.allclose(again, plain.expand_as(again), rtol=tolerance, atol=tolerance))
@@ -183,10 +197,10 @@ def _repeatable(output: Any) -> bool:
 
 
 def repeated(output: Any, times: int) -> Any:
-    """Repeat one layer's output for so many settings of the same rows."""
+    """Repeat one layer's output for so many settings of the same rows, without its gradient."""
     if isinstance(output, tuple):
         return tuple(repeated(part, times) for part in output)
-    return None if output is None else output.expand(times, *output.shape).flatten(0, 1)
+    return None if output is None else output.detach().expand(times, *output.shape).flatten(0, 1)
 
 
 # -- modules in the place of others ---------------------------------------------------------------

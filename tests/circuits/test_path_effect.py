@@ -1,7 +1,6 @@
 """Path patching: against hooks on the eager model, by what must be equal, and its estimates."""
 
 import copy
-from dataclasses import replace
 
 import pytest
 import torch
@@ -209,7 +208,8 @@ def test_the_copy_of_a_shared_key_changes_for_one_head_alone():
     ).runs
     group = model.n_heads // model.n_kv_heads
     for name in ("key", "value"):
-        heads = runs.receiver_inputs(0, [1], direct=False).of(2, name)[0].unflatten(0, (-1, group))
+        read = runs.receiver_inputs(0, [1], direct=False, readers=[2], to_logits=False)
+        heads = read.inputs[2][name][0].unflatten(0, (-1, group))
         assert torch.equal(heads[:, 0], heads[:, 1])
         one, other = (
             path_effect(model, CLEAN, CORRUPT, (0, 1), (2, head, name), **asked(model))
@@ -240,18 +240,14 @@ def test_slopes_are_those_of_finite_differences(name, metric):
     experiment = patching_experiment(model, CLEAN, CORRUPT, metric, **options)
     runs, step = experiment.runs, 1e-5
     gradients = {way: runs.gradients(experiment.behaviour, direct=way) for way in (True, False)}
-    received = runs.receiver_inputs(0, [1], direct=True)
-    inputs = {  # so near the clean run that softmax is straight there
-        reader: [
-            one if i != 2 else runs.inputs[reader][2] + step * (one - runs.inputs[reader][2])
-            for i, one in enumerate(layers, received.first)
-        ]
-        for reader, layers in received.inputs.items()
+    received = runs.receiver_inputs(0, [1], direct=True, readers=[2]).inputs[2]
+    near = {  # so near the clean run that softmax is straight there
+        name: runs.inputs[name][2] + step * (one - runs.inputs[name][2])
+        for name, one in received.items()
     }
-    near = replace(received, inputs=inputs)
     expected = runs.estimated_effects(gradients[False], near, 2)[0] / step
     for head, (place, reader) in ((0, (0, "query")), (1, (1, "key")), (4, (2, "value"))):
-        clean, read = runs.inputs[reader][2][0, head], received.of(2, reader)[0, head]
+        clean, read = runs.inputs[reader][2][0, head], received[reader][0, head]
         ends = [clean + sign * step * (read - clean) for sign in (1, -1)]
         above, below = experiment.behaviour(
             runs.patch_receiver(2, [(head, reader)] * 2, ends)

@@ -54,7 +54,7 @@ def test_models_that_predict_no_tokens(name):
 
 @pytest.mark.parametrize("name", sorted(FALLBACK))
 def test_families_whose_heads_cannot_be_changed(name):
-    with pytest.raises(AttentionUnavailableError, match="in a way of its own"):
+    with pytest.raises(AttentionUnavailableError, match="computes its attention by itself"):
         path_effect(predicting(name), CLEAN, CORRUPT, (0, 1), "logits", **asked(predicting(name)))
 
 

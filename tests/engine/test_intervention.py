@@ -266,5 +266,5 @@ def test_a_family_with_attention_of_its_own_says_so():
         lambda: mv.generate(model, TEXT, torch.ones(2, 5)),
         lambda: reference_means(model, [TEXT]),
     ):
-        with pytest.raises(AttentionUnavailableError, match="cannot be switched off here"):
+        with pytest.raises(AttentionUnavailableError, match="computes its attention by itself"):
             run()

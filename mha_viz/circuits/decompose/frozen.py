@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from transformers.pytorch_utils import Conv1D
 
 from mha_viz.engine.module_proxies import ModuleProxy
 from mha_viz.engine.own_weights import rounding
+from mha_viz.engine.projections import in_out
 
 
 class Recorder(ModuleProxy):
@@ -22,23 +22,35 @@ class Recorder(ModuleProxy):
         output = self.original(*args, **kwargs)
         given = args[0] if args else next(iter(kwargs.values()))
         self.__dict__["gives_more"] = isinstance(output, tuple)
-        self.calls.append(
-            (self._at(given), self._at(output[0] if isinstance(output, tuple) else output))
-        )
+        first = output[0] if isinstance(output, tuple) else output
+        self.calls.append((self._at(given, given), self._at(first, given)))
         return output
 
-    def _at(self, tensor: Any) -> Tensor | None:
+    def _at(self, tensor: Any, given: Any) -> Tensor | None:
         """Select the positions on the tokens' axis; None for a tensor without one."""
         if not isinstance(tensor, Tensor):
             return None
+        # Memory tells axes apart: what has the input's shape has its axes, whatever its memory.
+        like = given if isinstance(given, Tensor) and given.shape == tensor.shape else tensor
         if tensor.ndim > 2 and len(tensor) == 1:
-            tensor = tensor[0]
+            tensor, like = tensor[0], like[0]
         axes = [axis for axis in range(tensor.ndim - 1) if tensor.shape[axis] == self.n_tokens]
         if not axes:
             return None
         # With as many heads as tokens both axes fit. Projections lay out token after token.
-        axis = max(axes, key=tensor.stride)
+        axis = max(axes, key=like.stride)
         return tensor.index_select(axis, torch.tensor(list(self.positions), device=tensor.device))
+
+
+class PositionRecorder(Recorder):
+    """A stand-in for a projection that computes at some positions alone, and records."""
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Call the original at the positions."""
+        given = hidden[..., list(self.positions), :]
+        output: Tensor = self.original(given)
+        self.calls.append((given.flatten(0, -2), output.flatten(0, -2)))
+        return output
 
 
 @dataclass(frozen=True)
@@ -152,12 +164,16 @@ class NormRows(ModuleProxy):
 
 
 class ProjectionRows(ModuleProxy):
-    """A projection on every row; its bias, called `name`, has a row of its own."""
+    """A projection on every row; its bias, called `name`, has a row of its own.
+
+    Where nobody reads what it gives (`unread`) the rows are not multiplied: of what a layer's
+    attention reads nothing reaches the stream, as its heads write what they wrote.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Multiply the rows by the weights."""
-        weight = self.original.weight
-        y = x @ (weight if isinstance(self.original, Conv1D) else weight.T)
+        W = in_out(self.original)
+        y = x.new_zeros(*x.shape[:-1], W.shape[1]) if self.unread else x @ W
         if self.original.bias is not None and self.name in self.row:
             y.view(self.n_rows, -1, y.shape[-1])[self.row[self.name]] += self.original.bias
         return y

@@ -10,7 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from mha_viz.circuits.decompose import frozen
-from mha_viz.circuits.decompose.layout import Layout, layout_of, stack_of, unknown_layout
+from mha_viz.circuits.decompose.layout import (
+    PROJECTION_BIAS,
+    Layout,
+    layout_of,
+    stack_of,
+    unknown_layout,
+)
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.module_proxies import CallRecorder, replace_modules, with_replaced
 from mha_viz.engine.probe import EverythingKept, Probe
@@ -66,7 +72,8 @@ class FrozenRun:
         modules = [site.module for site in self.layout.sites] + list(beyond)
 
         def recorder(module: nn.Module) -> frozen.Recorder:
-            return frozen.Recorder(module, calls=[], positions=self.positions, n_tokens=n)
+            kind = frozen.PositionRecorder if module in beyond[-1:] else frozen.Recorder
+            return kind(module, calls=[], positions=self.positions, n_tokens=n)
 
         self._recorders = {module: recorder(module) for module in modules}
         recording = with_replaced(model.network, self._recorders)
@@ -84,11 +91,19 @@ class FrozenRun:
         self.last_gives_more: bool = layers[self.layout.layers[-1]].gives_more
 
     def rows(
-        self, values: Mapping[str, Tensor], row: Mapping[str, int], probe: Probe | None = None
+        self,
+        values: Mapping[str, Tensor],
+        row: Mapping[str, int],
+        probe: Probe | None = None,
+        read: int | None = None,
     ) -> tuple[list[Tensor], Tensor]:
-        """Run the stack with a row for each component; return each layer's input and the output."""
+        """Run the stack with a row for each component; return each layer's input and the output.
+
+        `read` is the layer whose queries, keys and values are made of the rows: those of others
+        are their biases alone.
+        """
         n_rows = 1 + max(row.values())
-        made = with_replaced(self.model.network, self._replacements(values, row, n_rows))
+        made = with_replaced(self.model.network, self._replacements(values, row, n_rows, read))
         layer_calls: dict[str, list[Any]] = {path: [] for path in self.layout.layers}
         layers = {
             path: CallRecorder(made.get_submodule(path), calls=calls)
@@ -111,7 +126,7 @@ class FrozenRun:
         return self.layout.entering(layer_calls), output.last_hidden_state
 
     def _replacements(
-        self, values: Mapping[str, Tensor], row: Mapping[str, int], n_rows: int
+        self, values: Mapping[str, Tensor], row: Mapping[str, int], n_rows: int, read: int | None
     ) -> dict[nn.Module, nn.Module]:
         made: dict[nn.Module, nn.Module] = {}
         heads, rows = range(self.model.n_heads), {"row": row, "n_rows": n_rows}
@@ -131,8 +146,11 @@ class FrozenRun:
         for site in self.layout.norms:
             norms = zip(self._norms[site.module], site.writes, strict=False)
             made[site.module] = frozen.NormRows(site.module, calls=norms, **rows)
+        of_reader = "" if read is None else f"{self.layout.layers[read]}."
         for site in self.layout.projections:
-            made[site.module] = frozen.ProjectionRows(site.module, name=site.writes[0], **rows)
+            (name,) = site.writes
+            unread = name == PROJECTION_BIAS and not (of_reader and site.path.startswith(of_reader))
+            made[site.module] = frozen.ProjectionRows(site.module, name=name, unread=unread, **rows)
         return made
 
     def _check_calls(self) -> None:

@@ -97,8 +97,6 @@ def stack_of(network: Any) -> Any:
 
 def layout_of(model: AttentionModel) -> Layout:
     """Find the layout of a model's first part; AttentionUnavailableError where it is not known."""
-    if model.backend != "mha_viz":
-        raise unknown_layout(model, "it computes its attention by itself")
     projections = model.layers()
     inside = set(stack_of(model.network).modules())
     paths = {module: path for path, module in model.network.named_modules() if module in inside}

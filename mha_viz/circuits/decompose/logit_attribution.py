@@ -159,12 +159,13 @@ def logit_attribution(
     encoded = made.stream.encoded
     chosen, against = token_pair(made, place, token, versus)
     weights = logit_weights(made.logits, chosen, against, of)
-    components, shares = component_shares(made, weights, of)
+    direction = made.W_U @ weights
+    components, shares = component_shares(made, weights, direction, of)
     value = made.logits if of == "logit" else made.logits.log_softmax(-1)
     return LogitAttribution(
         components=components,
         shares=shares,
-        sources=_sources(made, made.W_U @ weights),
+        sources=_sources(made, direction),
         value=float(value[chosen]) - (0.0 if against is None else float(value[against])),
         of="logit" if of == "logit" else "log_probability",
         token=label_of(model.tokenizer, chosen),
@@ -198,10 +199,12 @@ def logit_weights(
 
 @torch.no_grad()
 def component_shares(
-    made: Readout, weights: Float[Tensor, " d_vocab"], of: str
+    made: Readout,
+    weights: Float[Tensor, " d_vocab"],
+    direction: Float[Tensor, " d"],
+    of: str,
 ) -> tuple[tuple[Component, ...], Tensor]:
     """Compute every component's share, those behind the stream included."""
-    direction = made.W_U @ weights
     shares = [made.linear(made.stream.final[:, 0]) @ direction]
     beyond: dict[str, Tensor] = {}
     if made.bias is not None:

@@ -66,7 +66,8 @@ class Readout:
     @property
     def W_U(self) -> Float[Tensor, "d d_vocab"]:
         """The unembedding, with the scale on the logits."""
-        return in_out(self.unembedding) * self.scale
+        W = in_out(self.unembedding)
+        return W if self.scale == 1 else W * self.scale
 
     @property
     def b_U(self) -> Float[Tensor, " d_vocab"] | None:
@@ -107,7 +108,7 @@ def readout(model: AttentionModel, encoded: Encoded, position: int) -> Readout:
         raise unknown_layout(model, f"its {type(last).__name__} is no norm that is known here")
     gate = _gate(model, made, read if last is None else calls[last][-1][0])
     found = getattr(stream.run.output, "prediction_logits", None)
-    logits = (stream.run.output.logits if found is None else found)[0, position]
+    logits = (stream.run.output.logits if found is None else found)[0, 0]
     made_of = (stream, dense, gate, norm, unembedding, raw[0], logits)
     return _checked(Readout(*made_of, _scale(model, raw[0], logits)))
 

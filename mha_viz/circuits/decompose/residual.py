@@ -62,7 +62,8 @@ class ResidualStream:
         """Run the model once, at all positions if none are given.
 
         The modules of `beyond`, behind the stack, are recorded, too, and the whole network is then
-        run. ArgumentError: too many positions for the memory.
+        run; the last one, the unembedding, at these positions alone. ArgumentError: too many
+        positions for the memory.
         """
         at = range(len(encoded.input_ids)) if positions is None else positions
         self.run = FrozenRun(model, encoded, at, beyond)
@@ -119,7 +120,7 @@ class ResidualStream:
         names = [*(component.name for component in self.components), PROJECTION_BIAS]
         probe = Probe(("query", "key"), n_layers=layer + 1, stop=True)
         with suppress(EverythingKept):
-            self.run.rows(self.values, {name: i for i, name in enumerate(names)}, probe)
+            self.run.rows(self.values, {name: i for i, name in enumerate(names)}, probe, layer)
         query, key = probe.kept["query"][layer], probe.kept["key"][layer]
         self.check_sum(query.sum(0), self.run.probe.kept["query"][layer][0])
         self.check_sum(key.sum(0), self.run.probe.kept["key"][layer][0][:, list(self.positions)])

@@ -131,7 +131,7 @@ def _direction(made: Readout, weights: Tensor) -> Tensor:
 
 def _behind_the_stack(made: Readout, weights: Tensor) -> float:
     """Sum what is added behind the last layer: biases of the final norm and the unembedding."""
-    components, shares = component_shares(made, weights, "logit")
+    components, shares = component_shares(made, weights, made.W_U @ weights, "logit")
     n_stream = len(made.stream.components)
     added = [
         share

@@ -14,9 +14,10 @@ from mha_viz.engine.intervention import ReferenceMeans
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
 from mha_viz.errors import ArgumentError, TextError
-from mha_viz.prediction.logits import check_predicts, logits
-from mha_viz.prediction.masking import mask_token_at, replace_mask
-from mha_viz.prediction.prediction import Prediction, predict
+from mha_viz.prediction.logits import check_predicts
+from mha_viz.prediction.masking import replace_mask
+from mha_viz.prediction.prediction import places_to_predict, spaced_at
+from mha_viz.prediction.replay import ReplayingPass
 from mha_viz.prediction.targets import PredictionTargets
 from mha_viz.text.cleaning import in_a_row
 from mha_viz.text.encoding import encode_texts, text_notes
@@ -55,18 +56,20 @@ def patching_experiment(
     """Make both runs and the behaviour; arguments and errors as for `path_effect`."""
     known = _checked(metric, target, against)
     part_size(model, model.parts[0])
+    text, place = as_run(model, clean, position)
+    z, after = _other_run(model, text, corrupt, place)
     kind = check_predicts(model.network)
-    before = predict(model, clean, position=position, top_k=2)
-    text = encoded_as_run(model, clean, before.position)
-    z, after = _other_run(model, text, corrupt, before.position)
-    right, wrong = _tokens(model, before, after, target, against)
     whole = metric == "loss" and kind == "causal" and target is None and position is None
-    if whole and len(text.input_ids) < 2:
-        raise TextError("The loss of a text takes two tokens at least: write a longer one.")
     ids = tuple(text.input_ids)  # of a whole text each but the first is predicted
-    places = tuple(range(len(ids) - 1)) if whole else (before.position,)
-    answers = ids[1:] if whole else (right,)
-    runs = PathRuns(model, PredictionTargets((text,), (0,), (places,), (answers,), 1), z)
+    if whole and len(ids) < 2:
+        raise TextError("The loss of a text takes two tokens at least: write a longer one.")
+    places = tuple(range(len(ids) - 1)) if whole else (place,)
+    predicted = ids[1:] if whole else (ids[place],)  # any token, where another one is followed
+    targets = PredictionTargets((text,), (0,), (places,), (predicted,), 1)
+    runs = PathRuns(model, targets, z, with_graph=metric != "kl")  # which has no slope there
+    spaced = spaced_at(kind, text, place)
+    right, wrong = _tokens(model, runs.logits[-1], after, spaced, target, against)
+    answers = predicted if whole else (right,)
     two = metric == "logit_difference"
     return PatchingExperiment(
         runs,
@@ -93,19 +96,18 @@ def _checked(metric: str, target: Word, against: Word) -> Metric:
     return known
 
 
-def encoded_as_run(model: AttentionModel, text: str, position: int) -> Encoded:
-    """Encode a text as it is run: for a masked model with [MASK] at the position."""
-    if check_predicts(model.network) == "causal":
-        return encode_texts(model.reader, text)[0]
-    encoded = encode_texts(model.reader, replace_mask(model, text))[0]
-    masked = encoded.input_ids[position] == model.tokenizer.mask_token_id
-    return encoded if masked else mask_token_at(model, encoded, position)
+def as_run(model: AttentionModel, text: str, position: int | None) -> tuple[Encoded, int]:
+    """Encode the text, for a masked model with [MASK] where it predicts; return that place, too."""
+    kind = check_predicts(model.network)
+    typed = text if kind == "causal" else replace_mask(model, text)
+    encoded, places = places_to_predict(model, kind, encode_texts(model.reader, typed)[0], position)
+    return encoded, places[0]
 
 
 def _other_run(
     model: AttentionModel, text: Encoded, corrupt: Other, position: int
-) -> tuple[torch.Tensor, Prediction | None]:
-    """Return each head's z in the other run, and the prediction there; means have none."""
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return each head's z in the other run, and the logits (d_vocab,) there; means have none."""
     if not isinstance(corrupt, str):
         means = corrupt if isinstance(corrupt, ReferenceMeans) else reference_means(model, corrupt)
         if tuple(means.means.shape) != (model.n_layers, model.n_heads, model.d_head):
@@ -124,25 +126,33 @@ def _other_run(
             f"({labels[0]}), the corrupted one {len(other.tokens)} ({labels[1]}). Change a word in "
             "one of them."
         )
-    probe = Probe(("z",))
+    masked, probe = as_run(model, corrupt, position)[0], Probe(("z",))
+    targets = PredictionTargets(
+        (masked,), (0,), ((position,),), ((masked.input_ids[position],),), 1
+    )
     with torch.inference_mode(False), torch.no_grad():
-        logits(model.network, [encoded_as_run(model, corrupt, position)], probe)
-    after = predict(model, corrupt, position=position, top_k=2)
-    return torch.stack([layer[0] for layer in probe.kept["z"]]), after
+        after = ReplayingPass(model, targets).logits(1, probe)
+    return torch.stack([layer[0] for layer in probe.kept["z"]]), after[0, 0]
 
 
 def _tokens(
-    model: AttentionModel, before: Prediction, after: Prediction | None, target: Word, against: Word
+    model: AttentionModel,
+    before: Float[Tensor, " d_vocab"],
+    after: Float[Tensor, " d_vocab"] | None,
+    spaced: bool,
+    target: Word,
+    against: Word,
 ) -> tuple[int, int]:
     """Return the numbers of the tokens that are tracked."""
 
     def number(word: str | int) -> int:
-        found = id_of(model.tokenizer, word, before.spaced)
-        if found >= len(before.log_probs):
+        found = id_of(model.tokenizer, word, spaced)
+        if found >= len(before):
             raise ArgumentError(f"{model.name} gives no probability to token {found}.")
         return found
 
-    right = before.ids[0] if target is None else number(target)
-    others = [i for i in (*(after.ids if after else ()), *before.ids) if i != right]
+    likeliest = [one.topk(2).indices.tolist() for one in (after, before) if one is not None]
+    right = likeliest[-1][0] if target is None else number(target)
+    others = [i for ids in likeliest for i in ids if i != right]
     wrong = others[0] if against is None else number(against)
     return right, wrong

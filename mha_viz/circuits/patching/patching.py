@@ -3,24 +3,26 @@
 A path goes from a sender to what a receiver reads. First the sender's z is replaced, in a run whose
 other heads and MLPs are frozen (direct) or run on (total), and what every later head's query, key
 and value become is kept. Then the clean run is made once more with one of these in its place.
+
+The clean run itself is made once: it keeps what each layer and module gave, for the other runs, and
+its graph, for the gradients.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from mha_viz.circuits.decompose.behaviour import Behaviour
-from mha_viz.circuits.decompose.layout import mlp_paths
+from mha_viz.circuits.patching.frozen_modules import FrozenModules
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import CallRecorder, OutputProxy
-from mha_viz.engine.probe import Changed, HeadEdits, LayerAttention, Probe
+from mha_viz.engine.probe import Changed, EverythingKept, HeadEdits, LayerAttention, Probe
 from mha_viz.engine.projections import repeat_heads
-from mha_viz.errors import AttentionUnavailableError
-from mha_viz.prediction.replay import ReplayingPass, repeated
+from mha_viz.prediction.replay import ReplayingPass
 from mha_viz.prediction.targets import PredictionTargets
 
 Head = tuple[int, int]
@@ -32,16 +34,11 @@ Z = Float[Tensor, "layer head query d_head"]
 
 @dataclass(frozen=True, eq=False)
 class ReceiverInputs:
-    """The inputs of all later heads, with each sender of a layer replaced in turn."""
+    """The inputs of later heads, with each sender of a layer replaced in turn."""
 
-    first: int  # the layer that `inputs` begin with
-    # query, key and value of each layer, (sender, head, position, width).
-    inputs: dict[Input, list[Tensor]]
-    logits: Float[Tensor, "sender target d_vocab"]  # (sender, target, d_vocab)
-
-    def of(self, layer: int, name: Input) -> Float[Tensor, "sender head position width"]:
-        """Return what the heads of a layer read."""
-        return self.inputs[name][layer - self.first]
+    # of each layer query, key and value, (sender, head, position, width).
+    inputs: Mapping[int, Mapping[Input, Tensor]]
+    logits: Float[Tensor, "sender target d_vocab"] | None  # None where they were not asked for
 
 
 class PathRuns:
@@ -51,16 +48,24 @@ class PathRuns:
     d_vocab), `z` and `inputs`, by query head, are of the clean run.
     """
 
-    def __init__(self, model: AttentionModel, targets: PredictionTargets, other: Z) -> None:
+    def __init__(
+        self, model: AttentionModel, targets: PredictionTargets, other: Z, with_graph: bool = True
+    ) -> None:
         self.model, self.targets, self.other = model, targets, other
-        with torch.inference_mode(False), torch.no_grad():
-            self._pass, self._mlps = ReplayingPass(model, targets), _FrozenMlps(model)
-            self._attentions: list[LayerAttention] = []
-            probe = Probe(("z", *INPUTS), attentions=self._attentions)
-            self.logits = self._pass.logits(1, probe, inside=self._mlps.recorders())[0]
-            self.z = torch.stack([layer[0] for layer in probe.kept["z"]])
-            self.inputs = {name: self._by_query_head(probe.kept[name]) for name in INPUTS}
-            self._replays = self._pass.record(lambda _: None)
+        self._pass, self._frozen = ReplayingPass(model, targets), FrozenModules(model)
+        self._attentions: list[LayerAttention] = []
+        leaves, recorders = _Gradients(), self._frozen.recorders()
+        edits = HeadEdits(change=leaves.change)
+        probe = Probe(("z", *INPUTS), edits=edits, attentions=self._attentions)
+        with torch.inference_mode(False), torch.set_grad_enabled(with_graph):
+            self._replays = self._pass.record(probe=probe, inside=recorders)
+            logits = self._pass.plain
+            if logits is None:
+                logits = self._pass.logits(1, probe, inside=recorders)
+        self._graph = [(leaves, logits)] * with_graph
+        self.logits = logits[0].detach()
+        self.z = torch.stack([layer[0].detach() for layer in probe.kept["z"]])
+        self.inputs = {name: self._by_query_head(probe.kept[name]) for name in INPUTS}
         read = (layer for layers in self.inputs.values() for layer in layers)
         n_bytes = sum(layer.numel() * layer.element_size() for layer in read)
         self.n_settings = max(1, min(self._pass.n_settings, MAX_INPUT_BYTES // n_bytes))
@@ -70,20 +75,38 @@ class PathRuns:
         layer, head = sender
         return not torch.equal(self.z[layer, head], self._other_z(layer, [head])[0])
 
-    def receiver_inputs(self, layer: int, heads: Sequence[int], direct: bool) -> ReceiverInputs:
+    def receiver_inputs(
+        self,
+        layer: int,
+        heads: Sequence[int],
+        direct: bool,
+        readers: Sequence[int] = (),
+        to_logits: bool = True,
+    ) -> ReceiverInputs:
         """Run the text with each of a layer's heads replaced in turn, at most `n_settings`.
 
-        Direct runs freeze all other heads and the MLPs at their clean outputs.
+        Direct runs freeze all other heads and the MLPs at their clean outputs: of the layers behind
+        the sender's they compute norms, queries, keys and values alone. `readers` are the layers
+        whose inputs are returned; without `to_logits` a run ends with the last of them.
         """
         start, n = layer if self._replays else 0, len(heads)
-        frozen = self.z[start:] if direct else None
-        change = _PatchedZ(frozen, layer - start, heads, self._other_z(layer, heads))
-        probe = Probe(INPUTS, edits=HeadEdits(change=change))
-        with torch.inference_mode(False), torch.no_grad():
-            mlps = self._mlps.frozen(start, n) if direct else {}
-            logits = self._pass.logits(n, probe, start, mlps)
-            inputs = {name: self._by_query_head(probe.kept[name]) for name in INPUTS}
-        return ReceiverInputs(start, inputs, logits)
+        inputs: dict[int, Mapping[Input, Tensor]] = {}
+        sent = _PatchedZ(layer, heads, self._other_z(layer, heads))
+
+        def read(at: int, *tensors: Tensor) -> tuple[Tensor, ...] | Tensor:
+            now = start + at
+            if now in readers:
+                inputs[now] = dict(zip(INPUTS, self._by_query_head(tensors), strict=True))
+                if now == max(readers) and not to_logits:
+                    raise EverythingKept
+            return sent(now, self.z[now].expand(n, -1, -1, -1), None)[0] if direct else tensors
+
+        change = None if direct else lambda at, *given: sent(start + at, *given)
+        probe, logits = Probe((), edits=HeadEdits(change=change, inputs=read)), None
+        with torch.inference_mode(False), torch.no_grad(), suppress(EverythingKept):
+            inside = self._frozen.frozen(start, n, layer) if direct else {}
+            logits = self._pass.logits(n, probe, start, inside)
+        return ReceiverInputs(inputs, logits)
 
     def patch_receiver(
         self, layer: int, readers: Sequence[tuple[int, Input]], read: Sequence[Tensor]
@@ -110,27 +133,35 @@ class PathRuns:
         other = self.z.clone()
         for at, head in senders:
             other[at, head] = self._other_z(at, [head])[0]
-        probe = Probe((name,), edits=HeadEdits(change=_PatchedZ(other)))
+        probe = Probe((name,), edits=HeadEdits(inputs=lambda at, *_: other[at][None]))
         with torch.inference_mode(False), torch.no_grad():
-            self._pass.logits(1, probe, inside=self._mlps.frozen(0, 1))
+            self._pass.logits(1, probe, inside=self._frozen.frozen(0, 1))
             read = self._by_query_head(probe.kept[name])[layer][0]
             readers = [(0, head, name) for head in heads]
             change = _PatchedInputs(layer, readers, [read[head] for head in heads])
             return self._pass.logits(1, Probe((), edits=HeadEdits(inputs=change)))
 
-    def gradients(self, behaviour: Behaviour, *, direct: bool) -> Z:
-        """Differentiate a behaviour at the clean run by each head's z.
+    def gradients(self, behaviour: Behaviour, *, direct: bool, first: int = 0) -> Z:
+        """Differentiate a behaviour at the clean run by each head's z, from layer `first` on.
 
-        One pass there and back; direct gradients go straight to the logits, others by all ways.
+        Direct gradients go straight to the logits, others by all ways: back through the clean run,
+        whose graph serves once. Those of layers before `first` are 0.
         """
-        leaves = _Gradients(self.z if direct else None)
-        mlps = self._mlps.frozen(0, 1) if direct else {}
-        probe = Probe((), edits=HeadEdits(change=leaves.change))
         with torch.inference_mode(False), torch.enable_grad():
-            return leaves.gradients(behaviour(self._pass.logits(1, probe, inside=mlps)).sum())
+            if self._graph and not direct:
+                leaves, logits = self._graph.pop()
+            else:
+                leaves = _Gradients()
+                edits = HeadEdits(change=leaves.change)
+                if direct:
+                    frozen = self.z[:, None]
+                    edits = HeadEdits(inputs=lambda at, *_: leaves.change(at, frozen[at], None)[0])
+                mlps = self._frozen.frozen(0, 1) if direct else {}
+                logits = self._pass.logits(1, Probe((), edits=edits), inside=mlps)
+            return leaves.gradients(behaviour(logits).sum(), first)
 
     def estimated_effects(
-        self, gradient: Z, receivers: ReceiverInputs, layer: int
+        self, gradient: Z, reads: Mapping[Input, Tensor], layer: int
     ) -> Float[Tensor, "sender head input"]:
         """Estimate the effect of what a sender makes each head of a layer read, float64.
 
@@ -140,10 +171,8 @@ class PathRuns:
         each = []
         with torch.inference_mode(False), torch.no_grad():
             for name in INPUTS:
-                read = {one: self.inputs[one][layer] for one in INPUTS}
-                read[name] = receivers.of(layer, name)
-                n = len(read[name])
-                tensors = (one.expand(n, -1, -1, -1) for one in read.values())
+                read = {one: self.inputs[one][layer] for one in INPUTS} | {name: reads[name]}
+                tensors = (one.expand(len(reads[name]), -1, -1, -1) for one in read.values())
                 z, _ = self._attentions[layer](*tensors, need_pattern=False)
                 each.append(((z - self.z[layer]) * gradient[layer]).double().sum((-1, -2)))
         return torch.stack(each, -1)
@@ -157,63 +186,24 @@ class PathRuns:
     def _other_z(self, layer: int, heads: Sequence[int]) -> Float[Tensor, "head query d_head"]:
         return self.other[layer, list(heads)].to(self.z).expand(-1, self.z.shape[2], -1)
 
-    def _by_query_head(self, layers: list[Tensor] | Tensor) -> list[Tensor]:
-        return [repeat_heads(layer, self.model.n_heads) for layer in layers]
+    def _by_query_head(self, tensors: Iterable[Tensor]) -> list[Tensor]:
+        return [repeat_heads(one.detach(), self.model.n_heads) for one in tensors]
 
 
-# -- what happens to MLPs and heads in these runs -------------------------------------------------
-
-
-class _FrozenMlps:
-    """The MLPs of a model, recorded in one run and frozen in others."""
-
-    def __init__(self, model: AttentionModel) -> None:
-        self.model, self._paths = model, mlp_paths(model)
-        self._calls: dict[str, list[tuple[Any, Any]]] = {path: [] for path in self._paths}
-
-    def recorders(self) -> dict[str, nn.Module]:
-        """Make stand-ins that record each MLP's output."""
-        get = self.model.network.get_submodule
-        return {path: CallRecorder(get(path), calls=calls) for path, calls in self._calls.items()}
-
-    def frozen(self, start: int, n_settings: int) -> dict[str, nn.Module]:
-        """Make stand-ins that give the recorded outputs, whatever their input.
-
-        `start` is the first layer that is run; each row is repeated `n_settings` times in the
-        batch.
-        """
-        calls = sum(map(len, self._calls.values()))
-        if calls != len(self._paths):
-            raise AttentionUnavailableError(
-                f"{self.model.name} keeps the MLPs between its heads in a way that is not known "
-                "here, so that a path cannot be cut out of the rest: take a BERT, GPT-2, Llama or "
-                "one of their relatives."
-            )
-        outputs: dict[str, list[Any]] = {}
-        for layer, path in enumerate(self._paths):
-            turn = self._paths[:layer].count(path)
-            if layer >= start:
-                given = repeated(self._calls[path][turn][1], n_settings)
-                outputs.setdefault(path, []).append(given)
-        get = self.model.network.get_submodule
-        return {path: OutputProxy(get(path), outputs=iter(one)) for path, one in outputs.items()}
+# -- what happens to heads in these runs ----------------------------------------------------------
 
 
 @dataclass
 class _PatchedZ:
-    """A change of z: heads may be frozen, and in setting i head i of a layer has another z."""
+    """A change of z: in setting i the i-th of some heads of a layer has another one."""
 
-    frozen: Z | None
-    layer: int = -1
-    heads: Sequence[int] = ()
-    z: Float[Tensor, "setting query d_head"] | None = None
+    layer: int
+    heads: Sequence[int]
+    z: Float[Tensor, "setting query d_head"]
 
     def __call__(self, layer: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
-        if self.frozen is not None:
-            z = self.frozen[layer].expand_as(z)
         if layer == self.layer:
             z = z.clone()
-            assert self.z is not None  # given with the layer
             z[range(len(self.heads)), list(self.heads)] = self.z
         return z, pattern
 
@@ -226,35 +216,28 @@ class _PatchedInputs:
     readers: Sequence[tuple[int, int, Input]]  # setting, head, and which of its inputs
     inputs: Sequence[Float[Tensor, "position width"]]
 
-    def __call__(
-        self, layer: int, query: Tensor, key: Tensor, value: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, ...]:
         if layer != self.layer:
             return query, key, value
         # Heads that share a key head are given one each, of which only the receiver's changes.
         both = (repeat_heads(shared, query.shape[1]) for shared in (key, value))
-        tensors = [one.clone() for one in (query, *both)]
-        for name, tensor in zip(INPUTS, tensors, strict=True):
-            of_name = [i for i, (_, _, which) in enumerate(self.readers) if which == name]
-            if of_name:
-                rows, heads, _ = zip(*(self.readers[i] for i in of_name), strict=True)
-                tensor[rows, heads] = torch.stack([self.inputs[i] for i in of_name])
-        query, key, value = tensors
-        return query, key, value
+        tensors = tuple(one.clone() for one in (query, *both))
+        for (row, head, name), read in zip(self.readers, self.inputs, strict=True):
+            tensors[INPUTS.index(name)][row, head] = read
+        return tensors
 
 
 @dataclass
 class _Gradients:
     """Zeros added to what every head gives, to differentiate by."""
 
-    frozen: Z | None = None
     added: list[Tensor] = field(default_factory=list)
 
     def change(self, layer: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
-        z = z if self.frozen is None else self.frozen[layer][None]
         self.added.append(torch.zeros_like(z, requires_grad=True))
         return z + self.added[-1], pattern
 
-    def gradients(self, at: Tensor) -> Z:
+    def gradients(self, at: Tensor, first: int) -> Z:
         """Differentiate with respect to each layer's zeros, without the batch axis."""
-        return torch.stack([gradient[0] for gradient in torch.autograd.grad(at, self.added)])
+        found = torch.autograd.grad(at, self.added[first:])
+        return torch.cat([torch.zeros_like(at) for at in self.added[:first]] + [*found])

@@ -8,7 +8,7 @@ import pandas as pd
 from jaxtyping import Float64
 
 from mha_viz.circuits.decompose.behaviour import Metric
-from mha_viz.circuits.patching.experiment import Other, Word, encoded_as_run, patching_experiment
+from mha_viz.circuits.patching.experiment import Other, Word, as_run, patching_experiment
 from mha_viz.circuits.patching.patched_runs import PARTS, Part, PatchedRuns, pooled_axis
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
@@ -178,7 +178,7 @@ def patching_map(
     way = _one_of("direction", direction, DIRECTIONS)
     experiment = patching_experiment(model, clean, corrupt, metric, target, against, position)
     targets, behaviour = experiment.runs.targets, experiment.behaviour
-    other = encoded_as_run(model, corrupt, targets.places[0][0])
+    other = as_run(model, corrupt, targets.places[0][0])[0]
     both = targets, replace(targets, rows=(other,))
     n_cells = model.n_layers * model.n_heads * len(other.tokens)
     if chosen == "heads_by_position" and n_cells > MAX_CELLS:

@@ -181,22 +181,24 @@ def _effects(
     """Measure a path's direct and total effect, and estimate both."""
     runs, behaviour, (layer, head) = experiment.runs, experiment.behaviour, sender
     ways = (True, False)  # direct or not
-    arriving = [runs.receiver_inputs(layer, [head], direct) for direct in ways]
     if isinstance(receiver, str):
-        direct, total = (float(experiment.effect(one.logits)) for one in arriving)
+        ends = [runs.receiver_inputs(layer, [head], way).logits for way in ways]
+        direct, total = (float(experiment.effect(one)) for one in ends if one is not None)
     else:
         later, reader, name = receiver
-        read = [one.of(later, name)[0, reader] for one in arriving]
+        arriving = [runs.receiver_inputs(layer, [head], way, [later], False) for way in ways]
+        read = [one.inputs[later][name][0, reader] for one in arriving]
         patched = runs.patch_receiver(later, [(reader, name)] * 2, read)
         direct, total = experiment.effect(patched).tolist()
     if behaviour.metric == "kl":
         return direct, total, math.nan, math.nan
     if isinstance(receiver, str):
-        gradients = [runs.gradients(behaviour, direct=direct) for direct in ways]
+        gradients = [runs.gradients(behaviour, direct=way, first=layer) for way in ways]
         both = [runs.estimated_logit_effects(one, layer)[head] for one in gradients]
     else:
-        gradient, which = runs.gradients(behaviour, direct=False), INPUTS.index(name)
-        both = [runs.estimated_effects(gradient, one, later)[0, reader, which] for one in arriving]
+        gradient = runs.gradients(behaviour, direct=False, first=later)
+        inputs, index = [one.inputs[later] for one in arriving], (0, reader, INPUTS.index(name))
+        both = [runs.estimated_effects(gradient, one, later)[index] for one in inputs]
     return direct, total, float(both[0]), float(both[1])
 
 

@@ -159,12 +159,14 @@ class PathEffects:
             if ahead is not None:
                 self.estimate_at_logits[layer] = runs.estimated_logit_effects(ahead, layer).cpu()
             for heads in self._batches(range(self.exact.shape[1])):
-                receivers = self._receiver_inputs(layer, heads)
+                later = range(layer + 1, len(self.exact)) if gradient is not None else ()
+                receivers = self._receiver_inputs(layer, heads, later, to_logits=True)
+                assert receivers.logits is not None
                 self.at_logits[layer, heads] = self._experiment.effect(receivers.logits).cpu()
-                for later in range(layer + 1, len(self.exact)):
-                    if gradient is not None:
-                        found = runs.estimated_effects(gradient, receivers, later)
-                        self.estimate[layer, heads, later] = found.cpu()
+                for reader, reads in receivers.inputs.items():
+                    assert gradient is not None  # or nothing is read
+                    found = runs.estimated_effects(gradient, reads, reader)
+                    self.estimate[layer, heads, reader] = found.cpu()
         for layer, head in np.ndindex(*self.at_logits.shape):
             if runs.differs((layer, head)):
                 continue
@@ -182,14 +184,15 @@ class PathEffects:
     def _measure_from(
         self, layer: int, heads: Sequence[int], chosen: NDArray[np.bool_], progress: Progress
     ) -> None:
-        receivers, runs = self._receiver_inputs(layer, heads), self._experiment.runs
-        for later in range(layer + 1, len(self.exact)):
-            missing = np.argwhere(chosen[layer, heads, later])
+        runs, chosen = self._experiment.runs, chosen[layer, heads]
+        layers = (np.flatnonzero(chosen[:, layer + 1 :].any((0, 2, 3))) + layer + 1).tolist()
+        for later, reads in self._receiver_inputs(layer, heads, layers, False).inputs.items():
+            missing = np.argwhere(chosen[:, later])
             for start in range(0, len(missing), runs.n_settings):
                 paths = missing[start : start + runs.n_settings].tolist()
                 readers: list[tuple[int, Input]] = [(head, INPUTS[name]) for _, head, name in paths]
                 read = [
-                    receivers.of(later, name)[sender, head]
+                    reads[name][sender, head]
                     for (sender, _, _), (head, name) in zip(paths, readers, strict=True)
                 ]
                 effects = self._experiment.effect(
@@ -199,8 +202,11 @@ class PathEffects:
                     self.exact[layer, heads[sender], later, head, name] = effect
                 progress.add(len(paths))
 
-    def _receiver_inputs(self, layer: int, heads: Sequence[int]) -> ReceiverInputs:
-        return self._experiment.runs.receiver_inputs(layer, heads, direct=self.way == "direct")
+    def _receiver_inputs(
+        self, layer: int, heads: Sequence[int], readers: Sequence[int], to_logits: bool
+    ) -> ReceiverInputs:
+        direct = self.way == "direct"
+        return self._experiment.runs.receiver_inputs(layer, heads, direct, readers, to_logits)
 
     def _batches(self, heads: Sequence[int]) -> Iterator[list[int]]:
         """Split heads of a layer into as many as one pass takes."""
@@ -225,9 +231,10 @@ def path_effects(
 
     An estimate computes the receiver's attention again with its patched query, key or value; the
     change of its z is exact, and is multiplied with the behaviour's gradient there. The estimates
-    take one pass there and back (two of direct paths) and one of each sender, many of them in a
-    batch, in which MLPs (of direct paths) are not computed again. An exact effect takes a pass of
-    its own from the receiver's layer on, many in a batch, too; `.measure()` measures all paths.
+    take the clean run, the other one, a pass back, and for each sender the queries, keys and values
+    of later layers, many senders in a batch. Of direct paths nothing else is computed again; of
+    total ones all that lies between is, a pass from the sender's layer on. An exact effect takes a
+    pass from the receiver's layer on, many in a batch, too; `.measure()` measures all paths.
 
     Args:
         model: as for `path_effect`, which says what an effect is.

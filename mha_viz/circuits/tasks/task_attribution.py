@@ -124,7 +124,7 @@ def task_attribution(
     for example in task.examples:
         made = readout(model, example.clean, example.place)
         weights = logit_weights(made.logits, example.right, example.wrong, "logit")
-        components, shares = component_shares(made, weights, "logit")
+        components, shares = component_shares(made, weights, made.W_U @ weights, "logit")
         rows.append(shares)
         values.append((made.logits[example.right] - made.logits[example.wrong]).detach().cpu())
         progress.add(1)

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.weights.factored_matrix import FactoredMatrix, arrivals, squared_products
-from mha_viz.circuits.weights.fold import Fold, centre
+from mha_viz.circuits.weights.factored_matrix import FactoredMatrix, squared_products
+from mha_viz.circuits.weights.fold import Fold, Passage, centre
 from mha_viz.circuits.weights.norm_placement import NormPlacement, norm_placement
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.attention.multi_head import AttentionWeights
@@ -210,17 +210,19 @@ def _as_they_arrive(
 ) -> tuple[Float[Tensor, "sender layer"], Float[Tensor, "sender layer"]]:
     """Compute norm and purity of what heads write, at each later layer; NaN for the others."""
     n_layers, n_heads = len(writes), len(writes[0])
-    size = writes[0].new_full((n_layers * n_heads, n_layers), torch.nan)
+    size = writes[0].new_full((n_layers, n_heads, n_layers), torch.nan)
     purity = size.clone()
-    for layer, arriving in enumerate(arrivals(writes[:-1], passing[:-1]), 1):
-        # Where nothing is passed, what was written earlier is as it was.
-        first = 0 if passing[layer - 1] else layer - 1
-        old, new = slice(first * n_heads), slice(first * n_heads, layer * n_heads)
-        stacked = torch.cat(arriving[first:])
-        size[old, layer], purity[old, layer] = size[old, layer - 1], purity[old, layer - 1]
-        size[new, layer] = torch.linalg.matrix_norm(stacked)
-        purity[new, layer] = _purity(stacked.mT) / size[new, layer] ** 4
-    return size, purity
+    for layer, written in enumerate(writes[:-1]):
+        passage = Passage.of((), written)
+        for later in range(layer + 1, n_layers):
+            passage = passage.then(passing[later - 1])
+            if passing[later - 1] or later == layer + 1:  # else it arrives as one layer before
+                arriving = passage.carry(written)
+                gram = arriving @ arriving.mT
+                norm = gram.diagonal(dim1=-2, dim2=-1).sum(-1).sqrt()
+                pure = torch.linalg.matrix_norm(gram) ** 2 / norm**4
+            size[layer, :, later], purity[layer, :, later] = norm, pure
+    return size.flatten(0, 1), purity.flatten(0, 1)
 
 
 def _purity(factor: Float[Tensor, "head d_model k"]) -> Float[Tensor, " head"]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
-from mha_viz.circuits.weights.fold import Fold
+from mha_viz.circuits.weights.fold import Fold, Passage
 
 _CELLS = 2**22  # of a table in between: 16 MiB of float32
 _SMALLEST_TILE = 16
@@ -125,12 +126,16 @@ def squared_products(
         later = torch.ones(n_layers, n_layers, dtype=torch.bool, device=found.device).triu(1)
         later = later.repeat_interleave(n_heads, 0).repeat_interleave(n_heads, 1)
         return all_squared_norms(torch.cat([*writes]), torch.cat([*reads])).where(later, found)
+
+    def between(layer: int, later: int) -> Passage:
+        return Passage.of(chain.from_iterable(passing[layer:later]), writes[0])
+
     for first, middle, last in _halves(0, n_layers):
         early, late = (
             slice(a * n_heads, b * n_heads) for a, b in ((first, middle), (middle, last))
         )
-        *_, arriving = arrivals(writes[first:middle], passing[first:middle])
-        read = _pulled_back(reads[middle:last], passing[middle : last - 1])
+        arriving = [between(i, middle).carry(writes[i]) for i in range(first, middle)]
+        read = [between(middle, i).pull_back(reads[i]) for i in range(middle, last)]
         found[early, late] = all_squared_norms(torch.cat(arriving), torch.cat(read))
     return found
 
@@ -144,31 +149,6 @@ def _halves(first: int, last: int) -> Iterator[tuple[int, int, int]]:
         yield from _halves(middle, last)
 
 
-def arrivals(
-    writes: Sequence[Float[Tensor, "head k d_model"]], passing: Sequence[Sequence[Fold]]
-) -> Iterator[list[Float[Tensor, "head k d_model"]]]:
-    """Yield what the layers so far have written, as it arrives behind each layer in turn."""
-    arriving: list[Tensor] = []
-    for layer, folds in zip(writes, passing, strict=True):
-        arriving = [*arriving, layer]
-        for fold in folds:
-            arriving = [fold.carry(write) for write in arriving]
-        yield arriving
-
-
-def _pulled_back(
-    reads: Sequence[Float[Tensor, "head d_model k"]], passing: Sequence[Sequence[Fold]]
-) -> list[Tensor]:
-    """Map what several layers read to before the first of them."""
-    *before, last = reads
-    pulled_back = [last]
-    for layer, folds in zip(reversed(before), reversed(passing), strict=True):
-        for fold in reversed(folds):
-            pulled_back = [fold.pull_back(read) for read in pulled_back]
-        pulled_back.append(layer)
-    return pulled_back[::-1]
-
-
 def all_squared_norms(
     left: Float[Tensor, "m j d_model"], right: Float[Tensor, "n d_model k"]
 ) -> Float[Tensor, "m n"]:
@@ -176,11 +156,11 @@ def all_squared_norms(
 
     Either the products themselves, j x k for each pair; or, where there are many pairs, by
     ||A B||_F^2 = <A^T A, B B^T>, tile by tile of these symmetric matrices, which takes one
-    multiplication for each of their cells and pair.
+    multiplication for each of their cells and pair. Multiplications in tiles take twice as long.
     """
     (m, j, d_model), (n, _, k) = left.shape, right.shape
     products = 2 * m * n * j * k * d_model
-    tiles = d_model**2 * (m * j + n * k + m * n)
+    tiles = 2 * d_model**2 * (m * j + n * k + m * n)
     return (_by_tiles if tiles < products else _by_products)(left, right)
 
 

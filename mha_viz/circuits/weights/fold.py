@@ -4,6 +4,7 @@ A norm is x -> C x * gain / scale + bias. Of these the scale differs from token 
 a factor, which turns no direction; centring C and gain are the same for all of them.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -57,6 +58,47 @@ class Fold:
         """Map weights that read behind the norm to weights before it: `carry`, transposed."""
         read = read * self.gain[:, None]
         return read - read.mean(-2, keepdim=True) if self.centred else read
+
+
+@dataclass(frozen=True, eq=False)
+class Passage:
+    """Several folds one after the other as one linear map: a diagonal and thin factors beside it.
+
+    A fold takes off a mean, which is a product of two vectors: so many folds are carried by one
+    multiplication of each number and a thin product, not by many steps through memory.
+    """
+
+    diagonal: Float[Tensor, " d_model"]
+    left: Float[Tensor, "d_model rank"]
+    right: Float[Tensor, "rank d_model"]
+
+    @classmethod
+    def of(cls, folds: Iterable[Fold], like: Tensor) -> "Passage":
+        """Multiply the folds, in their order; `like` has d_model, dtype and device."""
+        ones = like.new_ones(like.shape[-1])
+        return cls(ones, ones[:, None][:, :0], ones[None][:0]).then(folds)
+
+    def then(self, folds: Iterable[Fold]) -> "Passage":
+        """Multiply by further folds."""
+        made = self
+        for fold in folds:
+            diagonal, left, right = made.diagonal * fold.gain, made.left, made.right * fold.gain
+            if fold.centred:
+                mean = (made.diagonal + made.left @ made.right.sum(-1)) / len(diagonal)
+                left = torch.cat([left, mean[:, None]], dim=1)
+                right = torch.cat([right, -fold.gain[None]])
+            made = Passage(diagonal, left, right)
+        return made
+
+    def carry(self, written: Float[Tensor, "*rest d_model"]) -> Float[Tensor, "*rest d_model"]:
+        """Map vectors before the first norm to vectors behind the last one."""
+        # In the memory of what heads read: the factors of what they write are its transpose.
+        across = written.mT * self.diagonal[:, None]
+        return across.add_(self.right.T @ (self.left.T @ written.mT)).mT
+
+    def pull_back(self, read: Float[Tensor, "*rest d_model k"]) -> Float[Tensor, "*rest d_model k"]:
+        """Map weights that read behind the last norm to weights before the first: transposed."""
+        return (read * self.diagonal[:, None]).add_(self.left @ (self.right @ read))
 
 
 def centre(vectors: Float[Tensor, "*rest d_model"]) -> Float[Tensor, "*rest d_model"]:

@@ -1,0 +1,73 @@
+"""Phi and Phi 3 in all rooms of the circuits; GPT-J and CodeGen refused with what it would take."""
+
+import pytest
+import torch
+import transformers as tf
+
+import mha_viz as mv
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import AttentionUnavailableError
+from tests.circuits.test_path_effect import CLEAN, CORRUPT
+from tests.engine.test_families import D_HEAD, GPT_LIKE, LAYERS, LLAMA_LIKE, small_tokenizer
+from tests.making.checkpoints import spread
+
+# Half of Phi's widths are rotated in pairs, so that a head takes a multiple of 4.
+PHI = {**LLAMA_LIKE, "head_dim": 12, "hidden_size": 72}
+OWN = dict(GPT_LIKE, n_embd=4 * D_HEAD, n_layer=LAYERS, n_head=4, n_positions=67, rotary_dim=4)
+TAKEN_APART = {
+    "phi": tf.PhiConfig(**PHI),
+    "phi with norms of queries": tf.PhiConfig(**PHI, qk_layernorm=True),
+    "phi3": tf.Phi3Config(**LLAMA_LIKE),
+}
+
+
+def made(config: tf.PretrainedConfig) -> AttentionModel:
+    torch.manual_seed(0)
+    network = spread(tf.AutoModelForCausalLM.from_config(config)).requires_grad_(False)
+    return mv.wrap(network, small_tokenizer(template=False))
+
+
+@pytest.mark.parametrize("name", TAKEN_APART)
+def test_parts_sum_to_the_numbers_of_the_run(name):
+    model = made(TAKEN_APART[name])
+    assert model.n_heads == len(model.trace(CLEAN).tokens)  # axes of one length are told apart
+    found = mv.logit_attribution(model, CLEAN)
+    ids = torch.tensor([model.tokenizer(CLEAN)["input_ids"]])
+    assert abs(found.value - float(model.network(ids).logits[0, -1].max())) <= 1e-5
+    assert abs(found.remainder) <= 1e-5 and found.heads.abs().min() > 0
+    score = mv.score_attribution(model, CLEAN, 2, 1, 4, 1)
+    assert abs(score.remainder) <= 1e-5 and score.value != 0
+    path = mv.path_effect(model, CLEAN, CORRUPT, (0, 1), (2, 2, "key"))
+    assert path.direct != 0 and abs(path.direct - path.direct_estimate) <= 0.1 * abs(path.direct)
+    assert mv.composition(model, "V").score[6:, :6].isnan().all()
+
+
+@pytest.mark.parametrize("name", TAKEN_APART)
+def test_weights_make_what_the_first_token_reads(name):
+    """The first token is not rotated."""
+    model = made(TAKEN_APART[name])
+    weights, layer = model.attention_weights(0), model.network.model.layers[0]
+    record = model.trace(CLEAN, keep=("pattern", "query", "key", "value"))
+    ids = torch.tensor([model.tokenizer(CLEAN)["input_ids"]])
+    read = layer.input_layernorm(model.network.model.embed_tokens(ids))[0, 0]
+    for kind, kept in zip("QKV", ("query", "key", "value"), strict=True):
+        W, b = (getattr(weights, f"{which}_{kind}") for which in "Wb")
+        expected = torch.einsum("m,hmd->hd", read, W) + (0 if b is None else b)
+        if name.endswith("queries") and kind != "V":
+            expected = getattr(layer.self_attn, f"{kind.lower()}_layernorm")(expected)
+        assert torch.allclose(record.kept(kept)[0, :, 0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("config", [tf.GPTJConfig(**OWN), tf.CodeGenConfig(**OWN, n_ctx=67)])
+def test_families_that_hand_out_weights_alone_name_what_it_would_take(config):
+    model = made(config)
+    asks = [
+        lambda: mv.logit_attribution(model, CLEAN),
+        lambda: mv.path_effect(model, CLEAN, CORRUPT, (0, 1), (1, 2, "key")),
+        lambda: mv.composition(model, "K"),
+        lambda: mv.flow_graph(model, CLEAN, 3),
+    ]
+    for ask in asks:
+        message = f"The {config.model_type} family computes its attention by itself .* once"
+        with pytest.raises(AttentionUnavailableError, match=message):
+            ask()
