@@ -4,6 +4,7 @@ import copy
 import sys
 from dataclasses import replace
 from types import ModuleType
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -209,7 +210,7 @@ def test_it_says_where_weights_do_not_follow_from_products_alone(name, more):
 class _Layout:
     """In place of t-SNE and UMAP: the first two dimensions, so that they are known."""
 
-    given: list[int] = []
+    given: ClassVar[list[int]] = []
 
     def __init__(self, **settings: object) -> None:
         assert settings["random_state"] == 5

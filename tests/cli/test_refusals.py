@@ -30,6 +30,7 @@ TABLES = (
     ("circuits", "paths", TEXT, TEXT),
     ("circuits", "faithfulness", "phrase"),
     ("circuits", "flow", TEXT),
+    ("circuits", "map", TEXT, *HEAD),
     ("study", "probe", "sample"),
     ("study", "show", "nowhere"),
     ("study", "search", "nowhere"),

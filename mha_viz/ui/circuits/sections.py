@@ -5,7 +5,14 @@ Importing it imports torch, transformers and plotly, so the page does it late.
 
 import streamlit as st
 
-from mha_viz.ui.circuits import composition, faithfulness, logit_parts, path_effects, score_parts
+from mha_viz.ui.circuits import (
+    composition,
+    faithfulness,
+    logit_parts,
+    path_effects,
+    query_keys,
+    score_parts,
+)
 from mha_viz.ui.circuits.targets import known_parts, say_what_is_measured
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -17,6 +24,7 @@ _SECTIONS = {
     "looks": score_parts.draw,
     "weights": composition.draw,
     "graph": score_parts.draw_graph,
+    "map": query_keys.draw,
 }
 _MEASURING = {"effect": path_effects.draw, "test": faithfulness.draw}
 
