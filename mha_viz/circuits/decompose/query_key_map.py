@@ -251,13 +251,15 @@ def map_of_records(
     if any(_more_than_products(records[0], layer) for layer in range(n_layers)):
         notes.append(_MORE)
     generator = torch.Generator().manual_seed(seed)
-    samples, scales, spreads = [], [], []
+    samples, scales, in_all, spreads = [], [], [], []
     for layer in range(n_layers):
         check_cancelled()
         samples.append(space.sample_pairs(records, layer, limit, generator))
         queries, keys = space.layer_vectors(records, layer, limit)
-        scales.append(space.best_scale(queries, space.met(queries, keys), samples[-1]))
-        both = torch.cat(space.one_space(queries, keys, scales[-1]), 1)
+        scale, correlation = space.best_scale(queries, keys, samples[-1])
+        scales.append(scale)
+        in_all.append(correlation)
+        both = torch.cat(space.one_space(queries, keys, scale), 1)
         spreads.append(both.mT @ both)
     planes, explained = space.principal_plane(torch.stack(spreads))
     flat, measured, strongest = [], [], []
@@ -265,14 +267,14 @@ def map_of_records(
         check_cancelled()
         full = space.one_space(*space.layer_vectors(records, layer, limit), scales[layer])
         flat.append(lay_out(layer, full, planes[layer]))
-        measured.append(_measured(full, flat[-1], samples[layer], generator))
+        measured.append(_measured(flat[-1], samples[layer], generator))
         strongest.append(space.strongest_keys(records, sizes, layer))
-    in_all, in_plane, chance, nearer = (torch.stack(part) for part in zip(*measured, strict=True))
+    in_plane, chance, nearer = (torch.stack(part) for part in zip(*measured, strict=True))
     keys, weights = (torch.stack(part) for part in zip(*strongest, strict=True))
     return QueryKeyMap(
         points=torch.stack(flat),
         scale=torch.stack(scales),
-        correlation=in_all,
+        correlation=torch.stack(in_all),
         plane_correlation=in_plane,
         baseline=chance,
         nearer_has_more=nearer,
@@ -290,20 +292,15 @@ def map_of_records(
 
 
 def _measured(
-    full: tuple[Tensor, Tensor],
-    flat: Float[Tensor, "head 2 token 2"],
-    pairs: space.SampledPairs,
-    generator: torch.Generator,
+    flat: Float[Tensor, "head 2 token 2"], pairs: space.SampledPairs, generator: torch.Generator
 ) -> tuple[Tensor, ...]:
-    """Return the correlations of a layer's heads, and how often the nearer key has more weight."""
+    """Return the correlations in the planes of a layer, and how often nearer keys have more."""
     queries, keys = flat.unbind(1)
     exchanged = pairs.key[torch.randperm(len(pairs.key), generator=generator)]
-    near = (
-        space.nearness(*full, pairs.query, pairs.key),
-        space.nearness(queries, keys, pairs.query, pairs.key),
-        space.nearness(queries, keys, pairs.query, exchanged),
-    )
-    found = [space.correlation(one, pairs.score) for one in near]
+    found = [
+        space.correlation(space.nearness(queries, keys, pairs.query, key), pairs.score)
+        for key in (pairs.key, exchanged)
+    ]
     return *found, space.nearer_has_more(queries, keys, pairs)
 
 

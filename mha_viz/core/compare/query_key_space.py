@@ -25,12 +25,14 @@ class SampledPairs:
 
     Args:
         query, key, other: numbers of tokens among all texts.
+        product: of query and key.
         score, other_score: of query and key, less the mean over all keys that the query sees.
     """
 
     query: Int[Tensor, " pair"]
     key: Int[Tensor, " pair"]
     other: Int[Tensor, " pair"]
+    product: Float[Tensor, "head pair"]
     score: Float[Tensor, "head pair"]
     other_score: Float[Tensor, "head pair"]
 
@@ -89,39 +91,41 @@ def _pairs_of_text(
     other = key[(counts.cumsum(0) - counts)[row[taken]] + rank]
     row, key = row[taken], key[taken]
     queries, keys = layer_vectors([record], layer, n)
-    means = (seen / counts[:, None]) @ keys
-    query = queries[:, rows[row]]
-    scores = ((query * (keys[:, one] - means[:, row])).sum(-1) for one in (key, other))
-    return rows[row] + first, key + first, other + first, *scores
+    products = queries[:, rows] @ keys.mT
+    scores = products - (products * seen).sum(-1, keepdim=True) / counts[:, None]
+    rounding = 1e-6 * products.abs().amax(-1, keepdim=True)
+    scores = scores.masked_fill(scores.abs() <= rounding, 0.0)  # of keys that are all the same
+    return (
+        *(rows[row] + first, key + first, other + first),
+        *(products[:, row, key], scores[:, row, key], scores[:, row, other]),
+    )
 
 
 def best_scale(
     queries: Float[Tensor, "head token d_head"],
     keys: Float[Tensor, "head token d_head"],
     pairs: SampledPairs,
-) -> Float[Tensor, " head"]:
-    """Return the c by which distances of c q and k / c follow the scores of pairs best.
+) -> tuple[Float[Tensor, " head"], Float[Tensor, " head"]]:
+    """Return the c with which nearness follows the scores of pairs best, and their correlation.
 
-    -‖c q − k / c‖² is 2 q · k − c² ‖q‖² − ‖k‖² / c²: its correlation with the scores follows, for
-    every c, from the covariances of four numbers of a pair.
-
-    Args:
-        queries: of all texts.
-        keys: moved to the mean of the queries.
-        pairs: whose scores are compared.
+    With the keys moved, -‖c q − k / c‖² is 2 q · k − c² ‖q‖² − ‖k‖² / c²: its correlation with the
+    scores follows, for every c, from the covariances of four numbers of a pair.
     """
-    query, key = queries[:, pairs.query].double(), keys[:, pairs.key].double()
-    parts = [(query * key).sum(-1), query.square().sum(-1), key.square().sum(-1)]
-    numbers = torch.stack([pairs.score.double(), *parts], 1)
-    even = (parts[2].mean(1) / parts[1].mean(1)).sqrt().nan_to_num(1.0, posinf=1.0)
-    squares = even.clamp(min=1e-12)[:, None] * _SCALES
+    moved = met(queries, keys)
+    shift = moved[:, :1] - keys[:, :1]
+    products = pairs.product + (queries * shift).sum(-1)[:, pairs.query]
+    lengths = queries.square().sum(-1)[:, pairs.query], moved.square().sum(-1)[:, pairs.key]
+    numbers = torch.stack([pairs.score, products, *lengths], 1).double()
+    even = (numbers[:, 3].mean(1) / numbers[:, 2].mean(1)).sqrt().nan_to_num(1.0, posinf=1.0)
+    tried = even.clamp(min=1e-12)[:, None] * _SCALES
     numbers = numbers - numbers.mean(-1, keepdim=True)
     covariance = numbers @ numbers.mT
-    weights = torch.stack([torch.full_like(squares, 2.0), -squares, -1 / squares], -1)
+    weights = torch.stack([torch.full_like(tried, 2.0), -tried, -1 / tried], -1)
     along = (weights @ covariance[:, 1:, :1])[..., 0]
     spread = ((weights @ covariance[:, 1:, 1:]) * weights).sum(-1)
-    fit = along / spread.clamp(min=1e-300).sqrt()
-    return squares.gather(1, fit.argmax(1, keepdim=True))[:, 0].sqrt().float()
+    fit = along / (spread * covariance[:, :1, 0]).sqrt()
+    best = fit.nan_to_num(-2.0).argmax(1, keepdim=True)
+    return tried.gather(1, best)[:, 0].sqrt().float(), fit.gather(1, best)[:, 0].float()
 
 
 def met(

@@ -63,7 +63,7 @@ def _explain(scene: Scene, found: QueryKeyMap, chosen: tuple[int, int]) -> None:
 
     def tables() -> None:
         st.dataframe(found.table(), hide_index=True, key="query_key_map-heads")
-        st.dataframe(points, hide_index=True, key="query_key_map-points", placeholder="")
+        st.dataframe(points, hide_index=True, key="query_key_map-points", placeholder="–")
 
     figures.explain(
         lambda: found.figure(*chosen, dark=dark),
