@@ -106,7 +106,7 @@ def test_what_is_moved_and_scaled_gives_the_weights_of_the_run(name):
     record = mv.load(name).trace(TEXTS[1], keep=KEEP)
     for layer in range(record.n_layers):
         queries, keys = space.layer_vectors([record], layer, 999)
-        pairs = space.sample_pairs([record], layer, 999, torch.Generator())
+        pairs = space.sample_pairs([record], layer, (queries, keys), 999, torch.Generator())
         c = space.best_scale(queries, keys, pairs)[0][:, None, None]
         scores = (c * queries) @ (space.met(queries, keys) / c).mT
         if record.causal:

@@ -254,8 +254,8 @@ def map_of_records(
     samples, scales, in_all, spreads = [], [], [], []
     for layer in range(n_layers):
         check_cancelled()
-        samples.append(space.sample_pairs(records, layer, limit, generator))
         queries, keys = space.layer_vectors(records, layer, limit)
+        samples.append(space.sample_pairs(records, layer, (queries, keys), limit, generator))
         scale, correlation = space.best_scale(queries, keys, samples[-1])
         scales.append(scale)
         in_all.append(correlation)

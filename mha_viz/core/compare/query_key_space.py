@@ -57,13 +57,18 @@ def layer_vectors(
 
 
 def sample_pairs(
-    records: Sequence[AttentionRecord], layer: int, tokens: int, generator: torch.Generator
+    records: Sequence[AttentionRecord],
+    layer: int,
+    vectors: tuple[Float[Tensor, "head token d_head"], Float[Tensor, "head token d_head"]],
+    tokens: int,
+    generator: torch.Generator,
 ) -> SampledPairs:
     """Draw pairs of a query and a key of one text that the query may see, all where they are few.
 
     Args:
         records: of the texts.
         layer: from 0.
+        vectors: queries and keys of the layer, as `layer_vectors` gives them.
         tokens: how many of each text take part.
         generator: of the draw.
     """
@@ -72,17 +77,19 @@ def sample_pairs(
     found = []
     for record, n in zip(records, sizes, strict=True):
         quota = -(-N_PAIRS * n * n // squares)
-        found.append(_pairs_of_text(record, layer, n, quota, first, generator))
+        queries, keys = (one[:, first : first + n] for one in vectors)
+        seen = visible_keys(record, layer, slice(n))[:, :n]
+        rows, key, other, *scores = _pairs_of_text(seen, queries, keys, quota, generator)
+        found.append((rows + first, key + first, other + first, *scores))
         first += n
     return SampledPairs(*(torch.cat(part, -1) for part in zip(*found, strict=True)))
 
 
 def _pairs_of_text(
-    record: AttentionRecord, layer: int, n: int, quota: int, first: int, generator: torch.Generator
+    seen: Tensor, queries: Tensor, keys: Tensor, quota: int, generator: torch.Generator
 ) -> tuple[Tensor, ...]:
-    seen = visible_keys(record, layer, slice(n))[:, :n]
     rows = (seen.sum(1) > 1).nonzero()[:, 0]  # a query that sees one key has no choice
-    rows = rows[torch.randperm(len(rows), generator=generator)[: max(1, _MOST_CELLS // n)]]
+    rows = rows[torch.randperm(len(rows), generator=generator)[: max(1, _MOST_CELLS // len(seen))]]
     seen = seen[rows]
     row, key = seen.nonzero(as_tuple=True)
     counts = seen.sum(1)
@@ -90,15 +97,12 @@ def _pairs_of_text(
     rank = (torch.rand(len(taken), generator=generator) * counts[row[taken]]).long()
     other = key[(counts.cumsum(0) - counts)[row[taken]] + rank]
     row, key = row[taken], key[taken]
-    queries, keys = layer_vectors([record], layer, n)
     products = queries[:, rows] @ keys.mT
     scores = products - (products * seen).sum(-1, keepdim=True) / counts[:, None]
     rounding = 1e-6 * products.abs().amax(-1, keepdim=True)
     scores = scores.masked_fill(scores.abs() <= rounding, 0.0)  # of keys that are all the same
-    return (
-        *(rows[row] + first, key + first, other + first),
-        *(products[:, row, key], scores[:, row, key], scores[:, row, other]),
-    )
+    numbers = products[:, row, key], scores[:, row, key], scores[:, row, other]
+    return rows[row], key, other, *numbers
 
 
 def best_scale(
