@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 SUBJECTS = (
     *("trace", "long", "report", "importance", "grid", "workbench"),
     *("study", "study_size", "start", "app", "labs", "memory"),
-    *("composition", "circuits", "crowd"),
+    *("composition", "circuits", "maps", "crowd"),
 )
 ALONE = ("soak", "siege")  # run for long, and only where they are asked for
 ON_DEVICE = "cards"  # what `--device` measures

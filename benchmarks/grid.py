@@ -147,7 +147,7 @@ def _painted(browser: Any, make: Callable[[], str], condition: str) -> Painted:
         peer.serve_scripts(page)
         begin = time.perf_counter()
         sent = make().encode()
-        with _served(sent) as url:
+        with served(sent) as url:
             page.goto(url, wait_until="commit")
             until_painted(page, condition, PATIENCE)
             return time.perf_counter() - begin, len(sent)
@@ -156,7 +156,7 @@ def _painted(browser: Any, make: Callable[[], str], condition: str) -> Painted:
 
 
 @contextmanager
-def _served(document: bytes) -> Iterator[str]:
+def served(document: bytes) -> Iterator[str]:
     """The address of a page on this machine: by HTTP, as a reader gets it.
 
     Handed to the browser by its driver, three megabytes take half a second.

@@ -46,6 +46,12 @@ def _head_figure(record: Any, layer: int, head: int) -> Any:
     return show_head(record, layer, head)
 
 
+def _query_key_figure(*table: Any, **look: Any) -> Any:
+    from mha_viz.plots.query_key import query_key_figure
+
+    return query_key_figure(*table, **look)
+
+
 def _explorer(record: Any) -> Any:
     from mha_viz.explorer import Explorer
 
@@ -56,6 +62,7 @@ display.study_paper = lambda: import_module("mha_viz.paper.report")
 display.record_bundle = _record_bundle
 display.explorer = _explorer
 display.head_plotter = _head_figure
+display.query_key_plotter = _query_key_figure
 
 
 def __dir__() -> list[str]:

@@ -6,6 +6,8 @@ from mha_viz.checkpoints.catalog import list_models as list_models
 from mha_viz.checkpoints.loading import load as load
 from mha_viz.checkpoints.loading import wrap as wrap
 from mha_viz.circuits.decompose.logit_attribution import logit_attribution as logit_attribution
+from mha_viz.circuits.decompose.query_key_map import QueryKeyMap as QueryKeyMap
+from mha_viz.circuits.decompose.query_key_map import query_key_map as query_key_map
 from mha_viz.circuits.decompose.score_attribution import score_attribution as score_attribution
 from mha_viz.circuits.decompose.vocabulary import (
     head_tokens as head_tokens,

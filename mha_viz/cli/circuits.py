@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mha_viz.cli import options
-from mha_viz.cli.format import TableFormat
+from mha_viz.cli.format import PICTURES, Format, TableFormat, figure_file
+from mha_viz.core.reprs import count
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 
 if TYPE_CHECKING:
@@ -258,3 +259,35 @@ def flow(
         f"{found.position}; {found.kept:.1%} of it followed, {found.cut:.1%} cut"
     )
     options.deliver_table(edges, file_format, out, title, kept=found.kept, cut=found.cut)
+
+
+def query_key_map(
+    texts: options.Texts,
+    model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
+    layer: Annotated[int | None, typer.Option("--layer", "-l", help="From 0.")] = None,
+    head: Annotated[int | None, typer.Option("--head", "-H", help="From 0.")] = None,
+    method: Annotated[
+        str, typer.Option(help="pca; tsne and umap need a head, and the extra maps.")
+    ] = "pca",
+    kind: options.ShowAs = Format.table,
+    out: options.Out = None,
+) -> None:
+    """Show in which heads a query lies near the keys that it weighs; of one head the map."""
+    chosen = None if layer is None or head is None else (layer, head)
+    if chosen is None and (layer != head or method != "pca" or kind in PICTURES):
+        raise ArgumentError("Choose a head with --layer and --head (both counted from 0).")
+    given = options.read_texts(texts)
+    from mha_viz.circuits.decompose.query_key_map import query_key_map
+
+    loaded = options.load(model, device, dtype)
+    found = query_key_map(loaded, given, method=method, heads=None if chosen is None else [chosen])
+    options.print_notes(found.notes)
+    part = "" if chosen is None else f" in L{layer} H{head}"
+    title = f"{loaded.name}: queries and keys{part}, {count(len(found.texts), 'text')}, by {method}"
+    if chosen is None or kind not in PICTURES:
+        table = found.table() if chosen is None else found.points_table(*chosen)
+        options.deliver_table(table, TableFormat(kind), out, title)
+    else:
+        options.deliver(figure_file(found.figure(*chosen), kind, title), out)

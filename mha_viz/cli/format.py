@@ -234,6 +234,16 @@ def _score_text(value: float) -> str:
     return f"{value:.3f}" if _is_defined(value) else "–"
 
 
+def figure_file(figure: Any, kind: Format, title: str) -> str | bytes:
+    """Return a Plotly figure as a page, or as a picture as wide as two columns of a paper."""
+    from mha_viz.plots.column_image import column_image
+    from mha_viz.plots.figure_file import figure_html
+
+    if kind is Format.html:
+        return figure_html(figure, caption=title)
+    return column_image(figure, file_format=str(kind), column="double", title=title)
+
+
 def _is_defined(value: object) -> bool:
     """Return whether it is neither missing nor NaN, nor beyond what float32 holds."""
     return value is not None and not (isinstance(value, float) and not math.isfinite(value))

@@ -270,6 +270,7 @@ for circuit_command in (
     *(patching.path, patching.paths, patching.patch, patching.faithfulness, patching.edges),
 ):
     group.command()(circuit_command)
+group.command("map")(circuits.query_key_map)
 app.add_typer(group, name="circuits")
 
 

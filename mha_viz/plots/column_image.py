@@ -66,6 +66,8 @@ def column_image(
         for shape in figure.layout.shapes:
             _draw_shape(axes, shape)
         _set_axes(axes, figure)
+        if cells is None and figure.layout.yaxis.scaleanchor is not None:
+            axes.set_aspect("equal", adjustable="datalim")
         if cells is not None:
             axes.tick_params(length=0)
             bar = drawn.colorbar(axes.collections[0], location="top", aspect=40, shrink=0.8)
@@ -99,8 +101,10 @@ def _draw_trace(axes: Axes, trace: Any, pixel: float) -> None:
         look = dict(color=trace.line.color, linewidth=(trace.line.width or 2) * pixel)
         axes.plot(x, y, solid_capstyle="butt", **look)
     if "markers" in modes and marker.opacity != 0:
-        look = dict(edgecolors=edge.color, linewidths=pixel * (edge.width or 0), zorder=3)
-        axes.scatter(x, y, (marker.size * pixel) ** 2, marker.color, clip_on=False, **look)
+        look = dict(edgecolors=edge.color, linewidths=pixel * (edge.width or 0), c=marker.color)
+        if marker.symbol == "diamond-open":
+            look = dict(edgecolors=marker.color, linewidths=pixel, c="none", marker="D")
+        axes.scatter(x, y, (marker.size * pixel) ** 2, zorder=3, clip_on=False, **look)
 
 
 def _draw_shape(axes: Axes, shape: Any) -> None:

@@ -22,6 +22,7 @@ _STYLES = {
     "figure_download": ("figure_download",),
     "written_text": ("shared", "player", "written_text"),
     **{name: ("shared", name) for name in _DRAWN},
+    "query_key_map": ("shared", "head_grid", "query_key_map"),
     "workbench": ("shared", "head_grid", "token_lines", "workbench"),
     "worksheet": ("worksheet",),
 }

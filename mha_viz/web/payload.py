@@ -245,6 +245,45 @@ def _parts_payload(
     return pack(found, b"".join(np.ascontiguousarray(c[order]).tobytes() for c in columns))
 
 
+def map_payload(
+    points: Num[np.ndarray | Tensor, "layer head 2 token 2"],
+    strongest: Num[np.ndarray | Tensor, "layer head token top"],
+    weights: Num[np.ndarray | Tensor, "layer head token top"],
+    labels: Sequence[str],
+    texts: Sequence[int],
+    *,
+    facts: Mapping[str, Num[np.ndarray | Tensor, "layer head"]],
+    title: str = "",
+) -> bytes:
+    """Pack the maps of all heads: a header, places, and the keys that each query weighs most.
+
+    Arrays in the body: x and y of queries and keys in 65,536 steps of the square around a head's
+    points, y downwards, and numbers of keys (uint16); the weights of these, coded as `encode` does.
+    `texts` are the number of each token's text; `facts` and `title` as for `grid_payload`.
+    """
+    places = np.asarray(points, dtype=np.float64)
+    layers, heads, _, tokens, _ = places.shape
+    low, high = places.min((2, 3), keepdims=True), places.max((2, 3), keepdims=True)
+    side = np.maximum((high - low).max(-1, keepdims=True), 1e-30)
+    places = ((places - (low + high) / 2) / side * (1, -1) + 0.5) * 65535
+    keys, codes = np.asarray(strongest), encode(np.asarray(weights, dtype=np.float32))
+    header = {
+        "kind": "map",
+        "layers": layers,
+        "heads": heads,
+        "tokens": tokens,
+        "top": keys.shape[-1],
+        "rows": 1,
+        "cols": 1,  # of a tile of the head grid
+        "labels": [clean(label) for label in labels],
+        "text": [int(number) for number in texts],
+        "facts": {name: _fact(fact, name, layers, heads) for name, fact in facts.items()},
+        "title": clean(title, 200),
+    }
+    body = np.rint(places).astype("<u2").tobytes() + keys.astype("<u2").tobytes()
+    return pack(header, body + codes.tobytes())
+
+
 def finite(values: Num[np.ndarray | Tensor, "..."]) -> list[float | None]:
     """Return numbers as JSON can say them, in eight digits, which are more than a screen shows."""
     numbers = np.asarray(values, dtype=np.float64).ravel()

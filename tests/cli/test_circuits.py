@@ -80,3 +80,35 @@ def test_errors_are_one_line(arguments, message):
     done = run(*arguments)
     assert done.exit_code == 2
     assert message in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_map_lists_heads_and_points_and_draws_one(model, tmp_path):
+    texts = ["The old cat sat.", "A dog ran home."]
+    file = tmp_path / "texts.txt"
+    file.write_text("\n".join(texts))
+    found = mv.query_key_map(model, texts)
+    done = run("map", str(file), "--format", "json")
+    assert done.exit_code == 0, done.output
+    shown = json.loads(done.stdout)
+    assert "queries and keys, 2 texts, by pca" in shown["title"]
+    wanted = found.table()
+    for name in ("layer", "head", "plane_correlation", "baseline", "scale"):
+        assert [row[name] for row in shown["rows"]] == near(wanted[name].tolist())
+    chosen = ("--layer", "1", "--head", "3")
+    done = run("map", str(file), *chosen, "--format", "json")
+    rows = json.loads(done.stdout)["rows"]
+    assert [row["x"] for row in rows] == near(found.points[1, 3, :, :, 0].flatten().tolist())
+    for ending, start in (("png", b"\x89PNG"), ("html", b"<!doctype html>")):
+        out = tmp_path / f"map.{ending}"
+        done = run("map", str(file), *chosen, "--out", str(out))
+        assert done.exit_code == 0, done.output
+        assert out.read_bytes()[:15].lower().startswith(start.lower())
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--layer", "1"), ("--format", "svg"), ("--method", "tsne"), ("--head", "0")]
+)
+def test_map_needs_a_head_for_a_picture_or_a_layout(wrong):
+    done = run("map", TEXT, *wrong)
+    assert done.exit_code == 2
+    assert "Choose a head with --layer and --head" in done.output

@@ -42,6 +42,16 @@ def test_examples_come_by_their_value_and_once(made: Study) -> None:
     assert found["value"][0] == best
 
 
+def test_sampled_texts_are_the_studys_and_follow_their_seed(made: Study) -> None:
+    every = made.sample_texts(999)
+    assert len(every) == made.n_texts and set(every) <= set(TEXTS)
+    some = made.sample_texts(3, seed=5)
+    assert some == made.sample_texts(5, seed=5)[:3] and set(some) < set(every)
+    assert made.sample_texts(999, seed=6) != every
+    with pytest.raises(ArgumentError, match="n must be 1 or more, got 0"):
+        made.sample_texts(0)
+
+
 @pytest.mark.parametrize(
     ("by", "metric", "sign"), [("entropy", "entropy", 1), ("local", "distance", -1)]
 )

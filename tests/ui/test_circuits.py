@@ -11,7 +11,10 @@ import pytest
 import mha_viz as mv
 from mha_viz.engine import loaded_network
 from mha_viz.ui.circuits.graph import FINEST
+from mha_viz.ui.intervene.importance import default_texts
 from mha_viz.ui.state.views import CIRCUITS, DEFAULT
+from mha_viz.ui.widgets.components.query_key_map import payload_of
+from mha_viz.web.payload import unpack
 from mha_viz.web.theme import format_number
 from tests.making.comparing import close
 from tests.making.pairwise import pairwise
@@ -49,7 +52,7 @@ DRAWN = [section for section in CIRCUITS if section != "test"]  # it draws what 
 def test_every_section_shows_something_at_once(name, section):
     app = circuits(model=name, circuit=section)
     check(app)
-    assert len(app.get("plotly_chart")) >= 1
+    assert section == "map" or len(app.get("plotly_chart")) >= 1
     assert not app.warning
     assert bool(app.info) == (section == "weights" and name == "tiny-bert")  # it has no OV circuit
 
@@ -211,7 +214,7 @@ def test_any_text_of_any_model_in_every_section(models, model, text, section):
     app = circuits(model=models.get(model, model), circuit=section, text=TEXTS[text])
     check(app)
     assert model != "tiny-gpt2" or bool(app.warning) == (text == "long")
-    assert app.info or app.get("plotly_chart") or section == "test"
+    assert app.info or app.get("plotly_chart") or section in ("map", "test")
     for told in app.info:
         assert told.value.replace("\\", "").endswith((".", ")")), told.value
 
@@ -317,3 +320,41 @@ def test_a_model_that_predicts_nothing_shows_its_states(models):
     app = circuits(model=models["headless"], circuit="graph")
     check(app)
     assert "ask_graph_of" not in [one.key for one in app.segmented_control]
+
+
+def test_the_map_of_queries_and_keys_is_the_librarys_over_the_texts_of_the_box():
+    app = circuits(
+        "query_key_map", model="tiny-gpt2", text=TEXT, circuit="map", layer="1", head="3"
+    )
+    check(app)
+    texts = [TEXT, *default_texts()]
+    found = mv.query_key_map(mv.load("tiny-gpt2"), texts)
+    heads, points = (frame.value for frame in app.dataframe)
+    close(heads["plane_correlation"].to_numpy(), found.table()["plane_correlation"].to_numpy())
+    close(points[["x", "y"]].to_numpy(), found.points[1, 3].reshape(-1, 2))
+    assert points["token"].tolist() == [token.text for token in found.tokens] * 2
+    best = found.table().iloc[0]
+    name = f"L{best['layer']:.0f} H{best['head']:.0f}: {best['plane_correlation']:.2f}"
+    assert any(name in str(chips.options) for chips in app.button_group)
+
+
+def test_what_goes_to_the_browser_is_the_map():
+    found = mv.query_key_map(mv.load("tiny-bert"), ["The <b>cat</b> sat.", "A dog."])
+    header, body = unpack(payload_of(found))
+    n, layers, heads = header["tokens"], header["layers"], header["heads"]
+    assert (n, layers, heads, header["top"]) == (len(found.tokens), 4, 8, 4)
+    assert header["text"] == found.text.tolist()
+    assert header["facts"]["correlation"][9] == pytest.approx(float(found.plane_correlation[1, 1]))
+    places = np.frombuffer(body, "<u2", layers * heads * 4 * n).reshape(layers, heads, 2, n, 2)
+    pairs = layers * heads * n * 4
+    keys = np.frombuffer(body, "<u2", pairs, places.nbytes).reshape(found.strongest.shape)
+    codes = np.frombuffer(body, "u1", pairs, places.nbytes + keys.nbytes)
+    assert len(body) == places.nbytes + keys.nbytes + codes.nbytes
+    assert (keys == found.strongest.numpy()).all()
+    close((codes / 255.0).reshape(keys.shape) ** 2, found.weights, atol=5e-3)
+    # One scale on both axes, y downwards, the whole square used.
+    spans = np.ptp(places.reshape(layers, heads, -1, 2), axis=2)
+    assert (spans.max(-1) == 65535).all()
+    drawn, own = places[2, 5].reshape(-1, 2), found.points[2, 5].reshape(-1, 2).numpy()
+    scale = np.ptp(own, axis=0).max() / 65535
+    close(np.diff(drawn.astype(float), axis=0) * scale * (1, -1), np.diff(own, axis=0), atol=1e-3)

@@ -11,6 +11,7 @@ from mha_viz.core.record.from_weights import record
 from mha_viz.core.record.token import Token
 from mha_viz.core.record.views import between
 from mha_viz.ui.widgets.components.flow_graph import graph_payload
+from mha_viz.ui.widgets.components.query_key_map import payload_of
 from mha_viz.web.payload import KINDS, grid_payload
 from mha_viz.web.theme import format_weight, palette
 from tests.web import drawn
@@ -65,6 +66,15 @@ def _flow() -> dict[str, object]:
     return {"payload": text_of(graph_payload(whole)), "cases": cases}
 
 
+def _map() -> dict[str, object]:
+    """Return the maps of two texts, and what one head's points and weights are."""
+    found = mv.query_key_map(mv.load("tiny-gpt2"), ["The cat sat.", "A cat ran to the cat."])
+    names = ("points", "strongest", "weights", "plane_correlation")
+    arrays = {name: getattr(found, name).tolist() for name in names}
+    labels = [token.text for token in found.tokens]
+    return {"payload": text_of(payload_of(found)), "labels": labels, **arrays}
+
+
 def written() -> dict[str, object]:
     """Return all of them in a form that JSON can hold."""
     dice = np.random.default_rng(5)
@@ -79,5 +89,6 @@ def written() -> dict[str, object]:
         "grid": text_of(grid_payload(made)),
         "reduced": _reduced(),
         "flow": _flow(),
+        "map": _map(),
         **drawn.written(),
     }

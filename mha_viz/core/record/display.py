@@ -1,4 +1,4 @@
-"""The functions that draw a record or a study, set by the package: what computes knows no plots."""
+"""The functions that draw what is computed, set by the package: what computes knows no plots."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +8,7 @@ from mha_viz.errors import NotKeptError
 record_bundle: Callable[[Any], dict[str, str]] | None = None  # by MIME type
 explorer: Callable[[Any], Any] | None = None
 head_plotter: Callable[[Any, int, int], Any] | None = None
+query_key_plotter: Callable[..., Any] | None = None
 study_paper: Callable[[], Any] | None = None  # the module that puts studies on paper
 
 

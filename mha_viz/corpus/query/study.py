@@ -277,6 +277,22 @@ class Study:
         self._database.check_rows(self._sizes.of_texts)
         return tree_scores.sentence(self._database, text_id)
 
+    def sample_texts(self, n: int = 100, seed: int = 0) -> list[str]:
+        """Draw some of the texts, for what takes texts: `query_key_map`.
+
+        Args:
+            n: how many at most, 1 or more.
+            seed: of the draw; the same one draws the same texts.
+
+        Raises:
+            ArgumentError: n below 1. StudyError: no single texts were kept.
+        """
+        if n < 1:
+            raise ArgumentError(f"n must be 1 or more, got {n}.")
+        self._check_texts()
+        drawn = "SELECT text FROM sentences ORDER BY hash(text_id, ?), text_id LIMIT ?"
+        return list(self._database.query(drawn, (seed, n))["text"])
+
     # -- on paper --------------------------------------------------------------------------------
 
     def figures(

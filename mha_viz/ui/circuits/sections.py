@@ -12,6 +12,7 @@ from mha_viz.ui.circuits import (
     logit_parts,
     patching,
     path_effects,
+    query_keys,
     score_parts,
     vocabulary,
 )
@@ -26,6 +27,7 @@ _SECTIONS = {
     "looks": score_parts.draw,
     "weights": composition.draw,
     "graph": graph.draw,
+    "map": query_keys.draw,
 }
 _MEASURING = {
     "words": vocabulary.draw,

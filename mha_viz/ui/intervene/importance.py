@@ -61,7 +61,7 @@ def draw(scene: Scene) -> None:
     """
     with stop_on_error():
         st.header("Which heads matter", anchor=False)
-        _texts(scene)
+        texts_box(scene, "Texts to measure on")
         ways = {"ablation": "Each head off, one at a time", "gradient": "Gradient of the loss"}
         choosing.segments("method", "Method", ways)
         with continue_on_error():
@@ -72,8 +72,9 @@ def draw(scene: Scene) -> None:
             _beside(scene, found)
 
 
-def _texts(scene: Scene) -> None:
-    with st.expander("Texts to measure on (one per line)"):
+def texts_box(scene: Scene, title: str) -> None:
+    """Draw the box of texts beside the sentence, which pages share."""
+    with st.expander(f"{title} (one per line)"):
         kept = st.session_state.get("more_texts")
         state.control(
             "ask_more",

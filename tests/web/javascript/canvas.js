@@ -114,6 +114,10 @@ export class Context {
     this.note("text", this.fillStyle, { ...this.at(x, y), text, font: this.font });
   }
 
+  strokeText(text, x, y) {
+    this.note("textStroke", this.strokeStyle, { ...this.at(x, y), text });
+  }
+
   beginPath() {
     this.path = new Path2D();
   }
@@ -128,6 +132,10 @@ export class Context {
 
   rect(...box) {
     this.path.rect(...box);
+  }
+
+  arc(x, y, radius) {
+    this.path.text += `M${x - radius} ${y}a${radius} ${radius}`;
   }
 
   fill(path = this.path) {

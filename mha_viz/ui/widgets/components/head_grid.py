@@ -3,7 +3,7 @@
 What is drawn is decided in head_grid.js.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -34,20 +34,36 @@ def head_grid(
     A click or key press moves the frame in the browser at once. From the run on that has heard of
     it, the frame stands where `selected` says: Back and Forward move it, too.
     """
-    settings: dict[str, Any] = {
-        "payload": None,
-        "selected": [int(i) for i in selected],
+    settings = {
         "scale": check_scale(scale),
         "order": None if order is None else [[int(layer), int(head)] for layer, head in order],
         "fact": fact,
+    }
+    with st.container(gap=None):
+        draw_heads(_grid, payload, settings, selected=selected, key=key, on_select=on_select)
+
+
+def draw_heads(
+    drawn: Any,
+    payload: bytes,
+    settings: Mapping[str, Any],
+    *,
+    selected: Head,
+    key: str,
+    on_select: Callable[[Head], None] | None,
+) -> None:
+    """Draw a component that shows a payload of all heads, and lets one be chosen."""
+    told: dict[str, Any] = {
+        "payload": None,
+        "selected": [int(i) for i in selected],
         "heard": st.session_state.get(f"{key}-heard"),
     }
     size = (0, 0)
     try:
         header = unpack(payload)[0]
-        settings["payload"], size = header["id"], (header["layers"], header["heads"])
+        told["payload"], size = header["id"], (header["layers"], header["heads"])
     except (ArgumentError, KeyError) as error:
-        settings["error"] = f"This picture cannot be drawn: {error}"
+        told["error"] = f"This picture cannot be drawn: {error}"
 
     @guarded
     def on_event() -> None:
@@ -58,6 +74,5 @@ def head_grid(
         if head is not None and on_select is not None:
             on_select(head)
 
-    with st.container(gap=None):
-        _grid(key=key, data=settings, on_select_change=on_event)
-        carry(payload, key=f"{key}-payload")
+    drawn(key=key, data={**settings, **told}, on_select_change=on_event)
+    carry(payload, key=f"{key}-payload")

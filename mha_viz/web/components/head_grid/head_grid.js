@@ -52,10 +52,15 @@ export class HeadGrid {
     }
   }
 
+  /** Whether a payload is whole, and of the kind that is drawn here. */
+  fits(header, body) {
+    const { kind, layers, heads, rows, cols } = header;
+    return kind === "grid" && body.length === layers * heads * rows * cols;
+  }
+
   adopt() {
     const { header, body } = this.payload;
-    const size = header.layers * header.heads * header.rows * header.cols;
-    if (header.kind !== "grid" || body.length !== size) throw new Error("its data is cut short.");
+    if (!this.fits(header, body)) throw new Error("its data is cut short.");
     if (this.header !== header) {
       this.header = header;
       this.exact = this.settings.exact ?? new ExactWeights(header, () => this.showTip());
@@ -97,14 +102,20 @@ export class HeadGrid {
       this.parts.message.hidden = true;
       this.parts.body.hidden = false;
       this.drawNames(header);
-      drawLegend(this.parts.legend, scale, theme, width, header.masked);
-      paintGrid(this.parts.canvas, layout, this.payload, this.heads, colourTable(scale, theme));
+      this.paint(theme);
       this.painted = state;
       this.root.dataset.paintMs = (performance.now() - began).toFixed(1);
       this.root.dataset.painted = header.id;
     }
     this.over(theme);
     this.frame();
+  }
+
+  /** The tiles, and what their colours mean. */
+  paint(theme) {
+    const { parts, layout, payload, heads, settings: { scale } } = this;
+    drawLegend(parts.legend, scale, theme, this.root.clientWidth, payload.header.masked);
+    paintGrid(parts.canvas, layout, payload, heads, colourTable(scale, theme));
   }
 
   /** What lies over the tiles: badges, and the chosen pair of tokens. */

@@ -1,0 +1,314 @@
+"""Maps of heads: all queries and keys of some texts in one plane, where near is a high weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mha_viz.circuits.decompose.readout import check_index
+from mha_viz.core.cancellation import check_cancelled
+from mha_viz.core.compare import query_key_space as space
+from mha_viz.core.compare.plane_layout import layout_of
+from mha_viz.core.record import display
+from mha_viz.core.record.record import AttentionRecord, Token
+from mha_viz.core.record.visible import visible_keys
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, AttentionUnavailableError
+from mha_viz.text.encoding import encode_texts
+
+MAX_POINTS = 10_000  # of a head
+_CHECKED = 64  # tokens whose weights are compared with those of the products alone
+_MORE = (
+    "In this model weights do not follow from products of queries and keys alone (a position bias, "
+    "a soft cap or a sink): distances do not show the rest."
+)
+_ROTARY = (
+    "Queries and keys are turned by their positions, as the scores saw them: one word at several "
+    "positions is several points, and a pair's distance holds for its own two positions."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class QueryKeyMap:
+    """All queries and keys of some texts, in one plane for each head.
+
+    A head's queries q and keys k become c q and (k − k̄ + q̄) / c, where k̄ and q̄ are their means: the
+    weights that follow from their products are the same.
+
+    Args:
+        points: first the queries, then the keys; a unit squared is 2 of the score before softmax.
+        scale: c of each head.
+        correlation: Pearson's, of minus the squared distance with the score less its query's mean,
+            over pairs of a query and a key that it sees; before the vectors are put in a plane.
+        plane_correlation: the same in the plane. baseline: likewise, keys of pairs exchanged.
+        nearer_has_more: in the plane, how often the nearer of two keys has the larger weight.
+        explained: the plane's share of the variance in [0, 1]; NaN where it is no projection.
+        strongest: numbers of the keys with most weight of each query, the largest first.
+        weights: of these, in [0, 1].
+        tokens: of each query and key. text: the number of its text. position: in its text.
+        texts: that are on the map. model, method, notes: where it comes from.
+    """
+
+    points: Float[Tensor, "layer head 2 token 2"]
+    scale: Float[Tensor, "layer head"]
+    correlation: Float[Tensor, "layer head"]
+    plane_correlation: Float[Tensor, "layer head"]
+    baseline: Float[Tensor, "layer head"]
+    nearer_has_more: Float[Tensor, "layer head"]
+    explained: Float[Tensor, "layer head"]
+    strongest: Int[Tensor, "layer head token top"]
+    weights: Float[Tensor, "layer head token top"]
+    tokens: tuple[Token, ...]
+    text: Int[Tensor, " token"]
+    position: Int[Tensor, " token"]
+    texts: tuple[str, ...] = ()
+    model: str = ""
+    method: str = "pca"
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> pd.DataFrame:
+        """Make a row for each head: the map that follows its scores best comes first."""
+        layers, heads = self.scale.shape
+        places = np.indices((layers, heads)).reshape(2, -1)
+        names = ["plane_correlation", "baseline", "nearer_has_more", "correlation"]
+        numbers = {name: getattr(self, name).flatten() for name in (*names, "explained", "scale")}
+        found = pd.DataFrame({"layer": places[0], "head": places[1]} | numbers)
+        return found.sort_values("plane_correlation", ascending=False, ignore_index=True)
+
+    def points_table(self, layer: int, head: int) -> pd.DataFrame:
+        """Make a row for each query and key of a head; a query names the key it looks at most.
+
+        Raises:
+            ArgumentError: no such head.
+        """
+        self._check(layer, head)
+        n, place = len(self.tokens), self.points[layer, head].reshape(-1, 2)
+        words = [token.text for token in self.tokens]
+        looks_at = [words[key] for key in self.strongest[layer, head, :, 0].tolist()]
+        return pd.DataFrame(
+            {
+                "kind": ["query"] * n + ["key"] * n,
+                "token": 2 * words,
+                "text": self.text.repeat(2),
+                "position": self.position.repeat(2),
+                "x": place[:, 0],
+                "y": place[:, 1],
+                "looks_at": looks_at + [None] * n,
+                "weight": [*self.weights[layer, head, :, 0].tolist(), *[float("nan")] * n],
+            }
+        )
+
+    def figure(self, layer: int, head: int, *, dark: bool = False) -> Any:
+        """Draw the map of one head as a Plotly figure.
+
+        Raises:
+            ArgumentError: no such head.
+        """
+        self._check(layer, head)
+        place = layer, head
+        numbers = self.plane_correlation, self.baseline, self.correlation
+        near, chance, whole = (f"{one[place]:.2f}" for one in numbers)
+        share = f"{self.nearer_has_more[place]:.0%}"
+        notes = [
+            f"Nearness and score correlate by {near} (with keys exchanged by {chance}; before the "
+            f"projection by {whole}).",
+            f"The nearer of two keys has more weight in {share} of cases.",
+        ]
+        draw = display.known(display.query_key_plotter)
+        return draw(self.points_table(layer, head), place, notes, dark=dark)
+
+    def _check(self, layer: int, head: int) -> None:
+        check_index("layer", layer, len(self.scale))
+        check_index("head", head, self.scale.shape[1])
+
+    def __repr__(self) -> str:
+        layers, heads = self.scale.shape
+        median = float(self.plane_correlation.nanmedian())
+        return (
+            f"QueryKeyMap({self.model!r}, {layers} × {heads} heads, {2 * len(self.tokens):,} "
+            f"points of {len(self.texts):,} texts by {self.method}; correlation with scores "
+            f"{median:.2f})"
+        )
+
+
+@torch.no_grad()
+def query_key_map(
+    model: AttentionModel,
+    texts: str | Sequence[str],
+    *,
+    method: str = "pca",
+    heads: Sequence[tuple[int, int]] | None = None,
+    max_points: int = MAX_POINTS,
+    seed: int = 0,
+) -> QueryKeyMap:
+    """Put all queries and keys of some texts in one plane for each head: AttentionViz.
+
+    Softmax does not see what is added to all scores of a query, and c q · k / c is q · k. So the
+    keys are moved until their mean is that of the queries, then queries are multiplied and keys
+    divided by the c with which scores and minus the squared distances correlate most. Queries and
+    keys together are projected on the two directions in which they vary most.
+
+    Args:
+        model: any that our attention runs in; of an encoder-decoder, the encoder.
+        texts: one or more. Where they have more than `max_points` / 2 tokens, texts are drawn at
+            random while they fit, and the notes say how many.
+        method: "pca"; "tsne" or "umap" need the extra `maps`, and take seconds for each head.
+        heads: (layer, head) of those that t-SNE or UMAP lays out; others are NaN. None is all.
+        max_points: of a head, queries and keys together, 2 or more.
+        seed: of the draw of texts and pairs, of t-SNE and UMAP.
+
+    Raises:
+        TextError: no text, or one that cannot be used.
+        ArgumentError: an unknown method, no such head, or too few points for the method.
+        NotKeptError: a family whose queries and keys are not known.
+
+    Source: Yeh et al. 2023, AttentionViz. Theirs are t-SNE and UMAP; numbers that say how far a map
+    can be believed are ours.
+
+    >>> import mha_viz as mv
+    >>> found = mv.query_key_map(mv.load("tiny-gpt2"), ["The cat sat on the mat.", "A dog ran."])
+    >>> found.points.shape[:3], found.table().columns[2]
+    (torch.Size([4, 8, 2]), 'plane_correlation')
+    """
+    given = [texts] if isinstance(texts, str) else list(texts)
+    limit = _n_tokens(max_points)
+    used, notes = _drawn(model, given, limit, seed)
+    keep = ("pattern", "query", "key")
+    records = [model.trace(text, keep=keep) for text in used]
+    rotary = any("rotary" in type(part).__name__.lower() for part in model.network.modules())
+    notes += [_ROTARY] * rotary
+    return map_of_records(records, method=method, heads=heads, limit=limit, seed=seed, notes=notes)
+
+
+def _n_tokens(max_points: int) -> int:
+    if isinstance(max_points, bool) or not isinstance(max_points, int) or max_points < 2:
+        raise ArgumentError(f"max_points must be a whole number from 2 on, got {max_points!r}.")
+    return max_points // 2
+
+
+def _drawn(
+    model: AttentionModel, texts: Sequence[str], limit: int, seed: int
+) -> tuple[list[str], list[str]]:
+    """Return the texts that fit, at least one, in their order, and a note where not all do."""
+    if not texts:
+        raise ArgumentError("A map needs at least one text.")
+    order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(seed)).tolist()
+    total, taken = 0, list[int]()
+    for i in order:
+        total += len(encode_texts(model.stored_reader, texts[i])[0].tokens)
+        if taken and total > limit:
+            break
+        taken.append(i)
+    if len(taken) == len(texts):
+        return list(texts), []
+    note = f"{len(taken):,} of {len(texts):,} texts are on the map, drawn at random."
+    return [texts[i] for i in sorted(taken)], [note]
+
+
+def map_of_records(
+    records: Sequence[AttentionRecord],
+    *,
+    method: str = "pca",
+    heads: Sequence[tuple[int, int]] | None = None,
+    limit: int = MAX_POINTS // 2,
+    seed: int = 0,
+    notes: Sequence[str] = (),
+) -> QueryKeyMap:
+    """Make the maps of records that hold queries and keys, as `query_key_map` does of texts.
+
+    Args:
+        records: one or more of one model.
+        method: as there.
+        heads: as there.
+        seed: as there.
+        limit: how many tokens of each text take part at most.
+        notes: that the map is given, besides its own.
+
+    Raises:
+        ArgumentError, NotKeptError: as there.
+        AttentionUnavailableError: records of cross attention.
+    """
+    if any(record.is_cross for record in records):
+        raise AttentionUnavailableError(
+            "Queries and keys of cross attention belong to different texts: choose another part."
+        )
+    n_layers, n_heads = records[0].shape[:2]
+    sizes = [min(len(record.tokens), limit) for record in records]
+    for layer, head in heads or ():
+        check_index("layer", layer, n_layers)
+        check_index("head", head, n_heads)
+    lay_out = layout_of(method, heads, 2 * sum(sizes), seed)
+    notes = [*notes, *dict.fromkeys(note for record in records for note in record.notes)]
+    if sizes != [len(record.tokens) for record in records]:
+        notes.append(f"The map has the first {limit:,} tokens of a text.")
+    if any(_more_than_products(records[0], layer) for layer in range(n_layers)):
+        notes.append(_MORE)
+    generator = torch.Generator().manual_seed(seed)
+    samples, scales, in_all, spreads = [], [], [], []
+    for layer in range(n_layers):
+        check_cancelled()
+        queries, keys = space.layer_vectors(records, layer, limit)
+        samples.append(space.sample_pairs(records, layer, (queries, keys), limit, generator))
+        scale, correlation = space.best_scale(queries, keys, samples[-1])
+        scales.append(scale)
+        in_all.append(correlation)
+        both = torch.cat(space.one_space(queries, keys, scale), 1)
+        spreads.append(both.mT @ both)
+    planes, explained = space.principal_plane(torch.stack(spreads))
+    flat, measured, strongest = [], [], []
+    for layer in range(n_layers):
+        check_cancelled()
+        full = space.one_space(*space.layer_vectors(records, layer, limit), scales[layer])
+        flat.append(lay_out(layer, full, planes[layer]))
+        measured.append(_measured(flat[-1], samples[layer], generator))
+        strongest.append(space.strongest_keys(records, sizes, layer))
+    in_plane, chance, nearer = (torch.stack(part) for part in zip(*measured, strict=True))
+    keys, weights = (torch.stack(part) for part in zip(*strongest, strict=True))
+    return QueryKeyMap(
+        points=torch.stack(flat),
+        scale=torch.stack(scales),
+        correlation=torch.stack(in_all),
+        plane_correlation=in_plane,
+        baseline=chance,
+        nearer_has_more=nearer,
+        explained=explained if method == "pca" else torch.full_like(explained, torch.nan),
+        strongest=keys,
+        weights=weights,
+        tokens=tuple(t for one, n in zip(records, sizes, strict=True) for t in one.tokens[:n]),
+        text=torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)),
+        position=torch.cat([torch.arange(n) for n in sizes]),
+        texts=tuple(record.text for record in records),
+        model=records[0].model,
+        method=method,
+        notes=tuple(notes),
+    )
+
+
+def _measured(
+    flat: Float[Tensor, "head 2 token 2"], pairs: space.SampledPairs, generator: torch.Generator
+) -> tuple[Tensor, ...]:
+    """Return the correlations in the planes of a layer, and how often nearer keys have more."""
+    queries, keys = flat.unbind(1)
+    exchanged = pairs.key[torch.randperm(len(pairs.key), generator=generator)]
+    found = [
+        space.correlation(space.nearness(queries, keys, pairs.query, key), pairs.score)
+        for key in (pairs.key, exchanged)
+    ]
+    return *found, space.nearer_has_more(queries, keys, pairs)
+
+
+def _more_than_products(record: AttentionRecord, layer: int) -> bool:
+    """Return whether weights differ from the softmax of the products of queries and keys."""
+    rows = slice(_CHECKED)
+    queries, keys = space.layer_vectors([record], layer, len(record.tokens))
+    seen = visible_keys(record, layer, rows)
+    scores = (queries[:, rows] @ keys.mT).masked_fill(~seen, -torch.inf)
+    alone = scores.softmax(-1).nan_to_num(0.0)
+    return not torch.allclose(alone, record.patterns.full_rows(layer, rows), atol=0.02)

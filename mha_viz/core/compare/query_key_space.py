@@ -1,0 +1,222 @@
+"""Queries and keys of heads in one space, where near means a high score, and the plane of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.visible import visible_keys
+
+N_STRONGEST = 4  # keys of a query that a map knows by their weights
+N_PAIRS = 20_000  # of a query and a key, of which the numbers of a layer are made
+_MOST_CELLS = 2_000_000  # of a text's mask in which pairs are looked for
+_SCALES = 2.0 ** (torch.arange(-24, 25, dtype=torch.float64) / 4)  # of c², about equal lengths
+
+
+@dataclass(frozen=True, eq=False)
+class SampledPairs:
+    """Pairs of a query and a key that it sees, and another key that it sees, of one layer.
+
+    Args:
+        query, key, other: numbers of tokens among all texts.
+        product: of query and key.
+        score, other_score: of query and key, less the mean over all keys that the query sees.
+    """
+
+    query: Int[Tensor, " pair"]
+    key: Int[Tensor, " pair"]
+    other: Int[Tensor, " pair"]
+    product: Float[Tensor, "head pair"]
+    score: Float[Tensor, "head pair"]
+    other_score: Float[Tensor, "head pair"]
+
+
+def layer_vectors(
+    records: Sequence[AttentionRecord], layer: int, tokens: int
+) -> tuple[Float[Tensor, "head token d_head"], Float[Tensor, "head token d_head"]]:
+    """Return queries and keys of a layer over all texts, the first `tokens` of each.
+
+    Their products are the scores: the scale is in the queries. Each query head has its key head.
+
+    Raises:
+        NotKeptError: a record without queries or keys.
+    """
+    first = slice(tokens)
+    queries, keys = (
+        torch.cat([one.for_query_heads(name, layer)[:, first] for one in records], 1)
+        for name in ("query", "key")
+    )
+    scale = records[0].scale[layer] if records[0].scale else 1.0
+    return queries * scale, keys
+
+
+def sample_pairs(
+    records: Sequence[AttentionRecord],
+    layer: int,
+    vectors: tuple[Float[Tensor, "head token d_head"], Float[Tensor, "head token d_head"]],
+    tokens: int,
+    generator: torch.Generator,
+) -> SampledPairs:
+    """Draw pairs of a query and a key of one text that the query may see, all where they are few.
+
+    Args:
+        records: of the texts.
+        layer: from 0.
+        vectors: queries and keys of the layer, as `layer_vectors` gives them.
+        tokens: how many of each text take part.
+        generator: of the draw.
+    """
+    sizes = [min(len(one.tokens), tokens) for one in records]
+    squares, first = sum(n * n for n in sizes), 0
+    found = []
+    for record, n in zip(records, sizes, strict=True):
+        quota = -(-N_PAIRS * n * n // squares)
+        queries, keys = (one[:, first : first + n] for one in vectors)
+        seen = visible_keys(record, layer, slice(n))[:, :n]
+        rows, key, other, *scores = _pairs_of_text(seen, queries, keys, quota, generator)
+        found.append((rows + first, key + first, other + first, *scores))
+        first += n
+    return SampledPairs(*(torch.cat(part, -1) for part in zip(*found, strict=True)))
+
+
+def _pairs_of_text(
+    seen: Tensor, queries: Tensor, keys: Tensor, quota: int, generator: torch.Generator
+) -> tuple[Tensor, ...]:
+    rows = (seen.sum(1) > 1).nonzero()[:, 0]  # a query that sees one key has no choice
+    rows = rows[torch.randperm(len(rows), generator=generator)[: max(1, _MOST_CELLS // len(seen))]]
+    seen = seen[rows]
+    row, key = seen.nonzero(as_tuple=True)
+    counts = seen.sum(1)
+    taken = torch.randperm(len(row), generator=generator)[:quota]
+    rank = (torch.rand(len(taken), generator=generator) * counts[row[taken]]).long()
+    other = key[(counts.cumsum(0) - counts)[row[taken]] + rank]
+    row, key = row[taken], key[taken]
+    products = queries[:, rows] @ keys.mT
+    scores = products - (products * seen).sum(-1, keepdim=True) / counts[:, None]
+    rounding = 1e-6 * products.abs().amax(-1, keepdim=True)
+    scores = scores.masked_fill(scores.abs() <= rounding, 0.0)  # of keys that are all the same
+    numbers = products[:, row, key], scores[:, row, key], scores[:, row, other]
+    return rows[row], key, other, *numbers
+
+
+def best_scale(
+    queries: Float[Tensor, "head token d_head"],
+    keys: Float[Tensor, "head token d_head"],
+    pairs: SampledPairs,
+) -> tuple[Float[Tensor, " head"], Float[Tensor, " head"]]:
+    """Return the c with which nearness follows the scores of pairs best, and their correlation.
+
+    With the keys moved, -‖c q − k / c‖² is 2 q · k − c² ‖q‖² − ‖k‖² / c²: its correlation with the
+    scores follows, for every c, from the covariances of four numbers of a pair.
+    """
+    moved = met(queries, keys)
+    shift = moved[:, :1] - keys[:, :1]
+    products = pairs.product + (queries * shift).sum(-1)[:, pairs.query]
+    lengths = queries.square().sum(-1)[:, pairs.query], moved.square().sum(-1)[:, pairs.key]
+    numbers = torch.stack([pairs.score, products, *lengths], 1).double()
+    even = (numbers[:, 3].mean(1) / numbers[:, 2].mean(1)).sqrt().nan_to_num(1.0, posinf=1.0)
+    tried = even.clamp(min=1e-12)[:, None] * _SCALES
+    numbers = numbers - numbers.mean(-1, keepdim=True)
+    covariance = numbers @ numbers.mT
+    weights = torch.stack([torch.full_like(tried, 2.0), -tried, -1 / tried], -1)
+    along = (weights @ covariance[:, 1:, :1])[..., 0]
+    spread = ((weights @ covariance[:, 1:, 1:]) * weights).sum(-1)
+    fit = along / (spread * covariance[:, :1, 0]).sqrt()
+    best = fit.nan_to_num(-2.0).argmax(1, keepdim=True)
+    return tried.gather(1, best)[:, 0].sqrt().float(), fit.gather(1, best)[:, 0].float()
+
+
+def met(
+    queries: Float[Tensor, "head token d_head"], keys: Float[Tensor, "head token d_head"]
+) -> Float[Tensor, "head token d_head"]:
+    """Return the keys moved until their mean is that of the queries: no weight changes."""
+    return keys - keys.mean(1, keepdim=True) + queries.mean(1, keepdim=True)
+
+
+def one_space(
+    queries: Float[Tensor, "head token d_head"],
+    keys: Float[Tensor, "head token d_head"],
+    scale: Float[Tensor, " head"],
+) -> tuple[Float[Tensor, "head token d_head"], Float[Tensor, "head token d_head"]]:
+    """Return c q and (k − k̄ + q̄) / c around the mean of them all.
+
+    Their products, before that mean is taken off, give the same weights as q · k.
+    """
+    keys = met(queries, keys) / scale[:, None, None]
+    queries = queries * scale[:, None, None]
+    middle = (queries.mean(1, keepdim=True) + keys.mean(1, keepdim=True)) / 2
+    return queries - middle, keys - middle
+
+
+def principal_plane(
+    covariance: Float[Tensor, "*head d_head d_head"],
+) -> tuple[Float[Tensor, "*head d_head 2"], Float[Tensor, "*head"]]:
+    """Return the two directions of most variance of every head, and their share of it in [0, 1].
+
+    The largest part of each direction is positive, so that the same vectors give the same map.
+    """
+    values, vectors = torch.linalg.eigh(covariance.double())
+    plane = vectors[..., -2:].flip(-1)
+    largest = plane.gather(-2, plane.abs().argmax(-2, keepdim=True))
+    plane = plane * torch.where(largest < 0, -1.0, 1.0)
+    values = values.clamp(min=0.0)
+    return plane.float(), (values[..., -2:].sum(-1) / values.sum(-1)).float()
+
+
+def nearness(
+    queries: Float[Tensor, "head token place"],
+    keys: Float[Tensor, "head token place"],
+    query: Int[Tensor, " pair"],
+    key: Int[Tensor, " pair"],
+) -> Float[Tensor, "head pair"]:
+    """Return minus the squared distance of each pair of a query and a key."""
+    return -(queries[:, query] - keys[:, key]).square().sum(-1)
+
+
+def correlation(
+    x: Float[Tensor, "head pair"], y: Float[Tensor, "head pair"]
+) -> Float[Tensor, " head"]:
+    """Return Pearson's correlation of two rows of numbers; NaN where one is constant."""
+    x, y = (one.double() - one.double().mean(-1, keepdim=True) for one in (x, y))
+    return ((x * y).sum(-1) / (x.norm(dim=-1) * y.norm(dim=-1))).float()
+
+
+def nearer_has_more(
+    queries: Float[Tensor, "head token place"],
+    keys: Float[Tensor, "head token place"],
+    pairs: SampledPairs,
+) -> Float[Tensor, " head"]:
+    """Return how often the nearer of two keys that a query sees has the larger weight, in [0, 1].
+
+    By chance it is 0.5; NaN where no query sees two keys of different score.
+    """
+    first, second = (nearness(queries, keys, pairs.query, one) for one in (pairs.key, pairs.other))
+    differ = (pairs.score != pairs.other_score) & (pairs.key != pairs.other) & first.isfinite()
+    right = ((first > second) == (pairs.score > pairs.other_score)) & differ
+    return right.sum(-1) / differ.sum(-1)
+
+
+def strongest_keys(
+    records: Sequence[AttentionRecord], sizes: Sequence[int], layer: int
+) -> tuple[Int[Tensor, "head token top"], Float[Tensor, "head token top"]]:
+    """Return the keys with most weight of each query of a layer, and these weights."""
+    top, first, found = min(N_STRONGEST, max(sizes)), 0, []
+    for record, n in zip(records, sizes, strict=True):
+
+        def largest(_: int, rows: Tensor, n: int = n) -> tuple[Tensor, Tensor]:
+            rows = rows[..., :n]
+            weights, keys = F.pad(rows, (0, max(top - rows.shape[-1], 0))).topk(top, -1)
+            return keys.clamp(max=n - 1), weights
+
+        blocks = zip(*record.patterns.each_block(layer, largest), strict=True)
+        keys, weights = (torch.cat(part, 1)[:, :n] for part in blocks)
+        found.append((keys + first, weights))
+        first += n
+    keys, weights = (torch.cat(part, 1) for part in zip(*found, strict=True))
+    return keys.int(), weights.float()
