@@ -71,6 +71,7 @@ from mha_viz.errors import MhaVizError as MhaVizError
 from mha_viz.interventions.ablation import ablate as ablate
 from mha_viz.interventions.importance import head_importance as head_importance
 from mha_viz.notebook import show_head as show_head
+from mha_viz.paper.circuit_report import circuit_report as circuit_report
 from mha_viz.prediction.generation import generate as generate
 from mha_viz.prediction.prediction import predict as predict
 from mha_viz.prediction.writing import Writing as Writing

@@ -267,7 +267,8 @@ group = typer.Typer(no_args_is_help=True, help="How heads work together, across 
 for circuit_command in (
     *(circuits.logits, circuits.scores, circuits.tokens, circuits.lens),
     *(circuits.composition, circuits.copying, circuits.vocabulary, circuits.flow),
-    *(patching.path, patching.paths, patching.patch, patching.faithfulness, patching.edges),
+    *(patching.path, patching.paths, patching.patch, patching.faithfulness),
+    *(patching.edges, patching.report),
 ):
     group.command()(circuit_command)
 group.command("map")(circuits.query_key_map)

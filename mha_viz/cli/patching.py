@@ -248,6 +248,34 @@ def edges(
     options.deliver_table(table, file_format, out, title, **numbers)
 
 
+def report(
+    task: _Task = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the report.")] = Path(
+        "report"
+    ),
+    model: options.Model = "tiny-gpt2",
+    device: options.Device = "auto",
+    dtype: options.Precision = "float32",
+    pairs: _Pairs = None,
+    template: _Template = None,
+    examples: _Examples = None,
+    seed: _Seed = 0,
+    enough: Annotated[float, typer.Option(help="Share of the behaviour to carry.")] = 0.9,
+    column: Annotated[str, typer.Option(help="Width of figures: single or double.")] = "single",
+) -> None:
+    """Explain a task from heads to edges, test it on held-out pairs, and write one page of it."""
+    source = _source(task, pairs, template)
+    from mha_viz.circuits.tasks.tasks import make_task
+    from mha_viz.paper.circuit_report import circuit_report
+
+    loaded = options.load(model, device, dtype)
+    behaviour = make_task(loaded, source, examples, seed)
+    options.print_notes(behaviour.left_out)
+    step = options.progress("measured")
+    page = circuit_report(loaded, behaviour, out, step, enough=enough, column=column)
+    typer.echo(f"wrote {page}", err=True)
+
+
 def _source(task: str | None, pairs: Path | None, template: str | None) -> str | Path:
     """Return the one of them that is given."""
     given = [one for one in (task, pairs, template) if one is not None]

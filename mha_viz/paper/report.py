@@ -1,11 +1,13 @@
-"""The report of a study: one page with its tables, figures and commands, and a file of each."""
+"""A report: one page with tables, figures and commands, and a file of each."""
 
 import base64
 import hashlib
 import json
 import shlex
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 
@@ -14,13 +16,19 @@ from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.store.storage import MANIFEST
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.errors import ArgumentError
-from mha_viz.paper.figures import Head, default_head, source_line, study_figures
+from mha_viz.paper.figures import (
+    Head,
+    StudyFigure,
+    default_head,
+    source_line,
+    study_figures,
+)
 from mha_viz.paper.figures import over_steps as over_steps
-from mha_viz.paper.tables import study_tables
+from mha_viz.paper.tables import StudyTable, study_tables
 from mha_viz.plots.board import STYLE
 from mha_viz.plots.column_image import FORMATS
 from mha_viz.plots.csv_file import table_csv
-from mha_viz.plots.table_text import table_latex, table_markdown
+from mha_viz.plots.table_text import markdown, table_latex, table_markdown
 from mha_viz.web.labels import drawable
 from mha_viz.web.standalone import NO_SCRIPT, document
 from mha_viz.web.theme import format_number
@@ -33,9 +41,53 @@ def _shown(value: object) -> object:
     return value if hasattr(value, "__html__") else drawable(str(value))
 
 
+_TEXTS = files(__package__)
 _PAGE = Environment(autoescape=True, finalize=_shown, undefined=StrictUndefined).from_string(
-    (files(__package__) / "report.html").read_text("utf-8")
+    (_TEXTS / "report.html").read_text("utf-8")
 )
+_ESCAPING = Environment(undefined=StrictUndefined)  # by these filters, as Markdown needs it
+_ESCAPING.filters |= {"text": markdown, "table": table_markdown}
+_MARKDOWN = _ESCAPING.from_string((_TEXTS / "report.md").read_text("utf-8"))
+
+
+class Report(NamedTuple):
+    """The content of a report: a page, and a file of each table and figure."""
+
+    title: str
+    source: str  # what was measured, with which settings
+    notes: Sequence[str]
+    tables: Sequence[StudyTable]
+    figures: Mapping[str, StudyFigure]
+    commands: Sequence[str]  # which make it again
+    needed: str  # by the commands
+    manifest: Mapping[str, Any]
+
+    def files(self, column: str) -> dict[str, bytes]:
+        """Make index.html, index.md, `tables/` and `figures/`."""
+        content: dict[str, bytes] = {}
+        for table in self.tables:
+            told, name = (table.rows, f"{table.title}\n{self.source}"), f"tables/{table.key}"
+            content[f"{name}.csv"] = table_csv(*told)
+            content[f"{name}.md"] = table_markdown(*told).encode()
+            content[f"{name}.tex"] = table_latex(*told).encode()
+        for name, figure in self.figures.items():
+            for kind in FORMATS:
+                content[f"figures/{name}.{kind}"] = figure.image(kind, column)
+        codes = {
+            name: base64.b64encode(content[f"figures/{name}.svg"]).decode() for name in self.figures
+        }
+        manifest = json.dumps(self.manifest, indent=2, ensure_ascii=False)
+        filled = self._asdict() | {"codes": codes, "manifest": manifest}
+        page = document(self.title, STYLE, _PAGE.render(filled), policy=NO_SCRIPT)
+        pages = {"index.html": page.encode(), "index.md": _MARKDOWN.render(filled).encode()}
+        return content | pages
+
+
+def write_files(made: Mapping[str, bytes], folder: Path) -> Path:
+    """Write the files of a report; return its page."""
+    for name, content in made.items():
+        write_file(folder / name, content, parents=True)
+    return folder / "index.html"
 
 
 def write_report(
@@ -45,32 +97,18 @@ def write_report(
     place, head = Path(folder), default_head(study) if head is None else head
     if (place / MANIFEST).exists():
         raise ArgumentError(f"{place} holds a study: give another folder for its report.")
-    figures, tables = study_figures(study, metric, head), study_tables(study)
-    title = f"Study of {study.manifest['model']['name']}"
-    source = source_line(study, study.unit_note)
-    content: dict[str, bytes] = {}
-    for table in tables:
-        told, name = (table.rows, f"{table.title}\n{source}"), f"tables/{table.key}"
-        content |= {f"{name}.csv": table_csv(*told), f"{name}.md": table_markdown(*told).encode()}
-        content |= {f"{name}.tex": table_latex(*told).encode()}
-    for name, figure in figures.items():
-        for kind in FORMATS:
-            content[f"figures/{name}.{kind}"] = figure.image(kind, column)
-    codes = [base64.b64encode(content[f"figures/{name}.svg"]).decode() for name in figures]
     chosen = shlex.join(["--by", metric, "--head", "{}.{}".format(*head), "--column", column])
-    page = _PAGE.render(
-        title=title,
-        source=source,
+    report = Report(
+        title=f"Study of {study.manifest['model']['name']}",
+        source=source_line(study, study.unit_note),
         notes=study.notes,
-        tables=tables,
-        figures=list(zip(figures.values(), codes, strict=True)),
+        tables=study_tables(study),
+        figures=study_figures(study, metric, head),
         commands=[*commands(study), f"mha-viz study report study {chosen} --out report"],
-        manifest=json.dumps(study.manifest, indent=2, ensure_ascii=False),
+        needed="The texts are those whose files have the SHA-256 below; SOURCE is where they lie.",
+        manifest=study.manifest,
     )
-    content["index.html"] = document(title, STYLE, page, policy=NO_SCRIPT).encode()
-    for name, made in content.items():
-        write_file(place / name, made, parents=True)
-    return place / "index.html"
+    return write_files(report.files(column), place)
 
 
 def commands(study: Study) -> list[str]:

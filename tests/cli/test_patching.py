@@ -130,6 +130,8 @@ def test_edges_measures_the_curve(gpt) -> None:
         (("paths", CLEAN, CORRUPT, "--metric", "kl"), "add --exact"),
         (("faithfulness", "magic"), "task must be one of"),
         (("faithfulness", "closing", "--heads", "9.9"), "has no L9 H9"),
+        (("report", "--out", "none"), "Give one task"),
+        (("report", "closing", "--enough", "2", "--out", "none"), "enough must lie in"),
     ],
 )
 def test_errors_are_one_line(arguments, message) -> None:
