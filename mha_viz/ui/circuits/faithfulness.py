@@ -1,22 +1,23 @@
 """A circuit put to the test: how much of a behaviour some heads carry, against chance."""
 
-from collections.abc import Callable, Hashable
-from functools import partial
+from collections.abc import Hashable
+from io import BytesIO
 from math import isnan
-from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import streamlit as st
 
 from mha_viz.circuits.tasks.faithfulness import N_RANDOM, faithfulness, find_heads
-from mha_viz.circuits.tasks.tasks import TASKS
+from mha_viz.circuits.tasks.tasks import TASKS, Task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
+from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import RecordError
+from mha_viz.paper.circuit_report import circuit_report_files
 from mha_viz.plots.bars import signed_rows
+from mha_viz.prediction.loss import OnProgress
 from mha_viz.ui.circuits import TEXTS, tasks
 from mha_viz.ui.circuits.targets import known_parts
-from mha_viz.ui.jobs.ticket import Work
-from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.scene import Scene, is_head
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.faults import guarded
@@ -29,6 +30,7 @@ from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 
 _SHORT = TEXTS.labels("faithfulness.bars")
+_PASSES_OF_REPORT = 5  # for each head, about: its effect, and edges in both halves of the texts
 
 
 def draw(scene: Scene) -> None:
@@ -73,28 +75,38 @@ def _measure(chosen: tasks.Chosen, heads: tuple[tuple[int, int], ...], n_heads: 
         play, search = ":material/play_arrow:", ":material/search:"
         tests = st.button("Test these heads", icon=play, key="test_heads", type="primary")
         proposes = st.button("Propose heads by effect", icon=search, key="propose_heads")
+        writes = st.button("Write a report", icon=":material/article:", key="report_task")
     with known_parts():
         if tests:
-            work = _work(faithfulness, chosen, heads, passes=N_RANDOM + 4)  # random sets: one half
+            work = tasks.work_on(
+                faithfulness, chosen, heads, passes=N_RANDOM + 4
+            )  # random sets: one half
             found = progress.done(work, "stop_testing", "Measuring …", progress.of_total)
             progress.keep("circuit", _key(chosen.source, heads), found)
             st.rerun()
         if proposes:
-            work = _work(find_heads, chosen, passes=n_heads)
+            work = tasks.work_on(find_heads, chosen, passes=n_heads)
             proposed = progress.done(work, "stop_proposing", "Searching …", progress.of_total)
             state.change(tested=proposed.heads[:MAX_TESTED])
             st.rerun()
+        if writes:
+            work = tasks.work_on(_report, chosen, passes=_PASSES_OF_REPORT * n_heads)
+            made = progress.done(work, "stop_report", "Measuring …", progress.of_total)
+            progress.keep("report", _key(chosen.source, ()), made)
+            st.rerun()
+    if (made := progress.results("report").get(_key(chosen.source, ()))) is not None:
+        name = f"report_{chosen.task.name}.zip"
+        exports.download("Report (ZIP)", name, lambda: made, key="report-zip")
+        st.caption(TEXTS("faithfulness.report"))
 
 
-def _work(function: Callable[..., Any], chosen: tasks.Chosen, *heads: object, passes: int) -> Work:
-    """Return work on a task; its time is estimated by its passes over all texts."""
-    checkpoint = state.of(Circuits).checkpoint
-    n_tokens = sum(len(one.clean.input_ids) for one in chosen.task.examples)
-    return heavy.work(
-        partial(function, heavy.model_of(checkpoint), chosen.task, *heads),
-        (checkpoint, chosen.source, heads),
-        heavy.seconds(memory.model(*checkpoint), passes * n_tokens),
-    )
+def _report(model: AttentionModel, task: Task, on_progress: OnProgress | None = None) -> bytes:
+    """Make the report of a task as a ZIP file."""
+    file = BytesIO()
+    with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        for name, content in circuit_report_files(model, task, on_progress).items():
+            archive.writestr(name, content)
+    return file.getvalue()
 
 
 def _result(scene: Scene, found: Faithfulness) -> None:

@@ -7,6 +7,7 @@ import streamlit as st
 
 from mha_viz.ui.circuits import (
     composition,
+    edges,
     faithfulness,
     graph,
     logit_parts,
@@ -15,6 +16,7 @@ from mha_viz.ui.circuits import (
     query_keys,
     score_parts,
     vocabulary,
+    way,
 )
 from mha_viz.ui.circuits.targets import known_parts, say_what_is_measured
 from mha_viz.ui.run.scene import Scene
@@ -30,6 +32,7 @@ _SECTIONS = {
     "map": query_keys.draw,
 }
 _MEASURING = {
+    "edges": edges.draw,
     "words": vocabulary.draw,
     "patching": patching.draw,
     "effect": path_effects.draw,
@@ -50,6 +53,7 @@ def draw(scene: Scene) -> None:
     with st.container():
         if scene.pair is not None:
             st.info("This page is about one text: the second one plays no part in it.")
+        way.draw()
         say_what_is_measured(scene)
     if state.of(Circuits).circuit in _MEASURING:
         with stop_on_error(), known_parts():

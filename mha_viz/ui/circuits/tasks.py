@@ -1,7 +1,8 @@
 """The task that a circuit is tested on: a built-in one, or pairs of the visitor's own."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -9,7 +10,8 @@ from mha_viz.circuits.tasks.accuracy import LEAST, task_accuracy
 from mha_viz.circuits.tasks.tasks import Example, Task, make_task
 from mha_viz.text.vocabulary import label_of
 from mha_viz.ui.circuits import TEXTS
-from mha_viz.ui.run import memory
+from mha_viz.ui.jobs.ticket import Work
+from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.views import TASKS, Circuits
@@ -52,6 +54,17 @@ def choose() -> Chosen:
     _left_out(task)
     _examples(task)
     return Chosen(task, source)
+
+
+def work_on(function: Callable[..., Any], chosen: Chosen, *heads: object, passes: int) -> Work:
+    """Return work on a task; its time is estimated by its passes over all texts."""
+    checkpoint = state.of(Circuits).checkpoint
+    n_tokens = sum(len(one.clean.input_ids) for one in chosen.task.examples)
+    return heavy.work(
+        partial(function, heavy.model_of(checkpoint), chosen.task, *heads),
+        (checkpoint, function.__name__, chosen.source, heads),
+        heavy.seconds(memory.model(*checkpoint), passes * n_tokens),
+    )
 
 
 def _typed(view: Circuits) -> str:

@@ -1,0 +1,120 @@
+"""Edges of a task: who reads whom for it, how few edges carry it, and which these are."""
+
+from typing import NamedTuple
+
+import pandas as pd
+import streamlit as st
+
+from mha_viz.circuits.edges.edge_circuit import ENOUGH, N_RANDOM, edge_faithfulness
+from mha_viz.circuits.edges.edge_effects import N_MEASURED, edge_effects
+from mha_viz.circuits.tasks.tasks import Task
+from mha_viz.core.reprs import count
+from mha_viz.engine.model import AttentionModel
+from mha_viz.plots.curves import LineAxes, curves
+from mha_viz.plots.edge_graph import edge_graph
+from mha_viz.prediction.loss import OnProgress
+from mha_viz.ui.circuits import TEXTS, tasks
+from mha_viz.ui.circuits.targets import known_parts
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Circuits
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.exports import exports, figures
+from mha_viz.ui.widgets.messages import progress, words
+from mha_viz.web.theme import format_number
+
+_SHOWN, _DRAWN = 20, 80  # edges in the table, and in the picture
+_PASSES = 4 * N_RANDOM + N_MEASURED  # over all pairs, about
+
+
+class EdgeFindings(NamedTuple):
+    """The numbers that are drawn: the runs behind them hold the model."""
+
+    strongest: pd.DataFrame
+    circuit: pd.DataFrame  # the smallest that carries enough; else the largest that was run
+    curve: pd.DataFrame
+    size: int | None
+    area: float
+    n_edges: int
+    n_measured: int
+
+
+def find_edges(
+    model: AttentionModel, task: Task, on_progress: OnProgress | None = None
+) -> EdgeFindings:
+    """Score all edges, measure the strongest, and run circuits of growing sizes."""
+    scores = edge_effects(model, task, on_progress=on_progress)
+    scores.measure(on_progress=on_progress)
+    curve = edge_faithfulness(scores, on_progress=on_progress)
+    size = curve.size_for()
+    circuit = curve.circuits[-1 if size is None else curve.sizes.index(size)]
+    return EdgeFindings(
+        scores.table().head(_SHOWN).drop(columns="exact"),
+        circuit.table().drop(columns="exact").head(_DRAWN),
+        curve.table(),
+        size,
+        curve.area,
+        scores.n_edges,
+        scores.n_measured,
+    )
+
+
+def draw(scene: Scene) -> None:
+    """Draw task, curve and circuit. Not a fragment, as Stop must end what measures."""
+    chosen = tasks.choose()
+    key = state.of(Circuits).checkpoint, chosen.source
+    with known_parts():
+        icon = ":material/play_arrow:"
+        if st.button(TEXTS("edges.begin"), icon=icon, key="find_edges", type="primary"):
+            work = tasks.work_on(find_edges, chosen, passes=_PASSES)
+            found = progress.done(work, "stop_edges", "Measuring …", progress.of_total)
+            progress.keep("edges", key, found)
+            st.rerun()
+    found = progress.results("edges").get(key)
+    if found is not None:
+        _result(scene, chosen.task, found)
+    st.caption(TEXTS("edges.tells"))
+
+
+def _result(scene: Scene, task: Task, found: EdgeFindings) -> None:
+    enough = f"{ENOUGH:.0%}"
+    if found.size is None:
+        st.markdown(TEXTS("edges.none", enough=enough, n_edges=f"{found.n_edges:,}"))
+    else:
+        row = found.curve[found.curve["edges"] == found.size].iloc[0]
+        shares = {name: f"{row[name]:.0%}" for name in ("faithfulness", "complement", "random")}
+        n = count(found.size, "edge")
+        st.markdown(TEXTS("edges.result", n=n, n_edges=f"{found.n_edges:,}", **shares))
+    caption = words.settings(scene, f"task: {task.name}", f"seed {task.seed}")
+    look.beside([1, 1], lambda: _curve(found, caption), lambda: _graph(scene, found, caption))
+    st.markdown(TEXTS("edges.strongest", n=found.n_measured))
+    rows = found.strongest
+    st.dataframe(
+        rows.map(lambda x: format_number(x) if isinstance(x, float) else x), hide_index=True
+    )
+    exports.table_file(rows, key="edges-table", name="Strongest edges", caption=caption)
+
+
+def _curve(found: EdgeFindings, caption: str) -> None:
+    texts, table = TEXTS.figure("figures.edge_curve"), found.curve
+    lines = {
+        TEXTS(f"edges.{name}"): (table["edges"], table[name])
+        for name in ("faithfulness", "complement", "random")
+    }
+    axes = LineAxes(
+        title=texts["name"],
+        x_title="edges",
+        y_title="share of the behaviour",
+        x_axis="log",
+        bands={TEXTS("edges.faithfulness"): (table["low"], table["high"])},
+    )
+    figures.show(curves(lines, axes, dark=look.dark()), table=table, caption=caption, **texts)
+
+
+def _graph(scene: Scene, found: EdgeFindings, caption: str) -> None:
+    rows = found.circuit
+    texts = TEXTS.figure("figures.edge_graph", n=len(rows))
+    edges = list(rows[["sender", "receiver", "score"]].itertuples(index=False, name=None))
+    size, name = (scene.record.n_layers, scene.record.n_heads), texts["name"]
+    figure = edge_graph(edges, *size, title=name, unit="logits", dark=look.dark())
+    figures.show(figure, table=rows, caption=caption, **texts)

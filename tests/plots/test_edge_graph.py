@@ -1,0 +1,35 @@
+"""Circuits of edges: where parts stand, and what lines and middles tell."""
+
+import pytest
+
+from mha_viz.errors import ArgumentError
+from mha_viz.plots.edge_graph import edge_graph
+
+EDGES = [("embedding", "L0 H2 value", -3.0), ("L0 H2", "L1 H0 key", -1.5), ("MLP 1", "logits", 0.5)]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_lines_join_the_places_of_their_parts_and_say_their_score(dark: bool) -> None:
+    figure = edge_graph(EDGES, 2, 3, title="Circuit", unit="logits", dark=dark)
+    lines = [one for one in figure.data if one.mode == "lines"]
+    assert [list(zip(one.x, one.y, strict=True)) for one in lines] == [
+        [(0.5, -1), (2.5 / 4, 0)],
+        [(2.5 / 4, 0), (0.5 / 4, 1)],
+        [(1.0, 1.5), (0.5, 2)],
+    ]
+    widths = [one.line.width for one in lines]
+    assert widths == [5.0, 3.0, pytest.approx(1 + 4 / 6)]
+    assert lines[0].line.color == lines[1].line.color != lines[2].line.color
+    middles, parts = figure.data[-2:]
+    assert list(middles.x) == [(0.5 + 2.5 / 4) / 2, 1.5 / 4, 0.75]
+    assert "L0 H2 → L1 H0 key" in middles.hovertext[1] and "-1.5" in middles.hovertext[1].replace(
+        "−", "-"
+    )
+    assert list(parts.text) == ["embedding", "L0 H2", "L1 H0", "MLP 1", "logits"]
+
+
+def test_what_is_no_edge_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="no edge"):
+        edge_graph([], 2, 3)
+    with pytest.raises(ArgumentError, match="must join"):
+        edge_graph([("<b>", "logits", 1.0)], 2, 3)
