@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,8 @@ SHORT = 10  # tokens of the text whose paths are all estimated
 AIMS = {"a logit, by heads": 1.6, "one path, exact": 4.0}  # bare passes
 TITLE = "Circuits"
 ABOUT = """GPT-2 of 12 layers, 12 heads, d_model 768 and a vocabulary of 30,522 (random weights),
-one text of 64 tokens, float32, CPU; each beside a bare forward pass of the same network and text.
+one text of 64 tokens, float32, CPU, processor time of all threads; each beside a bare forward pass
+of the same network and text.
 Where TransformerLens 4.3 (`TransformerBridge`, eager attention) does the same, it runs the same
 network: `run_with_cache`, `stack_head_results` and `logit_attrs` for each head's share of a logit
 (ours also splits it by source token, and has MLPs and biases); `all_composition_scores` (ours
@@ -49,7 +51,8 @@ def measure(repeats: int = 5, vocabulary: int = 30522, **sizes: int) -> list[Res
     lens = in_transformer_lens(model)
     peers = {} if lens is None else _in_lens(lens, model, clean, other)
     bare = {"bare": partial(_pass, model, clean), "short": partial(_pass, model, text(SHORT))}
-    seconds = interleaved(bare | ours | {f"lens {k}": way for k, way in peers.items()}, repeats)
+    by_peer = {f"lens {name}": way for name, way in peers.items()}
+    seconds = interleaved(bare | ours | by_peer, repeats, clock=time.process_time)
     results = []
     for name in ours:
         of = "short" if name.startswith("estimates") else "bare"

@@ -30,6 +30,7 @@ SCRIPTS = {
 # these, which the project does not have.
 LENS = (
     "transformer-lens==4.3.0",
+    "einops",
     "fancy-einsum",
     "transformers-stream-generator",
     "accelerate",

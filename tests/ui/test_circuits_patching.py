@@ -1,4 +1,4 @@
-"""Where it matters and Read as words, without a browser: their numbers are the library's own."""
+"""Patching and Read as words, without a browser: their numbers are the library's own."""
 
 import pytest
 
