@@ -6,7 +6,7 @@ import torch
 
 import mha_viz as mv
 from mha_viz.circuits.patching import patching_map as module
-from mha_viz.circuits.patching.experiment import encoded_as_run, patching_experiment
+from mha_viz.circuits.patching.experiment import as_run, patching_experiment
 from mha_viz.circuits.patching.patched_runs import PatchedRuns
 from mha_viz.circuits.patching.patching_map import PARTS, patching_map
 from mha_viz.errors import ArgumentError, MhaVizError, TextError
@@ -132,7 +132,7 @@ def test_residual_stream_patched_at_all_positions_gives_the_other_run(name):
     model = predicting(name)
     options = asked(model)
     runs = patching_experiment(*(model, CLEAN, CORRUPT, "logit_difference"), **options).runs
-    other = encoded_as_run(model, CORRUPT, runs.targets.places[0][0])
+    other = as_run(model, CORRUPT, runs.targets.places[0][0])[0]
     patched = PatchedRuns(
         model, runs.targets, module.replace(runs.targets, rows=(other,)), "residual"
     )

@@ -95,11 +95,11 @@ class FrozenRun:
         values: Mapping[str, Tensor],
         row: Mapping[str, int],
         probe: Probe | None = None,
-        read: int | None = None,
+        read: Sequence[int] = (),
     ) -> tuple[list[Tensor], Tensor]:
         """Run the stack with a row for each component; return each layer's input and the output.
 
-        `read` is the layer whose queries, keys and values are made of the rows: those of others
+        `read` are the layers whose queries, keys and values are made of the rows: those of others
         are their biases alone.
         """
         n_rows = 1 + max(row.values())
@@ -126,7 +126,7 @@ class FrozenRun:
         return self.layout.entering(layer_calls), output.last_hidden_state
 
     def _replacements(
-        self, values: Mapping[str, Tensor], row: Mapping[str, int], n_rows: int, read: int | None
+        self, values: Mapping[str, Tensor], row: Mapping[str, int], n_rows: int, read: Sequence[int]
     ) -> dict[nn.Module, nn.Module]:
         made: dict[nn.Module, nn.Module] = {}
         heads, rows = range(self.model.n_heads), {"row": row, "n_rows": n_rows}
@@ -146,10 +146,10 @@ class FrozenRun:
         for site in self.layout.norms:
             norms = zip(self._norms[site.module], site.writes, strict=False)
             made[site.module] = frozen.NormRows(site.module, calls=norms, **rows)
-        of_reader = "" if read is None else f"{self.layout.layers[read]}."
+        of_readers = tuple(f"{self.layout.layers[layer]}." for layer in read)
         for site in self.layout.projections:
             (name,) = site.writes
-            unread = name == PROJECTION_BIAS and not (of_reader and site.path.startswith(of_reader))
+            unread = name == PROJECTION_BIAS and not site.path.startswith(of_readers)
             made[site.module] = frozen.ProjectionRows(site.module, name=name, unread=unread, **rows)
         return made
 

@@ -120,7 +120,7 @@ class ResidualStream:
         names = [*(component.name for component in self.components), PROJECTION_BIAS]
         probe = Probe(("query", "key"), n_layers=layer + 1, stop=True)
         with suppress(EverythingKept):
-            self.run.rows(self.values, {name: i for i, name in enumerate(names)}, probe, layer)
+            self.run.rows(self.values, {name: i for i, name in enumerate(names)}, probe, [layer])
         query, key = probe.kept["query"][layer], probe.kept["key"][layer]
         self.check_sum(query.sum(0), self.run.probe.kept["query"][layer][0])
         self.check_sum(key.sum(0), self.run.probe.kept["key"][layer][0][:, list(self.positions)])
@@ -233,7 +233,8 @@ class ResidualStream:
         probe = Probe(("value",))
         written = {name: zero.requires_grad_() for name, zero in self._nothing().items()}
         with torch.enable_grad():
-            entering, final = self.run.rows(written, dict.fromkeys(written, 0), probe)
+            layers = range(len(self.run.layout.layers))
+            entering, final = self.run.rows(written, dict.fromkeys(written, 0), probe, layers)
         return entering, probe, final
 
     def _nothing(self) -> dict[str, Tensor]:
