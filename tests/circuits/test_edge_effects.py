@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from scipy import stats
 
 from mha_viz.circuits.edges import edge_runs
 from mha_viz.circuits.edges.edge_effects import edge_effects
@@ -12,6 +13,7 @@ from mha_viz.circuits.edges.edge_runs import EdgeRuns
 from mha_viz.circuits.tasks.tasks import Example, make_task
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.interventions.importance import agreement
+from mha_viz.prediction.loss import Progress
 from tests.circuits import networks
 from tests.circuits.plain_edges import PlainEdges
 from tests.circuits.test_path_effect import predicting
@@ -239,6 +241,13 @@ def test_measure_fills_in_the_strongest_and_goes_on_where_it_was_stopped():
         zip(order.sender[:5], order.receiver[:5], strict=True)
     )
     assert (measured.score == measured.exact).all()
+    for row in measured.head(3).itertuples():
+        kept = torch.ones(1, *found.exact.shape, dtype=torch.bool)
+        kept[0, found.senders.index(row.sender), found.receivers.index(row.receiver)] = False
+        changes = (found.runs.values(kept, Progress(None, 1)) - found.runs.clean)[0].numpy()
+        ends = stats.t.interval(0.95, len(changes) - 1, changes.mean(), stats.sem(changes))
+        assert (row.low, row.high) == pytest.approx(ends, abs=1e-3)
+    assert found.table().query("known == 'estimate'")[["low", "high"]].isna().all(None)
     found.measure(23)
     found.measure(0)
     assert found.n_measured == 23

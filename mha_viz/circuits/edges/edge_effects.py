@@ -20,7 +20,7 @@ from mha_viz.circuits.tasks.tasks import Task
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.interventions.importance import agreement
+from mha_viz.interventions.importance import agreement, t_interval
 from mha_viz.prediction.loss import OnProgress, Progress
 
 Method = Literal["exact", "eap", "eap-ig"]
@@ -37,7 +37,9 @@ class EdgeScores:
     Attributes:
         model, task, metric, method: as they were given.
         graph: all edges; `graph.senders` and `graph.receivers` are their names.
-        estimate, exact: float64 (sender, receiver); NaN where there is no edge, or none known.
+        estimate, exact: float64 (sender, receiver), means over pairs; NaN where there is no edge,
+            or none known.
+        low, high: the 95 % t-interval over pairs of each that is measured.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class EdgeScores:
     ) -> None:
         self.runs, self.model, self.graph = runs, runs.model, runs.graph
         self.task, self.metric, self.method, self.estimate = task, metric, method, estimate
-        self.exact = torch.full_like(estimate, torch.nan)
+        self.exact, self.low, self.high = torch.full((3, *estimate.shape), torch.nan).to(estimate)
 
     @property
     def senders(self) -> tuple[str, ...]:
@@ -111,12 +113,14 @@ class EdgeScores:
             kept = torch.ones(len(part), self.exact.numel(), dtype=torch.bool)
             kept[range(len(part)), part] = False
             values = self.runs.values(kept.unflatten(1, self.exact.shape), progress)
-            self.exact.view(-1)[part] = (values - self.runs.clean).mean(1)
+            found = t_interval((values - self.runs.clean).T)
+            for ends, of_part in zip((self.exact, self.low, self.high), found, strict=True):
+                ends.view(-1)[part] = of_part
 
     def table(self) -> pd.DataFrame:
         """Make a row per edge, the strongest first.
 
-        Columns: sender, receiver, score, known, estimate, exact.
+        Columns: sender, receiver, score, low, high, known, estimate, exact.
         """
         at = self.graph.exists.nonzero()
         places = tuple(at.T)
@@ -125,6 +129,8 @@ class EdgeScores:
                 "sender": [self.senders[i] for i in at[:, 0].tolist()],
                 "receiver": [self.receivers[i] for i in at[:, 1].tolist()],
                 "score": self.scores[places].numpy(),
+                "low": self.low[places].numpy(),
+                "high": self.high[places].numpy(),
                 "known": ["measured" if x else "estimate" for x in self.exact[places].isfinite()],
                 "estimate": self.estimate[places].numpy(),
                 "exact": self.exact[places].numpy(),

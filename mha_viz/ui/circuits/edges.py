@@ -50,7 +50,7 @@ def find_edges(
     circuit = curve.circuits[-1 if size is None else curve.sizes.index(size)]
     return EdgeFindings(
         scores.table().head(_SHOWN).drop(columns="exact"),
-        circuit.table().drop(columns="exact").head(_DRAWN),
+        circuit.table()[["sender", "receiver", "score", "known"]].head(_DRAWN),
         curve.table(),
         size,
         curve.area,
