@@ -26,7 +26,7 @@ TERMS = [term for group in GROUPS for term in group.terms]
 WITH_A_VIEW = {"", "compare", "intervene", *(one.address for one in LABS if one.uses_text)}
 LINKED = set("section measure space sort least only show method".split())  # what links choose
 _LOCAL = {"merge", "aligned_query", "aligned_key", "d_key_in", "d_value_in"}
-_LOCAL |= {"query_token", "key_token"}  # all of them are explained in place
+_LOCAL |= {"query_token", "key_token", "top"}  # all of them are explained in place
 
 
 def _page() -> None:

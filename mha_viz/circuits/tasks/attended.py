@@ -43,9 +43,9 @@ def attended(model: AttentionModel, task: Task, heads: Sequence[Head]) -> pd.Dat
 
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
-    >>> found = attended(model, mv.make_task(model, "induction", n_examples=4), [(1, 4)])
-    >>> found.set_index("kind").weight["first"] <= 1
-    True
+    >>> found = attended(model, mv.make_task(model, "induction", n_examples=8), [(1, 2)])
+    >>> round(float(found.set_index("kind").weight["after a copy"]), 1)
+    0.9
     """
     task.check_model(model)
     for layer, head in heads:

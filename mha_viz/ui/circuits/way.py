@@ -1,5 +1,7 @@
 """A way through the page: find the heads of a task, explain them, test them on unseen pairs."""
 
+from functools import partial
+
 import streamlit as st
 
 from mha_viz.ui.circuits import TEXTS
@@ -27,6 +29,6 @@ def _steps() -> None:
     labels = TEXTS.labels("way.buttons")
     for step, changes in _STEPS.items():
         with st.container(horizontal=True, vertical_alignment="center"):
-            open_it = guarded(lambda changes=changes: state.change(**changes))
-            st.button(labels[step], key=f"way-{step}", on_click=open_it, width=220)
+            go = partial(state.change, **changes)
+            st.button(labels[step], key=f"way-{step}", on_click=guarded(go), width=220)
             st.markdown(TEXTS(f"way.{step}"), width="stretch")
