@@ -104,6 +104,7 @@ def test_a_treebank_shows_who_finds_which_relation(tmp_path: Path) -> None:
     assert found and all(query == key + 1 for query, key in places)
 
 
+@pytest.mark.extended
 def test_two_treebanks_are_compared_and_reported(tmp_path: Path) -> None:
     folders = [str(tmp_path / name) for name in ("tiny-bert", "tiny-gpt2")]
     for folder in folders:

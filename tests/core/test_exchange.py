@@ -37,6 +37,7 @@ def exchanged(a: torch.Tensor, b: torch.Tensor, **options) -> Exchange:
     return exchange_test(chosen_heads((record, (0, 0))), chosen_heads((record, (0, 1))), **options)
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.parametrize("paired", [True, False])
 def test_exchange_test_of_heads_drawn_alike_finds_at_most_its_rate(paired) -> None:

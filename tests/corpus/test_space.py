@@ -43,6 +43,7 @@ def begun(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[mv.Study
     return made, folder / "begun"
 
 
+@pytest.mark.extended
 def test_space_note_estimates_what_the_study_takes(
     begun: tuple[mv.Study, Path], bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ TWICE = ("cpu", "cpu")
 pytestmark = pytest.mark.usefixtures("small_shards")
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_two_processes_leave_the_bytes_of_one_however_often_they_are_stopped(
     whole: mv.Study, bert: Any, tmp_path: Path
@@ -91,6 +92,7 @@ def test_what_a_process_refuses_is_told_in_its_own_words(
         mv.study(bert, FEW, tmp_path / "study", devices=TWICE)
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_the_command_takes_several_devices(whole: mv.Study, tmp_path: Path) -> None:
     texts = tmp_path / "texts.txt"

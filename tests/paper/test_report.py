@@ -78,6 +78,7 @@ def test_every_table_and_figure_is_a_file_with_the_study_s_numbers(study, folder
     assert "\\toprule" in (folder / "tables" / "relations.tex").read_text("utf-8")
 
 
+@pytest.mark.extended
 def test_the_commands_make_the_same_study_and_report(study, folder: Path, tmp_path, monkeypatch):
     text = Tags((folder / "index.html").read_text("utf-8")).text
     commands = re.findall(r"^mha-viz (.*)$", text, re.M)

@@ -58,6 +58,7 @@ def test_one_address_gets_its_places_and_leaves_the_others_to_others(tmp_path) -
         assert "This server is full" in notice("8.8.4.4")
 
 
+@pytest.mark.extended
 def test_websockets_beyond_those_that_may_wait_are_refused_until_one_is_silent(tmp_path) -> None:
     most = int(PUBLIC["MHA_VIZ_MAX_SESSIONS"]) + WAITING
     with served(tmp_path, **PUBLIC) as (port, ask):
