@@ -24,7 +24,8 @@ def test_every_section_in_light_dark_and_on_a_phone(open_page, wait_idle, look):
             re.compile(f"circuit={section}" if section != "writes" else TEXT[:3])
         )
         wait_idle(page)
-        assert page.get_by_test_id("stAlert").count() == 0, section
+        for kind in ("Error", "Warning"):  # that the model does a task is told, too
+            assert page.get_by_test_id(f"stAlertContent{kind}").count() == 0, section
         overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         assert overflow <= 0, section
         for figure in page.locator(".js-plotly-plot").all():
