@@ -5,6 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.idle import run_asked_for
+
 from mha_viz.ui.state.views import CIRCUITS
 from tests.browser.compare_page import click_cell, heading, query
 
@@ -83,8 +85,11 @@ def test_a_click_pins_a_node_of_a_prediction_and_the_address_opens_it(open_page,
     wait_idle(page)
     pinned = held.inner_text()
     page.reload()
+    wait_idle(page)
     expect(held).to_have_text(pinned)
-    page.get_by_text("L3 MLP @9 ✕").click()
+    with run_asked_for(page):
+        page.get_by_text("L3 MLP @9 ✕").click()
+    wait_idle(page)  # till then the graph of before may stand beside it
     expect(held).to_have_text(whole)
 
 

@@ -10,6 +10,8 @@ from tests.browser.tabs import OpenPage
 
 LONG = " ".join(f"The {number} old dogs slept." for number in range(80))  # for no address
 ADDRESS = "/intervene?model=tiny-gpt2&off=0.1,1.2&place=300"
+LEFT = """[sessionStorage.getItem("mha_viz texts")?.slice(0, 300),
+  performance.getEntriesByType("navigation").map(({ type, name }) => [type, name])]"""
 FULL = """Object.defineProperty(window, "sessionStorage", {
   get() { throw new DOMException("The quota has been exceeded.", "QuotaExceededError"); } })"""
 # What the server says is heard after five seconds: longer than the page waits to send a text again.
@@ -53,7 +55,11 @@ def test_a_long_text_is_there_after_a_reload_and_in_no_other_page(
 
     page.reload()
     wait_idle(page)
-    shows(page, LONG)
+    try:
+        shows(page, LONG)
+    except AssertionError as error:  # whether it was never kept, never taken, or replaced again
+        error.add_note(f"{address} -> {page.url}: {page.evaluate(LEFT)}")
+        raise
     assert page.url == address  # with the place, which the example does not have
 
     page.goto("/_stcore/health")

@@ -214,7 +214,7 @@ def test_any_text_of_any_model_in_every_section(models, model, text, section):
     app = circuits(model=models.get(model, model), circuit=section, text=TEXTS[text])
     check(app)
     assert model != "tiny-gpt2" or bool(app.warning) == (text == "long")
-    assert app.info or app.get("plotly_chart") or section in ("map", "test")
+    assert app.info or app.get("plotly_chart") or section in ("edges", "map", "test")
     for told in app.info:
         assert told.value.replace("\\", "").endswith((".", ")")), told.value
 

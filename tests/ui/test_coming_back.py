@@ -23,8 +23,10 @@ def _page() -> None:
     from mha_viz.ui.state import reconnect, state
 
     reconnect.restore_texts()
-    st.session_state.shown = state.current()
-    state.change(place=-1)  # as where a text does not have that place
+    with state.restoring_ends():
+        state.bound("text", st.text_input, "Sentence")
+        st.session_state.shown = state.current()
+        state.change(place=-1)  # as where a text does not have that place
 
 
 class Browser:
@@ -41,9 +43,11 @@ class Browser:
         self.told = data
         return type("Result", (), {"held": self._says})
 
-    def run(self, says: object = None) -> Any:
+    def run(self, says: object = None, typed: str | None = None) -> Any:
         """The view with which a run begins."""
         self._says = says
+        if typed is not None:
+            self._app.text_input(key="ask_text").set_value(typed)
         self._app.run()
         assert not self._app.exception
         return self._app.session_state["shown"]
@@ -82,6 +86,17 @@ def test_what_was_taken_is_not_taken_twice_nor_from_the_session_itself(browser):
     browser.run(held(text=LONG))
     for session in ("before", browser.told["session"]):
         assert browser.run(held(session, text=LONG + "older")).text == LONG
+
+
+def test_what_the_browser_sent_before_it_heard_of_a_text_does_not_replace_it(browser, monkeypatch):
+    """A chart may say something after the first run, with the example in the sentence's box."""
+    browser.run()
+    assert browser.run(held(text=LONG)).text == LONG
+    assert browser.run(typed=DEFAULT.text).text == LONG
+    assert browser.run(typed="Another one.").text == "Another one."
+    now = state.monotonic() + state.HEARS
+    monkeypatch.setattr(state, "monotonic", lambda: now)
+    assert browser.run(typed=DEFAULT.text).text == DEFAULT.text
 
 
 def test_what_a_newer_run_interrupts_is_taken_by_that_one(browser, monkeypatch):

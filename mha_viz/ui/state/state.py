@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from time import monotonic
 from typing import Any, NamedTuple, TypeVar, cast
 
 import streamlit as st
@@ -18,6 +19,7 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import NAMES, Choice, Shared, V, View, from_params, to_params
 
 HELD = "held-texts"  # the component that keeps texts too long for an address, in the browser
+HEARS = 15.0  # seconds, in which a browser surely hears of texts that were restored
 MAX_ADDRESSES = 100  # of the browser's history, whose views a session remembers
 T = TypeVar("T")
 LARGER = 21 / 16  # type on a projector beside ordinary type
@@ -65,6 +67,8 @@ def restore(params: Mapping[str, str], texts: Mapping[str, str]) -> None:
     Until a run has shown them, widgets of the browser hold what they showed before: it is ignored.
     """
     pins = {"pins": texts["pins"]} if "pins" in texts else {}
+    shown = {f"ask_{name}": st.session_state.get(f"ask_{name}") for name in texts}
+    st.session_state.shown_before = monotonic() + HEARS, shown
     view, st.session_state.problems = from_params({**params, **pins}, folders())
     st.session_state.view = replace(view, **cast(dict[str, Any], {**texts, "pins": view.pins}))
     _remember(address())  # as what `sync_from_url` finds under this address
@@ -74,11 +78,15 @@ def restore(params: Mapping[str, str], texts: Mapping[str, str]) -> None:
 def _outdated() -> bool:
     """Return whether the browser's widgets still hold what they showed before `restore`.
 
-    They do while it sends texts that were taken: it has not heard yet that they were.
+    They do while it sends texts that were taken: it has not heard yet that they were. And where one
+    has the very text that was replaced a moment ago: what was sent then may come after the run that
+    shows the others.
     """
     sent = st.session_state[HELD].held if HELD in st.session_state else None
     late = isinstance(sent, Mapping) and sent.get("session") != st.session_state.held_session
-    return late or "restoring" in st.session_state
+    until, shown = st.session_state.get("shown_before", (0.0, {}))
+    held = [key for key, text in shown.items() if text and st.session_state.get(key) == text]
+    return late or "restoring" in st.session_state or (bool(held) and monotonic() < until)
 
 
 @contextmanager
