@@ -5,10 +5,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.idle import run_asked_for
-
 from mha_viz.ui.state.views import CIRCUITS
 from tests.browser.compare_page import click_cell, heading, query
+from tests.browser.idle import run_asked_for
 
 TEXT = "The cat saw the dog. The cat saw the"
 LINK = f"/circuits?model=tiny-gpt2&text={TEXT}&layer=2&head=4"
