@@ -1,6 +1,7 @@
 """A way through the page: find the heads of a task, explain them, test them on unseen pairs."""
 
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -10,7 +11,7 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets.controls import lazy_sections
 
 # Each step, and what it sets of the view.
-_STEPS = {
+_STEPS: dict[str, dict[str, Any]] = {
     "task": dict(circuit="test"),
     "heads": dict(circuit="test"),
     "writes": dict(circuit="writes", averaged=True),
