@@ -134,7 +134,7 @@ class PlainEdges:
         return hooks
 
     def noted(self, ids):
-        """What each sender writes, and what is read before each norm."""
+        """Note what each sender writes, and what is read before each norm."""
         written, read = {}, {}
         with torch.no_grad():
             self.run(ids, also=self.noting(written, read))

@@ -1,4 +1,4 @@
-"""How much some heads carry: against hooks on the eager model, the search, the file."""
+"""Faithfulness of heads: against hooks on the eager model, the search, the file."""
 
 import json
 import math

@@ -33,7 +33,7 @@ class PlainMap:
         self.words = model.tokenizer.convert_tokens_to_ids(["mat", "cat"])
 
     def noted(self, ids):
-        """What each module gives (or reads), (position, width)."""
+        """Note what each module gives (or reads), (position, width)."""
         found = [None] * len(self.modules)
 
         def hook(i):
@@ -62,7 +62,7 @@ class PlainMap:
         return float(logits[self.place][self.words[0]] - logits[self.place][self.words[1]])
 
     def cells(self, n_positions, n_heads):
-        """Of each cell of a layer: its rows and columns."""
+        """Return the rows and columns of each cell of a layer."""
         width, everything = self.plain.d_head, slice(None)
         heads = [slice(head * width, (head + 1) * width) for head in range(n_heads)]
         rows = [slice(at, at + 1) for at in range(n_positions)]
@@ -157,7 +157,7 @@ def test_effects_of_an_induction_circuit_lie_where_its_heads_move_the_token():
 
 
 def lies_at(share, places):
-    """Whether each layer has nearly all of the effect at its place."""
+    """Tell whether each layer has nearly all of the effect at its place."""
     layers = range(len(places))
     others = share.copy()
     others[layers, places] = 0

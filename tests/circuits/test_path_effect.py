@@ -153,7 +153,7 @@ def test_at_the_logits_the_total_is_plain_patching(name):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_direct_path_passes_by_whatever_stands_between(name):
-    """In the last layers of a chain nothing stands between but one MLP, or none at all."""
+    """Nothing stands between in the last layers of a chain but one MLP, or none at all."""
     model = predicting(name)
     last = model.n_layers - 1
     found = path_effect(model, CLEAN, CORRUPT, (last, 1), "logits", **asked(model))

@@ -208,7 +208,7 @@ def test_it_says_where_weights_do_not_follow_from_products_alone(name, more):
 
 
 class _Layout:
-    """In place of t-SNE and UMAP: the first two dimensions, so that they are known."""
+    """A stand-in for t-SNE and UMAP: the first two dimensions, so that they are known."""
 
     given: ClassVar[list[int]] = []
 

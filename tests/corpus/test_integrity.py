@@ -180,7 +180,7 @@ def test_tables_changed_with_their_hashes_are_a_study(study: Path) -> None:
 
 
 class Stopped(Exception):
-    """What ends a study before it is finished."""
+    """An end of a study before it is finished."""
 
 
 @pytest.mark.parametrize("keep_texts", [True, False])
