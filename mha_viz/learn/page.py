@@ -6,9 +6,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from mha_viz.learn.frame import block_map, frame
+from mha_viz.learn.frame import block_map, ending, frame
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.contents import LABS, Lab
+from mha_viz.learn.frame.contents import BY_KEY, LABS, ROUTES, Lab
 from mha_viz.ui.run import memory
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import messages
@@ -31,6 +31,8 @@ def index() -> None:
     with drawn:
         st.markdown("**The map.** Each block leads to the page that is about it.")
         block_map.draw()
+    with listed:
+        _routes()
     with listed, st.container(key="lab-cards"):
         for lab in LABS:
             # The style sheet makes all of the card lead to the lab.
@@ -45,6 +47,17 @@ def index() -> None:
     with st.container(border=True, gap="xxsmall"):
         st.page_link(pages["glossary"], label="**Glossary**")
         st.caption("Terms, symbols, shapes and quantities; and what is often believed about heads.")
+
+
+def _routes() -> None:
+    """Draw the ways through the labs, by the time that they take."""
+    pages = st.session_state.pages
+    for route in ROUTES:
+        with st.container(horizontal=True, gap="small", key=f"route-{route.minutes}"):
+            st.markdown(f"**{route.minutes} minutes.** {route.about}")
+            for lab in map(BY_KEY.__getitem__, route.labs):
+                label = f"{LABS.index(lab) + 1}. {lab.title}"
+                st.page_link(pages[lab.address], label=label, width="content")
 
 
 @cache
@@ -65,6 +78,8 @@ def page(lab: Lab) -> Callable[[], None]:
         problems = st.container()
         with messages.stop_on_error():
             memory.late(lab.module).draw(choices)
+            if lab.learned:
+                ending.draw(choices)
             choices.publish()
         with problems:  # where a text is picked, some have been said beside it
             messages.problems(st.session_state.shown_problems)

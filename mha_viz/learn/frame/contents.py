@@ -13,6 +13,15 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class Route:
+    """A way through some of the labs, by their keys, for those who have `minutes`."""
+
+    minutes: int
+    about: str
+    labs: tuple[str, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Lab:
     """One lab.
@@ -26,6 +35,8 @@ class Lab:
         needs: keys of the labs that it builds on.
         parts: the blocks of the map that it is about, by their keys there.
         pictured: the content of its picture in the list of labs, for those who do not see it.
+        learned: sentences that a learner now knows, for the end.
+        next: what to open next: keys of labs, or names of the app's pages.
         uses_text: whether it runs on the user's sentence and model.
     """
 
@@ -37,6 +48,8 @@ class Lab:
     needs: tuple[str, ...]
     parts: tuple[str, ...]
     pictured: str
+    learned: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
     uses_text: bool = False
 
     @property
@@ -89,3 +102,4 @@ def _value(hint: Any, value: Any, where: str) -> Any:
 
 LABS = read_records(Lab, Path(__file__).with_suffix(".toml"), "lab")
 BY_KEY = {lab.key: lab for lab in LABS}
+ROUTES = read_records(Route, Path(__file__).with_suffix(".toml"), "route")

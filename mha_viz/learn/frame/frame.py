@@ -11,14 +11,16 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.learn.frame import block_map, classroom
-from mha_viz.learn.frame.choices import Choices, Numbers, numbers
+from mha_viz.learn.frame.choices import Choices, Numbers, among, numbers
 from mha_viz.learn.frame.contents import BY_KEY, LABS, Lab
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 
 P = ParamSpec("P")
+EXIT = "exit"  # the question at the end of a lab
 
 
 def part(draw: Callable[Concatenate[Choices, P], None]) -> Callable[Concatenate[Choices, P], None]:
@@ -91,12 +93,25 @@ def step(title: str, statement: str, formula: str = "") -> None:
         st.latex(formula)
 
 
+def fold(choices: Choices, name: str, title: str, draw: Callable[[], object]) -> None:
+    """Draw an expander whose content is made only while it is open; the link says that it is.
+
+    Opening it draws the fragment or page again that it stands in.
+    """
+    key = choices.editor_key(f"fold-{name}")
+    if choices.get(name, False, among((False, True))) and key not in st.session_state:
+        st.session_state[key] = True
+    lazy_sections.in_expander(title, key, draw)
+    choices.keep(name, bool(st.session_state.get(key)))
+
+
 def predict(
     choices: Choices, name: str, question: str, options: Sequence[str], right: int, because: str
 ) -> None:
-    """Ask a question before the lab is run; a button shows the answer and its reason."""
+    """Ask a question before the lab is run, or at its exit; a button shows answer and reason."""
+    intro = "One question before you go." if name == EXIT else "Predict before you run."
     with st.container(border=True):
-        st.markdown(f":material/psychology_alt: **Predict before you run.** {question}")
+        st.markdown(f":material/psychology_alt: **{intro}** {question}")
         key = choices.key(f"predict-{name}")
         chosen = st.radio(
             "Your prediction",

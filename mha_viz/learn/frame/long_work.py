@@ -3,14 +3,19 @@
 Not for a fragment: there neither Stop nor another choice would end the run.
 """
 
+from __future__ import annotations
+
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.ui.run import heavy
 from mha_viz.ui.widgets.messages import progress
+
+if TYPE_CHECKING:
+    from mha_viz.learn.frame.stored_runs import StoredRun
 
 
 def trained(
@@ -23,20 +28,27 @@ def trained(
     label: str = "Train",
     keep: int = 4,
     seconds: float | None = None,
+    stored: StoredRun[Any] | None = None,
 ) -> Any:
     """Draw a button that runs `train`, and return its result under these settings, or None.
 
     `settings` are all that the result depends on, `total` the steps that `train` will report.
     `train` is a function of the library with its arguments but `on_step`, which it calls with the
-    number of steps done. A session keeps the last `keep` results.
+    number of steps done. A session keeps the last `keep` results. Under the settings of the
+    `stored` run its result is there at once.
     """
     choices.publish()  # it may take a while, and the link is true before it
     key = choices.key(f"{name}-results")
     results: dict[tuple[object, ...], Any] = st.session_state.setdefault(key, {})
     place = st.container(horizontal=True, vertical_alignment="center")
-    again = settings in results
-    kind: Literal["primary", "secondary"] = "secondary" if again else "primary"
-    button = f"{label} again" if again else label
+    found, precomputed = results.get(settings), False
+    if found is None and stored is not None and settings == stored.settings:
+        from mha_viz.learn.frame import stored_runs
+
+        found, precomputed = stored_runs.read(stored), True
+    kind: Literal["primary", "secondary"] = "primary" if found is None else "secondary"
+    again = "Run it yourself" if precomputed else f"{label} again"
+    button = label if found is None else again
     work = heavy.work(train, settings, seconds, "on_step")
     heavy.expect(work)
     if place.button(button, icon=":material/play_arrow:", key=choices.key(name), type=kind):
@@ -50,4 +62,6 @@ def trained(
         while len(results) > keep:
             results.pop(next(iter(results)))
         st.rerun()
-    return results.get(settings)
+    if precomputed:
+        place.caption("Precomputed with these settings.")
+    return found

@@ -1,0 +1,104 @@
+"""Results that the labs open with are those of a live run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+from mha_viz.learn.frame import stored_runs
+from mha_viz.learn.frame.stored_runs import StoredRun
+
+MOST = 5_000_000  # bytes of all files
+
+
+class Pair(NamedTuple):
+    name: str
+    size: float | None
+
+
+@dataclass(frozen=True)
+class Leaf:
+    weights: Tensor
+    counts: np.ndarray
+    table: pd.DataFrame
+    pairs: tuple[Pair, ...]
+    place: tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Tree:
+    leaves: dict[int, Leaf]
+    by_head: dict[tuple[int, int], float]
+    beside: Tensor | None = None
+
+
+def leaf(seed: int) -> Leaf:
+    weights = torch.rand(3, 7, generator=torch.Generator().manual_seed(seed))
+    table = pd.DataFrame({"head": ["L0 H1", "L1 H0"], "score": [0.25, np.nan], "n": [2, 5]})
+    counts, pairs = np.arange(11) * seed, (Pair("a", 0.5), Pair("b", None))
+    return Leaf(weights.T, counts, table, pairs, (seed, "x"))
+
+
+def assert_same(one: Any, other: Any, where: str = "", **close: float) -> None:
+    """Compare two results, part by part."""
+    assert type(one) is type(other) or {type(one), type(other)} <= {int, float}, where
+    if is_dataclass(one):
+        for field in fields(one):
+            name = field.name
+            assert_same(getattr(one, name), getattr(other, name), f"{where}.{name}", **close)
+    elif isinstance(one, Mapping):
+        assert list(one) == list(other), where
+        for key in one:
+            assert_same(one[key], other[key], f"{where}.{key}", **close)
+    elif isinstance(one, list | tuple):
+        assert len(one) == len(other), where
+        for i, pair in enumerate(zip(one, other, strict=True)):
+            assert_same(*pair, f"{where}.{i}", **close)
+    elif isinstance(one, pd.DataFrame):
+        pd.testing.assert_frame_equal(one, other, check_exact=not close, **close)
+    elif isinstance(one, Tensor | np.ndarray | float | int) and not isinstance(one, bool):
+        options = {"equal_nan": True, **(close or {"rtol": 0, "atol": 0})}
+        torch.testing.assert_close(one, other, **options, msg=lambda text: f"{where}: {text}")
+    else:
+        assert one == other, where
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(stored_runs, "FOLDER", tmp_path)
+    return tmp_path
+
+
+def test_a_result_is_read_as_it_was_written(folder: Path) -> None:
+    tree = Tree({2: leaf(2), 5: leaf(5)}, {(1, 3): 0.125, (0, 2): float("nan")})
+    run = StoredRun("tree", (1,), Tree, lambda: tree)
+    stored_runs.write(run, tree)
+    assert_same(stored_runs.read(run), tree)
+
+
+def test_an_alias_is_a_kind_and_views_are_stored_alone(folder: Path) -> None:
+    kind = dict[int, tuple[Tensor, ...]]
+    whole = torch.arange(1_000_003.0)
+    run = StoredRun("dict", (), kind, lambda: {3: (whole[:2], whole[2:5])})
+    stored_runs.write(run, run.make())
+    assert run.path.stat().st_size < 1_000
+    assert_same(stored_runs.read(run), run.make())
+
+
+def test_stored_runs_are_small_and_each_is_declared() -> None:
+    files = {path.stem: path.stat().st_size for path in stored_runs.FOLDER.glob("*.safetensors")}
+    assert files.keys() == {run.name for run in stored_runs.all_runs()}
+    assert sum(files.values()) <= MOST, files
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("run", stored_runs.all_runs(), ids=lambda run: run.name)
+def test_a_stored_run_is_that_of_a_live_one(run: StoredRun[Any]) -> None:
+    # Training adds up rounding, which differs between processors.
+    assert_same(stored_runs.read(run), run.make(), run.name, rtol=2e-2, atol=2e-2)
