@@ -101,7 +101,7 @@ def start_app(
     ] = False,
     in_class: Annotated[
         bool,
-        typer.Option("--class", help="Open to a class in this network: as --public, with a class."),
+        typer.Option("--class", help="Class mode: public mode for this network, with one class."),
     ] = False,
     config: Annotated[
         Path | None, typer.Option(help="A TOML file with settings, in a table named mha_viz.")

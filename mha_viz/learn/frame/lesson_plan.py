@@ -19,7 +19,7 @@ _LABS = {lab.address: lab for lab in LABS}
 
 @dataclass(frozen=True)
 class Phase:
-    """What happens before the first stop, or after the last one."""
+    """The minutes before the first stop, or after the last one."""
 
     title: str
     minutes: int

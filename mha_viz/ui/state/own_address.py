@@ -63,7 +63,8 @@ def seen_by_others(url: str, listens: str, own: Callable[[], str | None]) -> Rea
     if _is_loopback(listens):
         problem = (
             f"The app listens on {listens}, which nobody but this computer can open. To let a "
-            "class in, start it with `make class` (or `mha-viz app --class`)."
+            "class in, start it with `make class` (or `mha-viz app --class`); without the limits "
+            "of a class, with `make run HOST=0.0.0.0`."
         )
         return Reached(url, problem)
     host = own() if listens in _EVERYWHERE else listens

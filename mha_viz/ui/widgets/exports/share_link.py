@@ -1,4 +1,4 @@
-"""What is handed out: a link, also as a QR code for phones, and printed sheets."""
+"""Things to hand out: a link, also as a QR code for phones, and printed sheets."""
 
 import io
 from collections.abc import Callable
