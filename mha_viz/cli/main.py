@@ -86,13 +86,22 @@ def _options(
 @app.command("app")
 def start_app(
     host: Annotated[
-        str, typer.Option(help="Address to listen on.", envvar="STREAMLIT_SERVER_ADDRESS")
-    ] = "127.0.0.1",
+        str | None,
+        typer.Option(
+            help="Address to listen on.",
+            envvar="STREAMLIT_SERVER_ADDRESS",
+            show_default="127.0.0.1; with --class 0.0.0.0, which is all addresses",
+        ),
+    ] = None,
     port: Annotated[
         int, typer.Option(help="Port to listen on.", envvar="STREAMLIT_SERVER_PORT")
     ] = 8501,
     public: Annotated[
         bool, typer.Option("--public", help="Public mode: limits apply, folders are off.")
+    ] = False,
+    in_class: Annotated[
+        bool,
+        typer.Option("--class", help="Class mode: public mode for this network, with one class."),
     ] = False,
     config: Annotated[
         Path | None, typer.Option(help="A TOML file with settings, in a table named mha_viz.")
@@ -105,10 +114,13 @@ def start_app(
     """Start the web app."""
     from mha_viz.cli import checking
 
+    modes = [name for name, on in (("public", public), ("classroom", in_class)) if on]
+    if host is None:
+        host = "0.0.0.0" if in_class else "127.0.0.1"
     if check:
-        checking.print_check(public, config, host, port)
+        checking.print_check(modes, config, host, port)
         return
-    checking.read_settings(public, config)
+    classroom = checking.read_settings(modes, config).settings.classroom
     script = _app_script()
     cli_server.check_free(host, port)
     try:
@@ -123,7 +135,7 @@ def start_app(
 
     # Both are always given: Streamlit exchanges a port that was not requested for another one.
     command = ["run", str(script), "--server.address", host, "--server.port", str(port)]
-    with cli_server.announce_address(host, port):
+    with cli_server.announce_address(host, port, classroom):
         streamlit.main(command)
 
 

@@ -26,6 +26,7 @@ PATHS = (
     *(f"/{lab.address}" for lab in LABS),
     "/glossary",
     "/teach",
+    "/class",
 )
 
 
