@@ -49,6 +49,9 @@ class FirstSentence {
     this.size = { width: 0, height: 0 };
     this.pointed = null;
     this.crosshair = false;
+    /** @type {"light" | "dark" | null} */
+    this.theme = null;
+    this.preparing = 0;
     this.wandering = new Wandering(this.canvas, this);
     this.onKey = (event) => this.key(event);
     this.root.addEventListener("keydown", this.onKey);
@@ -84,6 +87,7 @@ class FirstSentence {
       );
       this.size = { width: 0, height: 0 };
       this.start(0);
+      this.prepare();
     }
     this.resize();
   }
@@ -249,16 +253,33 @@ class FirstSentence {
     if (!this.size.width) return;
     if (this.motion) this.follow(now);
     const { context } = clearCanvas(this.canvas, this.size.width, this.size.height);
+    if (!this.motion || !this.theme) this.readStyle(); // which takes longer than a frame of a way
+    const own = this.motion ? { hover: null, sources: [] } : this.scene.marks;
+    const marks = this.pointed ? { hover: this.pointed, sources: this.told.sources } : own;
+    this.painter.paint(context, this.view, this.size, this.theme, { ...this.look, ...marks, named: this.scene.named, crosshair: this.crosshair, moving: Boolean(this.motion) });
+    if (this.motion) this.draw();
+  }
+
+  /** Reads colours and type of the page. */
+  readStyle() {
     const style = getComputedStyle(this.root);
+    this.theme = themeOf(this.root);
     this.painter.family = style.fontFamily || "sans-serif";
     this.painter.paper = style.getPropertyValue("--st-background-color").trim() || "#ffffff";
     this.painter.larger = (parseFloat(getComputedStyle(document.documentElement).fontSize) || 16) / 16;
-    const own = this.motion ? { hover: null, sources: [] } : this.scene.marks;
-    const marks = this.pointed ? { hover: this.pointed, sources: this.told.sources } : own;
-    const theme = themeOf(this.root);
-    this.root.style.setProperty("--accent", PALETTE.accent[theme]);
-    this.painter.paint(context, this.view, this.size, theme, { ...this.look, ...marks, named: this.scene.named, crosshair: this.crosshair });
-    if (this.motion) this.draw();
+    this.root.style.setProperty("--accent", PALETTE.accent[this.theme]);
+  }
+
+  /** Makes pictures that are not needed yet, a few at a time, so that no step waits for them. */
+  prepare() {
+    clearTimeout(this.preparing);
+    const { images } = this.painter;
+    const left = this.world.blocks.filter((block) => block.kind !== "guess" && !images.has(block));
+    const next = () => {
+      if (!this.motion && this.theme) for (const block of left.splice(0, 6)) images.of(block, this.theme);
+      if (left.length) this.preparing = setTimeout(next, 30);
+    };
+    this.preparing = setTimeout(next, 200);
   }
 
   follow(now) {
@@ -280,6 +301,7 @@ class FirstSentence {
     removeEventListener("keydown", this.onPageKey);
     this.resized.disconnect();
     cancelAnimationFrame(this.frame);
+    clearTimeout(this.preparing);
   }
 }
 

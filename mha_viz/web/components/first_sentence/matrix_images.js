@@ -1,6 +1,7 @@
 // @ts-check
 // Matrices as small pictures, a pixel for each number, made once and scaled by the canvas.
 
+import { dot } from "./sentence_model.js";
 import { colourAt, make, rgbOf, scaleWeight } from "../shared/shared.js";
 /* global PALETTE */
 
@@ -13,6 +14,8 @@ export class MatrixImages {
     /** @type {Map<string, { canvas: HTMLCanvasElement, scale: number }>} */
     this.made = new Map();
     this.theme = "";
+    /** @type {Record<string, Uint32Array>} */
+    this.colours = {};
   }
 
   /** The picture of a matrix in a theme. @param {import("./sentence_model.js").Matrix} matrix */
@@ -26,11 +29,21 @@ export class MatrixImages {
     return this.made.get(key);
   }
 
+  /** Whether a matrix has its picture already. */
+  has({ kind, layer, head }) {
+    return this.made.has(`${kind} ${layer} ${head} `);
+  }
+
   /** The colour of one number, as three numbers. */
   colourOf(matrix, row, col, theme) {
     const value = this.model.at(matrix, row, col);
     if (matrix.kind === "weight") return colourAt(scaleWeight(value, "sqrt"), PALETTE.sequential[theme]);
     return colourAt(0.5 + value / (2 * this.of(matrix, theme).scale), PALETTE.diverging[theme]);
+  }
+
+  /** A scale's colours in 256 steps, as pixels. */
+  coloursOf(name, theme) {
+    return (this.colours[`${name} ${theme}`] ??= Uint32Array.from({ length: 256 }, (_, i) => pixel(colourAt(i / 255, PALETTE[name][theme]))));
   }
 
   paint(matrix, changed, theme) {
@@ -40,13 +53,13 @@ export class MatrixImages {
     const context = canvas.getContext("2d");
     const image = context.createImageData(cols, rows);
     const pixels = new Uint32Array(image.data.buffer);
-    const values = Float32Array.from({ length: rows * cols }, (_, i) => {
-      const [row, col] = [Math.floor(i / cols), i % cols];
-      return changed ? (changed[i] / 255) ** 2 : this.model.at(matrix, row, col);
-    });
-    const scale = Math.max(SPREAD * Math.sqrt(values.reduce((sum, one) => sum + one * one, 0) / values.length), 1e-9);
-    const table = kind === "weight" ? PALETTE.sequential[theme] : PALETTE.diverging[theme];
-    const colours = Array.from({ length: 256 }, (_, i) => pixel(colourAt(i / 255, table)));
+    const values = new Float32Array(rows * cols);
+    for (let row = 0; row < rows; row++) {
+      if (changed) for (let i = row * cols; i < (row + 1) * cols; i++) values[i] = (changed[i] / 255) ** 2;
+      else values.set(this.model.rowOf(matrix, row), row * cols);
+    }
+    const scale = Math.max(SPREAD * Math.sqrt(dot(values, values) / values.length), 1e-9);
+    const colours = this.coloursOf(kind === "weight" ? "sequential" : "diverging", theme);
     const hidden = pixel(rgbOf(PALETTE.missing[theme]));
     for (let i = 0; i < pixels.length; i++) {
       const place = kind === "weight" ? scaleWeight(values[i], "sqrt") : 0.5 + values[i] / (2 * scale);

@@ -52,6 +52,13 @@ export class SentenceModel {
     return this.row(kind, layer, head, row)[col];
   }
 
+  /** All numbers of a row of a matrix. @param {Matrix} matrix @param {number} row */
+  rowOf(matrix, row) {
+    const { kind, layer, head, cols } = matrix;
+    if (["score", "joined", "after", "final", "guess"].includes(kind)) return Float32Array.from({ length: cols }, (_, col) => this.at(matrix, row, col));
+    return this.row(kind, layer, head, row);
+  }
+
   /** q · k / sqrt(d_head), before the mask. */
   score(layer, head, query, key) {
     return dot(this.row("query", layer, head, query), this.row("key", layer, head, key)) / Math.sqrt(this.depth);

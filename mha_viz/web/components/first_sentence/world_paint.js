@@ -16,7 +16,7 @@ const LABEL_ROW = 8; // pixels of a row from which on it has a name
  * What is to be seen beyond the numbers; shares are between 0 and 1.
  * @typedef {{
  *   mask: number, reveal: Record<string, number>, dim: number, hole: import("./world_layout.js").Box,
- *   effects: number, lens: number, hover: any, sources: import("./number_story.js").Source[], crosshair: boolean, named: number[][],
+ *   effects: number, lens: number, hover: any, sources: import("./number_story.js").Source[], crosshair: boolean, named: number[][], moving: boolean,
  * }} Look
  */
 
@@ -84,10 +84,11 @@ export class WorldPainter {
   write(text, x, y, pixels, { colour = PALETTE.ink[this.theme], align = "left", weight = 400, alpha = 1, halo = false, base = "alphabetic" } = {}) {
     const { context } = this;
     context.globalAlpha = alpha;
-    context.font = `${weight} ${pixels * (pixels < 40 ? this.larger : 1)}px ${this.family}`;
+    // In whole halves of a pixel: letters of each size are made anew.
+    context.font = `${weight} ${Math.round(2 * pixels * (pixels < 40 ? this.larger : 1)) / 2}px ${this.family}`;
     context.textAlign = /** @type {CanvasTextAlign} */ (align);
     context.textBaseline = /** @type {CanvasTextBaseline} */ (base);
-    if (halo) {
+    if (halo && !this.look.moving) {
       context.lineWidth = 4;
       context.lineJoin = "round";
       context.strokeStyle = this.paper;
