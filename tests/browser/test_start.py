@@ -98,14 +98,17 @@ def test_the_picture_is_wandered_about_in_and_escape_leads_back(open_page):
 
 def test_with_motion_the_way_takes_time_and_arrives(open_page):
     page = open_page("/start")
-    page.locator(".first-sentence .dot").nth(7).click()
-    root = page.locator(".first-sentence")
-    assert root.evaluate(f"root => Boolean(({VIEW})(root).motion)")
-    expect(page.locator(".step-title")).to_have_text("The head gathers")
-    root.evaluate(
-        f"root => new Promise((done) => {{ const look = () => ({VIEW})(root).motion ? "
-        "requestAnimationFrame(look) : done(); look(); }})"
+    began, arrived = page.locator(".first-sentence").evaluate(
+        """async (root) => {
+            const view = root.parentNode.mhaViews.firstSentence;
+            root.querySelectorAll(".dot")[7].click();
+            const began = view.motion !== null && view.view.scale !== view.target().scale;
+            while (view.motion) await new Promise(requestAnimationFrame);
+            return [began, Math.abs(view.view.scale - view.target().scale) < 1e-6];
+        }"""
     )
+    assert began and arrived
+    expect(page.locator(".step-title")).to_have_text("The head gathers")
 
 
 @pytest.mark.journey

@@ -7,6 +7,7 @@ import numpy as np
 
 from mha_viz.core.metrics import EarnedLabel
 from mha_viz.core.record.token import merge
+from mha_viz.core.reprs import count
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.start.numbers import Followed, Head
 from mha_viz.web.labels import clean, head_name
@@ -102,19 +103,23 @@ def _values(found: Followed, labels: Labels) -> dict[str, Any]:
     values: dict[str, Any] = {
         "ending": " ".join(words[-ENDING:]),
         "last": names[-1],
-        "n": len(names),
+        "n": count(len(names), "token"),
         "vocabulary": 4096,
         "guess": clean(guesses.labels[0]),
         "p": float(guesses.with_all[0]),
+        "percent": _percent(float(guesses.with_all[0])),
         "split": _split(found),
         "author": author,
         "layer": layer,
         "best": names[best],
         "score": float(query @ key) / len(key) ** 0.5,
         "weight": float(row[best]),
+        "share": _percent(float(row[best])),
         "weight_off": float(guesses.patterns[*found.carrier, layer, head, -1, best]),
         "named": _named(labels[layer]),
-        "lens": ", ".join(f"“{clean(place[0][0])}” {place[0][1]:.0%}" for place in found.lens),
+        "lens": ", ".join(
+            f"“{clean(place[0][0])}” {_percent(place[0][1])}" for place in found.lens
+        ),
         "runs": found.shares.numel(),
         "carrier": carrying,
         "without": float(carrier[0]),
@@ -123,14 +128,20 @@ def _values(found: Followed, labels: Labels) -> dict[str, Any]:
     return values | {"why": _why(found, labels, values)}
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
 def _why(found: Followed, labels: Labels, values: Mapping[str, Any]) -> str:
     def has(head: Head, key: str) -> bool:
         return any(earned.label.key == key for earned in labels[head[0]][head[1]])
 
     if found.author == found.carrier:
         return TEXTS("off.same")
+    best, ids = int(found.pattern[*found.author, -1].argmax()), [one.id for one in found.tokens]
+    repeats = best > 0 and ids[best - 1] == ids[-1]  # it looks behind the last token's first place
     note = has(found.carrier, "previous_token") and found.carrier[0] < found.author[0]
-    if note and has(found.author, "induction"):
+    if repeats and note and has(found.author, "induction"):
         return TEXTS("off.writer", **values)
     return TEXTS("off.other")
 
