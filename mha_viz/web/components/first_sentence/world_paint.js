@@ -49,7 +49,6 @@ export class WorldPainter {
     this.size = size;
     this.theme = theme;
     this.look = look;
-    context.imageSmoothingEnabled = view.scale < 1.2;
     this.paintWays();
     this.paintHeader();
     for (const layer of this.world.layers.keys()) this.paintLayer(layer);
@@ -199,7 +198,7 @@ export class WorldPainter {
     const box = this.seen(layers[layer]);
     if (!box) return;
     const y = box.y - Math.max(8, 12 * this.view.scale);
-    if (box.width > 130) this.write(`Layer ${layer}`, box.x, y, box.width > 400 ? 15 : 13, { weight: 650, halo: true });
+    if (box.width > 130) this.write(`Layer ${layer}`, box.x + box.width, y, box.width > 400 ? 15 : 13, { align: "right", weight: 650, halo: true });
     const mlp = this.seen(mlps[layer]);
     if (!mlp) return;
     this.context.fillStyle = PALETTE.gridline[this.theme];
@@ -210,9 +209,9 @@ export class WorldPainter {
 
   paintNotes() {
     for (const { text, x, y, width } of this.world.notes) {
-      const pixels = Math.min(13, 7.5 * this.view.scale);
-      if (pixels < 8 || !this.seen({ x, y, width: 0.6 * width, height: 8 })) continue;
-      this.write(text, Math.max(this.x(x), 6), this.y(y), pixels, { colour: PALETTE.muted[this.theme], alpha: rise(pixels, 7, 10), halo: true });
+      const pixels = Math.min(13, Math.max(11, 7.5 * this.view.scale));
+      if (this.view.scale < 0.8 || !this.seen({ x, y, width: 0.6 * width, height: 8 })) continue;
+      this.write(text, Math.max(this.x(x), 6), this.y(y), pixels, { colour: PALETTE.muted[this.theme], alpha: rise(this.view.scale, 0.8, 1), halo: true });
     }
   }
 
@@ -224,6 +223,7 @@ export class WorldPainter {
     if (!box || alpha < 0.02) return null;
     const { context } = this;
     context.globalAlpha = alpha;
+    context.imageSmoothingEnabled = box.width < block.cols || box.height < block.rows;
     context.drawImage(this.images.of(block, this.theme).canvas, box.x, box.y, box.width, box.height);
     context.globalAlpha = 1;
     this.paintNumbers(block, box, alpha);
