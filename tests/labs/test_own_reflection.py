@@ -66,6 +66,23 @@ def test_no_score_exceeds_the_mean_of_the_two_on_the_diagonal():
         assert own.mean() >= (found.dots.sum() - own.sum()) / (9 * 8)
 
 
+def test_half_the_sum_of_the_diagonal_holds_for_every_score_and_no_distance():
+    """With d(x, x) = 0 self-dominance by distance is impossible, whichever distance it is."""
+    random = torch.Generator().manual_seed(11)
+    for n, d in ((3, 2), (7, 5), (13, 1)):
+        x = torch.randn(n, d, generator=random)
+        pairs = n * (n - 1) // 2
+        assert lab.below_half_sum(lab.reflection(x).dots) == pairs
+        close(lab.distances(x), torch.cdist(x.double(), x.double()).float())
+        assert (lab.distances(x).diagonal() == 0).all()
+        for p in (1.0, 2.0, math.inf):
+            assert lab.below_half_sum(torch.cdist(x, x, p=p)) == 0
+        # attention that scores by distance always looks at itself
+        assert ((-lab.distances(x)).softmax(-1).argmax(-1) == torch.arange(n)).all()
+    same = torch.tensor([[1.0, 2.0], [1.0, 2.0], [3.0, -1.0]])
+    assert lab.below_half_sum(lab.reflection(same).dots) == 2  # equal tokens: equal, not less
+
+
 def test_equal_norms_keep_directions_and_the_mean_square():
     x = torch.tensor(lab.START)
     same = lab.equal_norms(x)

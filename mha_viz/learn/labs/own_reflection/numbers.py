@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import torch
@@ -12,6 +13,8 @@ from torch import Tensor
 
 from mha_viz.core.attention.attention import attention, scores
 from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.learn.frame.stored_runs import StoredRun
+from mha_viz.learn.labs.own_reflection.learning import Learned, learn_left
 
 START = ((2.4, 0.6), (0.9, 0.5), (-0.8, 1.1), (-1.6, -1.2), (0.4, -1.0), (1.2, 1.5))
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -86,6 +89,29 @@ def reflection(tokens: Annotated[Tensor, "token d"]) -> Reflection:
         if _beats(dots[i, j], dots[i, i])
     ]
     return Reflection(dots.to(tokens.dtype), pattern[0], gaps.to(tokens.dtype), tuple(lost))
+
+
+def distances(tokens: Float[Tensor, "token d"]) -> Float[Tensor, "token token"]:
+    """Compute |x - y| of all pairs; exactly 0 on the diagonal.
+
+    >>> distances(torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
+    tensor([[0., 5.],
+            [5., 0.]])
+    """
+    return (tokens[:, None] - tokens).norm(dim=-1)
+
+
+def below_half_sum(matrix: Float[Tensor, "token token"]) -> int:
+    """Count the pairs x, y whose number is less than half the sum of the two on the diagonal.
+
+    Self-dominance as it is at times claimed: true of scores x.y for any two different tokens, and
+    impossible for a distance, whose diagonal is 0.
+
+    >>> below_half_sum(torch.tensor([[2.0, 1.0], [1.0, 4.0]]))
+    1
+    """
+    own = matrix.diagonal()
+    return int((matrix < (own[:, None] + own) / 2).triu(1).sum())
 
 
 def equal_norms(tokens: Float[Tensor, "token d"]) -> Float[Tensor, "token d"]:
@@ -242,3 +268,7 @@ def value_weights(d: int = 4, d_value: int = 3, seed: int = 0) -> Float[Tensor, 
 def differences(tokens: Float[Tensor, "token d"], W_V: Float[Tensor, "d d_value"]) -> list[float]:
     """Compute `pointwise(...).difference` for each of `TEMPERATURES`."""
     return [pointwise(tokens, W_V, temperature).difference for temperature in TEMPERATURES]
+
+
+_DEFAULT = 300, 0, True  # steps, seed, positions
+STORED = (StoredRun("own-reflection", _DEFAULT, Learned, partial(learn_left, 8, *_DEFAULT)),)

@@ -30,45 +30,56 @@ _SHARES = st.cache_data(max_entries=1, show_spinner=False)(lab.share_beaten)
 
 
 def draw(choices: Choices) -> None:
-    """Draw the reflection, the weights that end it, and its special case, the identity.
+    """Draw the reflection and the weights that end it; what else holds for it is folded.
 
     No fragment as a whole: a button in one does not end the run that it is drawn in.
     """
-    _statement(choices)
     _reflection(choices)
-    _random(choices)
-    training = st.container()
-    _pointwise(choices)
-    with training:
-        _learning(choices)
+    _learning(choices)
+    _further(choices)
 
 
 # -- Q = K = V = X -------------------------------------------------------------------------------
 
 
 @frame.part
-def _statement(choices: Choices) -> None:
+def _reflection(choices: Choices) -> None:
+    asked, picture = st.columns((2, 3), gap="medium")
+    with asked:
+        TEXTS.predict(choices, "mirror")
+        with frame.row():
+            n = choices.slide("tokens", "Tokens", SIZES, 4, width=150)
+            chosen = choices.menu("token", "Look from", WORDS[: SIZES[-1]], WORDS[1], width=130)
+        equal = choices.toggle("equal", "Equal lengths")
     TEXTS.step("statement")
+    with st.container(horizontal=True):
+        grid = frame.Grid("Tokens X", lab.START[:n], WORDS[:n], ("first", "second"))
+        typed = torch.tensor(frame.editor(choices, f"x{n}", grid, most=LARGEST))
+        tokens = _made_equal(typed) if equal else typed
+        found = lab.reflection(tokens)
+        _matrices(("X Xᵀ", found.dots))
+        best = [(i, int(row.argmax())) for i, row in enumerate(found.pattern)]
+        key, words = "own-reflection-pattern", WORDS[:n]
+        charts.weights(key, found.pattern, "weights", words, words, marked=best)
+    with picture:
+        if WORDS.index(chosen) >= n:
+            TEXTS.caption("rows.missing", token=chosen, n=n, last=WORDS[n - 1])
+        _seen_from(choices, tokens, found, min(WORDS.index(chosen), n - 1), equal)
+    st.markdown(_sentence(found))
+    title = TEXTS("half-true.title")
+    frame.fold(choices, "claims", title, partial(_claims, found, tokens))
+
+
+def _claims(found: lab.Reflection, tokens: Tensor) -> None:
+    """Draw the claim about half the sum of the diagonal, for scores and for distances."""
     TEXTS.markdown("half-true.statement")
     st.latex(TEXTS("half-true.formula"))
-    TEXTS.predict(choices, "equal")
-
-
-@frame.part
-def _reflection(choices: Choices) -> None:
-    with frame.row():
-        n = choices.slide("tokens", "Tokens", SIZES, 4, width=180)
-        chosen = choices.menu("token", "Look from", WORDS[: SIZES[-1]], WORDS[1], width=140)
-        equal = choices.toggle("equal", "Equal lengths")
-    grid = frame.Grid("Tokens X", lab.START[:n], WORDS[:n], ("first", "second"))
-    typed = torch.tensor(frame.editor(choices, f"x{n}", grid, most=LARGEST))
-    tokens = _made_equal(typed) if equal else typed
-    found = lab.reflection(tokens)
-    _matrices(found)
-    if WORDS.index(chosen) >= n:
-        st.caption(f"There is no {chosen} among {n} tokens: the figure looks from {WORDS[n - 1]}.")
-    st.markdown(_sentence(found))
-    _seen_from(choices, tokens, found, min(WORDS.index(chosen), n - 1), equal)
+    distances = lab.distances(tokens)
+    with st.container(horizontal=True):
+        _matrices(("(x·x + y·y)/2 − x·y", found.gaps), ("distance d(x, y)", distances))
+    n_pairs = len(tokens) * (len(tokens) - 1) // 2
+    holds = {"scores": lab.below_half_sum(found.dots), "apart": lab.below_half_sum(distances)}
+    TEXTS.markdown("half-true.counted", n_pairs=n_pairs, **holds)
 
 
 def _made_equal(tokens: Tensor) -> Tensor:
@@ -80,21 +91,11 @@ def _made_equal(tokens: Tensor) -> Tensor:
         return tokens
 
 
-def _matrices(found: lab.Reflection) -> None:
-    words = WORDS[: len(found.pattern)]
-    best = [(i, int(row.argmax())) for i, row in enumerate(found.pattern)]
-    largest = max(float(found.gaps.max()), 1e-6)
-    draw = partial(charts.matrix, rows=words, columns=words, shape="query × key")
-    with st.container(horizontal=True):
-        draw("own-reflection-dots", found.dots, "X Xᵀ")
-        charts.weights(
-            "own-reflection-pattern", found.pattern, "weights", words, words, marked=best
-        )
-        title, limits = "(x·x + y·y)/2 − x·y", (0.0, largest)
-        draw("own-reflection-gaps", found.gaps, title, diverging=False, limits=limits)
-    own = found.dots.diagonal()
-    others = (found.dots.sum() - own.sum()) / (len(own) * (len(own) - 1))
-    TEXTS.markdown("matrices.gaps", own=own.mean(), others=others)
+def _matrices(*titled: tuple[str, Tensor]) -> None:
+    words = WORDS[: len(titled[0][1])]
+    for title, numbers in titled:
+        key, shape = f"own-reflection-{title}", "token × token"
+        charts.matrix(key, numbers, title, rows=words, columns=words, shape=shape)
 
 
 def _sentence(found: lab.Reflection) -> str:
@@ -134,9 +135,62 @@ def _seen_from(
     )
 
 
+# -- training ------------------------------------------------------------------------------------
+
+
+def _learning(choices: Choices) -> None:
+    TEXTS.step("learning", token_size=TOKEN_SIZE)
+    with frame.row():
+        n_steps = choices.slide("steps", "Steps", STEPS, 300, width=220)
+        seed = choices.seed(width=160)
+        positions = choices.toggle("positions", "Positions", default=True)
+    settings = n_steps, seed, positions
+    found = trained(
+        choices, settings, n_steps, partial(learn_left, 8, *settings), stored=lab.STORED[0]
+    )
+    if found is not None:
+        which = "with positions" if positions else "without positions"
+        _learned(choices, found, f"{n_steps} steps, seed {seed}, {which}")
+
+
+def _learned(choices: Choices, found: Learned, settings: str) -> None:
+    words = [str(place) for place in range(len(found.before))]
+    with st.container(horizontal=True):
+        for title, pattern in (("before", found.before), ("after", found.after)):
+            shape = "query × key, unseen text"
+            charts.weights(f"own-reflection-{title}", pattern, title, words, words, shape=shape)
+    first, last = found.previous[0], found.previous[-1]
+    TEXTS.markdown("learned.weights", first=first, last=last, equal=1 / len(words))
+    title = TEXTS("learned.curves.title")
+    frame.fold(choices, "curve", title, partial(_curve, choices, found, settings))
+
+
+def _curve(choices: Choices, found: Learned, settings: str) -> None:
+    n = len(found.before)
+    charts.lines(
+        choices.key("learning"),
+        {
+            "loss (nats)": (found.steps, found.losses),
+            "weight of the left neighbour": (found.steps, found.previous),
+        },
+        levels={f"ln {n - 1}": math.log(n - 1)},
+        table={"step": found.steps, "loss": found.losses, "previous token": found.previous},
+        **TEXTS.lines("learned.curves", settings=settings, d_model=D_MODEL, n=n, n_others=n - 1),
+    )
+
+
+# -- folded --------------------------------------------------------------------------------------
+
+
 @frame.part
+def _further(choices: Choices) -> None:
+    draws = {"random": _random, "pointwise": _pointwise}
+    for name, draw in draws.items():
+        frame.fold(choices, name, TEXTS(f"{name}.title"), partial(draw, choices))
+
+
 def _random(choices: Choices) -> None:
-    TEXTS.step("random")
+    TEXTS.markdown("random.statement")
     shares = _SHARES()
     names = {"Gaussian": "normal entries, as drawn", "0": "equal lengths"} | {
         f"{spread:g}": f"lengths spread by {spread:g}" for spread in lab.SPREADS if spread
@@ -150,49 +204,9 @@ def _random(choices: Choices) -> None:
     )
 
 
-# -- training ------------------------------------------------------------------------------------
-
-
-def _learning(choices: Choices) -> None:
-    TEXTS.step("learning", token_size=TOKEN_SIZE)
-    TEXTS.predict(choices, "positions")
-    with frame.row():
-        n_steps = choices.slide("steps", "Steps", STEPS, 300, width=220)
-        seed = choices.seed(width=160)
-        positions = choices.toggle("positions", "Positions", default=True)
-    settings = n_steps, seed, positions
-    found = trained(choices, settings, n_steps, partial(learn_left, 8, *settings))
-    if found is not None:
-        which = "with positions" if positions else "without positions"
-        _learned(choices, found, f"{n_steps} steps, seed {seed}, {which}")
-
-
-def _learned(choices: Choices, found: Learned, settings: str) -> None:
-    words = [str(place) for place in range(len(found.before))]
-    with st.container(horizontal=True):
-        for title, pattern in (("before", found.before), ("after", found.after)):
-            shape = "query × key, unseen text"
-            charts.weights(f"own-reflection-{title}", pattern, title, words, words, shape=shape)
-    first, last, n = found.previous[0], found.previous[-1], len(words)
-    TEXTS.markdown("learned.weights", first=first, last=last, n=n, equal=1 / n)
-    charts.lines(
-        choices.key("learning"),
-        {
-            "loss (nats)": (found.steps, found.losses),
-            "weight of the left neighbour": (found.steps, found.previous),
-        },
-        levels={f"ln {n - 1}": math.log(n - 1)},
-        table={"step": found.steps, "loss": found.losses, "previous token": found.previous},
-        **TEXTS.lines("learned.curves", settings=settings, d_model=D_MODEL, n=n, n_others=n - 1),
-    )
-
-
-# -- the identity pattern ------------------------------------------------------------------------
-
-
-@frame.part
 def _pointwise(choices: Choices) -> None:
-    TEXTS.step("pointwise")
+    TEXTS.markdown("pointwise.statement")
+    st.latex(TEXTS("pointwise.formula"))
     TEXTS.predict(choices, "mixing")
     with frame.row():
         masked = choices.toggle("masked", "Mask all others")

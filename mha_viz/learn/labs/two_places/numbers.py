@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -11,9 +12,11 @@ from torch import Tensor, nn
 
 from mha_viz.core.attention.multi_head import AttentionOutput, MultiHeadAttention
 from mha_viz.errors import ArgumentError
+from mha_viz.learn.frame.stored_runs import StoredRun
 
 N_NAMES, N_TOKENS = 32, 8
 HEADS = (1, 2, 4, 8, 16)
+N_SEEDS = 3  # runs of each
 WIDTHS = (8, 16, 32)
 VALUES = (2, 4, 8)
 _BATCH, _UNSEEN, _PROBE = 128, 1_000, 64
@@ -245,3 +248,11 @@ def ranks(reader: Reader, n_values: int) -> tuple[list[int], list[int]]:
         torch.linalg.matrix_rank(looked.scores).tolist(),
         torch.linalg.matrix_rank(looked.pattern).tolist(),
     )
+
+
+_DEFAULT = 400, 0, 16, 8  # steps, seed, d_model, values
+STORED = (
+    StoredRun(
+        "two-places", _DEFAULT, dict[int, Run], partial(learn, HEADS, 400, 0, N_SEEDS, 16, 8)
+    ),
+)

@@ -9,7 +9,7 @@ import torch
 
 from mha_viz.core.reprs import count
 from mha_viz.learn.frame import charts, frame
-from mha_viz.learn.frame.choices import Choices, among
+from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.two_places import numbers as lab
@@ -17,8 +17,6 @@ from mha_viz.plots.curves import ticks
 
 TEXTS = read_texts(__package__)
 STEPS = (100, 200, 400, 800, 1600)
-N_SEEDS = 3
-FEW, MANY = (1, 2), (4, 8, 16)  # heads that are trained together
 NAMES = tuple(first + second for first in "bdfgklmn" for second in "aeio")
 _POWERS = (1, 2, 4, 8, 16, 32, 64)
 EXAMPLES = tuple(range(1, lab.N_EXAMPLES + 1))
@@ -41,30 +39,27 @@ def draw(choices: Choices) -> None:
 
     No fragment as a whole: a button in one does not end the run that it is drawn in.
     """
-    choices.get("example", 1, among(EXAMPLES))  # stands further down; the link must not drop it
+    asked, picture = st.columns((2, 3), gap="medium")
+    with asked:
+        TEXTS.predict(choices, "one")
+    learned = st.container()
     settings = _task(choices)
-    few = _train(choices, FEW, settings, "Train 1 head and 2 heads")
-    if few is not None:
-        _both_places(choices, few, settings)
-        _example(choices, few)
-    TEXTS.step("more-heads")
-    TEXTS.predict(choices, "many")
-    heads = tuple(n_heads for n_heads in MANY if n_heads <= settings.d_model)
-    if few is None:
-        TEXTS.caption("missing.caption")
-        return
-    many = _train(choices, heads, settings, f"Train {', '.join(map(str, heads))} heads as well")
-    if many is not None:
-        _all_heads(choices, few | many, settings)
-
-
-def _train(
-    choices: Choices, heads: tuple[int, ...], settings: _Settings, label: str
-) -> Runs | None:
+    heads = tuple(n_heads for n_heads in lab.HEADS if n_heads <= settings.d_model)
     n_steps, seed, d_model, n_values = settings
-    learn = partial(lab.learn, heads, n_steps, seed, N_SEEDS, d_model, n_values)
-    total, name = n_steps * N_SEEDS * len(heads), f"train{heads[0]}"
-    return trained(choices, settings, total, learn, name=name, label=label)
+    learn = partial(lab.learn, heads, n_steps, seed, lab.N_SEEDS, d_model, n_values)
+    total = n_steps * lab.N_SEEDS * len(heads)
+    runs: Runs | None = trained(choices, settings, total, learn, stored=lab.STORED[0])
+    if runs is None:
+        with picture:
+            TEXTS.caption("missing.caption")
+        return
+    few = {n_heads: runs[n_heads] for n_heads in lab.HEADS[:2]}
+    with picture:
+        _curves(choices, few, settings)
+    with learned:
+        _accuracies(few, n_values)
+    _shares(few)
+    _more_heads(choices, runs, few, settings)
 
 
 # -- one against two -----------------------------------------------------------------------------
@@ -72,7 +67,6 @@ def _train(
 
 def _task(choices: Choices) -> _Settings:
     TEXTS.step("task", n_tokens=lab.N_TOKENS, n_names=lab.N_NAMES)
-    TEXTS.predict(choices, "one")
     with frame.row():
         n_steps = choices.slide("steps", "Steps", STEPS, 400, width=200)
         n_values = choices.slide("values", "Possible values", lab.VALUES, 8, width=150)
@@ -81,23 +75,24 @@ def _task(choices: Choices) -> _Settings:
     return _Settings(n_steps, seed, d_model, n_values)
 
 
-def _both_places(choices: Choices, runs: Runs, settings: _Settings) -> None:
-    n_values = settings.n_values
+def _accuracies(runs: Runs, n_values: int) -> None:
     for n_heads, run in runs.items():
         values = torch.stack([run.first[:, -1], run.second[:, -1]])
         shares = {"better": values.amax(0).mean(), "other": values.amin(0).mean()}
         shares["both"] = run.both[:, -1].mean()
         heads, guess = _heads(n_heads), 100 / n_values
         TEXTS.markdown("learned.accuracy", heads=heads, run=run, guess=guess, **shares)
+
+
+def _curves(choices: Choices, runs: Runs, settings: _Settings) -> None:
     charts.lines(
         choices.key("few"),
         {_heads(n): (run.steps, run.both.mean(0)) for n, run in runs.items()},
         bands={_heads(n): (run.both.amin(0), run.both.amax(0)) for n, run in runs.items()},
-        levels={f"1/{n_values}": 1 / n_values},
+        levels={f"1/{settings.n_values}": 1 / settings.n_values},
         table=_curve_table(runs),
-        **TEXTS.lines("learned.curves", settings=settings, n_seeds=N_SEEDS),
+        **TEXTS.lines("learned.curves", settings=settings, n_seeds=lab.N_SEEDS),
     )
-    _shares(runs)
 
 
 def _heads(n_heads: int) -> str:
@@ -123,7 +118,6 @@ def _shares(runs: Runs) -> None:
     TEXTS.caption("shares.caption")
 
 
-@frame.part
 def _example(choices: Choices, runs: Runs) -> None:
     number = choices.slide("example", "An unseen text", EXAMPLES, 1, width=240)
     with st.container(horizontal=True):
@@ -146,7 +140,10 @@ def _example(choices: Choices, runs: Runs) -> None:
 # -- more and more heads -------------------------------------------------------------------------
 
 
-def _all_heads(choices: Choices, runs: Runs, settings: _Settings) -> None:
+@frame.part
+def _more_heads(choices: Choices, runs: Runs, few: Runs, settings: _Settings) -> None:
+    frame.fold(choices, "texts", TEXTS("example.title"), partial(_example, choices, few))
+    TEXTS.step("more-heads")
     heads = list(runs)
     final = torch.stack([run.both[:, -1] for run in runs.values()])  # (heads, seed)
     mean = final.mean(1)
@@ -164,8 +161,13 @@ def _all_heads(choices: Choices, runs: Runs, settings: _Settings) -> None:
             "parameters": [runs[n].n_parameters for n in heads],
             **{f"run {i}": accuracies for i, accuracies in enumerate(final.T, 1)},
         },
-        **TEXTS.lines("accuracy", settings=settings, n_seeds=N_SEEDS),
+        **TEXTS.lines("accuracy", settings=settings, n_seeds=lab.N_SEEDS),
     )
+    frame.fold(choices, "ranks", TEXTS("rank.title"), partial(_ranks, choices, runs, settings))
+
+
+def _ranks(choices: Choices, runs: Runs, settings: _Settings) -> None:
+    heads = list(runs)
     of_scores = [max(runs[n].score_ranks) for n in heads]
     of_weights = [max(runs[n].weight_ranks) for n in heads]
     widths = [runs[n].d_head for n in heads]

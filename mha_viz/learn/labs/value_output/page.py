@@ -148,7 +148,6 @@ def _parts(
     view, record = state.current(), scene.record
     plus = " + b^O" if has_bias else ""
     TEXTS.step("parts", formula=f"\\text{{output}} = \\sum_i z_i\\, W^O_i{plus}")
-    TEXTS.predict(choices, "cancel")
     gap = (found.total - seen.output).abs().amax(-1)
     ratio = float(found.norm_of_sum.sum() / found.sum_of_norms.sum())
     TEXTS.markdown(
