@@ -34,6 +34,8 @@ def test_stop_ends_training_and_leaves_the_lab_usable(open_page, wait_idle):
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(open_page):
-    page = open_page("/lab-own-reflection?tokens=6&places=6&claims=1&random=1&pointwise=1", **PHONE)
+    page = open_page(
+        "/lab-own-reflection?tokens=6&places=6&half-true=1&random=1&pointwise=1", **PHONE
+    )
     main = page.get_by_test_id("stMain")
     assert main.evaluate("e => e.scrollWidth <= e.clientWidth + 1")

@@ -31,7 +31,7 @@ def test_stop_ends_training_and_leaves_the_lab_usable(open_page, wait_idle):
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(open_page, wait_idle):
     page = open_page(
-        "/lab-two-places?texts=1&ranks=1", **PHONE
+        "/lab-two-places?texts=1&rank=1", **PHONE
     )  # the stored run: nothing to wait for
     expect(page.get_by_text("Where each head looks")).to_be_visible()
     wait_idle(page)

@@ -28,7 +28,7 @@ def test_every_number_is_that_of_the_library():
 
 
 def test_half_the_sum_of_the_diagonal_is_true_of_scores_and_false_of_distances():
-    app = lab(NAME, tokens="3", x3="1,2;3,-1;1,2", claims="1")
+    app = lab(NAME, tokens="3", x3="1,2;3,-1;1,2", **{"half-true": "1"})
     text = check(app)
     assert "only the shorter can prefer the other" in text
     gaps = cells(app, "(x·x + y·y)/2")

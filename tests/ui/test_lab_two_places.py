@@ -25,7 +25,7 @@ def once():
 @pytest.fixture(scope="module")
 def trained():
     settings = dict(steps="100", width="8", seed="1")
-    app = lab(NAME, "few", "many", "rank", ranks="1", texts="1", **settings)
+    app = lab(NAME, "few", "many", "rank", rank="1", texts="1", **settings)
     return app.button(key=f"{NAME}-train").click().run()
 
 
@@ -71,7 +71,7 @@ def test_an_example_is_chosen(trained):
     asked = ", then ".join(NAMES[one.names[place]] for place in one.places)
     assert asked in check(trained)
     chosen = {"steps": "100", "width": "8", "seed": "1", "example": "3"}
-    assert link(trained) == chosen | {"ranks": "1", "texts": "1"}
+    assert link(trained) == chosen | {"rank": "1", "texts": "1"}
 
 
 def test_what_a_link_says_in_vain_is_told():

@@ -51,6 +51,22 @@ def matrix(
     number_tables([made], dark=look.dark(), key=key, on_click=on_click)
 
 
+def corner(
+    key: str,
+    values: Any,
+    title: str,
+    rows: Sequence[str],
+    columns: Sequence[str] = (),
+    **cells: Any,
+) -> None:
+    """Draw the first rows and columns of a matrix, as many as `window` takes, with its shape."""
+    size, cell, letters = window()
+    names = columns or [str(i) for i in range(values.shape[1])]
+    cells |= {"rows": rows[:size], "columns": names[:size], "cell": cell, "letters": letters}
+    cells |= {"shape": " × ".join(map(str, values.shape))}
+    matrix(key, values[:size, :size], title, **cells)
+
+
 def weights(
     key: str,
     pattern: Any,

@@ -66,14 +66,11 @@ def _reflection(choices: Choices) -> None:
             TEXTS.caption("rows.missing", token=chosen, n=n, last=WORDS[n - 1])
         _seen_from(choices, tokens, found, min(WORDS.index(chosen), n - 1), equal)
     st.markdown(_sentence(found))
-    title = TEXTS("half-true.title")
-    frame.fold(choices, "claims", title, partial(_claims, found, tokens))
+    TEXTS.fold(choices, "half-true", partial(_claims, found, tokens))
 
 
 def _claims(found: lab.Reflection, tokens: Tensor) -> None:
     """Draw the claim about half the sum of the diagonal, for scores and for distances."""
-    TEXTS.markdown("half-true.statement")
-    st.latex(TEXTS("half-true.formula"))
     distances = lab.distances(tokens)
     with st.container(horizontal=True):
         _matrices(("(x·x + y·y)/2 − x·y", found.gaps), ("distance d(x, y)", distances))
@@ -161,8 +158,7 @@ def _learned(choices: Choices, found: Learned, settings: str) -> None:
             charts.weights(f"own-reflection-{title}", pattern, title, words, words, shape=shape)
     first, last = found.previous[0], found.previous[-1]
     TEXTS.markdown("learned.weights", first=first, last=last, equal=1 / len(words))
-    title = TEXTS("learned.curves.title")
-    frame.fold(choices, "curve", title, partial(_curve, choices, found, settings))
+    TEXTS.fold(choices, "curve", partial(_curve, choices, found, settings))
 
 
 def _curve(choices: Choices, found: Learned, settings: str) -> None:
@@ -175,7 +171,7 @@ def _curve(choices: Choices, found: Learned, settings: str) -> None:
         },
         levels={f"ln {n - 1}": math.log(n - 1)},
         table={"step": found.steps, "loss": found.losses, "previous token": found.previous},
-        **TEXTS.lines("learned.curves", settings=settings, d_model=D_MODEL, n=n, n_others=n - 1),
+        **TEXTS.lines("curve", settings=settings, d_model=D_MODEL, n=n, n_others=n - 1),
     )
 
 
@@ -184,13 +180,11 @@ def _curve(choices: Choices, found: Learned, settings: str) -> None:
 
 @frame.part
 def _further(choices: Choices) -> None:
-    draws = {"random": _random, "pointwise": _pointwise}
-    for name, draw in draws.items():
-        frame.fold(choices, name, TEXTS(f"{name}.title"), partial(draw, choices))
+    TEXTS.fold(choices, "random", partial(_random, choices))
+    TEXTS.fold(choices, "pointwise", partial(_pointwise, choices))
 
 
 def _random(choices: Choices) -> None:
-    TEXTS.markdown("random.statement")
     shares = _SHARES()
     names = {"Gaussian": "normal entries, as drawn", "0": "equal lengths"} | {
         f"{spread:g}": f"lengths spread by {spread:g}" for spread in lab.SPREADS if spread
@@ -205,8 +199,6 @@ def _random(choices: Choices) -> None:
 
 
 def _pointwise(choices: Choices) -> None:
-    TEXTS.markdown("pointwise.statement")
-    st.latex(TEXTS("pointwise.formula"))
     TEXTS.predict(choices, "mixing")
     with frame.row():
         masked = choices.toggle("masked", "Mask all others")

@@ -29,6 +29,7 @@ class Steps:
             queries and keys after the matrices (rotary positions, norms), the model's own.
         dots: Q K^T. scaled: dots times `scale`. masked: -inf where the mask forbids.
         pattern: softmax of it, or the model's own where it adds more than a mask.
+        patterns: that of every head, (head, query, key).
         z: (head, query, d_value). joined: (query, head * d_value), all heads side by side.
         output: (query, d_model), joined W_O + b_O.
         causal: whether later tokens are hidden here.
@@ -48,6 +49,7 @@ class Steps:
     scaled: Tensor
     masked: Tensor
     pattern: Tensor
+    patterns: Tensor
     z: Tensor
     joined: Tensor
     output: Tensor
@@ -145,6 +147,7 @@ def step_by_step(
         scaled=scores(query[[head]], key[[head]], scale=scale)[0],
         masked=masked[head],
         pattern=pattern[head],
+        patterns=pattern,
         z=mixed,
         joined=joined,
         output=output,

@@ -129,11 +129,11 @@ def _example(choices: Choices, runs: Runs) -> None:
             title = _heads(n_heads)
             charts.weights(key, one.pattern, title, heads, tokens, shape="", marked=asked)
     first, second = (NAMES[one.names[place]] for place in one.places)
-    lines = [TEXTS("example.answer", first=first, second=second, answer=one.answer)]
+    lines = [TEXTS("texts.answer", first=first, second=second, answer=one.answer)]
     for n_heads, run in runs.items():
         given = run.examples[number - 1].given
         verdict = "right" if given == one.answer else "wrong"
-        lines.append(TEXTS(f"example.answers.{verdict}", heads=_heads(n_heads), given=given))
+        lines.append(TEXTS(f"texts.answers.{verdict}", heads=_heads(n_heads), given=given))
     st.markdown(" ".join(lines))
 
 
@@ -142,7 +142,7 @@ def _example(choices: Choices, runs: Runs) -> None:
 
 @frame.part
 def _more_heads(choices: Choices, runs: Runs, few: Runs, settings: _Settings) -> None:
-    frame.fold(choices, "texts", TEXTS("example.title"), partial(_example, choices, few))
+    TEXTS.fold(choices, "texts", partial(_example, choices, few))
     TEXTS.step("more-heads")
     heads = list(runs)
     final = torch.stack([run.both[:, -1] for run in runs.values()])  # (heads, seed)
@@ -163,7 +163,7 @@ def _more_heads(choices: Choices, runs: Runs, few: Runs, settings: _Settings) ->
         },
         **TEXTS.lines("accuracy", settings=settings, n_seeds=lab.N_SEEDS),
     )
-    frame.fold(choices, "ranks", TEXTS("rank.title"), partial(_ranks, choices, runs, settings))
+    TEXTS.fold(choices, "rank", partial(_ranks, choices, runs, settings))
 
 
 def _ranks(choices: Choices, runs: Runs, settings: _Settings) -> None:
