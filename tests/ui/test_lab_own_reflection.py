@@ -24,7 +24,7 @@ def test_every_number_is_that_of_the_library():
     ]
     assert "does not win in 2 of 6 rows" in text and "**sun** looks at **cat**" in text
     assert len(table(app, "length", "score from dog")) == 6
-    assert table(app, "d", "equal lengths")["equal lengths"].sum() == 0
+    assert table(app, "width d of the tokens", "equal lengths")["equal lengths"].sum() == 0
 
 
 def test_half_the_sum_of_the_diagonal_is_true_of_scores_and_false_of_distances():
@@ -51,7 +51,7 @@ def test_tokens_of_a_link_are_used_and_zeros_are_no_trouble():
     assert cells(app, "weights")[0] == [0.33] * 3
     assert "All 3 tokens" in check(app)
     app.toggle(key=f"{NAME}-equal").set_value(True).run()
-    assert "no direction" in app.warning[0].value
+    assert not app.warning
     check(app)
     app.toggle(key=f"{NAME}-equal").set_value(False).run()
     check(app)
@@ -63,8 +63,8 @@ def test_training_shows_its_result_and_keeps_it_for_its_settings():
     app.button(key=f"{NAME}-train").click().run()
     text = check(app)
     assert "left neighbour" in text and cells(app, "after")[3][2] > 0.5
-    steps = table(app, "step", "previous token")
-    assert steps["step"].iloc[-1] == 50 and steps["previous token"].iloc[-1] > 0.5
+    steps = table(app, "gradient steps", "weight of the left neighbour").iloc[-1]
+    assert steps["gradient steps"] == 50 and steps["weight of the left neighbour"] > 0.5
     app.toggle(key=f"{NAME}-positions").set_value(False).run()
     assert not any("after" in matrix["title"] for matrix in matrices(app))
     app.toggle(key=f"{NAME}-positions").set_value(True).run()

@@ -50,9 +50,9 @@ def test_every_number_is_that_of_the_library(trained):
     curve = table(trained, "step", "2 heads, mean")
     assert curve["2 heads, mean"].iloc[-1] == near(float(runs[2].both[:, -1].mean()))
     assert f"**both {runs[1].both[:, -1].mean():.0%}**" in text
-    ranks = table(trained, "heads", "largest rank of scores")
+    ranks = table(trained, "heads", "scores Q Kᵀ")
     assert list(ranks["heads"]) == [1, 2, 4, 8]  # 16 do not divide a width of 8
-    assert (ranks["largest rank of scores"] <= ranks["d_head"]).all()
+    assert (ranks["scores Q Kᵀ"] <= ranks["d_head"]).all()
     assert table(trained, "heads", "run 1")["parameters"].nunique() == 1
 
 
@@ -67,8 +67,8 @@ def test_other_settings_have_no_results_and_these_come_back(trained):
 
 def test_an_example_is_chosen(trained):
     trained.select_slider(key=f"{NAME}-example").set_value(3).run()
-    one = numbers.learn((1, 2, 4, 8), 100, 1, 3, 8, 8)[1].examples[2]
-    asked = ", then ".join(NAMES[one.names[place]] for place in one.places)
+    one = numbers.learn((1, 2, 4, 8), 100, 1, 3, 8, 8)[1].examples
+    asked = ", then ".join(NAMES[name] for name in one.queried[2].tolist())
     assert asked in check(trained)
     chosen = {"steps": "100", "width": "8", "seed": "1", "example": "3"}
     assert link(trained) == chosen | {"rank": "1", "texts": "1"}

@@ -18,7 +18,7 @@ TEXT = "The cat sat on the mat."
 def test_the_page_comes_whole_and_its_numbers_are_small_where_they_should_be(model):
     tables, folds = (
         ("operations", "spectrum", "lengths"),
-        dict(rank="1", norms="1", **{"why-output": "1"}),
+        dict(rank="1", **{"why-output": "1"}),
     )
     app = lab(KEY, *tables, model=model, text=TEXT, layer="2", head="5", **folds)
     text = check(app)
@@ -67,7 +67,7 @@ def test_the_answer_about_parameters_is_computed():
 def test_links_that_make_no_sense_one_token_and_many():
     text = check(lab(KEY, n="77", layer="99", text="x"))
     assert "n='77'" in text and "There is no L99 H0" in text.replace("\\", "")
-    folds = dict(rank="1", norms="1", **{"why-output": "1"})
+    folds = dict(rank="1", **{"why-output": "1"})
     check(lab(KEY, model="tiny-gpt2", text="a", **folds))
     check(lab(KEY, text="word " * 3000, **folds))
 

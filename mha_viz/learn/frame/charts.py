@@ -98,7 +98,7 @@ def lines(
     key: str,
     drawn: Mapping[str, tuple[Any, Any]],
     *,
-    table: Mapping[str, Any],
+    table: Mapping[str, Any] | None = None,
     caption: str,
     how_to_read: str,
     name: str = "",
@@ -106,14 +106,17 @@ def lines(
 ) -> None:
     """Draw a figure of lines, with its table and its files.
 
-    `table` has the columns by name, for "As a table" and CSV; the files are called `name`, or as
-    the title.
+    `table` has the columns by name, for "As a table" and CSV, where they are not those of the
+    lines, which then share their x; the files are called `name`, or as the title.
     """
     import pandas as pd
 
     from mha_viz.plots.curves import curves
     from mha_viz.ui.widgets.exports import figures
 
+    if table is None:
+        x = next(iter(drawn.values()))[0]
+        table = {axes["x_title"]: x, **{line: y for line, (_, y) in drawn.items()}}
     figures.show(
         curves(drawn, axes, dark=look.dark()),
         key=key,

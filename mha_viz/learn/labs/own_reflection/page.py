@@ -8,7 +8,6 @@ import streamlit as st
 import torch
 from torch import Tensor
 
-from mha_viz.errors import ArgumentError
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import trained
@@ -19,7 +18,6 @@ from mha_viz.learn.labs.soft_lookup.numbers import WORDS
 from mha_viz.plots.vectors import arrows
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
-from mha_viz.ui.widgets.messages.messages import plain
 
 TEXTS = read_texts(__package__)
 SIZES = (3, 4, 5, 6)
@@ -39,9 +37,6 @@ def draw(choices: Choices) -> None:
     _further(choices)
 
 
-# -- Q = K = V = X -------------------------------------------------------------------------------
-
-
 @frame.part
 def _reflection(choices: Choices) -> None:
     asked, picture = st.columns((2, 3), gap="medium")
@@ -55,7 +50,7 @@ def _reflection(choices: Choices) -> None:
     with st.container(horizontal=True):
         grid = frame.Grid("Tokens X", lab.START[:n], WORDS[:n], ("first", "second"))
         typed = torch.tensor(frame.editor(choices, f"x{n}", grid, most=LARGEST))
-        tokens = _made_equal(typed) if equal else typed
+        tokens = lab.equal_norms(typed) if equal else typed
         found = lab.reflection(tokens)
         _matrices(("X Xᵀ", found.dots))
         best = [(i, int(row.argmax())) for i, row in enumerate(found.pattern)]
@@ -77,15 +72,6 @@ def _claims(found: lab.Reflection, tokens: Tensor) -> None:
     n_pairs = len(tokens) * (len(tokens) - 1) // 2
     holds = {"scores": lab.below_half_sum(found.dots), "apart": lab.below_half_sum(distances)}
     TEXTS.markdown("half-true.counted", n_pairs=n_pairs, **holds)
-
-
-def _made_equal(tokens: Tensor) -> Tensor:
-    """Scale tokens to one length; with a zero among them, keep them and warn."""
-    try:
-        return lab.equal_norms(tokens)
-    except ArgumentError as error:
-        st.warning(plain(str(error)))
-        return tokens
 
 
 def _matrices(*titled: tuple[str, Tensor]) -> None:
@@ -114,9 +100,10 @@ def _seen_from(
 ) -> None:
     words = WORDS[: len(tokens)]
     token = words[chosen]
-    title = f"Seen from {token}"
     figures.show(
-        arrows(tokens, words, title=title, chosen=chosen, circle=equal, dark=look.dark()),
+        arrows(
+            tokens, words, title=f"Seen from {token}", chosen=chosen, circle=equal, dark=look.dark()
+        ),
         key=choices.key("arrows"),
         table=pd.DataFrame(
             {
@@ -130,9 +117,6 @@ def _seen_from(
         ),
         **TEXTS.figure("arrows", token=token, equal=", lengths made equal" if equal else ""),
     )
-
-
-# -- training ------------------------------------------------------------------------------------
 
 
 def _learning(choices: Choices) -> None:
@@ -170,12 +154,8 @@ def _curve(choices: Choices, found: Learned, settings: str) -> None:
             "weight of the left neighbour": (found.steps, found.previous),
         },
         levels={f"ln {n - 1}": math.log(n - 1)},
-        table={"step": found.steps, "loss": found.losses, "previous token": found.previous},
         **TEXTS.lines("curve", settings=settings, d_model=D_MODEL, n=n, n_others=n - 1),
     )
-
-
-# -- folded --------------------------------------------------------------------------------------
 
 
 @frame.part
@@ -189,11 +169,9 @@ def _random(choices: Choices) -> None:
     names = {"Gaussian": "normal entries, as drawn", "0": "equal lengths"} | {
         f"{spread:g}": f"lengths spread by {spread:g}" for spread in lab.SPREADS if spread
     }
-    lines, widths = {name: shares[key] for key, name in names.items()}, list(lab.WIDTHS)
     charts.lines(
         choices.key("random"),
-        {name: (widths, line) for name, line in lines.items()},
-        table={"d": widths} | lines,
+        {name: (lab.WIDTHS, shares[key]) for key, name in names.items()},
         **TEXTS.lines("random.shares"),
     )
 
@@ -207,7 +185,7 @@ def _pointwise(choices: Choices) -> None:
         )
         n = choices.slide("places", "Places", SIZES, 5, width=160)
         draw = choices.seed("tokenseed", "Seed of the tokens", width=180)
-    tokens, W_V = lab.equal_tokens(n, seed=draw), lab.value_weights(seed=draw)
+    tokens, W_V = lab.pointwise_example(n, draw)
     found = lab.pointwise(tokens, W_V, None if masked else temperature)
     _side_by_side(found)
     by_temperature = lab.differences(tokens, W_V)
@@ -216,7 +194,6 @@ def _pointwise(choices: Choices) -> None:
         choices.key("difference"),
         {"attention − convolution": (lab.TEMPERATURES, by_temperature)},
         moments={} if masked else {"T": temperature},
-        table={"T": lab.TEMPERATURES, "largest difference": by_temperature},
         **TEXTS.lines("pointwise.differences", n=n, draw=draw, mask=mask),
     )
 

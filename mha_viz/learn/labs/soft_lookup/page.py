@@ -9,13 +9,14 @@ from torch import Tensor
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.soft_lookup.numbers import WORDS, Lookup, example, lookup, score_spread
+from mha_viz.learn.labs.soft_lookup import numbers as lab
+from mha_viz.learn.labs.soft_lookup.numbers import WORDS, Lookup
 from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
 SIZES = (3, 4, 5, 6, 7, 8)
 WIDTHS = (1, 2, 3, 4, 6, 8)
-_SPREAD = st.cache_data(max_entries=1, show_spinner=False)(score_spread)
+_SPREAD = st.cache_data(max_entries=1, show_spinner=False)(lab.score_spread)
 # Each about a fifth colder than the one before: to weights, only the ratio matters.
 COOLING = (
     5.0, 4.0, 3.0, 2.5, 2.0, 1.6, 1.25, 1.0, 0.8,
@@ -39,9 +40,9 @@ def draw(choices: Choices) -> None:
         d_k = choices.slide("width", "Width d_k", WIDTHS, 3, width=200)
     TEXTS.step("lookup")
     with st.container(horizontal=True):
-        grids = zip("qkv", ("Queries Q", "Keys K", "Values V"), example(n, d_k), strict=True)
+        grids = zip("qkv", ("Queries Q", "Keys K", "Values V"), lab.example(n, d_k), strict=True)
         query, key, value = (_edited(choices, *grid) for grid in grids)
-    found = lookup(query, key, value, temperature)
+    found = lab.lookup(query, key, value, temperature)
     _scores(found, WORDS[:n])
     with picture:
         _weights(found, WORDS[:n])
@@ -79,13 +80,10 @@ def _square_root(choices: Choices) -> None:
     TEXTS.step("square-root")
     titles = TEXTS.labels("aspects")
     aspect = choices.segments("aspect", "What is measured", titles, "confidence")
-    found = _SPREAD()
-    plain, scaled = getattr(found, aspect), getattr(found, f"scaled_{aspect}")
-    widths = list(found.widths)
+    (plain, scaled), widths = _SPREAD()[aspect], list(lab.WIDTHS)
     charts.lines(
         choices.key("spread"),
         {"q·k as it is": (widths, plain), "divided by √d_k": (widths, scaled)},
         y_axis="log" if aspect == "variance" else "linear",
-        table={"d_k": widths, "as it is": plain, "divided": scaled},
         **TEXTS.lines("spread", title=titles[aspect], unit=TEXTS(f"aspect-units.{aspect}")),
     )

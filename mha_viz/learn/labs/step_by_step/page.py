@@ -13,7 +13,7 @@ from mha_viz.learn.activations import LayerActivations, record_activations
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices, among
 from mha_viz.learn.labs.step_by_step.code import pytorch_code
-from mha_viz.learn.labs.step_by_step.numbers import Crossed, Steps, cross, gap, step_by_step
+from mha_viz.learn.labs.step_by_step.numbers import Steps, cross, gap, step_by_step
 from mha_viz.learn.labs.step_by_step.tables import STEPS, TEXTS, step_table
 from mha_viz.learn.labs.step_by_step.taught import BUGS, run_taught, taught_code
 from mha_viz.learn.labs.step_by_step.windows import one_step
@@ -28,25 +28,20 @@ from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error
 
-SENTENCES = (
-    ("write", "Queries from", "le chat dort"),
-    ("read", "Keys and values from", "the cat sleeps on the mat"),
-)
 MASKS = {"own": "the model’s own", "causal": "causal: on", "none": "off: all tokens"}
 _HIDES = {"own": None, "causal": True, "none": False}
 
 
 def draw(choices: Choices) -> None:
     """Draw the text run, a layer as a whole, the walk through one head, and what is folded."""
-    scene = picking.picked()
-    _layer(choices, scene)
-    _further(choices)
+    _layer(choices, picking.picked())
 
 
 @frame.part
 def _layer(choices: Choices, scene: Scene) -> None:
     with continue_on_error():
         _walk(choices, scene, memory.model(*state.current().checkpoint))
+    TEXTS.fold(choices, "cross", partial(_cross, choices))
 
 
 def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
@@ -75,21 +70,17 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
 def _whole(choices: Choices, scene: Scene, found: Steps) -> None:
     """Draw the layer from its input to its output, with the shape of every tensor in the table."""
     view, names = state.current(), TEXTS.labels("tensors")
-    tensors = found.seen.X, found.query, found.key, found.value, found.pattern
-    tensors += found.z[view.head], found.joined, found.W_O, found.output
-    blocks = zip(
-        ("X", "side by side", "output"), (found.seen.X, found.joined, found.output), strict=True
-    )
+    X, joined, output = found.seen.X, found.joined, found.output
+    own = [found.query, found.key, found.value, found.pattern, found.z[view.head]]
+    tensors = [X, *own, joined, found.W_O, output]
+    blocks = ("X", X), ("side by side", joined), ("output", output)
     rows = [(name, *made.shape) for name, made in zip(names.values(), tensors, strict=True)]
     figures.show(
-        layer_picture(list(blocks), found.patterns, view.head, dark=look.dark()),
+        layer_picture(blocks, found.patterns, view.head, dark=look.dark()),
         key=choices.key("layer"),
         table=pd.DataFrame(rows, columns=["tensor", "rows", "columns"]),
         **TEXTS.figure("whole", head=view.head, settings=words.settings(scene, f"L{view.layer}")),
     )
-
-
-# -- the same as code ------------------------------------------------------------------------------
 
 
 def _code(found: Steps, code: str) -> None:
@@ -110,18 +101,17 @@ def _bugs(choices: Choices, found: Steps, names: tuple[Sequence[str], Sequence[s
     called = {bug: f"Code {letter}" for bug, letter in zip(BUGS, "ABC", strict=True)}
     bug = choices.segments("bug", "Code with one mistake", called, next(iter(BUGS)))
     run = partial(run_taught, found.weights, found.seen.X, found.seen.Y, True)
-    head, size = state.current().head, charts.window().size
+    head = state.current().head
     output, pattern = run()
     try:
         wrong, wrong_pattern = run(bug)
     except AttributeError as error:
         st.code(f"AttributeError: {error}", language=None, wrap_lines=True)
     else:
-        rows, keys = (axis[:size] for axis in names)
         with st.container(horizontal=True):
-            for title, weights in (("right", pattern), ("wrong", wrong_pattern)):
-                key, shown = choices.key(f"bug-{title}"), weights[head, :size, :size]
-                charts.weights(key, shown, f"weights, {title}", rows, keys)
+            for title, made in (("right", pattern[head]), ("wrong", wrong_pattern[head])):
+                key, title = choices.key(f"bug-{title}"), f"weights, {title}"
+                charts.corner(key, made, title, *names, diverging=False, limits=(0.0, 1.0))
         apart, largest = gap(wrong, output)
         TEXTS.markdown("bugs.measured", apart=apart, largest=largest)
     options, right = TEXTS.labels("bugs.options"), list(BUGS).index(bug)
@@ -165,34 +155,22 @@ def _chosen_step(choices: Choices) -> str:
     return step
 
 
-# -- cross-attention -------------------------------------------------------------------------------
-
-
-@frame.part
-def _further(choices: Choices) -> None:
-    TEXTS.fold(choices, "cross", partial(_cross, choices))
-
-
 def _cross(choices: Choices) -> None:
     TEXTS.predict(choices, "shuffle")
     with frame.row():
-        queries, keys = (
-            choices.text(name, title, default, most=200, width=260).split()
-            for name, title, default in SENTENCES
-        )
+        text = partial(choices.text, most=200, width=260)
+        queries = text("write", "Queries from", "le chat dort").split()
+        keys = text("read", "Keys and values from", "the cat sleeps on the mat").split()
         turned = choices.toggle("turned", "Reverse what is read")
-    _crossed(choices, cross(queries, keys[::-1] if turned else keys))
-
-
-def _crossed(choices: Choices, found: Crossed) -> None:
-    rows, keys, cell = found.queries, found.keys, charts.window().cell
-    shape, columns = f"{len(rows)} × {len(keys)}", [str(i) for i in range(found.output.shape[1])]
+    keys = keys[::-1] if turned else keys
+    found, cell = cross(queries, keys), charts.window().cell
+    assert found.pattern is not None
+    n_rows, width = found.output.shape
+    rows, columns, shape = queries, [str(i) for i in range(width)], f"{n_rows} × {len(keys)}"
     with st.container(horizontal=True):
-        for i, pattern in enumerate(found.pattern):
+        for i, made in enumerate(found.pattern):
             key, title = choices.key(f"cross-{i}"), f"weights, H{i}"
-            charts.weights(key, pattern, title, rows, keys, shape=shape, cell=cell)
-        key, shape = choices.key("cross-output"), f"{len(rows)} × {len(columns)}"
-        charts.matrix(
-            key, found.output, "output", rows=rows, columns=columns, shape=shape, cell=cell
-        )
+            charts.weights(key, made, title, rows, keys, shape=shape, cell=cell)
+        key, made, shape = choices.key("cross-output"), found.output, f"{n_rows} × {width}"
+        charts.matrix(key, made, "output", rows=rows, columns=columns, shape=shape, cell=cell)
     TEXTS.caption("crossed.caption")

@@ -62,9 +62,6 @@ def draw(choices: Choices) -> None:
     _more_heads(choices, runs, few, settings)
 
 
-# -- one against two -----------------------------------------------------------------------------
-
-
 def _task(choices: Choices) -> _Settings:
     TEXTS.step("task", n_tokens=lab.N_TOKENS, n_names=lab.N_NAMES)
     with frame.row():
@@ -80,32 +77,24 @@ def _accuracies(runs: Runs, n_values: int) -> None:
         values = torch.stack([run.first[:, -1], run.second[:, -1]])
         shares = {"better": values.amax(0).mean(), "other": values.amin(0).mean()}
         shares["both"] = run.both[:, -1].mean()
-        heads, guess = _heads(n_heads), 100 / n_values
+        heads, guess = count(n_heads, "head"), 100 / n_values
         TEXTS.markdown("learned.accuracy", heads=heads, run=run, guess=guess, **shares)
 
 
 def _curves(choices: Choices, runs: Runs, settings: _Settings) -> None:
+    found = {count(n, "head"): (run.steps, run.both) for n, run in runs.items()}
+    table: dict[str, object] = {"step": runs[1].steps}
+    for name, (_, both) in found.items():
+        ends = {"mean": both.mean(0), "least": both.amin(0), "most": both.amax(0)}
+        table |= {f"{name}, {which}": values for which, values in ends.items()}
     charts.lines(
         choices.key("few"),
-        {_heads(n): (run.steps, run.both.mean(0)) for n, run in runs.items()},
-        bands={_heads(n): (run.both.amin(0), run.both.amax(0)) for n, run in runs.items()},
+        {name: (steps, both.mean(0)) for name, (steps, both) in found.items()},
+        bands={name: (both.amin(0), both.amax(0)) for name, (_, both) in found.items()},
         levels={f"1/{settings.n_values}": 1 / settings.n_values},
-        table=_curve_table(runs),
+        table=table,
         **TEXTS.lines("learned.curves", settings=settings, n_seeds=lab.N_SEEDS),
     )
-
-
-def _heads(n_heads: int) -> str:
-    return count(n_heads, "head")
-
-
-def _curve_table(runs: Runs) -> dict[str, object]:
-    steps = next(iter(runs.values())).steps
-    columns: dict[str, object] = {"step": steps}
-    for name, both in ((_heads(n_heads), run.both) for n_heads, run in runs.items()):
-        ends = {"mean": both.mean(0), "least": both.amin(0), "most": both.amax(0)}
-        columns |= {f"{name}, {which}": values for which, values in ends.items()}
-    return columns
 
 
 def _shares(runs: Runs) -> None:
@@ -114,30 +103,28 @@ def _shares(runs: Runs) -> None:
         for n_heads, run in runs.items():
             key, heads = f"two-places-shares-{n_heads}", [f"head {i}" for i in range(n_heads)]
             places = ("first", "second", "others")
-            charts.weights(key, run.shares, _heads(n_heads), heads, places, shape="", cell=62)
+            charts.weights(
+                key, run.shares, count(n_heads, "head"), heads, places, shape="", cell=62
+            )
     TEXTS.caption("shares.caption")
 
 
 def _example(choices: Choices, runs: Runs) -> None:
-    number = choices.slide("example", "An unseen text", EXAMPLES, 1, width=240)
+    number = choices.slide("example", "An unseen text", EXAMPLES, 1, width=240) - 1
+    given_text = (part[number].tolist() for part in runs[1].examples)  # the same for all
+    names, values, queried, answer, places = given_text
+    tokens = [f"{NAMES[n]}={v}" for n, v in zip(names, values, strict=True)]
+    first, second = (NAMES[name] for name in queried)
+    lines = [TEXTS("texts.answer", first=first, second=second, answer=answer)]
     with st.container(horizontal=True):
         for n_heads, run in runs.items():
-            one = run.examples[number - 1]
             key, heads = f"two-places-example-{n_heads}", [f"head {i}" for i in range(n_heads)]
-            tokens = [f"{NAMES[n]}={v}" for n, v in zip(one.names, one.values, strict=True)]
-            asked = list(product(range(n_heads), one.places))
-            title = _heads(n_heads)
-            charts.weights(key, one.pattern, title, heads, tokens, shape="", marked=asked)
-    first, second = (NAMES[one.names[place]] for place in one.places)
-    lines = [TEXTS("texts.answer", first=first, second=second, answer=one.answer)]
-    for n_heads, run in runs.items():
-        given = run.examples[number - 1].given
-        verdict = "right" if given == one.answer else "wrong"
-        lines.append(TEXTS(f"texts.answers.{verdict}", heads=_heads(n_heads), given=given))
+            asked, title = list(product(range(n_heads), places)), count(n_heads, "head")
+            charts.weights(key, run.looked[number], title, heads, tokens, shape="", marked=asked)
+            given = run.given[number].tolist()
+            verdict = "right" if given == answer else "wrong"
+            lines.append(TEXTS(f"texts.answers.{verdict}", heads=title, given=given))
     st.markdown(" ".join(lines))
-
-
-# -- more and more heads -------------------------------------------------------------------------
 
 
 @frame.part
@@ -147,7 +134,7 @@ def _more_heads(choices: Choices, runs: Runs, few: Runs, settings: _Settings) ->
     heads = list(runs)
     final = torch.stack([run.both[:, -1] for run in runs.values()])  # (heads, seed)
     mean = final.mean(1)
-    best, most = (_heads(heads[i]) for i in (int(mean.argmax()), -1))
+    best, most = (count(heads[i], "head") for i in (int(mean.argmax()), -1))
     TEXTS.markdown("best.accuracy", best=best, most=most, highest=mean.max(), last=mean[-1])
     correct = "both values right"
     charts.lines(
@@ -168,22 +155,14 @@ def _more_heads(choices: Choices, runs: Runs, few: Runs, settings: _Settings) ->
 
 def _ranks(choices: Choices, runs: Runs, settings: _Settings) -> None:
     heads = list(runs)
-    of_scores = [max(runs[n].score_ranks) for n in heads]
-    of_weights = [max(runs[n].weight_ranks) for n in heads]
-    widths = [runs[n].d_head for n in heads]
+    drawn = {
+        "scores Q Kᵀ": [max(run.score_ranks) for run in runs.values()],
+        "weights, after softmax": [max(run.weight_ranks) for run in runs.values()],
+        "d_head": [run.d_head for run in runs.values()],
+    }
     charts.lines(
         choices.key("rank"),
-        {
-            "scores Q Kᵀ": (heads, of_scores),
-            "weights, after softmax": (heads, of_weights),
-            "d_head": (heads, widths),
-        },
+        {name: (heads, ranks) for name, ranks in drawn.items()},
         more=dict(xaxis=ticks(heads), yaxis=ticks(_POWERS)),
-        table={
-            "heads": heads,
-            "d_head": widths,
-            "largest rank of scores": of_scores,
-            "largest rank of weights": of_weights,
-        },
         **TEXTS.lines("rank", settings=settings),
     )

@@ -25,13 +25,11 @@ from mha_viz.web.labels import head_name
 
 TEXTS = read_texts(__package__)
 LENGTHS = tuple(2**i for i in range(13))  # 1 to 4,096 tokens
-_CELLS = 4_000  # of the matrix of norms
 
 
 def draw(choices: Choices) -> None:
     """Draw the text run, the price of two matrices and of one, then all heads of the layer."""
-    scene = picking.picked()
-    _lab(choices, scene)
+    _lab(choices, picking.picked())
 
 
 @frame.part
@@ -51,11 +49,7 @@ def _lab(choices: Choices, scene: Scene) -> None:
     own = spread(weights)
     found = lab.parts(record.kept("z")[view.layer], own.W_O, own.b_O)
     _parts(choices, words.settings(scene, layer), record, found, seen, own.b_O is not None)
-    TEXTS.fold(choices, "norms", partial(_norms, choices, record, found))
     TEXTS.fold(choices, "why-output", partial(_slices, choices, record, found))
-
-
-# -- one head: two matrices or one -----------------------------------------------------------------
 
 
 @frame.part
@@ -92,7 +86,7 @@ def _price(choices: Choices, model: str, width: int, d_model: int) -> None:
 def _merged(
     choices: Choices, record: AttentionRecord, weights: AttentionWeights, seen: LayerActivations
 ) -> None:
-    view, size = state.current(), charts.window().size
+    view = state.current()
     found = lab.two_ways(weights, view.head, record.pattern[view.layer, view.head], seen.Y)
     with st.container(horizontal=True):
         for key, title, values in (
@@ -100,9 +94,6 @@ def _merged(
             ("merged", "A X W_VO", found.merged),
         ):
             charts.corner(choices.key(key), values, title, list(record.labels))
-    if max(found.apart.shape) > size:
-        n_tokens, n_columns = found.apart[:size, :size].shape
-        TEXTS.caption("merged.part", n_tokens=n_tokens, n_columns=n_columns)
     head = head_name(view.layer, view.head)
     TEXTS.markdown("merged.measured", head=head, found=found, W_V=weights.W_V, W_O=weights.W_O)
 
@@ -126,12 +117,8 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
         choices.key("spectrum"),
         {"singular value": (places, values)},
         moments={f"d_v = {width}": float(width)},
-        table={"number": places, "singular value": values},
         **TEXTS.lines("rank.spectrum", settings=words.settings(scene, head)),
     )
-
-
-# -- all heads of a layer --------------------------------------------------------------------------
 
 
 def _parts(
@@ -174,24 +161,6 @@ def _parts(
         ),
         **TEXTS.figure("parts.lengths", settings=settings),
     )
-
-
-def _norms(choices: Choices, record: AttentionRecord, found: lab.Parts) -> None:
-    labels = list(record.labels)
-    n = min(len(labels), _CELLS // record.n_heads)
-    charts.matrix(
-        choices.key("norms"),
-        found.norms[:, :n],
-        TEXTS("norms.title"),
-        rows=[f"H{i}" for i in range(record.n_heads)],
-        columns=labels[:n] if n <= 24 else (),
-        shape=f"{record.n_heads} heads × {n} tokens",
-        diverging=False,
-        limits=(0.0, float(found.norms.max()) or 1.0),
-        cell=46 if n <= 18 else max(4, 700 // n),
-    )
-    if n < len(labels):
-        TEXTS.caption("norms.part", n_tokens=n, n=len(labels))
 
 
 def _slices(choices: Choices, record: AttentionRecord, found: lab.Parts) -> None:
