@@ -98,7 +98,7 @@ def learn_left(
             pattern, loss = _look(mha, unseen)
             # The metric takes any two axes before query and key: here texts are in place of layers.
             previous = METRICS["previous_token"].function(pattern.detach()).mean()
-            points.append((step, float(loss), float(previous)))
+            points.append((step, float(loss.detach()), float(previous)))
             if on_step is not None:
                 on_step(step)
         if step < n_steps:
