@@ -58,7 +58,7 @@ def _calculator(choices: Choices) -> Sizes | None:
     st.markdown(text)
     for key, table in (("bill", _operations(sizes, cost)), ("memory", _memory(sizes, cost))):
         st.dataframe(table, hide_index=True, width="content", key=choices.key(key))
-    even = 2 * sizes.d_model  # 4 n m^2 = 2 n^2 m
+    even = 2 * sizes.d_model  # 4 n d^2 = 2 n^2 d
     TEXTS.caption("calculator.even.text", even=even)
     return sizes
 
@@ -175,13 +175,13 @@ def _models(choices: Choices, model: AttentionModel, n_tokens: int) -> None:
 
 def _misread(choices: Choices) -> None:
     TEXTS.step("misread")
-    n, m, h, layers = 512, 768, 12, 12
+    n, d, h, layers = 512, 768, 12, 12
     sizes = {
-        "one": Sizes(n, m, 1, 0, layers),
-        "many": Sizes(n, m, h, 0, layers),
-        "long": Sizes(2 * n, m, h, 0, layers),
-        "wide": Sizes(n, m, 2 * h, 0, layers),
-        "deep": Sizes(n, m, h, 0, 2 * layers),
+        "one": Sizes(n, d, 1, 0, layers),
+        "many": Sizes(n, d, h, 0, layers),
+        "long": Sizes(2 * n, d, h, 0, layers),
+        "wide": Sizes(n, d, 2 * h, 0, layers),
+        "deep": Sizes(n, d, h, 0, 2 * layers),
     }
     values: dict[str, object] = {"n": n, "twice": 2 * n, "h": h}
     for name, cost in ((name, costs(size)) for name, size in sizes.items()):
