@@ -99,9 +99,12 @@ def warns_of(key: str, **params: str) -> None:
     assert len(app.warning) == len(params), [warning.value for warning in app.warning]
 
 
-def answers(key: str, *questions: str) -> list[str]:
-    """What the lab says once these questions are answered with what is chosen to begin with."""
-    app = lab(key)
+def answers(key: str, *questions: str, **params: str) -> list[str]:
+    """What the lab says once these questions are answered with what is chosen to begin with.
+
+    `params` are its link: folds that hold some of them, as `name="1"`.
+    """
+    app = lab(key, **params)
     for question in questions:
         app.button(key=f"{key}-predict-{question}-button").click()
     check(app.run())

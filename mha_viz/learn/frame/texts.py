@@ -6,7 +6,7 @@ is one of lines), or any strings. Values fill {placeholders}, and {size:number} 
 `format_number` does. A formula is LaTeX and holds none.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, cast
 
@@ -40,6 +40,18 @@ class Texts(texts.Texts):
         if formula is None and "formula" in self._at(name):
             formula = self(f"{name}.formula")
         frame.step(title, statement, formula or "")
+
+    def fold(
+        self, choices: Choices, name: str, draw: Callable[[], object], /, **values: object
+    ) -> None:
+        """Draw a step as a fold: its title, and inside of it all else, then `draw`."""
+
+        def inside() -> None:
+            statement = self(f"{name}.statement", **values)
+            frame.step("", statement, self._at(name).get("formula", "").replace("\n", " "))
+            draw()
+
+        frame.fold(choices, name, self(f"{name}.title", **values), inside)
 
     def predict(
         self, choices: Choices, name: str, /, *, right: int | None = None, **values: object

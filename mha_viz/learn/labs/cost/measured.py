@@ -1,4 +1,4 @@
-"""Lab 8: the time that attention takes on this machine, by text length and number of heads."""
+"""Lab 8: the time that attention takes on this machine, by text length."""
 
 import statistics
 import time
@@ -24,10 +24,10 @@ WAYS = ("projections", "weights", "fused")
 
 @dataclass(frozen=True)
 class Measured:
-    """Medians of repeated runs; a number for each length, or for each number of heads.
+    """Medians of repeated runs; a number for each length.
 
     Args:
-        places: n, or numbers of heads.
+        lengths: n.
         seconds: by way: "projections" (W_Q, W_K, W_V and W_O), "weights" (scores, softmax, weights
             times V, with the weights in memory), "fused" (the same without ever keeping them).
         fastest: the shortest of the runs, by way: what other work on the machine disturbed least.
@@ -36,7 +36,7 @@ class Measured:
         threads: that torch used.
     """
 
-    places: tuple[int, ...]
+    lengths: tuple[int, ...]
     seconds: dict[str, list[float]]
     fastest: dict[str, list[float]]
     pattern: list[int]
@@ -44,7 +44,8 @@ class Measured:
     threads: int
 
 
-def measure_lengths(
+@torch.inference_mode()
+def measure(
     d_model: int,
     n_heads: int,
     lengths: Sequence[int] = LENGTHS,
@@ -56,60 +57,18 @@ def measure_lengths(
     Raises:
         ArgumentError, ShapeError: sizes outside their range, heads that do not divide.
 
-    >>> measure_lengths(8, 2, [4, 8]).pattern
+    >>> measure(8, 2, [4, 8]).pattern
     [128, 512]
     """
-    return _measured(tuple(lengths), [(n, d_model, n_heads) for n in lengths], seed, on_progress)
-
-
-def measure_heads(
-    d_model: int,
-    n: int,
-    counts: Sequence[int],
-    seed: int = 0,
-    on_progress: OnProgress | None = None,
-) -> Measured:
-    """Time attention of one d_model split into more and more heads.
-
-    >>> measure_heads(8, 4, [1, 2, 4]).pattern
-    [64, 128, 256]
-    """
-    return _measured(tuple(counts), [(n, d_model, h) for h in counts], seed, on_progress)
-
-
-def exponent(places: Sequence[int], seconds: Sequence[float], least: int = 0) -> float:
-    """Fit the slope of log time over log n by least squares: 1 is linear, 2 quadratic.
-
-    Places below `least` do not count: they measure how calls begin.
-
-    >>> round(exponent([64, 128, 256], [1.0, 4.0, 16.0]), 6)
-    2.0
-    """
-    pairs = [(p, s) for p, s in zip(places, seconds, strict=True) if p >= least]
-    if len(pairs) < 2:
-        raise ArgumentError("Two places are the least through which a line can be drawn.")
-    logs = np.log(np.array(pairs, dtype=np.float64))
-    return float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
-
-
-@torch.inference_mode()
-def _measured(
-    places: tuple[int, ...],
-    runs: list[tuple[int, int, int]],
-    seed: int,
-    on_progress: OnProgress | None,
-) -> Measured:
-    for n, d_model, n_heads in runs:
+    for n in lengths:
         Sizes(n, d_model, n_heads)
-        if n > MAX_LENGTH or d_model > MAX_WIDTH:
-            raise ArgumentError(
-                f"Measured are at most {MAX_LENGTH:,} tokens of width {MAX_WIDTH:,}, got {n:,} and "
-                f"{d_model:,}: more would take too long."
-            )
-    if not runs:
-        raise ArgumentError("There is nothing to measure: give at least one.")
+    if not lengths or max(lengths) > MAX_LENGTH or d_model > MAX_WIDTH:
+        raise ArgumentError(
+            f"Give lengths of at most {MAX_LENGTH:,} tokens and a width of at most {MAX_WIDTH:,}, "
+            f"got {list(lengths)} and {d_model:,}: more would take too long."
+        )
     random = torch.Generator().manual_seed(seed)
-    total, done = len(WAYS) * len(runs) + 1, 0
+    total, done = len(WAYS) * len(lengths) + 1, 0
 
     def report() -> None:
         if on_progress is not None:
@@ -120,7 +79,7 @@ def _measured(
     fastest: dict[str, list[float]] = {way: [] for way in WAYS}
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     pattern = []
-    for n, d_model, n_heads in runs:
+    for n in lengths:
         tokens = torch.randn(n, d_model, generator=random)
         weights = torch.randn(d_model, 4 * d_model, generator=random) / d_model**0.5
         joined = tokens @ weights[:, : 3 * d_model]
@@ -142,7 +101,22 @@ def _measured(
             fastest[way].append(min(times))
     done = total
     report()
-    return Measured(places, seconds, fastest, pattern, speed, torch.get_num_threads())
+    return Measured(tuple(lengths), seconds, fastest, pattern, speed, torch.get_num_threads())
+
+
+def exponent(places: Sequence[int], seconds: Sequence[float], least: int = 0) -> float:
+    """Fit the slope of log time over log n by least squares: 1 is linear, 2 quadratic.
+
+    Places below `least` do not count: they measure how calls begin.
+
+    >>> round(exponent([64, 128, 256], [1.0, 4.0, 16.0]), 6)
+    2.0
+    """
+    pairs = [(p, s) for p, s in zip(places, seconds, strict=True) if p >= least]
+    if len(pairs) < 2:
+        raise ArgumentError("Two places are the least through which a line can be drawn.")
+    logs = np.log(np.array(pairs, dtype=np.float64))
+    return float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
 
 
 def _kept(q: Tensor, k: Tensor, v: Tensor) -> int:

@@ -1,83 +1,97 @@
 """The page of lab 8: costs of attention for any sizes, and for published models."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import streamlit as st
 
 from mha_viz.core.amounts import of_bytes, short
-from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import MhaVizError
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.cost import comparisons_page
-from mha_viz.learn.labs.cost.numbers import PUBLISHED, Costs, Sizes, costs, rows
+from mha_viz.learn.labs.cost import measured
+from mha_viz.learn.labs.cost.controls import BYTES, LONG, sizes_of
+from mha_viz.learn.labs.cost.measured import Measured, exponent
+from mha_viz.learn.labs.cost.numbers import (
+    PUBLISHED,
+    Costs,
+    Sizes,
+    costs,
+    divisors,
+    even_length,
+    rows,
+)
 from mha_viz.plots.curves import ticks
+from mha_viz.ui.jobs.ticket import Work
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
-from mha_viz.ui.widgets.controls import picking
-from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages import progress, words
 
 TEXTS = read_texts(__package__)
 
-BYTES = {4: "4 (float32)", 2: "2 (float16, bfloat16)", 1: "1 (int8, float8)", 8: "8 (float64)"}
 DEFAULTS = dict(n=512, d_model=768, n_heads=12, n_kv_heads=0, n_layers=12, n_read=0, batch=1)
-LONG = tuple(2**i for i in range(6, 18))  # 64 to 131,072 tokens
+PADDED = (64, 512)  # two texts of one batch
+WIDTHS = (64, 128, 256, 512, 1024)
+HEADS = (1, 2, 4, 8, 16, 32)
+LONGEST = (512, 1024, 2048, 4096)
+LARGE = 512  # n from which on the exponent is fitted: below, calls take longer than their work
+WAYS = {"projections": "projections", "weights": "weights kept", "fused": "weights never kept"}
+Key = tuple[int, int, int, int]
 
 
 def draw(choices: Choices) -> None:
-    """Draw calculators, caches, measurements, published models, and misconceptions.
+    """Draw the growth with n, the bill of a layer, and folds.
 
     No fragment: a button in one does not end the run that it is drawn in, and Stop must.
     """
-    scene = picking.picked()
-    model = memory.model(*state.current().checkpoint)
-    sizes = _calculator(choices)
+    asked, drawn = st.columns(2, gap="medium")
+    with asked:
+        TEXTS.predict(choices, "long")
+        TEXTS.step("calculator")
+    sizes = sizes_of(choices, DEFAULTS)
     if sizes is not None:
-        _heads(choices, sizes)
-        _caches(choices, sizes)
-        comparisons_page.two_texts(choices, sizes)
-        comparisons_page.fused(choices, sizes)
-    comparisons_page.timing(choices)
-    comparisons_page.against_rnn(choices)
-    _models(choices, model, len(scene.record.tokens))
-    _misread(choices)
+        with drawn:
+            _growth(choices, sizes)
+        _bill(choices, sizes)
+        TEXTS.fold(choices, "more-heads", partial(_heads, choices, sizes))
+        TEXTS.fold(choices, "two-texts", partial(_two_texts, choices, sizes))
+        TEXTS.fold(choices, "fused", partial(_fused, choices, sizes))
+    TEXTS.fold(choices, "measured", partial(_timing, choices))
+    TEXTS.fold(choices, "models", partial(_models, choices))
+    TEXTS.fold(choices, "misread", _misread)
 
 
-def _calculator(choices: Choices) -> Sizes | None:
-    TEXTS.step("calculator")
-    sizes = _sizes(choices)
-    if sizes is None:
-        return None
+def _growth(choices: Choices, sizes: Sizes) -> None:
+    """Draw what grows with n, and what with its square."""
+    made = [costs(replace(sizes, n=n, n_read=n)) for n in LONG]
+    lines = {
+        TEXTS("growth.linear"): [c.projections for c in made],
+        TEXTS("growth.square"): [c.scores + c.mixing for c in made],
+    }
+    even = even_length(sizes)
+    charts.lines(
+        choices.key("growth"),
+        {name: (LONG, counts) for name, counts in lines.items()},
+        moments={f"n = {even:,}": float(even)} if even < LONG[-1] else {},
+        more=dict(xaxis=ticks(LONG[::2])),
+        table={"n": LONG, **lines, "bytes of all attention weights": [c.pattern for c in made]},
+        **TEXTS.lines("growth-figure", sizes=sizes),
+    )
+
+
+def _bill(choices: Choices, sizes: Sizes) -> None:
     cost = costs(sizes)
     text = TEXTS("calculator.width.text", sizes=sizes)
     if sizes.n_kv_heads != sizes.n_heads:
         text += TEXTS("calculator.width.shared", sizes=sizes)
     st.markdown(text)
-    for key, table in (("bill", _operations(sizes, cost)), ("memory", _memory(sizes, cost))):
-        st.dataframe(table, hide_index=True, width="content", key=choices.key(key))
-    even = 2 * sizes.d_model  # 4 n m^2 = 2 n^2 m
-    TEXTS.caption("calculator.even.text", even=even)
-    return sizes
-
-
-def _sizes(choices: Choices) -> Sizes | None:
-    """Draw the controls of the sizes; None, and an error on screen, where they do not fit."""
-    chosen: dict[str, int] = {}
-    labels, notes = TEXTS.labels("sizes"), TEXTS.labels("sizes-help")
-    with frame.row():
-        for name, default in DEFAULTS.items():
-            chosen[name] = choices.number(
-                name, labels[name], 0, 99_999_999, default, width=125, help=notes.get(name)
-            )
-        chosen["bytes_each"] = choices.menu("bytes", "Bytes per number", BYTES, 4, width=190)
-    try:
-        return Sizes(**chosen)
-    except MhaVizError as error:
-        st.error(plain(str(error)), icon=":material/calculate:")
-        return None
+    tables = ("bill", _operations(sizes, cost)), ("memory", _memory(sizes, cost))
+    for column, (key, table) in zip(st.columns(2), tables, strict=True):
+        with column:
+            st.dataframe(table, hide_index=True, width="content", key=choices.key(key))
+    TEXTS.caption("calculator.even.text", even=even_length(sizes))
 
 
 def _operations(sizes: Sizes, cost: Costs) -> pd.DataFrame:
@@ -105,14 +119,9 @@ def _memory(sizes: Sizes, cost: Costs) -> pd.DataFrame:
     )
 
 
-def _divisors(whole: int, most: int = 64) -> list[int]:
-    return [i for i in range(1, min(whole, most) + 1) if whole % i == 0]
-
-
 def _heads(choices: Choices, sizes: Sizes) -> None:
-    TEXTS.step("more-heads")
     TEXTS.predict(choices, "heads", d_model=sizes.d_model)
-    counts = _divisors(sizes.d_model)
+    counts = divisors(sizes.d_model, 64)
     made = [costs(replace(sizes, n_heads=h, n_kv_heads=0)) for h in counts]
     charts.lines(
         choices.key("by-heads"),
@@ -131,28 +140,119 @@ def _heads(choices: Choices, sizes: Sizes) -> None:
     )
 
 
-def _caches(choices: Choices, sizes: Sizes) -> None:
-    TEXTS.step("caches")
-    shared = _divisors(sizes.n_heads, 10_000)
-    middle = shared[len(shared) // 2]
-    chosen = dict.fromkeys((sizes.n_heads, sizes.n_kv_heads, middle, 1))
-    caches = {}
-    for kv in sorted(chosen, reverse=True):
-        name = "multi-head" if kv == sizes.n_heads else "multi-query" if kv == 1 else "grouped"
-        caches[f"{name}: {kv}"] = [
-            costs(replace(sizes, n=n, n_read=n, n_kv_heads=kv)).cache for n in LONG
-        ]
+def _two_texts(choices: Choices, sizes: Sizes) -> None:
+    """Draw the section on cross attention and batches."""
+    TEXTS.predict(choices, "batch")
+    kind = "self-attention" if sizes.n_read == sizes.n else "cross attention"
+    few, many = PADDED
+    useful, padded = few**2 + many**2, 2 * many**2
+    values = {"pairs": sizes.batch * sizes.n * sizes.n_read, "kind": kind, "sizes": sizes}
+    values["bytes"] = of_bytes(costs(sizes).pattern / sizes.n_layers)
+    padding = dict(few=few, many=many, useful=useful, padded=padded, ratio=padded / useful)
+    TEXTS.markdown("two-texts.now.text", **values, **padding)
+
+
+def _fused(choices: Choices, sizes: Sizes) -> None:
+    """Draw the section on FlashAttention."""
+    TEXTS.predict(choices, "flash")
+    made = [costs(sizes), costs(replace(sizes, n=2 * sizes.n, n_read=2 * sizes.n_read))]
+    rows = {
+        "products, weights kept": [short(c.scores + c.mixing) for c in made],
+        "products, fused": [short(c.scores + c.mixing) for c in made],
+        "memory, weights kept": [of_bytes(c.pattern / sizes.n_layers) for c in made],
+        "memory, fused": [of_bytes(c.row_sums / sizes.n_layers) for c in made],
+        "key-value cache": [of_bytes(c.cache / sizes.n_layers) for c in made],
+    }
+    columns = [f"n = {n:,}" for n in (sizes.n, 2 * sizes.n)]
+    table = pd.DataFrame(list(rows.values()), columns=columns)
+    table.insert(0, "One layer", list(rows))
+    st.dataframe(table, hide_index=True, width="content", key=choices.key("fused"))
+    TEXTS.markdown("fused.saved.text")
+
+
+def _timing(choices: Choices) -> None:
+    """Draw the measurements; no fragment, as in `cost.page.draw`."""
+    with frame.row():
+        width = choices.slide("time_width", "d_model ", WIDTHS, 256, width=190)
+        heads = choices.slide("time_heads", "Heads", HEADS, 8, width=190)
+        longest = choices.slide("longest", "Longest text", LONGEST, 2048, width=190)
+        seed = choices.number("seed", "Seed", 0, 9_999, 0, width=110)
+    key = width, heads, longest, seed
+    found: Measured | None = progress.results("cost").get(key)
+    if found is None:
+        TEXTS.caption("measured.wait.text")
+    if st.button("Measure", icon=":material/play_arrow:", key=choices.key("start"), type="primary"):
+        progress.keep("cost", key, _measure(key, choices))
+        st.rerun()
+    if found is not None:
+        _by_length(choices, key, found)
+
+
+def _measure(key: Key, choices: Choices) -> Measured:
+    width, heads, longest, seed = key
+    lengths = [n for n in measured.LENGTHS if n <= longest]
+
+    def measure(on_progress: Callable[..., None]) -> Measured:
+        def report(done: int, total: int) -> None:
+            on_progress(done / total, f"{done} of {total} runs")
+
+        return measured.measure(width, heads, lengths, seed, report)
+
+    # Here, with the threads that pages have: another process gives way, and time is measured.
+    work = Work(("cost", key), measure)
+    found: Measured = progress.done(work, choices.key("stop"), "Measuring …", lambda *line: line)
+    return found
+
+
+def _by_length(choices: Choices, key: Key, found: Measured) -> None:
+    width, heads, *_ = key
+    counted = [costs(Sizes(n, width, heads)) for n in found.lengths]
+    expected = {
+        "projections": [c.projections / found.speed for c in counted],
+        "weights": [(c.scores + c.mixing) / found.speed for c in counted],
+    }
+    least = min(LARGE, found.lengths[-2])
+    TEXTS.markdown("by-length.speed", speed=short(found.speed), threads=found.threads)
+    st.dataframe(_powers(found, least), hide_index=True, width="content", key=choices.key("powers"))
+    lines = {WAYS[way]: (found.lengths, found.seconds[way]) for way in WAYS}
+    lines |= {f"count: {WAYS[way]}": (found.lengths, expected[way]) for way in expected}
     charts.lines(
-        choices.key("caches"),
-        {name: (LONG, size) for name, size in caches.items()},
-        more=dict(xaxis=ticks(LONG[::2])),
-        table={"n": LONG, **caches},
-        **TEXTS.lines("caches-figure", sizes=sizes),
+        choices.key("lengths"),
+        lines,
+        bands={WAYS[way]: (found.fastest[way], found.seconds[way]) for way in WAYS},
+        more=dict(xaxis=ticks(found.lengths), yaxis=dict(dtick=1)),
+        table={
+            "n": found.lengths,
+            **{f"seconds, {WAYS[way]}": found.seconds[way] for way in WAYS},
+            **{f"fastest, {WAYS[way]}": found.fastest[way] for way in WAYS},
+            **{f"count, {WAYS[way]} (seconds)": expected[way] for way in expected},
+            "bytes of the weights, measured": found.pattern,
+            "bytes, calculated": [c.pattern for c in counted],
+        },
+        **TEXTS.lines(
+            "lengths-figure", width=width, heads=heads, found=found, speed=short(found.speed)
+        ),
+    )
+    sizes = of_bytes(found.pattern[-1]), of_bytes(counted[-1].pattern)
+    TEXTS.caption("by-length.weights", n=found.lengths[-1], sizes=sizes)
+
+
+def _powers(found: Measured, least: int) -> pd.DataFrame:
+    def slopes(times: dict[str, list[float]]) -> list[str]:
+        return [f"{exponent(found.lengths, times[way], least):.2f}" for way in WAYS]
+
+    return pd.DataFrame(
+        {
+            f"From n = {least:,} on": list(WAYS.values()),
+            "median runs": slopes(found.seconds),
+            "fastest runs": slopes(found.fastest),
+            "the count says": ["1", "2", "2"],
+        }
     )
 
 
-def _models(choices: Choices, model: AttentionModel, n_tokens: int) -> None:
-    TEXTS.step("models", n_tokens=n_tokens)
+def _models(choices: Choices) -> None:
+    model = memory.model(*state.current().checkpoint)
     with frame.row():
         n = choices.slide("at", "At n tokens", LONG, 512, width=320)
         size = choices.menu("at_bytes", "Bytes per number ", BYTES, 2, width=190)
@@ -173,8 +273,7 @@ def _models(choices: Choices, model: AttentionModel, n_tokens: int) -> None:
     TEXTS.caption("models.caption.text", limits=limits)
 
 
-def _misread(choices: Choices) -> None:
-    TEXTS.step("misread")
+def _misread() -> None:
     n, m, h, layers = 512, 768, 12, 12
     sizes = {
         "one": Sizes(n, m, 1, 0, layers),
@@ -189,5 +288,4 @@ def _misread(choices: Choices) -> None:
         for part in ("head", "layer", "scores", "parameters"):
             values[f"{name}_{part}"] = short(getattr(cost, part))
     for belief in ("cheaper", "longer", "layers"):
-        with st.expander(TEXTS(f"misread.{belief}.belief")):
-            TEXTS.markdown(f"misread.{belief}.text", **values)
+        TEXTS.markdown(f"misread.{belief}", **values)

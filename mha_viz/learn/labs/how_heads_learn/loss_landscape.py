@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError
-from mha_viz.learn.labs.how_heads_learn import numbers as lab
+from mha_viz.learn.labs.how_heads_learn import film as lab
 
 N_TEXTS = 32  # on which the loss is taken: the same for all weights, none of them trained on
 N_PRODUCTS = 30  # Hessian-vector products: the ends of the spectrum are found soon
@@ -193,6 +193,25 @@ def plane(
                 on_step(row * len(x) + column + 1)
     seen = float((path @ across).square().sum() / moved.square().sum().clamp(min=1e-300))
     return Plane(x, y, values, path, min(seen, 1.0))
+
+
+def plane_of_run(
+    n_heads: int,
+    n_steps: int,
+    lr: float,
+    seed: int,
+    optimizer: str,
+    kind: str,
+    on_step: Callable[[int], None] | None = None,
+) -> Plane:
+    """Repeat a run, and compute the plane through its weights; arguments as of `film` and `plane`.
+
+    A film keeps few of its weights: those of all snapshots are some megabytes. Steps of training
+    are reported first, then points of the plane.
+    """
+    done = on_step or (lambda step: None)
+    run = lab.film(n_heads, n_steps, lr, seed, done, optimizer, all_weights=True)
+    return plane(n_heads, list(run.weights.values()), kind, lambda n: done(n_steps + n))
 
 
 def _principal(moved: Float[Tensor, "snapshot weight"]) -> Float[Tensor, "2 weight"]:
