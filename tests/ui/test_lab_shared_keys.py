@@ -55,7 +55,7 @@ def test_attention_stands_beside_an_rnn():
 
 
 def test_what_a_link_says_in_vain_is_told():
-    warns_of(KEY, sentence="<b>", bytes="3", **{"against-rnn": "x"})
+    warns_of(KEY, sentence="<b>", bytes="3")
 
 
 def test_the_answers():

@@ -46,6 +46,7 @@ def draw(choices: Choices) -> None:
 
     No fragment: a button in one does not end the run that it is drawn in, and Stop must.
     """
+    checkpoint = state.current().checkpoint  # first: it begins the list of a link's problems
     asked, drawn = st.columns(2, gap="medium")
     with asked:
         TEXTS.predict(choices, "long")
@@ -59,7 +60,7 @@ def draw(choices: Choices) -> None:
         TEXTS.fold(choices, "two-texts", partial(_two_texts, choices, sizes))
         TEXTS.fold(choices, "fused", partial(_fused, choices, sizes))
     TEXTS.fold(choices, "measured", partial(_timing, choices))
-    TEXTS.fold(choices, "models", partial(_models, choices))
+    TEXTS.fold(choices, "models", partial(_models, choices, checkpoint))
     TEXTS.fold(choices, "misread", _misread)
 
 
@@ -251,8 +252,8 @@ def _powers(found: Measured, least: int) -> pd.DataFrame:
     )
 
 
-def _models(choices: Choices) -> None:
-    model = memory.model(*state.current().checkpoint)
+def _models(choices: Choices, checkpoint: tuple[str, str, str]) -> None:
+    model = memory.model(*checkpoint)
     with frame.row():
         n = choices.slide("at", "At n tokens", LONG, 512, width=320)
         size = choices.menu("at_bytes", "Bytes per number ", BYTES, 2, width=190)
