@@ -9,7 +9,7 @@ from mha_viz.learn.frame import stored_runs
 from mha_viz.learn.labs.how_heads_learn import film as numbers
 from mha_viz.learn.labs.how_heads_learn import gradient_descent, loss_landscape
 from mha_viz.learn.labs.how_heads_learn.analysis_page import VERDICTS
-from mha_viz.learn.labs.how_heads_learn.numbers import CURVATURE, FILM, PLANES
+from mha_viz.learn.labs.how_heads_learn.numbers import CURVATURE, FILM, PLANE
 from mha_viz.web.theme import format_number
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, table
@@ -52,7 +52,7 @@ def test_the_first_run_is_there_at_once_and_another_is_trained_when_asked():
     scores = [float(score[1, 0]) for score in film.scores["induction"]]
     assert list(table(app, "step", "L1 H0")["L1 H0"]) == near(scores)
     assert f"smallest eigenvalue | {format_number(curved.smallest)} |" in text
-    plane = stored_runs.read(PLANES["path"])
+    plane = stored_runs.read(PLANE)
     assert list(table(app, "second direction", "loss")["loss"]) == near(plane.loss.flatten())
     assert app.button(key=f"{NAME}-train").label == "Run it yourself"
     # one definition of the induction score, here and in the glossary
@@ -125,7 +125,7 @@ def test_the_landscape_is_measured_behind_its_buttons(trained, film, monkeypatch
     trained.button(key=f"{NAME}-landscape").click().run()
     check(trained)
     shown = table(trained, "first direction", "second direction", "loss")
-    plane = loss_landscape.plane_of_run(2, 200, 0.01, 0, "adam", "path")
+    plane = loss_landscape.plane_of_run((2, 200, 0.01, 0, "adam"))
     assert list(shown["loss"]) == pytest.approx(plane.loss.flatten().tolist())
     assert list(shown["first direction"].iloc[: len(plane.x)]) == pytest.approx(plane.x.tolist())
 

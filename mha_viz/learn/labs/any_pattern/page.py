@@ -195,14 +195,10 @@ def _fixed_pattern(choices: Choices, target: Tensor, seed: int, found: Fit | Non
         {} if found is None else {f"fitted head, d_k = {k}": found.pattern[k - 1] for k in (1, 2)}
     )
     rows[TEXTS("fixed-pattern.swapped")] = swapped
-    made = {name: any_pattern.distances(target, one, tokens) for name, one in rows.items()}
-    columns = {f"‖A − Â‖, {n} × {n}": "pattern", f"‖AX − ÂX‖, {n} × {tokens.shape[1]}": "output"}
-    table = pd.DataFrame({"Â": list(made)}).assign(
-        **{
-            title: [format_number(getattr(one, part)) for one in made.values()]
-            for title, part in {**columns, "at most": "bound"}.items()
-        }
-    )
+    made = {name: vars(any_pattern.distances(target, one, tokens)) for name, one in rows.items()}
+    shapes = {"pattern": f"‖A − Â‖, {n} × {n}", "output": f"‖AX − ÂX‖, {n} × {tokens.shape[1]}"}
+    table = pd.DataFrame(made).T.map(format_number).rename(columns=shapes | {"bound": "at most"})
+    table = table.rename_axis("Â").reset_index()
     st.dataframe(table, hide_index=True, width="content", key=choices.key("fixed"))
     TEXTS.markdown("fixed-pattern.found")
 

@@ -1,6 +1,6 @@
 """The page of lab 8: costs of attention for any sizes, and for published models."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -8,12 +8,12 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.core.amounts import of_bytes, short
+from mha_viz.errors import MhaVizError
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
+from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.cost import measured
-from mha_viz.learn.labs.cost.controls import BYTES, LONG, sizes_of
-from mha_viz.learn.labs.cost.measured import Measured, exponent
 from mha_viz.learn.labs.cost.numbers import (
     PUBLISHED,
     Costs,
@@ -24,21 +24,19 @@ from mha_viz.learn.labs.cost.numbers import (
     rows,
 )
 from mha_viz.plots.curves import ticks
-from mha_viz.ui.jobs.ticket import Work
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
-from mha_viz.ui.widgets.messages import progress, words
+from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages.messages import plain
 
 TEXTS = read_texts(__package__)
 
+BYTES = {4: "4 (float32)", 2: "2 (float16, bfloat16)", 1: "1 (int8, float8)", 8: "8 (float64)"}
+LONG = tuple(2**i for i in range(6, 18))  # 64 to 131,072 tokens
 DEFAULTS = dict(n=512, d_model=768, n_heads=12, n_kv_heads=0, n_layers=12, n_read=0, batch=1)
 PADDED = (64, 512)  # two texts of one batch
-WIDTHS = (64, 128, 256, 512, 1024)
-HEADS = (1, 2, 4, 8, 16, 32)
-LONGEST = (512, 1024, 2048, 4096)
-LARGE = 512  # n from which on the exponent is fitted: below, calls take longer than their work
+LARGE = 3  # the length from which on powers are fitted: below, calls take longer than their work
 WAYS = {"projections": "projections", "weights": "weights kept", "fused": "weights never kept"}
-Key = tuple[int, int, int, int]
 
 
 def draw(choices: Choices) -> None:
@@ -62,6 +60,24 @@ def draw(choices: Choices) -> None:
     TEXTS.fold(choices, "measured", partial(_timing, choices))
     TEXTS.fold(choices, "models", partial(_models, choices, checkpoint))
     TEXTS.fold(choices, "misread", _misread)
+
+
+def sizes_of(choices: Choices, defaults: Mapping[str, int], n_bytes: int = 4) -> Sizes | None:
+    """Draw controls of these sizes; None, and an error on screen, where they do not fit."""
+    labels, notes = TEXTS.labels("sizes"), TEXTS.labels("sizes-help")
+    with frame.row():
+        chosen = {
+            name: choices.number(
+                name, labels[name], 0, 99_999_999, default, width=125, help=notes.get(name)
+            )
+            for name, default in defaults.items()
+        }
+        chosen["bytes_each"] = choices.menu("bytes", "Bytes per number", BYTES, n_bytes, width=190)
+    try:
+        return Sizes(**{"n": 1, **chosen})
+    except MhaVizError as error:
+        st.error(plain(str(error)), icon=":material/calculate:")
+        return None
 
 
 def _growth(choices: Choices, sizes: Sizes) -> None:
@@ -88,8 +104,8 @@ def _bill(choices: Choices, sizes: Sizes) -> None:
     if sizes.n_kv_heads != sizes.n_heads:
         text += TEXTS("calculator.width.shared", sizes=sizes)
     st.markdown(text)
-    tables = ("bill", _operations(sizes, cost)), ("memory", _memory(sizes, cost))
-    for column, (key, table) in zip(st.columns(2), tables, strict=True):
+    tables = {"bill": _operations(sizes, cost), "memory": _memory(sizes, cost)}
+    for column, (key, table) in zip(st.columns(2), tables.items(), strict=True):
         with column:
             st.dataframe(table, hide_index=True, width="content", key=choices.key(key))
     TEXTS.caption("calculator.even.text", even=even_length(sizes))
@@ -98,25 +114,22 @@ def _bill(choices: Choices, sizes: Sizes) -> None:
 def _operations(sizes: Sizes, cost: Costs) -> pd.DataFrame:
     named = TEXTS.labels("operations")
     counts = [getattr(cost, name) for name in named]
-    return pd.DataFrame(
-        {
-            "Operations": list(named.values()),
-            "one head": [short(count / sizes.n_heads) for count in counts],
-            "one layer": [short(count) for count in counts],
-            f"{sizes.n_layers} layers": [short(sizes.n_layers * count) for count in counts],
-        }
-    )
+    columns = {
+        "one head": 1 / sizes.n_heads,
+        "one layer": 1,
+        f"{sizes.n_layers} layers": sizes.n_layers,
+    }
+    table = pd.DataFrame({"Operations": named.values()})
+    return table.assign(**{name: [short(k * c) for c in counts] for name, k in columns.items()})
 
 
 def _memory(sizes: Sizes, cost: Costs) -> pd.DataFrame:
     named = TEXTS.labels("memory")
     taken = vars(cost) | {"parameters": cost.parameters * sizes.bytes_each}
-    return pd.DataFrame(
-        {
-            "Memory": list(named.values()),
-            "one layer": [of_bytes(taken[name] / sizes.n_layers) for name in named],
-            f"{sizes.n_layers} layers": [of_bytes(taken[name]) for name in named],
-        }
+    columns = {"one layer": sizes.n_layers, f"{sizes.n_layers} layers": 1}
+    table = pd.DataFrame({"Memory": named.values()})
+    return table.assign(
+        **{name: [of_bytes(taken[part] / k) for part in named] for name, k in columns.items()}
     )
 
 
@@ -165,90 +178,27 @@ def _fused(choices: Choices, sizes: Sizes) -> None:
         "key-value cache": [of_bytes(c.cache / sizes.n_layers) for c in made],
     }
     columns = [f"n = {n:,}" for n in (sizes.n, 2 * sizes.n)]
-    table = pd.DataFrame(list(rows.values()), columns=columns)
-    table.insert(0, "One layer", list(rows))
+    table = pd.DataFrame.from_dict(rows, "index", columns=columns)
+    table = table.rename_axis("One layer").reset_index()
     st.dataframe(table, hide_index=True, width="content", key=choices.key("fused"))
     TEXTS.markdown("fused.saved.text")
 
 
 def _timing(choices: Choices) -> None:
-    """Draw the measurements; no fragment, as in `cost.page.draw`."""
-    with frame.row():
-        width = choices.slide("time_width", "d_model ", WIDTHS, 256, width=190)
-        heads = choices.slide("time_heads", "Heads", HEADS, 8, width=190)
-        longest = choices.slide("longest", "Longest text", LONGEST, 2048, width=190)
-        seed = choices.number("seed", "Seed", 0, 9_999, 0, width=110)
-    key = width, heads, longest, seed
-    found: Measured | None = progress.results("cost").get(key)
+    """Draw the measurements; no fragment, as in `draw`."""
+    lengths = measured.LENGTHS
+    total, run = len(lengths) * len(WAYS), partial(measured.measure)
+    found = trained(choices, (), total, run, name="start", label="Measure")
     if found is None:
-        TEXTS.caption("measured.wait.text")
-    if st.button("Measure", icon=":material/play_arrow:", key=choices.key("start"), type="primary"):
-        progress.keep("cost", key, _measure(key, choices))
-        st.rerun()
-    if found is not None:
-        _by_length(choices, key, found)
-
-
-def _measure(key: Key, choices: Choices) -> Measured:
-    width, heads, longest, seed = key
-    lengths = [n for n in measured.LENGTHS if n <= longest]
-
-    def measure(on_progress: Callable[..., None]) -> Measured:
-        def report(done: int, total: int) -> None:
-            on_progress(done / total, f"{done} of {total} runs")
-
-        return measured.measure(width, heads, lengths, seed, report)
-
-    # Here, with the threads that pages have: another process gives way, and time is measured.
-    work = Work(("cost", key), measure)
-    found: Measured = progress.done(work, choices.key("stop"), "Measuring …", lambda *line: line)
-    return found
-
-
-def _by_length(choices: Choices, key: Key, found: Measured) -> None:
-    width, heads, *_ = key
-    counted = [costs(Sizes(n, width, heads)) for n in found.lengths]
-    expected = {
-        "projections": [c.projections / found.speed for c in counted],
-        "weights": [(c.scores + c.mixing) / found.speed for c in counted],
-    }
-    least = min(LARGE, found.lengths[-2])
-    TEXTS.markdown("by-length.speed", speed=short(found.speed), threads=found.threads)
-    st.dataframe(_powers(found, least), hide_index=True, width="content", key=choices.key("powers"))
-    lines = {WAYS[way]: (found.lengths, found.seconds[way]) for way in WAYS}
-    lines |= {f"count: {WAYS[way]}": (found.lengths, expected[way]) for way in expected}
+        return
+    powers = [measured.exponent(lengths[LARGE:], found[way][LARGE:]) for way in WAYS]
+    TEXTS.markdown("measured.powers", least=lengths[LARGE], powers=powers)
     charts.lines(
         choices.key("lengths"),
-        lines,
-        bands={WAYS[way]: (found.fastest[way], found.seconds[way]) for way in WAYS},
-        more=dict(xaxis=ticks(found.lengths), yaxis=dict(dtick=1)),
-        table={
-            "n": found.lengths,
-            **{f"seconds, {WAYS[way]}": found.seconds[way] for way in WAYS},
-            **{f"fastest, {WAYS[way]}": found.fastest[way] for way in WAYS},
-            **{f"count, {WAYS[way]} (seconds)": expected[way] for way in expected},
-            "bytes of the weights, measured": found.pattern,
-            "bytes, calculated": [c.pattern for c in counted],
-        },
-        **TEXTS.lines(
-            "lengths-figure", width=width, heads=heads, found=found, speed=short(found.speed)
-        ),
-    )
-    sizes = of_bytes(found.pattern[-1]), of_bytes(counted[-1].pattern)
-    TEXTS.caption("by-length.weights", n=found.lengths[-1], sizes=sizes)
-
-
-def _powers(found: Measured, least: int) -> pd.DataFrame:
-    def slopes(times: dict[str, list[float]]) -> list[str]:
-        return [f"{exponent(found.lengths, times[way], least):.2f}" for way in WAYS]
-
-    return pd.DataFrame(
-        {
-            f"From n = {least:,} on": list(WAYS.values()),
-            "median runs": slopes(found.seconds),
-            "fastest runs": slopes(found.fastest),
-            "the count says": ["1", "2", "2"],
-        }
+        {name: (lengths, found[way]) for way, name in WAYS.items()},
+        more=dict(xaxis=ticks(lengths), yaxis=dict(dtick=1)),
+        table={"n": lengths, **{f"seconds, {name}": found[way] for way, name in WAYS.items()}},
+        **TEXTS.lines("lengths-figure", lab=measured),
     )
 
 

@@ -10,17 +10,10 @@ from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
+from mha_viz.learn.labs.how_heads_learn import film, loss_landscape
 from mha_viz.learn.labs.how_heads_learn import gradient_descent as lab
-from mha_viz.learn.labs.how_heads_learn import loss_landscape
-from mha_viz.learn.labs.how_heads_learn.film import (
-    HEADS,
-    N_LAYERS,
-    PERIODS,
-    WARMUP,
-    Film,
-    Settings,
-)
-from mha_viz.learn.labs.how_heads_learn.numbers import CURVATURE, PLANES
+from mha_viz.learn.labs.how_heads_learn.film import N_LAYERS, PERIODS, WARMUP, Film, Settings
+from mha_viz.learn.labs.how_heads_learn.numbers import CURVATURE, PLANE
 from mha_viz.plots.curves import LossPlane, landscape
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
@@ -29,7 +22,6 @@ from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
 
-KINDS = {"path": "Along the path of training", "random": "At random"}
 VERDICTS = TEXTS.labels("curvature.verdicts")
 ROUNDING = 1e-6  # of float32, in weights that are hardly larger than 1
 MOMENTS = TEXTS.labels("moments")
@@ -43,7 +35,7 @@ def one_step(choices: Choices, found: Film, optimizer: str) -> None:
         head = 0
         if found.n_heads > 1:
             label, end = f"Head of layer {N_LAYERS - 1}", found.n_heads - 1
-            head = choices.place("which", label, 0, end, 0, most=max(HEADS) - 1, width=170)
+            head = choices.place("which", label, 0, end, 0, most=max(film.HEADS) - 1, width=170)
     step = list(found.weights)[list(MOMENTS).index(moment)]
     st.markdown(_arithmetic(found, found.steps.index(step), head, optimizer))
     _chain(found, step, head)
@@ -140,14 +132,12 @@ def curvature(choices: Choices, found: Film, settings: Settings) -> None:
 
 def plane(choices: Choices, found: Film, settings: Settings, about: str) -> None:
     """Draw the loss on a plane, behind a button."""
-    kind = choices.segments("plane", "The plane", KINDS, "path")
-    key = (*settings, kind)
-    measure = partial(loss_landscape.plane_of_run, *key)
+    measure = partial(loss_landscape.plane_of_run, settings)
     total, label = found.steps[-1] + loss_landscape.SIDE**2, "Train and measure the plane"
-    seen = trained(choices, key, total, measure, name="landscape", label=label, stored=PLANES[kind])
+    seen = trained(choices, settings, total, measure, name="landscape", label=label, stored=PLANE)
     if seen is None:
         return
-    title = f"Loss, {KINDS[kind].lower()}"
+    title = TEXTS("landscape.figure")
     figures.show(
         landscape(
             LossPlane(seen.x, seen.y, seen.loss, seen.path),

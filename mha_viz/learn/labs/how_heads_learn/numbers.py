@@ -3,31 +3,17 @@
 from functools import partial
 
 from mha_viz.learn.frame.stored_runs import StoredRun
+from mha_viz.learn.labs.how_heads_learn import loss_landscape as lab
 from mha_viz.learn.labs.how_heads_learn.film import Film, film
-from mha_viz.learn.labs.how_heads_learn.loss_landscape import (
-    KINDS,
-    Curvature,
-    Plane,
-    curvature,
-    plane_of_run,
-)
 
-N_HEADS, N_STEPS, RATE, SEED = DEFAULTS = (4, 400, 0.003, 0)
+DEFAULTS = N_HEADS, N_STEPS, *_ = (4, 400, 0.003, 0)  # with its rate and its seed
 SETTINGS = (*DEFAULTS, "adam")
 FILM = StoredRun("how_heads_learn", SETTINGS, Film, partial(film, *DEFAULTS))
 CURVATURE = StoredRun(
     "how_heads_learn_curvature",
     SETTINGS,
-    Curvature,
-    lambda: curvature(N_HEADS, film(*DEFAULTS).weights[N_STEPS]),
+    lab.Curvature,
+    lambda: lab.curvature(N_HEADS, film(*DEFAULTS).weights[N_STEPS]),
 )
-PLANES = {
-    kind: StoredRun(
-        f"how_heads_learn_{kind}",
-        (*SETTINGS, kind),
-        Plane,
-        partial(plane_of_run, *SETTINGS, kind),
-    )
-    for kind in KINDS
-}
-STORED = (FILM, CURVATURE, *PLANES.values())
+PLANE = StoredRun("how_heads_learn_plane", SETTINGS, lab.Plane, partial(lab.plane_of_run, SETTINGS))
+STORED = (FILM, CURVATURE, PLANE)

@@ -10,8 +10,8 @@ from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.cost.controls import LONG, sizes_of
 from mha_viz.learn.labs.cost.numbers import costs, divisors
+from mha_viz.learn.labs.cost.page import LONG, sizes_of
 from mha_viz.learn.labs.shared_keys import numbers as lab
 from mha_viz.learn.labs.shared_keys import recurrence
 from mha_viz.learn.labs.shared_keys.recurrence import KERNEL, KINDS, WIDTH, Reached
@@ -128,28 +128,22 @@ def _against_rnn(choices: Choices) -> None:
     TEXTS.predict(choices, "path")
     width = choices.slide("rnn_width", "Width d", (4, 16, 64), WIDTH, width=200)
     found, lengths = _reached(width), recurrence.LENGTHS
+    table: dict[str, list[int]] = {"n": list(lengths)}
+    for kind, rows in found.items():
+        for part in ("path", "in turn", "products"):
+            values = [getattr(row, part.replace(" ", "_")) for row in rows]
+            table[f"{part}, {NAMES[kind]}"] = values
+        table[f"formula, {NAMES[kind]}"] = [recurrence.formula(kind, n, width) for n in lengths]
     charts.lines(
         choices.key("paths"),
         {NAMES[kind]: (lengths, [r.path for r in found[kind]]) for kind in KINDS},
         more=dict(xaxis=ticks(lengths)),
-        table=_table(found, width),
+        table=table,
         **TEXTS.lines("paths-figure", width=width, kernel=KERNEL),
     )
     most = found["attention"][-1].products / found["recurrent"][-1].products
     last = {kind: rows[-1] for kind, rows in found.items()}
     TEXTS.markdown("against-rnn.found", n=lengths[-1], width=width, most=most, **last)
-
-
-def _table(found: dict[str, list[Reached]], width: int) -> dict[str, list[int]]:
-    columns: dict[str, list[int]] = {"n": list(recurrence.LENGTHS)}
-    for kind, rows in found.items():
-        columns |= {
-            f"path, {NAMES[kind]}": [row.path for row in rows],
-            f"in turn, {NAMES[kind]}": [row.in_turn for row in rows],
-            f"products, {NAMES[kind]}": [row.products for row in rows],
-            f"formula, {NAMES[kind]}": [recurrence.formula(kind, n, width) for n in columns["n"]],
-        }
-    return columns
 
 
 @st.cache_data(max_entries=3, show_spinner="Walking through the graphs …")
