@@ -41,6 +41,7 @@ def draw(choices: Choices) -> None:
             lab.STORED[0].settings,
             len(lab.sentences()),
             partial(lab.compare_groups, heavy.model_of(CHECKPOINT)),
+            label="Measure",
             stored=lab.STORED[0],
         )
         assert found is not None  # there are no settings, so the stored run is always there
