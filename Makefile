@@ -45,7 +45,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 NODE_STAMP := $(if $(NPM),node_modules/.installed-$(shell cat package.json package-lock.json | cksum | tr ' ' -))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-extended test-numeric test-fast check check-javascript javascript format bench soak siege docs pictures lowest wheel wheel-try clean distclean image-try space fuzz mutations
+.PHONY: help run class test test-all test-extended test-numeric test-fast check check-javascript javascript format bench soak siege docs pictures lowest wheel wheel-try clean distclean image-try space fuzz mutations
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -53,6 +53,9 @@ help: ## list the targets
 
 run: $(RUN_STAMP) ## start the app (HOST=127.0.0.1 PORT=8501; PUBLIC=1 opens it to strangers)
 	@exec $(PY) -m mha_viz app --host "$(HOST)" --port "$(PORT)" $(if $(filter 1,$(PUBLIC)),--public)
+
+class: $(RUN_STAMP) ## start the app for a class in this network, and print address and code (PORT=8501)
+	@exec $(PY) -m mha_viz app --class --port "$(PORT)"
 
 # The checks run beside the tests, which wait at times; what they print stands together.
 AGAIN = $(MAKE) --no-print-directory
@@ -136,6 +139,10 @@ pictures: $(TEST_STAMP) ## do the pictures of the documentation still show the a
 wheel: $(TEST_STAMP) ## build the wheel into dist/
 	rm -rf dist
 	$(PY) -m pip wheel --no-deps --no-build-isolation --wheel-dir dist .
+
+dist: $(TEST_STAMP) ## build what a release publishes, sdist and wheel, into dist/
+	rm -rf dist
+	$(PY) -m hatchling build
 
 wheel-try: wheel ## install the wheel into an empty environment, and run the command there
 	rm -rf $(EMPTY) && $(PY) -m venv $(EMPTY)

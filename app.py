@@ -9,7 +9,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from mha_viz.learn import page as learn
-from mha_viz.learn.frame import glossary, lesson
+from mha_viz.learn.frame import class_page, glossary, lesson
 from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.operating import figures
 from mha_viz.ui.pages import FIRST, PAGES
@@ -58,16 +58,21 @@ else:
         )
         for key in PAGES
     }
-    labs = {"learn": st.Page(learn.index, title="All labs", url_path="learn")} | {
+    labs = {
+        "start": st.Page(learn.start, title="Start here", url_path="start"),
+        "learn": st.Page(learn.index, title="All labs", url_path="learn"),
+    } | {
         lab.address: st.Page(learn.page(lab), title=f"{number}. {lab.title}", url_path=lab.address)
         for number, lab in enumerate(LABS, 1)
     }
     labs["glossary"] = st.Page(glossary.draw, title="Glossary", url_path="glossary")
     labs["teach"] = st.Page(lesson.draw, title="For teachers", url_path="teach")
+    labs["class"] = st.Page(class_page.draw, title="Join the class", url_path="class")
     st.session_state.pages = tools | labs
     page = st.navigation({"": list(tools.values()), "Learn": list(labs.values())}, position="top")
     state.on_page_enter(page.url_path)
     reconnect.restore_texts()
+    class_page.follow(page.url_path or FIRST)
     try:
         timed = figures.runs.timed(page.url_path or "explore")
         with state.restoring_ends(), page_lock.page_run(), timed:

@@ -1,7 +1,7 @@
 """The answer of `mha-viz app --check`: the settings in force, and whether the app could serve."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import typer
 from mha_viz.cli.format import grid
 from mha_viz.cli.server import check_free
 from mha_viz.core.amounts import of_bytes
-from mha_viz.errors import MhaVizError, SettingsError
+from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating.settings import FILE, PREFIX, Reading, Settings, read
 
 MIN_MEMORY_MB = 700  # for the libraries, the shipped models and a few visitors
@@ -25,26 +25,25 @@ class Check(NamedTuple):
     ok: bool
 
 
-def read_settings(public: bool, config: Path | None) -> Reading:
+def read_settings(modes: Iterable[str], config: Path | None) -> Reading:
     """Read and check the settings of the app; the command's arguments go before the environment.
 
-    `public` False leaves it to the environment and the file, and so does `config` None.
-    SettingsError: a setting is not valid.
+    `modes` are the settings that its options switch on; all else is left to the environment and
+    the file, and so is the file where `config` is None. SettingsError: a setting is not valid.
     """
-    if public:  # the environment is what the server reads, in this process
-        os.environ[f"{PREFIX}PUBLIC"] = "1"
+    for mode in modes:  # the environment is what the server reads, in this process
+        os.environ[f"{PREFIX}{mode.upper()}"] = "1"
     if config is not None:
         os.environ[FILE] = str(config)
     return read()
 
 
-def print_check(public: bool, config: Path | None, host: str, port: int) -> None:
-    """Print the settings and what was found of this machine; exit status 1 where it cannot do."""
-    try:
-        reading = read_settings(public, config)
-    except SettingsError as error:
-        typer.echo(f"BAD settings: {error}")
-        raise typer.Exit(1) from error
+def print_check(modes: Iterable[str], config: Path | None, host: str, port: int) -> None:
+    """Print the settings and what was found of this machine; exit status 1 where it cannot do.
+
+    SettingsError: a setting is not valid.
+    """
+    reading = read_settings(modes, config)
     typer.echo(settings_table(reading))
     checks = list(run_checks(reading.settings, host, port))
     for check in checks:

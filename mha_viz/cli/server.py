@@ -60,26 +60,47 @@ def _port_taken(host: str, port: int) -> str:
 
 
 @contextmanager
-def announce_address(host: str, port: int) -> Iterator[None]:
-    """Print the address of the app as soon as it answers, while the block starts and serves it."""
+def announce_address(host: str, port: int, classroom: bool = False) -> Iterator[None]:
+    """Print the address of the app as soon as it answers, while the block starts and serves it.
+
+    Of a server that keeps one class, also print its code and the link of its teacher.
+    """
     ended = Event()
-    Thread(target=_announce_when_serving, args=(host, port, ended), daemon=True).start()
+    args = host, port, classroom, ended
+    Thread(target=_announce_when_serving, args=args, daemon=True).start()
     try:
         yield
     finally:
         ended.set()
 
 
-def _announce_when_serving(host: str, port: int, ended: Event) -> None:
+def _announce_when_serving(host: str, port: int, classroom: bool, ended: Event) -> None:
     while not ended.wait(_POLL_SECONDS):
         if not _is_serving(_WILDCARD_HOSTS.get(host, host), port):
             continue
         shown = f"[{host}]" if ":" in host else host
         try:
             typer.echo(f"mha_viz opens at http://{shown}:{port} (Ctrl-C stops it)")
+            if classroom:
+                typer.echo(class_lines(host, port))
         except OSError:  # nobody reads it: the server serves all the same, and stops in silence
             redirect_to_null()
         return
+
+
+def class_lines(host: str, port: int) -> str:
+    """Return the addresses of a class: for pupils in the network, and for its teacher."""
+    from mha_viz.ui.state import class_answers, own_address
+
+    code, leader = class_answers.first_class()
+    local = f"http://{_WILDCARD_HOSTS.get(host, host)}:{port}"
+    own = own_address.seen_by_others(f"{local}/class", host, own_address.in_network)
+    reach = own.problem or "Everybody in this network can open it: there is no password."
+    return (
+        f"{reach}\n"
+        f"  Pupils:  {own.url}  and type the code  {code}\n"
+        f"  Teacher: {local}/teach?lead={leader}  (keep this link to yourself)"
+    )
 
 
 def _is_serving(host: str, port: int) -> bool:

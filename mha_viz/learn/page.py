@@ -8,7 +8,7 @@ import streamlit as st
 
 from mha_viz.learn.frame import block_map, ending, frame
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.contents import BY_KEY, LABS, ROUTES, Lab
+from mha_viz.learn.frame.contents import BY_KEY, LABS, ROUTES, START, Lab
 from mha_viz.ui.run import memory
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import messages
@@ -32,6 +32,10 @@ def index() -> None:
         st.markdown("**The map.** Each block leads to the page that is about it.")
         block_map.draw()
     with listed:
+        with st.container(border=True, gap="xxsmall", key="start-card"):
+            st.page_link(pages[START.key], label=f"**{START.title}**", icon=":material/route:")
+            st.markdown(f"{START.about} A sentence of yours, through every number of a real model.")
+            st.caption(f"Afterwards you can {START.goal}. About {START.minutes} minutes.")
         _routes()
     with listed, st.container(key="lab-cards"):
         for lab in LABS:
@@ -47,6 +51,17 @@ def index() -> None:
     with st.container(border=True, gap="xxsmall"):
         st.page_link(pages["glossary"], label="**Glossary**")
         st.caption("Terms, symbols, shapes and quantities; and what is often believed about heads.")
+
+
+def start() -> None:
+    """Draw the first page: one sentence on its way through a small model."""
+    look.projector()
+    frame.sidebar()
+    choices = Choices(START)
+    st.title(START.title, anchor=False)
+    with messages.stop_on_error():
+        memory.late("mha_viz.learn.start.page").draw(choices)
+        choices.publish()
 
 
 def _routes() -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from mha_viz.cli import server
 from mha_viz.cli.main import app
 from mha_viz.ui.operating import rss
 from mha_viz.ui.operating.settings import settings
+from mha_viz.ui.state import class_answers, own_address
 
 
 @pytest.fixture
@@ -20,12 +22,14 @@ def check(monkeypatch):
         port = free.getsockname()[1]
     monkeypatch.setattr(rss, "free", lambda: 4 * 10**9)
     monkeypatch.setenv("MHA_VIZ_PUBLIC", "")
+    monkeypatch.setenv("MHA_VIZ_CLASSROOM", "")
     monkeypatch.setenv("MHA_VIZ_CONFIG", "")
 
     def check(*options, **environment):
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        done = CliRunner().invoke(app, ["app", "--check", "--port", str(port), *options])
+        arguments = ["app", "--check", "--port", str(port), *options]
+        done = CliRunner().invoke(app, arguments, env={"COLUMNS": None})
         return done.exit_code, done.output
 
     yield check
@@ -48,7 +52,6 @@ def test_the_settings_in_force_and_where_each_came_from(check, tmp_path):
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"MHA_VIZ_MAX_TOKENS": "none"}, "BAD settings: MHA_VIZ_MAX_TOKENS: expected a whole"),
         ({"MHA_VIZ_MEMORY_MB": "300"}, "BAD memory: memory_mb is below the 700"),
         ({"MHA_VIZ_MEMORY_MB": "5000"}, "BAD memory: memory limit 5 GB; 4 GB free"),
     ],
@@ -58,10 +61,40 @@ def test_what_cannot_be_ends_with_exit_status_1(check, environment, said):
     assert code == 1 and said in told
 
 
+def test_a_setting_that_is_not_valid_is_an_error_like_any_other(check, tmp_path):
+    code, said = check(MHA_VIZ_MAX_TOKENS="none")
+    assert code == 2 and said.startswith("error: MHA_VIZ_MAX_TOKENS: expected a whole")
+    done = CliRunner().invoke(app, ["app", "--check", "--config", str(tmp_path / "no.toml")])
+    assert (done.exit_code, done.stdout) == (2, "") and "Correct --config" in done.stderr
+
+
 def test_check_tells_how_visitors_are_told_apart(check):
     assert "ok  addresses: no proxy is named in trusted_proxies" in check("--public")[1]
     named = check("--public", MHA_VIZ_TRUSTED_PROXIES="10.0.0.0/8, ::1")[1]
     assert "ok  addresses: visitors are told apart by the headers of 10.0.0.0/8, ::1" in named
+
+
+def test_a_class_has_the_limits_of_a_public_server_and_the_whole_network(check):
+    code, said = check("--class")
+    rows = {line.split()[0]: line for line in said.splitlines() if line.strip()}
+    assert code == 0 and "of 0.0.0.0 is free" in said
+    for name, value in (("public", "yes"), ("classroom", "yes"), ("max_uploads", "20")):
+        assert value in rows[name].split()
+    assert "MHA_VIZ_CLASSROOM" in rows["public"] and "public servers" in rows["max_uploads"]
+    assert "of 127.0.0.1 is free" in check("--class", "--host", "127.0.0.1")[1]
+
+
+def test_a_class_is_announced_with_its_code_and_the_link_of_its_teacher(monkeypatch):
+    monkeypatch.setattr(own_address, "in_network", lambda: "10.0.0.7")
+    code, leader = class_answers.first_class()
+    reach, pupils, teacher = server.class_lines("0.0.0.0", 8501).splitlines()
+    assert "no password" in reach and class_answers.classes().leads(code, leader)
+    assert f"http://10.0.0.7:8501/class  and type the code  {code}" in pupils
+    assert f"http://127.0.0.1:8501/teach?lead={leader} " in teacher and leader not in pupils
+    reach, *_ = server.class_lines("127.0.0.1", 8501).splitlines()
+    assert "nobody but this computer can open" in reach
+    monkeypatch.setattr(own_address, "in_network", lambda: None)
+    assert "has no address in a network" in server.class_lines("0.0.0.0", 8501)
 
 
 def test_a_port_that_is_taken_is_told(check):
@@ -71,9 +104,12 @@ def test_a_port_that_is_taken_is_told(check):
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="needs make")
-@pytest.mark.parametrize(("setting", "public"), [("PUBLIC=1", True), ("PUBLIC=", False)])
-def test_make_run_opens_it_to_the_public_where_it_is_told_to(setting, public):
-    call = ("make", "-n", "run", setting, "TORCH_INDEX=", "UV=")
+@pytest.mark.parametrize(
+    ("target", "setting", "option"),
+    [("run", "PUBLIC=1", "--public"), ("run", "PUBLIC=", ""), ("class", "PUBLIC=", "--class")],
+)
+def test_make_opens_it_to_the_public_or_a_class_where_it_is_told_to(target, setting, option):
+    call = ("make", "-n", target, setting, "TORCH_INDEX=", "UV=")
     told = subprocess.run(call, cwd=Path(__file__).parents[2], capture_output=True, text=True)
     (line,) = [line for line in told.stdout.splitlines() if "mha_viz app" in line]
-    assert line.rstrip().endswith("--public") == public
+    assert [word for word in ("--public", "--class") if word in line] == [option] * bool(option)

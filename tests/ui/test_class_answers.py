@@ -1,7 +1,9 @@
 """A class's votes are counted once each, anonymous, bounded, and gone when it is over."""
 
+import html
 import json
 import math
+import re
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -10,11 +12,11 @@ from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
 from mha_viz.learn.frame import classroom
-from mha_viz.learn.frame.contents import BY_KEY
-from mha_viz.learn.frame.lesson import STOPS, Stop
+from mha_viz.learn.frame.lesson_plan import PHASES, STOPS, Stop, sheet
 from mha_viz.ui.state import class_answers
 from mha_viz.ui.state.class_answers import Classes, classes
 from tests.ui.compare_app import check
+from tests.ui.lab_app import lab, link
 from tests.ui.test_glossary import app
 
 QUESTION = "soft-lookup-predict-temperature"
@@ -67,11 +69,11 @@ def test_a_browser_is_in_the_last_class_it_came_to_and_leads_its_own(monkeypatch
 
 def _question() -> None:
     """Runs as an app, so it imports what it needs."""
-    from mha_viz.learn.frame import frame
+    from mha_viz.learn.frame import class_page, frame
     from mha_viz.learn.frame.choices import Choices
     from mha_viz.learn.frame.contents import BY_KEY
 
-    frame.sidebar()
+    class_page.follow("here")
     frame.predict(
         Choices(BY_KEY["soft-lookup"]), "temperature", "What?", ["one", "two"], 1, "So it is."
     )
@@ -173,73 +175,167 @@ def test_a_page_in_no_class_counts_nothing():
     assert "Your class" not in said(page) and "zzzzz" not in classes()
 
 
-def _linked() -> None:
+def _linked(first: str = "teach") -> None:
     """The lesson where its pages are there to be linked to; runs as an app."""
     import streamlit as st
 
-    from mha_viz.learn.frame import lesson
-    from mha_viz.learn.frame.lesson import STOPS
+    from mha_viz.learn.frame import class_page, lesson
+    from mha_viz.learn.frame.lesson_plan import STOPS
+    from mha_viz.ui.state import state
 
-    def drawn() -> None:
+    def teach() -> None:
         lesson.draw()
 
-    pages = [st.Page(lambda: None, title=stop.page, url_path=stop.page) for stop in STOPS]
-    st.session_state.pages = {page.url_path: page for page in pages}
-    st.navigation([st.Page(drawn, title="teach", url_path="teach", default=True), *pages]).run()
+    def join() -> None:
+        class_page.draw()
+
+    drawn = {"teach": teach, "class": join}
+    others = ["explore", *(stop.page for stop in STOPS)]
+    pages = [st.Page(draw, url_path=key, default=key == first) for key, draw in drawn.items()]
+    pages += [st.Page(lambda: None, title=key, url_path=key) for key in others]
+    st.session_state.pages = {page.url_path or first: page for page in pages}
+    page = st.navigation(pages)
+    st.session_state.at = page.url_path or first
+    state.on_page_enter(st.session_state.at)
+    class_page.follow(st.session_state.at)
+    page.run()
 
 
 def _lesson() -> None:
     """Runs as an app, so it imports what it needs."""
-    from mha_viz.learn.frame import lesson
+    from mha_viz.learn.frame import class_page, lesson
 
+    class_page.follow("teach")
     lesson.draw()
 
 
 def test_a_teacher_opens_a_class_hands_out_its_link_and_ends_it():
     page = AppTest.from_function(_lesson, default_timeout=300).run()
     text = check(page)
-    for stop in STOPS:
-        assert f"{stop.minutes} minutes" in text
-    assert "class=" not in page.code[0].value
+    for part in (*PHASES, *STOPS):
+        assert f"{part.minutes} minutes" in text
+    assert not page.code
     page.button(key="class-open").click().run()
-    link = page.code[0].value
-    code = link.rpartition("class=")[2]
-    assert "/lab-soft-lookup?" in link and code in classes()
+    shown = page.code[0].value
+    code = shown.rpartition("class=")[2]
+    assert "/class?" in shown and code in classes()
     assert "Only you can open this link" in said(page)
     page.toggle(key="lesson-qr").set_value(True).run()
     check(page)
     assert len(page.get("image")) == 1
     page.button(key="class-end").click().run()
-    assert code not in classes() and "class=" not in page.code[0].value
+    assert code not in classes() and not page.code
+
+
+def where(page: AppTest) -> str:
+    assert not page.exception
+    return page.session_state["at"]
+
+
+def test_pupils_follow_their_teacher_from_stop_to_stop(cookies):
+    teacher = AppTest.from_function(_linked, default_timeout=300).run()
+    teacher.button(key="class-open").click().run()
+    code, own = teacher.code[0].value.rpartition("class=")[2], kept(teacher)
+    page = AppTest.from_function(_linked, args=("class",), default_timeout=300).run()
+    page.text_input(key="class-code").set_value("zzzzz").run()
+    assert "no class zzzzz" in page.warning[0].value
+    page.text_input(key="class-code").set_value(f" {code.upper()}").run()
+    assert "without your name" in page.sidebar.caption[0].value and where(page) == "class"
+    assert "in the class: 1." in page.main.caption[0].value
+    for number in (2, 4, 4):
+        teacher.button(key=f"class-bring-{number}").click().run()
+        page.run()
+        assert where(page) == STOPS[number - 1].page and where(teacher) == "teach"
+        assert link(page) == STOPS[number - 1].params
+    (question,) = page.radio  # of the page that is no lab
+    assert question.options == list(STOPS[3].asked.options)
+    question.set_value("L0 H7").run()
+    key = f"lesson-{STOPS[3].page}", STOPS[3].asked.options
+    assert classes().counts(code, key, 3) == (0, 1, 0)
+    page.run()
+    assert where(page) == STOPS[3].page  # nobody has moved the class
+    cookies |= own  # the teacher's other window follows, too; a page that comes late does
+    late = AppTest.from_function(_linked, args=("class",), default_timeout=300).run()
+    assert where(late) == "class" and late.code[0].value.endswith(f"/class?class={code}")
+    cookies.clear()
+    late = AppTest.from_function(_linked, args=("class",), default_timeout=300)
+    late.query_params["class"] = code
+    assert where(late.run()) == STOPS[3].page
+
+
+def test_a_class_knows_its_stop_and_its_size():
+    found = Classes()
+    code = found.open("anna")
+    assert found.place(code) == (0, 0) and found.place("zzzzz") == (0, 0)
+    found.bring(code, 3), found.bring(code, 3), found.bring("zzzzz", 3)
+    assert found.place(code) == (3, 2) and found.size(code) == 0
+    found.join(code, "ben"), found.join(code, "carl"), found.join(code, "ben")
+    assert found.size(code) == 2
+
+
+def test_a_server_for_a_class_keeps_the_one_of_its_teacher(operated, cookies):
+    operated(classroom=1)
+    class_answers.first_class.cache_clear()
+    code, leader = class_answers.first_class()
+    page = AppTest.from_function(_lesson, default_timeout=300).run()
+    assert "printed when the server started" in said(page) and not page.button
+    page.query_params[classroom.LEAD] = leader[:-1]
+    assert not page.run().button
+    page = AppTest.from_function(_lesson, default_timeout=300)
+    page.query_params[classroom.LEAD] = leader
+    assert page.run().code[0].value.endswith(f"/class?class={code}")
+    assert kept(page) == {classroom.COOKIE: leader}
+    page.button(key="class-end").click().run()
+    page.button(key="class-open").click().run()
+    assert page.code[0].value[-5:] in classes()
 
 
 def test_a_teacher_who_loads_the_page_again_still_leads_the_class(cookies):
     page = AppTest.from_function(_lesson, default_timeout=300).run()
     page.button(key="class-open").click().run()
-    link, cookie = page.code[0].value, kept(page)
+    shown, cookie = page.code[0].value, kept(page)
     assert "you lead it" in page.sidebar.caption[0].value
     cookies |= cookie
     again = AppTest.from_function(_lesson, default_timeout=300).run()
-    assert again.code[0].value == link
+    assert again.code[0].value == shown
     cookies.clear()  # another browser, at the address that is handed out
-    other = pupil(link.rpartition("class=")[2])
+    other = pupil(shown.rpartition("class=")[2])
     assert "you lead it" not in other.sidebar.caption[0].value
     again.button(key="class-end").click().run()
-    assert "class=" not in again.code[0].value
+    assert not again.code
 
 
-def test_the_route_is_a_lesson_of_pages_that_are_there():
+def test_the_lesson_takes_45_minutes_on_pages_that_are_there():
     pages = app().session_state.pages
-    assert [stop.page for stop in STOPS] == [
-        "lab-soft-lookup",
-        "lab-two-places",
-        "lab-step-by-step",
-        "intervene",
-        "lab-find-the-head",
-    ]
-    assert {stop.page for stop in STOPS} <= pages.keys() and "teach" in pages
-    assert sum(stop.minutes for stop in STOPS) == 45
-    assert BY_KEY["find-the-head"].address == STOPS[-1].page
+    assert {stop.page for stop in STOPS} <= pages.keys() and {"teach", "class"} <= pages.keys()
+    assert [phase.minutes for phase in PHASES] == [5, 5]
+    assert sum(part.minutes for part in (*PHASES, *STOPS)) == 45
+
+
+@pytest.mark.parametrize("stop", [stop for stop in STOPS if stop.ask], ids=lambda stop: stop.ask)
+def test_the_question_of_a_stop_is_the_one_that_its_lab_puts_to_the_vote(stop):
+    page = lab(stop.page.removeprefix("lab-"), **stop.params)
+    key = f"{stop.page.removeprefix('lab-')}-predict-{stop.ask}"
+    page.button(key=f"{key}-button").click().run()
+    asked = stop.asked
+    assert page.radio(key=key).options == list(asked.options)
+    text = " ".join(part.value for part in page.markdown)
+    assert " ".join(asked.question.split()) in " ".join(text.split())
+    assert f"**{asked.options[asked.right]}.** {asked.because}" in [i.value for i in page.info]
+
+
+def test_each_stop_has_a_sheet_and_one_with_its_solutions():
+    for number, stop in enumerate(STOPS, 1):
+        pupils, teacher = (html.unescape(sheet(number, "http://a/b", a)) for a in (False, True))
+        asked = stop.asked
+        for part in (asked.question, *asked.options, *(one.ask for one in stop.exercise)):
+            assert part in pupils and part in teacher and not {"*", "$"} & set(part)
+        for part in (asked.because, stop.often, *(one.solution for one in stop.exercise)):
+            assert part not in pupils and part in teacher and not {"*", "$"} & set(part)
+        text = " ".join((asked.question, asked.because, *(e.solution for e in stop.exercise)))
+        heads = re.findall(r"L\d H\d", text + " ".join(one.ask for one in stop.exercise))
+        assert heads and re.search(r"\d %|\d\.\d", text), stop.page
+        assert any("text" in params for params in (stop.params, *(e.params for e in stop.exercise)))
 
 
 def _case(page: str) -> tuple[Stop, mv.AttentionModel, mv.AttentionRecord]:
@@ -249,30 +345,69 @@ def _case(page: str) -> tuple[Stop, mv.AttentionModel, mv.AttentionRecord]:
     return stop, model, model.trace(stop.params["text"])
 
 
-def test_the_stop_of_shapes_says_those_on_the_screen():
+def _solution(page: str, number: int) -> tuple[str, mv.AttentionRecord]:
+    """A solution, counted from 0, and the record of the case that its exercise names."""
+    (stop,) = (stop for stop in STOPS if stop.page == page)
+    one = stop.exercise[number]
+    params = one.params or stop.params
+    record = mv.load(params["model"]).trace(params["text"], keep="all")
+    return f"{one.ask} {one.solution}", record
+
+
+def test_the_stop_of_shapes_gives_those_on_the_screen():
     stop, model, record = _case("lab-step-by-step")
     n, width, d_head = len(record.tokens), model.d_model, model.d_head
-    assert f"d_model {width} and {model.n_heads} heads, the text {n} tokens" in stop.question
+    first = stop.exercise[0]
+    assert f"d_model {width} and {model.n_heads} heads, the text {n} tokens" in first.ask
     assert f"{n} × {d_head} for the queries, {n} × {n} for the weights, {n} × {width}" in (
-        stop.solution
+        first.solution
     )
-    assert f"{n} × {width} for the queries" in stop.often and f"{n} × {d_head} for" in stop.often
+    assert f"{n} × {width} for the queries, and {n} × {d_head} for" in first.solution
+    second, record = _solution("lab-step-by-step", 1)
+    weight = record.head(0, 3)[2]
+    assert record.labels[2] == "king" and record.labels[int(weight.argmax())] == "The"
+    assert f"with {weight.max():.1%}".replace("%", " %") in second
+
+
+def test_the_solutions_of_heads_are_those_of_the_model():
+    text, record = _solution("lab-soft-lookup", 1)
+    weight = record.head(1, 2)[-1].double()
+    assert (record.labels[9], record.labels[0]) == ("box", "In")
+    assert f"{weight[9]:.1%}".replace("%", " %") in text
+    assert f"{weight[0]:.2%}".replace("%", " %") in text and weight.argsort()[-2] == 0
+    query, key = (record.query[1, 2, -1].double(), record.key[1, 2].double())
+    difference = (key[9] - key[0]) @ query / math.sqrt(query.shape[-1])
+    assert f"By {difference:.2f}" in text and f"≈ {difference:.2f}" in text
+    text, record = _solution("lab-two-places", 1)
+    last = record.pattern[:, :, -1]
+    assert record.labels[-2:] == ("the", "green") and int(last[0, 7].argmax()) == 18
+    assert f"{last[0, 7, 18]:.1%} of".replace("%", " %") in text
+    assert f"{last[1, 2, 9]:.1%} to".replace("%", " %") in text
+    both = last[..., (9, 18)].amin(-1)
+    assert f"of the {both.numel()} gives more than {both.max():.1%}".replace("%", " %") in text
+    text, record = _solution("lab-find-the-head", 1)
+    before = record.pattern.diagonal(offset=-1, dim1=-2, dim2=-1).mean(-1)
+    assert before.argmax() == 7 and f"L0 H7 with {before.max():.1%}".replace("%", " %") in text
+    equal = sum(1 / seen for seen in range(2, len(record.tokens) + 1)) / (len(record.tokens) - 1)
+    assert f"give {equal:.1%}".replace("%", " %") in text
 
 
 def test_the_stop_of_switches_is_decided_by_the_model():
     stop, model, record = _case("intervene")
     assert record.labels[9] == "box"
     weight = {head: record.pattern[head][-1] for head in ((1, 2), (1, 3), (0, 7))}
-    assert f"L1 H2 gives {weight[1, 2][9]:.0%}".replace("%", " %") in stop.question
+    assert f"L1 H2 gives {weight[1, 2][9]:.0%}".replace("%", " %") in stop.asked.question
     assert int(weight[1, 3].argmax()) == 9 and float(weight[0, 7][-2]) > 0.995
     found = [mv.ablate(model, record.text, [head], target="box") for head in ((1, 2), (0, 7))]
     before, *after = (
         f"{math.exp(number):.0%}".replace("%", " %")
         for number in (found[0].target.before, *(one.target.after for one in found))
     )
-    assert f"predicts “box” with {before}" in stop.question
-    assert f"falls to {after[0]} and stays the likeliest" in stop.solution
-    assert f"falls to {after[1]}:" in stop.solution
+    assert f"predicts “box” with {before}" in stop.asked.question
+    assert f"falls to {after[0]} and stays the likeliest" in stop.asked.because
+    assert f"falls to {after[1]}:" in stop.asked.because
+    again = f"{after[0]} without L1 H2, and {after[1]} without L0 H7. With all heads it is {before}"
+    assert again in stop.exercise[0].solution
     assert [one.after.candidates[0] == "box" for one in found] == [True, False]
     assert (stop.params["layer"], stop.params["head"]) == ("0", "7")
     tutorial = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text("utf-8")
@@ -283,9 +418,11 @@ def test_the_stop_of_switches_is_decided_by_the_model():
 def test_a_stop_opens_its_own_case():
     page = AppTest.from_function(_linked, default_timeout=300).run()
     check(page)
-    links = {link.proto.page: link.proto.query_string for link in page.get("page_link")}
-    for stop in STOPS:
-        assert dict(parse_qsl(links[stop.page])) == stop.params
+    drawn = [(one.proto.page, one.proto.query_string) for one in page.get("page_link")]
+    found = {key: dict(parse_qsl(query)) for key, query in drawn if key != "explore"}
+    heads = [dict(parse_qsl(query)) for key, query in drawn if key == "explore"]
+    assert {stop.page: stop.params for stop in STOPS}.items() <= found.items()
+    assert heads == [one.params for stop in STOPS for one in stop.exercise if one.params]
 
 
 def test_the_solutions_are_right():

@@ -61,7 +61,7 @@ def _page() -> None:
     from mha_viz.learn import page as learn
     from mha_viz.learn.frame.contents import LABS
 
-    paths = ["learn", "teach", "glossary", *(lab.address for lab in LABS)]
+    paths = ["learn", "start", "teach", "glossary", *(lab.address for lab in LABS)]
     st.session_state.pages = {path: st.Page(learn.index, url_path=path) for path in paths}
     st.navigation(list(st.session_state.pages.values())).run()
 

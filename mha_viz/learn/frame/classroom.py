@@ -1,4 +1,4 @@
-"""A class on this server: pages join it by a link, vote on predictions, and see them as bars.
+"""A class on this server: pages join it by a link or a code, follow its teacher and vote.
 
 Knows streamlit; must not import torch.
 """
@@ -12,11 +12,12 @@ import streamlit as st
 
 from mha_viz.ui.operating.refusals import refused, sentence
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.state.class_answers import CODE, classes
+from mha_viz.ui.state.class_answers import CODE, Place, classes, first_class
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.browser import script
 
 PARAM = "class"  # in the address that is handed out
+LEAD = "lead"  # in the address that the command prints for the teacher
 COOKIE = "mha_viz_class"  # a random name, by which a page that is loaded again is known
 REFRESH_SECONDS = 3  # seconds between two looks at the votes
 # Strangers could push a teacher's class out, and vote in it as often as they like.
@@ -24,21 +25,30 @@ NO_CLASSES = sentence("class")
 _BROWSER, _JOINED = "class-browser", "class-joined"
 
 
+def permitted() -> bool:
+    """Return whether this server keeps classes: a public one keeps at most that of its teacher."""
+    return settings().classroom or not settings().public
+
+
+def may_lead() -> bool:
+    """Return whether this browser may open a class and see the solutions of the lesson."""
+    return not settings().classroom or _browser() == first_class()[1]
+
+
 def join_named_class() -> None:
     """Join the class that the address names, and say in the sidebar which one it is.
 
     A page without one is in the class that its browser has joined, or leads: most addresses do not
-    name it, and none could say who leads it, because addresses are handed on.
+    name it, and none but that of its teacher can say who leads it, because addresses are handed on.
     """
     named = st.query_params.get(PARAM, "")[:CODE]
-    if settings().public:
+    if not permitted():
         if named:
             st.sidebar.caption(NO_CLASSES)
         return
     if named:
         st.session_state[_JOINED] = named
-        if named in classes():
-            classes().join(named, _browser())
+        join(named)
     elif _JOINED not in st.session_state and (known := classes().of(_browser())) is not None:
         st.session_state[_JOINED] = known
     code = st.session_state.get(_JOINED)
@@ -53,8 +63,19 @@ def join_named_class() -> None:
             st.caption("The class of this link is over: ask for a new link.")
 
 
+def join(code: str) -> bool:
+    """Let this browser join a class; return whether there is one of this code."""
+    if code not in classes():
+        return False
+    st.session_state[_JOINED] = code
+    classes().join(code, _browser())
+    return True
+
+
 def _browser() -> str:
     """Return the random name of the browser that shows this page."""
+    if settings().classroom and st.query_params.get(LEAD) == first_class()[1]:
+        st.session_state[_BROWSER] = first_class()[1]
     if _BROWSER not in st.session_state:
         cookie = str(st.context.cookies.get(COOKIE, ""))
         known = re.fullmatch(r"[\w-]{22}", cookie, re.ASCII)
@@ -81,9 +102,25 @@ def leads() -> bool:
     return joined is not None and classes().leads(joined, _browser())
 
 
+def place() -> Place:
+    """Return the stop of the lesson where the class of this page is."""
+    return classes().place(code() or "")
+
+
+def size() -> int:
+    """Count the browsers in the class of this page, without its teacher's."""
+    return classes().size(code() or "")
+
+
+def bring(stop: int) -> None:
+    """Bring the class that this browser leads to a stop of the lesson, from 1."""
+    if leads():
+        classes().bring(code() or "", stop)
+
+
 def begin() -> None:
     """Open a class that this browser leads."""
-    if settings().public:
+    if not (permitted() and may_lead()):
         raise refused("class")
     st.session_state[_JOINED] = classes().open(_browser())
 

@@ -102,4 +102,14 @@ def _value(hint: Any, value: Any, where: str) -> Any:
 
 LABS = read_records(Lab, Path(__file__).with_suffix(".toml"), "lab")
 BY_KEY = {lab.key: lab for lab in LABS}
+START = Lab(  # the page before the labs, with choices of its own and none of their frame
+    key="start",
+    title="Start here: follow one sentence",
+    about="Where does a language model get its next word from?",
+    goal="say what tokens, queries, keys, values and heads do in one real prediction",
+    minutes=7,
+    needs=(),
+    parts=(),
+    pictured="",
+)
 ROUTES = read_records(Route, Path(__file__).with_suffix(".toml"), "route")

@@ -42,7 +42,6 @@ def part(draw: Callable[Concatenate[Choices, P], None]) -> Callable[Concatenate[
 
 def sidebar(lab: Lab | None = None) -> None:
     """Draw the map with a lab's own part lit, and the switch for projectors, which stands alone."""
-    classroom.join_named_class()
     if lab is None:
         with st.container(horizontal=True, horizontal_alignment="right"):
             look.projector_switch()
@@ -110,9 +109,13 @@ def predict(
 ) -> None:
     """Ask a question before the lab is run, or at its exit; a button shows answer and reason."""
     intro = "One question before you go." if name == EXIT else "Predict before you run."
+    ask(choices.key(f"predict-{name}"), f"**{intro}** {question}", options, right, because)
+
+
+def ask(key: str, question: str, options: Sequence[str], right: int, because: str) -> None:
+    """Ask a question on which a class can vote; answers and votes are kept by `key`."""
     with st.container(border=True):
-        st.markdown(f":material/psychology_alt: **{intro}** {question}")
-        key = choices.key(f"predict-{name}")
+        st.markdown(f":material/psychology_alt: {question}")
         chosen = st.radio(
             "Your prediction",
             options,

@@ -1,109 +1,109 @@
-"""The page for teachers: a route of 45 minutes, a class to open, and the link to hand out.
+"""The page for teachers: a lesson of 45 minutes, a class to open and to lead, sheets to print.
 
-lesson_plan.toml lists the stops. Must not import torch, so that the first lines appear at once.
+Must not import torch, so that the first lines appear at once.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from urllib.parse import urlencode
+from functools import partial
 
 import streamlit as st
 
 from mha_viz.learn.frame import classroom, frame
-from mha_viz.learn.frame.contents import LABS, read_records
-from mha_viz.ui.operating.settings import settings
+from mha_viz.learn.frame.lesson_plan import PHASES, STOPS, Phase, Stop, link, sheet
 from mha_viz.ui.state import own_address
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.exports.share_link import show_link
+from mha_viz.ui.widgets.exports.share_link import sheet_buttons, show_link
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
-
-_TITLES = {lab.address: f"{number}. {lab.title}" for number, lab in enumerate(LABS, 1)}
-
-
-@dataclass(frozen=True)
-class Stop:
-    """One stop of the lesson.
-
-    Args:
-        page: its address in the app.
-        minutes: that it takes.
-        do: the activity of the class.
-        question: a question for the class before anything is shown.
-        often: frequent wrong answers of pupils, with the reason.
-        solution: the right answer, with the numbers that show it.
-        params: the case that question and solution are about, as parameters of the address.
-    """
-
-    page: str
-    minutes: int
-    do: str
-    question: str
-    often: str
-    solution: str
-    params: Mapping[str, str] = field(default_factory=dict)
-
-
-STOPS = read_records(Stop, Path(__file__).with_name("lesson_plan.toml"), "stop")
 
 
 def draw() -> None:
-    """Draw the page: the class, its link, and the stops of the lesson."""
+    """Draw the page: the class, its link, and the phases and stops of the lesson."""
     look.projector()
     frame.sidebar()
     st.title("For teachers", anchor=False)
+    if not classroom.may_lead():
+        st.markdown(
+            "This server keeps one class. Its teacher opens this page with the link that was "
+            "printed when the server started."
+        )
+        return
+    if classroom.LEAD in st.query_params:  # the class may look at this screen
+        own_address.complete("teach", {})
     st.markdown(
         "A lesson of 45 minutes on multi-head attention, for pupils who can multiply matrices. "
-        "Each stop has a question to ask before anything is shown, what is often answered, and "
-        "the solution."
+        "Each stop has a question that the class votes on, a sheet to print, and the solutions."
     )
     with stop_on_error():
         _class()
-        st.header("The route", anchor=False)
+        st.header("The lesson", anchor=False)
+        opening, closing = PHASES
+        _phase(opening)
         for number, stop in enumerate(STOPS, 1):
             _stop(number, stop)
+        _phase(closing)
 
 
 def _class() -> None:
     """Draw the button that opens or ends a class, and the link that leads into it."""
     st.header("Your class", anchor=False)
-    if settings().public:
-        st.markdown(f"{classroom.NO_CLASSES} The lesson itself needs none. It starts at this link:")
-        first: dict[str, str] = {}
-    elif not classroom.leads():
+    if not classroom.permitted():
+        st.markdown(f"{classroom.NO_CLASSES} The lesson can be given without one.")
+        show_link(link(STOPS[0].page, {}), key="lesson")
+        return
+    if not classroom.leads():
         st.markdown(
-            "Open a class, and each lab counts what pupils predict before they see the answer. "
-            "You see how many have answered, and bars once you show the answer. Nobody sees "
-            "names. The votes are in this server’s memory only, until you end the class or the "
-            "server stops."
+            "Open a class: its pages follow you from stop to stop, and each lab counts what the "
+            "pupils predict before they see the answer. You see how many have answered, and bars "
+            "once you show the answer. Nobody sees names. The votes are in this server’s memory "
+            "only, until you end the class or the server stops."
         )
         st.button(
             "Open a class", type="primary", key="class-open", on_click=guarded(classroom.begin)
         )
-        first = {}
-    else:
-        st.markdown(f"The class **{classroom.code()}** is open. Its pupils start at this link:")
+        return
+    code = classroom.code() or ""
+    st.markdown(f"The class **{code}** is open. Pupils join it at this link, or type the code:")
+    show_link(link("class", {classroom.PARAM: code}), key="lesson")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if "class" in st.session_state.get("pages", {}):
+            st.page_link(st.session_state.pages["class"], label="Show link and code to the class")
         st.button("End the class", key="class-end", on_click=guarded(classroom.end))
-        first = {classroom.PARAM: classroom.code() or ""}
-    show_link(link(STOPS[0].page, first), key="lesson")
 
 
-def link(page: str, params: dict[str, str]) -> str:
-    """Return the address of a page of this app, as pupils open it."""
-    base = own_address.reached().url.rpartition("/")[0]
-    return f"{base}/{page}" + (f"?{urlencode(params)}" if params else "")
+def _phase(phase: Phase) -> None:
+    with st.container(border=True):
+        st.markdown(f"**{phase.title}**")
+        st.caption(f"{phase.minutes} minutes")
+        st.markdown(plain(phase.do))
 
 
 def _stop(number: int, stop: Stop) -> None:
-    pages = st.session_state.get("pages", {})
-    title = _TITLES.get(stop.page, "Intervene")
+    pages, asked = st.session_state.get("pages", {}), stop.asked
     with st.container(border=True):
         if stop.page in pages:
-            st.page_link(pages[stop.page], label=f"**{title}**", query_params=stop.params)
+            st.page_link(pages[stop.page], label=f"**{stop.title}**", query_params=stop.params)
         st.caption(f"Stop {number}, {stop.minutes} minutes")
         st.markdown(plain(stop.do))
-        st.markdown(f"**Ask:** {plain(stop.question)}")
-        with st.expander("What is often answered, and the solution"):
+        if classroom.leads():
+            here = classroom.place().stop == number
+            st.button(
+                "The class is here" if here else "Bring the class here",
+                icon=":material/location_on:" if here else ":material/arrow_forward:",
+                key=f"class-bring-{number}",
+                help="All pages of the class open this stop; pages that went elsewhere come back.",
+                on_click=guarded(partial(classroom.bring, number)),
+            )
+        st.markdown(f"**Ask:** {plain(asked.question)}")
+        st.markdown("\n".join(f"- {plain(option)}" for option in asked.options))
+        with st.expander("What is often answered, solutions, sheets"):
+            st.markdown(f"**Right:** {plain(asked.options[asked.right])}. {plain(asked.because)}")
             st.markdown(f"**Often answered:** {plain(stop.often)}")
-            st.markdown(f"**Solution:** {plain(stop.solution)}")
+            for one in stop.exercise:
+                st.markdown(f"**Exercise:** {plain(one.ask)}")
+                st.markdown(f"**Solution:** {plain(one.solution)}")
+                if one.params and "explore" in pages:
+                    label = "L{layer} H{head} of {model}".format_map(one.params)
+                    st.page_link(pages["explore"], label=label, query_params=one.params)
+            make = partial(sheet, number, link(stop.page, stop.params))
+            with st.container(horizontal=True):
+                sheet_buttons(make, f"stop-{number}", key=f"lesson-sheet-{number}")

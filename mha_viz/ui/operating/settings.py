@@ -51,6 +51,8 @@ class Settings:
 
     # strangers come: no folders, and no models but the named ones
     public: bool = field(default=False, metadata={"about": "a server for strangers"})
+    # pupils come: public, but for one class whose code and teacher's link are made at the start
+    classroom: bool = field(default=False, metadata={"about": "public, with one class"})
     # ids on the Hub that a public server offers beside the shipped
     models: tuple[str, ...] = field(default=(), metadata={"about": "models beside the shipped"})
     # who shows it may read /metrics; "" is nobody
@@ -120,6 +122,8 @@ def read(environment: Mapping[str, str] | None = None) -> Reading:
             continue
         found[key] = _checked(choice, _parsed(choice, raw), variable)
         origins[key] = variable
+    if found.get("classroom"):
+        found["public"], origins["public"] = True, origins["classroom"]
     if found.get("public"):
         for name in by_name.keys() - found.keys():
             if "public" in (facts := by_name[name].metadata):
@@ -138,7 +142,9 @@ def _table(path: Path) -> dict[str, Any]:
         tables = tomllib.loads(raw.decode())
     except OSError as error:
         reason = error.strerror or str(error)
-        raise SettingsError(f"{expected} at {path}: {reason}. Correct {FILE}.") from error
+        raise SettingsError(
+            f"{expected} at {path}: {reason}. Correct --config or {FILE}."
+        ) from error
     except ValueError as error:  # no TOML, or no UTF-8
         raise SettingsError(f"{expected}, got {path.name}, which is none: {error}.") from error
     others = [name for name in tables if name != TABLE]
@@ -163,7 +169,7 @@ def _known(key: str, by_name: Mapping[str, Field[Any]], shown: str) -> Field[Any
 
 def _parsed(choice: Field[Any], raw: str) -> object:
     """Read a value of the environment as a file would have it, or keep it as it is."""
-    if choice.name == "public":
+    if choice.type is bool:
         return _SWITCHES.get(raw.lower(), raw)
     if choice.name in _LISTS:
         return [name.strip() for name in raw.split(",") if name.strip()]
@@ -192,7 +198,7 @@ def _checked(choice: Field[Any], value: Any, shown: str) -> Any:
 
 def _compared(choice: Field[Any], value: Any) -> tuple[str, bool, Any]:
     """Return what a setting takes, whether a value is that, and the value as it is kept."""
-    if choice.name == "public":
+    if choice.type is bool:
         return "true or false (in the environment 1 or 0)", isinstance(value, bool), value
     if choice.name in _LISTS:
         expected, is_entry = _LISTS[choice.name]

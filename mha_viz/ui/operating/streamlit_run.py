@@ -33,6 +33,12 @@ def visitor_address() -> str | None:
     return addresses.counted((context and context.remote_ip) or "")
 
 
+def page_hash() -> str:
+    """Return Streamlit's name of the page that this run is of; "" where there is no server."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return "" if context is None else context.page_script_hash
+
+
 def is_history_navigation() -> bool:
     """Return whether the browser's Back or Forward caused this run."""
     context = get_script_run_ctx(suppress_warning=True)

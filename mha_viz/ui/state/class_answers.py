@@ -24,9 +24,17 @@ class _Vote(NamedTuple):
     seen: bool = False  # the answer, after which no vote counts
 
 
+class Place(NamedTuple):
+    """The stop of the lesson where a class is, from 1 (0: none yet), and its moves so far."""
+
+    stop: int = 0
+    moves: int = 0
+
+
 @dataclass
 class _Class:
     leader: str  # the browser that opened it
+    place: Place = field(default_factory=Place)
     votes: OrderedDict[Hashable, dict[str, _Vote]] = field(default_factory=OrderedDict)
 
 
@@ -77,6 +85,27 @@ class Classes:
         found = self._classes.get(code)
         return found is not None and found.leader == browser
 
+    def size(self, code: str) -> int:
+        """Count the browsers that are in a class, without its leader."""
+        with self._lock:
+            return sum(
+                joined == code and not self.leads(code, browser)
+                for browser, joined in self._joined.items()
+            )
+
+    def bring(self, code: str, stop: int) -> None:
+        """Move a class to a stop of the lesson, from 1; once more also to the one where it is."""
+        with self._lock:
+            if code in self._classes:
+                found = self._classes[code]
+                found.place = Place(stop, found.place.moves + 1)
+                self._classes.move_to_end(code)
+
+    def place(self, code: str) -> Place:
+        """Return where a class is."""
+        found = self._classes.get(code)
+        return Place() if found is None else found.place
+
     def vote(self, code: str, question: Hashable, browser: str, option: int) -> None:
         """Note a prediction. The last one counts, but none after the answer was seen."""
         self._note(code, question, browser, option)
@@ -114,3 +143,10 @@ class Classes:
 def classes() -> Classes:
     """Return this server's classes."""
     return Classes()
+
+
+@functools.cache
+def first_class() -> tuple[str, str]:
+    """Open the class of a server that keeps one; return its code, and the browser that leads it."""
+    leader = secrets.token_urlsafe(16)
+    return classes().open(leader), leader

@@ -28,7 +28,8 @@ class Reached(NamedTuple):
 def reached() -> Reached:
     """Return the present page's address for others, without parameters."""
     url = st.context.url or f"http://127.0.0.1:{config.get_option('server.port')}/"
-    if settings().public:  # it has a name by which others open it; its own addresses are not told
+    # A public server has a name by which others open it; its own addresses are not told.
+    if settings().public and not settings().classroom:
         return Reached(url.partition("?")[0], "")
     listens = str(config.get_option("server.address") or "")
     return seen_by_others(url, listens, in_network)
@@ -62,7 +63,8 @@ def seen_by_others(url: str, listens: str, own: Callable[[], str | None]) -> Rea
     if _is_loopback(listens):
         problem = (
             f"The app listens on {listens}, which nobody but this computer can open. To let a "
-            "class in, start it with `make run HOST=0.0.0.0` (or `mha-viz app --host 0.0.0.0`)."
+            "class in, start it with `make class` (or `mha-viz app --class`); without the limits "
+            "of a class, with `make run HOST=0.0.0.0`."
         )
         return Reached(url, problem)
     host = own() if listens in _EVERYWHERE else listens

@@ -24,7 +24,7 @@ from mha_viz.ui.run import heavy, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import own_address, state, views
 from mha_viz.ui.widgets.exports.exports import safe_name
-from mha_viz.ui.widgets.exports.share_link import show_link
+from mha_viz.ui.widgets.exports.share_link import sheet_buttons, show_link
 from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.messages import continue_on_error
 from mha_viz.web.theme import format_number
@@ -186,16 +186,8 @@ def downloads(scene: Scene, asked: Exercise, found: dict[str, game.Board]) -> No
         return
     file = safe_name(scene.record.model, "model")
     with asked.place, st.container(horizontal=True):
-        for label, answers in (("Sheet for pupils", False), ("Answers for teachers", True)):
-            st.download_button(
-                label,
-                partial(sheet, scene, asked.link, found, answers),
-                f"find-the-head_{file}{'_answers' * answers}.html",
-                "text/html",
-                key=f"find-the-head-sheet-{answers:d}",
-                on_click="ignore",
-                icon=":material/print:",
-            )
+        make = partial(sheet, scene, asked.link, found)
+        sheet_buttons(make, f"find-the-head_{file}", key="find-the-head-sheet")
 
 
 def sheet(scene: Scene, link: str, found: dict[str, game.Board], answers: bool) -> str:

@@ -68,7 +68,7 @@ def _predict(choices: Choices, scene: Scene) -> None:
     count = sum(any(f.label.key in fixed for f in held) for row in labels for held in row)
     share = count / scene.head_count
     right = 0 if share < 0.1 else 1 if share <= 0.5 else 2
-    TEXTS.predict(choices, "places", right=right, count=count, scene=scene)
+    TEXTS.predict(choices, "places", right=right, count=count, n_heads=scene.head_count)
 
 
 @frame.part

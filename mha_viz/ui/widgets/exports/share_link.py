@@ -1,6 +1,8 @@
-"""A link to hand out: to be copied, and as a QR code for phones, made on this machine."""
+"""Things to hand out: a link, also as a QR code for phones, and printed sheets."""
 
 import io
+from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
 
@@ -40,3 +42,20 @@ def qr_svg(link: str) -> str:
     drawing = io.BytesIO()
     code.save(drawing, kind="svg", scale=8, border=4, dark="#000", light="#fff", xmldecl=False)
     return drawing.getvalue().decode("utf-8")
+
+
+def sheet_buttons(make: Callable[[bool], str], name: str, *, key: str) -> None:
+    """Draw the downloads of a printed sheet and of its answers, which `make(True)` writes as HTML.
+
+    `make` asks nothing of the page, and `name` is that of the file.
+    """
+    for label, answers in (("Sheet for pupils", False), ("Answers for teachers", True)):
+        st.download_button(
+            label,
+            partial(make, answers),
+            f"{name}{'_answers' * answers}.html",
+            "text/html",
+            key=f"{key}-{answers:d}",
+            on_click="ignore",
+            icon=":material/print:",
+        )

@@ -4,6 +4,6 @@
 
 /** @param {{ data: { name: string, value: string } }} component */
 export default function classCookie({ data: { name, value } }) {
-  const known = document.cookie.split("; ").some((cookie) => cookie.startsWith(`${name}=`));
-  if (!known) document.cookie = `${name}=${value}; path=/; SameSite=Lax`;
+  const cookie = `${name}=${value}`; // another one than before where a teacher's link was opened
+  if (!document.cookie.split("; ").includes(cookie)) document.cookie = `${cookie}; path=/; SameSite=Lax`;
 }

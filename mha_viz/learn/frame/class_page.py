@@ -1,0 +1,113 @@
+"""The page on which pupils join a class, and the pages of a class that follow its lesson.
+
+Must not import torch.
+"""
+
+import time
+
+import streamlit as st
+
+from mha_viz.learn.frame import classroom, frame
+from mha_viz.learn.frame.lesson_plan import STOPS, link
+from mha_viz.ui.operating import streamlit_run
+from mha_viz.ui.state.class_answers import CODE
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.exports.share_link import show_link
+from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
+
+ADDRESS = "class"
+_OPEN = "class-open-page"
+_TICKS = 0.5  # seconds in which a browser hears of a run, and its last questions arrive
+_TEACHERS = (ADDRESS, "teach")  # pages on which a teacher stays while the class moves on
+
+
+def draw() -> None:
+    """Draw the page: a field for the code, or where the class is and how others join it."""
+    look.projector()
+    frame.sidebar()
+    st.title("Join the class", anchor=False)
+    with stop_on_error():
+        if not classroom.permitted():
+            st.markdown(classroom.NO_CLASSES)
+        elif (code := classroom.code()) is None:
+            _ask_code()
+        else:
+            _members(code)
+
+
+def _ask_code() -> None:
+    typed = st.text_input("Code of the class", key="class-code", max_chars=2 * CODE, width=200)
+    if not typed.strip():
+        st.caption("Your teacher shows it. Nothing about you is asked or kept.")
+    elif classroom.join(typed.strip().lower()):
+        st.rerun()
+    else:
+        st.warning(f"There is no class {plain(typed)} here. Compare the code with the one shown.")
+
+
+def _members(code: str) -> None:
+    st.markdown(f"Open **{plain(link(ADDRESS, {}))}** and type the code:")
+    with st.container(key="class-code-shown"):
+        st.title(code, anchor=False)
+    if classroom.leads():
+        show_link(link(ADDRESS, {classroom.PARAM: code}), key="class")
+    else:
+        st.markdown("This page opens each stop of the lesson when your teacher goes there.")
+    _count()
+
+
+@st.fragment(run_every=classroom.REFRESH_SECONDS)
+def _count() -> None:
+    st.caption(f"Browsers in the class: {classroom.size()}. The teacher’s is not counted.")
+
+
+def follow(page: str) -> None:
+    """Join the class that the address names, and keep the open page where the class is.
+
+    For the start of every run. A stop whose page is no lab asks its question here, above the page.
+    """
+    classroom.join_named_class()
+    if classroom.code() is None:
+        return
+    st.session_state[_OPEN] = streamlit_run.page_hash()
+    if _is_due(page):
+        _go()
+    with st.sidebar:
+        _keep_up(page)
+    stop = STOPS[classroom.place().stop - 1]
+    if classroom.place().stop and stop.page == page and stop.question:
+        asked, intro = stop.asked, "**Predict before you switch heads off.**"
+        question = f"{intro} {plain(asked.question)}"
+        frame.ask(f"lesson-{page}", question, asked.options, asked.right, asked.because)
+
+
+def _is_due(page: str) -> bool:
+    """Return whether the class was brought to a stop since this page was opened or last went."""
+    stop, moves = classroom.place()
+    moved = moves > st.session_state.setdefault(f"class-moves-{classroom.code()}", moves)
+    stays = classroom.leads() and page in _TEACHERS
+    return bool(stop) and (moved or page == ADDRESS) and not stays
+
+
+def _go() -> None:
+    """Open the stop where the class is."""
+    # What the browser asks of the old page's fragments until it hears of this run would be run for
+    # the old page after the new one is drawn, and Streamlit would empty that.
+    time.sleep(_TICKS)
+    stop, moves = classroom.place()
+    st.session_state[f"class-moves-{classroom.code()}"] = moves
+    st.session_state.pop("page", None)  # so that it opens anew where it is open already
+    st.switch_page(
+        st.session_state.pages[STOPS[stop - 1].page], query_params=STOPS[stop - 1].params
+    )
+
+
+@st.fragment(run_every=classroom.REFRESH_SECONDS)
+def _keep_up(page: str) -> None:
+    """Say where the class is, and go there once it was brought to another stop."""
+    if _is_due(page):
+        st.rerun()
+    if streamlit_run.page_hash() != st.session_state[_OPEN]:
+        st.switch_page(st.session_state.pages[page])  # it was emptied: see `_go`
+    if stop := classroom.place().stop:
+        st.caption(f"Stop {stop} of {len(STOPS)}: {plain(STOPS[stop - 1].title)}")
