@@ -39,9 +39,9 @@ class Shot(NamedTuple):
 
 
 SHOTS = {
-    "soft-lookup": Shot(("softmax", "weights---V")),
+    "soft-lookup": Shot(("softmax", "output")),
     "own-reflection": Shot(("pattern", "arrows")),
-    "two-places": Shot(("few",), press="train1"),
+    "two-places": Shot(("few",)),
     "step-by-step": Shot(("result-matrix",), "step=softmax"),
     "value-output": Shot(("lengths",)),
     "convolution": Shot(("pictures", "tiles-drawn"), width=1280),

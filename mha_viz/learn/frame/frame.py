@@ -86,8 +86,7 @@ def onward(lab: Lab) -> None:
 
 def step(title: str, statement: str, formula: str = "") -> None:
     """Draw the beginning of a step: its claim, and the formula for it (LaTeX)."""
-    if title:  # a fold has its own
-        st.header(title, anchor=False)
+    st.header(title, anchor=False)
     st.markdown(statement)
     if formula:
         st.latex(formula)

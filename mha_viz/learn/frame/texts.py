@@ -15,6 +15,7 @@ import streamlit as st
 from mha_viz.learn.frame import frame
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.ui.widgets.messages import texts
+from mha_viz.ui.widgets.messages.messages import continue_on_error
 
 
 class FigureTexts(texts.FigureTexts):
@@ -44,14 +45,20 @@ class Texts(texts.Texts):
     def fold(
         self, choices: Choices, name: str, draw: Callable[[], object], /, **values: object
     ) -> None:
-        """Draw a step as a fold: its title, and inside of it all else, then `draw`."""
+        """Draw a step in a fold: its statement and formula, if any, and what `draw` draws.
 
-        def inside() -> None:
-            statement = self(f"{name}.statement", **values)
-            frame.step("", statement, self._at(name).get("formula", "").replace("\n", " "))
-            draw()
+        An error in it is said there, and what stands below the fold is drawn all the same.
+        """
 
-        frame.fold(choices, name, self(f"{name}.title", **values), inside)
+        def content() -> None:
+            with continue_on_error():
+                if "statement" in self._at(name):
+                    self.markdown(f"{name}.statement", **values)
+                if "formula" in self._at(name):
+                    st.latex(self(f"{name}.formula"))
+                draw()
+
+        frame.fold(choices, name, self(f"{name}.title"), content)
 
     def predict(
         self, choices: Choices, name: str, /, *, right: int | None = None, **values: object

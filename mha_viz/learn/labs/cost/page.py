@@ -225,13 +225,13 @@ def _models(choices: Choices, checkpoint: tuple[str, str, str]) -> None:
 
 
 def _misread() -> None:
-    n, m, h, layers = 512, 768, 12, 12
+    n, d, h, layers = 512, 768, 12, 12
     sizes = {
-        "one": Sizes(n, m, 1, 0, layers),
-        "many": Sizes(n, m, h, 0, layers),
-        "long": Sizes(2 * n, m, h, 0, layers),
-        "wide": Sizes(n, m, 2 * h, 0, layers),
-        "deep": Sizes(n, m, h, 0, 2 * layers),
+        "one": Sizes(n, d, 1, 0, layers),
+        "many": Sizes(n, d, h, 0, layers),
+        "long": Sizes(2 * n, d, h, 0, layers),
+        "wide": Sizes(n, d, 2 * h, 0, layers),
+        "deep": Sizes(n, d, h, 0, 2 * layers),
     }
     values: dict[str, object] = {"n": n, "twice": 2 * n, "h": h}
     for name, cost in ((name, costs(size)) for name, size in sizes.items()):
