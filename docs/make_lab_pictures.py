@@ -45,13 +45,14 @@ SHOTS = {
     "step-by-step": Shot(("result-matrix",), "step=softmax"),
     "value-output": Shot(("lengths",)),
     "convolution": Shot(("pictures", "tiles-drawn"), width=1280),
-    "any-pattern": Shot(("pain", "made"), press="fit"),
-    "cost": Shot(("caches",)),
-    "how-heads-learn": Shot(("heads-film",), press="train"),
+    "any-pattern": Shot(("pain", "made")),
+    "cost": Shot(("growth",)),
+    "how-heads-learn": Shot(("heads-film",)),
     "statements": Shot(("redundancy-figure",), "picture-redundancy=1", width=760),
     "find-the-head": Shot(("grid",), width=900),
     "what-heads-learn": Shot(("map",), press="measure"),
     "induction-circuit": Shot(("zscores",), width=900),
+    "shared-keys": Shot(("same-0", "different-7")),
 }
 
 

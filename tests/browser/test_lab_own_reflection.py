@@ -16,7 +16,7 @@ def test_the_lab_from_end_to_end(open_page, wait_idle):
     expect(page).to_have_url(re.compile("equal=1"))
     page.get_by_role("button", name="Train").click()
     expect(page.get_by_role("button", name="Train again")).to_be_visible(timeout=400_000)
-    expect(page.get_by_text("texts that it never trained on")).to_be_visible()
+    expect(page.get_by_text("texts outside of the training")).to_be_visible()
     wait_idle(page)
     page.get_by_text("Mask all others").click()
     expect(page.get_by_text("largest difference between the two outputs is 0")).to_be_visible()
@@ -30,7 +30,7 @@ def test_stop_ends_training_and_leaves_the_lab_usable(open_page, wait_idle):
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     wait_idle(page)
     expect(page.get_by_role("button", name="Train", exact=True)).to_be_visible()
-    expect(page.get_by_text("texts that it never trained on")).to_have_count(0)
+    expect(page.get_by_text("texts outside of the training")).to_have_count(0)
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(open_page):

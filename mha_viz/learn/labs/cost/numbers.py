@@ -62,11 +62,19 @@ class Sizes:
         return self.d_model // self.n_heads
 
 
+def divisors(whole: int, most: int = MOST["d_model"]) -> list[int]:
+    """List the divisors of `whole` that are at most `most`.
+
+    >>> divisors(12, 4)
+    [1, 2, 3, 4]
+    """
+    low = {i for i in range(1, int(whole**0.5) + 1) if whole % i == 0}
+    return sorted(i for i in low | {whole // i for i in low} if i <= most)
+
+
 def _nearest(whole: int, near: int) -> int:
     """Return the divisor of `whole` that is nearest to `near`."""
-    divisors = {i for i in range(1, int(whole**0.5) + 1) if whole % i == 0}
-    divisors |= {whole // i for i in divisors}
-    return min(divisors, key=lambda i: (abs(i - near), i))
+    return min(divisors(whole), key=lambda i: (abs(i - near), i))
 
 
 @dataclass(frozen=True)
@@ -132,6 +140,17 @@ def costs(sizes: Sizes) -> Costs:
         activations=each * activations,
         cache=each * read * k_and_v * width,
     )
+
+
+def even_length(sizes: Sizes) -> int:
+    """Return the n at which projections cost as much as the pairs of tokens of one text.
+
+    4 n d^2 = 2 n^2 d; fewer key heads make the projections cheaper.
+
+    >>> even_length(Sizes(n=1, d_model=768, n_heads=12))
+    1536
+    """
+    return sizes.d_model + sizes.d_head * sizes.n_kv_heads
 
 
 # -- published models ------------------------------------------------------------------------------
