@@ -112,7 +112,8 @@ def test_texts_are_all_used(lab):
         for name in names
         for key in _matching(lab, method, name)
     }
-    assert _strings(_texts(lab).tables).keys() <= used
+    every = _strings(_texts(lab).tables)
+    assert {key for key in every if not key.startswith("exit.")} <= used  # the frame draws these
 
 
 @pytest.mark.parametrize("lab", WITH_TEXTS)
