@@ -48,10 +48,10 @@ SHOTS = {
     "any-pattern": Shot(("pain", "made"), press="fit"),
     "cost": Shot(("caches",)),
     "how-heads-learn": Shot(("heads-film",), press="train"),
-    "statements": Shot(("redundancy-figure",), "picture-redundancy=1", width=760),
+    "statements": Shot(("verdicts",), width=1100),
     "find-the-head": Shot(("grid",), width=900),
-    "what-heads-learn": Shot(("map",), press="measure"),
-    "induction-circuit": Shot(("zscores",), width=900),
+    "what-heads-learn": Shot(("summary",), width=1100),
+    "induction-circuit": Shot(("losses",), width=900),
 }
 
 
