@@ -1,7 +1,7 @@
 """Claims in rows: both measured sides of each on one scale, and the verdict."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -50,22 +50,22 @@ def both_sides(
     left, right = (np.concatenate([np.asarray(one[i], float) for one in claims]) for i in (1, 2))
     said = np.array([word for one in claims for word in one.verdicts])
     hovers = np.array([plotly_text(text) for one in claims for text in one.hovers], dtype=object)
-    y = np.concatenate(
-        [i + _LABEL + 0.4 * (np.arange(n) + 0.5) / n for i, n in enumerate(map(_size, claims))]
-    )
+    sizes = [len(claim.left) for claim in claims]
+    y = np.concatenate([i + _LABEL + 0.4 * (np.arange(n) + 0.5) / n for i, n in enumerate(sizes)])
     gap = np.full(len(y), np.nan)
     x = np.stack((left, right, gap), axis=1).ravel()
-    traces = [plain := frame.plain_lines(x, np.repeat(y, 3), 2, theme.gridline(dark))]
-    plain["showlegend"] = False
-    mark = dict(symbol="diamond-open", size=8, color=theme.ink(dark), line=dict(width=1.5))
-    traces.append(frame.markers(right, y, hovers.tolist(), marker=mark, name=sides[1]))
+
+    def marks(x: Any, at: Any, name: str, **look: Any) -> dict[str, Any]:
+        texts, marker = hovers[at].tolist(), dict(size=8, **look)
+        return frame.markers(x[at].tolist(), y[at].tolist(), texts, marker=marker, name=name)
+
+    ink = dict(color=theme.ink(dark), line=dict(width=1.5))
+    lines = frame.plain_lines(x, np.repeat(y, 3), 2, theme.gridline(dark), showlegend=False)
+    traces = [lines, marks(right, slice(None), sides[1], symbol="diamond-open", **ink)]
     for (colour, symbol), word in zip(_LOOKS, verdicts, strict=False):
         if (at := said == word).any():
-            mark = dict(symbol=symbol, size=7, color=theme.qualitative(dark)[colour])
-            name = f"{sides[0]}: {plotly_text(word)}"
-            traces.append(
-                frame.markers(left[at], y[at], hovers[at].tolist(), marker=mark, name=name)
-            )
+            look = dict(symbol=symbol, color=theme.qualitative(dark)[colour])
+            traces.append(marks(left, at, f"{sides[0]}: {plotly_text(word)}", **look))
     known = np.concatenate([left, right, [0.0]])
     known = known[np.isfinite(known)]
     labels = [
@@ -87,7 +87,3 @@ def both_sides(
     return frame.headed_figure(
         traces, dark, "", [], row * len(claims) + 66, layout, margins, named=True
     )
-
-
-def _size(claim: Claim) -> int:
-    return len(claim.left)

@@ -49,7 +49,7 @@ def rank_interval(rho: float, n: int) -> tuple[float, float]:
     Source: Bonett and Wright 2000, Sample size requirements for correlations, eq. 3.
 
     >>> rank_interval(0.0, 32), rank_interval(0.9, 3)
-    ((-0.3496, 0.3496), (nan, nan))
+    ((-0.3487, 0.3487), (nan, nan))
     """
     if n < 4:
         return math.nan, math.nan

@@ -55,10 +55,10 @@ def draw(choices: Choices) -> None:
         return
     exercise = boards.exercise(choices, scene)
     # Outside of the fragment: a button in one does not end its run, and Stop must.
-    ready = boards.measure_loss(scene, exercise.tasks)
-    found = {key: board for key in exercise.tasks if (board := boards.board(scene, key))}
+    loss = boards.measure_loss(choices, scene, exercise.tasks)
+    found = {key: one for key in exercise.tasks if (one := boards.board(scene, key, loss))}
     boards.downloads(scene, exercise, found)
-    if ready:
+    if found or not boards.OF_LOSS & set(exercise.tasks):
         asked = partial(_predict, choices, scene)
         look.beside([2, 3], asked, lambda: _play(choices, scene, found, exercise.seed))
     frame.fold(choices, "points", TEXTS("rules.title"), _rules)
