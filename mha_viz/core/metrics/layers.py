@@ -101,6 +101,33 @@ def coverage(z: HeadVectors, W_O: OutputMatrices) -> Coverage:
     return Coverage(together, apart, together / apart)
 
 
+def pattern_coverage(pattern: Pattern) -> Coverage:
+    """Compare the union of the heads' spans with the sum of the heads' own: `coverage` of patterns.
+
+    span(A_i) is what the rows of the head's pattern span: the mixtures of keys that it can hand
+    on. The textbook's union of these is taken as their sum, all mixtures that the layer can make.
+
+    Args:
+        pattern: (layer, head, query, key), rows summing to 1.
+
+    Returns:
+        together: (layer,), effective rank of all the heads' rows stacked, in [1, key].
+        apart: (layer,), the sum over heads of the effective rank of each pattern.
+        ratio: (layer,), together / apart: 1 / head if all patterns are the same.
+
+    Raises:
+        ShapeError, DTypeError: not a pattern.
+
+    Source: the effective rank of Roy and Vetterli 2007; the comparison is ours.
+
+    >>> pattern_coverage(torch.eye(3).expand(1, 2, 3, 3)).ratio
+    tensor([0.5000])
+    """
+    pattern, wide = check_pattern(pattern)
+    each = torch.eye(pattern.shape[-1], dtype=wide, device=pattern.device)
+    return coverage(pattern.to(wide), [each.expand(pattern.shape[1], -1, -1)] * len(pattern))
+
+
 def capacity(pattern: Pattern) -> Capacity:
     """Bound the information of the keys that a layer's heads attend to about the query.
 
