@@ -79,7 +79,12 @@ def test_every_page_of_the_menu_is_there(site: Path) -> None:
         for name in (
             "index",
             "tutorial",
-            "how-to",
+            "app",
+            "models",
+            "python",
+            "figures",
+            "teaching",
+            "cluster",
             "concepts",
             "gallery",
             "reference",

@@ -11,7 +11,7 @@ import typer
 from mha_viz.cli.format import grid
 from mha_viz.cli.server import check_free
 from mha_viz.core.amounts import of_bytes
-from mha_viz.errors import MhaVizError, SettingsError
+from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating.settings import FILE, PREFIX, Reading, Settings, read
 
 MIN_MEMORY_MB = 700  # for the libraries, the shipped models and a few visitors
@@ -39,12 +39,11 @@ def read_settings(public: bool, config: Path | None) -> Reading:
 
 
 def print_check(public: bool, config: Path | None, host: str, port: int) -> None:
-    """Print the settings and what was found of this machine; exit status 1 where it cannot do."""
-    try:
-        reading = read_settings(public, config)
-    except SettingsError as error:
-        typer.echo(f"BAD settings: {error}")
-        raise typer.Exit(1) from error
+    """Print the settings and what was found of this machine; exit status 1 where it cannot do.
+
+    SettingsError: a setting is not valid.
+    """
+    reading = read_settings(public, config)
     typer.echo(settings_table(reading))
     checks = list(run_checks(reading.settings, host, port))
     for check in checks:

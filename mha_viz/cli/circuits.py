@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 _Layer = Annotated[int, typer.Option("--layer", "-l", help="From 0.")]
 _Head = Annotated[int, typer.Option("--head", "-H", help="From 0.")]
-_Token = Annotated[
-    str | None, typer.Option(help="Of this token; the model's first choice if not given.")
-]
+_Token = Annotated[str | None, typer.Option(help="Token to explain. [default: the likeliest]")]
 
 
 def logits(
@@ -32,11 +30,14 @@ def logits(
     device: options.Device = "auto",
     dtype: options.Precision = "float32",
     token: _Token = None,
-    versus: Annotated[str | None, typer.Option(help="Less the logit of this token.")] = None,
+    versus: Annotated[str | None, typer.Option(help="Token whose logit is subtracted.")] = None,
     position: options.Position = None,
-    of: Annotated[str, typer.Option(help="logit or log_probability.")] = "logit",
+    of: Annotated[
+        Literal["logit", "log_probability"], typer.Option(help="Quantity to split.")
+    ] = "logit",
     sources: Annotated[
-        str | None, typer.Option(help="layer.head, as 3.7: that head's share by source token.")
+        str | None,
+        typer.Option(help="A head as layer.head, such as 3.7: split its share by source token."),
     ] = None,
     file_format: options.TableAs = TableFormat.table,
     out: options.Out = None,
@@ -63,9 +64,11 @@ def scores(
     text: options.Text,
     layer: _Layer,
     head: _Head,
-    query: Annotated[int, typer.Option(help="Position of the token that looks, from 0.")],
-    key: Annotated[int, typer.Option(help="Position of the token looked at, from 0.")],
-    versus: Annotated[int | None, typer.Option(help="Less the score of this key.")] = None,
+    query: Annotated[int, typer.Option(help="Position of the query, from 0.")],
+    key: Annotated[int, typer.Option(help="Position of the key, from 0.")],
+    versus: Annotated[
+        int | None, typer.Option(help="Position of a key whose score is subtracted.")
+    ] = None,
     model: options.Model = "tiny-gpt2",
     device: options.Device = "auto",
     dtype: options.Precision = "float32",
@@ -108,7 +111,7 @@ def tokens(
     device: options.Device = "auto",
     dtype: options.Precision = "float32",
     position: options.Position = None,
-    top: Annotated[int, typer.Option(help="How many of each.")] = 10,
+    top: Annotated[int, typer.Option(help="Number of tokens of each kind.")] = 10,
     file_format: options.TableAs = TableFormat.table,
     out: options.Out = None,
 ) -> None:
@@ -153,7 +156,9 @@ def composition(
     model: _ModelToRead = "tiny-gpt2",
     device: options.Device = "auto",
     dtype: options.Precision = "float32",
-    kind: Annotated[str, typer.Option("--kind", "-k", help="Through Q, K or V.")] = "K",
+    kind: Annotated[
+        Literal["Q", "K", "V"], typer.Option("--kind", "-k", help="Input of the later head.")
+    ] = "K",
     file_format: options.TableAs = TableFormat.table,
     out: options.Out = None,
 ) -> None:
@@ -189,14 +194,14 @@ def vocabulary(
     model: _ModelToRead = "tiny-gpt2",
     device: options.Device = "auto",
     dtype: options.Precision = "float32",
-    circuit: Annotated[str, typer.Option(help="QK or OV.")] = "OV",
+    circuit: Annotated[Literal["QK", "OV"], typer.Option(help="Circuit to read.")] = "OV",
     words: Annotated[
-        str | None, typer.Option(help='The circuit between these tokens alone, as "cat dog".')
+        str | None, typer.Option(help='Only between these tokens, such as "cat dog".')
     ] = None,
     directions: Annotated[
         bool, typer.Option("--directions", help="Singular directions in place of pairs.")
     ] = False,
-    top: Annotated[int, typer.Option(help="How many pairs.")] = 20,
+    top: Annotated[int, typer.Option(help="Number of pairs.")] = 20,
     file_format: options.TableAs = TableFormat.table,
     out: options.Out = None,
 ) -> None:
@@ -231,15 +236,15 @@ def vocabulary(
 def flow(
     text: options.Text,
     position: Annotated[
-        int, typer.Option(help="The token whose state is followed, from 0; -1 is the last.")
+        int, typer.Option(help="Position of the token to trace back, from 0; -1 is the last.")
     ] = -1,
     model: options.Model = "tiny-gpt2",
     device: options.Device = "auto",
     dtype: options.Precision = "float32",
-    threshold: Annotated[
-        float, typer.Option(help="The smallest share that is followed, in [0, 1].")
-    ] = 0.02,
-    measure: Annotated[str, typer.Option(help="proximity or norm.")] = "proximity",
+    threshold: Annotated[float, typer.Option(help="Smallest share to follow, 0 to 1.")] = 0.02,
+    measure: Annotated[
+        Literal["proximity", "norm"], typer.Option(help="Measure of a share.")
+    ] = "proximity",
     file_format: options.TableAs = TableFormat.table,
     out: options.Out = None,
 ) -> None:
@@ -269,7 +274,8 @@ def query_key_map(
     layer: Annotated[int | None, typer.Option("--layer", "-l", help="From 0.")] = None,
     head: Annotated[int | None, typer.Option("--head", "-H", help="From 0.")] = None,
     method: Annotated[
-        str, typer.Option(help="pca; tsne and umap need a head, and the extra maps.")
+        Literal["pca", "tsne", "umap"],
+        typer.Option(help="Projection; tsne and umap need a head and the extra `maps`."),
     ] = "pca",
     kind: options.ShowAs = Format.table,
     out: options.Out = None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import sys
 from dataclasses import asdict
 from enum import StrEnum
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
 N_PAIRS = 20  # rows of the table of a head
 
 
-# What `show` can write, what commands can whose result is a table, and what `report` can.
+# What `show` can write, what commands can whose result is a table, what `report` can, and what
+# `trace` and `models` can.
 Format = StrEnum("Format", ["table", "csv", "json", "html", "png", "svg"])
 TableFormat = StrEnum("TableFormat", ["table", "csv", "json", "markdown", "latex"])
 ReportFormat = StrEnum("ReportFormat", ["table", "csv", "json", "parquet"])
+ListFormat = StrEnum("ListFormat", ["table", "json"])
 PICTURES = (Format.html, Format.png, Format.svg)
 
 
@@ -119,8 +122,9 @@ def grid(names: list[str], rows: list[list[str]], first_number: int, *, tight: b
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(Plain, row))  # plain, because "[SEP]" would be read as markup
-    # A pipe or a file has no width of its own: as wide as it takes.
-    console = Console(file=io.StringIO(), width=None if sys.stdout.isatty() else 200)
+    # A pipe or a file has no width of its own: as wide as COLUMNS says, else as it takes.
+    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    console = Console(file=io.StringIO(), width=None if known else 200)
     console.print(table)
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()

@@ -1,15 +1,16 @@
 """The commands that change heads: ablate, importance, prune."""
 
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from mha_viz.cli import options
 from mha_viz.cli.format import TableFormat
-from mha_viz.core.names import HOWS, ORDERS
+from mha_viz.core.names import ORDERS, How, Method
 
 Heads = Annotated[str, typer.Option("--heads", help="layer.head, as 3.7,2.1; counted from 0.")]
-How = Annotated[str, typer.Option(help=f"{', '.join(HOWS[:-1])} or {HOWS[-1]}.")]
+OrderChoice = StrEnum("OrderChoice", ["ablation", "gradient", "redundancy", "random"])
 UNIT = "nats per token"
 
 
@@ -19,13 +20,17 @@ def ablate(
     model: options.Model = "tiny-gpt2",
     device: options.Device = "auto",
     dtype: options.Precision = "float32",
-    how: How = "zero",
-    factor: Annotated[float, typer.Option(help="For --how scale.")] = 0.0,
-    source: Annotated[str | None, typer.Option(help="For a patch: a text as long.")] = None,
+    how: Annotated[How, typer.Option(help="Change of the heads' output.")] = "zero",
+    factor: Annotated[float, typer.Option(help="Factor for --how scale.")] = 0.0,
+    source: Annotated[
+        str | None, typer.Option(help="Text to patch from, of as many tokens.")
+    ] = None,
     target: options.Target = None,
     against: options.Against = None,
-    position: Annotated[int | None, typer.Option(help="Which token, from 0; -1 is last.")] = None,
-    top: Annotated[int, typer.Option(help="How many of the likeliest tokens.")] = 10,
+    position: Annotated[
+        int | None, typer.Option(help="Position of the prediction, from 0; -1 is the last.")
+    ] = None,
+    top: Annotated[int, typer.Option(help="Number of likeliest tokens to list.")] = 10,
     pair: options.Pair = None,
     file_format: options.TableAs = TableFormat.table,
     out: options.Out = None,
@@ -66,7 +71,7 @@ def importance(
     model: options.Model = "tiny-gpt2",
     device: options.Device = "auto",
     dtype: options.Precision = "float32",
-    method: Annotated[str, typer.Option(help="ablation or gradient.")] = "ablation",
+    method: Annotated[Method, typer.Option(help="How to measure.")] = "ablation",
     file_format: options.TableAs = TableFormat.table,
     out: options.Out = None,
 ) -> None:
@@ -89,10 +94,11 @@ def prune(
     device: options.Device = "auto",
     dtype: options.Precision = "float32",
     order: Annotated[
-        list[str] | None, typer.Option(help=f"{', '.join(ORDERS)}; all of them if not given.")
+        list[OrderChoice] | None,
+        typer.Option(help="Order of removal; may be repeated. [default: all]"),
     ] = None,
-    steps: Annotated[int, typer.Option(help="Points after the one with all heads.")] = 8,
-    seeds: Annotated[int, typer.Option(help="How many random orders.")] = 5,
+    steps: Annotated[int, typer.Option(help="Number of points on each curve.")] = 8,
+    seeds: Annotated[int, typer.Option(help="Number of random orders.")] = 5,
     file_format: options.TableAs = TableFormat.table,
     out: options.Out = None,
 ) -> None:

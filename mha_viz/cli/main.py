@@ -21,7 +21,7 @@ from mha_viz.cli import circuits, interventions, options, patching, study_comman
 from mha_viz.cli import format as formats
 from mha_viz.cli import server as cli_server
 from mha_viz.cli import streams as cli_streams
-from mha_viz.cli.format import Format, ReportFormat
+from mha_viz.cli.format import Format, ListFormat, ReportFormat
 from mha_viz.errors import ArgumentError, MhaVizError
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class _Commands(TyperGroup):
             if isinstance(error.__cause__, BrokenPipeError):  # of --out /dev/stdout
                 raise error.__cause__ from None
             _fail(str(error))
+        except typer.BadParameter as error:
+            _fail(error.format_message().replace("Value error, ", ""))
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except OSError as error:
@@ -74,7 +76,7 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
+            "--version", "-V", callback=_print_version, is_eager=True, help="Print the version."
         ),
     ] = False,
 ) -> None:
@@ -90,13 +92,14 @@ def start_app(
         int, typer.Option(help="Port to listen on.", envvar="STREAMLIT_SERVER_PORT")
     ] = 8501,
     public: Annotated[
-        bool, typer.Option("--public", help="Open to strangers: limits, and no folders.")
+        bool, typer.Option("--public", help="Public mode: limits apply, folders are off.")
     ] = False,
     config: Annotated[
         Path | None, typer.Option(help="A TOML file with settings, in a table named mha_viz.")
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Show the settings and what they need; start nothing.")
+        bool,
+        typer.Option("--check", help="Print the settings and check this machine without starting."),
     ] = False,
 ) -> None:
     """Start the web app."""
@@ -134,7 +137,7 @@ def _app_script() -> Path:
     return script
 
 
-@app.command()
+@app.command(cls=options.Command)
 def trace(
     text: options.Text,
     model: options.Model = "tiny-bert",
@@ -143,7 +146,7 @@ def trace(
     pair: options.Pair = None,
     part: options.Part = None,
     out: options.RecordOut = None,
-    as_json: options.AsJson = False,
+    kind: options.ListAs = ListFormat.table,
 ) -> None:
     """Run a text through a model and show what its heads do."""
     record = _trace(text, (model, device, dtype), pair, part)
@@ -151,7 +154,7 @@ def trace(
         record.save(out)
         typer.echo(f"wrote {out}", err=True)
     facts = formats.strongest_heads(record)
-    if as_json:
+    if kind is ListFormat.json:
         typer.echo(json.dumps({**formats.record_header(record), "facts": facts}, indent=2))
         return
     typer.echo(formats.headline(record))
@@ -164,11 +167,15 @@ def trace(
         typer.echo(f"  {fact['title']:<22} {place:<8} {fact['value']:.3f}")
 
 
-@app.command()
+@app.command(cls=options.Command)
 def show(
     text: options.Text,
-    layer: Annotated[int | None, typer.Option("--layer", "-l", help="From 0; -1 is last.")] = None,
-    head: Annotated[int | None, typer.Option("--head", "-H", help="From 0; -1 is last.")] = None,
+    layer: Annotated[
+        int | None, typer.Option("--layer", "-l", help="Counted from 0; -1 is the last.")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option("--head", "-H", help="Counted from 0; -1 is the last.")
+    ] = None,
     model: options.Model = "tiny-bert",
     device: options.Device = "auto",
     dtype: options.Precision = "float32",
@@ -178,10 +185,13 @@ def show(
     out: options.Out = None,
     words: options.Words = False,
     no_special: Annotated[
-        bool, typer.Option("--no-special", help="Leave special tokens out; rows sum to 1 again.")
+        bool,
+        typer.Option(
+            "--no-special", help="Leave special tokens out; rows are rescaled to sum to 1."
+        ),
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Write a CSV of any length without a question.")
+        bool, typer.Option("--yes", "-y", help="Write a long CSV without asking.")
     ] = False,
 ) -> None:
     """Show one head's attention weights; without --layer and --head a picture of all heads."""
@@ -204,7 +214,7 @@ def show(
     options.deliver(writers.get(kind, formats.head_json)(record, *chosen), out)
 
 
-@app.command()
+@app.command(cls=options.Command)
 def report(
     text: options.Text,
     model: options.Model = "tiny-bert",
@@ -233,8 +243,8 @@ def report(
     options.print_notes(made.notes)
 
 
-@app.command()
-def models(as_json: options.AsJson = False) -> None:
+@app.command(cls=options.Command)
+def models(kind: options.ListAs = ListFormat.table) -> None:
     """List the models that load without network: shipped, and in the Hugging Face cache.
 
     Below them, except as JSON, some of the Hub that are fetched when they are first asked for.
@@ -244,7 +254,7 @@ def models(as_json: options.AsJson = False) -> None:
     from mha_viz.core.amounts import of_bytes
 
     found = list_models()
-    if as_json:
+    if kind is ListFormat.json:
         listed = [asdict(info) | {"path": str(info.path)} for info in found]
         typer.echo(json.dumps(listed, indent=2))
         return
@@ -261,7 +271,7 @@ def models(as_json: options.AsJson = False) -> None:
 
 
 for command in (interventions.ablate, interventions.importance, interventions.prune):
-    app.command()(command)
+    app.command(cls=options.Command)(command)
 app.add_typer(study_commands.app, name="study")
 group = typer.Typer(no_args_is_help=True, help="How heads work together, across layers.")
 for circuit_command in (
@@ -270,8 +280,8 @@ for circuit_command in (
     *(patching.path, patching.paths, patching.patch, patching.faithfulness),
     *(patching.edges, patching.report),
 ):
-    group.command()(circuit_command)
-group.command("map")(circuits.query_key_map)
+    group.command(cls=options.Command)(circuit_command)
+group.command("map", cls=options.Command)(circuits.query_key_map)
 app.add_typer(group, name="circuits")
 
 

@@ -6,12 +6,14 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
-from mha_viz.cli.format import Format, ReportFormat, TableFormat
+from mha_viz.cli.format import Format, ListFormat, ReportFormat, TableFormat
 from mha_viz.core.amounts import of_bytes
+from mha_viz.core.names import Dtype
 from mha_viz.core.output_file import check_writable, write_file
 from mha_viz.errors import ArgumentError, TextError, WriteError
 from mha_viz.text.cleaning import clean_text
@@ -21,28 +23,28 @@ if TYPE_CHECKING:
 
     from mha_viz.engine.model import AttentionModel
 
+
 Text = Annotated[str, typer.Argument(help="The text; - reads it from standard input.")]
 Texts = Annotated[
     str, typer.Argument(help="A text, a file with one text a line, or - for standard input.")
 ]
 Model = Annotated[str, typer.Option("--model", "-m", help="Shipped name, folder or Hub id.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 … or mps.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")]
 Devices = Annotated[
     str,
-    typer.Option(help="As elsewhere; cuda:0,cuda:1 … or all: a process on each, of every card."),
+    typer.Option(help="auto, cpu, cuda, mps; cuda:0,cuda:1 or all: one process on each card."),
 ]
-Precision = Annotated[
-    str, typer.Option(help="Weights as float32, bfloat16, float16, or auto: as config.json says.")
-]
+Precision = Annotated[Dtype, typer.Option(help="Precision of the weights; auto: config.json's.")]
 Pair = Annotated[str | None, typer.Option(help="Second segment, or the decoder's text.")]
-Part = Annotated[str | None, typer.Option(help="encoder, decoder or cross, where there are such.")]
-
-
+Part = Annotated[
+    Literal["encoder", "decoder", "cross"] | None,
+    typer.Option(help="Which attention of an encoder-decoder to show."),
+]
 Target = Annotated[str | None, typer.Option(help="Token to track.")]
-Against = Annotated[str | None, typer.Option(help="... and its logit less this one's.")]
+Against = Annotated[str | None, typer.Option(help="Token whose logit is subtracted.")]
 Position = Annotated[
     int | None,
-    typer.Option(help="Where the model predicts, from 0; else its last token or first [MASK]."),
+    typer.Option(help="Position of the prediction, from 0. [default: last token or first mask]"),
 ]
 _PAIR_BYTES = 40  # of a row of the CSV of a head
 SHOWN = 20  # rows of a long table to read; files and JSON have all
@@ -55,9 +57,6 @@ def _check_ending(option: str, path: Path, known: Iterable[str], hint: str = "")
     if path.suffix.lower() not in (*others, last):
         expected = f"{', '.join(others)} or {last}" if others else last
         raise WriteError(f"{option} {path} ends in {path.suffix}; expected {expected}{hint}.")
-
-
-_WHOLE = "it is written as a whole, or stays as it was"
 
 
 def _file(names: tuple[str, ...], what: str, *endings: str, parents: bool = False) -> Any:
@@ -76,7 +75,7 @@ def _file(names: tuple[str, ...], what: str, *endings: str, parents: bool = Fals
         check_writable(path, parents=parents)
         return path
 
-    return typer.Option(*names, parser=parse, metavar="FILE", help=f"{what}; {_WHOLE}.")
+    return typer.Option(*names, parser=parse, metavar="FILE", help=f"{what} (written atomically).")
 
 
 _OUT, _RECORD = ("--out", "-o"), "File for the record, .safetensors"
@@ -84,8 +83,20 @@ _CHOICE = "File for the tested choice, .json, which opens again"
 Out = Annotated[Path | None, _file(_OUT, "File to write")]
 RecordOut = Annotated[Path | None, _file(_OUT, _RECORD, "safetensors", parents=True)]
 JsonOut = Annotated[Path | None, _file(("--save",), _CHOICE, "json")]
+Column = Annotated[Literal["single", "double"], typer.Option(help="Width of a paper's figures.")]
 Words = Annotated[bool, typer.Option("--words", help="Merge sub-words to words.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+_FORMAT = ("--format", "-f")
+
+
+class Command(TyperCommand):
+    """A command that takes --json where it has --format."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read --json as --format json."""
+        if any("--format" in one.opts for one in self.params):
+            end = args.index("--") if "--" in args else len(args)
+            args = ["--format=json" if a == "--json" else a for a in args[:end]] + args[end:]
+        return super().parse_args(ctx, args)
 
 
 def _format_of(context: Any, param: Any, requested: Any) -> Any:
@@ -104,14 +115,18 @@ def _format_of(context: Any, param: Any, requested: Any) -> Any:
     return known[out.suffix[1:].lower()]
 
 
+_JSON = "--json is short for --format json."
+
+
 def _format() -> Any:
-    help_text = "If not given, as --out ends."
-    return typer.Option("--format", "-f", callback=_format_of, help=help_text)
+    help_text = f"By default the ending of --out decides. {_JSON}"
+    return typer.Option(*_FORMAT, callback=_format_of, help=help_text)
 
 
 ShowAs = Annotated[Format, _format()]
 ReportAs = Annotated[ReportFormat, _format()]
 TableAs = Annotated[TableFormat, _format()]
+ListAs = Annotated[ListFormat, typer.Option(*_FORMAT, help=_JSON)]
 
 MAX_FILE_BYTES = 1_000_000  # of a file of texts: more than any of these commands can run
 _TEXT_ENDINGS = frozenset(

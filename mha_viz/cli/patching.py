@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from mha_viz.circuits.patching.path_effect import Receiver
 
 _ONE_END = "A path has one head at each end, such as 0.3"
-_Corrupt = Annotated[str, typer.Argument(help="A text of as many tokens that asks for another.")]
-_Metric = Annotated[str, typer.Option(help="logit_difference, logit, loss or kl.")]
+_Corrupt = Annotated[str, typer.Argument(help="Text of as many tokens with another answer.")]
+_Metric = Annotated[
+    Literal["logit_difference", "logit", "loss", "kl"], typer.Option(help="Behaviour to measure.")
+]
 _Task = Annotated[str | None, typer.Argument(help="induction, phrase, agreement, closing or ioi.")]
 _Pairs = Annotated[
     Path | None,
@@ -34,7 +36,7 @@ _Examples = Annotated[
         "drawn, and of --pairs all are read, if not given."
     ),
 ]
-_Seed = Annotated[int, typer.Option(help="Of the texts.")]
+_Seed = Annotated[int, typer.Option(help="Seed of the random texts.")]
 
 
 def path(
@@ -75,7 +77,7 @@ def paths(
     device: options.Device = "auto",
     dtype: options.Precision = "float32",
     metric: _Metric = "logit_difference",
-    way: Annotated[str, typer.Option(help="direct or total.")] = "direct",
+    way: Annotated[Literal["direct", "total"], typer.Option(help="Kind of effect.")] = "direct",
     exact: Annotated[bool, typer.Option("--exact", help="Measure every path.")] = False,
     target: options.Target = None,
     against: options.Against = None,
@@ -119,10 +121,12 @@ def patch(
     dtype: options.Precision = "float32",
     metric: _Metric = "logit_difference",
     part: Annotated[
-        str, typer.Option(help="residual, attention, mlp, heads or heads_by_position.")
+        Literal["residual", "attention", "mlp", "heads", "heads_by_position"],
+        typer.Option(help="Activation to patch."),
     ] = "residual",
     direction: Annotated[
-        str, typer.Option(help="denoise (clean into corrupted) or noise (corrupted into clean).")
+        Literal["denoise", "noise"],
+        typer.Option(help="denoise: clean into corrupted; noise: corrupted into clean."),
     ] = "denoise",
     target: options.Target = None,
     against: options.Against = None,
@@ -206,13 +210,16 @@ def edges(
     model: options.Model = "tiny-gpt2",
     device: options.Device = "auto",
     dtype: options.Precision = "float32",
-    method: Annotated[str, typer.Option(help="exact, eap or eap-ig.")] = "eap-ig",
+    method: Annotated[
+        Literal["exact", "eap", "eap-ig"], typer.Option(help="How to score.")
+    ] = "eap-ig",
     metric: Annotated[
-        str, typer.Option(help="logit_difference, log_probability or kl.")
+        Literal["logit_difference", "log_probability", "kl"],
+        typer.Option(help="Behaviour to measure."),
     ] = "logit_difference",
-    measure: Annotated[int, typer.Option(help="How many of the strongest to measure.")] = 0,
+    measure: Annotated[int, typer.Option(help="Number of strongest edges to measure exactly.")] = 0,
     curve: Annotated[
-        bool, typer.Option("--curve", help="Faithfulness against size in place of the edges.")
+        bool, typer.Option("--curve", help="Show faithfulness against size, not the edges.")
     ] = False,
     pairs: _Pairs = None,
     template: _Template = None,
@@ -261,7 +268,7 @@ def report(
     examples: _Examples = None,
     seed: _Seed = 0,
     enough: Annotated[float, typer.Option(help="Share of the behaviour to carry.")] = 0.9,
-    column: Annotated[str, typer.Option(help="Width of figures: single or double.")] = "single",
+    column: options.Column = "single",
 ) -> None:
     """Explain a task from heads to edges, test it on held-out pairs, and write one page of it."""
     source = _source(task, pairs, template)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 _CHOSEN_HEADS = "heads chosen on {} for a relation, and what they find on {}"
 EXIT_SIGTERM = 143  # as a program that SIGTERM has ended
 Folder = Annotated[Path, typer.Argument(help="The folder of a finished study.", metavar="STUDY")]
-_Layer = Annotated[int | None, typer.Option("--layer", "-l", help="Of this layer only, from 0.")]
-_Head = Annotated[int | None, typer.Option("--head", "-H", help="Heads with this number only.")]
+_Layer = Annotated[int | None, typer.Option("--layer", "-l", help="Only this layer, from 0.")]
+_Head = Annotated[
+    int | None, typer.Option("--head", "-H", help="Only heads with this number, from 0.")
+]
 
 
 class _StudyGroup(TyperGroup):
@@ -56,7 +58,7 @@ def _study() -> None:
     """Study a corpus: `study SOURCE --out FOLDER`, the same as `study make SOURCE ...`."""
 
 
-@app.command()
+@app.command(cls=options.Command)
 def make(
     source: Annotated[
         str,
@@ -68,32 +70,36 @@ def make(
     model: Model = "tiny-bert",
     device: Devices = "auto",
     dtype: Precision = "float32",
-    column: Annotated[str | None, typer.Option(help="Of a table: which one holds texts.")] = None,
-    sample: Annotated[int | None, typer.Option(help="How many texts to draw; else all.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
-    batch_tokens: Annotated[int, typer.Option(help="How many tokens run at once.")] = 8192,
+    column: Annotated[
+        str | None, typer.Option(help="Column of a table that holds the texts.")
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option(help="Number of texts to draw. [default: all]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    batch_tokens: Annotated[int, typer.Option(help="Tokens per batch.")] = 8192,
     keep_texts: Annotated[
         bool,
-        typer.Option(
-            "--texts/--no-texts", help="Keep each text's own numbers; without, sums alone."
-        ),
+        typer.Option("--texts/--no-texts", help="Keep the numbers of each text, or sums alone."),
     ] = True,
     jensen_shannon: Annotated[
-        bool, typer.Option("--jensen-shannon", help="Compare pairs of heads by it, too: slow.")
+        bool,
+        typer.Option(
+            "--jensen-shannon",
+            help="Also compare pairs of heads by Jensen-Shannon divergence (slow).",
+        ),
     ] = False,
     cluster: Annotated[
         str | None,
         typer.Option(help="auto or HOST:PORT of a Ray cluster; --out may be s3://bucket/study."),
     ] = None,
     join: Annotated[
-        str | None,
-        typer.Option(help="document: of a treebank, joins each document's sentences to texts."),
+        Literal["document"] | None,
+        typer.Option(help="Join the sentences of each document of a treebank."),
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option(
-            help="Column of a table: texts that depend on each other, as of one author; or text."
-        ),
+        typer.Option(help="Column that names the group of each text, such as its author."),
     ] = None,
 ) -> None:
     """Run a corpus through a model and store what every head does; again: goes on."""
@@ -122,21 +128,25 @@ def make(
     _print_skipped(found)
 
 
-@app.command(name="set")
+@app.command(cls=options.Command, name="set")
 def study_set(
-    source: Annotated[str, typer.Argument(help="As for a single study.")],
+    source: Annotated[str, typer.Argument(help="As for `study make`.")],
     model: Annotated[
         list[str],
         typer.Option(
             "--model", "-m", help="Once for each; or a folder of checkpoints step-0, step-100 ..."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="A folder, for one study in each.")],
-    by: Annotated[str, typer.Option(help="The metric that is shown.")] = "entropy",
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder that gets a study for each model.")
+    ],
+    by: Annotated[str, typer.Option(help="Metric to show.")] = "entropy",
     device: Device = "auto",
     dtype: Precision = "float32",
-    sample: Annotated[int | None, typer.Option(help="How many texts to draw; else all.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
+    sample: Annotated[
+        int | None, typer.Option(help="Number of texts to draw. [default: all]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     file_format: TableAs = TableFormat.table,
 ) -> None:
     """Study several models or checkpoints over the same texts: a row a head, a column a model."""
@@ -157,15 +167,17 @@ def study_set(
     deliver_table(_with_head_names(table), file_format, None, title)
 
 
-@app.command()
+@app.command(cls=options.Command)
 def probe(
     source: Annotated[str, typer.Argument(help="A treebank in CoNLL-U, or sample.")],
     model: Model = "tiny-bert",
     device: Device = "auto",
     dtype: Precision = "float32",
-    best: Annotated[int, typer.Option(help="How many heads are in the ensemble.")] = 5,
-    sample: Annotated[int | None, typer.Option(help="How many to draw; else all.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
+    best: Annotated[int, typer.Option(help="Number of heads in the ensemble.")] = 5,
+    sample: Annotated[
+        int | None, typer.Option(help="Number of sentences to draw. [default: all]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
@@ -179,7 +191,7 @@ def probe(
     deliver_table(found.scores, file_format, out, f"{title}; the ensemble is {names}")
 
 
-@app.command()
+@app.command(cls=options.Command)
 def show(
     study: Folder,
     by: Annotated[
@@ -237,26 +249,28 @@ def show(
         deliver_table(table, file_format, None, f"{title}: {heads_title}")
 
 
-@app.command()
+@app.command(cls=options.Command)
 def search(
     study: Folder,
-    query: Annotated[str | None, typer.Option(help="The token that looks; * is anything.")] = None,
-    key: Annotated[str | None, typer.Option(help="The token that is looked at.")] = None,
+    query: Annotated[str | None, typer.Option(help="Query token; * is any.")] = None,
+    key: Annotated[str | None, typer.Option(help="Key token.")] = None,
     layer: _Layer = None,
     head: _Head = None,
-    relation: Annotated[str | None, typer.Option(help="Of a treebank: such as nsubj.")] = None,
+    relation: Annotated[
+        str | None, typer.Option(help="Relation of a treebank, such as nsubj.")
+    ] = None,
     direction: Annotated[
-        str | None, typer.Option(help="Of the relation: to_head or to_dependent.")
+        Literal["to_head", "to_dependent"] | None, typer.Option(help="Direction of the relation.")
     ] = None,
     query_upos: Annotated[
-        str | None, typer.Option(help="Of a treebank: part of speech that looks, such as VERB.")
+        str | None, typer.Option(help="Part of speech of the query, such as VERB.")
     ] = None,
-    key_upos: Annotated[str | None, typer.Option(help="That is looked at.")] = None,
+    key_upos: Annotated[str | None, typer.Option(help="Part of speech of the key.")] = None,
     previous: Annotated[
-        bool, typer.Option("--previous", help="Only at the nearest such key before the query.")
+        bool, typer.Option("--previous", help="Only the nearest such key before the query.")
     ] = False,
-    min_weight: Annotated[float, typer.Option(help="The least weight, 0 to 1.")] = 0.3,
-    limit: Annotated[int, typer.Option(help="The most rows.")] = 20,
+    min_weight: Annotated[float, typer.Option(help="Smallest weight, 0 to 1.")] = 0.3,
+    limit: Annotated[int, typer.Option(help="Largest number of rows.")] = 20,
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
@@ -280,14 +294,17 @@ def search(
     deliver_table(_with_head_names(table), file_format, out, f"{_title(found)}: {len(rows)} found")
 
 
-@app.command()
+@app.command(cls=options.Command)
 def examples(
     study: Folder,
     head: Annotated[str, typer.Option("--head", "-H", help="layer.head, such as 3.7.")],
     by: Annotated[str, typer.Option(help="A metric, or a label.")] = "previous_token",
-    limit: Annotated[int, typer.Option(help="The most rows.")] = 10,
+    limit: Annotated[int, typer.Option(help="Largest number of rows.")] = 10,
     any_length: Annotated[
-        bool, typer.Option("--any-length", help="The strongest of all, which are mostly short.")
+        bool,
+        typer.Option(
+            "--any-length", help="Do not balance lengths: the strongest texts are mostly short."
+        ),
     ] = False,
     file_format: TableAs = TableFormat.table,
     out: Out = None,
@@ -301,7 +318,7 @@ def examples(
     deliver_table(table, file_format, out, title)
 
 
-@app.command()
+@app.command(cls=options.Command)
 def compare(
     first: Folder,
     second: Folder,
@@ -311,7 +328,7 @@ def compare(
             help="metrics, distributions, matched (heads), relations, trees, coreference or best."
         ),
     ] = "metrics",
-    limit: Annotated[int, typer.Option(help="The most rows.")] = 20,
+    limit: Annotated[int, typer.Option(help="Largest number of rows.")] = 20,
     file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
@@ -328,24 +345,22 @@ def compare(
     deliver_table(_with_head_names(table), file_format, out, title)
 
 
-@app.command()
+@app.command(cls=options.Command)
 def report(
     study: Folder,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the report.")],
-    by: Annotated[str, typer.Option(help="The metric that figures show.")] = "entropy",
+    by: Annotated[str, typer.Option(help="Metric that the figures show.")] = "entropy",
     head: Annotated[
         str | None, typer.Option(help="Of the figures of one head: layer.head, such as 3.7.")
     ] = None,
-    column: Annotated[
-        str, typer.Option(help="Width of the figures in a paper: single or double.")
-    ] = "single",
+    column: options.Column = "single",
 ) -> None:
     """Write a page with a study's tables, figures and commands, and each of them as a file."""
     chosen = None if head is None else options.parse_head(head, "Figures show one head")
     typer.echo(f"wrote {_open(study).report(out, by, chosen, column)}", err=True)
 
 
-@app.command()
+@app.command(cls=options.Command)
 def verify(study: Folder) -> None:
     """Compare every file of a study with the hash that was taken when it was written."""
     from mha_viz.corpus.query.verification import verify_study

@@ -12,8 +12,10 @@ Order = Literal["ablation", "gradient", "redundancy", "random"]  # in which head
 DEVICES: tuple[Device, ...] = get_args(Device)
 METHODS: tuple[Method, ...] = get_args(Method)
 ORDERS: tuple[Order, ...] = get_args(Order)
-DTYPES = ("float32", "bfloat16", "float16", "auto")  # of a model's weights while it runs
-HOWS = ("zero", "scale", "mean", "uniform", "patch_z", "patch_pattern")  # see `Intervention`
+Dtype = Literal["float32", "bfloat16", "float16", "auto"]
+DTYPES: tuple[Dtype, ...] = get_args(Dtype)  # of a model's weights while it runs
+How = Literal["zero", "scale", "mean", "uniform", "patch_z", "patch_pattern"]
+HOWS: tuple[How, ...] = get_args(How)  # see `Intervention`
 
 MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 PRODUCTS = {"W_QK": ("W_Q", "W_K"), "W_OV": ("W_V", "W_O")}  # that a head acts by

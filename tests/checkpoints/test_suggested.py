@@ -7,7 +7,7 @@ from mha_viz.checkpoints.hub_cache import is_hub_id
 from mha_viz.checkpoints.suggested import SUGGESTED, suggested
 from mha_viz.core.amounts import of_bytes
 
-GUIDE = Path(__file__).parents[2] / "docs" / "how-to.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "models.md"
 
 
 def test_each_is_named_once_and_small_enough_to_be_fetched():

@@ -25,7 +25,8 @@ def check(monkeypatch):
     def check(*options, **environment):
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        done = CliRunner().invoke(app, ["app", "--check", "--port", str(port), *options])
+        arguments = ["app", "--check", "--port", str(port), *options]
+        done = CliRunner().invoke(app, arguments, env={"COLUMNS": None})
         return done.exit_code, done.output
 
     yield check
@@ -48,7 +49,6 @@ def test_the_settings_in_force_and_where_each_came_from(check, tmp_path):
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"MHA_VIZ_MAX_TOKENS": "none"}, "BAD settings: MHA_VIZ_MAX_TOKENS: expected a whole"),
         ({"MHA_VIZ_MEMORY_MB": "300"}, "BAD memory: memory_mb is below the 700"),
         ({"MHA_VIZ_MEMORY_MB": "5000"}, "BAD memory: memory limit 5 GB; 4 GB free"),
     ],
@@ -56,6 +56,13 @@ def test_the_settings_in_force_and_where_each_came_from(check, tmp_path):
 def test_what_cannot_be_ends_with_exit_status_1(check, environment, said):
     code, told = check(**environment)
     assert code == 1 and said in told
+
+
+def test_a_setting_that_is_not_valid_is_an_error_like_any_other(check, tmp_path):
+    code, said = check(MHA_VIZ_MAX_TOKENS="none")
+    assert code == 2 and said.startswith("error: MHA_VIZ_MAX_TOKENS: expected a whole")
+    done = CliRunner().invoke(app, ["app", "--check", "--config", str(tmp_path / "no.toml")])
+    assert (done.exit_code, done.stdout) == (2, "") and "Correct --config" in done.stderr
 
 
 def test_check_tells_how_visitors_are_told_apart(check):

@@ -31,7 +31,8 @@ def test_notes_go_to_stderr_and_errors_are_one_line() -> None:
     done = call("circuits", "composition", "tiny-bert")
     assert "Norms stand in the stream" in done.stderr and "stream" not in done.stdout
     wrong = call("circuits", "composition", "--kind", "W", code=2)
-    assert wrong.stderr == 'error: kind must be "Q", "K" or "V", got \'W\'.\n'
+    expected = "Invalid value for '--kind' / '-k': 'W' is not one of 'Q', 'K', 'V'."
+    assert wrong.stderr == f"error: {expected}\n"
 
 
 def test_vocabulary_prints_pairs_directions_or_chosen_words() -> None:
@@ -48,6 +49,6 @@ def test_vocabulary_prints_pairs_directions_or_chosen_words() -> None:
     shown = json.loads(call(*head, "--words", "cat dog", "-f", "json").stdout)["rows"]
     matrix = mv.token_matrices(model, 1, 2, ["cat", "dog"])["OV"]
     assert [row["dog"] for row in shown] == near(matrix["dog"].tolist())
-    assert "QK or OV" in call(*head, "--circuit", "XY", code=2).stderr
+    assert "not one of 'QK', 'OV'" in call(*head, "--circuit", "XY", code=2).stderr
     bert = call("circuits", "vocabulary", "tiny-bert", *head[2:], "--words", "cat", code=2)
     assert "has no OV over tokens" in bert.stderr

@@ -128,14 +128,14 @@ def test_heads_that_are_none(given) -> None:
     ("arguments", "message"),
     [
         (("ablate", TEXT, "--heads", "9.9"), "0..3"),
-        (("ablate", TEXT, "--heads", "0.0", "--how", "explode"), "zero, scale"),
+        (("ablate", TEXT, "--heads", "0.0", "--how", "explode"), "not one of 'zero', 'scale'"),
         (("ablate", TEXT, "--heads", "0.0", "--how", "patch_z"), "source"),
         (("ablate", TEXT, "--heads", "0.0", "--how", "patch_z", "--source", "x"), "token"),
         (("ablate", TEXT, "--heads", "0.0", "--target", "extraordinarily"), "token"),
         (("ablate", "  ", "--heads", "0.0"), "text"),
-        (("importance", TEXT, "--method", "magic"), "ablation"),
+        (("importance", TEXT, "--method", "magic"), "'ablation'"),
         (("importance", "-"), "no text"),
-        (("prune", TEXT, "--order", "magic"), "order"),
+        (("prune", TEXT, "--order", "magic"), "'redundancy'"),
         (("prune", TEXT, "--steps", "0"), "steps"),
     ],
 )

@@ -299,3 +299,28 @@ def test_version_and_help():
     out = call("--help").stdout
     assert all(name in out for name in ("app", "trace", "show", "report", "models"))
     assert "Usage" in CliRunner().invoke(cli.app, []).output
+
+
+def test_json_is_short_for_format_json_on_every_command_that_has_it() -> None:
+    asked = ("ablate", "Once upon a", "--heads", "0.0")
+    for command in (("models",), ("trace", TEXT), asked):
+        short = call(*command, "--json").stdout
+        assert short == call(*command, "--format", "json").stdout and json.loads(short)
+    assert call(*asked, "--json", "-f", "csv").stdout.startswith('"token",')
+    assert "- | j | son" in call("trace", "--", "--json").stdout  # behind -- it is a text
+
+
+def test_tables_are_as_wide_as_columns_says() -> None:
+    lines = call("models", env={"COLUMNS": "43"}).stdout.splitlines()
+    assert max(map(len, lines[: lines.index("")])) <= 43
+    assert max(map(len, call("models").stdout.splitlines())) > 43
+
+
+def test_closed_choices_are_listed_and_others_are_refused() -> None:
+    assert "patch_pattern" in call("ablate", "-h").stdout.replace(" ", "").replace("│", "")
+    done = call("ablate", TEXT, "--heads", "0.0", "--how", "softly", code=2)
+    assert "'softly' is not one of" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_the_version_has_a_short_option() -> None:
+    assert call("-V").stdout == call("--version").stdout

@@ -120,13 +120,13 @@ def test_edges_measures_the_curve(gpt) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("edges", "closing", "--method", "acdc"), "method must be one of exact, eap, eap-ig"),
+        (("edges", "closing", "--method", "acdc"), "not one of 'exact', 'eap', 'eap-ig'"),
         (("path", CLEAN, "A cat", "--sender", "0.1"), "texts of as many tokens"),
         (("path", CLEAN, CORRUPT, "--sender", "0.1,0.2"), "one head at each end"),
         (("path", CLEAN, CORRUPT, "--sender", "first"), "layer.head"),
         (("path", CLEAN, CORRUPT, "--sender", "0.1", "--receiver", "1.0"), "--receiver is"),
         (("path", CLEAN, CORRUPT, "--sender", "1.1", "--receiver", "1.0.key"), "later layer"),
-        (("paths", CLEAN, CORRUPT, "--way", "around"), "way must be"),
+        (("paths", CLEAN, CORRUPT, "--way", "around"), "not one of 'direct', 'total'"),
         (("paths", CLEAN, CORRUPT, "--metric", "kl"), "add --exact"),
         (("faithfulness", "magic"), "task must be one of"),
         (("faithfulness", "closing", "--heads", "9.9"), "has no L9 H9"),

@@ -97,7 +97,7 @@ def test_a_treebank_shows_who_finds_which_relation(tmp_path: Path) -> None:
     found = call("study", "search", out, "--relation", "obj", "--direction", "to_dependent")
     assert "to_dependent" in found.stdout and "20 found" in found.stdout
     failed = call("study", "search", out, "--relation", "obj", "--direction", "up", code=2)
-    assert "direction must be to_head or to_dependent" in failed.stderr
+    assert "not one of 'to_head', 'to_dependent'" in failed.stderr
     asked = ("--query-upos", "verb", "--key", "*", "--previous", "--min-weight", "0.5")
     found = json.loads(call("study", "search", out, *asked, "-f", "json").stdout)["rows"]
     places = [[int(row[end].split("(")[-1][:-1]) for end in ("query", "key")] for row in found]
@@ -202,7 +202,7 @@ def test_a_document_is_a_text_where_sentences_are_joined(tmp_path: Path) -> None
         (["texts.txt", "--out", "x", "--sample", "0"], "1 or more"),
         (["empty.txt", "--out", "x"], "no text"),
         (["texts.txt", "--out", "x", "--join", "document"], "no document to join"),
-        (["sample", "--out", "x", "--join", "all"], "join must be 'document'"),
+        (["sample", "--out", "x", "--join", "all"], "is not one of 'document'"),
         (["table.csv", "--out", "x", "--column", "body"], "body"),
         (["texts.txt", "--out", "x", "--cluster", "127.0.0.1:9"], "no Ray cluster at 127.0.0.1:9"),
         (["texts.txt", "--out", "s3://bucket/x"], "an address, which takes a cluster"),

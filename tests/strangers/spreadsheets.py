@@ -14,7 +14,7 @@ def cells(data: str) -> list[list[str]]:
 
 
 def undone(text: str) -> str:
-    """A cell without our apostrophes, as docs/how-to.md tells readers to undo them."""
+    """A cell without our apostrophes, as docs/figures.md tells readers to undo them."""
     return re.sub(r"""(?:^|(?<=[,;\t\r\n]))'(?=["']*[=+\-@＝＋－＠\t\r\n])""", "", text)
 
 

@@ -138,7 +138,9 @@ def _table(path: Path) -> dict[str, Any]:
         tables = tomllib.loads(raw.decode())
     except OSError as error:
         reason = error.strerror or str(error)
-        raise SettingsError(f"{expected} at {path}: {reason}. Correct {FILE}.") from error
+        raise SettingsError(
+            f"{expected} at {path}: {reason}. Correct --config or {FILE}."
+        ) from error
     except ValueError as error:  # no TOML, or no UTF-8
         raise SettingsError(f"{expected}, got {path.name}, which is none: {error}.") from error
     others = [name for name in tables if name != TABLE]
