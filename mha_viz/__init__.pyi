@@ -65,6 +65,7 @@ from mha_viz.corpus.run.head_probe import probe_heads as probe_heads
 from mha_viz.corpus.run.run import study as study
 from mha_viz.corpus.run.study_set import StudySet as StudySet
 from mha_viz.corpus.run.study_set import studies as studies
+from mha_viz.engine.capture import capture as capture
 from mha_viz.engine.intervention import Intervention as Intervention
 from mha_viz.engine.model import AttentionModel as AttentionModel
 from mha_viz.errors import MhaVizError as MhaVizError
