@@ -52,7 +52,7 @@ SHOTS = {
     "find-the-head": Shot(("grid",), width=900),
     "what-heads-learn": Shot(("map",), press="measure"),
     "induction-circuit": Shot(("zscores",), width=900),
-    "translation-and-pictures": Shot(("heads", "overlays-drawn"), width=1280),
+    "translation-and-pictures": Shot(("heads", "overlays-drawn"), width=600),
 }
 
 

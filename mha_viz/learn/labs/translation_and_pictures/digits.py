@@ -12,14 +12,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from mha_viz.core.metrics.flow import last_rollout
-from mha_viz.learn.labs.translation_and_pictures.networks import (
-    Block,
-    initialised,
-    normed,
-    train,
-    weights_of,
-    with_weights,
-)
+from mha_viz.learn.labs.translation_and_pictures import networks
+from mha_viz.learn.labs.translation_and_pictures.networks import Block, normed
 
 FILE = Path(__file__).with_suffix(".safetensors")  # written by models/store_digits.py
 SIDE, PATCH = 8, 2  # pixels
@@ -135,14 +129,12 @@ class Reading(NamedTuple):
 
     Args:
         weights: all of the network's, as one vector.
-        losses: of each step, nats.
         right: share of the tested digits that it reads right.
         linear: that share for a linear classifier of the same pictures' 64 pixels.
         hidden: that share by the choice and number of hidden patches, as of `hidden_right`.
     """
 
     weights: Tensor
-    losses: list[float]
     right: float
     linear: float
     hidden: dict[str, list[float]]
@@ -157,7 +149,7 @@ def learn(
     result on another processor.
     """
     known, tested = digits(False), digits(True)
-    network = initialised(VisionTransformer(), D_MODEL, seed).double()
+    network = networks.initialised(VisionTransformer(), D_MODEL, seed).double()
 
     def loss_of(random: torch.Generator) -> Tensor:
         chosen = torch.randint(len(known.labels), (BATCH,), generator=random)
@@ -166,10 +158,10 @@ def learn(
         hidden = torch.rand(BATCH, N_PATCHES, generator=random) < share
         return F.cross_entropy(network(moved, hidden)[0], known.labels[chosen])
 
-    losses = train(network, loss_of, n_steps, 0.003, seed, on_step)
+    networks.train(network, loss_of, n_steps, 0.003, seed, on_step)
     hidden = hidden_right(network, tested, seed)
     linear = linear_right(known, tested)
-    return Reading(weights_of(network), losses, hidden["attention"][0], linear, hidden)
+    return Reading(networks.weights_of(network), hidden["attention"][0], linear, hidden)
 
 
 def _moved(pictures: Tensor, steps: Int[Tensor, "picture 2"]) -> Tensor:
@@ -199,8 +191,3 @@ def linear_right(known: Digits, tested: Digits) -> float:
 
     descent.step(loss)
     return float((linear(pixels[1]).argmax(-1) == tested.labels).double().mean())
-
-
-def restored(weights: Float[Tensor, " weight"]) -> VisionTransformer:
-    """Make the vision transformer that has these weights."""
-    return with_weights(VisionTransformer(), weights)

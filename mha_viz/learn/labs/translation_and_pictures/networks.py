@@ -16,14 +16,9 @@ N = TypeVar("N", bound=nn.Module)
 
 
 class Block(nn.Module):
-    """A transformer block: self-attention, cross attention where it has a source, an MLP.
+    """A transformer block: self-attention, cross attention if `crossed`, and an MLP.
 
     Each part reads LayerNorm of the tokens (without parameters) and adds its output to them.
-
-    Args:
-        d_model: width of the tokens.
-        n_heads: of each attention.
-        crossed: whether there is cross attention.
     """
 
     def __init__(self, d_model: int, n_heads: int, *, crossed: bool = False) -> None:
@@ -63,10 +58,7 @@ def normed(tokens: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_m
 
 @torch.no_grad()
 def initialised(network: N, d_model: int, seed: int) -> N:
-    """Draw all matrices from a generator of their own, and set all vectors to 0.
-
-    Entries are uniform with variance 1 / d_model. Other visitors use torch's global generator.
-    """
+    """Draw all matrices, of variance 1 / d_model, from a generator that is theirs alone."""
     random = torch.Generator().manual_seed(seed)
     bound = math.sqrt(3 / d_model)
     for part in network.parameters():
@@ -95,23 +87,18 @@ def train(
     rate: float,
     seed: int,
     on_step: Callable[[int], None] | None = None,
-) -> list[float]:
-    """Take steps of Adam on losses (nats) of new batches, and return the losses.
+) -> None:
+    """Take steps of Adam, each on the loss (nats) of a batch that `loss_of` draws.
 
-    `loss_of` draws a batch from the generator that it is given. `on_step` is called with the
-    number of steps done, now and then.
+    `on_step` is called with the number of steps done, now and then.
     """
     random = torch.Generator().manual_seed(seed)
     descent = torch.optim.Adam(network.parameters(), lr=rate, betas=(0.9, 0.98))
-    losses = []
     for step in range(n_steps):
         rising, falling = (step + 1) / WARMUP, (n_steps - step) / max(n_steps - WARMUP, 1)
         descent.param_groups[0]["lr"] = rate * min(rising, falling, 1.0)
-        loss = loss_of(random)
         descent.zero_grad()
-        loss.backward()
+        loss_of(random).backward()
         descent.step()
-        losses.append(loss.item())
         if on_step is not None and step % 10 == 0:
             on_step(step)
-    return losses

@@ -13,6 +13,7 @@ from mha_viz.core.record.record import AttentionRecord
 from mha_viz.learn.frame.stored_runs import StoredRun
 from mha_viz.learn.labs.translation_and_pictures import digits, translation
 from mha_viz.learn.labs.translation_and_pictures.digits import Reading
+from mha_viz.learn.labs.translation_and_pictures.networks import with_weights
 from mha_viz.learn.labs.translation_and_pictures.translation import Translating
 
 N_HIDDEN = 4  # patches of the picture that is looked at
@@ -23,28 +24,18 @@ STORED: tuple[StoredRun[Translating] | StoredRun[Reading], ...] = (
 )
 
 
-class Translated(NamedTuple):
-    """A sentence's translation by a network.
-
-    Args:
-        record: of the cross attention, one layer: translated words, words of the sentence.
-        correct: by the rules of the language, None for a sentence of another form.
-    """
-
-    record: AttentionRecord
-    correct: translation.Pair | None
-
-
 @torch.no_grad()
-def translate(weights: Float[Tensor, " weight"], words: Sequence[str]) -> Translated:
-    """Translate up to 7 words of the vocabulary, and record the attention of each word written."""
-    network = translation.restored(weights)
+def translate(weights: Float[Tensor, " weight"], words: Sequence[str]) -> AttentionRecord:
+    """Translate up to 7 words of the vocabulary; record the cross attention of each word written.
+
+    Its tokens are the translation, its key tokens the words.
+    """
+    network = with_weights(translation.Translator(), weights)
     ids = torch.tensor([[translation.SOURCE.index(word) for word in words]])
     written, cross = translation.translated(network, ids)
     target = [translation.TARGET[i] for i in written[0].tolist()]
-    end = target.index(".") if "." in target else len(target)
-    found = record(cross[:, :, :end], target[:end], words, text=" ".join(words))
-    return Translated(found, translation.translation(words))
+    end = target.index(".", 1) if "." in target[1:] else len(target)
+    return record(cross[:, :, :end], target[:end], words, text=" ".join(words))
 
 
 class Read(NamedTuple):
@@ -54,18 +45,16 @@ class Read(NamedTuple):
         record: of its self-attention: the class token, then 16 patches row after row.
         probabilities: of the 10 digits; and with the four patches hidden that get the most
             attention, and with four random ones, as a mean over draws.
-        attended: (patch,), which four those are.
     """
 
     record: AttentionRecord
     probabilities: Float[Tensor, "3 digit"]
-    attended: Tensor
 
 
 @torch.no_grad()
 def read(weights: Float[Tensor, " weight"], picture: Float[Tensor, "row column"]) -> Read:
     """Read a digit, all of it and with patches hidden, and record the attention."""
-    network = digits.restored(weights)
+    network = with_weights(digits.VisionTransformer(), weights)
     picture = picture.to(weights)[None]
     whole, patterns = network(picture)
     attended = digits.most(digits.looked_at(patterns)["attention"], N_HIDDEN)
@@ -74,4 +63,4 @@ def read(weights: Float[Tensor, " weight"], picture: Float[Tensor, "row column"]
     anyway, _ = network(picture.expand(digits.DRAWS, -1, -1), digits.most(random, N_HIDDEN))
     likely = [logits.softmax(-1).mean(0) for logits in (whole, without, anyway)]
     tokens = ["class", *(f"patch {i}" for i in range(digits.N_PATCHES))]
-    return Read(record(patterns, tokens), torch.stack(likely), attended[0])
+    return Read(record(patterns, tokens), torch.stack(likely))

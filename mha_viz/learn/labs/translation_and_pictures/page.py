@@ -1,7 +1,9 @@
 """The page of the lab: a sentence and its translation, then a digit, each with its test."""
 
 import re
+from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -79,45 +81,44 @@ def _sentence(choices: Choices, found: Translating) -> None:
         st.info(TEXTS(f"sentence.{problem}", word=plain("".join(unknown[:1])), form=form))
         return
     made = numbers.translate(found.weights, words)
-    written, correct = made.record.labels, made.correct
-    pairs = list(zip(written, *correct, strict=False)) if correct else []
-    framed = [(i, place) for i, (word, right, place) in enumerate(pairs) if word == right]
+    written, pattern = made.labels, made.pattern[0]
     with right:
-        _verdict(written, made, framed)
-    pattern = made.record.pattern
+        framed = _framed(written, words, pattern.mean(0).argmax(-1).tolist())
     shares: MatrixLook = {"rows": written, "columns": words, "marked": framed, "cell": 21}
     shares |= {"diverging": False, "limits": (0.0, 1.0)}
     titles = [
         TEXTS("heads.title", head=i, share=share)
         for i, share in enumerate(found.aligned[: translation.N_HEADS])
     ]
-    drawn = [number_matrix(*one, shares) for one in zip(pattern[0], titles, strict=True)]
+    drawn = [number_matrix(*one, shares) for one in zip(pattern, titles, strict=True)]
     number_tables(drawn, dark=look.dark(), key=choices.key("heads"))
     TEXTS.caption("heads.alignment", found=found, form=form)
     figures.explain(
-        lambda: head_tiles(pattern, title=TEXTS("heads-figure.name"), dark=look.dark()),
+        lambda: head_tiles(pattern[None], title=TEXTS("heads-figure.name"), dark=look.dark()),
         key=choices.key("heads-figure"),
-        table=pd.DataFrame(pattern[0].mean(0).numpy(), list(written), words)
-        .rename_axis("mean over heads")
-        .reset_index(),
+        table=pd.DataFrame(list(product(written, words)), columns=["written", "English"]).assign(
+            **{f"head {i}": weights.flatten().numpy() for i, weights in enumerate(pattern)}
+        ),
         **TEXTS.figure("heads-figure", sentence=" ".join(words)),
     )
 
 
-def _verdict(written: Any, made: numbers.Translated, framed: list[tuple[int, int]]) -> None:
-    """Say the translation, whether it is right, and where the largest weights lie."""
-    said = " ".join(written)
-    if made.correct is None:
+def _framed(
+    written: Sequence[str], words: Sequence[str], largest: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Say whether a translation is right; return the cells of the words that are translated."""
+    said, correct = " ".join(written), translation.translation(words)
+    if correct is None:
         TEXTS.markdown("verdict.free", said=said)
-        return
-    if tuple(written) != made.correct.target:
-        TEXTS.markdown("verdict.wrong", said=said, rules=" ".join(made.correct.target))
-        return
-    words, largest = made.record.key_labels, made.record.pattern[0].mean(0).argmax(-1).tolist()
-    off = [f"{written[i]} → {words[largest[i]]}" for i, place in framed if largest[i] != place]
+        return []
+    if tuple(written) != correct.target:
+        TEXTS.markdown("verdict.wrong", said=said, rules=" ".join(correct.target))
+        return []
+    off = [f"{written[i]} → {words[k]}" for i, k in enumerate(largest) if k != correct.places[i]]
     where = TEXTS("verdict.off" if off else "verdict.all", off=", ".join(off))
-    hits, total = len(framed) - len(off), len(framed)
-    TEXTS.markdown("verdict.right", said=said, hits=hits, total=total, where=where)
+    total = len(words)
+    TEXTS.markdown("verdict.right", said=said, hits=total - len(off), total=total, where=where)
+    return list(enumerate(correct.places))
 
 
 @frame.part
@@ -143,19 +144,11 @@ def _digit(choices: Choices, found: Reading) -> None:
         for one, name in zip(weights, names, strict=True)
     ]
     number_tables(drawn, dark=look.dark(), key=choices.key("overlays-drawn"))
-    whole, without, anyway = made.probabilities
+    whole, without, _ = made.probabilities
     answer = int(whole.argmax())
-    likely = [float(one[answer]) for one in (whole, without, anyway)]
     verdict = TEXTS("read.right" if answer == digit else "read.wrong", digit=digit)
-    without_answer = int(without.argmax())
-    TEXTS.markdown(
-        "read.text",
-        answer=answer,
-        verdict=verdict,
-        likely=likely,
-        without=without_answer,
-        lab=numbers,
-    )
+    values = {"likely": made.probabilities[:, answer], "without": int(without.argmax())}
+    TEXTS.markdown("read.text", answer=answer, verdict=verdict, lab=numbers, **values)
     table = {"patch": list(range(digits.N_PATCHES))}
     figures.explain(
         lambda: cells_figure(drawn, across=3, dark=look.dark()),

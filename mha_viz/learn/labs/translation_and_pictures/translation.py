@@ -2,7 +2,8 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,16 +12,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from mha_viz.errors import ArgumentError
 from mha_viz.learn.labs.own_reflection.learning import sinusoids
-from mha_viz.learn.labs.translation_and_pictures.networks import (
-    Block,
-    initialised,
-    normed,
-    train,
-    weights_of,
-    with_weights,
-)
+from mha_viz.learn.labs.translation_and_pictures import networks
+from mha_viz.learn.labs.translation_and_pictures.networks import Block, normed
 
 WORDS: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("language.toml").read_text("utf-8")
@@ -48,7 +42,7 @@ HELD_OUT = 5  # one of so many triples of subject, verb and object is in no trai
 
 
 class Pair(NamedTuple):
-    """A translation, and for each of its words the place of the source word that it translates."""
+    """A translation, and for each of its words the place of the English word translated."""
 
     target: tuple[str, ...]
     places: tuple[int, ...]
@@ -66,21 +60,21 @@ def translation(words: Sequence[str]) -> Pair | None:
     found = re.fullmatch("(da?n)v(da?n)", "".join(KINDS.get(word, "?")[0] for word in words))
     if found is None:
         return None
-    order, target = [found.end(1)], [STEMS[words[found.end(1)]]]
+    order, endings = [found.end(1)], [""]
     for phrase in (2, 1):
         determiner, *adjectives, noun = range(*found.span(phrase))
+        order += [determiner, noun, *adjectives]
         ending = STEMS[words[noun]][-1]
-        for place in (determiner, noun, *adjectives):
-            order.append(place)
-            target.append(STEMS[words[place]] + (ending if place != noun else ""))
+        endings += [ending, "", *(ending for _ in adjectives)]
+    target = [STEMS[words[place]] + end for place, end in zip(order, endings, strict=True)]
     return Pair(tuple(target), tuple(order))
 
 
 class Batch(NamedTuple):
-    """Sentences as ids, padded with 0; `places` is -1 behind a translation's last word."""
+    """Sentences and translations as ids, padded with 0; places, -1 from a translation's end on."""
 
     source: Int[Tensor, "text key"]
-    target: Int[Tensor, "text query"]  # END included
+    target: Int[Tensor, "text query"]
     places: Int[Tensor, "text query"]
 
 
@@ -96,23 +90,16 @@ def drawn(count: int, random: torch.Generator, *, held_out: bool = False) -> Bat
         subject, verb, other, first, second = (k[i] for k, i in zip(kinds, at[:5], strict=True))
         before, behind = (list(WORDS["adjective"])[i : i + 1] for i in at[5:])  # a third have none
         sentences.append((first, *before, subject, verb, second, *behind, other))
-    return encoded(sentences)
+    pairs = [pair for pair in map(translation, sentences) if pair is not None]
 
+    def padded(rows: Iterable[Iterable[int]], fill: int, width: int) -> Tensor:
+        return torch.tensor([list(islice(chain(row, repeat(fill)), width)) for row in rows])
 
-def encoded(sentences: Sequence[Sequence[str]]) -> Batch:
-    """Encode sentences of the language's form with their translations."""
-    source = torch.full((len(sentences), MOST), PAD)
-    target = torch.full((len(sentences), MOST + 1), PAD)
-    places = torch.full((len(sentences), MOST + 1), -1)
-    for i, words in enumerate(sentences):
-        pair = translation(words)
-        if pair is None:
-            raise ArgumentError(f"No sentence of the language: {' '.join(words)!r}.")
-        source[i, : len(words)] = torch.tensor([SOURCE.index(word) for word in words])
-        ids = [*(TARGET.index(word) for word in pair.target), END]
-        target[i, : len(ids)] = torch.tensor(ids)
-        places[i, : len(words)] = torch.tensor(pair.places)
-    return Batch(source, target, places)
+    return Batch(
+        padded((map(SOURCE.index, words) for words in sentences), PAD, MOST),
+        padded(([*map(TARGET.index, pair.target), END] for pair in pairs), PAD, MOST + 1),
+        padded((pair.places for pair in pairs), -1, MOST + 1),
+    )
 
 
 class Translator(nn.Module):
@@ -175,15 +162,9 @@ def aligned(network: Translator, batch: Batch) -> Float[Tensor, "head"]:
     The last number is of the mean over heads. The decoder reads the correct translation.
     """
     _, cross = network(batch.source, begun(batch.target))
-    hits = with_mean(cross).argmax(-1) == batch.places[:, None]
+    cross = torch.cat([cross, cross.mean(1, keepdim=True)], 1)
+    hits = cross.argmax(-1) == batch.places[:, None]
     return hits.transpose(0, 1)[:, batch.places >= 0].double().mean(-1)
-
-
-def with_mean(
-    cross: Float[Tensor, "text head query key"],
-) -> Float[Tensor, "text heads_and_mean query key"]:
-    """Append the mean over heads."""
-    return torch.cat([cross, cross.mean(1, keepdim=True)], 1)
 
 
 @torch.no_grad()
@@ -205,9 +186,7 @@ def hidden_right(network: Translator, batch: Batch, seed: int) -> dict[str, floa
     }
     right = {}
     for name, places in hidden.items():
-        logits, _ = network(
-            batch.source, before, places[..., None] == torch.arange(batch.source.shape[1])
-        )
+        logits, _ = network(batch.source, before, places[..., None] == torch.arange(MOST))
         right[name] = float((logits.argmax(-1) == batch.target)[known].double().mean())
     return right
 
@@ -217,7 +196,6 @@ class Translating(NamedTuple):
 
     Args:
         weights: all of the network's, as one vector.
-        losses: of each step, nats a word.
         right: share of held-out sentences translated without any error.
         aligned, untrained: by head, and of their mean, share of words whose largest weight is on
             the word translated, on held-out sentences; and the same before training.
@@ -226,7 +204,6 @@ class Translating(NamedTuple):
     """
 
     weights: Tensor
-    losses: list[float]
     right: float
     aligned: Tensor
     untrained: Tensor
@@ -241,7 +218,7 @@ def learn(
 
     In float64, so that rounding does not grow into another result on another processor.
     """
-    network = initialised(Translator(), D_MODEL, seed).double()
+    network = networks.initialised(Translator(), D_MODEL, seed).double()
     known = drawn(SENTENCES, torch.Generator().manual_seed(seed))
     unseen = drawn(UNSEEN, torch.Generator().manual_seed(2**32 + seed), held_out=True)
     untrained = aligned(network, unseen)
@@ -252,20 +229,14 @@ def learn(
         logits, _ = network(batch.source, begun(batch.target))
         return F.cross_entropy(logits.flatten(0, 1), batch.target.flatten(), ignore_index=PAD)
 
-    losses = train(network, loss_of, n_steps, 0.005, seed, on_step)
+    networks.train(network, loss_of, n_steps, 0.005, seed, on_step)
     written, _ = translated(network, unseen.source)
     lengths = (unseen.source != PAD).sum(-1).double()
     return Translating(
-        weights_of(network),
-        losses,
-        float((written == unseen.target).all(-1).double().mean()),
-        aligned(network, unseen),
-        untrained,
-        float(UNSEEN / lengths.sum()),
-        hidden_right(network, unseen, seed),
+        networks.weights_of(network),
+        right=float((written == unseen.target).all(-1).double().mean()),
+        aligned=aligned(network, unseen),
+        untrained=untrained,
+        chance=float(UNSEEN / lengths.sum()),
+        hidden=hidden_right(network, unseen, seed),
     )
-
-
-def restored(weights: Float[Tensor, " weight"]) -> Translator:
-    """Make the translator that has these weights."""
-    return with_weights(Translator(), weights)
