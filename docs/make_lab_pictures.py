@@ -53,6 +53,7 @@ SHOTS = {
     "what-heads-learn": Shot(("summary",), width=1100),
     "induction-circuit": Shot(("losses",), width=900),
     "shared-keys": Shot(("same-0", "different-7")),
+    "translation-and-pictures": Shot(("heads", "overlays-drawn"), width=600),
 }
 
 
