@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
 from math import isnan
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,10 @@ from mha_viz.circuits.patching.patching import INPUTS
 from mha_viz.circuits.patching.patching_map import PatchingMap
 from mha_viz.circuits.patching.path_effect import PathEffect, path_effect
 from mha_viz.circuits.patching.path_effects import N_MEASURED, PathEffects, path_effects
+from mha_viz.circuits.tasks.task_paths import task_paths
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
-from mha_viz.ui.circuits import TEXTS, pairs, targets
+from mha_viz.ui.circuits import TEXTS, pairs, targets, tasks
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
 from mha_viz.ui.run.scene import Scene
@@ -32,6 +33,7 @@ from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
 
 N_TEXTS = 4  # examples over which a head's mean is taken where no other text is typed
+LOW, HIGH = "95 % low", "95 % high"  # names of columns
 UNITS = {"logit_difference": "logits", "logit": "logits", "loss": "nats", "kl": "nats"}
 
 
@@ -56,17 +58,24 @@ def draw(scene: Scene) -> None:
 
     Not a fragment: a button in a fragment does not end the run that draws it, but Stop must.
     """
-    place = targets.pickers(scene, quantity=False)
-    settings = _settings(place)
+    chosen = tasks.over_pairs()
+    settings = _settings(scene) if chosen is None else None
+    if chosen is not None:
+        _pickers()
     if pairs.lacks_pairs(scene):
         return
-    n_heads, found = scene.record.n_heads, _paths(scene, settings)
+    n_heads, none = scene.record.n_heads, np.full((scene.head_count, scene.head_count), np.nan)
+    found = _paths(scene, settings) if settings is not None else _over_task(chosen)
+    values = none if found is None else _flat(found.effect)
+
+    def pair() -> None:
+        _pair(scene, settings or found, pairs.shown_pair(values, n_heads))
+
     if found is None:
-        none = np.full((scene.head_count, scene.head_count), np.nan)
-        _pair(scene, settings, pairs.shown_pair(none, n_heads))
+        if settings is not None:
+            pair()
         return
     say_clean(found)
-    values = _flat(found.effect)
     if np.isfinite(values).any():
         label = "**Paths that matter most**"
         pairs.chips("most_effect", label, values, n_heads, _measured(found))
@@ -74,7 +83,7 @@ def draw(scene: Scene) -> None:
     with left:
         _map(scene, found, values)
     with right:
-        _pair(scene, settings, pairs.shown_pair(values, n_heads))
+        pair()
         _at_logits(scene, found)
     _measure(found)
     if found.n_measured:
@@ -82,12 +91,18 @@ def draw(scene: Scene) -> None:
     st.caption(TEXTS("path_effects.tells", n_measured=N_MEASURED))
 
 
-def _settings(place: int) -> PathSettings:
-    """Draw the other choices: behaviour, path, and the text that the sender's output comes from."""
+def _pickers() -> None:
+    """Draw the choices of behaviour and path."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
         choosing.segments("way", "Path", WAYS)
         pairs.through_picker()
+
+
+def _settings(scene: Scene) -> PathSettings:
+    """Draw all choices: prediction, behaviour, path, and the text that is patched from."""
+    place = targets.pickers(scene, quantity=False)
+    _pickers()
     state.bound(
         "source",
         st.text_input,
@@ -128,14 +143,38 @@ def _paths(scene: Scene, settings: PathSettings) -> PathEffects | None:
     return found
 
 
+def _over_task(chosen: tasks.Chosen | None) -> PathEffects | None:
+    """Return the estimates over a task's pairs; None until they are requested."""
+    assert chosen is not None
+    view = state.of(Circuits)
+    key = (view.checkpoint, chosen.source, view.behaviour, view.way)
+    kept: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
+    if kept is not None and kept[0] == key:
+        return kept[1]
+    icon = ":material/play_arrow:"
+    if st.button("Estimate all paths", icon=icon, key="estimate_paths", type="primary"):
+        model = memory.model(*view.checkpoint)
+        made = partial(task_paths, model, chosen.task, view.behaviour, view.way)
+        work = heavy.work_here(made, (heavy.session(), key))
+        of_pairs = partial(progress.of_total, of=" pairs")
+        st.session_state.paths = key, progress.done(work, "stop_paths", "Estimating …", of_pairs)
+        st.rerun()
+    return None
+
+
 def say_clean(found: PathEffects | PatchingMap) -> None:
     """Say what the behaviour is in the clean run, and what was cut off."""
     token = f" of “{found.target}”" * bool(found.target)
     less = f" less that of “{found.against}”" * bool(found.against)
     behaviour = plain(f"{BEHAVIOURS[found.metric]}{token}{less}")
-    st.markdown(f"Clean, the {behaviour} is **{format_number(found.clean)}**.")
+    over = f", a mean over {found.n_pairs} pairs" if _of_task(found) else ""
+    st.markdown(f"Clean, the {behaviour} is **{format_number(found.clean)}**{over}.")
     for note in found.notes:
         st.caption(plain(note))
+
+
+def _of_task(found: object) -> TypeGuard[PathEffects]:
+    return isinstance(found, PathEffects) and found.n_pairs > 1
 
 
 def _flat(values: NDArray[Any]) -> NDArray[Any]:
@@ -158,7 +197,8 @@ def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
         scene,
         values,
         unit=UNITS[found.metric],
-        more={"estimate": _flat(found.estimate), "measured": _flat(found.exact)},
+        more={"estimate": _flat(found.estimate), "measured": _flat(found.exact)}
+        | ({LOW: _flat(found.low), HIGH: _flat(found.high)} if _of_task(found) else {}),
         measured=_measured(found),
         caption=_caption(scene, found),
         **TEXTS.figure(
@@ -172,14 +212,27 @@ def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
 
 def _caption(scene: Scene, found: PathEffects) -> str:
     source = state.of(Circuits).source.strip() or f"mean over {N_TEXTS} example sentences"
+    if _of_task(found):
+        task = f"task: {state.of(Circuits).task}, mean over {found.n_pairs} pairs"
+        return words.settings(scene, found.metric, task)
     followed = " less ".join(f"“{one}”" for one in (found.target, found.against) if one)
     return words.settings(scene, f"{found.metric} {followed}".strip(), f"from: {source[:200]}")
 
 
-def _pair(scene: Scene, settings: PathSettings, pair: pairs.Pair) -> None:
+def _pair(scene: Scene, settings: PathSettings | PathEffects | None, pair: pairs.Pair) -> None:
+    """Draw the numbers of one pair of heads: of the text, or as they were found over a task."""
     st.header(pairs.named(pair), anchor=False)
     sender, (layer, head) = pair
-    into = INPUTS[list(THROUGH).index(state.of(Circuits).through)]
+    which = list(THROUGH).index(state.of(Circuits).through)
+    into = INPUTS[which]
+    if not isinstance(settings, PathSettings):
+        assert settings is not None
+        at = (*sender, layer, head, which)
+        each = {"Measured": settings.exact, LOW: settings.low, HIGH: settings.high}
+        numbers = {name: [values[at]] for name, values in each.items()}
+        numbers["Estimated"] = [settings.estimate[at]]
+        _numbers(numbers, [WAYS[settings.way]], settings.metric)
+        return
 
     def make(model: AttentionModel) -> PathEffect:
         ends = sender, (layer, head, into)
@@ -191,13 +244,19 @@ def _pair(scene: Scene, settings: PathSettings, pair: pairs.Pair) -> None:
         "Measured": [path.direct, path.total],
         "Estimated": [path.direct_estimate, path.total_estimate],
     }
-    table = pd.DataFrame(numbers, index=pd.Index(["Direct", "Total"], name="Path"))
+    _numbers(numbers, ["Direct", "Total"], settings.metric)
+
+
+def _numbers(numbers: dict[str, list[float]], ways: list[str], metric: str) -> None:
+    table = pd.DataFrame(numbers, index=pd.Index(ways, name="Path"))
     st.table(table.map(targets.signed), width="stretch")
-    st.caption(TEXTS("path_effects.path", unit=UNITS[settings.metric]))
+    st.caption(TEXTS("path_effects.path", unit=UNITS[metric]))
 
 
 def _at_logits(scene: Scene, found: PathEffects) -> None:
     columns = {"measured": found.at_logits, "estimate": found.estimate_at_logits}
+    if _of_task(found):
+        columns |= {LOW: found.low_at_logits, HIGH: found.high_at_logits}
     targets.draw_heads(
         found.at_logits,
         f"{WAYS[found.way]} effect on the prediction",
