@@ -85,7 +85,7 @@ def edge_graph(
     x_ends = (-0.2, len(columns)) if columns else (-0.04, 1.14)
     labels = [plotly_text(label) for label in columns]
     layout = dict(
-        xaxis=dict(range=x_ends, tickvals=at_ticks, ticktext=labels, **bare),
+        xaxis=dict(range=x_ends, tickvals=at_ticks, ticktext=labels, tickangle=-50, **bare),
         yaxis=dict(
             range=(-1.4, n_layers + 0.4),
             tickvals=[*layers],

@@ -16,7 +16,7 @@ from mha_viz.circuits.patching.experiment import (
     Word,
     patching_experiment,
 )
-from mha_viz.circuits.patching.patching import INPUTS, Input, ReceiverInputs
+from mha_viz.circuits.patching.patching import INPUTS, Input
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import agreement, t_interval
@@ -182,21 +182,25 @@ class PathEffects:
             f"of {self.n_paths:,} paths measured)"
         )
 
+    @property
+    def _direct(self) -> bool:
+        return self.way == "direct"
+
     def _estimate(self, experiment: PatchingExperiment) -> Float64[Tensor, "layer head"]:
         """Add one pair's estimates to the means; return its exact effects at the logits."""
         runs, behaviour = experiment.runs, experiment.behaviour
         gradient = None if self.metric == "kl" else runs.gradients(behaviour, direct=False)
         ahead = gradient
-        if gradient is not None and self.way == "direct":
+        if gradient is not None and self._direct:
             ahead = runs.gradients(behaviour, direct=True)
         at_logits = torch.zeros(self.estimate_at_logits.shape, dtype=torch.float64)
         for layer in range(len(self.exact)):
             if ahead is not None:
                 found = runs.estimated_logit_effects(ahead, layer)
                 self.estimate_at_logits[layer] += found.cpu().numpy() / self.n_pairs
-            for heads in self._batches(range(self.exact.shape[1]), runs.n_settings):
+            for heads in _batches(range(self.exact.shape[1]), runs.n_settings):
                 later = range(layer + 1, len(self.exact)) if gradient is not None else ()
-                receivers = self._receiver_inputs(experiment, layer, heads, later, to_logits=True)
+                receivers = runs.receiver_inputs(layer, heads, self._direct, later)
                 assert receivers.logits is not None
                 at_logits[layer, heads] = experiment.effect(receivers.logits).cpu()
                 for reader, reads in receivers.inputs.items():
@@ -210,18 +214,17 @@ class PathEffects:
         at_once = min(one.runs.n_settings for one in self._experiments)
         for layer in range(len(self.exact) - 1):
             senders = np.flatnonzero(chosen[layer, :, layer + 1 :].any((1, 2, 3)))
-            for heads in self._batches(senders.tolist(), at_once // self.n_pairs):
+            for heads in _batches(senders.tolist(), at_once // self.n_pairs):
                 # All pairs side by side, so that whatever stops this leaves whole means.
                 each = (
                     self._effects(one, layer, heads, chosen[layer, heads], at_once)
                     for one in self._experiments
                 )
                 for found in zip(*each, strict=True):
-                    places = tuple(found[0][0].T)
                     ends = t_interval(torch.stack([effects for _, effects in found]))
                     for kept, of_part in zip((self.exact, self.low, self.high), ends, strict=True):
-                        kept[places] = of_part
-                    progress.add(len(found[0][0]))
+                        kept[found[0][0]] = of_part
+                    progress.add(len(found[0][1]))
 
     def _effects(
         self,
@@ -230,38 +233,20 @@ class PathEffects:
         heads: Sequence[int],
         chosen: NDArray[np.bool_],
         at_once: int,
-    ) -> Iterator[tuple[NDArray[np.intp], Tensor]]:
+    ) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
         """Measure chosen paths from heads of a layer in one pair; yield places and effects."""
         layers = (np.flatnonzero(chosen[:, layer + 1 :].any((0, 2, 3))) + layer + 1).tolist()
-        inputs = self._receiver_inputs(experiment, layer, heads, layers, False).inputs
-        for later, reads in inputs.items():
+        runs = experiment.runs
+        arriving = runs.receiver_inputs(layer, heads, self._direct, layers, to_logits=False)
+        for later, reads in arriving.inputs.items():
             missing = np.argwhere(chosen[:, later])
             for paths in np.split(missing, range(at_once, len(missing), at_once)):
                 sender, head, name = paths.T
                 readers: list[tuple[int, Input]]
                 readers = [(j, INPUTS[i]) for j, i in zip(head.tolist(), name, strict=True)]
                 read = [reads[i][s, j] for s, (j, i) in zip(sender, readers, strict=True)]
-                effects = experiment.effect(experiment.runs.patch_receiver(later, readers, read))
-                ends = np.full(len(paths), layer), np.array(heads)[sender]
-                places = np.stack([*ends, np.full(len(paths), later), head, name], 1)
-                yield places, effects.cpu()
-
-    def _receiver_inputs(
-        self,
-        experiment: PatchingExperiment,
-        layer: int,
-        heads: Sequence[int],
-        readers: Sequence[int],
-        to_logits: bool,
-    ) -> ReceiverInputs:
-        direct = self.way == "direct"
-        return experiment.runs.receiver_inputs(layer, heads, direct, readers, to_logits)
-
-    def _batches(self, heads: Sequence[int], at_once: int) -> Iterator[list[int]]:
-        """Split heads of a layer into as many as one pass takes."""
-        size = max(1, at_once)
-        for start in range(0, len(heads), size):
-            yield list(heads[start : start + size])
+                effects = experiment.effect(runs.patch_receiver(later, readers, read)).cpu()
+                yield (layer, np.array(heads)[sender], later, head, name), effects
 
 
 def path_effects(
@@ -312,6 +297,13 @@ def path_effects(
     """
     experiment = patching_experiment(model, clean, corrupt, metric, target, against, position)
     return PathEffects([experiment], way, n_measured)
+
+
+def _batches(heads: Sequence[int], at_once: int) -> Iterator[list[int]]:
+    """Split heads of a layer into as many as one pass takes."""
+    size = max(1, at_once)
+    for start in range(0, len(heads), size):
+        yield list(heads[start : start + size])
 
 
 def _largest(values: Paths, top: int) -> NDArray[np.intp]:

@@ -119,6 +119,7 @@ def _signed(
     """Compute and draw the graph of a prediction, or one that was saved; None where refused."""
     view = state.of(Circuits)
     pins, share = _split(view.graph_pins), view.explained / 100
+    drawn: PredictionGraph | None = None
     with targets.known_parts():
         found: PredictionGraph = targets.computed(
             scene,
@@ -139,8 +140,7 @@ def _signed(
         )
         for note in drawn.notes:
             st.caption(plain(note))
-        return drawn
-    return None
+    return drawn
 
 
 # -- a saved graph ---------------------------------------------------------------------------------
