@@ -82,7 +82,7 @@ def prediction_graph(
     >>> abs(graph.held + graph.rest - graph.value) < 1e-3
     True
     """
-    check_share(share)
+    chosen_pins = checked(share, pins)
     made, place = read_at(model, text, position)
     chosen, against = token_pair(made, place, token, versus)
     encoded = made.stream.encoded
@@ -90,7 +90,7 @@ def prediction_graph(
         model,
         [PathsToLogit(model, made, place, chosen, against)],
         float(share),
-        pins,
+        chosen_pins,
         token=label_of(model.tokenizer, chosen),
         versus=None if against is None else label_of(model.tokenizer, against),
         tokens=encoded.tokens,
@@ -99,10 +99,11 @@ def prediction_graph(
     )
 
 
-def check_share(share: object) -> None:
-    """Raise ArgumentError unless it is a number above 0 and up to 1."""
+def checked(share: object, pins: Sequence[object]) -> list[Pin]:
+    """Return the pins; ArgumentError unless they are some and the share is above 0 and up to 1."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
         raise ArgumentError(f"share must be a number above 0 and up to 1, got {share!r}.")
+    return [Pin.of(name) for name in pins]
 
 
 class PathsToLogit:
@@ -132,7 +133,7 @@ def graph_of(
     model: AttentionModel,
     runs: Sequence[PathsToLogit],
     share: float,
-    pins: Sequence[str],
+    pins: Sequence[Pin],
     **named: Any,
 ) -> PredictionGraph:
     """Make the graph of one run, or of the mean over several.
@@ -140,7 +141,7 @@ def graph_of(
     Runs with the same number of tokens and the same place share positions; those of others are
     pooled, and the graph has one position. `named` are fields of the graph.
     """
-    chosen_pins, first = [Pin.of(name) for name in pins], runs[0]
+    first = runs[0]
     pooled = len({(one.paths.n, one.place) for one in runs}) > 1
     place = 0 if pooled else first.place
 
@@ -148,7 +149,7 @@ def graph_of(
         """Compute each run's contributions, by the positions of the graph."""
         found = []
         for one in runs:
-            mine = on_pinned_paths(one.paths, chosen_pins) if kept is None else kept
+            mine = on_pinned_paths(one.paths, pins) if kept is None else kept
             parts = one.paths.contributions(one.gradient, mine)
             found.append([part.pooled() for part in parts] if pooled else parts)
         return found
@@ -171,7 +172,7 @@ def graph_of(
         rest=float(np.mean([one.rest for one in runs])),
         position=place,
         share=share,
-        pins=tuple(map(str, chosen_pins)),
+        pins=tuple(map(str, pins)),
         n_layers=model.n_layers,
         n_heads=model.n_heads,
         step=first.paths.step,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from mha_viz.circuits.decompose.readout import readout
-from mha_viz.circuits.flow.prediction import SHARE, PathsToLogit, check_share, graph_of
+from mha_viz.circuits.flow.prediction import SHARE, PathsToLogit, checked, graph_of
 from mha_viz.circuits.flow.signed_graph import PredictionGraph
 from mha_viz.circuits.tasks.tasks import Example, Task
 from mha_viz.core.attention.checks import Given, Number
@@ -50,7 +50,7 @@ def task_graph(
     True
     """
     task.check_model(model)
-    check_share(share)
+    chosen_pins = checked(share, pins)
     progress, runs = Progress(on_progress, len(task.examples)), list[PathsToLogit]()
     for pair in task.examples:
         made = readout(model, pair.clean, pair.place)
@@ -61,7 +61,7 @@ def task_graph(
         model,
         runs,
         float(share),
-        pins,
+        chosen_pins,
         token="right answer",
         versus="wrong answer",
         tokens=shared_tokens(task.examples),
