@@ -330,7 +330,7 @@ def test_the_graph_over_a_tasks_pairs_is_the_librarys_folded_by_layer():
     folded = found.grouped("text", names)
     close(shown["flow"], folded.edges["flow"])
     assert shown["through"].dropna().str.contains("all heads").any()
-    assert "A mean over the pairs of the task" in said(app)
+    assert "as a mean over the pairs of the task" in said(app)
     assert [one.value for one in app.header] == []
 
 

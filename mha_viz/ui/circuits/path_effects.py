@@ -59,21 +59,25 @@ def draw(scene: Scene) -> None:
     Not a fragment: a button in a fragment does not end the run that draws it, but Stop must.
     """
     chosen = tasks.over_pairs()
-    settings = _settings(scene) if chosen is None else None
-    if chosen is not None:
-        _pickers()
+    place = targets.pickers(scene, quantity=False) if chosen is None else 0
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
+        choosing.segments("way", "Path", WAYS)
+        pairs.through_picker()
+    given = _settings(place) if chosen is None else chosen
     if pairs.lacks_pairs(scene):
         return
     n_heads, none = scene.record.n_heads, np.full((scene.head_count, scene.head_count), np.nan)
-    found = _paths(scene, settings) if settings is not None else _over_task(chosen)
+    found = _paths(scene, given)
     values = none if found is None else _flat(found.effect)
+    numbers = given if isinstance(given, PathSettings) else found
 
     def pair() -> None:
-        _pair(scene, settings or found, pairs.shown_pair(values, n_heads))
+        if numbers is not None:
+            _pair(scene, numbers, pairs.shown_pair(values, n_heads))
 
     if found is None:
-        if settings is not None:
-            pair()
+        pair()
         return
     say_clean(found)
     if np.isfinite(values).any():
@@ -91,18 +95,8 @@ def draw(scene: Scene) -> None:
     st.caption(TEXTS("path_effects.tells", n_measured=N_MEASURED))
 
 
-def _pickers() -> None:
-    """Draw the choices of behaviour and path."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
-        choosing.segments("way", "Path", WAYS)
-        pairs.through_picker()
-
-
-def _settings(scene: Scene) -> PathSettings:
-    """Draw all choices: prediction, behaviour, path, and the text that is patched from."""
-    place = targets.pickers(scene, quantity=False)
-    _pickers()
+def _settings(place: int) -> PathSettings:
+    """Draw the choice of the text that the sender's output comes from; return all choices."""
     state.bound(
         "source",
         st.text_input,
@@ -127,39 +121,30 @@ def settings_of(place: int, corrupt: str | tuple[str, ...]) -> PathSettings:
     )
 
 
-def _paths(scene: Scene, settings: PathSettings) -> PathEffects | None:
-    """Return all estimates, computed once; None until they are requested of a large model."""
+def _paths(scene: Scene, of: PathSettings | tasks.Chosen) -> PathEffects | None:
+    """Return all estimates, computed once; None until they are requested of long work."""
     view = state.of(Circuits)
-    model, key = memory.model(*view.checkpoint), (scene.key, settings, view.way)
+    model, chosen = memory.model(*view.checkpoint), None if isinstance(of, PathSettings) else of
+    what = (scene.key, of) if chosen is None else (view.checkpoint, chosen.source, view.behaviour)
+    key = what, view.way
     kept: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
     if kept is not None and kept[0] == key:
         return kept[1]
-    if not reporting.small(view) and not st.button("Estimate all paths", key="estimate_paths"):
+    at_once = chosen is None and reporting.small(view)
+    if not at_once and not st.button("Estimate all paths", key="estimate_paths"):
         return None
-    with st.spinner("Estimating all paths …"), cancel_if_superseded(), turn_for(model, scene.text):
-        texts = scene.text, settings.corrupt
-        found = path_effects(model, *texts, settings.metric, view.way, **settings.tracked)
+    if isinstance(of, PathSettings):
+        spin = st.spinner("Estimating all paths …")
+        with spin, cancel_if_superseded(), turn_for(model, scene.text):
+            texts = scene.text, of.corrupt
+            found = path_effects(model, *texts, of.metric, view.way, **of.tracked)
+    else:
+        make = partial(task_paths, model, of.task, view.behaviour, view.way)
+        of_pairs = partial(progress.of_total, of=" pairs")
+        work = heavy.work_here(make, (heavy.session(), key))
+        found = progress.done(work, "stop_paths", "Estimating …", of_pairs)
     st.session_state.paths = key, found
     return found
-
-
-def _over_task(chosen: tasks.Chosen | None) -> PathEffects | None:
-    """Return the estimates over a task's pairs; None until they are requested."""
-    assert chosen is not None
-    view = state.of(Circuits)
-    key = (view.checkpoint, chosen.source, view.behaviour, view.way)
-    kept: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
-    if kept is not None and kept[0] == key:
-        return kept[1]
-    icon = ":material/play_arrow:"
-    if st.button("Estimate all paths", icon=icon, key="estimate_paths", type="primary"):
-        model = memory.model(*view.checkpoint)
-        made = partial(task_paths, model, chosen.task, view.behaviour, view.way)
-        work = heavy.work_here(made, (heavy.session(), key))
-        of_pairs = partial(progress.of_total, of=" pairs")
-        st.session_state.paths = key, progress.done(work, "stop_paths", "Estimating …", of_pairs)
-        st.rerun()
-    return None
 
 
 def say_clean(found: PathEffects | PatchingMap) -> None:
@@ -219,14 +204,13 @@ def _caption(scene: Scene, found: PathEffects) -> str:
     return words.settings(scene, f"{found.metric} {followed}".strip(), f"from: {source[:200]}")
 
 
-def _pair(scene: Scene, settings: PathSettings | PathEffects | None, pair: pairs.Pair) -> None:
+def _pair(scene: Scene, settings: PathSettings | PathEffects, pair: pairs.Pair) -> None:
     """Draw the numbers of one pair of heads: of the text, or as they were found over a task."""
     st.header(pairs.named(pair), anchor=False)
     sender, (layer, head) = pair
     which = list(THROUGH).index(state.of(Circuits).through)
     into = INPUTS[which]
     if not isinstance(settings, PathSettings):
-        assert settings is not None
         at = (*sender, layer, head, which)
         each = {"Measured": settings.exact, LOW: settings.low, HIGH: settings.high}
         numbers = {name: [values[at]] for name, values in each.items()}
