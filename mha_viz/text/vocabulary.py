@@ -82,9 +82,9 @@ def id_of(tokenizer: PreTrainedTokenizerBase, target: str | int, spaced: bool = 
     pieces = [label_of(tokenizer, n) for n in min(readings, key=len)]
     if len(pieces) < 2:
         raise ArgumentError(
-            f"“{visible(target)}” is not in this model's vocabulary: choose another target."
+            f"“{visible(target)}” is not in this model's vocabulary: choose another word."
         )
     raise ArgumentError(
-        f"“{visible(target)}” is {len(pieces)} tokens for this model: {in_a_row(pieces)}. A "
-        f"target is one token: choose a word that is, or the first piece, “{pieces[0]}”."
+        f"“{visible(target)}” is {len(pieces)} tokens for this model: {in_a_row(pieces)}. "
+        f"Choose a word that is one token, or the first piece, “{pieces[0]}”."
     )
