@@ -155,10 +155,7 @@ def classical_mds(
     return points, float(values[:2][real].sum() / values.sum())
 
 
-def nearest_twins(
-    distance: Num[np.ndarray | Tensor, "head2 head2"],
-    n_heads: int,
-) -> pd.DataFrame:
+def nearest_twins(distance: Num[np.ndarray | Tensor, "head2 head2"], n_heads: int) -> pd.DataFrame:
     """Find for every head the nearest other one; the first of several.
 
     Returns:

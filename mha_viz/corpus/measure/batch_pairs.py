@@ -110,10 +110,7 @@ class BatchPairs:
 
 
 def sums_of_pairs(
-    measures: Sequence[str],
-    pattern: Sequence[Tensor],
-    z: Sequence[Tensor],
-    lengths: Sequence[int],
+    measures: Sequence[str], pattern: Sequence[Tensor], z: Sequence[Tensor], lengths: Sequence[int]
 ) -> Float[Tensor, "3 measure all_heads all_heads"]:
     """Return count, sum and sum of squares over the texts of a batch, where they are.
 

@@ -250,10 +250,7 @@ def _trees_of(batch: Batch, counts: TreeCounts, device: torch.device) -> BatchTr
 
 
 def _score_table(
-    names: Sequence[str],
-    numbers: np.ndarray,
-    scores: np.ndarray,
-    lengths: np.ndarray | None = None,
+    names: Sequence[str], numbers: np.ndarray, scores: np.ndarray, lengths: np.ndarray | None = None
 ) -> pa.Table:
     """Make text_id, n_tokens where known, layer, head, and a column for each score."""
     text, layer, head = (axis.ravel() for axis in np.indices(scores.shape[:3]))

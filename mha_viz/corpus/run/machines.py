@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 
 def machines_of(
-    cluster: str | None,
-    devices: Sequence[str] | str | None,
-    out: str | Path,
-    keep_texts: bool,
+    cluster: str | None, devices: Sequence[str] | str | None, out: str | Path, keep_texts: bool
 ) -> Cluster | Devices | None:
     """Make the cluster or the devices, where they are given."""
     if cluster is not None and devices is not None:

@@ -14,12 +14,7 @@ from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.statistics.totals import write_shard
 from mha_viz.corpus.store.address import Address
 from mha_viz.corpus.store.manifest import versions, weights_hash
-from mha_viz.corpus.store.storage import (
-    MANIFEST,
-    read_manifest,
-    shard_folder,
-    writing,
-)
+from mha_viz.corpus.store.storage import MANIFEST, read_manifest, shard_folder, writing
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError, StudyError
 
@@ -64,11 +59,7 @@ class Plan:
 
     @classmethod
     def of(
-        cls,
-        folder: Path,
-        work: Work,
-        device: str = "cpu",
-        address: str | None = None,
+        cls, folder: Path, work: Work, device: str = "cpu", address: str | None = None
     ) -> "Plan":
         """Return the plan of a study that has begun; makes the model with random weights."""
         untrained = work.untrained()
