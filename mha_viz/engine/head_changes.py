@@ -63,12 +63,9 @@ def reference_means(
 ) -> ReferenceMeans:
     """Average each head's z over all positions of all texts: the replacement of "mean".
 
-    Compute it once and hand it to every `Intervention` that uses the same texts.
-
-    Raises:
-        ArgumentError: no text.
-        TextError: a text that cannot be used.
-        AttentionUnavailableError: the family computes its attention by itself.
+    Compute it once and hand it to every `Intervention` that uses the same texts. Raises
+    ArgumentError: no text. TextError: a text that cannot be used. AttentionUnavailableError: the
+    family computes its attention by itself.
 
     >>> import mha_viz as mv
     >>> found = reference_means(mv.load("tiny-gpt2"), ["The cat sat", "A dog ran home"])

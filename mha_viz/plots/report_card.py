@@ -222,10 +222,7 @@ def metric_strips(
     The unit of each strip is the standard deviation of the metric over all heads, its middle their
     mean, so that distances in one strip can be held against those in another. A head that is more
     than `REACH` of them away stands at the end. Where all heads have the same value, all stand in
-    the middle. Values are written with three significant digits.
-
-    Raises:
-        ArgumentError: no metric.
+    the middle. Values are written with three significant digits. Raises ArgumentError: no metric.
     """
     if not strips:
         raise ArgumentError("There is no metric to draw.")

@@ -43,9 +43,7 @@ def layer_vectors(
     """Return queries and keys of a layer over all texts, the first `tokens` of each.
 
     Their products are the scores: the scale is in the queries. Each query head has its key head.
-
-    Raises:
-        NotKeptError: a record without queries or keys.
+    Raises NotKeptError: a record without queries or keys.
     """
     first = slice(tokens)
     queries, keys = (

@@ -78,9 +78,6 @@ def hellinger(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_heads"
         look at the same key. Heads nearer than 0.003 are compared in float64: as a difference of
         float32 sums, that would be rounding.
 
-    Raises:
-        ShapeError, DTypeError: not a pattern.
-
     Source: Hellinger 1909; the root of the mean over queries of the squared distance of rows.
 
     >>> hellinger(torch.tensor([[[[1.0, 0.0]], [[0.0, 1.0]], [[0.64, 0.36]]]]))
@@ -111,9 +108,6 @@ def jensen_shannon(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_h
     Returns:
         (layer * head, layer * head), nats in [0, ln 2]: 0 for the same pattern, ln 2 for patterns
         that never look at the same key.
-
-    Raises:
-        ShapeError, DTypeError: not a pattern.
 
     Source: Lin 1991; between heads, Clark et al. 2019, section 6, who sum it over the tokens.
 

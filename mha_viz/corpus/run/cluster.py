@@ -86,11 +86,8 @@ class Cluster:
     def fill(self, work: Work) -> Generator[dict[str, Any]]:
         """Measure and write shards, and yield each summary as its shard is finished.
 
-        Shards are read as the cluster gets on with them.
-
-        Raises:
-            StudyError: no machine has room for an actor, the folder is not shared, or actors die
-                again and again.
+        Shards are read as the cluster gets on with them. Raises StudyError: no machine has room for
+        an actor, the folder is not shared, or actors die again and again.
         """
         if self._address is not None:
             self._address.put(self.folder, [MANIFEST])  # from now on it holds this study

@@ -47,10 +47,7 @@ class Devices:
     def fill(self, work: Work) -> Generator[dict[str, Any]]:
         """Measure and write shards, and yield each summary as its shard is finished.
 
-        This process reads one shard more than there are devices.
-
-        Raises:
-            StudyError: a process dies.
+        This process reads one shard more than there are devices. Raises StudyError: a process dies.
         """
         first = next(work.tasks, None)
         if first is None:

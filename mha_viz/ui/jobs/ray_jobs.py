@@ -67,8 +67,7 @@ class RayWorkers:
     def run(self, call: Call, stop: CancelToken, on_progress: Callable[..., object]) -> Any:
         """Return the result of a call; arguments and errors as of `process.Worker.run`.
 
-        Raises:
-            StudyError: there is no cluster at the address.
+        Raises StudyError: there is no cluster at the address.
         """
         with self._connecting:
             connect(self._address)

@@ -104,9 +104,8 @@ def expect(work: Work) -> None:
 def submit(work: Work, for_all: bool = False) -> Ticket:
     """Submit work for the visitor whose page is run, or for all of them.
 
-    Raises:
-        JobError: there are enough jobs.
-        LimitError: the server has too little memory for one more.
+    Raises JobError: there are enough jobs. LimitError: the server has too little memory for one
+    more.
     """
     memory_limit.check()
     if name := session(for_all):

@@ -90,11 +90,8 @@ class StudyJob:
     def begin(self, model: AttentionModel) -> None:
         """Make it, or continue after the last complete part; return at once.
 
-        That of the sample may have been made beforehand. It stops once the last of the visitors
-        who look at it has left.
-
-        Raises:
-            JobError: the queue of the server or of this visitor is full.
+        That of the sample may have been made beforehand. It stops once the last of the visitors who
+        look at it has left. Raises JobError: the queue of the server or of this visitor is full.
         """
         for_all = self.texts == SAMPLE
         if self.is_new and for_all and self._join is None:
