@@ -18,19 +18,13 @@ _SIZES = (
 
 @dataclass(frozen=True, slots=True)
 class ModelSize:
-    """The size of a network, by its config and the precision of its weights alone.
+    """The size of a network, by its config and the precision of its weights alone."""
 
-    Args:
-        n_parameters: numbers in its weights; weights that layers share count once.
-        weights: bytes of the weights.
-        n_ctx: tokens of the longest text; 0 where the config does not say.
-        token: bytes that each token of a long text leaves in a record: z, query, key and value of
-            every head, in float32; query heads may share keys and values.
-    """
-
-    n_parameters: int
-    weights: int
-    n_ctx: int
+    n_parameters: int  # numbers in its weights; weights that layers share count once
+    weights: int  # bytes of the weights
+    n_ctx: int  # tokens of the longest text; 0 where the config does not say
+    # bytes that each token of a long text leaves in a record: z, query, key and value of every
+    # head, in float32; query heads may share keys and values.
     token: int
 
 

@@ -199,19 +199,13 @@ def _row_figure(
 
 @dataclass(frozen=True)
 class MetricStrip:
-    """One metric of two heads, among those of all heads.
+    """One metric of two heads, among those of all heads."""
 
-    Args:
-        a: of the first head; NaN where it is not defined.
-        b: of the second head.
-        heads: of all heads, in any order; the mean and the spread are theirs.
-        note: short, below the metric's name.
-    """
-
-    a: float
-    b: float
+    a: float  # of the first head; NaN where it is not defined
+    b: float  # of the second head
+    # of all heads, in any order; the mean and the spread are theirs
     heads: Num[np.ndarray | Tensor, " head"]
-    note: str = ""
+    note: str = ""  # short, below the metric's name
 
 
 def metric_strips(

@@ -19,21 +19,14 @@ _MOST_ORDERED = 512  # beyond, the best order of the leaves takes seconds; any o
 
 @dataclass(frozen=True)
 class Clustering:
-    """Heads in the order they are drawn in, and the tree of which are alike.
+    """Heads in the order they are drawn in, and the tree of which are alike."""
 
-    Args:
-        by: "layer" or "cluster": what the order follows.
-        order: every head once, as indices into the distance matrix.
-        known: the heads that the tree has as leaves, ascending; a leaf's number is its place here.
-        undefined: the heads for which the measure is not defined; in no cluster.
-        linkage: scipy's (known - 1, 4) table of merges, average linkage.
-    """
-
-    by: Order
-    order: tuple[int, ...]
+    by: Order  # "layer" or "cluster": what the order follows
+    order: tuple[int, ...]  # every head once, as indices into the distance matrix
+    # the heads that the tree has as leaves, ascending; a leaf's number is its place here
     known: tuple[int, ...]
-    undefined: tuple[int, ...]
-    linkage: Float[np.ndarray, "merge 4"]
+    undefined: tuple[int, ...]  # the heads for which the measure is not defined; in no cluster
+    linkage: Float[np.ndarray, "merge 4"]  # scipy's (known - 1, 4) table of merges, average linkage
 
     def labels(self, k: int) -> Int[np.ndarray, " head2"]:
         """Return which of at most `k` clusters each head is in, numbered in the tree's order.

@@ -28,18 +28,14 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """The outputs of the heads of a batch, and numbers that several metrics are made of.
+    """The outputs of the heads of a batch, and numbers that several metrics are made of."""
 
-    Args:
-        z: (batch, head, query, d_head); what is in padding does not matter.
-        root: (batch or 1, head, d_head, d_head), the `output_root` of their weights.
-        texts: of the batch.
-        W_O: the weights themselves (head, d_head, d_model), one or one for each of the batch.
-    """
-
+    # (batch, head, query, d_head); what is in padding does not matter
     z: Float[Tensor, "batch head query d_head"]
+    # (batch or 1, head, d_head, d_head), the `output_root` of their weights
     root: Float[Tensor, "#batch head d_head d_head"]
-    texts: Texts
+    texts: Texts  # of the batch
+    # the weights themselves (head, d_head, d_model), one or one for each of the batch
     W_O: Sequence[Tensor] = ()
 
     @cached_property

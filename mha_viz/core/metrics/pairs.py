@@ -29,16 +29,11 @@ ROUNDING = 0.01  # a row's sum may miss 1 by so much in half precision
 
 @dataclass(frozen=True)
 class AllRows:
-    """The rows of all heads of all layers, some queries at a time: no more of them is ever held.
+    """The rows of all heads of all layers, some queries at a time: no more of them is ever held."""
 
-    Args:
-        n_query: the number of queries.
-        step: how many of them make a block.
-        rows: (queries, numbers of heads or None for all) -> rows (head, some queries, key).
-    """
-
-    n_query: int
-    step: int
+    n_query: int  # the number of queries
+    step: int  # how many of them make a block
+    # (queries, numbers of heads or None for all) -> rows (head, some queries, key)
     rows: Callable[[slice, Tensor | None], Float[Tensor, "all_heads row key"]]
 
     @classmethod

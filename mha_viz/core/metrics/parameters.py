@@ -3,8 +3,8 @@
 All functions take weights as a sequence over layers of (head, d_model, d_head), so W_Q, W_K and
 W_V as they are. W_O is (head, d_head, d_model): hand in its transposes, `[w.mT for w in W_O]`,
 whose columns are then the directions that a head writes to. Pairs come back in one order, layer by
-layer: head h of layer l is number l * n_heads + h. Weights of another shape or kind are refused with
-ShapeError, DTypeError or ArgumentError.
+layer: head h of layer l is number l * n_heads + h. Weights of another shape or kind are refused
+with ShapeError, DTypeError or ArgumentError.
 """
 
 from collections.abc import Sequence

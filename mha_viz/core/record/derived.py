@@ -105,16 +105,11 @@ class MergedPatterns(_OnOtherAxes):
 
 @dataclass(frozen=True, eq=False)
 class ReplacedPatterns(Patterns):
-    """The weights of a run in which those of some heads were replaced.
+    """The weights of a run in which those of some heads were replaced."""
 
-    Args:
-        base: the weights that queries and keys give.
-        heads: layer -> the heads whose weights were replaced.
-        source: where theirs are from; None: the same weight for every key that a query sees.
-    """
-
-    base: Patterns
-    heads: Mapping[int, Sequence[int]]
+    base: Patterns  # the weights that queries and keys give
+    heads: Mapping[int, Sequence[int]]  # layer -> the heads whose weights were replaced
+    # where theirs are from; None: the same weight for every key that a query sees
     source: Patterns | None = None
 
     @property

@@ -29,19 +29,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Work:
-    """The part of a study that is missing, for those who measure it elsewhere.
+    """The part of a study that is missing, for those who measure it elsewhere."""
 
-    Args:
-        model: whose heads are measured.
-        untrained: makes the same with random weights; returns None where there is none.
-        tasks: the shards, read as they are taken.
-        settings: of the study.
-    """
-
-    model: AttentionModel
+    model: AttentionModel  # whose heads are measured
+    # makes the same with random weights; returns None where there is none
     untrained: Callable[[], AttentionModel | None]
-    tasks: Iterator[Task]
-    settings: Settings
+    tasks: Iterator[Task]  # the shards, read as they are taken
+    settings: Settings  # of the study
 
 
 @dataclass(frozen=True)
