@@ -50,8 +50,7 @@ class CachedRun:
     def run(self, ids: Sequence[int], on_layer: OnLayer | None = None) -> Float[Tensor, " d_vocab"]:
         """Run the next tokens; a run that is abandoned leaves nothing behind.
 
-        Returns:
-            The logits of what follows the last of them, as the network gave them.
+        Returns the logits of what follows the last of them, as the network gave them.
         """
         before = len(self)
         try:

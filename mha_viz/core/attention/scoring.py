@@ -138,8 +138,7 @@ class Scoring:
     ) -> Float[Tensor, "head row column"]:
         """Compute some rows of some heads' pattern (None for all heads).
 
-        Returns:
-            Weights over the keys up to the last one that is seen; those of keys beyond are 0.
+        Returns weights over the keys up to the last one that is seen; those of keys beyond are 0.
         """
         width = self.sight.width(rows, query.shape[1], key.shape[1])
         query, key, mask, sinks = self._at(query, key, rows, slice(width), heads)

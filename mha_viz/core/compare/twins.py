@@ -113,13 +113,10 @@ def classical_mds(
 ) -> tuple[Float[np.ndarray, "head2 2"], float]:
     """Place heads in a plane so that their distances come close to the given ones.
 
-    Axes are turned such that later heads tend to lie right and up: a small change of the
-    distances does not mirror the map.
-
-    Returns:
-        (head2, 2), in the unit of the distances; NaN for heads that are left out. And the
-        explained share in [0, 1]: the two eigenvalues' part of all positive ones; NaN where there
-        is nothing to explain (one head, or heads that are all equal).
+    Axes are turned such that later heads tend to lie right and up: a small change of the distances
+    does not mirror the map. Returns (head2, 2), in the unit of the distances; NaN for heads that
+    are left out. And the explained share in [0, 1]: the two eigenvalues' part of all positive ones;
+    NaN where there is nothing to explain (one head, or heads that are all equal).
 
     Source: Torgerson 1952.
 
@@ -151,9 +148,8 @@ def classical_mds(
 def nearest_twins(distance: Num[np.ndarray | Tensor, "head2 head2"], n_heads: int) -> pd.DataFrame:
     """Find for every head the nearest other one; the first of several.
 
-    Returns:
-        A row per head: layer, head, twin_layer, twin_head (missing where there is none), distance
-        (NaN where there is none).
+    Returns a row per head: layer, head, twin_layer, twin_head (missing where there is none),
+    distance (NaN where there is none).
 
     >>> nearest_twins(np.array([[0.0, 9, 1], [9, 0, 8], [1, 8, 0]]), 1).twin_layer.tolist()
     [2, 2, 0]
@@ -179,9 +175,8 @@ def nearest_others(
 ) -> tuple[Int[np.ndarray, " head2"], Float[np.ndarray, " head2"]]:
     """Find the nearest heads as `nearest_twins` does, as arrays: a table takes longer to build.
 
-    Returns:
-        For every head the number of the nearest other one, -1 where there is none, and how far
-        away it is (NaN where there is none).
+    Returns for every head the number of the nearest other one, -1 where there is none, and how far
+    away it is (NaN where there is none).
 
     >>> nearest_others(np.array([[0.0, 9, 1], [9, 0, 8], [1, 8, 0]]))[0].tolist()
     [2, 2, 0]

@@ -214,14 +214,11 @@ def variance(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]
 def effective_rank(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]:
     """Count the directions a head writes in: exp(-sum_r p_r ln p_r), p = singular values / sum.
 
-    The singular values are those of the head's outputs on this text, (query, d_model), not
-    centred. Equal ones count fully, weak ones hardly. For eigenvalues it takes half as long as all
-    that is measured of a head otherwise, so it is no part of a report: a metric of layers
-    (`head_rank`) is made of it.
-
-    Returns:
-        (layer, head), directions in [1, min(query, d_head, d_model)]; 0 for a head that writes
-        nothing. Singular values below 1e-7 of the largest count as rounding, hence as 0.
+    The singular values are those of the head's outputs on this text, (query, d_model), not centred.
+    Equal ones count fully, weak ones hardly. For eigenvalues it takes half as long as all that is
+    measured of a head otherwise, so it is no part of a report: a metric of layers (`head_rank`) is
+    made of it. Returns (layer, head), directions in [1, min(query, d_head, d_model)]; 0 for a head
+    that writes nothing. Singular values below 1e-7 of the largest count as rounding, hence as 0.
 
     Source: Roy and Vetterli 2007, definition 1.
 

@@ -243,8 +243,7 @@ def write_shard(
 ) -> dict[str, Any]:
     """Write a shard: the sums of its texts and, to keep these, their rows.
 
-    Returns:
-        Its summary, as `read_shard` does.
+    Returns its summary, as `read_shard` does.
     """
     tables, sums = shard.tables, dict[str, pa.Table]()
     if "texts" in tables:
