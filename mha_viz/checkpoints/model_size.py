@@ -57,11 +57,6 @@ def model_size(config: PreTrainedConfig, dtype: torch.dtype) -> ModelSize:
 def check_room(name: str, n_bytes: int, device: torch.device) -> None:
     """Refuse weights that the memory of a device cannot hold.
 
-    Args:
-        name: of the model.
-        n_bytes: of its weights.
-        device: that it is to run on.
-
     Raises:
         OutOfMemoryError: with the bytes that are needed, and those that there are.
     """

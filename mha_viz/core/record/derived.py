@@ -19,8 +19,7 @@ _NOTHING = 1e-6  # a row's mass below this is a softmax's rounding; scaled up, i
 class Runs:
     """Neighbouring tokens that make a word each.
 
-    Args:
-        places: the number of each token's word, ascending from 0.
+    `places` has the number of each token's word, ascending from 0.
     """
 
     def __init__(self, places: Int[Tensor, " token"]) -> None:

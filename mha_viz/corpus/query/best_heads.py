@@ -24,9 +24,7 @@ BASELINES = {
 def best_heads(scores: pd.DataFrame, by: str) -> pd.DataFrame:
     """Rank a study's heads for a question, those first that beat every baseline.
 
-    Args:
-        scores: the study's table of that name.
-        by: one of `QUESTIONS`.
+    `scores` is the study's table of that name, `by` one of `QUESTIONS`.
 
     Returns:
         For "relations" a row per relation and direction, with the head that was chosen for it; for

@@ -288,11 +288,7 @@ def _connection(address: str) -> Iterator[None]:
 def connect(address: str) -> None:
     """Connect Ray to a cluster, until it is shut down; where it is connected, leave it so.
 
-    Args:
-        address: "auto" for the cluster that this machine belongs to, or "HOST:PORT" of its head.
-
-    Raises:
-        StudyError: there is no cluster.
+    `address` is as for `Cluster`. Raises StudyError: there is no cluster.
     """
     if ray.is_initialized():
         return

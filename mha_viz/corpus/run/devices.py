@@ -27,12 +27,7 @@ _ENDS_WITHIN = 5.0  # seconds that a process has after SIGTERM
 class Devices:
     """The devices of this machine at work on one study, as `Cluster` is for several machines.
 
-    Args:
-        names: as `devices_of` takes them.
-        out: the study's folder.
-
-    Raises:
-        ArgumentError: as `devices_of`.
+    `names` are as `devices_of` takes, and refuses, them.
     """
 
     def __init__(self, names: Sequence[str] | str, out: str | Path) -> None:

@@ -54,9 +54,6 @@ class RayWorkers:
 
     A model is loaded by its name on the machine that runs the call. A folder of a model therefore
     has to be one that all machines see under that name.
-
-    Args:
-        address: "auto" for the cluster that this machine belongs to, or "HOST:PORT" of its head.
     """
 
     def __init__(self, address: str) -> None:

@@ -73,8 +73,7 @@ class Job:
     def left(self, expected: float) -> float:
         """Estimate the remaining seconds, by its progress where that is known.
 
-        Args:
-            expected: seconds of all of it, as they were estimated before it began.
+        `expected` are the seconds of all of it, as they were estimated before it began.
         """
         if self.share > 0:
             return self.lasts * max(1 - self.share, 0.0) / self.share

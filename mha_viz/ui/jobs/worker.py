@@ -134,10 +134,7 @@ def outcome(
 ) -> tuple[str, Any]:
     """Run a pickled call; return how it ended, and its result or error.
 
-    Args:
-        order: the call.
-        check: called between two blocks; raises `Cancelled` to end the call.
-        on_progress: called with the progress of the function.
+    `check` is called between two blocks, and raises `Cancelled` to end the call.
     """
     try:
         with cancellation(check):
