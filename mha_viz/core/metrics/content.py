@@ -24,8 +24,7 @@ def special_token(
 ) -> Float[Tensor, "layer head"]:
     """Average the mass on special tokens ([CLS], [SEP], <s> ...): mean_q sum over special k of A.
 
-    Returns:
-        (layer, head), probability in [0, 1]; 0 if no token is special.
+    Returns (layer, head), probability in [0, 1]; 0 if no token is special.
 
     Source: Clark et al. 2019, section 3.2.
 
@@ -44,8 +43,7 @@ def separator_token(
 
     A first special token ([CLS], <s>) is a sink of its own and counts in `first_token`.
 
-    Returns:
-        (layer, head), probability in [0, 1]; 0 if there is no such token.
+    Returns (layer, head), probability in [0, 1]; 0 if there is no such token.
 
     Source: the [SEP] heads of Clark et al. 2019, section 3.2.
 

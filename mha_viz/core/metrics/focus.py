@@ -24,8 +24,7 @@ _NEAR = 3  # such groups of a chunk whose weights are looked at one by one
 def confidence(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the largest weight in each row: mean_q max_k A.
 
-    Returns:
-        (layer, head), probability in [1 / key, 1], less where rows are all zero.
+    Returns (layer, head), probability in [1 / key, 1], less where rows are all zero.
 
     Source: Voita et al. 2019, who leave out the end-of-sentence token; we keep it.
 

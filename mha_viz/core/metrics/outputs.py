@@ -147,8 +147,7 @@ def norm_of_mean_output(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "l
 
     What the head adds to every token alike; 0 if its outputs cancel over the text.
 
-    Returns:
-        (layer, head), at least 0, in units of the residual stream.
+    Returns (layer, head), at least 0, in units of the residual stream.
 
     Source: the norm-based view of Kobayashi et al. 2020; the mean inside the norm is ours.
 
@@ -163,8 +162,7 @@ def norm_of_mean_output(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "l
 def output_norm(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]:
     """Average the norm of a head's output: mean_q ||head_i(q)||_2.
 
-    Returns:
-        (layer, head), at least `norm_of_mean_output`, in units of the residual stream.
+    Returns (layer, head), at least `norm_of_mean_output`, in units of the residual stream.
 
     Source: Kobayashi et al. 2020, who take the norm of each key's part; here it is of their sum.
 
@@ -179,9 +177,8 @@ def output_norm(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer hea
 def output_share(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]:
     """Compute a head's share of its layer's norms: `output_norm` over the sum of its layer's.
 
-    Returns:
-        (layer, head), shares in [0, 1] that sum to 1 over a layer; NaN (not defined) where no head
-        of the layer writes anything.
+    Returns (layer, head), shares in [0, 1] that sum to 1 over a layer; NaN (not defined) where no
+    head of the layer writes anything.
 
     Source: ours, from the norms of Kobayashi et al. 2020.
 
@@ -198,9 +195,8 @@ def variance(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]
 
     The population's variance (divided by the number of queries), summed over d_model.
 
-    Returns:
-        (layer, head), at least 0, in squared units of the residual stream; 0 for one query, and
-        for outputs that differ by no more than `rounding`.
+    Returns (layer, head), at least 0, in squared units of the residual stream; 0 for one query, and
+    for outputs that differ by no more than `rounding`.
 
     Source: the trace of the covariance matrix; standard.
 

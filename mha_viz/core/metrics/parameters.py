@@ -27,8 +27,7 @@ def cosine(weights: Weights) -> Float[Tensor, "pair pair"]:
     The matrices are compared entry by entry, so two heads that span the same subspace in another
     basis may have any cosine: see `subspace_overlap`. Independent random weights are close to 0.
 
-    Returns:
-        (layer * head, layer * head), a plain number in [-1, 1]; NaN for a head of zeros.
+    Returns (layer * head, layer * head), a plain number in [-1, 1]; NaN for a head of zeros.
 
     Source: the Frobenius inner product; between heads, Li et al. 2018, of their values on a text.
 
@@ -80,10 +79,9 @@ def subspace_overlap(weights: Weights) -> Float[Tensor, "pair pair"]:
     cosine of the principal angles.
     Random subspaces have d_head / d_model on average: compare with that, not with 0.
 
-    Returns:
-        (layer * head, layer * head), a share in [0, 1]: 1 is the same subspace, 0 is orthogonal
-        ones. A head of lower rank spans less: the divisor is then the smaller rank of the two, and
-        1 means that the smaller subspace lies in the larger. NaN for a head of zeros or with NaN.
+    Returns (layer * head, layer * head), a share in [0, 1]: 1 is the same subspace, 0 is orthogonal
+    ones. A head of lower rank spans less: the divisor is then the smaller rank of the two, and 1
+    means that the smaller subspace lies in the larger. NaN for a head of zeros or with NaN.
 
     Source: principal angles, Bjorck and Golub 1973.
 

@@ -22,11 +22,7 @@ def _distances(block: RowBlock) -> Float[Tensor, "batch head query"]:
 def distance(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average how far a head looks: mean_q sum_k A |q - k|.
 
-    Returns:
-        (layer, head), tokens in [0, key - 1].
-
-    Raises:
-        ArgumentError: for cross-attention.
+    Returns (layer, head), tokens in [0, key - 1]. Raises ArgumentError: for cross-attention.
 
     Source: Vig and Belinkov 2019.
 
@@ -85,11 +81,7 @@ def next_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
 def self_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the token itself: mean_q A[q, q].
 
-    Returns:
-        (layer, head), probability in [0, 1].
-
-    Raises:
-        ArgumentError: for cross-attention.
+    Returns (layer, head), probability in [0, 1]. Raises ArgumentError: for cross-attention.
 
     Source: Clark et al. 2019, section 3.1.
 
@@ -104,8 +96,7 @@ def self_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
 def first_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the first key: mean_q A[q, 0]. A causal row 0 can look nowhere else.
 
-    Returns:
-        (layer, head), probability in [0, 1].
+    Returns (layer, head), probability in [0, 1].
 
     Source: Vig and Belinkov 2019; the attention sink of Xiao et al. 2024.
 

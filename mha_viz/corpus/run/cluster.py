@@ -294,7 +294,9 @@ def connect(address: str) -> None:
         return
     stop = signal.getsignal(signal.SIGTERM)  # Ray sets its own
     try:
-        _check_listens(address)
+        if address != "auto":  # Ray would wait for minutes where nothing listens
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host, int(port)), timeout=_LISTENS_WITHIN).close()
         ray.init(address, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # of many kinds, by what is at the address
         raise StudyError(
@@ -312,10 +314,3 @@ def _await_threads() -> None:
     for thread in threading.enumerate():
         if thread.name.startswith(_DATA_THREADS):
             thread.join(max(0.0, until - time.monotonic()))
-
-
-def _check_listens(address: str) -> None:
-    """Raise OSError or ValueError if nothing listens at HOST:PORT; Ray would wait for minutes."""
-    if address != "auto":
-        host, _, port = address.rpartition(":")
-        socket.create_connection((host, int(port)), timeout=_LISTENS_WITHIN).close()

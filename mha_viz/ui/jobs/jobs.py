@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from mha_viz.checkpoints.child_process import start_timer
 from mha_viz.core.cancellation import cancellation
 from mha_viz.core.reprs import count
 from mha_viz.errors import JobError, SettingsError, StudyError
@@ -205,9 +206,7 @@ class Jobs:
 
     def _run(self, job: Job) -> None:
         most = FOR_EVER if job.work.patient else self._most_seconds
-        timer = threading.Timer(most, self._late, (job,))
-        timer.daemon = True
-        timer.start()
+        timer = start_timer(most, self._late, job)
         try:
             job.result, how = self._computed(job), "done"
         except Cancelled:

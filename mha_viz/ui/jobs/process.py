@@ -158,9 +158,7 @@ class Worker:
             if self._runs and number == self._number:
                 child_process.kill(self._process)
 
-        later = threading.Timer(GRACE, unless_ended)
-        later.daemon = True
-        later.start()
+        child_process.start_timer(GRACE, unless_ended)
         with suppress(OSError, ValueError):
             self._say(number, None)
 
@@ -260,9 +258,7 @@ class Workers:
         with self._changed:
             if worker in self._all and worker.alive:
                 self._idle.append(worker)
-                worker.letting_go = threading.Timer(IDLE, self._let_go, (worker,))
-                worker.letting_go.daemon = True
-                worker.letting_go.start()
+                worker.letting_go = child_process.start_timer(IDLE, self._let_go, worker)
                 worker = None
             else:
                 self._all.discard(worker)
