@@ -31,10 +31,6 @@ class ModelSize:
 def model_size(config: PreTrainedConfig, dtype: torch.dtype) -> ModelSize:
     """Return the size of the network that a config describes, laid out without storage.
 
-    Args:
-        config: of a family that transformers knows, with sane numbers.
-        dtype: of the weights.
-
     >>> from transformers import GPT2Config
     >>> model_size(GPT2Config(architectures=["GPT2LMHeadModel"]), torch.bfloat16)
     ModelSize(n_parameters=124439808, weights=248879616, n_ctx=1024, token=147456)

@@ -38,10 +38,7 @@ USUAL = 30.0  # seconds of a job of which nobody knows how long it takes
 class Jobs:
     """Lane of heavy work: running and waiting jobs, in the order of their turns.
 
-    Args:
-        limits: how much it takes.
-        workers: the processes; made by the limits where none are given.
-        clock: tells the time in seconds.
+    `workers` are the processes, made by the limits where none are given.
     """
 
     def __init__(
@@ -67,9 +64,7 @@ class Jobs:
     def ask(self, work: Work, session: str) -> Ticket:
         """Put a job into the queue, or join who waits for the same one; returns at once.
 
-        Args:
-            work: to be done.
-            session: of who asks; "" is the server itself, for all visitors.
+        `session` is who asks; "" is the server itself, for all visitors.
 
         Raises:
             JobError: the server, or whoever asks, has enough of them.

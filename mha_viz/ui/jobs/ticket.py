@@ -83,11 +83,8 @@ class Job:
 class Ticket:
     """A ticket of one who waits for a job.
 
-    Args:
-        job: that is waited for.
-        session: of who waits.
-        place: gives the job's place in the queue.
-        leave: called with this ticket and its job by who waits no more.
+    `place` gives the job's place in the queue; `leave` is called with this ticket and its job by
+    who waits no more.
     """
 
     def __init__(
@@ -132,9 +129,8 @@ class Ticket:
     def wait(self, on_progress: OnProgress = lambda news: None) -> None:
         """Wait until the job has ended.
 
-        Args:
-            on_progress: called now and then with the place in the queue, or with the progress of
-                the job; returns the share that is done, where it knows.
+        `on_progress` is called now and then with the place in the queue, or with the progress of
+        the job; it returns the share that is done, where it knows.
         """
         while not self._job.ended:
             share = on_progress(self.waiting or self._job.progress)
@@ -146,8 +142,7 @@ class Ticket:
     def result(self, on_progress: OnProgress) -> Any:
         """Wait for the result of the job and return it.
 
-        Args:
-            on_progress: as of `wait`. What it raises passes to who called, who has left then.
+        `on_progress` is as of `wait`. What it raises passes to who called, who has left then.
 
         Raises:
             MhaVizError: the job's own error; JobError where it took too long or its process ended.

@@ -41,12 +41,8 @@ class OwnTexts(NamedTuple):
 class StudyJob:
     """A study that is done, is being made, was stopped, or failed.
 
-    Args:
-        folder: of the study.
-        texts: the source.
-        sample: how many texts at most; None is all.
-        join: as for `corpus.run.study`.
-        on_abandoned: called with the number of the try once nobody waits for it any more.
+    `sample` is how many texts it has at most, None for all; `join` is as for `corpus.run.study`;
+    `on_abandoned` is called with the number of the try once nobody waits for it any more.
     """
 
     def __init__(
