@@ -291,9 +291,8 @@ def missing_note(known: NDArray[np.bool_], what: str = "heads") -> str:
 def as_weights(pattern: Any, axes: int) -> NDArray[np.float32]:
     """Return attention weights as float32 of that many axes, without a copy where possible.
 
-    Raises:
-        ShapeError: another number of axes, or none of something.
-        ArgumentError: numbers outside [0, 1].
+    Raises ShapeError: another number of axes, or none of something. ArgumentError: numbers outside
+    [0, 1].
     """
     if isinstance(pattern, Tensor):
         pattern = pattern.detach().cpu().float().numpy()

@@ -77,8 +77,7 @@ _PLAIN |= MatrixLook(cell=_WIDTH, letters=14, room=None)
 def number_matrix(values: Any, title: str, look: MatrixLook = _PLAIN) -> Cells:
     """Make coloured cells of a matrix (row, column), each with its number; "–" where it has none.
 
-    Raises:
-        ShapeError: not a matrix. ArgumentError: more than 4,096 cells.
+    Raises ShapeError: not a matrix. ArgumentError: more than 4,096 cells.
     """
     numbers, look = as_numbers(values, 2, "values"), _PLAIN | look
     n_rows, n_columns = numbers.shape

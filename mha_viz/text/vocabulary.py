@@ -59,9 +59,7 @@ def id_of(tokenizer: PreTrainedTokenizerBase, target: str | int, spaced: bool = 
 
     A word is read as it would stand in the text, with a space before it where `spaced`; a sign is
     read as it is typed, and so is what begins with a space, or with "##" for the end of a word.
-
-    Raises:
-        ArgumentError: no such token, or several; names the pieces.
+    Raises ArgumentError: no such token, or several; names the pieces.
     """
     if not isinstance(target, str):
         if isinstance(target, bool) or not 0 <= target < len(tokenizer):

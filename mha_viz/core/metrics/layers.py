@@ -67,19 +67,12 @@ def coverage(z: HeadVectors, W_O: OutputMatrices) -> Coverage:
     The stack of a layer is (head * query, d_model). Takes about a second for BERT-base: the
     eigenvalues of a d_model x d_model matrix for every layer.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model).
-
     Returns:
         together: (layer,), directions in [1, d_model]; 0 where nothing is written.
         apart: (layer,), the sum over heads of `effective_rank`.
         ratio: (layer,), together / apart: 1 / head if all heads write in the same directions, 1
             if no two share any and each is as strong as it is wide; NaN (not defined) where
             nothing is written.
-
-    Raises:
-        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: the effective rank of Roy and Vetterli 2007; the comparison is ours.
 
@@ -146,9 +139,6 @@ def capacity(pattern: Pattern) -> Capacity:
         bound: (layer,), nats, min(total, ln query): given the query the heads draw independently,
             so they carry no more than one by one; and no more than which query it was.
 
-    Raises:
-        ShapeError, DTypeError: not a pattern.
-
     Source: data processing, independence and convexity, as in Cover and Thomas 2006, chapter 2.
 
     >>> pattern = torch.eye(2).expand(1, 3, 2, 2)
@@ -170,16 +160,9 @@ def variance_statement(z: HeadVectors, W_O: OutputMatrices) -> VarianceStatement
     It holds only where the heads' covariances sum to nothing or less. Var is over the queries,
     summed over d_model, as in `variance`; the bias b_O would change neither side.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model).
-
     Returns:
         of_sum: (layer,), Var of the heads' summed output, squared units of the residual stream.
         sum_of: (layer,), the sum of the heads' `variance`, in the same units.
-
-    Raises:
-        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: the variance of a sum is the sum of all covariances; standard.
 
@@ -196,16 +179,9 @@ def norm_statement(z: HeadVectors, W_O: OutputMatrices) -> NormStatement:
 
     Without the bias b_O, which is not the heads'.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model).
-
     Returns:
         mean_square: (layer,), at least 0, squared units of the residual stream.
         d_model: (layer,), the width of the residual stream.
-
-    Raises:
-        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: what independent coordinates of variance 1 would give.
 
@@ -219,13 +195,6 @@ def norm_statement(z: HeadVectors, W_O: OutputMatrices) -> NormStatement:
 
 def head_rank(z: HeadVectors, W_O: OutputMatrices) -> Layers:
     """Average `effective_rank` over the layer's heads, directions: (layer,), at least 0.
-
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model).
-
-    Raises:
-        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: the effective rank of Roy and Vetterli 2007.
 
