@@ -68,9 +68,9 @@ def _routes() -> None:
     """Draw the ways through the labs, by the time that they take."""
     pages = st.session_state.pages
     for route in ROUTES:
+        st.markdown(f"**{route.minutes} minutes.** {route.about}")
         with st.container(horizontal=True, gap="small", key=f"route-{route.minutes}"):
-            st.markdown(f"**{route.minutes} minutes.** {route.about}")
-            st.page_link(pages[START.key], label=START.title, width="content")
+            st.page_link(pages[START.key], label="Start here", width="content")
             for lab in map(BY_KEY.__getitem__, route.labs):
                 label = f"{LABS.index(lab) + 1}. {lab.title}"
                 st.page_link(pages[lab.address], label=label, width="content")
