@@ -119,7 +119,7 @@ def test_what_is_stored_is_there_at_once_and_heads_are_worth_what_it_says():
     )
     shown = table(app, "I = ‖E[head]‖")
     assert list(shown["I = ‖E[head]‖"]) == near(list(norm))
-    assert list(shown.iloc[:, -1]) == near(rise.tolist(), abs=1e-4)
+    assert list(shown.iloc[:, -1]) == pytest.approx(rise.tolist(), abs=1e-4)
     rho = spearmanr(norm, rise).statistic
     assert f"correlation {rho:.3f} (95 % interval".replace("-", "−") in text
     assert [matrix["title"][0] for matrix in matrices(app)] == ["ρ", "R"]

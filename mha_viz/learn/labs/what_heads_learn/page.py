@@ -196,7 +196,7 @@ def _relation(choices: Choices, model: str, number: int, one: lab.Finding) -> No
         **TEXTS.figure("map-figure", relation=one.relation, settings=settings),
     )
     drawn = partial(_sentences, one, (layer, head))
-    frame.fold(choices, "sentences", TEXTS("sentences.title", name=head_name(layer, head)), drawn)
+    frame.fold(choices, "sentences", TEXTS("sentences.title"), drawn)
 
 
 def _chosen(choices: Choices, which: str, one: lab.Finding) -> tuple[int, int]:
