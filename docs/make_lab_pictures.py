@@ -48,11 +48,12 @@ SHOTS = {
     "any-pattern": Shot(("pain", "made")),
     "cost": Shot(("growth",)),
     "how-heads-learn": Shot(("heads-film",)),
-    "statements": Shot(("redundancy-figure",), "picture-redundancy=1", width=760),
+    "statements": Shot(("verdicts",), width=1100),
     "find-the-head": Shot(("grid",), width=900),
-    "what-heads-learn": Shot(("map",), press="measure"),
-    "induction-circuit": Shot(("zscores",), width=900),
+    "what-heads-learn": Shot(("summary",), width=1100),
+    "induction-circuit": Shot(("losses",), width=900),
     "shared-keys": Shot(("same-0", "different-7")),
+    "translation-and-pictures": Shot(("heads", "overlays-drawn"), width=600),
 }
 
 
