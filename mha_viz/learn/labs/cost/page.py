@@ -187,7 +187,7 @@ def _fused(choices: Choices, sizes: Sizes) -> None:
 def _timing(choices: Choices) -> None:
     """Draw the measurements; no fragment, as in `draw`."""
     lengths = measured.LENGTHS
-    total, run = len(lengths) * len(WAYS), partial(measured.measure)
+    total, run = len(lengths) * len(WAYS), partial(measured.measure, lengths)
     found = trained(choices, (), total, run, name="start", label="Measure")
     if found is None:
         return
