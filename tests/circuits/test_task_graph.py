@@ -46,6 +46,7 @@ def test_task_graph_is_the_mean_of_the_graphs_of_its_texts(gpt, pooled):
     low, high = stats.t.interval(0.95, 3, values.mean(axis=1), stats.sem(values, axis=1))
     assert np.allclose(by_ends(found.edges, "low"), low, atol=1e-4)
     assert np.allclose(by_ends(found.edges, "high"), high, atol=1e-4)
+    assert np.allclose(found.edges.flow, found.edges.contribution, atol=1e-5)  # nothing is cut
     assert (len(found.tokens) == 1) == pooled
     if not pooled:
         assert [one.text for one in found.tokens[:2]] == [each[0].tokens[0].text, "bird …"]

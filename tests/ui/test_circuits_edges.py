@@ -34,7 +34,7 @@ def test_edges_are_those_of_the_library() -> None:
     np.testing.assert_allclose(shown["faithfulness"], curve.faithfulness, rtol=1e-3, atol=1e-4)
     size = curve.size_for()
     assert size is not None and f"{size} edges of {scores.n_edges:,} carry" in said(app)
-    assert len(app.get("plotly_chart")) == 2
+    assert len(app.get("plotly_chart")) == 3  # the curve, the circuit by layer, and by position
 
 
 def test_edges_of_a_family_without_them_are_refused_before_anyone_begins() -> None:
