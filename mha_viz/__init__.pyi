@@ -34,6 +34,8 @@ from mha_viz.circuits.tasks.faithfulness import (
     find_heads as find_heads,
 )
 from mha_viz.circuits.tasks.task_attribution import task_attribution as task_attribution
+from mha_viz.circuits.tasks.task_graph import task_graph as task_graph
+from mha_viz.circuits.tasks.task_paths import task_paths as task_paths
 from mha_viz.circuits.tasks.tasks import make_task as make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness as Faithfulness
 from mha_viz.circuits.weights.composition import composition as composition

@@ -68,8 +68,9 @@ def _routes() -> None:
     """Draw the ways through the labs, by the time that they take."""
     pages = st.session_state.pages
     for route in ROUTES:
+        st.markdown(f"**{route.minutes} minutes.** {route.about}")
         with st.container(horizontal=True, gap="small", key=f"route-{route.minutes}"):
-            st.markdown(f"**{route.minutes} minutes.** {route.about}")
+            st.page_link(pages[START.key], label="Start here", width="content")
             for lab in map(BY_KEY.__getitem__, route.labs):
                 label = f"{LABS.index(lab) + 1}. {lab.title}"
                 st.page_link(pages[lab.address], label=label, width="content")
@@ -93,8 +94,7 @@ def page(lab: Lab) -> Callable[[], None]:
         problems = st.container()
         with messages.stop_on_error():
             memory.late(lab.module).draw(choices)
-            if lab.learned:
-                ending.draw(choices)
+            ending.draw(choices)
             choices.publish()
         with problems:  # where a text is picked, some have been said beside it
             messages.problems(st.session_state.shown_problems)

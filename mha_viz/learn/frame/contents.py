@@ -48,8 +48,8 @@ class Lab:
     needs: tuple[str, ...]
     parts: tuple[str, ...]
     pictured: str
-    learned: tuple[str, ...] = ()
-    next: tuple[str, ...] = ()
+    learned: tuple[str, ...]
+    next: tuple[str, ...]
     uses_text: bool = False
 
     @property
@@ -107,9 +107,11 @@ START = Lab(  # the page before the labs, with choices of its own and none of th
     title="Start here: follow one sentence",
     about="Where does a language model get its next word from?",
     goal="say what tokens, queries, keys, values and heads do in one real prediction",
-    minutes=7,
+    minutes=6,
     needs=(),
     parts=(),
     pictured="",
+    learned=(),
+    next=(),
 )
 ROUTES = read_records(Route, Path(__file__).with_suffix(".toml"), "route")
