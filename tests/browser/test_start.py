@@ -8,7 +8,6 @@ from playwright.sync_api import Page, expect
 from tests.browser.canvas import pixels
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-STILL = {"reduced_motion": "reduce"}
 LAST = 14
 VIEW = "root => root.parentNode.mhaViews.firstSentence"
 
@@ -34,7 +33,7 @@ def picture(page: Page) -> bytes:
 
 
 def test_all_steps_forward_and_back_a_number_and_the_head_that_carries_it(open_page, wait_idle):
-    page = open_page("/start", **STILL)
+    page = open_page("/start")
     title, count = page.locator(".step-title"), page.locator(".first-sentence .count")
     expect(title).to_have_text("What comes next?")
     seen, titles = {picture(page)}, [title.inner_text()]
@@ -74,7 +73,7 @@ def test_all_steps_forward_and_back_a_number_and_the_head_that_carries_it(open_p
 
 
 def test_the_picture_is_wandered_about_in_and_escape_leads_back(open_page):
-    page = open_page("/start", **STILL)
+    page = open_page("/start")
     begun = picture(page)
     box = page.locator(".first-sentence .picture").bounding_box()
     page.mouse.move(box["x"] + 300, box["y"] + 300)
@@ -97,7 +96,7 @@ def test_the_picture_is_wandered_about_in_and_escape_leads_back(open_page):
 
 
 def test_with_motion_the_way_takes_time_and_arrives(open_page):
-    page = open_page("/start")
+    page = open_page("/start", reduced_motion="no-preference")
     began, arrived = page.locator(".first-sentence").evaluate(
         """async (root) => {
             const view = root.parentNode.mhaViews.firstSentence;
@@ -113,14 +112,14 @@ def test_with_motion_the_way_takes_time_and_arrives(open_page):
 
 @pytest.mark.journey
 def test_a_sentence_of_ones_own_is_followed_and_carried_by_the_link(open_page, wait_idle):
-    page = open_page("/start", **STILL)
+    page = open_page("/start")
     box = page.get_by_label("Your sentence")
     box.fill("The cat sat on the <b>mat</b>")
     box.press("Enter")
     expect(page).to_have_url(re.compile("sentence="))
     wait_idle(page)
     expect(page.locator(".step-text")).to_contain_text("<b>mat</b> ___")
-    again = open_page(page.url, **STILL)
+    again = open_page(page.url)
     expect(again.get_by_label("Your sentence")).to_have_value("The cat sat on the <b>mat</b>")
     box.fill("cat " * 40)
     box.press("Enter")
@@ -128,7 +127,7 @@ def test_a_sentence_of_ones_own_is_followed_and_carried_by_the_link(open_page, w
 
 
 def test_on_a_phone_it_fits_and_a_finger_goes_on_and_points(open_page):
-    page = open_page("/start", **PHONE, **STILL)
+    page = open_page("/start", **PHONE)
     main = page.get_by_test_id("stMain")
     assert main.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
     for _ in range(6):

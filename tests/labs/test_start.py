@@ -174,6 +174,14 @@ def test_the_payload_holds_every_number(found, model):
     assert len(header["steps"]) == 14 and len(body) < 2**20
 
 
+def test_a_reason_is_given_only_where_the_followed_head_looks_behind_an_earlier_place(model):
+    for text, given in ((numbers.SENTENCE, True), ("The cat sat on the", False)):
+        found = numbers.follow(model, text)
+        made = report(model.trace(text, keep=KEEP), model, untrained=False)
+        (off,) = (step["text"] for step in story.steps(found, made.labels) if step["key"] == "off")
+        assert ("Why L0 H7?" in off) == given
+
+
 @pytest.mark.parametrize("text", ["A", "é 🙂", "<b>bold</b> $x$", "word " * 20])
 def test_any_short_text_has_a_story(model, text):
     found = numbers.follow(model, text)

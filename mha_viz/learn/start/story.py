@@ -129,7 +129,7 @@ def _values(found: Followed, labels: Labels) -> dict[str, Any]:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
 
 
 def _why(found: Followed, labels: Labels, values: Mapping[str, Any]) -> str:

@@ -194,7 +194,7 @@ class FirstSentence {
     const [wide, high] = [this.tip.offsetWidth, this.tip.offsetHeight];
     const left = at.x + 18 + wide > size.width ? at.x - 18 - wide : at.x + 18;
     this.tip.style.left = `${Math.max(6, Math.min(left, size.width - wide - 6))}px`;
-    this.tip.style.top = `${Math.max(6, Math.min(at.y + 18, size.height - high - 6))}px`;
+    this.tip.style.top = `${Math.max(6, at.y + 18 + high > size.height ? at.y - 18 - high : at.y + 18)}px`;
   }
 
   /** Whether a matrix can be pointed at: those inside of a head only where they are seen. */
