@@ -140,6 +140,10 @@ wheel: $(TEST_STAMP) ## build the wheel into dist/
 	rm -rf dist
 	$(PY) -m pip wheel --no-deps --no-build-isolation --wheel-dir dist .
 
+dist: $(TEST_STAMP) ## build what a release publishes, sdist and wheel, into dist/
+	rm -rf dist
+	$(PY) -m hatchling build
+
 wheel-try: wheel ## install the wheel into an empty environment, and run the command there
 	rm -rf $(EMPTY) && $(PY) -m venv $(EMPTY)
 	$(if $(UV),$(UV) pip install --python $(EMPTY)/bin/python,$(EMPTY)/bin/python -m pip install -q) \

@@ -58,7 +58,10 @@ else:
         )
         for key in PAGES
     }
-    labs = {"learn": st.Page(learn.index, title="All labs", url_path="learn")} | {
+    labs = {
+        "start": st.Page(learn.start, title="Start here", url_path="start"),
+        "learn": st.Page(learn.index, title="All labs", url_path="learn"),
+    } | {
         lab.address: st.Page(learn.page(lab), title=f"{number}. {lab.title}", url_path=lab.address)
         for number, lab in enumerate(LABS, 1)
     }

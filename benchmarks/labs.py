@@ -31,6 +31,7 @@ SLIDERS = {
     "cost": "At n tokens",
     "how-heads-learn": "Steps",
     "induction-circuit": "Word of a copy",
+    "translation-and-pictures": "Digit",
 }
 BUTTONS = {
     "statements": ("Picture by layer", "Picture by layer"),

@@ -39,19 +39,21 @@ class Shot(NamedTuple):
 
 
 SHOTS = {
-    "soft-lookup": Shot(("softmax", "weights---V")),
+    "soft-lookup": Shot(("softmax", "output")),
     "own-reflection": Shot(("pattern", "arrows")),
-    "two-places": Shot(("few",), press="train1"),
+    "two-places": Shot(("few",)),
     "step-by-step": Shot(("result-matrix",), "step=softmax"),
     "value-output": Shot(("lengths",)),
     "convolution": Shot(("pictures", "tiles-drawn"), width=1280),
-    "any-pattern": Shot(("pain", "made"), press="fit"),
-    "cost": Shot(("caches",)),
-    "how-heads-learn": Shot(("heads-film",), press="train"),
-    "statements": Shot(("redundancy-figure",), "picture-redundancy=1", width=760),
+    "any-pattern": Shot(("pain", "made")),
+    "cost": Shot(("growth",)),
+    "how-heads-learn": Shot(("heads-film",)),
+    "statements": Shot(("verdicts",), width=1100),
     "find-the-head": Shot(("grid",), width=900),
-    "what-heads-learn": Shot(("map",), press="measure"),
-    "induction-circuit": Shot(("zscores",), width=900),
+    "what-heads-learn": Shot(("summary",), width=1100),
+    "induction-circuit": Shot(("losses",), width=900),
+    "shared-keys": Shot(("same-0", "different-7")),
+    "translation-and-pictures": Shot(("heads", "overlays-drawn"), width=600),
 }
 
 

@@ -35,6 +35,11 @@ METRIC_HEAD = """\
 
 `mha_viz.METRICS` names them all, with unit, range and source; [The metrics](metrics.md) says what
 each means. The symbols are those of [One by one](metrics.md#one-by-one).
+
+`pattern` is `(layer, head, query, key)`; `z` is `(layer, head, query, d_head)`, pattern times
+values; `W_O` has each layer's output weights `(head, d_head, d_model)`, `weights` each layer's
+`(head, d_model, d_head)`; `is_special` is bool `(key,)`. What has another shape or kind is refused
+with `ShapeError` or `DTypeError`.
 """
 
 

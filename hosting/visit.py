@@ -25,6 +25,7 @@ PAGES = (
     "intervene",
     "learn",
     *(lab.address for lab in LABS),
+    "start",
     "glossary",
     "teach",
 )

@@ -34,6 +34,8 @@ from mha_viz.circuits.tasks.faithfulness import (
     find_heads as find_heads,
 )
 from mha_viz.circuits.tasks.task_attribution import task_attribution as task_attribution
+from mha_viz.circuits.tasks.task_graph import task_graph as task_graph
+from mha_viz.circuits.tasks.task_paths import task_paths as task_paths
 from mha_viz.circuits.tasks.tasks import make_task as make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness as Faithfulness
 from mha_viz.circuits.weights.composition import composition as composition
@@ -65,6 +67,7 @@ from mha_viz.corpus.run.head_probe import probe_heads as probe_heads
 from mha_viz.corpus.run.run import study as study
 from mha_viz.corpus.run.study_set import StudySet as StudySet
 from mha_viz.corpus.run.study_set import studies as studies
+from mha_viz.engine.capture import capture as capture
 from mha_viz.engine.intervention import Intervention as Intervention
 from mha_viz.engine.model import AttentionModel as AttentionModel
 from mha_viz.errors import MhaVizError as MhaVizError

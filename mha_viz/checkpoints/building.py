@@ -85,6 +85,12 @@ def load_tokenizer(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenize
     """Build the tokenizer and check that it reads a plain text."""
 
     def unusable(error: BaseException) -> BrokenCheckpointError:
+        if (folder / "preprocessor_config.json").is_file():
+            return BrokenCheckpointError(
+                f"{folder.name} reads images or sound, and has no usable tokenizer: texts are read "
+                "here. The weights of any network: `with mv.capture(network) as taken`, then "
+                "taken.record(names of its patches)."
+            )
         return BrokenCheckpointError(
             f"{folder.name} has no usable tokenizer ({first_line(str(error))}): expected "
             "tokenizer.json, vocab.txt, vocab.json with merges.txt, or a SentencePiece model "

@@ -22,11 +22,8 @@ Stamp = tuple[tuple[str, int, int, int], ...]
 def check_files(folder: Path) -> Stamp:
     """Refuse a folder in which a file that would be opened is no regular one, or is far too large.
 
-    A link counts as what it leads to: the Hub's cache is made of links.
-
-    Returns:
-        A stamp by which the files can be recognised as unchanged: name, inode, size and time of
-        each.
+    A link counts as what it leads to: the Hub's cache is made of links. Returns a stamp by which
+    the files can be recognised as unchanged: name, inode, size and time of each.
     """
     stamp = []
     for path, largest in _opened(folder):

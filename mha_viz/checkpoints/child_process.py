@@ -4,9 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from mha_viz import errors
 
@@ -44,6 +46,23 @@ def start(
         pass_fds=files,
         start_new_session=True,  # Ctrl-C is not for it
     )
+
+
+def keep_output() -> BinaryIO:
+    """Return this process's standard output; what libraries write goes nowhere from now on."""
+    answers = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (1, 2):
+        os.dup2(nothing, stream)
+    return answers
+
+
+def start_timer(seconds: float, then: Callable[..., object], *arguments: object) -> threading.Timer:
+    """Call a function after so many seconds, in a thread that keeps no process alive."""
+    timer = threading.Timer(seconds, then, arguments)
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:

@@ -20,6 +20,12 @@ LIMITS = {kind: (limit["keys"], limit["most"]) for kind, limit in TABLES["config
 def read_config(folder: Path) -> dict[str, Any]:
     """Read config.json and check that it is an object with sane sizes."""
     path = folder / "config.json"
+    if (folder / "adapter_config.json").is_file() and not path.is_file():
+        raise BrokenCheckpointError(
+            f"{folder.name} is an adapter (LoRA or another of peft), which needs its base model: "
+            "network = peft.AutoPeftModelForCausalLM.from_pretrained(folder).merge_and_unload(), "
+            "then mv.wrap(network, transformers.AutoTokenizer.from_pretrained(base))."
+        )
     if not path.is_file():
         raise BrokenCheckpointError(
             f"{folder.name} has no config.json: expected a folder as save_pretrained writes it "

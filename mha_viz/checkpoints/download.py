@@ -14,13 +14,7 @@ from pathlib import Path
 
 from mha_viz.checkpoints import hub
 from mha_viz.checkpoints.files import size
-from mha_viz.checkpoints.hub_cache import (
-    cache_root,
-    is_complete,
-    part_of,
-    repository,
-    revision_of,
-)
+from mha_viz.checkpoints.hub_cache import cache_root, is_complete, part_of, repository, revision_of
 from mha_viz.errors import MhaVizError, ModelNotFoundError
 
 STALLED_AFTER = 20.0  # seconds without a byte after which fetching is given up

@@ -44,15 +44,11 @@ def why_offline() -> str:
 
 @dataclass(frozen=True, slots=True)
 class HubFiles:
-    """The files of a model on the Hub that are fetched.
+    """The files of a model on the Hub that are fetched."""
 
-    Args:
-        commit: of the repository.
-        sizes: file -> bytes. What makes a folder a model, config.json, comes last: until then
-            the folder counts as incomplete.
-    """
-
-    commit: str
+    commit: str  # of the repository
+    # file -> bytes. What makes a folder a model, config.json, comes last: until then the folder
+    # counts as incomplete.
     sizes: dict[str, int]
 
     @property

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from transformers import AutoModel, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from mha_viz.checkpoints.building import (
@@ -265,7 +266,7 @@ def _finite(least: torch.Tensor, most: torch.Tensor) -> bool:
     return bool(torch.isfinite(least) and torch.isfinite(most))
 
 
-def wrap(network: Any, tokenizer: Any, name: str = "") -> AttentionModel:
+def wrap(network: Any, tokenizer: Any = None, name: str = "") -> AttentionModel:
     """Make a transformers model in memory ready to trace, measure and change.
 
     The network is used as it is, not copied: it is put into evaluation mode, and where its family
@@ -276,7 +277,10 @@ def wrap(network: Any, tokenizer: Any, name: str = "") -> AttentionModel:
     Args:
         network: a transformers `PreTrainedModel`, built with any attention, on any device. Its
             weights are not shared with a training that goes on meanwhile: trace between two steps.
-        tokenizer: the transformers tokenizer that belongs to it.
+            Also what holds one: `torch.compile` of it, a transformers pipeline, a
+            sentence-transformers model.
+        tokenizer: the transformers tokenizer that belongs to it; that of the pipeline or of the
+            sentence-transformers model if not given.
         name: what captions call it; if not given, where it came from or the name of its class.
 
     Returns:
@@ -294,11 +298,15 @@ def wrap(network: Any, tokenizer: Any, name: str = "") -> AttentionModel:
     >>> model.name, model.trace("The cat sat").pattern.shape
     ('BertModel', torch.Size([2, 5, 5, 5]))
     """
+    network, tokenizer = _unwrapped(network, tokenizer)
     if not isinstance(network, PreTrainedModel):
-        adapted = " Call its merge_and_unload() first." if hasattr(network, "peft_config") else ""
+        hint = ""
+        if hasattr(network, "peft_config"):
+            hint = " Call its merge_and_unload() first."
+        elif isinstance(network, nn.Module):
+            hint = " The weights of any other network: `with mv.capture(network) as taken`."
         raise ArgumentError(
-            "network must be a transformers model (PreTrainedModel), got "
-            f"{_kind(network)}.{adapted}"
+            f"network must be a transformers model (PreTrainedModel), got {_kind(network)}.{hint}"
         )
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise ArgumentError(
@@ -311,6 +319,17 @@ def wrap(network: Any, tokenizer: Any, name: str = "") -> AttentionModel:
     return AttentionModel(
         network, tokenizer, name=name, notes=tokenizer_notes(tokenizer, network.config)
     )
+
+
+def _unwrapped(network: Any, tokenizer: Any) -> tuple[Any, Any]:
+    """Take off what torch and other libraries put around a model; return it and its tokenizer."""
+    network = getattr(network, "_orig_mod", network)  # of torch.compile
+    if isinstance(network, nn.Sequential) and network and hasattr(network[0], "auto_model"):
+        return network[0].auto_model, tokenizer or network.tokenizer  # of sentence-transformers
+    model = getattr(network, "model", None)
+    if isinstance(model, PreTrainedModel) and not isinstance(network, nn.Module):  # a pipeline
+        return model, tokenizer or network.tokenizer
+    return network, tokenizer
 
 
 def _kind(given: Any) -> str:

@@ -18,28 +18,18 @@ _SIZES = (
 
 @dataclass(frozen=True, slots=True)
 class ModelSize:
-    """The size of a network, by its config and the precision of its weights alone.
+    """The size of a network, by its config and the precision of its weights alone."""
 
-    Args:
-        n_parameters: numbers in its weights; weights that layers share count once.
-        weights: bytes of the weights.
-        n_ctx: tokens of the longest text; 0 where the config does not say.
-        token: bytes that each token of a long text leaves in a record: z, query, key and value of
-            every head, in float32; query heads may share keys and values.
-    """
-
-    n_parameters: int
-    weights: int
-    n_ctx: int
+    n_parameters: int  # numbers in its weights; weights that layers share count once
+    weights: int  # bytes of the weights
+    n_ctx: int  # tokens of the longest text; 0 where the config does not say
+    # bytes that each token of a long text leaves in a record: z, query, key and value of every
+    # head, in float32; query heads may share keys and values.
     token: int
 
 
 def model_size(config: PreTrainedConfig, dtype: torch.dtype) -> ModelSize:
     """Return the size of the network that a config describes, laid out without storage.
-
-    Args:
-        config: of a family that transformers knows, with sane numbers.
-        dtype: of the weights.
 
     >>> from transformers import GPT2Config
     >>> model_size(GPT2Config(architectures=["GPT2LMHeadModel"]), torch.bfloat16)
@@ -62,11 +52,6 @@ def model_size(config: PreTrainedConfig, dtype: torch.dtype) -> ModelSize:
 
 def check_room(name: str, n_bytes: int, device: torch.device) -> None:
     """Refuse weights that the memory of a device cannot hold.
-
-    Args:
-        name: of the model.
-        n_bytes: of its weights.
-        device: that it is to run on.
 
     Raises:
         OutOfMemoryError: with the bytes that are needed, and those that there are.

@@ -27,8 +27,8 @@ SUGGESTED = tuple(
 def suggested(here: set[str]) -> list[SuggestedModel]:
     """Return the suggested models that are not on this machine.
 
-    Args:
-        here: names of models that are; the Hub's older ones have no owner ("bert-base-uncased").
+    `here` are the names of models that are; the Hub's older ones have no owner
+    ("bert-base-uncased").
     """
     known = {name.rpartition("/")[2] for name in here if "/" not in name} | here
     return [one for one in SUGGESTED if not {one.name, one.name.rpartition("/")[2]} & known]

@@ -124,9 +124,7 @@ class _TrialProcess:
             return answer
 
     def _restart_idle_timer(self) -> None:
-        self._idle_timer = threading.Timer(IDLE, self.stop_if_idle)
-        self._idle_timer.daemon = True
-        self._idle_timer.start()
+        self._idle_timer = child_process.start_timer(IDLE, self.stop_if_idle)
 
     def stop_if_idle(self) -> None:
         """End it, unless somebody is asking it just now."""
@@ -194,9 +192,7 @@ def _stopping(process: subprocess.Popen[bytes], seconds: int) -> Iterator[thread
         late.set()
         child_process.kill(process)
 
-    timer = threading.Timer(seconds, stop)
-    timer.daemon = True
-    timer.start()
+    timer = child_process.start_timer(seconds, stop)
     try:
         yield late
     finally:

@@ -19,6 +19,7 @@ import torch
 from transformers import BertConfig
 
 from mha_viz.checkpoints.building import check_size, load_config, load_tokenizer
+from mha_viz.checkpoints.child_process import keep_output
 from mha_viz.checkpoints.tokenizer_limits import check_built, check_written
 from mha_viz.errors import LoadError, UnsafeCheckpointError, is_panic
 
@@ -35,11 +36,9 @@ Answer = dict[str, Any]
 
 def main() -> None:
     """Answer every line of the standard input on the standard output."""
-    answers = os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for stream in (1, 2):  # libraries' output must not mix with answers
-        os.dup2(nothing, stream)
-    _warm_up()
+    answers = keep_output()
+    # What every network needs is imported once for all children.
+    check_size("none", BertConfig(num_hidden_layers=1), 2**20)
     _say(answers, {"ready": True})
     for line in sys.stdin.buffer:
         request = json.loads(line)
@@ -50,11 +49,6 @@ def main() -> None:
 def _say(answers: BinaryIO, answer: Answer) -> None:
     answers.write(json.dumps(answer).encode() + b"\n")
     answers.flush()
-
-
-def _warm_up() -> None:
-    """Import what every network needs, once for all children."""
-    check_size("none", BertConfig(num_hidden_layers=1), 2**20)
 
 
 def _import_family(family: str) -> None:

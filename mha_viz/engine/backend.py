@@ -24,10 +24,8 @@ def choose_backend(
     """Run a short text both ways; leave our function in the network only where both agree.
 
     The network may have been built with any attention: where its family accepts another one, it
-    gets ours here. A network that is refused keeps the one that it had.
-
-    Returns:
-        (backend, what the run left behind, why the backend is not "mha_viz" or "").
+    gets ours here. A network that is refused keeps the one that it had. Returns (backend, what the
+    run left behind, why the backend is not "mha_viz" or "").
     """
     # Which tokens they are does not matter here, only that the model has them.
     sources, targets = (

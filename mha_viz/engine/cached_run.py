@@ -26,10 +26,7 @@ class CachedRun:
     Each piece reads the keys and values that are kept of the pieces before it; its rows of every
     head's pattern are kept as the network used them. All keys stay in the cache, also those that a
     sliding window has passed (its mask hides them): they are wanted when tokens are taken back.
-
-    Args:
-        model: a causal language model of one stack.
-        edits: what happens to heads, in every piece.
+    `edits` are what happens to heads, in every piece.
 
     Raises:
         AttentionUnavailableError: it sees what comes later, or has no cache of keys and values.
@@ -50,8 +47,7 @@ class CachedRun:
     def run(self, ids: Sequence[int], on_layer: OnLayer | None = None) -> Float[Tensor, " d_vocab"]:
         """Run the next tokens; a run that is abandoned leaves nothing behind.
 
-        Returns:
-            The logits of what follows the last of them, as the network gave them.
+        Returns the logits of what follows the last of them, as the network gave them.
         """
         before = len(self)
         try:

@@ -17,6 +17,7 @@ from mha_viz.text.encoding import attending, encode_texts
 from mha_viz.text.tokens import Encoded
 
 Gates = Tensor | ArrayLike  # shape and numbers are checked by hand, with messages of our own
+Texts = tuple[Encoded | None, Encoded | None]  # that run: the text, and a decoder's
 
 
 def head_edits(
@@ -25,7 +26,7 @@ def head_edits(
     intervention: Intervention | None = None,
     *,
     part: str | None = None,
-    texts: tuple[Encoded | None, Encoded | None] = (None, None),
+    texts: Texts = (None, None),
 ) -> HeadEdits | None:
     """Check gates and an intervention for a run; None where there is nothing to change.
 
@@ -54,7 +55,7 @@ def head_edits(
             f"gates are for {part} and the intervention for {own}: use one of them alone."
         )
     found = None if gates is None else _checked_gates(model, gates, own)
-    change = None if intervention is None else _prepared(model, intervention, own, *texts)
+    change = None if intervention is None else _prepared(model, intervention, own, texts)
     return HeadEdits(found, change, own, _note(found, intervention, own))
 
 
@@ -63,12 +64,9 @@ def reference_means(
 ) -> ReferenceMeans:
     """Average each head's z over all positions of all texts: the replacement of "mean".
 
-    Compute it once and hand it to every `Intervention` that uses the same texts.
-
-    Raises:
-        ArgumentError: no text.
-        TextError: a text that cannot be used.
-        AttentionUnavailableError: the family computes its attention by itself.
+    Compute it once and hand it to every `Intervention` that uses the same texts. Raises
+    ArgumentError: no text. TextError: a text that cannot be used. AttentionUnavailableError: the
+    family computes its attention by itself.
 
     >>> import mha_viz as mv
     >>> found = reference_means(mv.load("tiny-gpt2"), ["The cat sat", "A dog ran home"])
@@ -139,13 +137,7 @@ def _checked_gates(model: LoadedNetwork, gates: Gates, part: str) -> Tensor:
     return found
 
 
-def _prepared(
-    model: LoadedNetwork,
-    intervention: Intervention,
-    part: str,
-    source: Encoded | None,
-    target: Encoded | None,
-) -> Change:
+def _prepared(model: LoadedNetwork, intervention: Intervention, part: str, texts: Texts) -> Change:
     """Check the intervention against a model and a text, and add the numbers it needs."""
     for layer, head in intervention.heads:
         check_head(model, layer, head, part)
@@ -155,9 +147,9 @@ def _prepared(
     }
     values = patterns = None
     if intervention.how == "mean":
-        values = _mean(model, intervention.reference, part, source)
+        values = _mean(model, intervention.reference, part, texts)
     if intervention.how.startswith("patch"):
-        record = _source_record(model, intervention, part, source, target)
+        record = _source_record(model, intervention, part, texts)
         if intervention.how == "patch_pattern":
             patterns = record.patterns
         else:
@@ -185,14 +177,11 @@ def _note(gates: Tensor | None, intervention: Intervention | None, part: str) ->
 
 
 def _mean(
-    model: LoadedNetwork,
-    reference: Sequence[str] | ReferenceMeans | None,
-    part: str,
-    source: Encoded | None,
+    model: LoadedNetwork, reference: Sequence[str] | ReferenceMeans | None, part: str, texts: Texts
 ) -> Tensor | None:
     """Return the means to put in; None where our function takes them of the text as it goes."""
     if reference is None:
-        if source is None:
+        if texts[0] is None:
             raise ArgumentError(
                 "A text that is still being written has no mean of its own: give reference= texts."
             )
@@ -209,13 +198,10 @@ def _mean(
 
 
 def _source_record(
-    model: LoadedNetwork,
-    intervention: Intervention,
-    part: str,
-    source: Encoded | None,
-    target: Encoded | None,
+    model: LoadedNetwork, intervention: Intervention, part: str, texts: Texts
 ) -> AttentionRecord:
     """Return the record of the second text, of as many tokens as the first."""
+    source, target = texts
     if source is None:
         raise ArgumentError(
             "Patching needs two texts of as many tokens; a text that is still being written "

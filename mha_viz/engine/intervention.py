@@ -102,21 +102,14 @@ class Intervention:
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """An `Intervention` with its numbers, ready to run: what our attention function calls.
+    """An `Intervention` with its numbers, ready to run: what our attention function calls."""
 
-    Args:
-        how, factor: the intervention's own.
-        heads: layer -> the heads in it.
-        values: "mean": (layer, head, d_head); "patch_z": (layer, head, query, d_head);
-            None: taken from the run itself.
-        source: the weights to put in, for "patch_pattern".
-    """
-
-    how: str
-    heads: Mapping[int, Tensor]
+    how: str  # it and `factor` are the intervention's own
+    heads: Mapping[int, Tensor]  # layer -> the heads in it
     factor: float = 0.0
+    # "mean": (layer, head, d_head); "patch_z": (layer, head, query, d_head); None: of the run
     values: Tensor | None = None
-    source: Patterns | None = None
+    source: Patterns | None = None  # the weights to put in, for "patch_pattern"
 
     @property
     def new_patterns(self) -> bool:

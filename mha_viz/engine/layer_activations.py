@@ -14,17 +14,13 @@ from mha_viz.text.encoding import encode_texts
 
 @dataclass(frozen=True)
 class LayerActivations:
-    """The inputs and the output of one layer's attention; float32 on the CPU, without a batch axis.
+    """The inputs and the output of one layer's attention: float32 on the CPU, no batch axis."""
 
-    Args:
-        X: what queries are made from; after the norm, where a family puts it first.
-        Y: what keys and values are made from: X itself, except in cross-attention.
-        output: the layer's attention output, b_O included.
-    """
-
+    # what queries are made from; after the norm, where a family puts it first
     X: Float[Tensor, "query d_model"]
+    # what keys and values are made from: X itself, except in cross-attention
     Y: Float[Tensor, "key d_in"]
-    output: Float[Tensor, "query d_model"]
+    output: Float[Tensor, "query d_model"]  # the layer's attention output, b_O included
 
 
 def layer_activations(

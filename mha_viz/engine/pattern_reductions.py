@@ -18,10 +18,7 @@ from mha_viz.text.tokens import Encoded
 class PatternReductions:
     """The tiles and metrics of one text's only stack, layer by layer.
 
-    Args:
-        model: the model that runs.
-        source: the text.
-        keep: with "tiles", "metrics" or both in it, see `trace`.
+    `keep` has "tiles", "metrics" or both in it, see `trace`.
     """
 
     def __init__(self, model: LoadedNetwork, source: Encoded, keep: Sequence[str]) -> None:

@@ -40,21 +40,16 @@ LayerReductions = Callable[[int, Scoring, Tensor], Sequence[RowReduction]]
 
 @dataclass(frozen=True, eq=False)
 class HeadEdits:
-    """The changes to the heads of one part of a model during a run; a `Probe` carries them.
+    """The changes to the heads of one part of a model during a run; a `Probe` carries them."""
 
-    Args:
-        gates: factors on the heads' z, (layer, head) or (batch, layer, head), layers in call
-            order; None leaves every head as it is.
-        change: what replaces the z or the pattern of some heads, or None; gates scale its result.
-        part: "self", or the stack of an encoder-decoder.
-        note: what a record of the run says about it.
-        inputs: what replaces the queries, keys or values of some heads, or None.
-    """
-
+    # factors on the heads' z, (layer, head) or (batch, layer, head), layers in call order; None
+    # leaves every head as it is.
     gates: Tensor | None = None
+    # what replaces the z or the pattern of some heads, or None; gates scale its result
     change: HeadChange | None = None
-    part: str = "self"
-    note: str = ""
+    part: str = "self"  # "self", or the stack of an encoder-decoder
+    note: str = ""  # what a record of the run says about it
+    # what replaces the queries, keys or values of some heads, or None
     inputs: InputChange | None = None
 
 
@@ -70,24 +65,18 @@ class ScoredLayer:
 
 @dataclass(frozen=True, eq=False)
 class LayerTensors:
-    """One layer of a batch while it runs, for what reduces it on the spot; (batch, head, ...).
+    """One layer of a batch while it runs, for what reduces it on the spot; (batch, head, ...)."""
 
-    Args:
-        layer: its number, in call order.
-        pattern: (batch, head, query, key), of padded texts; may be written to, since the layer is
-            done with it. The next layer writes over it: what is to stay must be copied.
-        z: (batch, head, query, d_head); None where the family computed its attention itself.
-        value: (batch, n_kv_heads, key, d_value), likewise.
-        allowed: (batch or 1, query, key), which keys a query may see; None for all.
-        has_sinks: whether heads have learned a sink, so that rows sum to less than 1.
-    """
-
-    layer: int
+    layer: int  # its number, in call order
+    # (batch, head, query, key), of padded texts; may be written to, since the layer is done with
+    # it. The next layer writes over it: what is to stay must be copied.
     pattern: Tensor
+    # (batch, head, query, d_head); None where the family computed its attention itself
     z: Tensor | None = None
-    value: Tensor | None = None
+    value: Tensor | None = None  # (batch, n_kv_heads, key, d_value), likewise
+    # (batch or 1, query, key), which keys a query may see; None for all
     allowed: Tensor | None = None
-    has_sinks: bool = False
+    has_sinks: bool = False  # whether heads have learned a sink, so that rows sum to less than 1
 
     def on(self, device: torch.device) -> "LayerTensors":
         """Return the layer on a device; what is there already is not copied."""
@@ -106,36 +95,32 @@ class Probe:
 
     Layers are numbered by call order: some families have no layer index, and ALBERT runs the
     same layer again and again.
-
-    Args:
-        keep: which of "pattern", "z", "query", "key", "value" to keep.
-        on_layer: called with the number of layers done so far; an exception it raises abandons
-            the run, which is how a page cancels work that it no longer needs.
-        n_layers: how many layers there are, where that is known and all have patterns of one
-            shape: their patterns are then written into one tensor, and never copied.
-        stop: end the run with `EverythingKept` when n_layers are kept; what the model would
-            compute of them is not computed.
-        edits: what happens to heads.
-        parts: whose layers call, in turn: a decoder's attend to themselves, then to the encoder.
-        reduce: called with each layer once it is computed. With keep=() nothing of a layer is
-            held beyond that: the memory for one layer's pattern serves all layers.
-        attentions: a list that is given each layer's attention as a function of other queries,
-            keys and values, with this run's masks; or None.
-        by_rows: keep no pattern, and hold none: of each layer of one long text keep what computes
-            it (`scored`).
-        reductions: called with the number, the scoring and the queries of each layer of a run by
-            rows: what else is to be made of its pattern meanwhile.
     """
 
-    keep: Sequence[str] = ("pattern",)
+    keep: Sequence[str] = ("pattern",)  # which of "pattern", "z", "query", "key", "value" to keep
+    # called with the number of layers done so far; an exception it raises abandons the run, which
+    # is how a page cancels work that it no longer needs.
     on_layer: Callable[[int], None] | None = None
+    # how many layers there are, where that is known and all have patterns of one shape: their
+    # patterns are then written into one tensor, and never copied.
     n_layers: int = 0
+    # end the run with `EverythingKept` when n_layers are kept; what the model would compute of them
+    # is not computed.
     stop: bool = False
-    edits: HeadEdits | None = None
+    edits: HeadEdits | None = None  # what happens to heads
+    # whose layers call, in turn: a decoder's attend to themselves, then to the encoder
     parts: tuple[str, ...] = ("self",)
+    # called with each layer once it is computed. With keep=() nothing of a layer is held beyond
+    # that: the memory for one layer's pattern serves all layers.
     reduce: Callable[[LayerTensors], None] | None = None
+    # a list that is given each layer's attention as a function of other queries, keys and values,
+    # with this run's masks; or None.
     attentions: list[LayerAttention] | None = None
+    # keep no pattern, and hold none: of each layer of one long text keep what computes it
+    # (`scored`).
     by_rows: bool = False
+    # called with the number, the scoring and the queries of each layer of a run by rows: what else
+    # is to be made of its pattern meanwhile.
     reductions: LayerReductions | None = None
     # What the pass leaves behind: `replace` gives a probe for another pass.
     scored: list[ScoredLayer] = field(default_factory=list, init=False)

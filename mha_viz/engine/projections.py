@@ -24,19 +24,15 @@ _OUTPUT = ("o_proj", "out_proj", "out_lin", "c_proj", "Wo", "wo", "o", "dense", 
 
 @dataclass(eq=False)
 class LayerProjections:
-    """The projections around one attention module, whatever its family calls them.
+    """The projections around one attention module, whatever its family calls them."""
 
-    Args:
-        module, parent: the module that called our function, and the one above it.
-        n_heads, n_kv_heads: query heads and key heads.
-        scale: what the layer multiplies query . key with.
-    """
-
+    # `module`, `parent`: the module that called our function, and the one above it
     module: nn.Module
     parent: nn.Module | None
+    # `n_heads`, `n_kv_heads`: query heads and key heads
     n_heads: int
     n_kv_heads: int
-    scale: float
+    scale: float  # what the layer multiplies query . key with
 
     @classmethod
     def of(cls, network: nn.Module, left: Run) -> "list[LayerProjections]":

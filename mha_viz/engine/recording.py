@@ -7,12 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mha_viz.core.record.patterns import (
-    ComputedPatterns,
-    Patterns,
-    StoredPatterns,
-    weight_bounds,
-)
+from mha_viz.core.record.patterns import ComputedPatterns, Patterns, StoredPatterns, weight_bounds
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.intervention import Change
 from mha_viz.engine.loaded_network import LoadedNetwork

@@ -12,14 +12,7 @@ from transformers import PreTrainedModel
 
 from mha_viz.core.copies import to_device
 from mha_viz.engine.own_weights import check_own_weights, own_weights
-from mha_viz.engine.probe import (
-    KEEPABLE,
-    EverythingKept,
-    Layers,
-    LayerTensors,
-    Probe,
-    ScoredLayer,
-)
+from mha_viz.engine.probe import KEEPABLE, EverythingKept, Layers, LayerTensors, Probe, ScoredLayer
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, OutOfMemoryError
 from mha_viz.text.encoding import attending
 from mha_viz.text.tokens import Encoded

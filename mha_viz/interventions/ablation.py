@@ -198,8 +198,7 @@ def compare(
 ) -> Ablation:
     """Compare two predictions at one place of one text: for a page that keeps `before`.
 
-    Raises:
-        ArgumentError: predictions of other texts or places; a target that is not one token.
+    Raises ArgumentError: predictions of other texts or places; a target that is not one token.
     """
     places = {(one.text, one.text_pair, one.position) for one in (before, after)}
     if len(places) > 1:

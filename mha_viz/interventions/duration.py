@@ -26,10 +26,8 @@ def seconds_per_token(
 
     The batch has the rows and settings that `losses` gives one pass when it switches off the heads
     of a layer one at a time. What a pass costs however small it is, is then shared by as many
-    tokens as in the work itself. On a busy machine a token costs more.
-
-    Returns:
-        Seconds, above 0, for the number of threads that torch has in the calling thread.
+    tokens as in the work itself. On a busy machine a token costs more. Returns seconds, above 0,
+    for the number of threads that torch has in the calling thread.
     """
     n_settings = model.n_heads
     rows = max(in_passes(prediction_targets(model, texts), n_settings), key=_tokens)

@@ -58,23 +58,19 @@ class Robustness:
         `better`: beyond it. `compensating`, `overlapping`: share of pairs whose `extra` is above or
         below 0 by more than the tolerance.
         """
-        mean, low, high = map(float, t_interval(self.change.mean(0)))
-        extra, extra_low, extra_high = map(float, t_interval(self.extra.mean(0)))
+        found: dict[str, float] = {}
+        for name, changes in (("mean", self.change), ("extra", self.extra)):
+            ends = (name, f"{name}_low", f"{name}_high")
+            found |= dict(zip(ends, map(float, t_interval(changes.mean(0))), strict=True))
         heads, pairs = self.change.mean(1), self.extra.mean(1)
         points = torch.tensor(QUANTILES, dtype=heads.dtype)
         quantiles = torch.quantile(heads, points).tolist()
         limit = self.tolerance
-        return {
-            "mean": mean,
-            "mean_low": low,
-            "mean_high": high,
+        return found | {
             **{f"q{round(100 * q):02d}": v for q, v in zip(QUANTILES, quantiles, strict=True)},
             "unharmed": float((heads.abs() <= limit).double().mean()),
             "worse": float((heads > limit).double().mean()),
             "better": float((heads < -limit).double().mean()),
-            "extra": extra,
-            "extra_low": extra_low,
-            "extra_high": extra_high,
             "compensating": float((pairs > limit).double().mean()),
             "overlapping": float((pairs < -limit).double().mean()),
         }

@@ -8,7 +8,7 @@ import streamlit as st
 
 from mha_viz.learn.frame import block_map, ending, frame
 from mha_viz.learn.frame.choices import Choices
-from mha_viz.learn.frame.contents import BY_KEY, LABS, ROUTES, Lab
+from mha_viz.learn.frame.contents import BY_KEY, LABS, ROUTES, START, Lab
 from mha_viz.ui.run import memory
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import messages
@@ -32,6 +32,10 @@ def index() -> None:
         st.markdown("**The map.** Each block leads to the page that is about it.")
         block_map.draw()
     with listed:
+        with st.container(border=True, gap="xxsmall", key="start-card"):
+            st.page_link(pages[START.key], label=f"**{START.title}**", icon=":material/route:")
+            st.markdown(f"{START.about} A sentence of yours, through every number of a real model.")
+            st.caption(f"Afterwards you can {START.goal}. About {START.minutes} minutes.")
         _routes()
     with listed, st.container(key="lab-cards"):
         for lab in LABS:
@@ -49,12 +53,24 @@ def index() -> None:
         st.caption("Terms, symbols, shapes and quantities; and what is often believed about heads.")
 
 
+def start() -> None:
+    """Draw the first page: one sentence on its way through a small model."""
+    look.projector()
+    frame.sidebar()
+    choices = Choices(START)
+    st.title(START.title, anchor=False)
+    with messages.stop_on_error():
+        memory.late("mha_viz.learn.start.page").draw(choices)
+        choices.publish()
+
+
 def _routes() -> None:
     """Draw the ways through the labs, by the time that they take."""
     pages = st.session_state.pages
     for route in ROUTES:
         with st.container(horizontal=True, gap="small", key=f"route-{route.minutes}"):
             st.markdown(f"**{route.minutes} minutes.** {route.about}")
+            st.page_link(pages[START.key], label=START.title, width="content")
             for lab in map(BY_KEY.__getitem__, route.labs):
                 label = f"{LABS.index(lab) + 1}. {lab.title}"
                 st.page_link(pages[lab.address], label=label, width="content")
@@ -78,8 +94,7 @@ def page(lab: Lab) -> Callable[[], None]:
         problems = st.container()
         with messages.stop_on_error():
             memory.late(lab.module).draw(choices)
-            if lab.learned:
-                ending.draw(choices)
+            ending.draw(choices)
             choices.publish()
         with problems:  # where a text is picked, some have been said beside it
             messages.problems(st.session_state.shown_problems)

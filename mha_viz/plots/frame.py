@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mha_viz.core.metrics.chance import rank_interval
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, head_name, plotly_text
@@ -258,18 +259,26 @@ def framed(corner: Limits, other: Limits, width: int, dark: bool) -> dict[str, A
 
 
 def rank_correlation(
-    x: NDArray[np.float64], y: NDArray[np.float64], what: str, *, constant: bool = False
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    what: str,
+    *,
+    constant: bool = False,
+    interval: bool = False,
 ) -> str:
     """Put Spearman's rank correlation of two measures of some things, `what`, into words.
 
     It is not defined for fewer than two, or where one measure is `constant`, perhaps but for
-    rounding.
+    rounding. `interval` adds its 95 % interval, as if the things were independent draws.
     """
     from scipy.stats import spearmanr  # has no stubs
 
     defined = not constant and len(x) > 1 and np.ptp(x) and np.ptp(y)
     rho = float(spearmanr(x, y).statistic) if defined else math.nan
-    found = f"{rho:.3f}".replace("-", "−") if math.isfinite(rho) else "not defined"
+    found = f"{rho:.3f}" if math.isfinite(rho) else "not defined"
+    if interval and math.isfinite(rho) and len(x) > 3:
+        found += " (95 % interval {:.2f} to {:.2f})".format(*rank_interval(rho, len(x)))
+    found = found.replace("-", "−")
     return f"Spearman’s rank correlation {found}, {len(x):,} {what}."
 
 
@@ -282,9 +291,8 @@ def missing_note(known: NDArray[np.bool_], what: str = "heads") -> str:
 def as_weights(pattern: Any, axes: int) -> NDArray[np.float32]:
     """Return attention weights as float32 of that many axes, without a copy where possible.
 
-    Raises:
-        ShapeError: another number of axes, or none of something.
-        ArgumentError: numbers outside [0, 1].
+    Raises ShapeError: another number of axes, or none of something. ArgumentError: numbers outside
+    [0, 1].
     """
     if isinstance(pattern, Tensor):
         pattern = pattern.detach().cpu().float().numpy()

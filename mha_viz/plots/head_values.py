@@ -207,9 +207,9 @@ def head_scatter(
 ) -> go.Figure:
     """Draw every head (layer, head) as a dot in two measures.
 
-    Above the picture stand Spearman's rank correlation and the number of heads; no p-value, since
-    heads of one model are not independent draws. Hover names the head and both numbers; customdata
-    is [layer, head].
+    Above the picture stand Spearman's rank correlation, its 95 % interval and the number of heads;
+    no p-value, since heads of one model are not quite independent draws. Hover names the head and
+    both numbers; customdata is [layer, head].
     """
     across = frame.as_numbers(x, 2, "x (layer, head)")
     down = _of_shape(y, across, "y")
@@ -231,7 +231,8 @@ def head_scatter(
     traces = [dots(known, look)]
     if selected is not None:
         traces.append(dots(frame.only_head(selected, known), frame.chosen_marker(dark)))
-    notes = [frame.rank_correlation(across[known], down[known], "heads"), frame.missing_note(known)]
+    rho = frame.rank_correlation(across[known], down[known], "heads", interval=True)
+    notes = [rho, frame.missing_note(known)]
     layout = dict(
         xaxis=frame.value_axis(titles[0]), yaxis=frame.value_axis(titles[1]), dragmode="zoom"
     )

@@ -37,10 +37,7 @@ def metric_maps(
     significant digits and the unit in `units`, if there is one. A head without a value (NaN) is
     grey and hatched. The map of the `chosen` metric is framed, and so is the `selected` head in
     every map. customdata of an invisible point in each cell is [place of the metric, layer, head].
-
-    Raises:
-        ArgumentError: no metric, or no such head.
-        ShapeError: maps of different shapes.
+    Raises ArgumentError: no metric, or no such head. ShapeError: maps of different shapes.
     """
     numbers = {title: frame.as_numbers(each, 2, title) for title, each in maps.items()}
     if not numbers:

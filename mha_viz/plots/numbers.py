@@ -28,7 +28,7 @@ class Cells:
     red, green and blue. The scale runs from `low` to `high`; it is "diverging", "sequential",
     "sqrt", "grey" or "colours". `cell` is width and height in pixels, `shape` is written behind the
     title, `texts` into the cells (None: too small for it). `marked` and `note` are as in
-    `MatrixLook`.
+    `MatrixLook`. `said` are shown for a cell under the pointer in place of its colour's numbers.
     """
 
     title: str
@@ -44,6 +44,7 @@ class Cells:
     texts: Sequence[str] | None = None
     marked: Sequence[tuple[int, int]] = ()
     note: str = ""
+    said: Sequence[float | None] | None = None
 
 
 class MatrixLook(TypedDict, total=False):
@@ -76,8 +77,7 @@ _PLAIN |= MatrixLook(cell=_WIDTH, letters=14, room=None)
 def number_matrix(values: Any, title: str, look: MatrixLook = _PLAIN) -> Cells:
     """Make coloured cells of a matrix (row, column), each with its number; "–" where it has none.
 
-    Raises:
-        ShapeError: not a matrix. ArgumentError: more than 4,096 cells.
+    Raises ShapeError: not a matrix. ArgumentError: more than 4,096 cells.
     """
     numbers, look = as_numbers(values, 2, "values"), _PLAIN | look
     n_rows, n_columns = numbers.shape

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any, SupportsFloat
 
@@ -19,6 +20,7 @@ from mha_viz.web import theme
 from mha_viz.web.labels import clean, plotly_text
 
 _HEAD = 26  # pixels for a picture's title
+_TINT = 0.75  # the largest share of the weights' colour in a picture under them
 MAX_SIDE = 64
 Place = tuple[int, int]
 _ABOVE_LEFT = dict(xref="paper", yref="paper", xanchor="left", yanchor="bottom")
@@ -74,10 +76,11 @@ def _traces(table: Cells, dark: bool) -> list[dict[str, Any]]:
     flat = [(math.nan,) * channels if n is None else np.atleast_1d(n) for n in table.numbers]
     numbers = np.array(flat, dtype=float).reshape(*map(len, table.names), channels)
     note = f"{table.note} " if table.note else ""
+    said = flat if table.said is None else [(math.nan if n is None else n,) for n in table.said]
     hovers = [
         f"{plotly_text(table.title)} · {row}, {column}<br>{note}"
         f"<b>{', '.join(map(theme.format_number, values))}</b>"
-        for (row, column), values in zip(product(*table.names), flat, strict=True)
+        for (row, column), values in zip(product(*table.names), said, strict=True)
     ]
     down, across = np.indices(numbers.shape[:2], dtype=np.int16).reshape(2, -1)
     points = markers(across, down, hovers, marker=dict(opacity=0, size=8, maxdisplayed=1))
@@ -121,6 +124,31 @@ def picture_cells(
         (cell, cell),
         marked=() if marked is None else (marked,),
     )
+
+
+def overlay_cells(
+    picture: Any,
+    weights: Float[np.ndarray | Tensor, "row column"],
+    title: str,
+    *,
+    high: float,
+    side: int = 120,
+) -> Cells:
+    """Make a picture under the weights of its patches for the browser, as `picture_cells` does.
+
+    `picture` is (row, column) in grey, each side a multiple of that of `weights` (row, column of
+    patches). A patch is tinted by the square root of its weight, on a scale from 0 to `high`. A
+    pixel's number is the weight of its patch.
+    """
+    grey, given = _as_picture(picture, title), as_numbers(weights, 2, "weights")
+    patch = [pixels // patches for pixels, patches in zip(grey.shape, given.shape, strict=True)]
+    wide = given.repeat(patch[0], 0).repeat(patch[1], 1)
+    if wide.shape != grey.shape:
+        raise ShapeError(f"{title}: patches of {given.shape} do not divide {grey.shape} pixels.")
+    share = _TINT * np.sqrt(np.clip(wide / high, 0.0, 1.0))[..., None] if high > 0 else 0.0
+    tint = np.array(theme.rgb(theme.accent.dark)) / 255
+    drawn = picture_cells((1 - share) * grey[..., None] + share * tint, title, side=side)
+    return replace(drawn, said=short_numbers(wide), note="weight of its patch")
 
 
 def tile_cells(

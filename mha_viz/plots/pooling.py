@@ -14,14 +14,10 @@ MOST = 512  # rows and columns of a chart; more would take its browser seconds a
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """The number that stands for each cell: the one furthest from 0 among `side` x `side`.
+    """The number that stands for each cell: the one furthest from 0 among `side` x `side`."""
 
-    Args:
-        side: 1 where nothing had to be pooled.
-        at: the place of that number in the flattened matrix, (row, column).
-    """
-
-    side: int
+    side: int  # 1 where nothing had to be pooled
+    # the place of that number in the flattened matrix, (row, column)
     at: Int[np.ndarray, "row column"]
 
     @classmethod

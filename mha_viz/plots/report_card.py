@@ -199,19 +199,13 @@ def _row_figure(
 
 @dataclass(frozen=True)
 class MetricStrip:
-    """One metric of two heads, among those of all heads.
+    """One metric of two heads, among those of all heads."""
 
-    Args:
-        a: of the first head; NaN where it is not defined.
-        b: of the second head.
-        heads: of all heads, in any order; the mean and the spread are theirs.
-        note: short, below the metric's name.
-    """
-
-    a: float
-    b: float
+    a: float  # of the first head; NaN where it is not defined
+    b: float  # of the second head
+    # of all heads, in any order; the mean and the spread are theirs
     heads: Num[np.ndarray | Tensor, " head"]
-    note: str = ""
+    note: str = ""  # short, below the metric's name
 
 
 def metric_strips(
@@ -222,10 +216,7 @@ def metric_strips(
     The unit of each strip is the standard deviation of the metric over all heads, its middle their
     mean, so that distances in one strip can be held against those in another. A head that is more
     than `REACH` of them away stands at the end. Where all heads have the same value, all stand in
-    the middle. Values are written with three significant digits.
-
-    Raises:
-        ArgumentError: no metric.
+    the middle. Values are written with three significant digits. Raises ArgumentError: no metric.
     """
     if not strips:
         raise ArgumentError("There is no metric to draw.")

@@ -16,9 +16,7 @@ OnProgress = Callable[[int, int], None]
 class Progress:
     """The progress of a measurement, reported often, so that a listener may stop it.
 
-    Args:
-        on_progress: called with how much is done, and of how much; None: not called.
-        total: how much there is to do.
+    `on_progress` is called with how much is done, and of how much; None: not called.
     """
 
     def __init__(self, on_progress: OnProgress | None, total: int) -> None:

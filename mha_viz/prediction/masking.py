@@ -19,8 +19,7 @@ _NUMBERS_AT_ONCE = 2**24  # logits of a batch of masked texts, and of a piece of
 def mask_word_at(model: AttentionModel, text: str, word: int) -> str:
     """Replace one word by the model's [MASK], however many tokens it had.
 
-    Raises:
-        ArgumentError: no such word; a tokenizer without offsets or without a mask.
+    Raises ArgumentError: no such word; a tokenizer without offsets or without a mask.
 
     >>> import mha_viz as mv
     >>> mask_word_at(mv.load("tiny-bert"), "The cat sat", 1)

@@ -205,9 +205,8 @@ def places_to_predict(
 ) -> tuple[Encoded, list[int]]:
     """Return the tokens to run, and the places: the chosen one first, then every other mask.
 
-    Raises:
-        TextError: a masked model and no [MASK].
-        ArgumentError: no such position, or a special token.
+    Raises TextError: a masked model and no [MASK]. ArgumentError: no such position, or a special
+    token.
     """
     n = len(encoded.tokens)
     if position is not None:

@@ -21,23 +21,14 @@ Row = tuple[Encoded, tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True, eq=False)
 class PredictionTargets:
-    """Texts as rows of tokens, and the tokens to predict in every row.
+    """Texts as rows of tokens, and the tokens to predict in every row."""
 
-    Args:
-        rows: what goes in; a masked model has several rows of a text.
-        text: of each row, the number of its text.
-        places: of each row, the positions whose logits answer.
-        answers: of each row, the right tokens, one for each place.
-        n_texts: how many different texts.
-        notes: what was cut or left out, and that one text has no interval.
-    """
-
-    rows: tuple[Encoded, ...]
-    text: tuple[int, ...]
-    places: tuple[tuple[int, ...], ...]
-    answers: tuple[tuple[int, ...], ...]
-    n_texts: int
-    notes: tuple[str, ...] = ()
+    rows: tuple[Encoded, ...]  # what goes in; a masked model has several rows of a text
+    text: tuple[int, ...]  # of each row, the number of its text
+    places: tuple[tuple[int, ...], ...]  # of each row, the positions whose logits answer
+    answers: tuple[tuple[int, ...], ...]  # of each row, the right tokens, one for each place
+    n_texts: int  # how many different texts
+    notes: tuple[str, ...] = ()  # what was cut or left out, and that one text has no interval
 
     @property
     def n_answers(self) -> Float[Tensor, " text"]:

@@ -297,8 +297,7 @@ def scores_of_random(
 ) -> dict[str, Tensor] | None:
     """Score heads with random weights on the text of a record, seen as the record is.
 
-    Returns:
-        metric key -> (layer, head); None where tokens were left out of the record.
+    Returns metric key -> (layer, head); None where tokens were left out of the record.
     """
     if record.removed is not None:
         return None

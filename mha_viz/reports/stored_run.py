@@ -61,18 +61,12 @@ class ModelFacts:
 
 @dataclass(frozen=True, eq=False)
 class StoredRun:
-    """The result of one run, and what its report takes of models.
+    """The result of one run, and what its report takes of models."""
 
-    Args:
-        model: the model, in facts.
-        record: everything that the run left behind, W_O too.
-        induction: what the probe found in the model.
-        random_scores: what heads with random weights score; see `reports.report`.
-    """
-
-    model: ModelFacts
-    record: AttentionRecord
-    induction: InductionScores
+    model: ModelFacts  # the model, in facts
+    record: AttentionRecord  # everything that the run left behind, W_O too
+    induction: InductionScores  # what the probe found in the model
+    # what heads with random weights score; see `reports.report`
     random_scores: Mapping[str, Tensor]
 
     def is_of(self, part: str, text: str, pair: str | None) -> bool:

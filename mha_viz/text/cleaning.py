@@ -54,7 +54,7 @@ def clean_text(text: str, what: str = "text") -> str:
     'one\ntwo three'
     """
     if not isinstance(text, str):
-        raise TextError(f"The {what} must be a string, got {type(text).__name__}.")
+        raise TextError(_no_string(text, what))
     if len(text) > MAX_CHARACTERS:
         raise TextError(
             f"The {what} has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be read. "
@@ -150,3 +150,8 @@ def glyph(char: str, inside: bool = False, last: bool = False) -> str:
     else:
         hidden = char in _FILLERS or unicodedata.category(char) in _HIDDEN
     return (_SIGNS.get(char) or f"⟨U+{ord(char):04X}⟩") if hidden else char
+
+
+def _no_string(given: object, what: str) -> str:
+    several = " For several texts call trace_batch." if isinstance(given, list | tuple) else ""
+    return f"The {what} must be a string, got {type(given).__name__}.{several}"

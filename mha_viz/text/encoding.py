@@ -16,22 +16,14 @@ Texts = tuple[Encoded, Encoded | None]  # and the decoder's, of an encoder-decod
 
 @dataclass(frozen=True)
 class Reader:
-    """The limits that a model's texts must fit.
+    """The limits that a model's texts must fit."""
 
-    Args:
-        tokenizer: its tokenizer.
-        name: of the model, for messages.
-        n_ctx: tokens of the longest text.
-        d_vocab: tokens that it has vectors for.
-        two_texts: an encoder-decoder, with a text for each stack.
-        start: the number of the token that a decoder's text begins with; None for the padding.
-    """
-
-    tokenizer: PreTrainedTokenizerBase
-    name: str
-    n_ctx: int
-    d_vocab: int
-    two_texts: bool = False
+    tokenizer: PreTrainedTokenizerBase  # its tokenizer
+    name: str  # of the model, for messages
+    n_ctx: int  # tokens of the longest text
+    d_vocab: int  # tokens that it has vectors for
+    two_texts: bool = False  # an encoder-decoder, with a text for each stack
+    # the number of the token that a decoder's text begins with; None for the padding
     start: object = None
 
 

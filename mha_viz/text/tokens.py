@@ -49,27 +49,20 @@ def tokenizer_errors(what: str = "this text") -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A text (or a pair) as a model wants it and as people read it.
+    """A text (or a pair) as a model wants it and as people read it."""
 
-    Args:
-        input_ids: one number in the vocabulary per position.
-        token_type_ids: which segment each position belongs to; None where the tokenizer has none.
-        tokens: one label per position.
-        n_truncated: how many tokens did not fit; 0 where all did.
-        truncated_is_estimate: the text was so long that the rest of it was not even tokenised, and
-            `n_truncated` is drawn from the length of the rest.
-        text, text_pair: the cleaned texts, whole; the tokens' offsets count in them.
-        n_unknown: how many tokens stand for what the vocabulary does not have.
-    """
-
-    input_ids: list[int]
+    input_ids: list[int]  # one number in the vocabulary per position
+    # which segment each position belongs to; None where the tokenizer has none.
     token_type_ids: list[int] | None
-    tokens: tuple[Token, ...]
-    n_truncated: int = 0
+    tokens: tuple[Token, ...]  # one label per position
+    n_truncated: int = 0  # how many tokens did not fit; 0 where all did
+    # the text was so long that the rest of it was not even tokenised, and `n_truncated` is drawn
+    # from the length of the rest.
     truncated_is_estimate: bool = False
+    # `text`, `text_pair`: the cleaned texts, whole; the tokens' offsets count in them
     text: str = ""
     text_pair: str | None = None
-    n_unknown: int = 0
+    n_unknown: int = 0  # how many tokens stand for what the vocabulary does not have
 
 
 def encode(

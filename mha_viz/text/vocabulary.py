@@ -59,9 +59,7 @@ def id_of(tokenizer: PreTrainedTokenizerBase, target: str | int, spaced: bool = 
 
     A word is read as it would stand in the text, with a space before it where `spaced`; a sign is
     read as it is typed, and so is what begins with a space, or with "##" for the end of a word.
-
-    Raises:
-        ArgumentError: no such token, or several; names the pieces.
+    Raises ArgumentError: no such token, or several; names the pieces.
     """
     if not isinstance(target, str):
         if isinstance(target, bool) or not 0 <= target < len(tokenizer):
@@ -82,9 +80,9 @@ def id_of(tokenizer: PreTrainedTokenizerBase, target: str | int, spaced: bool = 
     pieces = [label_of(tokenizer, n) for n in min(readings, key=len)]
     if len(pieces) < 2:
         raise ArgumentError(
-            f"“{visible(target)}” is not in this model's vocabulary: choose another target."
+            f"“{visible(target)}” is not in this model's vocabulary: choose another word."
         )
     raise ArgumentError(
-        f"“{visible(target)}” is {len(pieces)} tokens for this model: {in_a_row(pieces)}. A "
-        f"target is one token: choose a word that is, or the first piece, “{pieces[0]}”."
+        f"“{visible(target)}” is {len(pieces)} tokens for this model: {in_a_row(pieces)}. "
+        f"Choose a word that is one token, or the first piece, “{pieces[0]}”."
     )

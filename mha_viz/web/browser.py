@@ -15,7 +15,15 @@ from mha_viz.web.theme import palette
 
 # Modules that begin a component of another name.
 _ENTRIES = {"head_grid": "head_grid_alone"}
-_DRAWN = ("flow_graph", "head_grid", "head_switches", "number_table", "player", "sentence_arcs")
+_DRAWN = (
+    "first_sentence",
+    "flow_graph",
+    "head_grid",
+    "head_switches",
+    "number_table",
+    "player",
+    "sentence_arcs",
+)
 _STYLES = {
     "block_map": ("block_map",),
     "contents_bar": ("contents_bar",),

@@ -219,6 +219,7 @@ def palette() -> dict[str, Any]:
     """Return the tables above as plain JSON values, for the browser components."""
     scales = {"sequential": sequential, "diverging": diverging, "qualitative": qualitative}
     colours = {"missing": missing, "accent": accent, "paper": paper, "ink": ink, "muted": muted}
+    colours["gridline"] = gridline
     return {
         **{key: {"light": list(c.light), "dark": list(c.dark)} for key, c in scales.items()},
         **{key: {"light": c.light, "dark": c.dark} for key, c in colours.items()},

@@ -23,6 +23,7 @@ PATHS = (
     *(f"/circuits?model=tiny-gpt2&text={TEXT}&circuit={section}" for section in CIRCUITS),
     f"/intervene?text={TEXT}&off=0.1",
     "/learn",
+    "/start",
     *(f"/{lab.address}" for lab in LABS),
     "/glossary",
     "/teach",

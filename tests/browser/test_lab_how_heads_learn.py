@@ -14,7 +14,7 @@ def test_the_lab_from_end_to_end(open_page, wait_idle):
     expect(page.get_by_text("An induction head formed at step")).to_be_visible(timeout=400_000)
     wait_idle(page)
     expect(page.get_by_text("All heads at step 200")).to_be_visible()
-    slider = page.get_by_role("slider", name="Scrub through it")
+    slider = page.get_by_role("slider", name="Step: 0 is the start")
     slider.focus()
     slider.press("Home")
     expect(page.get_by_text("All heads at step 0")).to_be_visible()

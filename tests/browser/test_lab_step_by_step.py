@@ -41,7 +41,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(open_page, wait_idle):
     page = open_page("/lab-step-by-step?step=q", **PHONE)
     main = page.get_by_test_id("stMain")
     for step in ("q", "concat", "compare"):
-        page.goto(f"/lab-step-by-step?step={step}")
+        page.goto(f"/lab-step-by-step?step={step}&code=1&bugs=1&bug=view&cross=1")
         wait_idle(page)
         assert main.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
 

@@ -18,12 +18,12 @@ def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     slider.focus()
     slider.press("ArrowRight")
     expect(page).to_have_url(re.compile("n=256"))
-    expect(page.get_by_text("At n = 256 the two matrices take")).to_be_visible()
+    expect(page.get_by_text("At n = 256, d = 256")).to_be_visible()
     go_back(page)
-    expect(page.get_by_text("At n = 128 the two matrices take")).to_be_visible()
+    expect(page.get_by_text("At n = 128, d = 256")).to_be_visible()
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(open_page):
-    page = open_page("/lab-value-output?model=tiny-gpt2", **PHONE)
+    page = open_page("/lab-value-output?model=tiny-gpt2&rank=1&why-output=1", **PHONE)
     main = page.get_by_test_id("stMain")
     assert main.evaluate("e => e.scrollWidth <= e.clientWidth + 1")

@@ -70,7 +70,7 @@ def test_the_map_lights_the_lab_and_leads_on_within_the_session(open_page, wait_
 
 def test_the_projector_enlarges_type_and_stays_on(open_page, wait_idle):
     page = open_page("/lab-soft-lookup")
-    title = page.get_by_text("Every number of softmax").first
+    title = page.get_by_text("How does a token choose").first
     before = title.evaluate("e => parseFloat(getComputedStyle(e).fontSize)")
     figure = page.locator(".js-plotly-plot .gtitle").first
     small = figure.evaluate("e => parseFloat(getComputedStyle(e).fontSize)")

@@ -81,5 +81,5 @@ def test_a_finger_is_answered_and_elsewhere_ends_it(open_page) -> None:
     expect(said).to_contain_text("softmax")
     box = said.bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= 390
-    page.get_by_text("Row by row the weights").tap()
+    page.get_by_text("Each row of weights sums").tap()
     expect(said).to_have_count(0)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers as tf
 from safetensors.torch import load_file, save_file
 from transformers.utils import logging as transformers_logging
 
@@ -268,3 +269,16 @@ def test_a_missing_pooler_is_nobodys_business(folder, tmp_path):
     base = save(bert().bert, tmp_path / "base")
     assert "pooler.dense.weight" not in load_file(base / "model.safetensors")
     assert mv.load(str(base)).notes == ()
+
+
+def test_an_adapter_and_a_model_of_images_say_what_to_do_instead(tmp_path):
+    adapter, images = tmp_path / "lora", tmp_path / "vit"
+    adapter.mkdir()
+    (adapter / "adapter_config.json").write_text('{"peft_type": "LORA"}')
+    with pytest.raises(BrokenCheckpointError, match=r"merge_and_unload\(\), then mv\.wrap"):
+        mv.load(str(adapter))
+    config = tf.ViTConfig(hidden_size=12, num_hidden_layers=2, num_attention_heads=3)
+    tf.ViTModel(config).save_pretrained(images)
+    (images / "preprocessor_config.json").write_text("{}")
+    with pytest.raises(BrokenCheckpointError, match=r"reads images .* mv\.capture"):
+        mv.load(str(images))

@@ -74,6 +74,33 @@ def test_a_tokenizer_of_another_model_is_told():
     assert any("do not belong together" in note for note in model.notes)
 
 
+class SentenceTransformer(torch.nn.Sequential):
+    """What sentence-transformers puts around a network."""
+
+    def __init__(self, network: tf.PreTrainedModel, words: tf.PreTrainedTokenizerBase) -> None:
+        first = torch.nn.Module()
+        first.auto_model = network
+        super().__init__(first, torch.nn.Identity())
+        self.tokenizer = words
+
+
+def test_what_other_libraries_put_around_a_network_is_taken_off():
+    words = tokenizer(pairs=True)
+    network = tf.BertForMaskedLM._from_config(bert().config).eval()
+    expected = mv.wrap(network, words).trace(TEXT).pattern
+    around = (
+        SentenceTransformer(network, words),
+        tf.pipeline("fill-mask", model=network, tokenizer=words, device="cpu"),
+    )
+    for given in around:
+        model = mv.wrap(given)
+        assert model.network is network and model.tokenizer is words
+        close(model.trace(TEXT).pattern, expected)
+    assert mv.wrap(torch.compile(network), words).network is network
+    with pytest.raises(ArgumentError, match="tokenizer must be"):
+        mv.wrap(network)
+
+
 class Adapted(torch.nn.Module):
     """What peft puts around a network."""
 
@@ -84,7 +111,7 @@ class Adapted(torch.nn.Module):
     ("network", "message"),
     [
         ("tiny-bert", "must be a transformers model .* got the text 'tiny-bert'"),
-        (torch.nn.Linear(2, 2), "got Linear"),
+        (torch.nn.Linear(2, 2), r"got Linear\. .* `with mv\.capture\(network\)"),
         (None, "got NoneType"),
         (Adapted(), r"got Adapted\. Call its merge_and_unload\(\) first"),
     ],

@@ -14,6 +14,8 @@ from mha_viz.circuits.tasks.tasks import Example, Task, make_task
 from mha_viz.errors import ArgumentError
 from mha_viz.text.encoding import encode_texts
 from tests.circuits import induction_network
+from tests.circuits.plain_edges import PlainEdges
+from tests.circuits.test_path_effect import predicting
 
 GRAPH = EdgeGraph(n_layers=3, n_heads=2)
 
@@ -227,3 +229,50 @@ def test_wrong_sizes_and_no_behaviour_are_refused():
     scores.__dict__.pop("held_out", None)
     with pytest.raises(ArgumentError, match="there is no behaviour to take a share of"):
         edge_faithfulness(scores, [3])
+
+
+@pytest.mark.parametrize("recompute", [True, False])
+def test_parts_by_position_sum_to_the_scores_and_are_those_of_hooks(recompute):
+    model = predicting("gpt2", double=True)
+    task = make_task(model, "induction", 4)
+    scores = edge_effects(model, task, "eap", recompute=recompute)
+    exists = scores.graph.exists
+    n = len(task.examples[0].clean.tokens)
+    assert scores.by_position.shape == (*exists.shape, n)
+    assert torch.allclose(scores.by_position.sum(-1)[exists], scores.estimate[exists])
+    # What reads the end of the stream at the answer's place alone changes it there alone.
+    place = task.examples[0].place
+    others = [i for i in range(n) if i != place]
+    assert scores.by_position[:, -1, others].abs().max() == 0
+    assert scores.by_position[:, :, others].abs().nan_to_num().max() > 1e-3
+    plain, receiver = PlainEdges(model.network), "MLP 1"
+    column, expected = scores.receivers.index(receiver), torch.zeros(n, dtype=torch.float64)
+    for example in task.to_choose_on:
+        both = [plain.noted(one.input_ids)[0]["L0 H3"] for one in example[:2]]
+
+        def of(logits, example=example):
+            at = logits[example.place]
+            return at[example.right] - at[example.wrong]
+
+        gradient = plain.gradient(example.clean.input_ids, receiver, of)
+        expected += ((both[1] - both[0]) * gradient).sum(-1).reshape(-1).detach()
+    found = scores.by_position[scores.senders.index("L0 H3"), column]
+    assert torch.allclose(found, expected / len(task.to_choose_on), atol=1e-9)
+    circuit = edge_circuit(scores, 40)
+    table = circuit.by_position()
+    assert len(table) == circuit.size * n
+    sums = table.groupby(["sender", "receiver"]).score.sum()
+    for row in circuit.table().head(7).itertuples():
+        assert sums[row.sender, row.receiver] == pytest.approx(row.estimate, abs=1e-9)
+
+
+def test_pairs_of_several_lengths_have_no_positions(gpt):
+    rows = [
+        ("A bird saw a", "A girl saw a", "cat", "dog"),
+        ("One day a bird saw a", "One day a girl saw a", "dog", "cat"),
+    ]
+    task = make_task(gpt, rows + [(f"{row[0]} big", f"{row[1]} big", *row[2:]) for row in rows])
+    scores = edge_effects(gpt, task, "eap")
+    assert scores.by_position.shape[-1] == 1
+    with pytest.raises(ArgumentError, match="pairs of one length"):
+        edge_circuit(scores, 200).by_position()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from scipy.stats import false_discovery_control
+from scipy.stats import false_discovery_control, spearmanr
 
 from mha_viz.core.compare.chance import (
     HELD,
@@ -18,7 +18,7 @@ from mha_viz.core.compare.chance import (
 from mha_viz.core.compare.twins import nearest_others
 from mha_viz.core.measure import as_distances, distances, head_similarity
 from mha_viz.core.metrics import METRICS
-from mha_viz.core.metrics.chance import RATE, discoveries
+from mha_viz.core.metrics.chance import RATE, discoveries, rank_interval
 from mha_viz.core.metrics.parameters import diversity
 from mha_viz.core.names import PAIR_MEASURES
 from mha_viz.core.record.record import AttentionRecord
@@ -225,3 +225,15 @@ def test_discoveries_are_those_of_scipy(n):
     if known.any():
         assert (found[known] == (false_discovery_control(p_values[known]) <= RATE)).all()
     assert discoveries(np.full(n, np.nan)).sum() == 0
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.6])
+def test_rank_interval_holds_the_true_correlation_of_19_of_20_samples(rho):
+    draw, n, inside = np.random.default_rng(5), 31, 0
+    true = 6 / np.pi * np.arcsin(rho / 2)  # Spearman's of a normal distribution with Pearson's rho
+    for _ in range(600):
+        x, noise = draw.standard_normal((2, n))
+        found = spearmanr(x, rho * x + np.sqrt(1 - rho**2) * noise).statistic
+        low, high = rank_interval(float(found), n)
+        inside += low <= true <= high
+    assert 0.92 < inside / 600 < 0.98

@@ -43,6 +43,14 @@ def random_pattern(query: int = N, key: int = 7, seed: int = 13, heads: int = HE
 # -- coverage ----------------------------------------------------------------------------------
 
 
+def test_pattern_coverage_agrees_with_the_svd_of_all_rows() -> None:
+    pattern = random_pattern(query=11)
+    found, stacked = layers.pattern_coverage(pattern), pattern.double().numpy()
+    close(found.together, [rank(layer.reshape(-1, 7)) for layer in stacked])
+    close(found.apart, [sum(map(rank, layer)) for layer in stacked])
+    close(layers.pattern_coverage(pattern[:, :1].expand(-1, HEADS, -1, -1)).ratio, 1 / HEADS)
+
+
 @pytest.mark.parametrize(
     ("query", "d_head", "d_model"), [(11, 5, 17), (2, 7, 19), (13, 7, 5), (1, 3, 2)]
 )

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from mha_viz.core.metrics.chance import RATE
-from mha_viz.corpus.query.best_heads import BEATS, UNKNOWN, best_heads
-from mha_viz.corpus.query.published import MODEL, beside_published
+from mha_viz.corpus.query.best_heads import BEATS, MODEL, UNKNOWN, beside_published, best_heads
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.run import study
 from mha_viz.errors import ArgumentError

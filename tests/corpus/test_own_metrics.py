@@ -54,9 +54,9 @@ def test_a_batch_has_the_metric_of_every_report(name):
     found = BatchMeasure(model, batch.encoded, options)
     records = [traced(model, item.text) for item in batch.items]
     alone = np.stack([scores_alone(record, options.scores) for record in records])
-    close(found.scores(), alone)
+    close(found.numbers("scores"), alone)
     assert np.isfinite(alone[..., -4:]).any((0, 1, 2)).sum() >= 3
-    close(found.chance(), np.stack([chance_alone(record, options) for record in records]))
+    close(found.numbers("chance"), np.stack([chance_alone(record, options) for record in records]))
 
 
 def test_a_study_has_it_in_every_table(tmp_path):

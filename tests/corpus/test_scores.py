@@ -47,7 +47,7 @@ def differing(found: np.ndarray, expected: np.ndarray, names) -> dict[str, float
 def check(subject: mv.AttentionModel, texts) -> None:
     batch = one_batch(subject, texts)
     measured = BatchMeasure(subject, batch.encoded, BatchOptions(chance=True))
-    scores, chance = measured.scores(), measured.chance()
+    scores, chance = measured.numbers("scores"), measured.numbers("chance")
     for row, item in enumerate(batch.items):
         record = traced(subject, item.text)
         assert not differing(scores[row], scores_alone(record), SCORES), item.text
@@ -69,7 +69,7 @@ def test_trained_models_in_their_own_precision(name: str) -> None:
     """On weights of the same padded run, since two runs in float32 differ by their rounding."""
     subject = mv.load(name)
     batch = one_batch(subject, WORDY)
-    scores = BatchMeasure(subject, batch.encoded, BatchOptions()).scores()
+    scores = BatchMeasure(subject, batch.encoded, BatchOptions()).numbers("scores")
     records = subject.trace_batch([item.text for item in batch.items])
     for row, record in enumerate(records):
         assert not differing(scores[row], scores_alone(record), SCORES), record.text
@@ -77,7 +77,7 @@ def test_trained_models_in_their_own_precision(name: str) -> None:
 
 def test_scores_are_the_columns_of_head_report(masked: mv.AttentionModel) -> None:
     batch = one_batch(masked, WORDY)
-    scores = BatchMeasure(masked, batch.encoded, BatchOptions()).scores()
+    scores = BatchMeasure(masked, batch.encoded, BatchOptions()).numbers("scores")
     for row, item in enumerate(batch.items):
         report = mv.head_report(traced(masked, item.text))
         for at, key in enumerate(SCORES):
@@ -88,10 +88,14 @@ def test_scores_are_the_columns_of_head_report(masked: mv.AttentionModel) -> Non
 
 def test_a_layer_that_sees_less_has_chance_of_its_own() -> None:
     subject = model("mistral")
-    chance = BatchMeasure(subject, one_batch(subject).encoded, BatchOptions(chance=True)).chance()
+    chance = BatchMeasure(subject, one_batch(subject).encoded, BatchOptions(chance=True)).numbers(
+        "chance"
+    )
     entropy = chance[..., 0, BatchOptions().baselines.index("entropy")]
     mixed = model("gemma2")
-    of_layers = BatchMeasure(mixed, one_batch(mixed).encoded, BatchOptions(chance=True)).chance()
+    of_layers = BatchMeasure(mixed, one_batch(mixed).encoded, BatchOptions(chance=True)).numbers(
+        "chance"
+    )
     assert np.allclose(entropy, entropy[:, :1])  # one window in all layers
     longest = of_layers[-1, :, 0, BatchOptions().baselines.index("entropy")]
     assert longest[1] > longest[0] + 0.1

@@ -162,7 +162,7 @@ def test_how_many_tokens_occur_again_is_what_the_report_counts(shipped, bert) ->
     for model in (bert, mv.load("tiny-gpt2")):  # the latter sees what stands before alone
         found = BatchMeasure(model, one_batch(model, texts).encoded, BatchOptions(chance=True))
         for item, counts in zip(
-            one_batch(model, texts).items, found.repeating_tokens(), strict=True
+            one_batch(model, texts).items, found.numbers("repeating"), strict=True
         ):
             known = text_baselines(model.trace(item.text, keep=KEEP)).get(
                 "duplicate_token", Baseline()

@@ -84,7 +84,10 @@ def test_a_target_after_white_space_has_no_space_of_its_own(gpt):
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("Constantinople", r"is \d tokens for this model: .* · .*\. A target is one token"),
+        (
+            "Constantinople",
+            r"is \d tokens for this model: .* · .*\. Choose a word that is one token",
+        ),
         ("two words", r"is 2 tokens for this model: two · words"),
         (4096, r"number in 0\.\.4095, got 4096"),
         (-1, "got -1"),

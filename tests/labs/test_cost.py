@@ -1,7 +1,5 @@
 """Lab 8: counted operations, bytes and parameters are those that torch and transformers count."""
 
-import math
-
 import pytest
 import torch
 import transformers as tf
@@ -77,6 +75,15 @@ def test_twice_the_text_is_four_times_the_products_and_the_weights_whatever_the_
         short, long = (lab.costs(lab.Sizes(n, 64, h)) for n in (1000, 2000))
         assert long.scores == 4 * short.scores and long.pattern == 4 * short.pattern
         assert long.projections == 2 * short.projections and long.cache == 2 * short.cache
+
+
+@pytest.mark.parametrize("key_heads", [1, 3, 12])
+def test_projections_and_pairs_cost_the_same_at_the_even_length(key_heads):
+    sizes = lab.Sizes(1, 768, 12, key_heads)
+    even = lab.even_length(sizes)
+    found = lab.costs(lab.Sizes(even, 768, 12, key_heads))
+    assert found.projections == found.scores + found.mixing
+    assert even == 2 * 768 or key_heads < 12
 
 
 def test_shared_key_heads_shrink_the_cache_by_their_share():
@@ -176,45 +183,26 @@ def test_sizes_that_make_no_layer(given, error, words):
 
 def test_measuring_goes_through_every_length_and_tells_how_far_it_is():
     told = []
-    found = measured.measure_lengths(32, 4, [16, 64, 256], on_progress=lambda *a: told.append(a))
-    assert found.places == (16, 64, 256)
-    assert set(found.seconds) == set(measured.WAYS)
-    assert all(len(v) == 3 and min(v) > 0 for v in found.seconds.values())
-    assert found.pattern == [4 * 4 * n**2 for n in (16, 64, 256)]
-    assert found.speed > 1e8 and found.threads >= 1
-    assert told == sorted(told) and told[-1] == (10, 10)
-    pairs = [(found.fastest[way], found.seconds[way]) for way in measured.WAYS]
-    assert all(low <= mid for both in pairs for low, mid in zip(*both, strict=True))
+    found = measured.measure([16, 61], told.append)
+    assert list(found) == list(measured.WAYS) and told == [1, 2, 3, 4, 5, 6]
+    assert all(len(times) == 2 and min(times) > 0 for times in found.values())
 
 
 def test_an_exception_of_whoever_is_told_stops_the_work():
     class Stop(Exception):
         pass
 
-    def stop(done, total):
-        if done == 3:
+    def stop(done):
+        if done == 2:
             raise Stop
 
     with pytest.raises(Stop):
-        measured.measure_heads(32, 64, [1, 2, 4], on_progress=stop)
-
-
-def test_heads_of_the_same_width_in_all_have_more_weights():
-    found = measured.measure_heads(32, 64, [1, 2, 8])
-    assert found.pattern == [4 * h * 64**2 for h in (1, 2, 8)]
-
-
-def test_long_texts_are_done_some_heads_at_a_time_and_give_the_same_bytes(monkeypatch):
-    monkeypatch.setattr(measured, "MAX_BYTES", 2 * 4 * 64**2)
-    assert measured.heads_at_once(64, 8) == 2
-    assert measured.measure_heads(32, 64, [8]).pattern == [4 * 8 * 64**2]
-    monkeypatch.undo()
-    assert measured.heads_at_once(4096, 64) * 4 * 4096**2 <= 2**27
+        measured.measure([16, 61], stop)
 
 
 def test_the_fused_way_is_fused_and_makes_no_weights():
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        measured.measure_lengths(32, 4, [64])
+        measured.measure([64])
     names = {event.key for event in profile.key_averages()}
     assert any("flash_attention" in name for name in names)
     assert not any("scaled_dot_product_attention_math" in name for name in names)
@@ -225,17 +213,9 @@ def test_the_exponent_is_the_power():
     for power in (1.0, 1.5, 2.0):
         seconds = [3e-7 * n**power for n in places]
         assert measured.exponent(places, seconds) == pytest.approx(power)
-    # a constant beginning of every call hides in small places: only the large ones count
-    seconds = [1e-2 + 1e-6 * n**2 for n in (64, 4096, 8192)]
-    assert measured.exponent((64, 4096, 8192), seconds, least=4096) == pytest.approx(2, abs=0.01)
-    with pytest.raises(ArgumentError, match="Two places"):
-        measured.exponent([64], [1.0])
 
 
 def test_what_would_take_too_long_is_refused():
-    for d_model, lengths in ((2048, [64]), (64, [8192]), (64, [])):
-        with pytest.raises(ArgumentError):
-            measured.measure_lengths(d_model, 4, lengths)
-    with pytest.raises(ShapeError, match="do not divide"):
-        measured.measure_lengths(64, 5, [64])
-    assert math.prod(measured.LENGTHS[::6]) == 64 * 4096
+    for lengths in ([8192], [0], []):
+        with pytest.raises(ArgumentError, match="Give lengths"):
+            measured.measure(lengths)

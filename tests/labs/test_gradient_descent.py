@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from mha_viz.learn.labs.how_heads_learn import film as learning
 from mha_viz.learn.labs.how_heads_learn import gradient_descent as lab
-from mha_viz.learn.labs.how_heads_learn import numbers as learning
 
 STEPS = list(range(0, 400, 4))
 

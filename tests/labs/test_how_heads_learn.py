@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.learn.labs.how_heads_learn import numbers as lab
+from mha_viz.learn.labs.how_heads_learn import film as lab
 from tests.labs.training import trained_twice
 from tests.making.comparing import close, near
 
@@ -111,9 +111,10 @@ def test_gradients_and_updates_are_those_of_the_step(short):
 
 
 def test_plain_sgd_takes_eta_times_the_gradient_from_every_weight():
-    found = lab.film(n_heads=2, n_steps=20, lr=0.5, seed=3, optimizer="sgd")
+    found = lab.film(n_heads=2, n_steps=20, lr=0.5, seed=3, optimizer="sgd", all_weights=True)
     # each step by hand, in float32: the pictures' weights are from before their step
-    for before, after, step in zip(found.weights, found.weights[1:], range(20), strict=False):
+    weights = list(found.weights.values())
+    for before, after, step in zip(weights, weights[1:], range(20), strict=False):
         model = lab.restored(2, before)
         random = torch.Generator().manual_seed(3)
         lab.TinyTransformer(2, random)  # takes as many random numbers as the one that was trained
@@ -163,11 +164,12 @@ def test_the_film_is_bounded(film):
         snapshot = record * -(-n_steps // ((lab.N_SNAPSHOTS - 1) * record))
         assert n_steps // record + 2 <= lab.N_RECORDS + 2
         assert len({*range(0, n_steps, snapshot), n_steps}) <= lab.N_SNAPSHOTS
-    assert len(film.snapshots) == len(film.patterns) == len(film.weights) <= lab.N_SNAPSHOTS
+    assert len(film.snapshots) == len(film.patterns) <= lab.N_SNAPSHOTS
+    assert list(film.weights) == [0, 192, 400] and film.weights.keys() <= set(film.snapshots)
     assert set(film.snapshots) <= set(film.steps)
     assert film.snapshots[0] == film.steps[0] == 0
     assert film.snapshots[-1] == film.steps[-1] == 400
-    assert sum(p.numel() * 4 for p in (*film.patterns, *film.weights)) < 2**23
+    assert sum(p.nbytes for p in (*film.patterns, *film.weights.values())) < 1_200_000
 
 
 def test_training_repeats_from_its_seed():

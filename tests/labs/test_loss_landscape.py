@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from mha_viz.errors import ArgumentError
+from mha_viz.learn.labs.how_heads_learn import film as learning
 from mha_viz.learn.labs.how_heads_learn import loss_landscape as lab
-from mha_viz.learn.labs.how_heads_learn import numbers as learning
 from tests.making.comparing import close, near
 
 
 @pytest.fixture(scope="module")
-def film():
-    return learning.film(n_heads=2, n_steps=40, lr=0.01)
+def weights():
+    return list(learning.film(2, 40, 0.01, all_weights=True).weights.values())
 
 
 def _symmetric(values, seed):
@@ -52,12 +52,12 @@ def test_lanczos_says_how_unsure_it_is_and_stops_where_all_is_seen():
     assert values == pytest.approx((3.0, -1.0)) and len(done) == 2
 
 
-def test_curvature_is_that_of_the_loss(film):
-    found = lab.curvature(2, film.weights[-1], n_products=25)
+def test_curvature_is_that_of_the_loss(weights):
+    found = lab.curvature(2, weights[-1], n_products=25)
     # what products with the Hessian say, the loss itself says
     assert found.measured == pytest.approx((found.largest, found.smallest), rel=2e-3)
     assert max(found.unsure) < 0.05 * found.largest and found.largest > 0 > found.smallest
-    model = learning.restored(2, film.weights[-1].double())
+    model = learning.restored(2, weights[-1].double())
     loss = learning.loss_of(model, lab.texts())[0]
     gradient = torch.autograd.grad(loss, list(model.parameters()))
     assert found.gradient == pytest.approx(float(sum(g.square().sum() for g in gradient)) ** 0.5)
@@ -72,44 +72,38 @@ def test_the_verdict_knows_down_from_up_and_level():
     assert made(smallest=1.0, unsure=(0.0, 0.1)).verdict == "up"
 
 
-@pytest.mark.parametrize("kind", lab.KINDS)
-def test_the_plane_goes_through_the_end_and_has_the_loss_there(film, kind):
+def test_the_plane_goes_through_the_end_and_has_the_loss_there(weights):
     done = []
-    found = lab.plane(2, film.weights, kind, done.append, side=5)
+    found = lab.plane(2, weights, done.append, side=5)
     assert found.loss.shape == (len(found.y), len(found.x)) and max(found.loss.shape) <= 5
     assert done == list(range(1, found.loss.numel() + 1)) and 0 <= found.share <= 1
     row, column = int(found.y.abs().argmin()), int(found.x.abs().argmin())
     assert float(found.y[row]) == 0 == float(found.x[column])
-    end = learning.loss_of(learning.restored(2, film.weights[-1]), lab.texts())[0]
+    end = learning.loss_of(learning.restored(2, weights[-1]), lab.texts())[0]
     assert float(found.loss[row, column]) == near(float(end.detach()))
     close(found.path[-1], torch.zeros(2, dtype=torch.float64))
 
 
-def test_the_path_lies_in_its_own_plane_and_hardly_in_a_random_one(film):
-    own = lab.plane(2, film.weights, "path", side=3)
-    moved = torch.stack([w.double() - film.weights[-1].double() for w in film.weights])
+def test_a_run_is_repeated_for_its_plane(weights):
+    done = []
+    found = lab.plane_of_run((2, 40, 0.01, 0, "adam"), done.append)
+    expected = lab.plane(2, weights)
+    assert done[-1] == 40 + expected.loss.numel() and done == sorted(done)
+    close(found.path, expected.path)
+    close(found.loss, expected.loss)
+
+
+def test_the_path_lies_in_its_own_plane(weights):
+    own = lab.plane(2, weights, side=3)
+    moved = torch.stack([w.double() - weights[-1].double() for w in weights])
     values = torch.linalg.svdvals(moved).square()
     assert own.share == near(float(values[:2].sum() / values.sum()))
     for places, path in ((own.x, own.path[:, 0]), (own.y, own.path[:, 1])):
         assert places.min() < path.min() and path.max() < places.max()
-    assert lab.plane(2, film.weights, "random", side=3).share < 0.01 < own.share
 
 
-def test_random_directions_are_as_long_as_the_weights_filter_by_filter(film):
-    end = film.weights[-1].double()
-    model = learning.restored(2, end)
-    one, two = (learning.by_name(model, v) for v in lab._random(2, end, seed=0))
-    for name, weight in learning.by_name(model, end).items():
-        axis = -1 if name in ("embed", "position") else -2
-        for direction in (one, two):
-            close(direction[name].norm(dim=axis), weight.norm(dim=axis))
-    assert not torch.equal(one["embed"], two["embed"])
-
-
-def test_what_makes_no_sense(film):
+def test_what_makes_no_sense(weights):
     with pytest.raises(ArgumentError):
-        lab.plane(2, film.weights, "sideways")
+        lab.plane(2, weights[:2])
     with pytest.raises(ArgumentError):
-        lab.plane(2, film.weights[:2])
-    with pytest.raises(ArgumentError):
-        lab.curvature(2, film.weights[0], n_products=1)
+        lab.curvature(2, weights[0], n_products=1)

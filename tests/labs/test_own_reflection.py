@@ -28,7 +28,6 @@ def test_tokens_to_begin_with_are_a_counter_example():
     assert {(one.token, one.by) for one in found.beaten} == {(1, 0), (5, 0)}
     for one in found.beaten:  # x.y = |x| |y| cos, and |y| cos > |x|
         x, y = np.array(lab.START[one.token]), np.array(lab.START[one.by])
-        assert one.own == pytest.approx(x @ x) and one.other == pytest.approx(x @ y)
         assert one.length == pytest.approx(np.linalg.norm(x))
         assert one.other_length == pytest.approx(np.linalg.norm(y))
         assert one.cosine == pytest.approx(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
@@ -66,14 +65,31 @@ def test_no_score_exceeds_the_mean_of_the_two_on_the_diagonal():
         assert own.mean() >= (found.dots.sum() - own.sum()) / (9 * 8)
 
 
+def test_half_the_sum_of_the_diagonal_holds_for_every_score_and_no_distance():
+    """With d(x, x) = 0 self-dominance by distance is impossible, whichever distance it is."""
+    random = torch.Generator().manual_seed(11)
+    for n, d in ((3, 2), (7, 5), (13, 1)):
+        x = torch.randn(n, d, generator=random)
+        pairs = n * (n - 1) // 2
+        assert lab.below_half_sum(lab.reflection(x).dots) == pairs
+        close(lab.distances(x), torch.cdist(x.double(), x.double()).float())
+        assert (lab.distances(x).diagonal() == 0).all()
+        for p in (1.0, 2.0, math.inf):
+            assert lab.below_half_sum(torch.cdist(x, x, p=p)) == 0
+        # attention that scores by distance always looks at itself
+        assert ((-lab.distances(x)).softmax(-1).argmax(-1) == torch.arange(n)).all()
+    same = torch.tensor([[1.0, 2.0], [1.0, 2.0], [3.0, -1.0]])
+    assert lab.below_half_sum(lab.reflection(same).dots) == 2  # equal tokens: equal, not less
+
+
 def test_equal_norms_keep_directions_and_the_mean_square():
     x = torch.tensor(lab.START)
     same = lab.equal_norms(x)
     assert same.norm(dim=-1).std() < 1e-6
     assert same.square().sum() == near(float(x.square().sum()))
     close(torch.cosine_similarity(same, x), torch.ones(6))
-    with pytest.raises(ArgumentError, match="zeros"):
-        lab.equal_norms(torch.zeros(3, 2))
+    with_zero = lab.equal_norms(torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
+    assert with_zero[0].tolist() == [0, 0] and with_zero[1].norm() == near(math.sqrt(12.5))
 
 
 def test_of_two_numbers_one_in_four_loses():
@@ -137,7 +153,7 @@ def test_training_repeats_from_its_seed_whatever_the_global_one():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_with_the_identity_for_a_pattern_attention_is_the_convolution(seed):
-    x, W_V = lab.equal_tokens(6, seed=seed), lab.value_weights(seed=seed)
+    x, W_V = lab.pointwise_example(6, seed)
     found = lab.pointwise(x, W_V)
     assert torch.equal(found.pattern, torch.eye(6))
     close(found.convolution, x @ W_V)  # conv1d is what we say it is
@@ -148,7 +164,7 @@ def test_with_the_identity_for_a_pattern_attention_is_the_convolution(seed):
 
 
 def test_with_a_mask_no_token_learns_of_another():
-    x, W_V = lab.equal_tokens(5), lab.value_weights()
+    x, W_V = lab.pointwise_example(5)
     other = torch.cat([x[:1], torch.randn(4, 4)])
     assert torch.equal(lab.pointwise(x, W_V).attention[0], lab.pointwise(other, W_V).attention[0])
 

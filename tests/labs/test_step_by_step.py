@@ -5,11 +5,12 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.core.attention.multi_head import MultiHeadAttention
+from mha_viz.core.attention.multi_head import AttentionWeights, MultiHeadAttention
 from mha_viz.errors import ArgumentError, ShapeError, TextError
 from mha_viz.learn.activations import record_activations, spread
 from mha_viz.learn.labs.step_by_step import code as step_code
 from mha_viz.learn.labs.step_by_step import numbers as lab
+from mha_viz.learn.labs.step_by_step.taught import BUGS, run_taught, taught_code
 from tests.making.comparing import close
 from tests.making.families import build
 
@@ -128,6 +129,45 @@ def test_the_module_gives_the_same_from_the_same_input(shipped):
     seen = record_activations(model, record, 1)
     made = MultiHeadAttention.from_layer(model, 1)(seen.X, causal=record.causal)
     close(made.output, seen.output)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_the_code_that_is_taught_everywhere_equals_one_matrix_per_head(causal):
+    random = torch.Generator().manual_seed(7)
+    shapes = (3, 15, 5), (3, 15, 5), (3, 15, 5), (3, 5, 15), (3, 5), (3, 5), (3, 5), (15,)
+    weights = AttentionWeights(*(torch.randn(*s, generator=random) for s in shapes))
+    query, key = torch.randn(11, 15, generator=random), torch.randn(11, 15, generator=random)
+    output, pattern = run_taught(weights, query, key, causal)
+    made = MultiHeadAttention.from_weights(weights)(query, key, causal=causal)
+    close(output, made.output)
+    close(pattern, made.pattern)
+
+
+def test_the_code_that_is_taught_everywhere_gives_the_models_own_numbers(shipped):
+    model, record = shipped
+    for layer in (0, 3):
+        seen, weights = record_activations(model, record, layer), model.attention_weights(layer)
+        output, pattern = run_taught(spread(weights), seen.X, seen.Y, record.causal)
+        close(output, seen.output)
+        close(pattern, record.pattern[layer])
+
+
+def test_each_bug_changes_the_code_once_and_the_outcome(shipped):
+    model, record = shipped
+    seen, weights = record_activations(model, record, 1), spread(model.attention_weights(1))
+    right, pattern = run_taught(weights, seen.X, seen.Y, True)
+    for bug, (piece, _) in BUGS.items():
+        assert taught_code().count(piece) == 1
+        if bug == "attribute":
+            with pytest.raises(AttributeError, match="d_k"):
+                run_taught(weights, seen.X, seen.Y, True, bug)
+            continue
+        wrong, other = run_taught(weights, seen.X, seen.Y, True, bug)
+        assert wrong.shape == right.shape and (wrong - right).abs().max() > 0.5
+        close(other.sum(-1), torch.ones(other.shape[:-1]))
+        if bug == "mask":  # only what comes after a token, and for the last one everything
+            assert (other.tril()[:, :-1] == 0).all() and (pattern.triu(1) == 0).all()
+            close(other[:, -1], torch.full_like(other[:, -1], 1 / len(seen.X)))
 
 
 def test_listening_leaves_the_model_as_it_was(shipped):

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from mha_viz.core import stored_runs as files
 from mha_viz.learn.frame import stored_runs
 from mha_viz.learn.frame.stored_runs import StoredRun
 
@@ -71,7 +72,7 @@ def assert_same(one: Any, other: Any, where: str = "", **close: float) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(stored_runs, "FOLDER", tmp_path)
+    monkeypatch.setattr(files, "FOLDER", tmp_path)
     return tmp_path
 
 
@@ -92,9 +93,9 @@ def test_an_alias_is_a_kind_and_views_are_stored_alone(folder: Path) -> None:
 
 
 def test_stored_runs_are_small_and_each_is_declared() -> None:
-    files = {path.stem: path.stat().st_size for path in stored_runs.FOLDER.glob("*.safetensors")}
-    assert files.keys() == {run.name for run in stored_runs.all_runs()}
-    assert sum(files.values()) <= MOST, files
+    sizes = {path.stem: path.stat().st_size for path in files.FOLDER.glob("*.safetensors")}
+    assert sizes.keys() == {run.name for run in stored_runs.all_runs()}
+    assert sum(sizes.values()) <= MOST, sizes
 
 
 @pytest.mark.extended

@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.learn.labs.two_places import numbers as lab
 from tests.labs.training import trained_twice
+from tests.making.comparing import close
 
 
 @pytest.fixture(scope="module")
@@ -120,9 +121,12 @@ def test_training_repeats_from_its_seed():
 
 def test_accuracy_and_examples_are_those_of_the_same_texts(runs):
     run = runs[1]
-    for example in run.examples:
-        assert tuple(example.values[place] for place in example.places) == example.answer
-        assert example.pattern.sum(-1).tolist() == pytest.approx([1.0])
+    texts = run.examples
+    assert torch.equal(texts.values.gather(1, texts.places), texts.answer)
+    assert torch.equal(texts.names.gather(1, texts.places), texts.queried)
+    assert run.given.shape == texts.answer.shape == (lab.N_EXAMPLES, 2)
+    close(run.looked.sum(-1), torch.ones(lab.N_EXAMPLES, run.n_heads))
+    assert all(torch.equal(texts.names, other.examples.names) for other in runs.values())
 
 
 def test_what_makes_no_sense():

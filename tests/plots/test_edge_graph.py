@@ -28,6 +28,22 @@ def test_lines_join_the_places_of_their_parts_and_say_their_score(dark: bool) ->
     assert list(parts.text) == ["embedding", "L0 H2", "L1 H0", "MLP 1", "logits"]
 
 
+def test_columns_hold_the_edges_of_their_position() -> None:
+    edges = [("embedding", "L0 H2 value", -3.0, 1), ("L0 H2", "logits", 1.5, 0)]
+    figure = edge_graph(edges, 2, 3, columns=["0 a", "1 <b>"])
+    lines = [one for one in figure.data if one.mode == "lines"]
+    assert [list(one.x) for one in lines] == [
+        pytest.approx([1.4, 1.5]),
+        pytest.approx([0.5, 0.4]),
+    ]
+    assert list(figure.layout.xaxis.tickvals) == [0.4, 1.4]
+    assert figure.layout.xaxis.ticktext[1] == "1 &lt;b&gt;"
+    assert list(figure.layout.yaxis.ticktext) == ["L0", "L1"]
+    parts = figure.data[-1]
+    assert parts.mode == "markers" and len(parts.x) == 4  # L0 H2 stands in both columns
+    assert "1 &lt;b&gt;" in figure.data[-2].hovertext[0]
+
+
 def test_what_is_no_edge_is_refused() -> None:
     with pytest.raises(ArgumentError, match="no edge"):
         edge_graph([], 2, 3)

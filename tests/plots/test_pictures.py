@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.pictures import cells_figure, picture_cells, tile_cells
+from mha_viz.plots.pictures import cells_figure, overlay_cells, picture_cells, tile_cells
 
 
 def pictures(panels, zero=None, marked=None):
@@ -31,6 +31,24 @@ def test_pixels_are_drawn_as_they_are_and_clipped():
     )
     assert figure.data[2].xaxis == "x2"
     assert figure.data[3].hovertext[0].endswith("<b>0, 0, 0</b>")
+
+
+def test_overlay_cells_tints_patches_and_says_their_weights():
+    grey = np.array([[0.0, 1.0, 0.0], [0.0, 0.5, 0.0], [1.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
+    weights = torch.tensor([[0.0], [0.25]])  # patches of two rows
+    cells = overlay_cells(grey, weights, "a", high=1.0)
+    orange, share = np.array([0xFF, 0xB4, 0x54]) / 255, 0.75 * 0.5
+    drawn = np.array(cells.numbers).reshape(4, 3, 3)
+    np.testing.assert_allclose(drawn[:2], np.repeat(grey[:2, :, None], 3, 2))
+    np.testing.assert_allclose(
+        drawn[2:], (1 - share) * grey[2:, :, None] + share * orange, atol=1e-6
+    )
+    assert cells.said == [0.0] * 6 + [0.25] * 6
+    hover = cells_figure([cells], across=1).data[1].hovertext
+    assert hover[6] == "a · row 2, column 0<br>weight of its patch <b>0.25</b>"
+    assert overlay_cells(grey, weights * 0, "a", high=0.0).said == [0.0] * 12
+    with pytest.raises(ShapeError, match="do not divide"):
+        overlay_cells(grey, torch.ones(3, 2), "a", high=1.0)
 
 
 def test_colours_are_drawn_as_they_are():

@@ -18,7 +18,7 @@ from tests.ui import one_search  # noqa: F401
 
 Address = Mapping[str, str | list[str]]
 
-PAGES = (*TOOLS, "glossary", *(lab.key for lab in LABS))
+PAGES = (*TOOLS, "start", "glossary", *(lab.key for lab in LABS))
 PARTS = {"compare": ("section", tuple(SECTIONS)), "circuits": ("circuit", tuple(CIRCUITS))}
 
 _LEARN = Path(mha_viz.learn.__path__[0])
@@ -95,6 +95,8 @@ def _page(name: str) -> None:
 
     if name == "glossary":
         glossary.draw()
+    elif name == "start":
+        learn.start()
     elif name in BY_KEY:
         learn.page(BY_KEY[name])()
     else:

@@ -11,7 +11,18 @@ from tests.ui.serving import OpenPage, answer, serving
 
 pytestmark = pytest.mark.slow
 
-PAGES = ("", "learn", "teach", "glossary", "lab-cost", "nobody", "../x", "\x00", "<script>")
+PAGES = (
+    "",
+    "start",
+    "learn",
+    "teach",
+    "glossary",
+    "lab-cost",
+    "nobody",
+    "../x",
+    "\x00",
+    "<script>",
+)
 QUERIES = (
     "a=%ZZ&text=%F0%9F&layer=%",
     "&&&===&text&text=&text=the+cat;section=x&%00=%00",

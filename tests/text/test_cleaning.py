@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import unicodedata
 from itertools import pairwise
 
@@ -151,3 +152,11 @@ def test_every_character_has_a_word(text: str) -> None:
     assert len(numbers) == len(text)
     assert numbers[0] == 0
     assert all(b - a in (0, 1) for a, b in pairwise(numbers))
+
+
+def test_several_texts_are_led_to_trace_batch() -> None:
+    clean = inspect.unwrap(clean_text)  # without the tests' own checks of types
+    with pytest.raises(TextError, match=r"got list\. For several texts call trace_batch"):
+        clean(["One.", "Two."])
+    with pytest.raises(TextError, match=r"got int\.$"):
+        clean(3)

@@ -90,18 +90,18 @@ def takes_for_any(monkeypatch: pytest.MonkeyPatch, model: object) -> None:
     monkeypatch.setattr(memory, "cache", lambda: own)
 
 
-def warns_of(key: str, **params: str) -> None:
-    """Each of these makes no sense in a link: the lab warns of it by name, and comes whole."""
-    app = lab(key, **params)
+def warns_of(key: str, *folds: str, **params: str) -> None:
+    """Each of these is not valid in a link: the lab, with folds open, warns of it by name."""
+    app = lab(key, **dict.fromkeys(folds, "1"), **params)
     text = check(app)
     for name in params:
         assert name in text, name
     assert len(app.warning) == len(params), [warning.value for warning in app.warning]
 
 
-def answers(key: str, *questions: str) -> list[str]:
+def answers(key: str, *questions: str, **params: str) -> list[str]:
     """What the lab says once these questions are answered with what is chosen to begin with."""
-    app = lab(key)
+    app = lab(key, **params)
     for question in questions:
         app.button(key=f"{key}-predict-{question}-button").click()
     check(app.run())

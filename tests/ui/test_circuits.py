@@ -319,6 +319,47 @@ def test_pins_that_a_text_does_not_have_are_told_and_can_be_cleared():
     check(app)
 
 
+def test_the_graph_over_a_tasks_pairs_is_the_librarys_folded_by_layer():
+    over = dict(averaged="1", task="closing", together="layers", fold="text")
+    app = circuits("prediction_graph", **PREDICTION, **over)
+    assert not app.exception and not app.error
+    model = mv.load("tiny-gpt2")
+    found = mv.task_graph(model, mv.make_task(model, "closing"))
+    names = {(i, j): "all heads" for i in range(4) for j in range(8)}
+    shown = table(app, "source", "through", "contribution", "flow")
+    folded = found.grouped("text", names)
+    close(shown["flow"], folded.edges["flow"])
+    assert shown["through"].dropna().str.contains("all heads").any()
+    assert "as a mean over the pairs of the task" in said(app)
+    assert [one.value for one in app.header] == []
+
+
+def test_a_saved_graph_opens_where_it_belongs_and_only_there():
+    model = mv.load("tiny-gpt2")
+    saved = mv.prediction_graph(model, TEXT, "dog", "cat", share=0.3, pins=["L3 H1 @*"])
+    other = mv.prediction_graph(model, "A bird saw a cat", share=0.3)
+    app = circuits("prediction_graph", **PREDICTION)
+    app.session_state["open-graph"] = True
+    app.run()
+
+    def upload(raw):
+        app.file_uploader(key="graph_upload").upload("graph.json", raw, "application/json").run()
+        return table(app, "source", "through", "flow")
+
+    before = table(app, "source", "through", "flow")
+    shown = upload(saved.to_bytes())
+    assert not app.exception and not app.error
+    close(shown["flow"], saved.edges["flow"])
+    assert "from a file: 30% of all contributions, pins: L3 H1 @*" in app.info[0].value
+    app.button(key="close_graph").click().run()
+    close(table(app, "source", "through", "flow")["flow"], before["flow"])
+    assert len(upload(other.to_bytes())) == len(before)
+    warned = app.warning[0].value.replace("\\", "")
+    assert warned.startswith("The saved graph is of tiny-gpt2 and “A bird saw a cat”: choose")
+    upload(b"{")
+    assert not app.exception and app.error
+
+
 def test_a_model_that_predicts_nothing_shows_its_states(models):
     app = circuits(model=models["headless"], circuit="graph")
     check(app)

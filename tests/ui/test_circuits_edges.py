@@ -37,6 +37,13 @@ def test_edges_are_those_of_the_library() -> None:
     assert len(app.get("plotly_chart")) == 2
 
 
+def test_edges_of_a_family_without_them_are_refused_before_anyone_begins() -> None:
+    app = circuits(model="tiny-bert", text="the cat sat", circuit="edges", task="closing")
+    check(app)
+    assert any("edges of the bert family cannot" in one.value for one in app.info)
+    assert "find_edges" not in [one.key for one in app.button]
+
+
 @pytest.mark.extended
 def test_a_report_is_offered_as_a_file() -> None:
     app = circuits(model="tiny-gpt2", text="the cat sat", circuit="test", task="own", pairs=OWN)

@@ -131,3 +131,22 @@ def test_kl_has_no_estimates_and_the_page_says_so():
 def test_texts_of_different_length_are_told_apart():
     app = circuits(model="tiny-gpt2", text=TEXT, circuit="effect", source="a cat")
     assert not app.exception and "as many tokens" in app.error[0].value
+
+
+def test_paths_over_a_tasks_pairs_are_the_librarys():
+    link = dict(model="tiny-gpt2", text=TEXT, averaged="1", task="closing", circuit="effect")
+    chosen = dict(layer="2", head="4", layer_b="1", head_b="5")
+    app = circuits("path_effects", **link, **chosen)
+    check(app)
+    assert not app.get("plotly_chart")
+    app.button(key="estimate_paths").click().run()
+    check(app)
+    model = mv.load("tiny-gpt2")
+    found = mv.task_paths(model, mv.make_task(model, "closing"))
+    rows = table(app, "Writes", "Reads", "estimate").set_index(["Writes", "Reads"])
+    expected = found.estimate[1, 5, 2, 4, 1]
+    assert rows["estimate"]["L1 H5", "L2 H4"] == pytest.approx(expected, rel=1e-3)
+    measured = rows[rows["Known"] == "measured"]
+    assert (measured["95 % low"] < measured["95 % high"]).all()
+    assert f"is **{format_number(found.clean)}**, a mean over 16 pairs" in said(app)
+    assert list(app.table[0].value) == ["Measured", "95 % low", "95 % high", "Estimated"]

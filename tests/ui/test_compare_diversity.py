@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.core.metrics.layers import capacity, coverage, variance_statement
+from mha_viz.core.metrics.layers import capacity, coverage, pattern_coverage, variance_statement
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES
 from mha_viz.ui.compare import diversity
@@ -39,6 +39,9 @@ def test_diversity_shows_each_layer(model, record):
     close(table(app, "all heads, each for itself (Σ C)").iloc[:, 1], total)
     together = coverage(record.z, record.W_O).together.numpy()
     np.testing.assert_allclose(table(app, "heads together")["heads together"], together, rtol=1e-4)
+    spans = pattern_coverage(record.pattern).together.numpy()
+    shown = table(app, "patterns together")["patterns together"]
+    np.testing.assert_allclose(shown, spans, rtol=1e-4)
     ranks = effective_rank(record.z, record.W_O).numpy()
     listed = table(app, "Effective rank of each head")["Effective rank of each head"]
     np.testing.assert_allclose(listed, ranks.ravel(), rtol=1e-4)

@@ -28,12 +28,14 @@ TWICE = "A repeated phrase"
 FAR = "Five hundred tokens later"
 REST = "Two sentences"
 SINK = "A sink at the start"
+CAT = "“It” and the cat"
 NOTHING = "What does “it” mean?"
 # title -> (word that looks, word that it looks at most), as the words beside the example say
 LEADS = {
     BRACKETS: [(")", "("), ("(", ")")],
     NOUN: [("woman", "The"), ("window", "a"), ("friend", "her")],
     OBJECT: [("washed", "hands"), ("his", "hands")],
+    CAT: [("it", "cat")],
 }
 LABELLED = {BEFORE: "previous_token", TWICE: "induction", FAR: "induction", SINK: "first_token"}
 RELATIONS = {NOUN: "noun → determiner", OBJECT: "verb → object"}
@@ -187,6 +189,26 @@ def test_shares_that_are_named_are_those_measured():
     scores = {title: report(traced(BY_TITLE[title])).scores for title in (REST, SINK)}
     assert float(scores[REST]["special_token"][BY_TITLE[REST].head]) == pytest.approx(0.8, abs=0.04)
     assert float(scores[SINK]["first_token"][BY_TITLE[SINK].head]) == pytest.approx(0.75, abs=0.04)
+
+
+def test_it_looks_at_the_cat_a_little_more_than_chance_and_at_other_words_nearly_as_much():
+    example, before = BY_TITLE[CAT], 10  # words that "it" may see, with itself
+    model = mv.load(example.model)
+
+    def weights(network: mv.AttentionModel) -> tuple[AttentionRecord, torch.Tensor]:
+        record = network.trace(example.text, keep=("pattern",)).merge_words()
+        return record, record.pattern[:, :, place(record, "it")]
+
+    record, row = weights(model)
+    found = row[:, :, place(record, "cat")]
+    assert found.argmax() == example.head[0] * model.n_heads + example.head[1]
+    assert float(found.max()) == pytest.approx(0.20, abs=0.005)
+    assert float(row[example.head][place(record, "yesterday")]) == pytest.approx(0.17, abs=0.005)
+    assert int((row[example.head] > 0).sum()) == before
+    untrained = [weights(untrained_copy(model, seed))[1][:, :, 1].max() for seed in range(5)]
+    assert float(max(untrained)) == pytest.approx(0.11, abs=0.005)
+    asked = [one for one in relations() if one.title == "pronoun → antecedent"]
+    assert lab.measure(model, asked)[0].verdict == lab.NONE
 
 
 def test_nothing_leads_from_it_to_the_animal():

@@ -7,6 +7,8 @@ from mha_viz.core.names import METHODS
 from mha_viz.interventions import importance, pruning
 from mha_viz.interventions.robustness import robustness
 from mha_viz.ui.intervene import switches
+from mha_viz.ui.intervene.importance import default_texts
+from mha_viz.ui.state.views import DEFAULT
 from mha_viz.web.theme import format_number
 from tests.making.comparing import close, near
 from tests.ui.compare_app import check, said, table
@@ -60,6 +62,16 @@ def test_pruning_is_that_of_the_library(monkeypatch):
     found = robustness(mv.load("tiny-gpt2"), texts, 32)
     (extra,) = re.findall(r"a pair costs (\S+) nats", said(app))
     assert float(extra) == near(found.summary()["extra"])  # a difference of losses: no digit more
+
+
+def test_stored_pruning_is_there_at_once_and_begins_with_the_models_own_loss():
+    app = intervene("pruning", text=DEFAULT.text, model="tiny-bert")
+    check(app)
+    assert app.button(key="prune").label == "Run it yourself"
+    shown = table(app, "share_left", "loss", "order")
+    texts = [DEFAULT.text, *default_texts()]
+    whole = mv.head_importance(mv.load("tiny-bert"), list(dict.fromkeys(texts)), "gradient").loss
+    assert shown[shown.heads_off == 0].loss.tolist() == near([float(whole.mean())] * 4)
 
 
 def test_how_long_it_takes_is_said_before_the_click(monkeypatch):

@@ -8,7 +8,8 @@ from streamlit.testing.v1 import AppTest
 
 from docs import make_lab_pictures
 from mha_viz.learn import page as learn_page
-from mha_viz.learn.frame.contents import LABS, Lab
+from mha_viz.learn.frame.contents import BY_KEY, LABS, ROUTES, START, Lab
+from mha_viz.ui.pages import PAGES
 from mha_viz.ui.widgets import look
 from tests.ui.compare_app import check
 
@@ -39,7 +40,7 @@ def test_there_is_a_picture_for_each_lab_and_they_are_small() -> None:
     kept = {path.name: path.stat().st_size for path in learn_page.FOLDER.iterdir()}
     schemes = make_lab_pictures.SCHEMES
     assert kept.keys() == {f"{lab.key}-{scheme}.png" for lab in LABS for scheme in schemes}
-    assert sum(kept.values()) <= 200_000
+    assert sum(kept.values()) <= 16_000 * len(LABS)
     assert make_lab_pictures.SHOTS.keys() == {lab.key for lab in LABS}
 
 
@@ -61,7 +62,7 @@ def _page() -> None:
     from mha_viz.learn import page as learn
     from mha_viz.learn.frame.contents import LABS
 
-    paths = ["learn", "teach", "glossary", *(lab.address for lab in LABS)]
+    paths = ["learn", "start", "teach", "glossary", *(lab.address for lab in LABS)]
     st.session_state.pages = {path: st.Page(learn.index, url_path=path) for path in paths}
     st.navigation(list(st.session_state.pages.values())).run()
 
@@ -76,3 +77,17 @@ def test_the_page_shows_them_with_words_for_who_does_not_see_them(dark, monkeypa
     links = [link.proto.label for link in app.get("page_link")]
     for number, lab in enumerate(LABS, 1):
         assert f"**{number}. {lab.title}**" in links
+
+
+def test_a_route_takes_as_long_as_it_says_and_keeps_the_order_of_the_labs() -> None:
+    for route in ROUTES:
+        labs = [BY_KEY[key] for key in route.labs]
+        minutes = START.minutes + sum(lab.minutes for lab in labs)
+        assert 0.8 * route.minutes <= minutes <= route.minutes * 1.1, route
+        assert labs == sorted(labs, key=LABS.index)
+
+
+@EVERY
+def test_a_lab_asks_a_question_and_says_what_was_learned_and_what_comes_next(lab: Lab) -> None:
+    assert lab.about.endswith("?") and 2 <= len(lab.learned) <= 4
+    assert 2 <= len(lab.next) <= 3 and set(lab.next) <= {*BY_KEY, *PAGES} - {lab.key}

@@ -8,6 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
+from mha_viz.learn.frame import stored_runs
 from mha_viz.learn.labs.convolution import inputs, learning
 from mha_viz.learn.labs.convolution import numbers as convolution
 from tests.making.comparing import near
@@ -19,7 +20,8 @@ KEY = "convolution"
 
 
 def test_every_number_is_that_of_the_library():
-    app = lab(KEY, "both", "tiles", "sharpness", preset="edge", side="16", alpha="3")
+    asked = dict(preset="edge", side="16", alpha="3", sharpness="1", cost="1")
+    app = lab(KEY, "both", "tiles", "sharpness", **asked)
     check(app)
     picture = inputs.picture("house", 16)
     kernel = torch.tensor(inputs.kernel_numbers("edge", 3))[None, None]
@@ -39,7 +41,7 @@ def test_every_number_is_that_of_the_library():
 
 def test_controls_change_the_link_and_the_link_opens_them():
     app = lab(KEY)
-    assert link(app) == {} and "rounding in float32" in check(app)
+    assert link(app) == {} and "That is rounding in float32" in check(app)
     app.slider(key=f"{KEY}-alpha").set_value(2.5)
     app.segmented_control(key=f"{KEY}-border").set_value("nearest")
     app.segmented_control(key=f"{KEY}-size").set_value(5)
@@ -64,8 +66,9 @@ def test_numbers_in_a_link_are_the_kernel():
 
 @pairwise(dear=True, size=["1", "3", "5"], colour=["0", "1"], alpha=["0", "30"])
 def test_every_size_comes_whole(size, colour, alpha):
-    app = lab(KEY, "both", "tiles", "sharpness", size=size, colour=colour, alpha=alpha, side="16")
-    check(app)
+    folds = dict.fromkeys(("sharpness", "at-the-border", "cost"), "1")
+    asked = dict(size=size, colour=colour, alpha=alpha, side="16")
+    check(lab(KEY, "both", "tiles", "sharpness", **asked, **folds))
 
 
 def test_what_a_link_says_in_vain_is_told():
@@ -129,7 +132,7 @@ def test_a_file_that_is_none_leaves_the_lab_usable():
 def test_both_are_trained_when_asked_and_compared_on_new_pictures(monkeypatch, once):
     few = partial(learning.learn, (8, 16), n_steps=40)
     monkeypatch.setattr(learning, "learn", few)
-    app = lab(KEY, "learning", learnseed="2")
+    app = lab(KEY, "learning", learnseed="2", learning="1")
     assert "about half a minute" in check(app)
     app.button(key=f"{KEY}-train").click().run()
     text = check(app)
@@ -140,12 +143,22 @@ def test_both_are_trained_when_asked_and_compared_on_new_pictures(monkeypatch, o
     assert f"{expected.parameters['heads']:,} parameters" in text
     at = expected.pattern.reshape(9, 8, 8, 8, 8)[:, 4, 4, 3:6, 3:6]
     assert f"{float(at.sum() / 9):.0%} of a head’s weight" in text
-    assert link(app) == {"learnseed": "2"}
+    assert link(app) == {"learnseed": "2", "learning": "1"}
+
+
+def test_the_first_training_is_there_at_once():
+    app = lab(KEY, "learning", learning="1")
+    check(app)
+    stored = stored_runs.read(convolution.STORED[0])
+    shown = table(app, "pictures", "Conv2d, new pictures")
+    assert list(shown["nine heads, new pictures"]) == stored.unseen["heads"]
+    assert app.button(key=f"{KEY}-train").label == "Run it yourself"
 
 
 def test_the_answers():
-    found = " ".join(answers(KEY, "alpha", "border", "shuffle"))
-    assert "6.9%" in found and "replicate" in found
+    folds = dict.fromkeys(("sharpness", "at-the-border", "learning"), "1")
+    found = " ".join(answers(KEY, "same", "alpha", "border", "data", "exit", **folds))
+    assert "6.9%" in found and "replicate" in found and "Nine heads look" in found
 
 
 def test_the_chosen_pixel_is_framed_in_every_picture():

@@ -9,13 +9,13 @@ from mha_viz.core.amounts import of_bytes, short
 from mha_viz.learn.labs.cost import measured
 from mha_viz.learn.labs.cost.numbers import PUBLISHED, Sizes, costs
 from tests.ui.compare_app import check, table
-from tests.ui.lab_app import lab, link
+from tests.ui.lab_app import answers, lab, link
 
 KEY = "cost"
 
 
 def test_the_bill_is_that_of_the_library_and_follows_the_controls():
-    app = lab(KEY, "by-heads", "caches")
+    app = lab(KEY, "by-heads", "growth", **{"more-heads": "1"})
     for name, value in (("n", 1024), ("d_model", 512), ("n_heads", 8), ("n_kv_heads", 2)):
         app.number_input(key=f"{KEY}-{name}").set_value(value)
     text = check(app.run())
@@ -28,8 +28,8 @@ def test_the_bill_is_that_of_the_library_and_follows_the_controls():
     assert memory["attention weights, all kept"] == of_bytes(cost.pattern)
     assert "8 heads share 2 key and value heads" in text
     assert len(set(table(app, "heads", "operations of a layer")["operations of a layer"])) == 1
-    caches = table(app, "n", "multi-query: 1")
-    assert (caches["multi-head: 8"] == 8 * caches["multi-query: 1"]).all()
+    growth = table(app, "n", "bytes of all attention weights").set_index("n")
+    assert list(growth.loc[1024])[1:] == [cost.scores + cost.mixing, cost.pattern]
     asked = {k: link(app)[k] for k in ("n", "d_model", "n_heads", "n_kv_heads")}
     assert asked == {"n": "1024", "d_model": "512", "n_heads": "8", "n_kv_heads": "2"}
     again = lab(KEY, **asked)
@@ -37,7 +37,7 @@ def test_the_bill_is_that_of_the_library_and_follows_the_controls():
 
 
 def test_two_texts_and_a_batch_are_counted_as_such():
-    app = lab(KEY, "caches", n_read="100", batch="8", n="50")
+    app = lab(KEY, **{"n_read": "100", "batch": "8", "n": "50", "two-texts": "1", "fused": "1"})
     text = check(app)
     cost = costs(Sizes(50, 768, 12, 0, 12, 4, n_read=100, batch=8))
     assert table(app, "Operations", "one layer")["one layer"].iloc[-1] == short(cost.layer)
@@ -45,17 +45,6 @@ def test_two_texts_and_a_batch_are_counted_as_such():
     row = table(app, "One layer").set_index("One layer")
     assert row.loc["products, fused", "n = 50"] == row.loc["products, weights kept", "n = 50"]
     assert row.loc["memory, fused", "n = 100"] == of_bytes(4 * 8 * 12 * 100)
-    caches = table(app, "n", "multi-head: 12")
-    assert caches["multi-head: 12"].iloc[1] == 2 * caches["multi-head: 12"].iloc[0]
-
-
-def test_attention_stands_beside_an_rnn():
-    app = lab(KEY, "paths", rnn_width="4")
-    check(app)
-    shown = table(app, "n", "path, RNN").set_index("n")
-    assert shown.loc[64, "path, RNN"] == 64 and shown.loc[64, "path, attention"] == 3
-    for kind in ("attention", "RNN", "convolution"):
-        assert (shown[f"products, {kind}"] == shown[f"formula, {kind}"]).all()
 
 
 @pytest.mark.parametrize(
@@ -68,7 +57,7 @@ def test_attention_stands_beside_an_rnn():
     ],
 )
 def test_sizes_that_make_no_layer_get_a_sentence_and_the_rest_stays(asked, words):
-    app = lab(KEY, **asked)
+    app = lab(KEY, models="1", **asked)
     assert not app.exception
     assert len(app.error) == 1 and words in app.error[0].value.replace("\\", "")
     assert len(table(app, "Model", "Parameters")) == len(PUBLISHED) + 1
@@ -78,14 +67,14 @@ def test_sizes_that_make_no_layer_get_a_sentence_and_the_rest_stays(asked, words
 
 
 def test_what_a_link_says_in_vain_is_told():
-    asked = dict(n="many", bytes="3", longest="7", seed="-1", at="1e9", time_width="<b>")
-    text = check(lab(KEY, **asked)).replace("\\", "")
+    asked = dict(n="many", bytes="3", at="1e9", at_bytes="<b>")
+    text = check(lab(KEY, models="1", **asked)).replace("\\", "")
     for name in asked:
-        assert f"{name}=" in text
+        assert f"{name}=" in text, text
 
 
 def test_the_table_follows_its_length_and_has_the_loaded_model():
-    app = lab(KEY, model="tiny-gpt2", at="1024", at_bytes="4")
+    app = lab(KEY, model="tiny-gpt2", at="1024", at_bytes="4", models="1")
     check(app)
     models = table(app, "Model", "Parameters").set_index("Model")
     assert models.loc["GPT-2 Small", "Parameters"] == "124 M"
@@ -97,30 +86,23 @@ def test_the_table_follows_its_length_and_has_the_loaded_model():
     assert kept == of_bytes(12 * 12 * 1024**2 * 4)
 
 
-def test_measuring_is_kept_under_its_settings(monkeypatch):
-    monkeypatch.setattr(measured, "MOST_RUNS", 2)  # enough for medians
-    asked = dict(time_width="64", time_heads="2", longest="512")
-    app = lab(KEY, "lengths", "time-by-heads", **asked)
+def test_what_was_measured_is_kept(monkeypatch):
+    monkeypatch.setattr(measured, "LENGTHS", (16, 32, 64, 128, 256))
+    app = lab(KEY, "lengths", measured="1")
     check(app)
     app.button(key=f"{KEY}-start").click().run()
-    assert "products a second here" in check(app)
-    powers = table(app, "median runs", "the count says")
-    assert all(re.fullmatch(r"-?\d\.\d\d", power) for power in powers["fastest runs"])
-    lengths = table(app, "n", "bytes, calculated")
-    assert list(lengths["n"]) == [64, 128, 256, 512]
-    assert (lengths["bytes of the weights, measured"] == lengths["bytes, calculated"]).all()
-    assert len(table(app, "heads", "bytes of the weights")) == 6
-    before = lengths["seconds, weights kept"]
-    # another setting has no result yet; back again, the old one is there
-    app.select_slider(key=f"{KEY}-time_heads").set_value(4).run()
-    assert "products a second here" not in check(app)
-    app.select_slider(key=f"{KEY}-time_heads").set_value(2).run()
-    again = table(app, "n", "bytes, calculated")["seconds, weights kept"]
-    assert (again == before).all()
+    assert re.search(r"power \*\*-?\d\.\d\d\*\* for the projections", check(app))
+    found = app.session_state[f"{KEY}-start-results"][()]
+    shown = table(app, "n", "seconds, weights kept")
+    assert list(shown["seconds, weights kept"]) == found["weights"]
+    app.number_input(key=f"{KEY}-n").set_value(64).run()
+    again = table(app, "n", "seconds, weights kept")["seconds, weights kept"]
+    assert (again == shown["seconds, weights kept"]).all()
 
 
 def test_what_is_asked_before_is_answered_with_numbers():
-    app = lab(KEY)
+    folds = {"more-heads": "1", "misread": "1", "two-texts": "1", "fused": "1"}
+    app = lab(KEY, **folds)
     app.radio(key=f"{KEY}-predict-heads").set_value("The same")
     app.button(key=f"{KEY}-predict-heads-button").click().run()
     assert app.info[0].value.startswith("**Yes. The same")
@@ -128,3 +110,5 @@ def test_what_is_asked_before_is_answered_with_numbers():
     one, many = (costs(Sizes(512, 768, h, 0, 12)) for h in (1, 12))
     assert one.layer == many.layer
     assert f"{short(one.layer)} operations with 1 head and {short(many.layer)} with 12" in text
+    found = answers(KEY, "long", "batch", "flash", "exit", **folds)
+    assert found[0].startswith("**Four times") and found[3].startswith("**The memory")

@@ -53,7 +53,7 @@ def best(name, metric):
 def test_a_game_from_its_first_task_to_its_total():
     app = lab("find-the-head", text=TEXT, model="tiny-gpt2", tasks="previous,self,twins")
     check(app)
-    assert app.header[1].value == "Task 1 of 3: The token before"
+    assert app.header[0].value == "Task 1 of 3: The token before"
     choose(app, best("tiny-gpt2", "previous_token"))
     assert "**100 points.**" in press(app, "answer")
     text = press(app, "next")
@@ -118,7 +118,7 @@ def test_answers_are_in_no_link():
     assert asked == {"model": "tiny-bert", "text": TEXT, "tasks": "sink,self", "seed": "7"}
     again = lab("find-the-head", **asked)
     check(again)
-    assert again.header[1].value == app.header[1].value
+    assert again.header[1].value == app.header[0].value
     assert not again.success and not again.error and not again.warning
 
 
@@ -171,7 +171,7 @@ def test_losses_are_measured_on_request():
     check(app)
     assert not any(b.key == f"{K}answer" for b in app.button)
     text = press(app, "measure")
-    assert "Task 1 of 2: A head that can go" in text
+    assert "Task 1 of 2: A head that can be removed" in text
     change = mv.head_importance(mv.load("tiny-gpt2"), TEXT, "ablation").mean
     press(app, "next")
     choose(app, divmod(int(change.argmax()), 8))
@@ -227,7 +227,10 @@ def test_sheets_ask_for_nothing_that_no_picture_shows():
     """Induction is measured on a text of its own, losses by switching heads off."""
     assert [task.key for task in TASKS if not task.on_paper] == ["induction", "spare", "needed"]
     app = lab("find-the-head", text="a b a b a", model="tiny-gpt2", tasks="induction,self")
-    assert "Not on the sheets, because no picture shows it: What came next last time." in check(app)
+    assert (
+        "Not on the sheets, because no picture shows it: The token that came next last time."
+        in check(app)
+    )
     app = lab("find-the-head", text="a b a b a", model="tiny-gpt2", tasks="induction")
     check(app)
     assert not app.get("download_button")

@@ -3,6 +3,7 @@
 import pytest
 
 import mha_viz as mv
+from mha_viz.core.stored_runs import read
 from mha_viz.learn.labs.induction_circuit import numbers
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, matrices, table
@@ -19,7 +20,8 @@ def found():
 
 
 def test_what_is_said_and_drawn_are_the_labs_numbers(found):
-    app = lab(NAME, "shares", "cuts", words="6", seed="2", word="1")
+    opened = dict.fromkeys(("patterns", "score", "composition", "cut"), "1")
+    app = lab(NAME, "shares", "edges", "test", words="6", seed="2", word="1", **opened)
     text = check(app)
     assert f"**{found.second_loss:.2g}** in the second" in text
     model = mv.load(numbers.MODEL)
@@ -29,18 +31,29 @@ def test_what_is_said_and_drawn_are_the_labs_numbers(found):
     assert shown["component"].iloc[0] == numbers.by_key_component(score).component[0]
     cuts = table(app, "Path cut")
     assert list(cuts["Loss, nats"]) == near(list(numbers.cuts(found).loss))
-    by_sender = table(app, "head", "more")
-    assert by_sender.more.idxmax() == found.writers[0][1]
     assert any("K-composition" in matrix["title"] for matrix in matrices(app))
-    assert len(figures(app)) == 5
-    assert link(app) == {"words": "6", "seed": "2", "word": "1"}
+    task = read(numbers.STORED[0])
+    assert list(table(app, "edges", "faithfulness").faithfulness) == near(
+        list(task.curve.faithfulness)
+    )
+    assert list(table(app, "heads", "share").share) == near(list(task.tested.table().share))
+    assert f"{task.size} of {task.n_edges:,}" in text and task.accuracy in text
+    assert len(figures(app)) == 7
+    assert link(app) == {"words": "6", "seed": "2", "word": "1", **opened}
+
+
+def test_what_is_open_fits_and_the_rest_is_folded():
+    app = lab(NAME)
+    check(app)
+    assert len(figures(app)) == 4 and not app.dataframe
+    assert app.button(key=f"{NAME}-explain").label == "Run it yourself"
 
 
 def test_a_word_beyond_a_shorter_text_is_its_last():
-    app = lab(NAME, words="6", seed="2", word="9")
+    app = lab(NAME, words="6", seed="2", word="9", score="1")
     check(app)
     assert app.slider(key=f"{NAME}-word-4").value == 4
 
 
 def test_links_that_make_no_sense():
-    warns_of(NAME, words="7", seed="99", word="x")
+    warns_of(NAME, words="7", seed="99", cut="x")

@@ -18,7 +18,7 @@ def test_every_number_is_that_of_the_library():
     assert softmax_cells(app) == [
         pytest.approx(row, abs=0.0051) for row in expected.tolist()
     ]  # two decimals are shown
-    assert len(table(app, "d_k", "divided")) == 11
+    assert len(table(app, "d_k", "divided by √d_k")) == 11
 
 
 def test_controls_change_the_link_and_the_link_opens_them():

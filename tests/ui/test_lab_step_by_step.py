@@ -1,13 +1,14 @@
 """Lab 4's page: every step of every shipped model, controls, link and bad links."""
 
 import json
+import re
 
 import pytest
 
 import mha_viz as mv
 from mha_viz.learn.labs.step_by_step.tables import STEPS
 from tests.making.families import build
-from tests.ui.compare_app import check, matrices, table, written
+from tests.ui.compare_app import check, figures, matrices, table, written
 from tests.ui.lab_app import heavy, lab, link, takes_for_any
 
 KEY = "step-by-step"
@@ -50,7 +51,7 @@ def test_the_numbers_are_those_of_the_trace():
 
 def test_the_mask_is_switched_on_and_the_code_beside_the_numbers_follows():
     text = "The cat sat on the mat."
-    app = lab(KEY, text=text, step="softmax", head="3")
+    app = lab(KEY, text=text, step="softmax", head="3", code="1")
     assert "no mask" in app.code[0].value and link(app).get("mask") is None
     app.segmented_control(key=f"{KEY}-mask").set_value("causal").run()
     check(app)
@@ -104,7 +105,7 @@ def test_tokens_are_shown_as_they_are():
 
 
 def test_sentences_without_words_or_with_too_many_say_so_and_can_be_mended():
-    app = lab(KEY, write="", read="a b c d e f g h i j")
+    app = lab(KEY, cross="1", write="", read="a b c d e f g h i j")
     assert "1 to 8 words" in app.error[0].value
     app.text_input(key=f"{KEY}-write").set_value("a")
     app.text_input(key=f"{KEY}-read").set_value("b c").run()
@@ -113,11 +114,57 @@ def test_sentences_without_words_or_with_too_many_say_so_and_can_be_mended():
 
 
 def test_reversing_what_is_read_leaves_the_output():
-    before = written(lab(KEY), "output")
-    app = lab(KEY, turned="1")
+    before = written(lab(KEY, cross="1"), "output")
+    app = lab(KEY, cross="1", turned="1")
     assert written(app, "output") == before
     names = json.dumps([matrix["shown"][1] for matrix in matrices(app)[-3:-1]])
     assert names.index("mat") < names.index("cat")
+
+
+def test_the_layer_as_a_whole_comes_first_with_the_shape_of_every_tensor():
+    app = lab(KEY, "layer", model="tiny-gpt2", text="The cat sat on the mat.", layer="1", head="4")
+    check(app)
+    shapes = table(app, "tensor", "rows", "columns").set_index("tensor")
+    n = shapes.loc["X", "rows"]
+    assert tuple(shapes.loc["Q of the head"]) == (n, 32)
+    assert tuple(shapes.loc["weights of the head"]) == (n, n)
+    assert tuple(shapes.loc["W_O"]) == (256, 256)
+    drawn = [mark["text"] for mark in figures(app)[0]["layout"]["annotations"]]
+    assert f"{n} × 256" in drawn and f"weights, each {n} × {n}" in drawn and "8 heads" in drawn
+
+
+@pytest.mark.parametrize("model", ["tiny-bert", "tiny-llama"])
+def test_the_usual_code_computes_the_same_as_one_matrix_per_head(model):
+    app = lab(KEY, model=model, text="The cat sat on the mat.", code="1")
+    text = check(app)
+    assert "ten lines" not in text and "masked_fill(mask == 0" in app.code[1].value
+    apart = re.search(r"at most \*\*([\d.e-]+)\*\*, the outputs by at most \*\*([\d.e-]+)", text)
+    assert all(float(number) < 1e-4 for number in apart.groups())
+
+
+def test_bugs_fail_visibly_and_are_found():
+    app = lab(KEY, text="The cat sat on the mat.", bugs="1")
+    assert app.code[0].value.startswith("AttributeError") and "d_k" in app.code[0].value
+    for bug, answer in (("attribute", "never defined"), ("view", "transpose"), ("mask", "sign")):
+        app.segmented_control(key=f"{KEY}-bug").set_value(bug).run()
+        key = f"{KEY}-predict-bug-{bug}"
+        (right,) = [option for option in app.radio(key=key).options if answer in option]
+        app.radio(key=key).set_value(right)
+        app.button(key=f"{key}-button").click().run()
+        assert any(info.value.startswith(f"**Yes. {right}") for info in app.info)
+        text = check(app)
+        if bug != "attribute":
+            assert "No error was raised" in text
+            assert written(app, "weights, wrong") != written(app, "weights, right")
+    assert [row[0] for row in written(app, "weights, wrong")[:2]] == ["0.00", "0.00"]
+
+
+def test_the_usual_code_says_which_layers_it_cannot_be(monkeypatch):
+    takes_for_any(monkeypatch, build("t5"))  # its heads are not d_model / h wide
+    app = lab(KEY, text="the cat sat on a mat", code="1", bugs="1")
+    assert not app.exception
+    said = [error.value.replace("\\", "") for error in app.error]
+    assert len(said) == 2 and all("code has heads of d_model / h" in text for text in said)
 
 
 def test_a_family_that_keeps_its_own_attention_gets_a_sentence(monkeypatch):

@@ -16,7 +16,11 @@ TEXT = "The cat sat on the mat."
 
 @pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_the_page_comes_whole_and_its_numbers_are_small_where_they_should_be(model):
-    app = lab(KEY, "operations", "spectrum", "lengths", model=model, text=TEXT, layer="2", head="5")
+    tables, folds = (
+        ("operations", "spectrum", "lengths"),
+        dict(rank="1", **{"why-output": "1"}),
+    )
+    app = lab(KEY, *tables, model=model, text=TEXT, layer="2", head="5", **folds)
     text = check(app)
     assert "What L2 H5 writes" in text
     for words in ("difference of any two numbers is", "attention output by at most"):
@@ -46,7 +50,7 @@ def test_the_bill_follows_its_control():
 
 
 def test_shares_are_those_of_the_library():
-    app = lab(KEY, text=TEXT, layer="1")
+    app = lab(KEY, text=TEXT, layer="1", **{"why-output": "1"})
     shares = slice_shares(mv.load("tiny-bert").trace(TEXT).head_output[1])
     assert [row[i] for i, row in enumerate(written(app, "Share of each"))] == [
         f"{share:.2f}" for share in shares.diagonal()
@@ -63,8 +67,9 @@ def test_the_answer_about_parameters_is_computed():
 def test_links_that_make_no_sense_one_token_and_many():
     text = check(lab(KEY, n="77", layer="99", text="x"))
     assert "n='77'" in text and "There is no L99 H0" in text.replace("\\", "")
-    check(lab(KEY, model="tiny-gpt2", text="a"))
-    check(lab(KEY, text="word " * 3000))
+    folds = dict(rank="1", **{"why-output": "1"})
+    check(lab(KEY, model="tiny-gpt2", text="a", **folds))
+    check(lab(KEY, text="word " * 3000, **folds))
 
 
 @pytest.mark.parametrize(
@@ -74,9 +79,11 @@ def test_other_families(monkeypatch, family, part):
 
     model = build(family)
     takes_for_any(monkeypatch, model)
-    app = lab(KEY, "lengths", text="the cat sat on a mat", pair="a cat ran", part=part)
-    text = check(app)
+    given = dict(text="the cat sat on a mat", pair="a cat ran", part=part)
+    app = lab(KEY, "lengths", **given)
+    check(app)
     gaps = table(app, "token", "difference from the model")
     assert gaps["difference from the model"].max() < 1e-4
     # llama here: 6 heads and d_model 30; t5: 5 heads do not divide 23
-    assert ("have no slices of their own" in text) == (family == "t5")
+    said = [error.value for error in lab(KEY, **given, **{"why-output": "1"}).error]
+    assert ["have no slices of their own" in text for text in said] == [True] * (family == "t5")

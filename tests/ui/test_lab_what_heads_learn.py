@@ -1,8 +1,6 @@
 """Lab 12's page: measuring, the table, one relation with its sentences, links, other models."""
 
-import shutil
 from functools import partial
-from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -36,7 +34,7 @@ def once():
 
 @pytest.fixture(scope="module")
 def measured():
-    app = lab(NAME, "map")
+    app = lab(NAME, "map", "summary", sentences="1")
     app.button(key=f"{NAME}-measure").click().run()
     return app
 
@@ -57,11 +55,25 @@ def sentences(app) -> list[str]:
     return next(m.value for m in app.markdown if m.value.startswith("- [")).split("\n- ")
 
 
-def test_before_measuring_there_is_nothing_to_see_but_a_button():
-    app = lab(NAME)
+def test_what_is_stored_is_there_at_once_and_best_heads_find_what_a_count_finds():
+    app = lab(NAME, "summary")
     check(app)
-    assert not figures(app) and not app.dataframe and link(app) == {}
-    assert any("offers to fetch it" in caption.value for caption in app.caption)
+    assert app.button(key=f"{NAME}-measure").label == "Run it yourself" and link(app) == {}
+    rows, labels = table(app, "From → to", "Best head"), figures(app)[0]["layout"]["annotations"]
+    assert len(rows) == len(labels) == len(relations())
+    asked, record_of = relations()[0], mv.load("tiny-bert").trace
+    layer, head = 2, 3
+    hits = pairs = 0
+    for sentence in asked.sentences:
+        merged = record_of(sentence.text).merge_words()
+        at = {t.text: i for i, t in enumerate(merged.tokens)}
+        others = [at[word] for word in sentence.words]
+        for query, key in sentence.pairs:
+            row = merged.pattern[layer, head, at[sentence.words[query]]]
+            right = at[sentence.words[key]]
+            hits += row[right] > max(row[i] for i in others if i not in (right, others[query]))
+            pairs += 1
+    assert rows["Best head"][0] == "L2 H3" and rows["It finds"][0] == f"{float(hits) / pairs:.0%}"
 
 
 def test_every_relation_is_in_the_table_with_both_opponents(measured, found):
@@ -114,9 +126,9 @@ def test_a_sentence_leads_to_its_head_in_explore(measured, found):
 
 
 def test_the_head_of_a_link_is_shown_and_one_that_is_not_there_is_told(models):
-    app = lab(NAME, model=models["two"], **{"head-0": "0.1"})
+    app = lab(NAME, model=models["two"], sentences="1", **{"head-0": "0.1"})
     app.button(key=f"{NAME}-measure").click().run()
-    assert "The sentences of L0 H1" in check(app)
+    assert "**The sentences of L0 H1**" in check(app)
     app = lab(NAME, model=models["two"], **{"head-0": "7.1"})
     app.button(key=f"{NAME}-measure").click().run()
     assert "There is no L7 H1" in check(app)
@@ -126,22 +138,10 @@ def test_a_causal_model_is_asked_only_what_it_sees(models):
     app = lab(NAME, model=models["gpt2"], kind="coreference")
     app.button(key=f"{NAME}-measure").click().run()
     text = check(app)
-    assert "this model sees no later words" in text
-    assert len(table(app, "From → to")) == len(relations()) // 2
+    assert "which this model does not see" in text
+    assert len(figures(app)[0]["layout"]["annotations"]) == len(relations()) // 2
     options = app.selectbox(key=f"{NAME}-relation-coreference").options
     assert "pronoun → antecedent" in options and "antecedent → pronoun" not in options
-
-
-def test_a_published_model_is_offered_where_the_machine_has_it(models, tmp_path: Path, monkeypatch):
-    snapshot = tmp_path / "models--bert-base-uncased" / "snapshots" / ("1" * 40)
-    shutil.copytree(models["two"], snapshot)
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    app = lab(NAME)
-    assert not any("offers to fetch it" in caption.value for caption in app.caption)
-    app.button(key=f"{NAME}-take-bert-base-uncased").click().run()
-    check(app)
-    assert app.selectbox(key="ask_model").value == "bert-base-uncased"
-    assert link(app)["model"] == "bert-base-uncased"
 
 
 def test_what_a_link_says_in_vain_is_told():

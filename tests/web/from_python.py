@@ -10,6 +10,8 @@ from mha_viz.circuits.flow.graph import flow_graph
 from mha_viz.core.record.from_weights import record
 from mha_viz.core.record.token import Token
 from mha_viz.core.record.views import between
+from mha_viz.learn.start import numbers, story
+from mha_viz.reports.report import KEEP, report
 from mha_viz.ui.widgets.components.flow_graph import graph_payload
 from mha_viz.ui.widgets.components.query_key_map import payload_of
 from mha_viz.web.payload import KINDS, grid_payload
@@ -75,6 +77,17 @@ def _map() -> dict[str, object]:
     return {"payload": text_of(payload_of(found)), "labels": labels, **arrays}
 
 
+def _sentence() -> dict[str, object]:
+    """Return one sentence's payload, and some of its numbers."""
+    model, text = mv.load(numbers.MODEL), "A cat saw a cat."
+    found = numbers.follow(model, text)
+    labels = report(model.trace(text, keep=KEEP)).labels
+    names = ("query", "key", "value", "z", "pattern", "streams", "attention")
+    arrays = {name: getattr(found, name).tolist() for name in names}
+    off = found.guesses.patterns[0, 3].tolist()
+    return {"payload": text_of(story.payload(found, labels)), "off": off, **arrays}
+
+
 def written() -> dict[str, object]:
     """Return all of them in a form that JSON can hold."""
     dice = np.random.default_rng(5)
@@ -90,5 +103,6 @@ def written() -> dict[str, object]:
         "reduced": _reduced(),
         "flow": _flow(),
         "map": _map(),
+        "sentence": _sentence(),
         **drawn.written(),
     }

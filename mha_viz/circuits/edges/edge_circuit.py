@@ -13,6 +13,7 @@ from torch import Tensor
 from mha_viz.circuits.edges.edge_effects import EdgeScores
 from mha_viz.circuits.edges.edge_graph import Edges
 from mha_viz.circuits.edges.edge_runs import EdgeRuns
+from mha_viz.circuits.tasks.task_graph import shared_tokens
 from mha_viz.core.reprs import count, table_html
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.loss import OnProgress, Progress
@@ -60,6 +61,35 @@ class EdgeCircuit:
         kept = {(graph.senders[i], graph.receivers[j]) for i, j in at}
         names = zip(found.sender, found.receiver, strict=True)
         return found[[one in kept for one in names]].reset_index(drop=True)
+
+    def by_position(self) -> pd.DataFrame:
+        """Split the estimate of each edge by position, the largest part first.
+
+        Columns: sender, receiver, position, token, score: the parts of an edge sum to its estimate.
+        The position is that of the query whose output changes; a key or a value may have been
+        written before it. The token is the pairs' own, or "…" behind the first of several.
+
+        Raises:
+            ArgumentError: pairs of several lengths, or scores without estimates.
+        """
+        scores, pairs = self.scores, self.scores.task.to_choose_on
+        n = len(pairs[0].clean.tokens)
+        if scores.by_position.shape[-1] != n or scores.method == "exact":
+            raise ArgumentError(
+                "Edges have no positions here: that takes estimates (method “eap” or “eap-ig”) and "
+                "pairs of one length."
+            )
+        at, tokens = self.kept.nonzero(), shared_tokens(pairs)
+        found = pd.DataFrame(
+            {
+                "sender": np.repeat([scores.senders[i] for i in at[:, 0].tolist()], n),
+                "receiver": np.repeat([scores.receivers[i] for i in at[:, 1].tolist()], n),
+                "position": np.tile(np.arange(n), len(at)),
+                "token": np.tile([token.text for token in tokens], len(at)),
+                "score": scores.by_position[tuple(at.T)].flatten().numpy(),
+            }
+        )
+        return found.sort_values("score", key=abs, ascending=False, ignore_index=True)
 
     def minimality(self, on_progress: OnProgress | None = None) -> pd.DataFrame:
         """Measure what each edge is worth to the circuit, on held-out pairs.

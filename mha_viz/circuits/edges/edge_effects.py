@@ -1,6 +1,7 @@
 """Effects of edges: from each embedding, head and MLP to all that read what it writes."""
 
 from functools import cached_property
+from math import nan
 from typing import Literal, get_args
 
 import pandas as pd
@@ -40,6 +41,9 @@ class EdgeScores:
         estimate, exact: float64 (sender, receiver), means over pairs; NaN where there is no edge,
             or none known.
         low, high: the 95 % t-interval over pairs of each that is measured.
+        by_position: float64 (sender, receiver, position), of which `estimate` is the sum: by the
+            query whose output changes (with recompute=False by where the receiver reads). One
+            position stands for all where pairs differ in length.
     """
 
     def __init__(
@@ -48,11 +52,12 @@ class EdgeScores:
         task: Task,
         metric: EdgeMetric,
         method: Method,
-        estimate: Float64[Tensor, "sender receiver"],
+        by_position: Float64[Tensor, "sender receiver position"],
     ) -> None:
         self.runs, self.model, self.graph = runs, runs.model, runs.graph
-        self.task, self.metric, self.method, self.estimate = task, metric, method, estimate
-        self.exact, self.low, self.high = torch.full((3, *estimate.shape), torch.nan).to(estimate)
+        self.task, self.metric, self.method = task, metric, method
+        self.by_position, self.estimate = by_position, by_position.sum(-1)
+        self.exact, self.low, self.high = self.estimate.new_full((3, *self.estimate.shape), nan)
 
     @property
     def senders(self) -> tuple[str, ...]:
@@ -223,7 +228,7 @@ def edge_effects(
     task = task_of(model, task)
     runs = EdgeRuns(model, task.to_choose_on, wanted)
     if known == "exact":
-        nothing = torch.full(runs.graph.exists.shape, torch.nan, dtype=torch.float64)
+        nothing = torch.full((*runs.graph.exists.shape, 1), nan, dtype=torch.float64)
         found = EdgeScores(runs, task, wanted, known, nothing)
         found.measure(None, on_progress)
         return found

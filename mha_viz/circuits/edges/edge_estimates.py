@@ -14,7 +14,8 @@ from mha_viz.engine.probe import EverythingKept, HeadEdits, Probe
 from mha_viz.prediction.loss import Progress
 from mha_viz.prediction.replay import MAX_TOKENS
 
-Scores = Float64[Tensor, "sender receiver"]
+Scores = Float64[Tensor, "sender receiver position"]
+MAX_BYTES = 2**28  # of scores by position
 
 
 def estimates(
@@ -24,13 +25,16 @@ def estimates(
 
     A step is one pass there and back over all pairs, in which the embedding is so much of the way
     from the corrupt to the clean one: `shares`. A score is the change of what a sender writes times
-    the metric's mean gradient at what the receiver reads.
+    the metric's mean gradient at what the receiver reads. It is a sum over positions, which are
+    kept apart where all pairs have as many, and pooled into one elsewhere.
     """
-    found = torch.zeros(runs.graph.exists.shape, dtype=torch.float64)
+    lengths, exists = {pairs.clean.final.shape[1] for pairs in runs.pairs}, runs.graph.exists
+    n = lengths.pop() if len(lengths) == 1 else 1
+    found = torch.zeros(*exists.shape, n if 8 * n * exists.numel() <= MAX_BYTES else 1).double()
     for pairs in runs.pairs:
         with torch.inference_mode(False):
             _PairEstimates(runs, pairs, found).add(shares, recompute, progress)
-    return (found / runs.n).where(runs.graph.exists, torch.nan)
+    return (found / runs.n).where(exists[..., None], torch.nan)
 
 
 class _PairEstimates:
@@ -73,8 +77,12 @@ class _PairEstimates:
         return made, [list(flat[start : start + n]) for start in range(0, 3 * n + 1, n)]
 
     def _add(self, n: int, receivers: slice, gradient: Tensor) -> None:
-        scores = torch.einsum("sbnd,rbnd->sr", self.change[:n], gradient)
-        self.found[:n, receivers] += scores.double().cpu()
+        scores = torch.einsum("sbnd,rbnd->srn", self.change[:n], gradient)
+        self._put(slice(n), receivers, scores)
+
+    def _put(self, senders: slice, receivers: slice, scores: Tensor) -> None:
+        into, scores = self.found[senders, receivers], scores.double().cpu()
+        into += scores if into.shape[-1] == scores.shape[-1] else scores.sum(-1, keepdim=True)
 
     def _add_attention(self, layer: int, read: Tensor, gradient: Tensor) -> None:
         """Take gradients at queries, keys and values back through weights and norm."""
@@ -99,8 +107,8 @@ class _PairEstimates:
             read = (clean.attention[layer] + change).flatten(0, 1)
             z = _recomputed(self.runs.sites.layers[layer], clean, layer, read)
             moved = z.unflatten(1, (len(change), rows)) - clean.z[layer]
-            scores = torch.einsum("isbhnw,bhnw->sih", moved, gradient).flatten(1)
-            self.found[start : start + len(change), at] += scores.double().cpu()
+            scores = torch.einsum("isbhnw,bhnw->sihn", moved, gradient).flatten(1, 2)
+            self._put(slice(start, start + len(change)), at, scores)
             start += len(change)
 
 

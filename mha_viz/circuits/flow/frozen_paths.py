@@ -40,6 +40,12 @@ class Parts(NamedTuple):
         )
         return Parts(residual, heads, mlp, bias)
 
+    def pooled(self) -> "Parts":
+        """Sum over tokens: one stands for all."""
+        single = (part.sum(0, keepdim=True) for part in (self.residual, self.mlp, self.bias))
+        residual, mlp, bias = single
+        return Parts(residual, self.heads.sum((1, 2), keepdim=True), mlp, bias)
+
     def sum(self) -> float:
         """Sum all parts."""
         return float(sum(part.double().sum() for part in self))

@@ -1,6 +1,6 @@
 """A prediction as a signed graph: each edge's contribution to a logit, or a difference of two."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from mha_viz.circuits.flow.signed_graph import COLUMNS, KINDS, PredictionGraph, 
 from mha_viz.core.attention.checks import Given, Number
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
+from mha_viz.interventions.importance import t_interval
 from mha_viz.text.encoding import text_notes
 from mha_viz.text.vocabulary import label_of
 
@@ -81,46 +82,115 @@ def prediction_graph(
     >>> abs(graph.held + graph.rest - graph.value) < 1e-3
     True
     """
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
-        raise ArgumentError(f"share must be a number above 0 and up to 1, got {share!r}.")
-    chosen_pins = [Pin.of(name) for name in pins]
+    chosen_pins = checked(share, pins)
     made, place = read_at(model, text, position)
     chosen, against = token_pair(made, place, token, versus)
     encoded = made.stream.encoded
-    n = place + 1 if model.causal else len(encoded.input_ids)
-    _check_size(model, n)
-    weights = logit_weights(made.logits, chosen, against, "logit")
-    paths = FrozenPaths(ResidualStream(model, encoded, range(n)))
-    gradient = torch.zeros_like(paths.start)
-    gradient[place] = _direction(made, weights)
-    pinned = on_pinned_paths(paths, chosen_pins)
-    whole = paths.contributions(gradient, pinned)
-    kept = strongest(whole, place, float(share))
-    flow = paths.contributions(gradient, kept)
-    edges = _edges(paths, whole, flow, kept)
+    return graph_of(
+        model,
+        [PathsToLogit(model, made, place, chosen, against)],
+        float(share),
+        chosen_pins,
+        token=label_of(model.tokenizer, chosen),
+        versus=None if against is None else label_of(model.tokenizer, against),
+        tokens=encoded.tokens,
+        text=encoded.text,
+        notes=(*model.notes, *text_notes(model.name, encoded)),
+    )
+
+
+def checked(share: object, pins: Sequence[object]) -> list[Pin]:
+    """Return the pins; ArgumentError unless they are some and the share is above 0 and up to 1."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+        raise ArgumentError(f"share must be a number above 0 and up to 1, got {share!r}.")
+    return [Pin.of(name) for name in pins]
+
+
+class PathsToLogit:
+    """A logit of one run, or a difference of two, as a sum over paths.
+
+    Attributes:
+        paths, place: of the run, and the position that predicts.
+        gradient: (position, d_model), of the number by the stream behind the last layer.
+        value, rest: as of `PredictionGraph`.
+    """
+
+    def __init__(
+        self, model: AttentionModel, made: Readout, place: int, token: int, versus: int | None
+    ) -> None:
+        encoded = made.stream.encoded
+        n = place + 1 if model.causal else len(encoded.input_ids)
+        _check_size(model, n)
+        weights = logit_weights(made.logits, token, versus, "logit")
+        self.paths, self.place = FrozenPaths(ResidualStream(model, encoded, range(n))), place
+        self.gradient = torch.zeros_like(self.paths.start)
+        self.gradient[place] = _direction(made, weights)
+        value = made.logits[token] - (0.0 if versus is None else made.logits[versus])
+        self.value, self.rest = float(value), _behind_the_stack(made, weights)
+
+
+def graph_of(
+    model: AttentionModel,
+    runs: Sequence[PathsToLogit],
+    share: float,
+    pins: Sequence[Pin],
+    **named: Any,
+) -> PredictionGraph:
+    """Make the graph of one run, or of the mean over several.
+
+    Runs with the same number of tokens and the same place share positions; those of others are
+    pooled, and the graph has one position. `named` are fields of the graph.
+    """
+    first = runs[0]
+    pooled = len({(one.paths.n, one.place) for one in runs}) > 1
+    place = 0 if pooled else first.place
+
+    def contributions(kept: Sequence[Parts] | None) -> list[list[Parts]]:
+        """Compute each run's contributions, by the positions of the graph."""
+        found = []
+        for one in runs:
+            mine = on_pinned_paths(one.paths, pins) if kept is None else kept
+            parts = one.paths.contributions(one.gradient, mine)
+            found.append([part.pooled() for part in parts] if pooled else parts)
+        return found
+
+    every = contributions(None)
+    whole = _over(every, 0)
+    kept = strongest(whole, place, share)
+    columns = {"contribution": whole, "flow": _over(contributions(kept), 0)}
+    if len(runs) > 1:
+        columns |= {"low": _over(every, 1), "high": _over(every, 2)}
+    edges = _edges(first.paths, columns, kept, weighted=len(runs) == 1)
     if len(edges) > MAX_EDGES:
         raise ArgumentError(
             f"More than {MAX_EDGES:,} edges hold {share:.0%} of all: choose a smaller share, or a "
             "shorter text."
         )
-    value = made.logits[chosen] - (0.0 if against is None else made.logits[against])
     return PredictionGraph(
-        edges=named_edges(edges, model.n_layers, paths.step),
-        value=float(value),
-        rest=_behind_the_stack(made, weights),
+        edges=named_edges(edges, model.n_layers, first.paths.step),
+        value=float(np.mean([one.value for one in runs])),
+        rest=float(np.mean([one.rest for one in runs])),
         position=place,
-        share=float(share),
-        pins=tuple(map(str, chosen_pins)),
-        token=label_of(model.tokenizer, chosen),
-        versus=None if against is None else label_of(model.tokenizer, against),
-        tokens=encoded.tokens,
+        share=share,
+        pins=tuple(map(str, pins)),
         n_layers=model.n_layers,
         n_heads=model.n_heads,
-        step=paths.step,
+        step=first.paths.step,
         model=model.name,
-        text=encoded.text,
-        notes=(*model.notes, *text_notes(model.name, encoded)),
+        **named,
     )
+
+
+def _over(found: Sequence[Sequence[Parts]], which: int) -> list[Parts]:
+    """Return the mean over runs of each sum's parts, or the lower or upper end of its interval."""
+    if len(found) == 1:
+        return list(found[0])
+    by_sum = [zip(*parts, strict=True) for parts in zip(*found, strict=True)]
+
+    def of(one: tuple[Tensor, ...]) -> Tensor:
+        return t_interval(torch.stack(one))[which] if one[0].numel() else one[0]
+
+    return [Parts(*map(of, parts)) for parts in by_sum]
 
 
 def _direction(made: Readout, weights: Tensor) -> Tensor:
@@ -142,10 +212,16 @@ def _behind_the_stack(made: Readout, weights: Tensor) -> float:
 
 
 def _edges(
-    paths: FrozenPaths, whole: Sequence[Parts], flow: Sequence[Parts], kept: Sequence[Parts]
+    paths: FrozenPaths,
+    columns: Mapping[str, Sequence[Parts]],
+    kept: Sequence[Parts],
+    weighted: bool,
 ) -> pd.DataFrame:
-    """List the kept parts of every sum, the topmost first: `COLUMNS` of `signed_graph`."""
-    blocks: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    """List the kept parts of every sum, the topmost first: `COLUMNS` of `signed_graph`, and more.
+
+    Attention weights are those of the paths' run, where `weighted`.
+    """
+    blocks: dict[str, list[Any]] = {name: [] for name in (*COLUMNS[:7], *columns)}
     for i, one in reversed(list(enumerate(paths.sums))):
         for kind in KINDS:
             name = {"source": "heads", "MLP": "mlp"}.get(kind, kind)
@@ -154,9 +230,10 @@ def _edges(
             none = np.full(len(index[0]), -1)
             head, query, key = index if kind == "source" else (none, index[0], none)
             weight = np.full(len(none), np.nan)
-            if kind == "source" and one.pattern is not None:
+            if kind == "source" and weighted and one.pattern is not None:
                 weight = on_cpu(one.pattern[mask]).double().numpy()
-            carried = (on_cpu(getattr(each[i], name)[mask]).double() for each in (whole, flow))
+            each = (getattr(parts[i], name)[mask] for parts in columns.values())
+            carried = (on_cpu(values).double() for values in each)
             of_all = [(i + 1) * paths.step, kind, one.layer]
             row = [np.full(len(none), value) for value in of_all]
             row += [head, query, key, weight, *(values.numpy() for values in carried)]

@@ -20,6 +20,7 @@ from mha_viz.core.reprs import table_html
 from mha_viz.errors import ArgumentError
 
 COLUMNS = ("level", "kind", "layer", "head", "query", "key", "weight", "contribution", "flow")
+ENDS = ("low", "high")  # of a graph over pairs: columns behind the others
 Columns = Literal["tokens", "words", "text"]
 _SHOWN = 10
 
@@ -34,7 +35,8 @@ class PredictionGraph:
             attention, 2 behind its MLP, and so on), kind ("residual", "source": from a token
             through a head, "MLP", "bias"), layer, head, query, key, weight (the attention weight
             of a source), `contribution` (logits, over all paths of the model through the edge that
-            pass the pins) and `flow` (logits, over such paths within this graph).
+            pass the pins) and `flow` (logits, over such paths within this graph). Over the pairs
+            of a task they are means, and low and high the contribution's 95 % t-interval.
         value: the number that the model itself gave, logits.
         rest: the part of it that is added behind the last layer, by biases; in no edge.
         position: of the token that predicts.
@@ -206,7 +208,8 @@ def named_edges(
         through=pd.Series(through, edges.index, object),
         target=_places(level, query, n_layers),
     )
-    found = found[["source", "through", "target", *COLUMNS]]
+    ends = [name for name in ENDS if name in found]
+    found = found[["source", "through", "target", *COLUMNS, *ends]]
     return whole_numbers(found.reset_index(drop=True))
 
 

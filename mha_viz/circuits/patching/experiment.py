@@ -38,9 +38,14 @@ class PatchingExperiment:
     against: str
     notes: tuple[str, ...]
 
+    @property
+    def clean(self) -> Float[Tensor, ""]:
+        """The behaviour of the clean run."""
+        return self.behaviour(self.runs.logits[None])[0]
+
     def effect(self, logits: Float[Tensor, "setting target d_vocab"]) -> Float[Tensor, " setting"]:
         """Subtract the clean behaviour; exactly 0 at the clean logits."""
-        return self.behaviour(logits) - self.behaviour(self.runs.logits[None])
+        return self.behaviour(logits) - self.clean
 
 
 @torch.inference_mode(False)
@@ -54,7 +59,7 @@ def patching_experiment(
     position: int | None,
 ) -> PatchingExperiment:
     """Make both runs and the behaviour; arguments and errors as for `path_effect`."""
-    known = _checked(metric, target, against)
+    known = metric_of(metric, target, against)
     part_size(model, model.parts[0])
     text, place = as_run(model, clean, position)
     z, after = _other_run(model, text, corrupt, place)
@@ -85,7 +90,8 @@ def patching_experiment(
     )
 
 
-def _checked(metric: str, target: Word, against: Word) -> Metric:
+def metric_of(metric: str, target: Word = None, against: Word = None) -> Metric:
+    """Return a known metric; ArgumentError where there is none, or tokens that it does not use."""
     known: Metric | None = next((one for one in METRICS if one == metric), None)
     if known is None:
         raise ArgumentError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")

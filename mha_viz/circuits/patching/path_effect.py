@@ -140,7 +140,7 @@ def path_effect(
         head,
         reader,
         experiment.behaviour.metric,
-        float(experiment.behaviour(runs.logits[None])),
+        float(experiment.clean),
         *changes,
         target=experiment.target,
         against=experiment.against,

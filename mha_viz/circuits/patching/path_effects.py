@@ -8,6 +8,7 @@ import pandas as pd
 import torch
 from jaxtyping import Float64
 from numpy.typing import NDArray
+from torch import Tensor
 
 from mha_viz.circuits.patching.experiment import (
     Other,
@@ -15,10 +16,10 @@ from mha_viz.circuits.patching.experiment import (
     Word,
     patching_experiment,
 )
-from mha_viz.circuits.patching.patching import INPUTS, Input, ReceiverInputs
+from mha_viz.circuits.patching.patching import INPUTS, Input
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.interventions.importance import agreement
+from mha_viz.interventions.importance import agreement, t_interval
 from mha_viz.prediction.loss import OnProgress, Progress
 
 Way = Literal["direct", "total"]
@@ -33,33 +34,45 @@ Heads = Float64[np.ndarray, "layer head"]
 class PathEffects:
     """The effects of all paths of one way: from each head to what each later head reads.
 
-    Made by `path_effects`, with all estimates and the exact effects of the largest ones. `measure`
-    fills in the others; where it is stopped, what it has found stays, and the next call goes on
-    from there.
+    Made by `path_effects` of one pair of texts and by `task_paths` of several, with all estimates
+    and the exact effects of the largest ones. `measure` fills in the others; where it is stopped,
+    what it has found stays, and the next call goes on from there.
 
     Args:
-        experiment: the two runs, and the behaviour.
+        experiments: of each pair the two runs, and the behaviour.
         way: "direct" or "total", see `path_effect`.
         n_measured: how many paths to measure at once, those with the largest estimates.
+        on_progress: called with how many pairs' paths are estimated, and of how many.
 
     Attributes:
         estimate, exact: (layer, head, layer, head, input): the sender, the receiver, and which of
-            its query, key and value; NaN where the receiver is not later, where the exact effect
-            is not measured yet, and for the estimates of "kl".
-        at_logits, estimate_at_logits: (layer, head), from each head to the logits.
-        clean: the behaviour with nothing patched.
-        target, against, notes: as of `PathEffect`.
+            its query, key and value; means over pairs. NaN where the receiver is not later, where
+            the exact effect is not measured yet, and for the estimates of "kl".
+        low, high: the 95 % t-interval over pairs of what is measured; NaN of one pair.
+        at_logits, low_at_logits, high_at_logits, estimate_at_logits: (layer, head), the same of
+            the paths from each head to the logits.
+        clean: the behaviour with nothing patched, a mean over pairs.
+        target, against, notes: as of `PathEffect`; "" where each pair has its own.
     """
 
     def __init__(
-        self, experiment: PatchingExperiment, way: Way, n_measured: int = N_MEASURED
+        self,
+        experiments: Sequence[PatchingExperiment],
+        way: str,
+        n_measured: int = N_MEASURED,
+        on_progress: OnProgress | None = None,
     ) -> None:
-        self._experiment, self.way = experiment, way
-        self.metric = experiment.behaviour.metric
-        self.clean = float(experiment.behaviour(experiment.runs.logits[None]))
-        self.target, self.against = experiment.target, experiment.against
-        self.notes = experiment.notes
-        n_layers, n_heads = experiment.runs.z.shape[:2]
+        known: Way | None = next((one for one in WAYS if one == way), None)
+        if known is None:
+            raise ArgumentError(f'way must be "direct" or "total", got {way!r}.')
+        if n_measured < 0:
+            raise ArgumentError(f"n_measured must be 0 or more, got {n_measured}.")
+        first = experiments[0]
+        self._experiments, self.way, self.metric = experiments, known, first.behaviour.metric
+        self.clean = float(np.mean([float(one.clean) for one in experiments]))
+        self.target, self.against = first.target, first.against
+        self.notes = tuple(dict.fromkeys(note for one in experiments for note in one.notes))
+        n_layers, n_heads = first.runs.z.shape[:2]
         if 3 * (n_layers * n_heads) ** 2 > MAX_PATHS:
             raise ArgumentError(
                 f"{n_layers * n_heads:,} heads have more paths than fit into memory here: ask "
@@ -67,13 +80,31 @@ class PathEffects:
             )
         self.estimate: Paths = np.full((n_layers, n_heads, n_layers, n_heads, 3), np.nan)
         self.exact: Paths = self.estimate.copy()
-        self.at_logits: Heads = np.full((n_layers, n_heads), np.nan)
-        self.estimate_at_logits: Heads = self.at_logits.copy()
-        self._estimate()
+        self.low, self.high = self.exact.copy(), self.exact.copy()
+        unknown = np.nan if self.metric == "kl" else 0.0
+        sender, receiver = np.indices((n_layers, n_layers))
+        self.estimate.swapaxes(1, 2)[receiver > sender] = unknown
+        self.estimate_at_logits: Heads = np.full((n_layers, n_heads), unknown)
+        progress, each = Progress(on_progress, self.n_pairs), []
+        for experiment in experiments:
+            each.append(self._estimate(experiment))
+            progress.add(1)
+        ends = (one.numpy() for one in t_interval(torch.stack(each)))
+        self.at_logits, self.low_at_logits, self.high_at_logits = ends
+        for head in np.ndindex(n_layers, n_heads):
+            if not any(one.runs.differs(head) for one in experiments):
+                self.at_logits[head] = 0.0
+                self.exact[head][head[0] + 1 :] = 0.0
+                self.estimate[head][head[0] + 1 :] *= 0.0
         largest = np.zeros(self.exact.shape, bool)  # those that are not known to be 0
-        unknown = np.where(np.isfinite(self.exact), np.nan, self.estimate)
-        largest.ravel()[_largest(unknown, n_measured)] = True
+        missing = np.where(np.isfinite(self.exact), np.nan, self.estimate)
+        largest.ravel()[_largest(missing, n_measured)] = True
         self._measure(largest, Progress(None, n_measured))
+
+    @property
+    def n_pairs(self) -> int:
+        """The number of pairs of texts that the effects are means over."""
+        return len(self._experiments)
 
     @property
     def n_paths(self) -> int:
@@ -129,7 +160,8 @@ class PathEffects:
     def table(self) -> pd.DataFrame:
         """Make a row per path: both ends, the effect, and whether that is measured or an estimate.
 
-        Columns: sender_layer, sender_head, layer, head, input, effect, known, estimate, exact.
+        Columns: sender_layer, sender_head, layer, head, input, effect, known, estimate, exact, low,
+        high.
         """
         index = np.indices(self.exact.shape).reshape(5, -1)
         later = index[2] > index[0]
@@ -139,80 +171,82 @@ class PathEffects:
         columns: dict[str, NDArray[Any]] = dict(zip(names, index[:4, later], strict=True))
         columns["input"] = np.array(INPUTS)[index[4, later]]
         each = dict(effect=self.effect, known=known, estimate=self.estimate, exact=self.exact)
+        each |= dict(low=self.low, high=self.high)
         columns |= {name: values.reshape(-1)[later] for name, values in each.items()}
         return pd.DataFrame(columns)
 
     def __repr__(self) -> str:
+        pairs = f"mean over {self.n_pairs} pairs, " * (self.n_pairs > 1)
         return (
-            f"PathEffects({self.way}, {self.metric} {self.clean:.4g}, {self.n_measured:,} of "
-            f"{self.n_paths:,} paths measured)"
+            f"PathEffects({self.way}, {self.metric} {self.clean:.4g}, {pairs}{self.n_measured:,} "
+            f"of {self.n_paths:,} paths measured)"
         )
 
-    def _estimate(self) -> None:
-        """Make all estimates, and the exact effects at the logits, by the same passes."""
-        runs, behaviour = self._experiment.runs, self._experiment.behaviour
+    @property
+    def _direct(self) -> bool:
+        return self.way == "direct"
+
+    def _estimate(self, experiment: PatchingExperiment) -> Float64[Tensor, "layer head"]:
+        """Add one pair's estimates to the means; return its exact effects at the logits."""
+        runs, behaviour = experiment.runs, experiment.behaviour
         gradient = None if self.metric == "kl" else runs.gradients(behaviour, direct=False)
         ahead = gradient
-        if gradient is not None and self.way == "direct":
+        if gradient is not None and self._direct:
             ahead = runs.gradients(behaviour, direct=True)
+        at_logits = torch.zeros(self.estimate_at_logits.shape, dtype=torch.float64)
         for layer in range(len(self.exact)):
             if ahead is not None:
-                self.estimate_at_logits[layer] = runs.estimated_logit_effects(ahead, layer).cpu()
-            for heads in self._batches(range(self.exact.shape[1])):
+                found = runs.estimated_logit_effects(ahead, layer)
+                self.estimate_at_logits[layer] += found.cpu().numpy() / self.n_pairs
+            for heads in _batches(range(self.exact.shape[1]), runs.n_settings):
                 later = range(layer + 1, len(self.exact)) if gradient is not None else ()
-                receivers = self._receiver_inputs(layer, heads, later, to_logits=True)
+                receivers = runs.receiver_inputs(layer, heads, self._direct, later)
                 assert receivers.logits is not None
-                self.at_logits[layer, heads] = self._experiment.effect(receivers.logits).cpu()
+                at_logits[layer, heads] = experiment.effect(receivers.logits).cpu()
                 for reader, reads in receivers.inputs.items():
                     assert gradient is not None  # or nothing is read
                     found = runs.estimated_effects(gradient, reads, reader)
-                    self.estimate[layer, heads, reader] = found.cpu()
-        for layer, head in np.ndindex(*self.at_logits.shape):
-            if runs.differs((layer, head)):
-                continue
-            self.at_logits[layer, head] = 0.0
-            self.exact[layer, head, layer + 1 :] = 0.0
-            self.estimate[layer, head, layer + 1 :] = 0.0 if gradient is not None else np.nan
+                    self.estimate[layer, heads, reader] += found.cpu().numpy() / self.n_pairs
+        return at_logits
 
     def _measure(self, chosen: NDArray[np.bool_], progress: Progress) -> None:
         """Measure some paths; `chosen` is like `exact`."""
+        at_once = min(one.runs.n_settings for one in self._experiments)
         for layer in range(len(self.exact) - 1):
             senders = np.flatnonzero(chosen[layer, :, layer + 1 :].any((1, 2, 3)))
-            for heads in self._batches(senders.tolist()):
-                self._measure_from(layer, heads, chosen, progress)
+            for heads in _batches(senders.tolist(), at_once // self.n_pairs):
+                # All pairs side by side, so that whatever stops this leaves whole means.
+                each = (
+                    self._effects(one, layer, heads, chosen[layer, heads], at_once)
+                    for one in self._experiments
+                )
+                for found in zip(*each, strict=True):
+                    ends = t_interval(torch.stack([effects for _, effects in found]))
+                    for kept, of_part in zip((self.exact, self.low, self.high), ends, strict=True):
+                        kept[found[0][0]] = of_part
+                    progress.add(len(found[0][1]))
 
-    def _measure_from(
-        self, layer: int, heads: Sequence[int], chosen: NDArray[np.bool_], progress: Progress
-    ) -> None:
-        runs, chosen = self._experiment.runs, chosen[layer, heads]
+    def _effects(
+        self,
+        experiment: PatchingExperiment,
+        layer: int,
+        heads: Sequence[int],
+        chosen: NDArray[np.bool_],
+        at_once: int,
+    ) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
+        """Measure chosen paths from heads of a layer in one pair; yield places and effects."""
         layers = (np.flatnonzero(chosen[:, layer + 1 :].any((0, 2, 3))) + layer + 1).tolist()
-        for later, reads in self._receiver_inputs(layer, heads, layers, False).inputs.items():
+        runs = experiment.runs
+        arriving = runs.receiver_inputs(layer, heads, self._direct, layers, to_logits=False)
+        for later, reads in arriving.inputs.items():
             missing = np.argwhere(chosen[:, later])
-            for start in range(0, len(missing), runs.n_settings):
-                paths = missing[start : start + runs.n_settings].tolist()
-                readers: list[tuple[int, Input]] = [(head, INPUTS[name]) for _, head, name in paths]
-                read = [
-                    reads[name][sender, head]
-                    for (sender, _, _), (head, name) in zip(paths, readers, strict=True)
-                ]
-                effects = self._experiment.effect(
-                    runs.patch_receiver(later, readers, read)
-                ).tolist()
-                for (sender, head, name), effect in zip(paths, effects, strict=True):
-                    self.exact[layer, heads[sender], later, head, name] = effect
-                progress.add(len(paths))
-
-    def _receiver_inputs(
-        self, layer: int, heads: Sequence[int], readers: Sequence[int], to_logits: bool
-    ) -> ReceiverInputs:
-        direct = self.way == "direct"
-        return self._experiment.runs.receiver_inputs(layer, heads, direct, readers, to_logits)
-
-    def _batches(self, heads: Sequence[int]) -> Iterator[list[int]]:
-        """Split heads of a layer into as many as one pass takes."""
-        at_once = self._experiment.runs.n_settings
-        for start in range(0, len(heads), at_once):
-            yield list(heads[start : start + at_once])
+            for paths in np.split(missing, range(at_once, len(missing), at_once)):
+                sender, head, name = paths.T
+                readers: list[tuple[int, Input]]
+                readers = [(j, INPUTS[i]) for j, i in zip(head.tolist(), name, strict=True)]
+                read = [reads[i][s, j] for s, (j, i) in zip(sender, readers, strict=True)]
+                effects = experiment.effect(runs.patch_receiver(later, readers, read)).cpu()
+                yield (layer, np.array(heads)[sender], later, head, name), effects
 
 
 def path_effects(
@@ -261,13 +295,15 @@ def path_effects(
     >>> found.n_measured, found.agreement > 0.9, found.recall() > 0.9
     (1152, True, True)
     """
-    known: Way | None = next((one for one in WAYS if one == way), None)
-    if known is None:
-        raise ArgumentError(f'way must be "direct" or "total", got {way!r}.')
-    if n_measured < 0:
-        raise ArgumentError(f"n_measured must be 0 or more, got {n_measured}.")
     experiment = patching_experiment(model, clean, corrupt, metric, target, against, position)
-    return PathEffects(experiment, known, n_measured)
+    return PathEffects([experiment], way, n_measured)
+
+
+def _batches(heads: Sequence[int], at_once: int) -> Iterator[list[int]]:
+    """Split heads of a layer into as many as one pass takes."""
+    size = max(1, at_once)
+    for start in range(0, len(heads), size):
+        yield list(heads[start : start + size])
 
 
 def _largest(values: Paths, top: int) -> NDArray[np.intp]:

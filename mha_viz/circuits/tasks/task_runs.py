@@ -101,7 +101,7 @@ class TaskRuns:
         """Return each layer's z in the place of heads that do not act; one row is for all."""
         if self._means:
             return self._means[len(examples[0].clean.input_ids)]
-        return _z(self.model, [example.corrupt for example in examples])
+        return z_of(self.model, [example.corrupt for example in examples])
 
 
 @dataclass
@@ -117,7 +117,7 @@ class _Instead:
         return torch.where(kept, by_setting, self.instead[layer]).flatten(0, 1), pattern
 
 
-def _z(
+def z_of(
     model: AttentionModel, texts: Sequence[Encoded]
 ) -> list[Float[Tensor, "row head query d_head"]]:
     """Return each layer's z on texts of one length."""
@@ -134,7 +134,7 @@ def _means(
     total: list[Tensor] = []
     with torch.inference_mode(False), torch.no_grad():
         for start in range(0, len(others), size):
-            found = _z(model, others[start : start + size])
+            found = z_of(model, others[start : start + size])
             sums = [layer.double().sum(0, keepdim=True) for layer in found]
             total = [a + b for a, b in zip(total, sums, strict=True)] if total else sums
     return [(layer / len(others)).to(model.dtype) for layer in total]

@@ -23,16 +23,11 @@ Rows = slice | Tensor  # consecutive queries, or any
 
 @dataclass(frozen=True, eq=False)
 class Sight:
-    """The keys that the queries of a layer may see: a band around their own place, or a mask.
+    """The keys that the queries of a layer may see: a band around their own place, or a mask."""
 
-    Args:
-        before: how many places before its own a query sees; None for all.
-        after: how many after its own, 0 in a causal layer; None for all.
-        mask: bool (query, key), True = may see, of what is no such band.
-    """
-
-    before: int | None = None
-    after: int | None = None
+    before: int | None = None  # how many places before its own a query sees; None for all
+    after: int | None = None  # how many after its own, 0 in a causal layer; None for all
+    # bool (query, key), True = may see, of what is no such band
     mask: Bool[Tensor, "query key"] | None = None
 
     @classmethod
@@ -127,19 +122,15 @@ class Scoring:
 
     Its methods take the queries (head, query, d_head) and the keys (kv_head, key, d_head) of all
     positions of one text; key heads are not repeated.
-
-    Args:
-        scale, softcap: as in `attention`.
-        sinks: one more score for each head, (head,).
-        sight: what its queries may see.
-        bias: floats (head or 1, query, key) that are added to the scores, and that forbid what
-            is not in sight.
     """
 
+    # `scale`, `softcap`: as in `attention`
     scale: float
     softcap: float | None = None
-    sinks: Float[Tensor, " head"] | None = None
-    sight: Sight = Sight()
+    sinks: Float[Tensor, " head"] | None = None  # one more score for each head, (head,)
+    sight: Sight = Sight()  # what its queries may see
+    # floats (head or 1, query, key) that are added to the scores, and that forbid what is not in
+    # sight.
     bias: Float[Tensor, "#head query key"] | None = None
 
     def pattern(
@@ -147,8 +138,7 @@ class Scoring:
     ) -> Float[Tensor, "head row column"]:
         """Compute some rows of some heads' pattern (None for all heads).
 
-        Returns:
-            Weights over the keys up to the last one that is seen; those of keys beyond are 0.
+        Returns weights over the keys up to the last one that is seen; those of keys beyond are 0.
         """
         width = self.sight.width(rows, query.shape[1], key.shape[1])
         query, key, mask, sinks = self._at(query, key, rows, slice(width), heads)

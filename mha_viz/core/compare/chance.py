@@ -72,11 +72,9 @@ def permuted_pairs(record: AttentionRecord, measure: str, seed: int = 0) -> Chan
     sharp ones far apart, so a pair must also be nearer than its own mean: the larger p-value counts
     of that and of the share of chance pairs that are nearer than their own means by as much. A
     nearest other head is the smallest of many distances; it is compared with such minima, and by
-    how much nearer it is than that head's own mean alone.
-
-    Returns:
-        None where there are fewer than five things to permute, or no pair has a number. Distances
-        are those of `as_distances`, p-values in (0, 1].
+    how much nearer it is than that head's own mean alone. Returns None where there are fewer than
+    five things to permute, or no pair has a number. Distances are those of `as_distances`, p-values
+    in (0, 1].
 
     Source: the p-value of Phipson and Smyth 2010, of chance pairs of all heads together.
     """

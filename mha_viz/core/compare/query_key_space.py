@@ -21,18 +21,14 @@ _SCALES = 2.0 ** (torch.arange(-24, 25, dtype=torch.float64) / 4)  # of c², abo
 
 @dataclass(frozen=True, eq=False)
 class SampledPairs:
-    """Pairs of a query and a key that it sees, and another key that it sees, of one layer.
+    """Pairs of a query and a key that it sees, and another key that it sees, of one layer."""
 
-    Args:
-        query, key, other: numbers of tokens among all texts.
-        product: of query and key.
-        score, other_score: of query and key, less the mean over all keys that the query sees.
-    """
-
+    # `query`, `key`, `other`: numbers of tokens among all texts
     query: Int[Tensor, " pair"]
     key: Int[Tensor, " pair"]
     other: Int[Tensor, " pair"]
-    product: Float[Tensor, "head pair"]
+    product: Float[Tensor, "head pair"]  # of query and key
+    # `score`, `other_score`: of query and key, less the mean over all keys that the query sees
     score: Float[Tensor, "head pair"]
     other_score: Float[Tensor, "head pair"]
 
@@ -43,9 +39,7 @@ def layer_vectors(
     """Return queries and keys of a layer over all texts, the first `tokens` of each.
 
     Their products are the scores: the scale is in the queries. Each query head has its key head.
-
-    Raises:
-        NotKeptError: a record without queries or keys.
+    Raises NotKeptError: a record without queries or keys.
     """
     first = slice(tokens)
     queries, keys = (

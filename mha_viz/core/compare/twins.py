@@ -19,21 +19,14 @@ _MOST_ORDERED = 512  # beyond, the best order of the leaves takes seconds; any o
 
 @dataclass(frozen=True)
 class Clustering:
-    """Heads in the order they are drawn in, and the tree of which are alike.
+    """Heads in the order they are drawn in, and the tree of which are alike."""
 
-    Args:
-        by: "layer" or "cluster": what the order follows.
-        order: every head once, as indices into the distance matrix.
-        known: the heads that the tree has as leaves, ascending; a leaf's number is its place here.
-        undefined: the heads for which the measure is not defined; in no cluster.
-        linkage: scipy's (known - 1, 4) table of merges, average linkage.
-    """
-
-    by: Order
-    order: tuple[int, ...]
+    by: Order  # "layer" or "cluster": what the order follows
+    order: tuple[int, ...]  # every head once, as indices into the distance matrix
+    # the heads that the tree has as leaves, ascending; a leaf's number is its place here
     known: tuple[int, ...]
-    undefined: tuple[int, ...]
-    linkage: Float[np.ndarray, "merge 4"]
+    undefined: tuple[int, ...]  # the heads for which the measure is not defined; in no cluster
+    linkage: Float[np.ndarray, "merge 4"]  # scipy's (known - 1, 4) table of merges, average linkage
 
     def labels(self, k: int) -> Int[np.ndarray, " head2"]:
         """Return which of at most `k` clusters each head is in, numbered in the tree's order.
@@ -120,13 +113,10 @@ def classical_mds(
 ) -> tuple[Float[np.ndarray, "head2 2"], float]:
     """Place heads in a plane so that their distances come close to the given ones.
 
-    Axes are turned such that later heads tend to lie right and up: a small change of the
-    distances does not mirror the map.
-
-    Returns:
-        (head2, 2), in the unit of the distances; NaN for heads that are left out. And the
-        explained share in [0, 1]: the two eigenvalues' part of all positive ones; NaN where there
-        is nothing to explain (one head, or heads that are all equal).
+    Axes are turned such that later heads tend to lie right and up: a small change of the distances
+    does not mirror the map. Returns (head2, 2), in the unit of the distances; NaN for heads that
+    are left out. And the explained share in [0, 1]: the two eigenvalues' part of all positive ones;
+    NaN where there is nothing to explain (one head, or heads that are all equal).
 
     Source: Torgerson 1952.
 
@@ -155,15 +145,11 @@ def classical_mds(
     return points, float(values[:2][real].sum() / values.sum())
 
 
-def nearest_twins(
-    distance: Num[np.ndarray | Tensor, "head2 head2"],
-    n_heads: int,
-) -> pd.DataFrame:
+def nearest_twins(distance: Num[np.ndarray | Tensor, "head2 head2"], n_heads: int) -> pd.DataFrame:
     """Find for every head the nearest other one; the first of several.
 
-    Returns:
-        A row per head: layer, head, twin_layer, twin_head (missing where there is none), distance
-        (NaN where there is none).
+    Returns a row per head: layer, head, twin_layer, twin_head (missing where there is none),
+    distance (NaN where there is none).
 
     >>> nearest_twins(np.array([[0.0, 9, 1], [9, 0, 8], [1, 8, 0]]), 1).twin_layer.tolist()
     [2, 2, 0]
@@ -189,9 +175,8 @@ def nearest_others(
 ) -> tuple[Int[np.ndarray, " head2"], Float[np.ndarray, " head2"]]:
     """Find the nearest heads as `nearest_twins` does, as arrays: a table takes longer to build.
 
-    Returns:
-        For every head the number of the nearest other one, -1 where there is none, and how far
-        away it is (NaN where there is none).
+    Returns for every head the number of the nearest other one, -1 where there is none, and how far
+    away it is (NaN where there is none).
 
     >>> nearest_others(np.array([[0.0, 9, 1], [9, 0, 8], [1, 8, 0]]))[0].tolist()
     [2, 2, 0]

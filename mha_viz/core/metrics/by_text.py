@@ -89,8 +89,7 @@ def _by_text(
 ) -> Tensor:
     """Call a metric's function on each text without its padding; if texts are alike, on all.
 
-    Returns:
-        (batch, head); NaN for texts that lack what the metric needs.
+    Returns (batch, head); NaN for texts that lack what the metric needs.
     """
     n_texts, n_heads = measured.shape[:2]
     step = n_texts if len(texts.lengths) == 1 else 1

@@ -41,6 +41,23 @@ def q_values(p_values: Float[np.ndarray, "test"]) -> Float[np.ndarray, "test"]:
     return found
 
 
+def rank_interval(rho: float, n: int) -> tuple[float, float]:
+    """Return the 95 % interval of a Spearman rank correlation of n independent pairs.
+
+    Fisher's z with the variance (1 + rho² / 2) / (n - 3); NaN for fewer than 4 pairs.
+
+    Source: Bonett and Wright 2000, Sample size requirements for correlations, eq. 3.
+
+    >>> rank_interval(0.0, 32), rank_interval(0.9, 3)
+    ((-0.3487, 0.3487), (nan, nan))
+    """
+    if n < 4:
+        return math.nan, math.nan
+    reach = 1.959964 * math.sqrt((1 + rho**2 / 2) / (n - 3))
+    middle = math.atanh(max(min(rho, 1 - 1e-12), 1e-12 - 1))
+    return math.tanh(middle - reach), math.tanh(middle + reach)
+
+
 @functools.lru_cache(256)  # each label of each layer needs it, mostly for the same numbers
 def beyond_chance(n_rows: Number, by_chance: Number) -> float | None:
     """Return the least score that heads which pick their keys at random hardly ever reach.

@@ -1,6 +1,9 @@
 """Checks of the inputs of metrics, and the precision that they add up in.
 
-Metrics take tensors and numpy's arrays alike, and return tensors.
+Metrics take tensors and numpy's arrays alike, and return tensors. In all of them `pattern` is
+(layer, head, query, key); `z` is (layer, head, query, d_head), pattern times values; `W_O` has each
+layer's output weights (head, d_head, d_model); `is_special` is bool (key,). What has another shape
+or kind is refused with ShapeError or DTypeError; some metrics raise ArgumentError, too.
 """
 
 from collections.abc import Sequence

@@ -24,15 +24,7 @@ def special_token(
 ) -> Float[Tensor, "layer head"]:
     """Average the mass on special tokens ([CLS], [SEP], <s> ...): mean_q sum over special k of A.
 
-    Args:
-        pattern: (layer, head, query, key).
-        is_special: bool (key,).
-
-    Returns:
-        (layer, head), probability in [0, 1]; 0 if no token is special.
-
-    Raises:
-        ShapeError, DTypeError: not a pattern, or `is_special` does not fit it.
+    Returns (layer, head), probability in [0, 1]; 0 if no token is special.
 
     Source: Clark et al. 2019, section 3.2.
 
@@ -51,15 +43,7 @@ def separator_token(
 
     A first special token ([CLS], <s>) is a sink of its own and counts in `first_token`.
 
-    Args:
-        pattern: (layer, head, query, key).
-        is_special: bool (key,).
-
-    Returns:
-        (layer, head), probability in [0, 1]; 0 if there is no such token.
-
-    Raises:
-        ShapeError, DTypeError: not a pattern, or `is_special` does not fit it.
+    Returns (layer, head), probability in [0, 1]; 0 if there is no such token.
 
     Source: the [SEP] heads of Clark et al. 2019, section 3.2.
 
@@ -86,9 +70,6 @@ def sink(
 
     Returns:
         (layer, head), probability in [0, 1].
-
-    Raises:
-        ShapeError, DTypeError: not a pattern, or `sink` does not fit it.
 
     Source: OpenAI 2025 (gpt-oss).
 
@@ -143,7 +124,6 @@ def duplicate_token(
         token.
 
     Raises:
-        ShapeError, DTypeError: not a pattern, or what else is given does not fit it.
         ArgumentError: for cross-attention, or if no token occurs twice where it may be seen.
 
     Source: duplicate-token heads, Wang et al. 2022; there earlier places count only, here later

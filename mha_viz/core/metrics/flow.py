@@ -39,7 +39,6 @@ def attention_rollout(pattern: Pattern, residual: float = 0.5) -> Float[Tensor, 
         query saw nothing.
 
     Raises:
-        ShapeError, DTypeError: not a pattern.
         ArgumentError: for cross-attention, or a residual out of range.
 
     Source: Abnar and Zuidema 2020, section 3, who take residual = 0.5.
@@ -95,7 +94,6 @@ def attention_flow(pattern: Pattern, query: int, residual: float = 0.5) -> Float
         (key,), shares in [0, 1].
 
     Raises:
-        ShapeError, DTypeError: not a pattern.
         ArgumentError: for cross-attention, a query that does not exist, a residual out of range, or
             a text too long.
 
@@ -143,9 +141,6 @@ def value_weighted(
 
     Returns:
         (layer, head, query, key), lengths in the model's hidden space, 0 or more.
-
-    Raises:
-        ShapeError, DTypeError: not a pattern, or value and W_O do not fit it.
 
     Source: Kobayashi et al. 2020, ||alpha f(x)||; b_O, which no token brings, is left out.
 

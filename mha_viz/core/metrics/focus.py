@@ -24,14 +24,7 @@ _NEAR = 3  # such groups of a chunk whose weights are looked at one by one
 def confidence(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the largest weight in each row: mean_q max_k A.
 
-    Args:
-        pattern: (layer, head, query, key).
-
-    Returns:
-        (layer, head), probability in [1 / key, 1], less where rows are all zero.
-
-    Raises:
-        ShapeError, DTypeError: not a pattern.
+    Returns (layer, head), probability in [1 / key, 1], less where rows are all zero.
 
     Source: Voita et al. 2019, who leave out the end-of-sentence token; we keep it.
 
@@ -132,7 +125,6 @@ def keys_for_mass(pattern: Pattern, *, share: float = 0.9) -> Float[Tensor, "lay
         (layer, head), keys in [1, key]; a row of zeros counts as 0.
 
     Raises:
-        ShapeError, DTypeError: not a pattern.
         ArgumentError: if share is not in (0, 1].
 
     Source: the size of the smallest set with a given mass, as in nucleus sampling (Holtzman et

@@ -24,34 +24,25 @@ class Total:
     """Numbers of a block's rows that are to be added up, in the `widest` floats.
 
     All of a block are added up in one step: on a graphics card each step takes as long.
-
-    Args:
-        rows: (batch, head, some of the rows or keys); 0 in padding.
     """
 
-    rows: Float[Tensor, "batch head query"]
+    rows: Float[Tensor, "batch head query"]  # (batch, head, some of the rows or keys); 0 in padding
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """A metric of heads that is made of sums over blocks of rows.
+    """A metric of heads that is made of sums over blocks of rows."""
 
-    Args:
-        of_block: (block) -> sums of its rows: first each `Total`, then others, (batch, head, ...);
-            they add up over blocks.
-        finish: (texts, *sums) -> (batch, head); None: the mean of the one `Total`.
-        n_rows: of a mean, how many rows count.
-        check: of its input, if there is one; it is not made while a model runs.
-        defined: (texts) -> bool (batch,), the texts that the metric has a meaning for; None: all.
-        of_idle: whether it has a meaning for heads that attend to nothing.
-    """
-
+    # (block) -> sums of its rows: first each `Total`, then others, (batch, head, ...); they add up
+    # over blocks.
     of_block: Callable[..., Sums]
+    # (texts, *sums) -> (batch, head); None: the mean of the one `Total`
     finish: Callable[..., Tensor] | None = None
-    n_rows: RowCount | None = None
-    check: Check | None = None
+    n_rows: RowCount | None = None  # of a mean, how many rows count
+    check: Check | None = None  # of its input, if there is one; it is not made while a model runs
+    # (texts) -> bool (batch,), the texts that the metric has a meaning for; None: all
     defined: Callable[[Texts], Tensor] | None = None
-    of_idle: bool = False
+    of_idle: bool = False  # whether it has a meaning for heads that attend to nothing
 
     def __call__(self, function: _Function) -> _Function:
         """Tie the reduction to the public function that is made of it: a decorator."""

@@ -67,19 +67,12 @@ def coverage(z: HeadVectors, W_O: OutputMatrices) -> Coverage:
     The stack of a layer is (head * query, d_model). Takes about a second for BERT-base: the
     eigenvalues of a d_model x d_model matrix for every layer.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model).
-
     Returns:
         together: (layer,), directions in [1, d_model]; 0 where nothing is written.
         apart: (layer,), the sum over heads of `effective_rank`.
         ratio: (layer,), together / apart: 1 / head if all heads write in the same directions, 1
             if no two share any and each is as strong as it is wide; NaN (not defined) where
             nothing is written.
-
-    Raises:
-        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: the effective rank of Roy and Vetterli 2007; the comparison is ours.
 
@@ -101,6 +94,33 @@ def coverage(z: HeadVectors, W_O: OutputMatrices) -> Coverage:
     return Coverage(together, apart, together / apart)
 
 
+def pattern_coverage(pattern: Pattern) -> Coverage:
+    """Compare the union of the heads' spans with the sum of the heads' own: `coverage` of patterns.
+
+    span(A_i) is what the rows of the head's pattern span: the mixtures of keys that it can hand
+    on. The textbook's union of these is taken as their sum, all mixtures that the layer can make.
+
+    Args:
+        pattern: (layer, head, query, key), rows summing to 1.
+
+    Returns:
+        together: (layer,), effective rank of all the heads' rows stacked, in [1, key].
+        apart: (layer,), the sum over heads of the effective rank of each pattern.
+        ratio: (layer,), together / apart: 1 / head if all patterns are the same.
+
+    Raises:
+        ShapeError, DTypeError: not a pattern.
+
+    Source: the effective rank of Roy and Vetterli 2007; the comparison is ours.
+
+    >>> pattern_coverage(torch.eye(3).expand(1, 2, 3, 3)).ratio
+    tensor([0.5000])
+    """
+    pattern, wide = check_pattern(pattern)
+    each = torch.eye(pattern.shape[-1], dtype=wide, device=pattern.device)
+    return coverage(pattern.to(wide), [each.expand(pattern.shape[1], -1, -1)] * len(pattern))
+
+
 def capacity(pattern: Pattern) -> Capacity:
     """Bound the information of the keys that a layer's heads attend to about the query.
 
@@ -118,9 +138,6 @@ def capacity(pattern: Pattern) -> Capacity:
             the head is not named. At most the mean of C_i, hence at most `best`.
         bound: (layer,), nats, min(total, ln query): given the query the heads draw independently,
             so they carry no more than one by one; and no more than which query it was.
-
-    Raises:
-        ShapeError, DTypeError: not a pattern.
 
     Source: data processing, independence and convexity, as in Cover and Thomas 2006, chapter 2.
 
@@ -143,16 +160,9 @@ def variance_statement(z: HeadVectors, W_O: OutputMatrices) -> VarianceStatement
     It holds only where the heads' covariances sum to nothing or less. Var is over the queries,
     summed over d_model, as in `variance`; the bias b_O would change neither side.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model).
-
     Returns:
         of_sum: (layer,), Var of the heads' summed output, squared units of the residual stream.
         sum_of: (layer,), the sum of the heads' `variance`, in the same units.
-
-    Raises:
-        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: the variance of a sum is the sum of all covariances; standard.
 
@@ -169,16 +179,9 @@ def norm_statement(z: HeadVectors, W_O: OutputMatrices) -> NormStatement:
 
     Without the bias b_O, which is not the heads'.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model).
-
     Returns:
         mean_square: (layer,), at least 0, squared units of the residual stream.
         d_model: (layer,), the width of the residual stream.
-
-    Raises:
-        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: what independent coordinates of variance 1 would give.
 
@@ -192,13 +195,6 @@ def norm_statement(z: HeadVectors, W_O: OutputMatrices) -> NormStatement:
 
 def head_rank(z: HeadVectors, W_O: OutputMatrices) -> Layers:
     """Average `effective_rank` over the layer's heads, directions: (layer,), at least 0.
-
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model).
-
-    Raises:
-        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: the effective rank of Roy and Vetterli 2007.
 

@@ -24,15 +24,8 @@ def correlation(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     one head's z has nothing to do with another's k-th: this compares them as they stand. `cka`
     does not depend on the coordinates.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-
-    Returns:
-        (layer * head, layer * head) in [-1, 1]; NaN (not defined) where a head's z is constant,
-        up to `rounding`.
-
-    Raises:
-        ShapeError, DTypeError: not a z.
+    Returns (layer * head, layer * head) in [-1, 1]; NaN (not defined) where a head's z is constant,
+    up to `rounding`.
 
     Source: Pearson's correlation coefficient.
 
@@ -61,9 +54,6 @@ def redundancy(z: HeadVectors, normalize: bool = True) -> Float[Tensor, "all_hea
         (layer * head, layer * head) in [0, 1]: 0 for z in orthogonal directions; NaN (not
         defined) where a head's z is all zero. Normalized, the diagonal is 1.
 
-    Raises:
-        ShapeError, DTypeError: not a z.
-
     Source: the redundancy of two heads as textbooks give it; normalized, it is the root of the
     cosine of two second-moment matrices.
 
@@ -87,15 +77,8 @@ def redundancy(z: HeadVectors, normalize: bool = True) -> Float[Tensor, "all_hea
 def redundancy_textbook(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     """Compute `redundancy` as textbooks give it, not divided by sqrt(R_ii R_jj).
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-
-    Returns:
-        (layer * head, layer * head) in [0, 1], as `redundancy`; a head beside itself has 1 only if
-        its z has rank one, and no less than 1 / sqrt(d_head).
-
-    Raises:
-        ShapeError, DTypeError: not a z.
+    Returns (layer * head, layer * head) in [0, 1], as `redundancy`; a head beside itself has 1 only
+    if its z has rank one, and no less than 1 / sqrt(d_head).
 
     >>> z = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [1.0, 0.0]]]])
     >>> redundancy_textbook(z)
@@ -115,16 +98,9 @@ def cka(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     Turning or scaling a head's z as a whole changes nothing, so heads may be compared that share
     no coordinates.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-
-    Returns:
-        (layer * head, layer * head) in [-1, 1]: 1 for the same z up to rotation and scale, about 0
-        for heads that have nothing in common; NaN (not defined) for fewer than 4 queries, and
-        where nothing but rounding is left of a head's U, as where z is the same for every query.
-
-    Raises:
-        ShapeError, DTypeError: not a z.
+    Returns (layer * head, layer * head) in [-1, 1]: 1 for the same z up to rotation and scale,
+    about 0 for heads that have nothing in common; NaN (not defined) for fewer than 4 queries, and
+    where nothing but rounding is left of a head's U, as where z is the same for every query.
 
     Source: Song et al. 2012 (the estimator); Szekely and Rizzo 2014 (U-centring);
     Nguyen et al. 2021 and Murphy et al. 2024 (in CKA).
@@ -151,16 +127,8 @@ def cka_biased(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     far above 0 for heads that have nothing in common if there are few tokens for the width of a
     head: `cka` is not.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-
-    Returns:
-        (layer * head, layer * head) in [0, 1]: 1 for the same z up to rotation and scale; NaN
-        (not defined) where a head's z is the same for every query, up to `rounding`, so for one
-        query.
-
-    Raises:
-        ShapeError, DTypeError: not a z.
+    Returns (layer * head, layer * head) in [0, 1]: 1 for the same z up to rotation and scale; NaN
+    (not defined) where a head's z is the same for every query, up to `rounding`, so for one query.
 
     Source: Kornblith et al. 2019, equation 1 with a linear kernel.
 

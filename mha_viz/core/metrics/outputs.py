@@ -28,18 +28,14 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """The outputs of the heads of a batch, and numbers that several metrics are made of.
+    """The outputs of the heads of a batch, and numbers that several metrics are made of."""
 
-    Args:
-        z: (batch, head, query, d_head); what is in padding does not matter.
-        root: (batch or 1, head, d_head, d_head), the `output_root` of their weights.
-        texts: of the batch.
-        W_O: the weights themselves (head, d_head, d_model), one or one for each of the batch.
-    """
-
+    # (batch, head, query, d_head); what is in padding does not matter
     z: Float[Tensor, "batch head query d_head"]
+    # (batch or 1, head, d_head, d_head), the `output_root` of their weights
     root: Float[Tensor, "#batch head d_head d_head"]
-    texts: Texts
+    texts: Texts  # of the batch
+    # the weights themselves (head, d_head, d_model), one or one for each of the batch
     W_O: Sequence[Tensor] = ()
 
     @cached_property
@@ -151,15 +147,7 @@ def norm_of_mean_output(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "l
 
     What the head adds to every token alike; 0 if its outputs cancel over the text.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model).
-
-    Returns:
-        (layer, head), at least 0, in units of the residual stream.
-
-    Raises:
-        ShapeError, DTypeError: z or W_O of another shape or kind.
+    Returns (layer, head), at least 0, in units of the residual stream.
 
     Source: the norm-based view of Kobayashi et al. 2020; the mean inside the norm is ours.
 
@@ -174,15 +162,7 @@ def norm_of_mean_output(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "l
 def output_norm(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]:
     """Average the norm of a head's output: mean_q ||head_i(q)||_2.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model).
-
-    Returns:
-        (layer, head), at least `norm_of_mean_output`, in units of the residual stream.
-
-    Raises:
-        ShapeError, DTypeError: z or W_O of another shape or kind.
+    Returns (layer, head), at least `norm_of_mean_output`, in units of the residual stream.
 
     Source: Kobayashi et al. 2020, who take the norm of each key's part; here it is of their sum.
 
@@ -197,16 +177,8 @@ def output_norm(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer hea
 def output_share(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]:
     """Compute a head's share of its layer's norms: `output_norm` over the sum of its layer's.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model).
-
-    Returns:
-        (layer, head), shares in [0, 1] that sum to 1 over a layer; NaN (not defined) where no head
-        of the layer writes anything.
-
-    Raises:
-        ShapeError, DTypeError: z or W_O of another shape or kind.
+    Returns (layer, head), shares in [0, 1] that sum to 1 over a layer; NaN (not defined) where no
+    head of the layer writes anything.
 
     Source: ours, from the norms of Kobayashi et al. 2020.
 
@@ -223,16 +195,8 @@ def variance(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]
 
     The population's variance (divided by the number of queries), summed over d_model.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model).
-
-    Returns:
-        (layer, head), at least 0, in squared units of the residual stream; 0 for one query, and
-        for outputs that differ by no more than `rounding`.
-
-    Raises:
-        ShapeError, DTypeError: z or W_O of another shape or kind.
+    Returns (layer, head), at least 0, in squared units of the residual stream; 0 for one query, and
+    for outputs that differ by no more than `rounding`.
 
     Source: the trace of the covariance matrix; standard.
 
@@ -246,21 +210,11 @@ def variance(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]
 def effective_rank(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]:
     """Count the directions a head writes in: exp(-sum_r p_r ln p_r), p = singular values / sum.
 
-    The singular values are those of the head's outputs on this text, (query, d_model), not
-    centred. Equal ones count fully, weak ones hardly. For eigenvalues it takes half as long as all
-    that is measured of a head otherwise, so it is no part of a report: a metric of layers
-    (`head_rank`) is made of it.
-
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model).
-
-    Returns:
-        (layer, head), directions in [1, min(query, d_head, d_model)]; 0 for a head that writes
-        nothing. Singular values below 1e-7 of the largest count as rounding, hence as 0.
-
-    Raises:
-        ShapeError, DTypeError: z or W_O of another shape or kind.
+    The singular values are those of the head's outputs on this text, (query, d_model), not centred.
+    Equal ones count fully, weak ones hardly. For eigenvalues it takes half as long as all that is
+    measured of a head otherwise, so it is no part of a report: a metric of layers (`head_rank`) is
+    made of it. Returns (layer, head), directions in [1, min(query, d_head, d_model)]; 0 for a head
+    that writes nothing. Singular values below 1e-7 of the largest count as rounding, hence as 0.
 
     Source: Roy and Vetterli 2007, definition 1.
 

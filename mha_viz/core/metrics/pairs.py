@@ -29,16 +29,11 @@ ROUNDING = 0.01  # a row's sum may miss 1 by so much in half precision
 
 @dataclass(frozen=True)
 class AllRows:
-    """The rows of all heads of all layers, some queries at a time: no more of them is ever held.
+    """The rows of all heads of all layers, some queries at a time: no more of them is ever held."""
 
-    Args:
-        n_query: the number of queries.
-        step: how many of them make a block.
-        rows: (queries, numbers of heads or None for all) -> rows (head, some queries, key).
-    """
-
-    n_query: int
-    step: int
+    n_query: int  # the number of queries
+    step: int  # how many of them make a block
+    # (queries, numbers of heads or None for all) -> rows (head, some queries, key)
     rows: Callable[[slice, Tensor | None], Float[Tensor, "all_heads row key"]]
 
     @classmethod
@@ -78,9 +73,6 @@ def hellinger(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_heads"
         look at the same key. Heads nearer than 0.003 are compared in float64: as a difference of
         float32 sums, that would be rounding.
 
-    Raises:
-        ShapeError, DTypeError: not a pattern.
-
     Source: Hellinger 1909; the root of the mean over queries of the squared distance of rows.
 
     >>> hellinger(torch.tensor([[[[1.0, 0.0]], [[0.0, 1.0]], [[0.64, 0.36]]]]))
@@ -111,9 +103,6 @@ def jensen_shannon(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_h
     Returns:
         (layer * head, layer * head), nats in [0, ln 2]: 0 for the same pattern, ln 2 for patterns
         that never look at the same key.
-
-    Raises:
-        ShapeError, DTypeError: not a pattern.
 
     Source: Lin 1991; between heads, Clark et al. 2019, section 6, who sum it over the tokens.
 

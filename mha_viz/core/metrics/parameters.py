@@ -3,7 +3,8 @@
 All functions take weights as a sequence over layers of (head, d_model, d_head), so W_Q, W_K and
 W_V as they are. W_O is (head, d_head, d_model): hand in its transposes, `[w.mT for w in W_O]`,
 whose columns are then the directions that a head writes to. Pairs come back in one order, layer by
-layer: head h of layer l is number l * n_heads + h.
+layer: head h of layer l is number l * n_heads + h. Weights of another shape or kind are refused
+with ShapeError, DTypeError or ArgumentError.
 """
 
 from collections.abc import Sequence
@@ -26,14 +27,7 @@ def cosine(weights: Weights) -> Float[Tensor, "pair pair"]:
     The matrices are compared entry by entry, so two heads that span the same subspace in another
     basis may have any cosine: see `subspace_overlap`. Independent random weights are close to 0.
 
-    Args:
-        weights: per layer (head, d_model, d_head).
-
-    Returns:
-        (layer * head, layer * head), a plain number in [-1, 1]; NaN for a head of zeros.
-
-    Raises:
-        ShapeError, DTypeError, ArgumentError: weights of another shape or kind.
+    Returns (layer * head, layer * head), a plain number in [-1, 1]; NaN for a head of zeros.
 
     Source: the Frobenius inner product; between heads, Li et al. 2018, of their values on a text.
 
@@ -65,9 +59,6 @@ def product_cosine(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]:
         (layer * head, layer * head), a plain number in [-1, 1]; NaN for a head whose product is
         zero within rounding.
 
-    Raises:
-        ShapeError, DTypeError, ArgumentError: weights of another shape or kind.
-
     Source: the query-key and output-value circuits of Elhage et al. 2021.
 
     >>> W = torch.eye(3)[None]
@@ -88,16 +79,9 @@ def subspace_overlap(weights: Weights) -> Float[Tensor, "pair pair"]:
     cosine of the principal angles.
     Random subspaces have d_head / d_model on average: compare with that, not with 0.
 
-    Args:
-        weights: per layer (head, d_model, d_head).
-
-    Returns:
-        (layer * head, layer * head), a share in [0, 1]: 1 is the same subspace, 0 is orthogonal
-        ones. A head of lower rank spans less: the divisor is then the smaller rank of the two, and
-        1 means that the smaller subspace lies in the larger. NaN for a head of zeros or with NaN.
-
-    Raises:
-        ShapeError, DTypeError, ArgumentError: weights of another shape or kind.
+    Returns (layer * head, layer * head), a share in [0, 1]: 1 is the same subspace, 0 is orthogonal
+    ones. A head of lower rank spans less: the divisor is then the smaller rank of the two, and 1
+    means that the smaller subspace lies in the larger. NaN for a head of zeros or with NaN.
 
     Source: principal angles, Bjorck and Golub 1973.
 
@@ -130,9 +114,6 @@ def product_overlap(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]
         (layer * head, layer * head), a share in [0, 1]: 1 is the same two subspaces, 0 means that
         one of them is orthogonal to the other head's. NaN for a head whose product is zero.
 
-    Raises:
-        ShapeError, DTypeError, ArgumentError: weights of another shape or kind.
-
     Source: principal angles, Bjorck and Golub 1973; that of products is ours.
 
     >>> left, right = torch.tensor([[[1.0], [0.0]], [[1.0], [1.0]]]), torch.ones(2, 3, 1)
@@ -156,9 +137,6 @@ def diversity(weights: Given[Float[Array, "head d_model d_head"]]) -> Float[Tens
     Returns:
         A share in [0, 1]: 0 if all heads are multiples of one, 1 if all are orthogonal, as random
         ones nearly are. NaN (not defined) for a layer of one head, or with a head of zeros.
-
-    Raises:
-        ShapeError, DTypeError, ArgumentError: weights of another shape or kind.
 
     Source: the disagreement of Li et al. 2018, there of values on a text and by the cosine itself;
     here by its size, since a head and its negative read the same direction.

@@ -22,15 +22,7 @@ def _distances(block: RowBlock) -> Float[Tensor, "batch head query"]:
 def distance(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average how far a head looks: mean_q sum_k A |q - k|.
 
-    Args:
-        pattern: (layer, head, query, key) of self-attention.
-
-    Returns:
-        (layer, head), tokens in [0, key - 1].
-
-    Raises:
-        ShapeError, DTypeError: not a pattern.
-        ArgumentError: for cross-attention.
+    Returns (layer, head), tokens in [0, key - 1]. Raises ArgumentError: for cross-attention.
 
     Source: Vig and Belinkov 2019.
 
@@ -52,7 +44,6 @@ def previous_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
         (layer, head), probability in [0, 1].
 
     Raises:
-        ShapeError, DTypeError: not a pattern.
         ArgumentError: for cross-attention, or a single token.
 
     Source: Clark et al. 2019, section 3.1; Voita et al. 2019.
@@ -75,7 +66,6 @@ def next_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
         (layer, head), probability in [0, 1]; 0 in a causal model.
 
     Raises:
-        ShapeError, DTypeError: not a pattern.
         ArgumentError: for cross-attention, or a single token.
 
     Source: Clark et al. 2019, section 3.1; Voita et al. 2019.
@@ -91,15 +81,7 @@ def next_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
 def self_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the token itself: mean_q A[q, q].
 
-    Args:
-        pattern: (layer, head, query, key) of self-attention.
-
-    Returns:
-        (layer, head), probability in [0, 1].
-
-    Raises:
-        ShapeError, DTypeError: not a pattern.
-        ArgumentError: for cross-attention.
+    Returns (layer, head), probability in [0, 1]. Raises ArgumentError: for cross-attention.
 
     Source: Clark et al. 2019, section 3.1.
 
@@ -114,14 +96,7 @@ def self_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
 def first_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the first key: mean_q A[q, 0]. A causal row 0 can look nowhere else.
 
-    Args:
-        pattern: (layer, head, query, key).
-
-    Returns:
-        (layer, head), probability in [0, 1].
-
-    Raises:
-        ShapeError, DTypeError: not a pattern.
+    Returns (layer, head), probability in [0, 1].
 
     Source: Vig and Belinkov 2019; the attention sink of Xiao et al. 2024.
 
@@ -156,7 +131,6 @@ def induction(pattern: Pattern, *, period: int, start: int = 0) -> Float[Tensor,
         (layer, head), probability in [0, 1].
 
     Raises:
-        ShapeError, DTypeError: not a pattern.
         ArgumentError: for cross-attention, or if two copies do not fit into the text.
 
     Source: Olsson et al. 2022, the prefix-matching score.

@@ -27,17 +27,14 @@ class RotatedScores:
     the key 1 + floor((r + 1/2)(m - 1) / 20) places further on among them, and those beyond the last
     to the first ones.
 
-    Args:
-        rows: the weights.
-        masks: layers and the keys that their queries may see, (query, key), of each different mask.
-        about: `ids` and `is_special` as for `head_table`, where they are known.
-
     Source: the permutation of labels of Tusher, Tibshirani and Chu 2001 (SAM), as a rotation: it
     keeps what neighbouring keys have in common.
     """
 
-    rows: AllRows
+    rows: AllRows  # the weights
+    # layers and the keys that their queries may see, (query, key), of each different mask
     masks: Sequence[tuple[list[int], Bool[Tensor, "query key"]]]
+    # `ids` and `is_special` as for `head_table`, where they are known
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(

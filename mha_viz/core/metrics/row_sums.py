@@ -78,9 +78,7 @@ def _up_to_key(texts: Texts, n_keys: int) -> Texts:
 class TextSums:
     """The metrics of all layers of one text.
 
-    Args:
-        texts: the text, on the processor, which tells what is known of it.
-        has_sinks: whether heads have learned a sink.
+    `texts` is the text, on the processor, which tells what is known of it.
     """
 
     def __init__(self, texts: Texts, has_sinks: bool = False) -> None:

@@ -18,14 +18,7 @@ def entropy(pattern: Pattern) -> Float[Tensor, "layer head"]:
     A row that sums to less than 1 (weight went to a sink, or was taken away) is scaled to 1 first:
     its entropy is of where the rest of its weight lies. A row of zeros counts as 0.
 
-    Args:
-        pattern: (layer, head, query, key).
-
-    Returns:
-        (layer, head), nats in [0, ln key].
-
-    Raises:
-        ShapeError, DTypeError: not a pattern.
+    Returns (layer, head), nats in [0, ln key].
 
     Source: Clark et al. 2019, section 3.3.
 
@@ -77,7 +70,6 @@ def normalized_entropy(
         (layer, head) in [0, 1]; a row that may see one key or none counts as 0.
 
     Raises:
-        ShapeError, DTypeError: not a pattern, or `allowed` does not fit it.
         ArgumentError: if a row is more spread out than the keys it may see would let it be.
 
     Source: entropy over its maximum (Shannon's relative entropy, 1948, section 7).
@@ -107,14 +99,7 @@ def mutual_information(pattern: Pattern) -> Float[Tensor, "layer head"]:
     rows are alike, ln(query) if each query has a key of its own. Rows that do not sum to 1 count
     as much as they sum to: those of zeros not at all.
 
-    Args:
-        pattern: (layer, head, query, key).
-
-    Returns:
-        (layer, head), nats in [0, ln min(query, key)]; 0 for a head that attends to nothing.
-
-    Raises:
-        ShapeError, DTypeError: not a pattern.
+    Returns (layer, head), nats in [0, ln min(query, key)]; 0 for a head that attends to nothing.
 
     Source: Shannon 1948; the same form as the Jensen-Shannon divergence of all rows (Lin 1991).
 

@@ -55,8 +55,7 @@ class ChosenPatterns(Patterns):
 def place_of(record: AttentionRecord, head: Place) -> tuple[int, int]:
     """Return a layer and a head counted from 0; negative numbers count from the end.
 
-    Raises:
-        ArgumentError: no such head.
+    Raises ArgumentError: no such head.
     """
     return place_in(record, *check_place(head))
 

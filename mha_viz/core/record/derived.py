@@ -19,8 +19,7 @@ _NOTHING = 1e-6  # a row's mass below this is a softmax's rounding; scaled up, i
 class Runs:
     """Neighbouring tokens that make a word each.
 
-    Args:
-        places: the number of each token's word, ascending from 0.
+    `places` has the number of each token's word, ascending from 0.
     """
 
     def __init__(self, places: Int[Tensor, " token"]) -> None:
@@ -105,16 +104,11 @@ class MergedPatterns(_OnOtherAxes):
 
 @dataclass(frozen=True, eq=False)
 class ReplacedPatterns(Patterns):
-    """The weights of a run in which those of some heads were replaced.
+    """The weights of a run in which those of some heads were replaced."""
 
-    Args:
-        base: the weights that queries and keys give.
-        heads: layer -> the heads whose weights were replaced.
-        source: where theirs are from; None: the same weight for every key that a query sees.
-    """
-
-    base: Patterns
-    heads: Mapping[int, Sequence[int]]
+    base: Patterns  # the weights that queries and keys give
+    heads: Mapping[int, Sequence[int]]  # layer -> the heads whose weights were replaced
+    # where theirs are from; None: the same weight for every key that a query sees
     source: Patterns | None = None
 
     @property

@@ -72,8 +72,7 @@ def parts(record: Any) -> list[memoryview]:
 def tensors(record: Any) -> dict[str, Tensor]:
     """Return the tensors of a record by their names in its file.
 
-    Raises:
-        NotKeptError: weights that follow from computed ones, and take more than 2 GiB.
+    Raises NotKeptError: weights that follow from computed ones, and take more than 2 GiB.
     """
     held = {name: getattr(record, name) for name in TENSORS[1:]}
     patterns = record.patterns

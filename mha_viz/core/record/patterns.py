@@ -237,20 +237,16 @@ class StoredPatterns(Patterns):
 
 @dataclass(frozen=True, eq=False)
 class ComputedPatterns(Patterns):
-    """Weights that are computed from a run's queries and keys, by `core.attention`.
+    """Weights that are computed from a run's queries and keys, by `core.attention`."""
 
-    Args:
-        query: of each layer (head, query, d_head), in the model's precision, as the scores saw it.
-        key: of each layer (kv_head, key, d_head), likewise; key heads are not repeated.
-        scoring: what each layer does to them.
-        pooled: tiles that the pass made, by side and kind of pooling.
-        measured: metrics of the weights by what is known of the tokens: (layer, head) by their key.
-    """
-
+    # of each layer (head, query, d_head), in the model's precision, as the scores saw it
     query: tuple[Float[Tensor, "head query d_head"], ...]
+    # of each layer (kv_head, key, d_head), likewise; key heads are not repeated
     key: tuple[Float[Tensor, "kv_head key d_head"], ...]
-    scoring: tuple[Scoring, ...]
+    scoring: tuple[Scoring, ...]  # what each layer does to them
+    # tiles that the pass made, by side and kind of pooling
     pooled: dict[tuple[int, str], Tensor] = field(default_factory=dict)
+    # metrics of the weights by what is known of the tokens: (layer, head) by their key
     measured: dict[Hashable, dict[str, Tensor]] = field(default_factory=dict)
 
     @property

@@ -24,17 +24,12 @@ Pairs = Float[Tensor, "batch all_heads all_heads"]
 
 @dataclass(frozen=True, eq=False)
 class BatchPairs:
-    """The heads of some texts, and the measures of their pairs: (batch, all_heads, all_heads).
+    """The heads of some texts, and the measures of their pairs: (batch, all_heads, all_heads)."""
 
-    Args:
-        pattern: zeros in padding.
-        z: whatever in padding; None where the family has none.
-        lengths: tokens of each text.
-    """
-
-    pattern: Float[Tensor, "batch all_heads query key"]
+    pattern: Float[Tensor, "batch all_heads query key"]  # zeros in padding
+    # whatever in padding; None where the family has none
     z: Float[Tensor, "batch all_heads query d_head"] | None
-    lengths: Float[Tensor, " batch"]
+    lengths: Float[Tensor, " batch"]  # tokens of each text
 
     @cached_property
     def hellinger(self) -> Pairs:
@@ -110,10 +105,7 @@ class BatchPairs:
 
 
 def sums_of_pairs(
-    measures: Sequence[str],
-    pattern: Sequence[Tensor],
-    z: Sequence[Tensor],
-    lengths: Sequence[int],
+    measures: Sequence[str], pattern: Sequence[Tensor], z: Sequence[Tensor], lengths: Sequence[int]
 ) -> Float[Tensor, "3 measure all_heads all_heads"]:
     """Return count, sum and sum of squares over the texts of a batch, where they are.
 

@@ -18,12 +18,7 @@ from mha_viz.core.metrics.table import UNSEEN, output_metrics, pattern_reduction
 from mha_viz.corpus.measure.edges import HeaviestKeys, LayerEdges, layer_edges
 from mha_viz.corpus.measure.padded import PaddedTexts, visible_keys
 from mha_viz.corpus.measure.profiles import AT, Profile, rows_of, weight_of
-from mha_viz.corpus.measure.scores import (
-    NO_BASELINE,
-    SCORES,
-    chance_patterns,
-    chance_z,
-)
+from mha_viz.corpus.measure.scores import NO_BASELINE, SCORES, chance_patterns, chance_z
 from mha_viz.corpus.measure.transfer import DeviceTransfer, Found
 from mha_viz.corpus.treebank.batch_trees import BatchTrees
 from mha_viz.engine.model import AttentionModel
@@ -130,21 +125,15 @@ class BatchMeasure:
         """All numbers on the processor: those that arrived, or fetched now."""
         return {name: one.cpu() for name, one in self._on_device.items()}
 
-    def scores(self) -> np.ndarray:
-        """Return float32 (text, layer, head, score), in order of `BatchOptions.scores`, or NaN."""
-        return self._found["scores"].numpy()
+    def numbers(self, name: str) -> np.ndarray:
+        """Return float32 numbers of each text and layer, NaN where not defined.
 
-    def chance(self) -> np.ndarray:
-        """Return float32 (text, layer, way, score): `WAYS` and `BatchOptions.baselines`.
-
-        Of scores of what heads write it is the mean over all heads of all layers, as in
-        `core.metrics.baselines`.
+        "scores" are (text, layer, head, score), in order of `BatchOptions.scores`; "chance" is
+        (text, layer, way, score), of `WAYS` and `BatchOptions.baselines`: of scores of what heads
+        write the mean over all heads of all layers, as in `core.metrics.baselines`; "repeating",
+        (text, layer), has the different tokens that a duplicate-token score rests on.
         """
-        return self._found["chance"].numpy()
-
-    def repeating_tokens(self) -> np.ndarray:
-        """Return float32 (text, layer): the different tokens a duplicate-token score rests on."""
-        return self._found["repeating"].numpy()
+        return self._found[name].numpy()
 
 
 class LayerSums:

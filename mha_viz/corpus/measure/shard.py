@@ -127,7 +127,9 @@ def measure_batches(
             trees = _trees_of(batch, their_trees, untrained.device)
             options = BatchOptions(more=settings.more)
             twin = BatchMeasure(untrained, batch.encoded, options, trees)
-            twin.send(measured.transfer, partial(_take_scores, theirs, twin))
+            twin.send(
+                measured.transfer, partial(lambda one: theirs.append(one.numbers("scores")), twin)
+            )
         texts, tokens = texts + len(batch.items), tokens + batch.n_real
         if on_batch is not None:
             on_batch(texts, tokens)
@@ -195,10 +197,10 @@ class _Measured:
     def _take(self, batch: Batch, found: BatchMeasure) -> None:
         """Take the numbers of a batch that have arrived."""
         self.texts += zip(batch.items, batch.encoded, strict=True)
-        self.scores.append(found.scores())
+        self.scores.append(found.numbers("scores"))
         if self.options.chance:
-            self.chance.append(found.chance())
-            self.repeating.append(found.repeating_tokens())
+            self.chance.append(found.numbers("chance"))
+            self.repeating.append(found.numbers("repeating"))
         if self.options.min_weight is not None:
             self.edges.add([item.number for item in batch.items], batch.encoded, found.edges)
 
@@ -237,11 +239,6 @@ class _Measured:
         return tables | self.trees.tables() if self.has_trees else tables
 
 
-def _take_scores(scores: list[np.ndarray], found: BatchMeasure) -> None:
-    """Take the scores of a batch that have arrived."""
-    scores.append(found.scores())
-
-
 def _trees_of(batch: Batch, counts: TreeCounts, device: torch.device) -> BatchTrees:
     """Prepare the trees of a batch's texts, to be held against every layer of its run."""
     pairs = zip(batch.items, batch.encoded, strict=True)
@@ -250,10 +247,7 @@ def _trees_of(batch: Batch, counts: TreeCounts, device: torch.device) -> BatchTr
 
 
 def _score_table(
-    names: Sequence[str],
-    numbers: np.ndarray,
-    scores: np.ndarray,
-    lengths: np.ndarray | None = None,
+    names: Sequence[str], numbers: np.ndarray, scores: np.ndarray, lengths: np.ndarray | None = None
 ) -> pa.Table:
     """Make text_id, n_tokens where known, layer, head, and a column for each score."""
     text, layer, head = (axis.ravel() for axis in np.indices(scores.shape[:3]))

@@ -38,10 +38,8 @@ class DeviceTransfer:
 
     What is sent from a processor is received at once, as it is. From another device tensors of a
     dtype are packed into one and copied together. They are received when the next batch is sent, or
-    at `finish`: until then the device runs on, and Python starts the next batch.
-
-    Args:
-        start: starts a copy; see `start_copy`.
+    at `finish`: until then the device runs on, and Python starts the next batch. `start` starts a
+    copy, as `start_copy` does.
     """
 
     def __init__(self, start: StartCopy = start_copy) -> None:

@@ -1,6 +1,7 @@
-"""Best heads of a treebank study: for each question the heads that answer it, with a verdict."""
+"""Best heads of a treebank study, each with a verdict, and beside those of Clark et al. 2019."""
 
 from collections.abc import Hashable, Mapping
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 
 from mha_viz.core.metrics.chance import RATE
 from mha_viz.corpus.treebank.relations import KEYS, MIN_TARGETS
+from mha_viz.errors import ArgumentError
 
 QUESTIONS = ("relations", "trees", "coreference", "parts_of_speech")
 BEATS = "beats all"
@@ -24,9 +26,7 @@ BASELINES = {
 def best_heads(scores: pd.DataFrame, by: str) -> pd.DataFrame:
     """Rank a study's heads for a question, those first that beat every baseline.
 
-    Args:
-        scores: the study's table of that name.
-        by: one of `QUESTIONS`.
+    `scores` is the study's table of that name, `by` one of `QUESTIONS`.
 
     Returns:
         For "relations" a row per relation and direction, with the head that was chosen for it; for
@@ -74,3 +74,45 @@ def verdict(row: Mapping[Hashable, Any], score: str = "accuracy") -> str:
         return BEATS
     behind = [BASELINES[name] for name in known if row[score] <= row[name]]
     return f"not above {' or '.join(behind)}" if behind else "above all, but not beyond chance"
+
+
+MODEL = "bert-base-uncased"  # in lower case, 12 layers of 12 heads, as the paper's
+PUBLISHED = "published"  # a question to `Study.best_heads`
+_TABLE = files("mha_viz.corpus.treebank") / "clark_2019.csv"
+_PERCENT = ["accuracy", "offset_baseline"]
+
+
+def beside_published(best: pd.DataFrame, relations: pd.DataFrame, model: str) -> pd.DataFrame:
+    """Put the published head and accuracy of each relation beside a study's own.
+
+    Args:
+        best: `best_heads(relations, "relations")`.
+        relations: the study's table of that name.
+        model: name of the study's model, which must be the paper's.
+
+    Returns:
+        A row per relation that both have, in the paper's order: relation, direction, layer, head,
+        n, accuracy, low, high and offset_baseline of the study; the paper's own, which begin with
+        `published_`; and published_head_here, the accuracy of the paper's head in the study.
+        Accuracies are 0 to 1.
+
+    Raises:
+        ArgumentError: figures of another model would say nothing.
+
+    Source: Clark et al. 2019, Table 1; numbers from their Syntax_Analysis.ipynb, which makes it.
+    """
+    if model.replace("\\", "/").rstrip("/").rpartition("/")[2] != MODEL:
+        raise ArgumentError(
+            f"Clark et al. 2019 report on {MODEL}, and this study is of {model}: there is nothing "
+            'to put beside it. Its own heads are in best_heads("relations").'
+        )
+    with _TABLE.open() as file:
+        paper = pd.read_csv(file)
+    paper[_PERCENT] /= 100
+    place = [*KEYS, "layer", "head"]
+    here = relations.set_index(place)["accuracy"].rename("published_head_here")
+    paper = paper.join(here, on=place)
+    own = [name for name in paper if name not in (*KEYS, "published_relation", here.name)]
+    paper = paper.rename(columns={name: f"published_{name}" for name in own})
+    first = [*place, "n", "accuracy", "low", "high", "offset_baseline"]
+    return paper.merge(best[first], on=KEYS)[[*first, *paper.columns.drop(KEYS)]]

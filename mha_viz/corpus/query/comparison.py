@@ -32,10 +32,6 @@ def compare(a: Study, b: Study) -> pd.DataFrame:
     differences; else it is sqrt(e_a^2 + e_b^2). Either takes a study's units as independent, and
     not its texts (`core.metrics.units.jackknife`).
 
-    Args:
-        a: a study.
-        b: another one, of a model with as many layers and heads.
-
     Returns:
         DataFrame with the columns layer, head, metric, mean_a, mean_b, difference (b - a),
         standard_error, standard_errors (difference / standard_error; NaN where a single text or no
@@ -70,10 +66,6 @@ def compare_matched(a: Study, b: Study) -> pd.DataFrame:
     counterpart. Two heads are sqrt(mean(1 - sum sqrt(P Q))) apart, with P and Q the shares of their
     weight by offset and by kind of key, a sum for each of the two: Hellinger distances.
     `match_heads` compares what heads do on each single text, and has a test against chance.
-
-    Args:
-        a: a study.
-        b: another one.
 
     Returns:
         layer_a, head_a, layer_b, head_b, distance (0 to 1), and `as_near`, the share of all pairs
@@ -111,10 +103,6 @@ def compare_matched(a: Study, b: Study) -> pd.DataFrame:
 def compare_distributions(a: Study, b: Study) -> pd.DataFrame:
     """Compare how the heads of two models, of any size, are spread in each metric.
 
-    Args:
-        a: a study.
-        b: another one.
-
     Returns:
         A row per metric that both have: apart, by how many standard deviations over heads the
         median head of b is above that of a; mean, std, min, 25%, 50%, 75% and max of the heads'
@@ -131,9 +119,6 @@ def compare_distributions(a: Study, b: Study) -> pd.DataFrame:
 
 def compare_with_random(study: Study) -> pd.DataFrame:
     """Compare a study with random weights on the same texts: what every head has learned.
-
-    Args:
-        study: any but one of a family that the architecture cannot be built anew of.
 
     Returns:
         As `compare`; a are the random weights and b is the trained model.

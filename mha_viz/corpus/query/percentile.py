@@ -15,11 +15,6 @@ def scores_of_head(study: Study, layer: int, head: int) -> pd.DataFrame:
     """Read one head's scores: a row for each text, n_tokens and a column for each metric.
 
     NaN: not defined on that text.
-
-    Args:
-        study: any.
-        layer: from 0.
-        head: from 0.
     """
     rows = study.texts.filter(f"layer = {layer:d} AND head = {head:d}").df()
     return rows.drop(columns=["text_id", "layer", "head"])

@@ -14,8 +14,7 @@ from mha_viz.core.attention.checks import Number
 from mha_viz.core.record import display
 from mha_viz.corpus.query import search as searching
 from mha_viz.corpus.query import tree_scores
-from mha_viz.corpus.query.best_heads import QUESTIONS, best_heads
-from mha_viz.corpus.query.published import PUBLISHED, beside_published
+from mha_viz.corpus.query.best_heads import PUBLISHED, QUESTIONS, beside_published, best_heads
 from mha_viz.corpus.query.study_tables import (
     nearest_pairs,
     pair_matrix,
@@ -250,7 +249,7 @@ class Study:
                 "parts_of_speech"; of BERT-base also "published", beside Clark et al. 2019.
 
         Returns:
-            As `corpus.query.best_heads.best_heads` and `corpus.query.published` have it.
+            As `best_heads` and `beside_published` of `corpus.query.best_heads` have it.
 
         Raises:
             ArgumentError: no such question. StudyError: no trees.

@@ -53,14 +53,11 @@ def relations(database: Database, chosen_on: Database | None = None) -> pd.DataF
     """Compute `Study.relations`; where another study chooses, all of this one reports."""
     check_trees(database)
     with database.reading():
-        found = relation_scores(
+        return relation_scores(
             _counts("relations", database, chosen_on),
             _counts("relation_offsets", database, chosen_on),
             _untrained("relations", database, chosen_on),
         )
-    first = ["layer", "head", "relation", "direction", "n", "accuracy", "low", "high"]
-    baselines = ["offset_baseline", "random_baseline"]
-    return found[[*first, *baselines, "chosen_on", "offset", "chosen", "p", "q", "beats"]]
 
 
 def parts_of_speech(database: Database) -> pd.DataFrame:

@@ -26,9 +26,6 @@ class Verified(NamedTuple):
 def verify_study(folder: str | Path) -> Verified:
     """Compare every file of a finished study with its hash.
 
-    Args:
-        folder: of the study.
-
     Raises:
         StudyError: no finished study, one that is older than hashes, or one with files that are
             missing or were changed; it names them.

@@ -86,11 +86,8 @@ class Cluster:
     def fill(self, work: Work) -> Generator[dict[str, Any]]:
         """Measure and write shards, and yield each summary as its shard is finished.
 
-        Shards are read as the cluster gets on with them.
-
-        Raises:
-            StudyError: no machine has room for an actor, the folder is not shared, or actors die
-                again and again.
+        Shards are read as the cluster gets on with them. Raises StudyError: no machine has room for
+        an actor, the folder is not shared, or actors die again and again.
         """
         if self._address is not None:
             self._address.put(self.folder, [MANIFEST])  # from now on it holds this study
@@ -291,17 +288,15 @@ def _connection(address: str) -> Iterator[None]:
 def connect(address: str) -> None:
     """Connect Ray to a cluster, until it is shut down; where it is connected, leave it so.
 
-    Args:
-        address: "auto" for the cluster that this machine belongs to, or "HOST:PORT" of its head.
-
-    Raises:
-        StudyError: there is no cluster.
+    `address` is as for `Cluster`. Raises StudyError: there is no cluster.
     """
     if ray.is_initialized():
         return
     stop = signal.getsignal(signal.SIGTERM)  # Ray sets its own
     try:
-        _check_listens(address)
+        if address != "auto":  # Ray would wait for minutes where nothing listens
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host, int(port)), timeout=_LISTENS_WITHIN).close()
         ray.init(address, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # of many kinds, by what is at the address
         raise StudyError(
@@ -319,10 +314,3 @@ def _await_threads() -> None:
     for thread in threading.enumerate():
         if thread.name.startswith(_DATA_THREADS):
             thread.join(max(0.0, until - time.monotonic()))
-
-
-def _check_listens(address: str) -> None:
-    """Raise OSError or ValueError if nothing listens at HOST:PORT; Ray would wait for minutes."""
-    if address != "auto":
-        host, _, port = address.rpartition(":")
-        socket.create_connection((host, int(port)), timeout=_LISTENS_WITHIN).close()

@@ -1,4 +1,4 @@
-"""A study on several devices of one machine: a process on each measures shards."""
+"""A study on more than the model's own device: a process on each measures shards, or a cluster."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from mha_viz.checkpoints.device import devices_of
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.worker import Plan, Task, Work, Worker, summary_of
-from mha_viz.errors import StudyError
+from mha_viz.corpus.store.address import is_address
+from mha_viz.errors import ArgumentError, StudyError
+
+if TYPE_CHECKING:
+    from mha_viz.corpus.run.cluster import Cluster
 
 _ENDS_WITHIN = 5.0  # seconds that a process has after SIGTERM
 
@@ -27,12 +31,7 @@ _ENDS_WITHIN = 5.0  # seconds that a process has after SIGTERM
 class Devices:
     """The devices of this machine at work on one study, as `Cluster` is for several machines.
 
-    Args:
-        names: as `devices_of` takes them.
-        out: the study's folder.
-
-    Raises:
-        ArgumentError: as `devices_of`.
+    `names` are as `devices_of` takes, and refuses, them.
     """
 
     def __init__(self, names: Sequence[str] | str, out: str | Path) -> None:
@@ -47,10 +46,7 @@ class Devices:
     def fill(self, work: Work) -> Generator[dict[str, Any]]:
         """Measure and write shards, and yield each summary as its shard is finished.
 
-        This process reads one shard more than there are devices.
-
-        Raises:
-            StudyError: a process dies.
+        This process reads one shard more than there are devices. Raises StudyError: a process dies.
         """
         first = next(work.tasks, None)
         if first is None:
@@ -94,6 +90,31 @@ class Devices:
 
     def keep_for(self, study: Study) -> None:
         """Do nothing: there is no copy."""
+
+
+def machines_of(
+    cluster: str | None, devices: Sequence[str] | str | None, out: str | Path, keep_texts: bool
+) -> Cluster | Devices | None:
+    """Make the cluster or the devices, where they are given."""
+    if cluster is not None and devices is not None:
+        raise ArgumentError(
+            "Give cluster or devices, not both: a cluster shares out its own cards."
+        )
+    if cluster is None:
+        if is_address(out):
+            raise StudyError(
+                f"{out} is an address, which takes a cluster (cluster=...): give a folder of this "
+                "machine."
+            )
+        return None if devices is None else Devices(devices, out)
+    if is_address(out) and not keep_texts:
+        raise StudyError(
+            f"A study without its texts is added up where it lies, and {out} is an address: give a "
+            "folder that all machines share, or keep the texts."
+        )
+    from mha_viz.corpus.run.cluster import Cluster  # Ray comes with the extra `cluster`
+
+    return Cluster(cluster, out)
 
 
 def _measured(

@@ -18,7 +18,7 @@ from mha_viz.corpus.measure.batches import pass_tokens, prepared
 from mha_viz.corpus.measure.shard import Settings, Shard, measure_batches
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.query.verification import missing_part
-from mha_viz.corpus.run.machines import machines_of
+from mha_viz.corpus.run.devices import Devices, machines_of
 from mha_viz.corpus.run.progress import Progress, ProgressCounter
 from mha_viz.corpus.run.summary import has_exact_quantiles, summarise
 from mha_viz.corpus.run.worker import Task, Work
@@ -36,7 +36,6 @@ from mha_viz.text.cleaning import visible
 
 if TYPE_CHECKING:
     from mha_viz.corpus.run.cluster import Cluster
-    from mha_viz.corpus.run.devices import Devices
 
 _LATER = ("more", "jensen_shannon")  # settings that are left out where they change nothing
 _COUNTED_BYTES = 64 * 2**20  # of a source that is read once more, to know how many texts there are

@@ -154,8 +154,7 @@ def studies(
 def checkpoints(run: str | Path) -> list[str]:
     """List the checkpoints of a training run in order of their steps.
 
-    Raises:
-        ArgumentError: there is none in this folder.
+    Raises ArgumentError: there is none in this folder.
     """
     found = {
         step: path for path in Path(run).glob(f"{_STEP}*") if (step := _step(path.name)) is not None

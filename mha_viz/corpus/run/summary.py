@@ -33,10 +33,8 @@ def has_exact_quantiles(folder: Path, totals: Totals) -> bool:
 def summarise(folder: Path, totals: Totals) -> dict[str, int]:
     """Write the summaries of a study whose shards are complete; return their sizes by file name.
 
-    Each is a Parquet file in the study's folder; the same shards give the same bytes.
-
-    Returns:
-        File name -> size in bytes.
+    Each is a Parquet file in the study's folder; the same shards give the same bytes. Returns file
+    name -> size in bytes.
     """
     tables = {name: _means(folder, name, totals) for name in totals.means}
     made = {MEANS[name]: table for name, table in tables.items()}

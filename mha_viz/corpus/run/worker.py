@@ -14,12 +14,7 @@ from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.statistics.totals import write_shard
 from mha_viz.corpus.store.address import Address
 from mha_viz.corpus.store.manifest import versions, weights_hash
-from mha_viz.corpus.store.storage import (
-    MANIFEST,
-    read_manifest,
-    shard_folder,
-    writing,
-)
+from mha_viz.corpus.store.storage import MANIFEST, read_manifest, shard_folder, writing
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError, StudyError
 
@@ -34,19 +29,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Work:
-    """The part of a study that is missing, for those who measure it elsewhere.
+    """The part of a study that is missing, for those who measure it elsewhere."""
 
-    Args:
-        model: whose heads are measured.
-        untrained: makes the same with random weights; returns None where there is none.
-        tasks: the shards, read as they are taken.
-        settings: of the study.
-    """
-
-    model: AttentionModel
+    model: AttentionModel  # whose heads are measured
+    # makes the same with random weights; returns None where there is none
     untrained: Callable[[], AttentionModel | None]
-    tasks: Iterator[Task]
-    settings: Settings
+    tasks: Iterator[Task]  # the shards, read as they are taken
+    settings: Settings  # of the study
 
 
 @dataclass(frozen=True)
@@ -64,11 +53,7 @@ class Plan:
 
     @classmethod
     def of(
-        cls,
-        folder: Path,
-        work: Work,
-        device: str = "cpu",
-        address: str | None = None,
+        cls, folder: Path, work: Work, device: str = "cpu", address: str | None = None
     ) -> "Plan":
         """Return the plan of a study that has begun; makes the model with random weights."""
         untrained = work.untrained()

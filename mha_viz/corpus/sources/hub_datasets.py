@@ -30,8 +30,7 @@ _ROWS = 256  # taken at a time
 def find_dataset(source: object) -> tuple[str, Any] | None:
     """Return the name of a dataset and the dataset itself; None for a source of another kind.
 
-    Raises:
-        SourceError: the extra is missing; no such dataset; several splits.
+    Raises SourceError: the extra is missing; no such dataset; several splits.
     """
     name = "dataset"
     if isinstance(source, str) and source.startswith(HUB):
@@ -65,8 +64,7 @@ def write_rows(
 ) -> None:
     """Write the texts of a dataset, and their groups, as JSON lines; a few rows at a time.
 
-    Raises:
-        SourceError: no such column, none that holds text, or rows that cannot be read.
+    Raises SourceError: no such column, none that holds text, or rows that cannot be read.
     """
     tables = _tables(dataset, name)
     first = next(tables, None)

@@ -7,13 +7,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 
-from mha_viz.corpus.sources.reading import (
-    MAX_LINE,
-    OpenFile,
-    Passage,
-    chosen_column,
-    first_lines,
-)
+from mha_viz.corpus.sources.reading import MAX_LINE, OpenFile, Passage, chosen_column, first_lines
 from mha_viz.errors import SourceError
 from mha_viz.text.cleaning import visible
 

@@ -24,13 +24,7 @@ import pyarrow as pa
 from pyarrow import parquet, types
 
 from mha_viz.corpus.sources.json_texts import is_json_list, json_document, json_texts
-from mha_viz.corpus.sources.reading import (
-    MAX_LINE,
-    OpenFile,
-    Passage,
-    chosen_column,
-    first_lines,
-)
+from mha_viz.corpus.sources.reading import MAX_LINE, OpenFile, Passage, chosen_column, first_lines
 from mha_viz.corpus.treebank.conll_2012 import read_conll_2012
 from mha_viz.corpus.treebank.trees import Tree, read_conllu
 from mha_viz.errors import SourceError, translating

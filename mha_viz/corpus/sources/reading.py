@@ -98,8 +98,7 @@ def chosen_column(
 ) -> str:
     """Return the column given; else one with a usual name, or the only one that holds text.
 
-    Raises:
-        SourceError: there is no such column, or none that can be told; it lists what there is.
+    Raises SourceError: there is no such column, or none that can be told; it lists what there is.
 
     >>> chosen_column("reviews.csv", None, ["id", "Text", "title"], ["Text", "title"])
     'Text'

@@ -5,6 +5,7 @@ import os
 import stat
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BufferedReader
@@ -139,7 +140,9 @@ class Source:
         for file in self._files:
             has_passages = False
             try:
-                with _opened(file) as stream:
+                with _reading(file):
+                    stream = file.open()
+                with stream:
                     group = None if self._group == TEXT else self._group
                     opened = OpenFile(stream, file.name, self._column, self._skip, group)
                     found = passages(opened, file.ending)
@@ -314,19 +317,17 @@ def _copied(
     return source
 
 
-def _opened(file: File) -> BufferedReader:
+@contextmanager
+def _reading(file: File) -> Iterator[None]:
     try:
-        return file.open()
+        yield
     except OSError as error:
         raise SourceError(f"{file.name} cannot be read: {error.strerror or error}.") from error
 
 
 def _fingerprint(file: File) -> dict[str, Any]:
-    with _opened(file) as stream:
-        try:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        except OSError as error:
-            raise SourceError(f"{file.name} cannot be read: {error.strerror or error}.") from error
+    with _reading(file), file.open() as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
         return {"name": file.name, "size": stream.tell(), "sha256": digest}
 
 

@@ -181,10 +181,7 @@ def _heads(
 
 
 def _hurdles_of_texts(
-    label: Label,
-    known: Mapping[str, Block],
-    n_tokens: Num[np.ndarray, "text"],
-    n_layers: int,
+    label: Label, known: Mapping[str, Block], n_tokens: Num[np.ndarray, "text"], n_layers: int
 ) -> Hurdle:
     """Compute a label's hurdle on each text, for each layer."""
     none = np.full((len(n_tokens), n_layers), np.nan)

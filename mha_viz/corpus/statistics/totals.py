@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from jaxtyping import Int
 
 from mha_viz.core.cancellation import check_cancelled
@@ -29,6 +28,7 @@ from mha_viz.corpus.store.storage import (
     n_in_totals,
     read_part,
     read_shard,
+    read_table,
     shard_folder,
     shard_numbers,
     totals_folder,
@@ -195,7 +195,7 @@ class Totals:
             self.counts[name] += about[name]
         self.skipped = (self.skipped + about["skipped"])[:KEPT_SKIPPED]
         names = [name for name in (*SUMS, *ADDED_UP) if f"{name}.parquet" in about["files"]]
-        tables = {name: _read(place / f"{name}.parquet") for name in names}
+        tables = {name: read_table(place / f"{name}.parquet") for name in names}
         if MEANS in tables:
             self._add_means(tables[MEANS], tables[UNITS])
             labels, shape = tables[LABELS], (self.n_layers, self.n_heads)
@@ -233,18 +233,12 @@ def _added_up(parts: list[pa.Table], keys: tuple[str, ...]) -> pa.Table:
     return found.select([*keys, *(f"{name}_sum" for name in sums)]).rename_columns([*keys, *sums])
 
 
-def _read(path: Path) -> pa.Table:
-    with pq.ParquetFile(path) as file:  # a third of the work of `read_table`, for small files
-        return file.read(use_threads=False)
-
-
 def write_shard(
     folder: Path, number: int, shard: Shard, *, keep_texts: bool = True
 ) -> dict[str, Any]:
     """Write a shard: the sums of its texts and, to keep these, their rows.
 
-    Returns:
-        Its summary, as `read_shard` does.
+    Returns its summary, as `read_shard` does.
     """
     tables, sums = shard.tables, dict[str, pa.Table]()
     if "texts" in tables:

@@ -51,9 +51,8 @@ def is_unchanged(content: Mapping[str, Any], name: str) -> bool:
 def read_json(path: Path) -> Any:
     """Return what a JSON file of a study says.
 
-    Raises:
-        OSError, ValueError, RecursionError: no regular file, none of JSON, or one that is far
-            larger than ours.
+    Raises OSError, ValueError, RecursionError: no regular file, none of JSON, or one that is far
+    larger than ours.
     """
     if not path.is_file():  # a pipe would stop whoever opens it
         raise ValueError(f"{path.name} is no regular file")

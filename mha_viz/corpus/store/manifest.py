@@ -42,13 +42,8 @@ class Sizes(NamedTuple):
     def of(cls, manifest: Mapping[str, Any]) -> Sizes:
         """Read study.json; KeyError, TypeError, ValueError or OverflowError if it was changed."""
         counts, model = manifest["counts"], manifest["model"]
-        found = cls(
-            n_layers=int(model["n_layers"]),
-            n_heads=int(model["n_heads"]),
-            n_ctx=int(model["n_ctx"]),
-            n_texts=int(counts["n_texts"]),
-            n_tokens=int(counts["n_tokens"]),
-        )
+        of_model, of_texts = ("n_layers", "n_heads", "n_ctx"), ("n_texts", "n_tokens")
+        found = cls(*(int(model[n]) for n in of_model), *(int(counts[n]) for n in of_texts))
         if not (
             min(found) >= 1
             and found.n_layers * found.n_heads <= _MOST_HEADS
@@ -146,14 +141,8 @@ _LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb
 def model_identity(model: AttentionModel) -> dict[str, Any]:
     """Return a model's name, sizes, and a hash of its weights and of its tokens."""
     tokens = json.dumps(sorted(model.tokenizer.get_vocab().items()))
-    return {
-        "name": model.name,
-        "family": model.family,
-        "backend": model.backend,
-        "n_layers": model.n_layers,
-        "n_heads": model.n_heads,
-        "d_model": model.d_model,
-        "d_head": model.d_head,
+    own = ("name", "family", "backend", "n_layers", "n_heads", "d_model", "d_head")
+    return {name: getattr(model, name) for name in own} | {
         "n_ctx": model.layer_reader.n_ctx,
         "dtype": str(model.dtype).removeprefix("torch."),
         "weights_sha256": weights_hash(model.network),
@@ -173,7 +162,5 @@ def weights_hash(network: torch.nn.Module) -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions of this package and of the libraries that a study depends on."""
-    ours = sys.modules[
-        "mha_viz"
-    ].__version__  # its modules know the package, and import nothing of it
+    ours = sys.modules["mha_viz"].__version__  # its modules import nothing of the package
     return {"mha_viz": ours, **{name: version(name) for name in _LIBRARIES}}

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.corpus.store import storage
@@ -73,8 +72,7 @@ def merge(folder: Path, numbers: range) -> Part:
 def _rows(paths: Sequence[Path]) -> Iterator[pa.Table]:
     for path in paths:
         check_cancelled()
-        with pq.ParquetFile(path) as file:
-            yield file.read(use_threads=False)
+        yield storage.read_table(path)
 
 
 def mend(folder: Path, part: Part) -> None:

@@ -196,6 +196,12 @@ def write_table(path: Path, table: pa.Table | Iterable[pa.Table]) -> None:
         os.fsync(file.fileno())
 
 
+def read_table(path: Path) -> pa.Table:
+    """Read one Parquet file: for a small one a third of the work of pyarrow's `read_table`."""
+    with pq.ParquetFile(path) as file:
+        return file.read(use_threads=False)
+
+
 def read_shard(folder: Path, number: int) -> dict[str, Any] | None:
     """Read the summary of a complete shard; None where there is no such shard."""
     return read_part(folder, shard_folder(folder, number))

@@ -55,11 +55,8 @@ def spanning_trees(
     """Find the maximum spanning tree of every head's weights, both directions of a pair added.
 
     Prim's algorithm, for all heads and sentences at once, with nothing that waits for the device.
-    Of equal weights the earlier word's is taken.
-
-    Returns:
-        (tree, head, arc, 2): the two words of each arc; one arc fewer than words, and from the
-        first word to itself where a tree has fewer.
+    Of equal weights the earlier word's is taken. Returns (tree, head, arc, 2): the two words of
+    each arc; one arc fewer than words, and from the first word to itself where a tree has fewer.
 
     Source: Prim 1957; for attention, Htut et al. 2019, who take directed trees with a given root.
 

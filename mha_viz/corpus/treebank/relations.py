@@ -162,5 +162,6 @@ def relation_scores(
     found["p"] = np.fmax(by_step, p_value(counts, rows, untrained))
     found["q"] = q_values(found["p"].where(found["n"] >= MIN_TARGETS).to_numpy())
     found["beats"] = found["q"] <= RATE
-    order = [*where, "n", "accuracy", "low", "high", "offset", "offset_baseline"]
-    return found[[*order, "random_baseline", "chosen_on", "chosen", "p", "q", "beats"]]
+    first = ["layer", "head", *KEYS, "n", "accuracy", "low", "high"]
+    baselines = ["offset_baseline", "random_baseline"]
+    return found[[*first, *baselines, "chosen_on", "offset", "chosen", "p", "q", "beats"]]

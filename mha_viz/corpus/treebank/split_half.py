@@ -20,8 +20,7 @@ def wilson(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute the 95 % interval of a share.
 
-    Returns:
-        Lower and upper ends, in [0, 1].
+    Returns lower and upper ends, in [0, 1].
 
     Source: Wilson 1927.
 

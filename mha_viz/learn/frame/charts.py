@@ -51,6 +51,22 @@ def matrix(
     number_tables([made], dark=look.dark(), key=key, on_click=on_click)
 
 
+def corner(
+    key: str,
+    values: Any,
+    title: str,
+    rows: Sequence[str],
+    columns: Sequence[str] = (),
+    **cells: Any,
+) -> None:
+    """Draw the first rows and columns of a matrix, as many as `window` takes, with its shape."""
+    size, cell, letters = window()
+    names = columns or [str(i) for i in range(values.shape[1])]
+    cells |= {"rows": rows[:size], "columns": names[:size], "cell": cell, "letters": letters}
+    cells |= {"shape": " × ".join(map(str, values.shape))}
+    matrix(key, values[:size, :size], title, **cells)
+
+
 def weights(
     key: str,
     pattern: Any,
@@ -82,7 +98,7 @@ def lines(
     key: str,
     drawn: Mapping[str, tuple[Any, Any]],
     *,
-    table: Mapping[str, Any],
+    table: Mapping[str, Any] | None = None,
     caption: str,
     how_to_read: str,
     name: str = "",
@@ -90,14 +106,17 @@ def lines(
 ) -> None:
     """Draw a figure of lines, with its table and its files.
 
-    `table` has the columns by name, for "As a table" and CSV; the files are called `name`, or as
-    the title.
+    `table` has the columns by name, for "As a table" and CSV, where they are not those of the
+    lines, which then share their x; the files are called `name`, or as the title.
     """
     import pandas as pd
 
     from mha_viz.plots.curves import curves
     from mha_viz.ui.widgets.exports import figures
 
+    if table is None:
+        x = next(iter(drawn.values()))[0]
+        table = {axes["x_title"]: x, **{line: y for line, (_, y) in drawn.items()}}
     figures.show(
         curves(drawn, axes, dark=look.dark()),
         key=key,

@@ -48,8 +48,8 @@ class Lab:
     needs: tuple[str, ...]
     parts: tuple[str, ...]
     pictured: str
-    learned: tuple[str, ...] = ()
-    next: tuple[str, ...] = ()
+    learned: tuple[str, ...]
+    next: tuple[str, ...]
     uses_text: bool = False
 
     @property
@@ -102,4 +102,16 @@ def _value(hint: Any, value: Any, where: str) -> Any:
 
 LABS = read_records(Lab, Path(__file__).with_suffix(".toml"), "lab")
 BY_KEY = {lab.key: lab for lab in LABS}
+START = Lab(  # the page before the labs, with choices of its own and none of their frame
+    key="start",
+    title="Start here: follow one sentence",
+    about="Where does a language model get its next word from?",
+    goal="say what tokens, queries, keys, values and heads do in one real prediction",
+    minutes=6,
+    needs=(),
+    parts=(),
+    pictured="",
+    learned=(),
+    next=(),
+)
 ROUTES = read_records(Route, Path(__file__).with_suffix(".toml"), "route")

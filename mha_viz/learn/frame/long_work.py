@@ -29,13 +29,14 @@ def trained(
     keep: int = 4,
     seconds: float | None = None,
     stored: StoredRun[Any] | None = None,
+    progress_argument: str = "on_step",
 ) -> Any:
     """Draw a button that runs `train`, and return its result under these settings, or None.
 
     `settings` are all that the result depends on, `total` the steps that `train` will report.
-    `train` is a function of the library with its arguments but `on_step`, which it calls with the
-    number of steps done. A session keeps the last `keep` results. Under the settings of the
-    `stored` run its result is there at once.
+    `train` is a function of the library with its arguments but `on_step` (`progress_argument`),
+    which it calls with the number of steps done, and may with that of all. A session keeps the last
+    `keep` results. Under the settings of the `stored` run its result is there at once.
     """
     choices.publish()  # it may take a while, and the link is true before it
     key = choices.key(f"{name}-results")
@@ -49,14 +50,14 @@ def trained(
     kind: Literal["primary", "secondary"] = "primary" if found is None else "secondary"
     again = "Run it yourself" if precomputed else f"{label} again"
     button = label if found is None else again
-    work = heavy.work(train, settings, seconds, "on_step")
+    work = heavy.work(train, settings, seconds, progress_argument)
     heavy.expect(work)
     if place.button(button, icon=":material/play_arrow:", key=choices.key(name), type=kind):
         results[settings] = progress.done(
             work,
             choices.key(f"{name}-stop"),
             "Starting …",
-            lambda done: (done / max(total, 1), f"Step {done:,} of {total:,}"),
+            lambda done, of=total: (done / max(of, 1), f"Step {done:,} of {of:,}"),
             place,
         )
         while len(results) > keep:

@@ -6,7 +6,7 @@ is one of lines), or any strings. Values fill {placeholders}, and {size:number} 
 `format_number` does. A formula is LaTeX and holds none.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ import streamlit as st
 from mha_viz.learn.frame import frame
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.ui.widgets.messages import texts
+from mha_viz.ui.widgets.messages.messages import continue_on_error
 
 
 class FigureTexts(texts.FigureTexts):
@@ -40,6 +41,24 @@ class Texts(texts.Texts):
         if formula is None and "formula" in self._at(name):
             formula = self(f"{name}.formula")
         frame.step(title, statement, formula or "")
+
+    def fold(
+        self, choices: Choices, name: str, draw: Callable[[], object], /, **values: object
+    ) -> None:
+        """Draw a step in a fold: its statement and formula, if any, and what `draw` draws.
+
+        An error in it is said there, and what stands below the fold is drawn all the same.
+        """
+
+        def content() -> None:
+            with continue_on_error():
+                if "statement" in self._at(name):
+                    self.markdown(f"{name}.statement", **values)
+                if "formula" in self._at(name):
+                    st.latex(self(f"{name}.formula"))
+                draw()
+
+        frame.fold(choices, name, self(f"{name}.title"), content)
 
     def predict(
         self, choices: Choices, name: str, /, *, right: int | None = None, **values: object

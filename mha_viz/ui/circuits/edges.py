@@ -7,14 +7,18 @@ import streamlit as st
 
 from mha_viz.circuits.edges.edge_circuit import ENOUGH, N_RANDOM, edge_faithfulness
 from mha_viz.circuits.edges.edge_effects import N_MEASURED, edge_effects
+from mha_viz.circuits.edges.edge_runs import EdgeRuns
 from mha_viz.circuits.tasks.tasks import Task
 from mha_viz.core.reprs import count
 from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import AttentionUnavailableError
 from mha_viz.plots.curves import LineAxes, curves
 from mha_viz.plots.edge_graph import edge_graph
 from mha_viz.prediction.loss import OnProgress
 from mha_viz.ui.circuits import TEXTS, tasks
 from mha_viz.ui.circuits.targets import known_parts
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Circuits
@@ -37,6 +41,7 @@ class EdgeFindings(NamedTuple):
     area: float
     n_edges: int
     n_measured: int
+    positions: pd.DataFrame | None  # the circuit's by position; None of pairs of several lengths
 
 
 def find_edges(
@@ -56,6 +61,7 @@ def find_edges(
         curve.area,
         scores.n_edges,
         scores.n_measured,
+        circuit.by_position() if scores.by_position.shape[-1] > 1 else None,
     )
 
 
@@ -64,6 +70,7 @@ def draw(scene: Scene) -> None:
     chosen = tasks.choose()
     key = state.of(Circuits).checkpoint, chosen.source
     with known_parts():
+        _check(chosen.task)
         icon = ":material/play_arrow:"
         if st.button(TEXTS("edges.begin"), icon=icon, key="find_edges", type="primary"):
             work = tasks.work_on(find_edges, chosen, passes=_PASSES)
@@ -76,6 +83,23 @@ def draw(scene: Scene) -> None:
     st.caption(TEXTS("edges.tells"))
 
 
+def _check(task: Task) -> None:
+    """Raise AttentionUnavailableError, before anyone begins, for a family whose edges differ."""
+    checkpoint = state.of(Circuits).checkpoint
+    model, pair = memory.model(*checkpoint), task.examples[:1]
+
+    def refusal() -> str:
+        try:
+            with turn_for(model, pair[0].clean.text):
+                EdgeRuns(model, pair, "logit_difference")
+        except AttentionUnavailableError as error:
+            return str(error)
+        return ""
+
+    if found := memory.cache().get((*checkpoint, "edges"), refusal, lambda _: 500):
+        raise AttentionUnavailableError(found)
+
+
 def _result(scene: Scene, task: Task, found: EdgeFindings) -> None:
     enough = f"{ENOUGH:.0%}"
     if found.size is None:
@@ -86,7 +110,15 @@ def _result(scene: Scene, task: Task, found: EdgeFindings) -> None:
         n = count(found.size, "edge")
         st.markdown(TEXTS("edges.result", n=n, n_edges=f"{found.n_edges:,}", **shares))
     caption = words.settings(scene, f"task: {task.name}", f"seed {task.seed}")
-    look.beside([1, 1], lambda: _curve(found, caption), lambda: _graph(scene, found, caption))
+    look.beside(
+        [1, 1],
+        lambda: _curve(found, caption),
+        lambda: _graph(scene, "edge_graph", found.circuit, caption),
+    )
+    if found.positions is None:
+        st.caption(TEXTS("edges.pooled"))
+    else:
+        _graph(scene, "edge_positions", found.positions.head(_DRAWN), caption, found.positions)
     st.markdown(TEXTS("edges.strongest", n=found.n_measured))
     rows = found.strongest
     st.dataframe(
@@ -111,10 +143,27 @@ def _curve(found: EdgeFindings, caption: str) -> None:
     figures.show(curves(lines, axes, dark=look.dark()), table=table, caption=caption, **texts)
 
 
-def _graph(scene: Scene, found: EdgeFindings, caption: str) -> None:
-    rows = found.circuit
-    texts = TEXTS.figure("figures.edge_graph", n=len(rows))
-    edges = list(rows[["sender", "receiver", "score"]].itertuples(index=False, name=None))
-    size, name = (scene.record.n_layers, scene.record.n_heads), texts["name"]
-    figure = edge_graph(edges, *size, title=name, unit="logits", dark=look.dark())
-    figures.show(figure, table=rows, caption=caption, **texts)
+def _graph(
+    scene: Scene,
+    figure: str,
+    rows: pd.DataFrame,
+    caption: str,
+    by_position: pd.DataFrame | None = None,
+) -> None:
+    """Draw edges by layer; by position, too, where their parts there are given."""
+    texts = TEXTS.figure(f"figures.{figure}", n=len(rows))
+    columns = list[str]()
+    if by_position is not None:
+        tokens = by_position.drop_duplicates("position").sort_values("position").token
+        columns = [f"{i} {token}" for i, token in enumerate(tokens)]
+    names = ["sender", "receiver", "score", *["position"] * bool(columns)]
+    drawn = edge_graph(
+        list(rows[names].itertuples(index=False, name=None)),
+        *(scene.record.n_layers, scene.record.n_heads),
+        title=texts["name"],
+        unit="logits",
+        dark=look.dark(),
+        columns=columns,
+    )
+    table = rows if by_position is None else by_position
+    figures.show(drawn, table=table, caption=caption, **texts)

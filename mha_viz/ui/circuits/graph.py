@@ -1,7 +1,9 @@
 """The graph of a prediction, or of one token's state; and its chosen head, decomposed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 
+import numpy as np
 import streamlit as st
 
 from mha_viz.circuits.flow.graph import FlowGraph
@@ -9,12 +11,13 @@ from mha_viz.circuits.flow.graph import flow_graph as graph_of
 from mha_viz.circuits.flow.pins import Pin
 from mha_viz.circuits.flow.prediction import prediction_graph as prediction_of
 from mha_viz.circuits.flow.signed_graph import PredictionGraph
+from mha_viz.circuits.tasks.task_graph import task_graph
 from mha_viz.core.record.token import merge
 from mha_viz.prediction.logits import objective
-from mha_viz.ui.circuits import TEXTS, logit_parts, score_parts, targets
+from mha_viz.ui.circuits import TEXTS, logit_parts, score_parts, targets, tasks
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import state
+from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import FLOWS, FOLDS, GRAPHS, MAX_TESTED, SHARES, TOGETHER, Circuits
 from mha_viz.ui.widgets import look
@@ -24,7 +27,7 @@ from mha_viz.ui.widgets.components.flow_graph import (
     flow_graph,
     prediction_graph,
 )
-from mha_viz.ui.widgets.controls import choosing
+from mha_viz.ui.widgets.controls import choosing, lazy_sections
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
@@ -40,6 +43,12 @@ def draw(scene: Scene) -> None:
     if known:
         choosing.segments("graph_of", "The graph of", GRAPHS, label_visibility="collapsed")
     signed = known and state.of(Circuits).graph_of == "prediction"
+    chosen = tasks.over_pairs() if signed else None
+    if chosen is not None:
+        _controls()
+        _signed(scene, (chosen.source,), partial(task_graph, task=chosen.task))
+        st.caption(TEXTS("graph.pairs"))
+        return
     place = _prediction(scene) if signed else _state(scene)
     _add_to_circuit()
     name = head_name(*state.of(Circuits).chosen)
@@ -73,6 +82,20 @@ def _state(scene: Scene) -> int:
 def _prediction(scene: Scene) -> int:
     """Draw what a prediction is the sum of; return the position that it is made at."""
     place = targets.pickers(scene, quantity=False)
+    _controls()
+    view = state.of(Circuits)
+    token, versus = view.target.strip() or None, view.against.strip() or None
+    asked = place, token, versus
+    make = partial(prediction_of, text=scene.text, token=token, versus=versus, position=place)
+    found = _signed(scene, asked, make)
+    st.caption(TEXTS("graph.prediction"))
+    if found is not None and found.versus is None:
+        st.caption(TEXTS("logit_parts.one_logit"))
+    return place
+
+
+def _controls() -> None:
+    """Draw the choices of threshold and folds, and the pins."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         state.bound(
             "explained",
@@ -86,34 +109,80 @@ def _prediction(scene: Scene) -> int:
         )
         choosing.segments("fold", "Columns", FOLDS)
         choosing.segments("together", "Heads", TOGETHER)
+        lazy_sections.in_popover("Open", ":material/upload:", "open-graph", _open)
     _pins()
+
+
+def _signed(
+    scene: Scene, asked: tuple[Hashable, ...], make: Callable[..., PredictionGraph]
+) -> PredictionGraph | None:
+    """Compute and draw the graph of a prediction, or one that was saved; None where refused."""
     view = state.of(Circuits)
-    token, versus = view.target.strip() or None, view.against.strip() or None
-    pins = _split(view.graph_pins)
+    pins, share = _split(view.graph_pins), view.explained / 100
+    drawn: PredictionGraph | None = None
     with targets.known_parts():
         found: PredictionGraph = targets.computed(
             scene,
-            *("prediction graph", place, token, versus, view.explained, pins),
-            make=lambda model: prediction_of(
-                model, scene.text, token, versus, place, share=view.explained / 100, pins=pins
-            ),
+            *("prediction graph", *asked, view.explained, pins),
+            make=lambda model: make(model, share=share, pins=pins),
             size=5_000_000,
         )
-        labels = _labels(scene) if view.together == "labels" else {}
+        saved = _opened(found)
+        drawn = found if saved is None else saved
+        labels = _labels(scene)
         prediction_graph(
-            found.grouped(view.fold, labels),
-            pins=_folded_pins(found, pins, labels),
+            drawn.grouped(view.fold, labels),
+            pins=_folded_pins(found, pins, labels) if saved is None else [],
             key="prediction_graph",
             dark=look.dark(),
             on_choose=_choose_edge,
-            on_pin=lambda node: _toggle(_members(found, node, labels)),
+            on_pin=lambda node: None if saved else _toggle(_members(found, node, labels)),
         )
-        for note in found.notes:
+        for note in drawn.notes:
             st.caption(plain(note))
-        st.caption(TEXTS("graph.prediction"))
-        if found.versus is None:
-            st.caption(TEXTS("logit_parts.one_logit"))
-    return place
+    return drawn
+
+
+# -- a saved graph ---------------------------------------------------------------------------------
+
+
+def _open() -> None:
+    """Draw the upload of a saved graph."""
+
+    @guarded
+    def take() -> None:
+        given = st.session_state.get("graph_upload")
+        if given is not None:
+            allowed.check_upload(given.size)
+            found = PredictionGraph.from_bytes(given.getvalue(), "This file")
+            st.session_state.opened_graph = found
+
+    st.file_uploader(
+        "A graph that was saved here",
+        "json",
+        key="graph_upload",
+        on_change=take,
+        max_upload_size=allowed.upload_mb(),
+    )
+
+
+def _opened(found: PredictionGraph) -> PredictionGraph | None:
+    """Return the opened graph if it is of what the page shows; else say that it is not."""
+    saved: PredictionGraph | None = st.session_state.get("opened_graph")
+    if saved is None:
+        return None
+    if (saved.model, saved.text) != (found.model, found.text):
+        st.warning(plain(TEXTS("graph.other", saved=saved)))
+        saved = None
+    else:
+        st.info(TEXTS("graph.saved", pins=", ".join(saved.pins) or "none", share=saved.share))
+
+    @guarded
+    def close() -> None:
+        st.session_state.opened_graph = None
+
+    st.button("Close the saved graph", icon=":material/close:", key="close_graph", on_click=close)
+    return saved
 
 
 # -- pins ------------------------------------------------------------------------------------------
@@ -181,7 +250,10 @@ def _folded_pins(
 
 
 def _labels(scene: Scene) -> dict[tuple[int, int], str]:
-    """Return the first label of each head that has earned one."""
+    """Name the heads that are drawn as one node: those of a layer, or of a label they earned."""
+    if (together := state.of(Circuits).together) != "labels":
+        heads = np.ndindex(scene.record.n_layers, scene.record.n_heads)
+        return dict.fromkeys(heads, "all heads") if together == "layers" else {}
     found = reporting.report(scene, state.of(Circuits)).labels
     return {
         (layer, head): earned[0].label.title

@@ -32,9 +32,9 @@ REST = "biases and the rest"
 
 def draw(scene: Scene) -> None:
     """Draw a prediction decomposed by what wrote it, or a task's; then the chosen head."""
-    state.bound("averaged", st.toggle, "Mean over the pairs of a task")
-    if state.of(Circuits).averaged:
-        over_task = _over_task()
+    chosen = tasks.over_pairs()
+    if chosen is not None:
+        over_task = _over_task(chosen)
         _answer(over_task)
         look.beside(2, lambda: _by_layer(scene, over_task), lambda: _by_head(scene, over_task))
         return
@@ -70,8 +70,8 @@ def _attribution(scene: Scene, place: int) -> LogitAttribution:
     )
 
 
-def _over_task() -> TaskAttribution:
-    chosen, checkpoint = tasks.choose(), state.of(Circuits).checkpoint
+def _over_task(chosen: tasks.Chosen) -> TaskAttribution:
+    checkpoint = state.of(Circuits).checkpoint
     model = memory.model(*checkpoint)
 
     def make() -> TaskAttribution:

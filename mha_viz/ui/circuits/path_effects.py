@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
 from math import isnan
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,10 @@ from mha_viz.circuits.patching.patching import INPUTS
 from mha_viz.circuits.patching.patching_map import PatchingMap
 from mha_viz.circuits.patching.path_effect import PathEffect, path_effect
 from mha_viz.circuits.patching.path_effects import N_MEASURED, PathEffects, path_effects
+from mha_viz.circuits.tasks.task_paths import task_paths
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
-from mha_viz.ui.circuits import TEXTS, pairs, targets
+from mha_viz.ui.circuits import TEXTS, pairs, targets, tasks
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
 from mha_viz.ui.run.scene import Scene
@@ -32,6 +33,7 @@ from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
 
 N_TEXTS = 4  # examples over which a head's mean is taken where no other text is typed
+LOW, HIGH = "95 % low", "95 % high"  # names of columns
 UNITS = {"logit_difference": "logits", "logit": "logits", "loss": "nats", "kl": "nats"}
 
 
@@ -56,17 +58,28 @@ def draw(scene: Scene) -> None:
 
     Not a fragment: a button in a fragment does not end the run that draws it, but Stop must.
     """
-    place = targets.pickers(scene, quantity=False)
-    settings = _settings(place)
+    chosen = tasks.over_pairs()
+    place = targets.pickers(scene, quantity=False) if chosen is None else 0
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
+        choosing.segments("way", "Path", WAYS)
+        pairs.through_picker()
+    given = _settings(place) if chosen is None else chosen
     if pairs.lacks_pairs(scene):
         return
-    n_heads, found = scene.record.n_heads, _paths(scene, settings)
+    n_heads, none = scene.record.n_heads, np.full((scene.head_count, scene.head_count), np.nan)
+    found = _paths(scene, given)
+    values = none if found is None else _flat(found.effect)
+    numbers = given if isinstance(given, PathSettings) else found
+
+    def pair() -> None:
+        if numbers is not None:
+            _pair(scene, numbers, pairs.shown_pair(values, n_heads))
+
     if found is None:
-        none = np.full((scene.head_count, scene.head_count), np.nan)
-        _pair(scene, settings, pairs.shown_pair(none, n_heads))
+        pair()
         return
     say_clean(found)
-    values = _flat(found.effect)
     if np.isfinite(values).any():
         label = "**Paths that matter most**"
         pairs.chips("most_effect", label, values, n_heads, _measured(found))
@@ -74,7 +87,7 @@ def draw(scene: Scene) -> None:
     with left:
         _map(scene, found, values)
     with right:
-        _pair(scene, settings, pairs.shown_pair(values, n_heads))
+        pair()
         _at_logits(scene, found)
     _measure(found)
     if found.n_measured:
@@ -83,11 +96,7 @@ def draw(scene: Scene) -> None:
 
 
 def _settings(place: int) -> PathSettings:
-    """Draw the other choices: behaviour, path, and the text that the sender's output comes from."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
-        choosing.segments("way", "Path", WAYS)
-        pairs.through_picker()
+    """Draw the choice of the text that the sender's output comes from; return all choices."""
     state.bound(
         "source",
         st.text_input,
@@ -112,18 +121,28 @@ def settings_of(place: int, corrupt: str | tuple[str, ...]) -> PathSettings:
     )
 
 
-def _paths(scene: Scene, settings: PathSettings) -> PathEffects | None:
-    """Return all estimates, computed once; None until they are requested of a large model."""
+def _paths(scene: Scene, of: PathSettings | tasks.Chosen) -> PathEffects | None:
+    """Return all estimates, computed once; None until they are requested of long work."""
     view = state.of(Circuits)
-    model, key = memory.model(*view.checkpoint), (scene.key, settings, view.way)
+    model, chosen = memory.model(*view.checkpoint), None if isinstance(of, PathSettings) else of
+    what = (scene.key, of) if chosen is None else (view.checkpoint, chosen.source, view.behaviour)
+    key = what, view.way
     kept: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
     if kept is not None and kept[0] == key:
         return kept[1]
-    if not reporting.small(view) and not st.button("Estimate all paths", key="estimate_paths"):
+    at_once = chosen is None and reporting.small(view)
+    if not at_once and not st.button("Estimate all paths", key="estimate_paths"):
         return None
-    with st.spinner("Estimating all paths …"), cancel_if_superseded(), turn_for(model, scene.text):
-        texts = scene.text, settings.corrupt
-        found = path_effects(model, *texts, settings.metric, view.way, **settings.tracked)
+    if isinstance(of, PathSettings):
+        spin = st.spinner("Estimating all paths …")
+        with spin, cancel_if_superseded(), turn_for(model, scene.text):
+            texts = scene.text, of.corrupt
+            found = path_effects(model, *texts, of.metric, view.way, **of.tracked)
+    else:
+        make = partial(task_paths, model, of.task, view.behaviour, view.way)
+        of_pairs = partial(progress.of_total, of=" pairs")
+        work = heavy.work_here(make, (heavy.session(), key))
+        found = progress.done(work, "stop_paths", "Estimating …", of_pairs)
     st.session_state.paths = key, found
     return found
 
@@ -133,9 +152,14 @@ def say_clean(found: PathEffects | PatchingMap) -> None:
     token = f" of “{found.target}”" * bool(found.target)
     less = f" less that of “{found.against}”" * bool(found.against)
     behaviour = plain(f"{BEHAVIOURS[found.metric]}{token}{less}")
-    st.markdown(f"Clean, the {behaviour} is **{format_number(found.clean)}**.")
+    over = f", a mean over {found.n_pairs} pairs" if _of_task(found) else ""
+    st.markdown(f"Clean, the {behaviour} is **{format_number(found.clean)}**{over}.")
     for note in found.notes:
         st.caption(plain(note))
+
+
+def _of_task(found: object) -> TypeGuard[PathEffects]:
+    return isinstance(found, PathEffects) and found.n_pairs > 1
 
 
 def _flat(values: NDArray[Any]) -> NDArray[Any]:
@@ -158,7 +182,8 @@ def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
         scene,
         values,
         unit=UNITS[found.metric],
-        more={"estimate": _flat(found.estimate), "measured": _flat(found.exact)},
+        more={"estimate": _flat(found.estimate), "measured": _flat(found.exact)}
+        | ({LOW: _flat(found.low), HIGH: _flat(found.high)} if _of_task(found) else {}),
         measured=_measured(found),
         caption=_caption(scene, found),
         **TEXTS.figure(
@@ -172,14 +197,26 @@ def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
 
 def _caption(scene: Scene, found: PathEffects) -> str:
     source = state.of(Circuits).source.strip() or f"mean over {N_TEXTS} example sentences"
+    if _of_task(found):
+        task = f"task: {state.of(Circuits).task}, mean over {found.n_pairs} pairs"
+        return words.settings(scene, found.metric, task)
     followed = " less ".join(f"“{one}”" for one in (found.target, found.against) if one)
     return words.settings(scene, f"{found.metric} {followed}".strip(), f"from: {source[:200]}")
 
 
-def _pair(scene: Scene, settings: PathSettings, pair: pairs.Pair) -> None:
+def _pair(scene: Scene, settings: PathSettings | PathEffects, pair: pairs.Pair) -> None:
+    """Draw the numbers of one pair of heads: of the text, or as they were found over a task."""
     st.header(pairs.named(pair), anchor=False)
     sender, (layer, head) = pair
-    into = INPUTS[list(THROUGH).index(state.of(Circuits).through)]
+    which = list(THROUGH).index(state.of(Circuits).through)
+    into = INPUTS[which]
+    if not isinstance(settings, PathSettings):
+        at = (*sender, layer, head, which)
+        each = {"Measured": settings.exact, LOW: settings.low, HIGH: settings.high}
+        numbers = {name: [values[at]] for name, values in each.items()}
+        numbers["Estimated"] = [settings.estimate[at]]
+        _numbers(numbers, [WAYS[settings.way]], settings.metric)
+        return
 
     def make(model: AttentionModel) -> PathEffect:
         ends = sender, (layer, head, into)
@@ -191,13 +228,19 @@ def _pair(scene: Scene, settings: PathSettings, pair: pairs.Pair) -> None:
         "Measured": [path.direct, path.total],
         "Estimated": [path.direct_estimate, path.total_estimate],
     }
-    table = pd.DataFrame(numbers, index=pd.Index(["Direct", "Total"], name="Path"))
+    _numbers(numbers, ["Direct", "Total"], settings.metric)
+
+
+def _numbers(numbers: dict[str, list[float]], ways: list[str], metric: str) -> None:
+    table = pd.DataFrame(numbers, index=pd.Index(ways, name="Path"))
     st.table(table.map(targets.signed), width="stretch")
-    st.caption(TEXTS("path_effects.path", unit=UNITS[settings.metric]))
+    st.caption(TEXTS("path_effects.path", unit=UNITS[metric]))
 
 
 def _at_logits(scene: Scene, found: PathEffects) -> None:
     columns = {"measured": found.at_logits, "estimate": found.estimate_at_logits}
+    if _of_task(found):
+        columns |= {LOW: found.low_at_logits, HIGH: found.high_at_logits}
     targets.draw_heads(
         found.at_logits,
         f"{WAYS[found.way]} effect on the prediction",

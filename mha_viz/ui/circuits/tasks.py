@@ -32,6 +32,12 @@ class Chosen(NamedTuple):
     source: str
 
 
+def over_pairs() -> Chosen | None:
+    """Draw the switch from the typed text to the pairs of a task; return the task if it is on."""
+    state.bound("averaged", st.toggle, "Mean over the pairs of a task")
+    return choose() if state.of(Circuits).averaged else None
+
+
 def choose() -> Chosen:
     """Draw the choice of a task, how well the model does it, and some of its texts.
 

@@ -1,8 +1,8 @@
 """Diversity: how different the heads of a layer are, and what textbooks say about it, measured."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from mha_viz.core.metrics.layers import (
     capacity,
     coverage,
     norm_statement,
+    pattern_coverage,
     variance_statement,
 )
 from mha_viz.core.metrics.outputs import effective_rank
@@ -95,13 +96,7 @@ def _diversities(scene: Scene) -> dict[str, np.ndarray] | None:
 
 
 def _capacity(scene: Scene) -> None:
-    record = scene.record
-
-    def make() -> Capacity:
-        layers = (capacity(record.patterns.layer(i)[None]) for i in range(record.n_layers))
-        return Capacity(*map(torch.cat, zip(*layers, strict=True)))
-
-    found = reporting.cached(scene, "capacity", make=make)
+    found = Capacity(*_of_patterns(scene, capacity))
     lines = {
         "all heads, each for itself (Σ C)": found.total,
         "at most, taken together": found.bound,
@@ -111,10 +106,27 @@ def _capacity(scene: Scene) -> None:
     _show(scene, lines, "nats", **TEXTS.figure("figures.capacity"))
 
 
+def _of_patterns(
+    scene: Scene, measure: Callable[[torch.Tensor], tuple[torch.Tensor, ...]]
+) -> tuple[Any, ...]:
+    """Measure the patterns of a layer at a time, which are never held all together."""
+    patterns, n_layers = scene.record.patterns, scene.record.n_layers
+
+    def make() -> tuple[torch.Tensor, ...]:
+        layers = (measure(patterns.layer(i)[None]) for i in range(n_layers))
+        return tuple(map(torch.cat, zip(*layers, strict=True)))
+
+    return reporting.cached(scene, measure.__name__, make=make)
+
+
 def _coverage(scene: Scene) -> None:
     record = scene.record
-    found = coverage(record.kept("z"), record.W_O)
+    found, (spans, apart, _) = (
+        coverage(record.kept("z"), record.W_O),
+        _of_patterns(scene, pattern_coverage),
+    )
     lines = {"heads together": found.together, "sum of single heads": found.apart}
+    lines |= {"patterns together": spans, "sum of single patterns": apart}
     _show(scene, lines, **TEXTS.figure("figures.coverage"))
 
 

@@ -34,10 +34,7 @@ def draw(study: Study) -> None:
 
 
 def show(
-    figure: StudyFigure,
-    key: str,
-    how_to_read: str,
-    on_click: Callable[[Any], None] | None = None,
+    figure: StudyFigure, key: str, how_to_read: str, on_click: Callable[[Any], None] | None = None
 ) -> None:
     """Draw a figure of a study with its table and its files."""
     figures.show(
@@ -65,13 +62,7 @@ def _controls(study: Study, known: list[str]) -> None:
         choosing.menu("metric", "Metric", {key: METRICS[key].title for key in known}, width=280)
         kinds = {"": "the metric"} | {key: label.title for key, label in LABELS.items()}
         kinds |= {RELATION: "a gold relation"} if relations else {}
-        choosing.menu(
-            "kind",
-            "Coloured by",
-            kinds,
-            width=220,
-            help=TEXTS("overview.controls"),
-        )
+        choosing.menu("kind", "Coloured by", kinds, width=220, help=TEXTS("overview.controls"))
         if state.of(Corpus).kind == RELATION:
             arcs.menu("arc", "Relation", relations)
 

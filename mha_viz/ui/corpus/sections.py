@@ -1,4 +1,4 @@
-"""The parts of the Corpus page, a module each, from the texts to two studies.
+"""The parts of the Corpus page, from the texts to two studies.
 
 Importing it imports torch, plotly, pyarrow and duckdb, so the page does it late.
 """
@@ -11,17 +11,7 @@ import streamlit as st
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.sample_study import training_steps
 from mha_viz.paper.figures import default_head
-from mha_viz.ui.corpus import (
-    best_heads,
-    grammar,
-    one_head,
-    overview,
-    pairs,
-    search,
-    texts,
-    training,
-    two_studies,
-)
+from mha_viz.ui.corpus import grammar, heads, overview, search, texts, two_studies
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus, two_runs
 from mha_viz.ui.widgets.components import contents_bar
@@ -53,11 +43,11 @@ def _fit(study: Study) -> None:
 def _parts(study: Study) -> None:
     """Draw the parts in a fragment: a click reruns nothing else on the page."""
     parts: dict[str, Callable[[Study], object]] = {
-        "Best heads": best_heads.draw,
+        "Best heads": heads.draw_best,
         "All heads": _all_heads,
-        "One head": one_head.draw,
+        "One head": heads.draw_one,
         "Grammar": grammar.draw,
-        "Pairs": pairs.draw,
+        "Pairs": heads.draw_pairs,
         "Examples": search.draw_examples,
         "Search": search.draw,
         "Two studies": two_studies.draw,
@@ -67,7 +57,7 @@ def _parts(study: Study) -> None:
     if not study.pair_measures:
         del parts["Pairs"]
     if (steps := training_steps(study)) is not None:
-        parts["Training"] = partial(training.draw, steps=steps)
+        parts["Training"] = partial(heads.draw_training, steps=steps)
     with stop_on_error():
         contents_bar.sections({name: partial(draw, study) for name, draw in parts.items()})
         state.push_url()
@@ -75,4 +65,4 @@ def _parts(study: Study) -> None:
 
 def _all_heads(study: Study) -> None:
     overview.draw(study)
-    one_head.draw_distributions(study)
+    heads.draw_distributions(study)

@@ -5,6 +5,8 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
+from mha_viz.checkpoints.loading import load
+from mha_viz.core import stored_runs
 from mha_viz.core.names import METHODS, Order
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.duration import pruning_passes
@@ -13,11 +15,11 @@ from mha_viz.interventions.robustness import Robustness
 from mha_viz.plots.curves import pruning_curves
 from mha_viz.plots.distributions import change_distribution
 from mha_viz.ui.intervene import TEXTS
-from mha_viz.ui.intervene.importance import UNIT, known, texts
+from mha_viz.ui.intervene.importance import UNIT, default_texts, known, texts
 from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import Intervene
+from mha_viz.ui.state.views import DEFAULT, Intervene
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
@@ -28,6 +30,22 @@ ORDERS = TEXTS.labels("pruning.orders")
 N_SEEDS = 5
 N_STEPS = 8  # points of a curve, after the one with all heads on
 N_DRAWS = 100
+
+
+def _prune(name: str, over: tuple[str, ...]) -> HeadRemoval:
+    model = load(name)
+    n = _n_draws(model)
+    return remove_heads(model, over, {}, steps=N_STEPS, n_seeds=N_SEEDS, n_draws=n)
+
+
+_BEGIN = tuple(dict.fromkeys([DEFAULT.text, *default_texts()]))  # the texts of the default page
+STORED = tuple(
+    stored_runs.StoredRun(
+        *(f"pruning-{name}", ((name, "auto", "float32"), _BEGIN), HeadRemoval),
+        partial(_prune, name, _BEGIN),
+    )
+    for name in ("tiny-bert", "tiny-gpt2")
+)
 
 
 def draw(scene: Scene) -> None:
@@ -57,10 +75,16 @@ def _n_draws(model: AttentionModel) -> int:
 
 
 def _measured(scene: Scene) -> HeadRemoval | None:
-    """Return what was measured for the present model and texts; a button starts it."""
+    """Return the results for the present model and texts, stored or of a run that a button starts.
+
+    Of what was stored the button remains, to run it anew.
+    """
     view, chosen = state.of(Intervene), texts(scene)
     key, results = (view.checkpoint, chosen), progress.results("pruning")
-    if st.button("Prune", icon=":material/content_cut:", key="prune", disabled=key in results):
+    stored = None if key in results else next((one for one in STORED if one.settings == key), None)
+    place = st.container(horizontal=True, vertical_alignment="center")
+    label, icon = TEXTS("pruning.again" if stored else "pruning.label"), ":material/content_cut:"
+    if place.button(label, icon=icon, key="prune", disabled=key in results):
         work = heavy.work(
             partial(
                 remove_heads,
@@ -75,6 +99,9 @@ def _measured(scene: Scene) -> HeadRemoval | None:
             _seconds(scene),
         )
         progress.keep("pruning", key, progress.done(work, "stop_pruning", "Pruning …", _part))
+    elif stored:
+        place.caption(TEXTS("pruning.stored"))
+        return stored_runs.read(stored)
     found: HeadRemoval | None = results.get(key)
     return found
 

@@ -10,36 +10,24 @@ OURS = ("mha_viz.",)  # modules whose functions may be called
 
 
 class Checkpoint(NamedTuple):
-    """A model among the arguments of a call, by its name: each process loads it for itself.
+    """A model among the arguments of a call, by its name: each process loads it for itself."""
 
-    Args:
-        name, device, dtype: as of `mha_viz.load`, which checks it in that process, too.
-        max_record: bytes that one text may leave behind; longer ones are cut.
-        random: the same architecture with random weights.
-        max_tokens: that a text may have; None is as many as the model takes.
-    """
-
+    # `name`, `device`, `dtype`: as of `mha_viz.load`, which checks it in that process, too
     name: str
     device: str
     dtype: str
-    max_record: int
-    random: bool = False
-    max_tokens: int | None = None
+    max_record: int  # bytes that one text may leave behind; longer ones are cut
+    random: bool = False  # the same architecture with random weights
+    max_tokens: int | None = None  # that a text may have; None is as many as the model takes
 
 
 @dataclass(frozen=True)
 class Call:
-    """A function with its arguments, as another process runs it.
+    """A function with its arguments, as another process runs it."""
 
-    Args:
-        work: the function, with all its arguments but one.
-        progress_argument: the name of that one: it is called with the progress.
-        threads: of torch.
-    """
-
-    work: partial[Any]
-    progress_argument: str | None = None
-    threads: int = 1
+    work: partial[Any]  # the function, with all its arguments but one
+    progress_argument: str | None = None  # the name of that one: it is called with the progress
+    threads: int = 1  # of torch
 
     def __post_init__(self) -> None:
         module = self.work.func.__module__

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from mha_viz.checkpoints.child_process import start_timer
 from mha_viz.core.cancellation import cancellation
 from mha_viz.core.reprs import count
 from mha_viz.errors import JobError, SettingsError, StudyError
@@ -37,10 +38,7 @@ USUAL = 30.0  # seconds of a job of which nobody knows how long it takes
 class Jobs:
     """Lane of heavy work: running and waiting jobs, in the order of their turns.
 
-    Args:
-        limits: how much it takes.
-        workers: the processes; made by the limits where none are given.
-        clock: tells the time in seconds.
+    `workers` are the processes, made by the limits where none are given.
     """
 
     def __init__(
@@ -66,9 +64,7 @@ class Jobs:
     def ask(self, work: Work, session: str) -> Ticket:
         """Put a job into the queue, or join who waits for the same one; returns at once.
 
-        Args:
-            work: to be done.
-            session: of who asks; "" is the server itself, for all visitors.
+        `session` is who asks; "" is the server itself, for all visitors.
 
         Raises:
             JobError: the server, or whoever asks, has enough of them.
@@ -205,9 +201,7 @@ class Jobs:
 
     def _run(self, job: Job) -> None:
         most = FOR_EVER if job.work.patient else self._most_seconds
-        timer = threading.Timer(most, self._late, (job,))
-        timer.daemon = True
-        timer.start()
+        timer = start_timer(most, self._late, job)
         try:
             job.result, how = self._computed(job), "done"
         except Cancelled:

@@ -43,9 +43,7 @@ class RemoteFault(Exception):
 def failure(kind: str, value: Any) -> BaseException:
     """Return the error of a call that another process or machine did not bring to its end.
 
-    Args:
-        kind: as of `worker.outcome`.
-        value: what came with it.
+    `kind` and `value` are as of `worker.outcome`.
     """
     if kind == "stopped":
         return Cancelled()
@@ -59,9 +57,8 @@ def failure(kind: str, value: Any) -> BaseException:
 class Worker:
     """A process that runs one call at a time.
 
-    Args:
-        n_bytes: of memory that it may take beyond the libraries.
-        flag: raised while it is to give way; None where it cannot see it.
+    `n_bytes` of memory may be taken beyond the libraries; `flag` is raised while it is to give way,
+    None where it cannot see it.
 
     Raises:
         NoProcessError: there is none to be had.
@@ -89,10 +86,8 @@ class Worker:
     def run(self, call: Call, stop: CancelToken, on_progress: Callable[..., object]) -> Any:
         """Run a call and return its result.
 
-        Args:
-            call: to be run there.
-            stop: whether somebody still waits for it.
-            on_progress: called with how far it is, as the function tells it.
+        `stop` tells whether somebody still waits for it; `on_progress` is called with how far it
+        is, as the function tells it.
 
         Raises:
             Cancelled: it was ended by `stop`.
@@ -158,9 +153,7 @@ class Worker:
             if self._runs and number == self._number:
                 child_process.kill(self._process)
 
-        later = threading.Timer(GRACE, unless_ended)
-        later.daemon = True
-        later.start()
+        child_process.start_timer(GRACE, unless_ended)
         with suppress(OSError, ValueError):
             self._say(number, None)
 
@@ -181,9 +174,7 @@ class Worker:
 class Workers:
     """Processes for calls: kept for a while, each with the model that it has loaded.
 
-    Args:
-        most: at a time.
-        n_bytes: of memory for each beyond the libraries.
+    There are `most` at a time, with `n_bytes` of memory for each beyond the libraries.
     """
 
     def __init__(self, most: int, n_bytes: int) -> None:
@@ -260,9 +251,7 @@ class Workers:
         with self._changed:
             if worker in self._all and worker.alive:
                 self._idle.append(worker)
-                worker.letting_go = threading.Timer(IDLE, self._let_go, (worker,))
-                worker.letting_go.daemon = True
-                worker.letting_go.start()
+                worker.letting_go = child_process.start_timer(IDLE, self._let_go, worker)
                 worker = None
             else:
                 self._all.discard(worker)

@@ -54,9 +54,6 @@ class RayWorkers:
 
     A model is loaded by its name on the machine that runs the call. A folder of a model therefore
     has to be one that all machines see under that name.
-
-    Args:
-        address: "auto" for the cluster that this machine belongs to, or "HOST:PORT" of its head.
     """
 
     def __init__(self, address: str) -> None:
@@ -67,8 +64,7 @@ class RayWorkers:
     def run(self, call: Call, stop: CancelToken, on_progress: Callable[..., object]) -> Any:
         """Return the result of a call; arguments and errors as of `process.Worker.run`.
 
-        Raises:
-            StudyError: there is no cluster at the address.
+        Raises StudyError: there is no cluster at the address.
         """
         with self._connecting:
             connect(self._address)

@@ -9,8 +9,7 @@ from typing import IO
 class SharedFlag:
     """A flag that the server sets while pages are run and its processes see, without a message.
 
-    Args:
-        file: of one byte; it stays open.
+    `file` has one byte, and stays open.
     """
 
     def __init__(self, file: IO[bytes]) -> None:

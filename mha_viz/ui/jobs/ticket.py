@@ -18,20 +18,14 @@ SHORT = 3.0
 
 @dataclass(frozen=True)
 class Work:
-    """Heavy work, and both ways to do it.
+    """Heavy work, and both ways to do it."""
 
-    Args:
-        key: equal of requests that have the same result: they are computed once.
-        here: does it in a thread of this process; called with what it tells how far it is.
-        there: does it in another process; None where it must be done here.
-        seconds: how long it will take, about; None where nobody knows.
-        patient: nobody waits at a page for it to go on: it lets others go first. Done here only.
-    """
-
-    key: Hashable
+    key: Hashable  # equal of requests that have the same result: they are computed once
+    # does it in a thread of this process; called with what it tells how far it is
     here: Callable[[Callable[..., None]], Any]
-    there: Call | None = None
-    seconds: float | None = None
+    there: Call | None = None  # does it in another process; None where it must be done here
+    seconds: float | None = None  # how long it will take, about; None where nobody knows
+    # nobody waits at a page for it to go on: it lets others go first. Done here only.
     patient: bool = False
 
     @property
@@ -53,33 +47,20 @@ LOOK = 0.2  # seconds between two looks at how far a job is, and whether somebod
 
 @dataclass(eq=False)
 class Job:
-    """Work in the lane, read and changed under the lane's lock only.
+    """Work in the lane, read and changed under the lane's lock only."""
 
-    Args:
-        work: to be done.
-        changed: notified when it goes on or has ended.
-        waits: those who wait for it.
-        stop: given once nobody waits any more.
-        runs: whether it has its turn.
-        began: when its latest turn did; None where it had none.
-        worked: seconds of the turns before that.
-        progress: as the work reported it last.
-        share: how much of it is done, as one who waits for it understood what it told; else 0.
-        ended: whether there is a result or an error.
-        late: whether it was stopped for taking too long.
-    """
-
-    work: Work
-    changed: threading.Condition
-    waits: "list[Ticket]" = field(default_factory=list)
-    stop: CancelToken = field(default_factory=CancelToken)
-    runs: bool = False
-    began: float | None = None
-    worked: float = 0.0
-    progress: tuple[Any, ...] = ()
+    work: Work  # to be done
+    changed: threading.Condition  # notified when it goes on or has ended
+    waits: "list[Ticket]" = field(default_factory=list)  # those who wait for it
+    stop: CancelToken = field(default_factory=CancelToken)  # given once nobody waits any more
+    runs: bool = False  # whether it has its turn
+    began: float | None = None  # when its latest turn did; None where it had none
+    worked: float = 0.0  # seconds of the turns before that
+    progress: tuple[Any, ...] = ()  # as the work reported it last
+    # how much of it is done, as one who waits for it understood what it told; else 0
     share: float = 0.0
-    ended: bool = False
-    late: bool = False
+    ended: bool = False  # whether there is a result or an error
+    late: bool = False  # whether it was stopped for taking too long
     result: Any = None
     error: BaseException | None = None
     clock: Callable[[], float] = time.monotonic
@@ -92,8 +73,7 @@ class Job:
     def left(self, expected: float) -> float:
         """Estimate the remaining seconds, by its progress where that is known.
 
-        Args:
-            expected: seconds of all of it, as they were estimated before it began.
+        `expected` are the seconds of all of it, as they were estimated before it began.
         """
         if self.share > 0:
             return self.lasts * max(1 - self.share, 0.0) / self.share
@@ -103,11 +83,8 @@ class Job:
 class Ticket:
     """A ticket of one who waits for a job.
 
-    Args:
-        job: that is waited for.
-        session: of who waits.
-        place: gives the job's place in the queue.
-        leave: called with this ticket and its job by who waits no more.
+    `place` gives the job's place in the queue; `leave` is called with this ticket and its job by
+    who waits no more.
     """
 
     def __init__(
@@ -152,9 +129,8 @@ class Ticket:
     def wait(self, on_progress: OnProgress = lambda news: None) -> None:
         """Wait until the job has ended.
 
-        Args:
-            on_progress: called now and then with the place in the queue, or with the progress of
-                the job; returns the share that is done, where it knows.
+        `on_progress` is called now and then with the place in the queue, or with the progress of
+        the job; it returns the share that is done, where it knows.
         """
         while not self._job.ended:
             share = on_progress(self.waiting or self._job.progress)
@@ -166,8 +142,7 @@ class Ticket:
     def result(self, on_progress: OnProgress) -> Any:
         """Wait for the result of the job and return it.
 
-        Args:
-            on_progress: as of `wait`. What it raises passes to who called, who has left then.
+        `on_progress` is as of `wait`. What it raises passes to who called, who has left then.
 
         Raises:
             MhaVizError: the job's own error; JobError where it took too long or its process ended.

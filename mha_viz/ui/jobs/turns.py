@@ -39,9 +39,6 @@ class Lane:
 
     A turn goes from hand to hand: whoever ends one gives it to the first in the queue, and wakes
     nobody else. One address leaves a turn to others, where there is more than one.
-
-    Args:
-        at_once: turns at a time.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -83,11 +80,7 @@ class Lane:
             self._waited += time.monotonic() - begin
 
     def end(self, who: str | None = None) -> None:
-        """Give a turn back: to the first who waits.
-
-        Args:
-            who: as it was taken.
-        """
+        """Give a turn back, taken with the same `who`: to the first who waits."""
         with self._lock:
             self._running -= Counter([who])
             self._grant()
@@ -146,8 +139,8 @@ class _Held(threading.local):
 class Turns:
     """The short and the long lane of a server, and the lane of each of its threads.
 
-    Args:
-        at_once: short turns at a time; None is one for each processor.
+    `at_once` is the number of short turns at a time: None is one for each processor. What
+    `on_progress` and `who` are, `Lane.take` says.
     """
 
     def __init__(self, at_once: int | None = None) -> None:
@@ -160,12 +153,7 @@ class Turns:
 
     @contextmanager
     def run(self, on_progress: OnProgress = _nothing, who: str | None = None) -> Iterator[None]:
-        """Hold a turn during a run of a page or of its part; an inner run shares the turn.
-
-        Args:
-            on_progress: as for `Lane.take`.
-            who: as for `Lane.take`.
-        """
+        """Hold a turn during a run of a page or of its part; an inner run shares the turn."""
         held = self._held
         if held.runs:
             held.runs += 1
@@ -189,9 +177,6 @@ class Turns:
         """Release the turn during a wait for other work, to which nothing else yields meanwhile.
 
         A wait that ends by an exception continues without a turn.
-
-        Args:
-            on_progress: as for `Lane.take`, while waiting for the turn to come back.
         """
         lane = self._leave()
         with self._uncounted(lane):
@@ -200,21 +185,13 @@ class Turns:
             self._enter(lane, on_progress)
 
     def requeue(self, on_progress: OnProgress = _nothing) -> None:
-        """Let those who have just come go before the rest of this run.
-
-        Args:
-            on_progress: as for `Lane.take`.
-        """
+        """Let those who have just come go before the rest of this run."""
         if self.short.waiting and self._leave() is not None:
             self._enter(self.short, on_progress, AFTER)
 
     @contextmanager
     def long_work(self, on_progress: OnProgress = _nothing) -> Iterator[None]:
-        """Hold the long lane during work of seconds, and leave the short one to others.
-
-        Args:
-            on_progress: as for `Lane.take`.
-        """
+        """Hold the long lane during work of seconds, and leave the short one to others."""
         before = self._leave()
         with self._uncounted(before):
             self._enter(self.long, on_progress)
@@ -284,10 +261,7 @@ class CooperativeYield:
     """A call between two blocks of some work that returns once no page is run.
 
     It stands still for no longer than it has worked since, so that it comes to its end at half its
-    speed however many pages are run.
-
-    Args:
-        wait: returns once no page is run, or after so many seconds.
+    speed however many pages are run. `wait` returns once no page is run, or after so many seconds.
     """
 
     def __init__(self, wait: Callable[[float], object] = turns.wait_until_idle) -> None:

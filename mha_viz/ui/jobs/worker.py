@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 import psutil
 import torch
 
+from mha_viz.checkpoints.child_process import keep_output
 from mha_viz.core.cancellation import cancellation
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.jobs.calls import Call, Checkpoint
@@ -45,10 +46,7 @@ _flag: SharedFlag | None = None  # raised while pages are run
 def main() -> None:
     """Run every call until the input ends."""
     global _flag
-    answers = os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for stream in (1, 2):  # what libraries say is no answer
-        os.dup2(nothing, stream)
+    answers = keep_output()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _lower_priority()
     _limit(int(sys.argv[1]))
@@ -134,10 +132,7 @@ def outcome(
 ) -> tuple[str, Any]:
     """Run a pickled call; return how it ended, and its result or error.
 
-    Args:
-        order: the call.
-        check: called between two blocks; raises `Cancelled` to end the call.
-        on_progress: called with the progress of the function.
+    `check` is called between two blocks, and raises `Cancelled` to end the call.
     """
     try:
         with cancellation(check):

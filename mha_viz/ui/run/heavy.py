@@ -22,9 +22,7 @@ RATE = 2 * 10**10  # parameters times tokens in a second, of one thread
 def model_of(checkpoint: tuple[str, str, str], random: bool = False) -> Any:
     """Return the `Checkpoint` that stands for a model among the arguments of `work`.
 
-    Args:
-        checkpoint: of a view.
-        random: the same with random weights, as `memory.untrained_copy` makes it.
+    `random` is the same with random weights, as `memory.untrained_copy` makes it.
     """
     return Checkpoint(*checkpoint, memory.MAX_RECORD, random, settings().max_tokens)
 
@@ -75,9 +73,8 @@ def _large(model: Any) -> bool:
 def work_here(function: Callable[..., Any], key: Hashable) -> Work:
     """Return heavy work that changes an object of the session, and so runs in this process.
 
-    Args:
-        function: called with a callback for its progress.
-        key: of its own, because nobody else may get the result.
+    `function` is called with a callback for its progress. The key is its own, because nobody else
+    may get the result.
     """
 
     def run_here(on_progress: Callable[..., None]) -> Any:
@@ -104,9 +101,8 @@ def expect(work: Work) -> None:
 def submit(work: Work, for_all: bool = False) -> Ticket:
     """Submit work for the visitor whose page is run, or for all of them.
 
-    Raises:
-        JobError: there are enough jobs.
-        LimitError: the server has too little memory for one more.
+    Raises JobError: there are enough jobs. LimitError: the server has too little memory for one
+    more.
     """
     memory_limit.check()
     if name := session(for_all):

@@ -144,10 +144,7 @@ def turn_for(model: AttentionModel, text: str) -> Iterator[None]:
 
     The browser that waits for it draws on the same processors. Two threads that wait for each other
     there made 10 ms of a small model 200; and where several pages compute at once, each has one.
-
-    Args:
-        model: that runs it.
-        text: or both texts; each of its characters is at most a token or four.
+    `text` may be both texts: each of its characters is at most a token or four.
     """
     lane = long_work() if takes_long(model, text) else nullcontext()
     with (

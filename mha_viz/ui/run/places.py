@@ -52,9 +52,7 @@ class Places:
     def take(self, session: str, address: str | None = None) -> bool:
         """Return whether a session has a place, from before or from now on.
 
-        Args:
-            session: whose page is run.
-            address: where its visitor is; None where others may have the same.
+        `address` is where its visitor is; None where others may have the same.
         """
         with self._lock:
             self._look(session)

@@ -149,26 +149,21 @@ def of_parameters(
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """Findings of one measure on one text beyond chance; pairs in the order of `np.triu_indices`.
-
-    Args:
-        band: where 95 % of pairs lie whose tokens are permuted; None: the text is too short.
-        p: of each pair; NaN where it has no distance. pairs: those more alike than chance.
-        twins: which heads have another one nearer than chance.
-        expected, below: how many pairs chance puts below the band's edge, and how many lie there.
-        untrained: the band of heads with random weights; None where it is not known or none.
-        untrained_found: how many of their pairs are more alike than chance.
-    """
+    """Findings of one measure on a text beyond chance; pairs in the order of `np.triu_indices`."""
 
     measure: str
+    # where 95 % of pairs lie whose tokens are permuted; None: the text is too short.
     band: Band | None
+    # of each pair; NaN where it has no distance. pairs: those more alike than chance.
     p: NDArray[np.float64]
     pairs: NDArray[np.bool_]
-    twins: NDArray[np.bool_]
+    twins: NDArray[np.bool_]  # which heads have another one nearer than chance
+    # `expected`, `below`: how many pairs chance puts below the band's edge, and how many lie there
     expected: float = 0.0
     below: int = 0
+    # the band of heads with random weights; None where it is not known or none.
     untrained: Band | None = None
-    untrained_found: int = 0
+    untrained_found: int = 0  # how many of their pairs are more alike than chance
 
 
 def chance(scene: Scene, measure: str) -> Chance:

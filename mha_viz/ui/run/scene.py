@@ -134,8 +134,7 @@ class Scene:
     def run(self) -> Run:
         """Return the run, cached or made now; the visitor looks at it from then on.
 
-        Raises:
-            LimitError: the text is longer than this server takes.
+        Raises LimitError: the text is longer than this server takes.
         """
         allowed.check_text(self.text, self.pair)
         return memory.cache().get(self, self._make, lambda run: size(run.record))

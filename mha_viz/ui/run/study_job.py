@@ -41,12 +41,8 @@ class OwnTexts(NamedTuple):
 class StudyJob:
     """A study that is done, is being made, was stopped, or failed.
 
-    Args:
-        folder: of the study.
-        texts: the source.
-        sample: how many texts at most; None is all.
-        join: as for `corpus.run.study`.
-        on_abandoned: called with the number of the try once nobody waits for it any more.
+    `sample` is how many texts it has at most, None for all; `join` is as for `corpus.run.study`;
+    `on_abandoned` is called with the number of the try once nobody waits for it any more.
     """
 
     def __init__(
@@ -90,11 +86,8 @@ class StudyJob:
     def begin(self, model: AttentionModel) -> None:
         """Make it, or continue after the last complete part; return at once.
 
-        That of the sample may have been made beforehand. It stops once the last of the visitors
-        who look at it has left.
-
-        Raises:
-            JobError: the queue of the server or of this visitor is full.
+        That of the sample may have been made beforehand. It stops once the last of the visitors who
+        look at it has left. Raises JobError: the queue of the server or of this visitor is full.
         """
         for_all = self.texts == SAMPLE
         if self.is_new and for_all and self._join is None:

@@ -86,8 +86,7 @@ def written_scene(scene: Scene, view: Explore, written: int) -> WrittenScene:
 def shown(scene: WrittenScene, model: AttentionModel) -> Shown:
     """Return what the scene shows, found on the session's writer or written there.
 
-    Raises:
-        ArgumentError, AttentionUnavailableError, TextError: as `Writing`.
+    Raises ArgumentError, AttentionUnavailableError, TextError: as `Writing`.
     """
     writer: _Writer = st.session_state.setdefault("writing_desk", _Writer(threading.Lock()))
     with writer.lock:

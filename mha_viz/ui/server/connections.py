@@ -78,10 +78,7 @@ def _noted(protocol: type[Any], limits: "Limits") -> type[Any]:
 class Limits:
     """Limits of a set of connections, each an asyncio protocol of uvicorn.
 
-    Args:
-        connections: the open ones; others add and remove them.
-        most: how many there may be.
-        clock: seconds that pass.
+    Others add to the open `connections` and remove them; there may be `most`.
     """
 
     def __init__(

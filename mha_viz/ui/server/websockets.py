@@ -74,8 +74,7 @@ class Websockets:
     def _make_room(self, address: str | None) -> _Page | None:
         """Count one more page of an address; the one that has to go for it, None where none has.
 
-        Raises:
-            LimitError: there is no room.
+        Raises LimitError: there is no room.
         """
         most, own = settings().max_sessions, settings().sessions_per_address
         if address is not None and own is not None:

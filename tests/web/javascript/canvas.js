@@ -146,6 +146,10 @@ export class Context {
     this.note("stroke", this.strokeStyle, { path: path.text });
   }
 
+  drawImage(source, x, y, width, height) {
+    this.note("drawImage", "", { x, y, width, height, source });
+  }
+
   // -- pixels ---------------------------------------------------------------------------------------
 
   createImageData(width, height) {

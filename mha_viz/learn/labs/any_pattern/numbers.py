@@ -1,7 +1,7 @@
 """Lab 7: which patterns a head of width d_k can make, found by fitting one."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +11,14 @@ from torch import Tensor
 from mha_viz.core.attention.attention import scores, softmax
 from mha_viz.core.metrics import METRICS
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.learn.labs.any_pattern.patterns import SIZES, onto_span
+from mha_viz.learn.frame.stored_runs import StoredRun
+from mha_viz.learn.labs.any_pattern.patterns import (
+    SIZES,
+    onto_span,
+    pattern_of,
+    preset,
+    real_tokens,
+)
 
 STEPS = 1500
 RESTARTS = 3  # from random numbers; one more from the singular vectors
@@ -89,7 +96,6 @@ class Fit:
         singular_kl: (width,), KL of the head made of singular vectors, not trained.
         off: (width,), distance of the centred scores from the pattern's centred logarithms, never
             below `singular(target).left_over`.
-        loss: (step, width), lowest KL so far over the starts.
     """
 
     target: Tensor
@@ -101,7 +107,6 @@ class Fit:
     largest: Tensor
     singular_kl: Tensor
     off: Tensor
-    loss: Tensor
 
 
 def fit(
@@ -139,26 +144,24 @@ def fit(
     onto = None if tokens is None else onto_span(tokens)
     best, kept = torch.full(query.shape[:2], math.inf), [query.clone(), key.clone()]
     moving = [query.requires_grad_(), key.requires_grad_()]
-    means, squares = ([torch.zeros_like(part) for part in moving] for _ in range(2))
-    curve = []
+    adam = torch.optim.Adam(moving, lr=_RATE)
+    rate = torch.optim.lr_scheduler.CosineAnnealingLR(adam, steps, _RATE / 100)
     for step in range(steps + 1):
         losses = _divergence(target, *(_made(part, cut, onto) for part in moving))
         better = losses.detach() < best
         best[better] = losses.detach()[better]
         for part, moved in zip(kept, moving, strict=True):
             part[better] = moved.detach()[better]
-        curve.append(best.amin(0))
-        if step == steps:
-            break
-        gradients = torch.autograd.grad(losses.sum(), moving)
-        rate = _RATE * (0.505 + 0.495 * math.cos(math.pi * step / steps))
-        _adam(moving, gradients, means, squares, step, rate)
+        adam.zero_grad()
+        losses.sum().backward()
+        adam.step()
+        rate.step()
         if on_step is not None and step % 20 == 0:
             on_step(step)
     winner = best.argmin(0)
     widths = torch.arange(len(winner))
     query, key = (_made(part, cut, onto)[winner, widths] for part in kept)
-    return _measured(target, query, key, torch.stack(curve))
+    return _measured(target, query, key)
 
 
 def _made(part: Tensor, cut: Tensor, onto: Tensor | None) -> Tensor:
@@ -195,27 +198,7 @@ def _divergence(
     return (torch.special.xlogy(target, target) - target * logs).sum(-1).mean(-1)
 
 
-@torch.no_grad()
-def _adam(
-    parts: Sequence[Tensor],
-    gradients: Sequence[Tensor],
-    means: list[Tensor],
-    squares: list[Tensor],
-    step: int,
-    rate: float,
-) -> None:
-    """Take one step of Adam (Kingma and Ba 2015) in place.
-
-    Written out: the first step of torch's own loads its compiler, for seconds.
-    """
-    for part, gradient, mean, square in zip(parts, gradients, means, squares, strict=True):
-        mean.lerp_(gradient, 0.1)
-        square.lerp_(gradient.square(), 0.001)
-        size = (square / (1 - 0.999 ** (step + 1))).sqrt_().add_(1e-8)
-        part.addcdiv_(mean, size, value=-rate / (1 - 0.9 ** (step + 1)))
-
-
-def _measured(target: Tensor, query: Tensor, key: Tensor, curve: Tensor) -> Fit:
+def _measured(target: Tensor, query: Tensor, key: Tensor) -> Fit:
     first, raw = singular(target), scores(query, key, scale=1.0)  # the scale is in W_Q already
     pattern = softmax(raw)
     both = torch.cat([target[None], pattern])[None]  # heads of one layer, the target first
@@ -230,7 +213,6 @@ def _measured(target: Tensor, query: Tensor, key: Tensor, curve: Tensor) -> Fit:
         largest=(pattern - target).abs().amax((1, 2)),
         singular_kl=_divergence(target, first.query, first.key).clamp(min=0),
         off=off.flatten(1).norm(dim=1),
-        loss=curve.clamp(min=0),
     )
 
 
@@ -245,3 +227,48 @@ def _check(target: Tensor, steps: int, tokens: Tensor | None) -> None:
         )
     if not ((target >= 0).all() and (target.sum(-1) - 1).abs().max() < 1e-4):
         raise ArgumentError("every row of a pattern must be weights that sum to 1.")
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Distances of one pattern from another, and of what both make of the same values.
+
+    Args:
+        pattern: Frobenius norm of A - made, (query, key).
+        output: of A X - made X, (query, d_model), with W_V W_O = I.
+        bound: of `output`: `pattern` times the largest singular value of X.
+    """
+
+    pattern: float
+    output: float
+    bound: float
+
+
+def distances(
+    target: Float[Tensor, "query key"],
+    made: Float[Tensor, "query key"],
+    tokens: Float[Tensor, "key d_model"],
+) -> Distances:
+    """Compare two patterns as patterns, and by their outputs.
+
+    A pattern and an output have no distance: their shapes are (query, key) and (query, d_model).
+
+    >>> distances(torch.eye(2), torch.eye(2).flip(0), torch.ones(2, 3))  # two equal tokens
+    Distances(pattern=2.0, output=0.0, bound=4.8990)
+    """
+    apart = target - made
+    size, of_output = float(apart.norm()), float((apart @ tokens).norm())
+    return Distances(size, of_output, size * float(torch.linalg.matrix_norm(tokens, 2)))
+
+
+DEFAULT = preset("diagonal", 8)  # what is painted when the lab opens
+D_MODEL = 4  # of its real tokens
+STORED = (
+    StoredRun("any_pattern", (DEFAULT, 0), Fit, lambda: fit(pattern_of(DEFAULT))),
+    StoredRun(
+        "any_pattern_real",
+        (DEFAULT, 0, D_MODEL, False),
+        Fit,
+        lambda: fit(pattern_of(DEFAULT), tokens=real_tokens(len(DEFAULT), D_MODEL)),
+    ),
+)

@@ -1,10 +1,11 @@
-"""The page of lab 7: paint a pattern, fit heads of every width, see what rank rules out."""
+"""The page of lab 7: a pattern, heads of every width that are fitted to it, and folds."""
 
 import re
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
 
+import pandas as pd
 import streamlit as st
 import torch
 from torch import Tensor
@@ -35,24 +36,30 @@ NEAR = 0.01  # nats: as good as made
 
 
 def draw(choices: Choices) -> None:
-    """Draw the pattern, the training, errors over d_k, and the bound by rank.
+    """Draw the pattern that a head makes, the painted one, errors over d_k, and folds.
 
     No fragment: a button in one does not end the run that it is drawn in, and Stop must.
     """
-    TEXTS.step("price")
-    TEXTS.predict(choices, "diagonal")
+    asked, drawn = st.columns(2, gap="medium")
+    with asked:
+        TEXTS.predict(choices, "diagonal")
+        TEXTS.step("price")
     rows, seed = painted(choices)
-    n = len(rows)
-    fit = partial(any_pattern.fit, patterns.pattern_of(rows), seed)
-    key, total, label = (rows, seed), any_pattern.STEPS, f"Fit heads of width 1 to {n}"
-    found = trained(choices, key, total, fit, name="fit", label=label, keep=MAX_FITS)
+    n, target = len(rows), patterns.pattern_of(rows)
+    fit, label = partial(any_pattern.fit, target, seed), f"Fit heads of width 1 to {n}"
+    total, stored = any_pattern.STEPS, any_pattern.STORED[0]
+    found = trained(
+        choices, (rows, seed), total, fit, name="fit", label=label, keep=MAX_FITS, stored=stored
+    )
     if found is None:
         TEXTS.caption("fit.text", n=n, lab=any_pattern)
     else:
+        with drawn:
+            _one_width(choices, found)
         _errors(choices, found)
-        _one_width(choices, found)
-    _rank(choices, rows, found)
-    _real_inputs(choices, rows, seed, found)
+    TEXTS.fold(choices, "rank", partial(_rank, choices, rows, found))
+    TEXTS.fold(choices, "real-inputs", partial(_real_inputs, choices, rows, seed, found))
+    TEXTS.fold(choices, "fixed-pattern", partial(_fixed_pattern, choices, target, seed, found))
 
 
 def _errors(choices: Choices, found: Fit) -> None:
@@ -103,9 +110,7 @@ def _one_width(choices: Choices, found: Fit) -> None:
     n, most = len(found.kl), patterns.SIZES[-1]
     d_k = choices.place("width", "Width d_k", 1, n, 2, most=most, width=260)
     made = found.pattern[d_k - 1]
-    cell = 40 if n <= 7 else 32 if n <= 9 else 24
-    if look.large():
-        cell = min(cell, 215 // n)  # so that all three still stand beside each other
+    cell = min(40, 200 // n) if n <= 8 or look.large() else 24  # two fit beside each other
     names = list(map(str, range(n)))
     largest = float(torch.maximum(found.target, made).max())
     apart = max(0.1, float(found.largest[d_k - 1]))  # rounding shall not look like a difference
@@ -134,7 +139,6 @@ def _one_width(choices: Choices, found: Fit) -> None:
 
 
 def _rank(choices: Choices, rows: Rows, found: Fit | None) -> None:
-    TEXTS.step("rank")
     TEXTS.predict(choices, "random")
     target = patterns.pattern_of(rows)
     exact = any_pattern.exact_width(target)
@@ -148,16 +152,16 @@ def _rank(choices: Choices, rows: Rows, found: Fit | None) -> None:
 
 def _real_inputs(choices: Choices, rows: Rows, seed: int, one_hot: Fit | None) -> None:
     """Draw the section about patterns that tokens rule out at any width of the head."""
-    TEXTS.step("real-inputs")
     TEXTS.predict(choices, "equal")
     with frame.row():
-        d_model = choices.slide("d_model", "d_model", WIDTHS, 4, width=220)
+        d_model = choices.slide("d_model", "d_model", WIDTHS, any_pattern.D_MODEL, width=220)
         repeat = choices.toggle("repeat", "The last token repeats the first")
     n, target = len(rows), patterns.pattern_of(rows)
     tokens = patterns.real_tokens(n, d_model, repeat, seed)
     fit = partial(any_pattern.fit, target, seed, tokens=tokens)
     key, label = (rows, seed, d_model, repeat), f"Fit on {n} tokens of width {d_model}"
-    found = trained(choices, key, any_pattern.STEPS, fit, name="real", label=label)
+    total, stored = any_pattern.STEPS, any_pattern.STORED[1]
+    found = trained(choices, key, total, fit, name="real", label=label, stored=stored)
     least = float(patterns.divergence(target, patterns.tied(target, 0, n - 1))) if repeat else 0.0
     if repeat:
         TEXTS.markdown("real-inputs.bound.text", least=format_number(least))
@@ -180,6 +184,23 @@ def _fitted(
     levels = {"equal tokens, at least": least} if least > LEAST else {}
     repeats = ", the last repeats the first" * repeat
     _over_widths(choices, "real-errors", shown, levels=levels, n=n, width=width, repeats=repeats)
+
+
+def _fixed_pattern(choices: Choices, target: Tensor, seed: int, found: Fit | None) -> None:
+    """Draw what can be compared with a painted pattern, and what cannot."""
+    n, last = len(target), target.shape[1] - 1
+    tokens = patterns.real_tokens(n, any_pattern.D_MODEL, True, seed)
+    swapped = target[:, [last, *range(1, last), 0]]
+    rows = (
+        {} if found is None else {f"fitted head, d_k = {k}": found.pattern[k - 1] for k in (1, 2)}
+    )
+    rows[TEXTS("fixed-pattern.swapped")] = swapped
+    made = {name: vars(any_pattern.distances(target, one, tokens)) for name, one in rows.items()}
+    shapes = {"pattern": f"‖A − Â‖, {n} × {n}", "output": f"‖AX − ÂX‖, {n} × {tokens.shape[1]}"}
+    table = pd.DataFrame(made).T.map(format_number).rename(columns=shapes | {"bound": "at most"})
+    table = table.rename_axis("Â").reset_index()
+    st.dataframe(table, hide_index=True, width="content", key=choices.key("fixed"))
+    TEXTS.markdown("fixed-pattern.found")
 
 
 # -- the pattern: chosen, painted by clicks, or typed as digits ------------------------------------

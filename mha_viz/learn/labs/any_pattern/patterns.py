@@ -94,7 +94,7 @@ def onto_span(tokens: Float[Tensor, "token d_model"]) -> Float[Tensor, "token to
 def tied(target: Float[Tensor, "query key"], one: int, other: int) -> Float[Tensor, "query key"]:
     """Return the nearest pattern, in KL, of all in which tokens `one` and `other` are equal.
 
-    The same token asks the same and is found the same: both rows are equal, and both columns.
+    The same token has the same query and key: both rows are equal, and both columns.
     The mean over rows, then over columns, has the least KL(target || pattern) among them, so that
     no head comes nearer, whatever its width.
 

@@ -1,6 +1,6 @@
 """Lab 6's controls: a picture, a kernel, how sharp the heads are, and one pixel."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import streamlit as st
 from torch import Tensor
@@ -32,7 +32,7 @@ class Chosen:
     kernel: Kernel
     border: str
     about: str
-    alpha: float = SHARP
+    alpha: float
 
 
 kept = st.cache_data(max_entries=16, show_spinner=False, hash_funcs={Tensor: Tensor.numpy})
@@ -46,22 +46,17 @@ def chosen(choices: Choices) -> Chosen:
         colour = choices.segments("colour", "Colours", {False: "Grey", True: "RGB"}, False)
         sizes = {k: f"{k} × {k}" for k in convolution.SIZES}
         size = choices.segments("size", "Kernel", sizes, 3)
+        alpha = choices.amount(
+            "alpha", "Sharpness α", 0.0, convolution.MAX_ALPHA, SHARP, step=0.5, width=170
+        )
+        choices.play("alpha", alpha, SHARPENING, "the sharpness, from none to full")
     picture, about = _picture(name, side, colour)
     with frame.row():
         written, preset = _kernel(choices, size, colour)
         border = choices.segments("border", "Outside the picture", BORDERS, "zeros")
     kernel = inputs.full_kernel(written, size, picture.shape[-1])
-    about += f"; {preset}, {size} x {size}; outside: {border}"
-    return Chosen(picture, size, kernel, border, about)
-
-
-def sharpened(choices: Choices, chosen: Chosen) -> Chosen:
-    """Draw the control of sharpness and return the choices with it."""
-    most = convolution.MAX_ALPHA
-    with frame.row():
-        alpha = choices.amount("alpha", "Sharpness α", 0.0, most, SHARP, step=0.5, width=260)
-        choices.play("alpha", alpha, SHARPENING, "the sharpness, from none to full")
-    return replace(chosen, alpha=alpha, about=f"{chosen.about}; alpha {alpha:g}")
+    about += f"; {preset}, {size} x {size}; outside: {border}; alpha {alpha:g}"
+    return Chosen(picture, size, kernel, border, about, alpha)
 
 
 def _picture(name: str, side: int, colour: bool) -> tuple[Picture, str]:

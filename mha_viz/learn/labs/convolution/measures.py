@@ -4,12 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention.checks import Number
-from mha_viz.learn.labs.convolution.inputs import full_kernel, kernel_numbers
 from mha_viz.learn.labs.convolution.numbers import (
     BORDERS,
     CODE,
@@ -124,30 +122,3 @@ def border_gaps(picture: Picture, kernel: Kernel) -> dict[tuple[str, str], float
         for own in BORDERS
         for other in BORDERS
     }
-
-
-def shuffle_gaps(picture: Picture, seed: int = 0) -> tuple[float, float]:
-    """Compare shuffling pixels before and after, for one head and for nine: largest difference.
-
-    The one head mixes the colours by random numbers, the nine blur.
-
-    >>> one, nine = shuffle_gaps(torch.eye(4)[:, :, None])
-    >>> one < 1e-6, nine > 0.1
-    (True, True)
-    """
-    rows, columns, channels = picture.shape
-    random = torch.Generator().manual_seed(seed)
-    mix = torch.randn(channels, channels, 1, 1, generator=random)
-    order = torch.randperm(rows * columns, generator=random)
-
-    def shuffled(pixels: Tensor) -> Tensor:
-        return pixels.reshape(rows * columns, -1)[order].reshape(rows, columns, -1)
-
-    blur = full_kernel(kernel_numbers("blur", 3), 3, channels)
-    one, nine = (
-        float(
-            (attended(shuffled(picture), kernel) - shuffled(attended(picture, kernel))).abs().max()
-        )
-        for kernel in (mix, blur)
-    )
-    return one, nine

@@ -11,6 +11,8 @@ from torch import Tensor
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.attention.multi_head import AttentionWeights, MultiHeadAttention
 from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.learn.frame.stored_runs import StoredRun
+from mha_viz.learn.labs.convolution.learning import Learned, learn
 
 BORDERS = ("zeros", "nearest")  # what stands outside of the picture
 SIZES = (1, 3, 5)
@@ -229,3 +231,6 @@ def _check_kernel(kernel: Tensor) -> None:
         raise ShapeError(f"a kernel must be (out, in, size, size), got {tuple(kernel.shape)}.")
     if not kernel.isfinite().all():
         raise ArgumentError("the kernel's numbers must be finite.")
+
+
+STORED = (StoredRun("convolution", (0,), Learned, learn),)

@@ -1,18 +1,25 @@
 """Lab 6 on screen: pick, compute, draw."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import streamlit as st
 
+from mha_viz.core.amounts import of_bytes
 from mha_viz.core.reprs import count
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
+from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.convolution import controls, measures_page
+from mha_viz.learn.labs.convolution import controls, measures
+from mha_viz.learn.labs.convolution import learning as lab
 from mha_viz.learn.labs.convolution import numbers as convolution
-from mha_viz.learn.labs.convolution.controls import Chosen
-from mha_viz.learn.labs.convolution.measures import leak, most_error
-from mha_viz.learn.labs.convolution.numbers import Picture
+from mha_viz.learn.labs.convolution.controls import Chosen, kept
+from mha_viz.learn.labs.convolution.learning import Learned
+from mha_viz.learn.labs.convolution.measures import most_error
+from mha_viz.learn.labs.convolution.numbers import STORED, Picture
+from mha_viz.plots.curves import ticks
 from mha_viz.plots.pictures import cells_figure, picture_cells, tile_cells
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.number_table import number_tables
@@ -20,44 +27,43 @@ from mha_viz.ui.widgets.exports import figures
 from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
-_attended = controls.kept(convolution.attended)
+NAMES = {"convolution": "Conv2d", "heads": "nine heads"}
+_measured, _border_gaps = kept(measures.sharpness), kept(measures.border_gaps)
+_attended = kept(convolution.attended)
 
 
 def draw(choices: Choices) -> None:
-    """Draw the heads, one pixel, sharpness, borders, one head, and the cost."""
-    _statement(choices)
-    chosen = controls.chosen(choices)
-    _heads(choices, chosen)
-    measures_page.sharpness(choices, chosen)
-    measures_page.border(choices, chosen)
-    measures_page.one_head(choices, chosen)
-    measures_page.cost(chosen)
-    measures_page.learning(choices)
+    """Draw the same picture twice, the heads behind it, and folds."""
+    _story(choices)
+    # Not in the fragment: Stop must end the run that the button is drawn in.
+    TEXTS.fold(choices, "learning", partial(_learning, choices))
 
 
 @frame.part
-def _heads(choices: Choices, chosen: Chosen) -> None:
-    chosen = controls.sharpened(choices, chosen)
+def _story(choices: Choices) -> None:
+    asked, drawn = st.columns(2, gap="medium")
+    with asked:
+        TEXTS.predict(choices, "same")
+    chosen = controls.chosen(choices)
     row, column = controls.pixel(choices, chosen.picture)
     exact = convolution.convolved(chosen.picture, chosen.kernel, chosen.border)
     ours = _attended(chosen.picture, chosen.kernel, chosen.alpha, chosen.border)
-    _difference(chosen, exact, ours)
-    left, right = st.columns(2, gap="medium")
-    with left:
+    with asked:
+        _difference(chosen, exact, ours)
+    with drawn:
         _both(choices, chosen, (row, column), exact, ours)
-    with right:
-        found = convolution.at_pixel(
-            chosen.picture, chosen.kernel, chosen.alpha, chosen.border, row, column
-        )
+    found = convolution.at_pixel(
+        chosen.picture, chosen.kernel, chosen.alpha, chosen.border, row, column
+    )
+    looks, adds = st.columns(2, gap="medium")
+    with looks:
         _one_pixel(choices, chosen, (row, column), found)
-    _sum(chosen, found, float(exact[row, column, 0]))
-
-
-@frame.part
-def _statement(choices: Choices) -> None:
-    TEXTS.step("statement")
-    TEXTS.caption("statement.source")
-    TEXTS.predict(choices, "alpha", leak=leak(4.0), sharp=leak(20.0))
+    with adds:
+        TEXTS.step("statement")
+        _sum(chosen, found, float(exact[row, column, 0]))
+    TEXTS.fold(choices, "sharpness", partial(_sharpness, choices, chosen))
+    TEXTS.fold(choices, "at-the-border", partial(_border, choices, chosen))
+    TEXTS.fold(choices, "cost", partial(_cost, chosen))
 
 
 def _difference(chosen: Chosen, exact: Picture, ours: Picture) -> None:
@@ -88,7 +94,6 @@ def _both(
         choices.set("row", row)
         choices.set("column", column)
 
-    st.header("The same twice", anchor=False)
     made, dark = count(chosen.size**2, "head"), look.dark()
     panels = {
         "Picture": chosen.picture,
@@ -98,7 +103,7 @@ def _both(
     }
     zero = {"Conv2d": 0.5, made: 0.5} if signed else {}
     scale = TEXTS("scale.signed" if signed else "scale.clipped")
-    side = 160 if look.phone() else 210
+    side = 160 if look.phone() else 190
     drawn = [
         picture_cells(values, title, zero=zero.get(title, 0.0), marked=pixel, side=side)
         for title, values in panels.items()
@@ -177,6 +182,92 @@ def _sum(chosen: Chosen, found: convolution.Pixel, exact: float) -> None:
     TEXTS.markdown("sum.heading", colour=" (red)" if channels > 1 else "")
     parts = ("heads see", seen), ("kernel", kernel), ("they add", seen * kernel)
     see, times, add = (charts.matrix_formula(values, title) for title, values in parts)
-    line = r"\\[4pt]" if look.phone() or size > 3 else ""
+    line = r"\\[4pt]"
     st.latex(rf"\begin{{gathered}} {see} {line} \odot {times} {line} = {add} \end{{gathered}}")
     TEXTS.markdown("sum.total", sum=found.parts[:, 0].sum(), exact=exact)
+
+
+def _sharpness(choices: Choices, chosen: Chosen) -> None:
+    """Draw the heads' distance from the convolution, against their sharpness."""
+    TEXTS.predict(choices, "alpha", leak=measures.leak(4.0), sharp=measures.leak(20.0))
+    # The curve of the whole picture would take longer than a click may.
+    found = _measured(measures.middle(chosen.picture), chosen.kernel, chosen.border)
+    alphas = list(found.alphas)
+    rounding = float(chosen.kernel.abs().sum((1, 2, 3)).max()) * float(np.finfo(np.float32).eps)
+    measured = [error or float("nan") for error in found.error]  # no logarithm of 0
+    charts.lines(
+        choices.key("sharpness"),
+        {
+            "measured": (alphas, measured),
+            "bound": (alphas, found.bound),
+            "rounding in float32": (alphas, [rounding] * len(alphas)),
+        },
+        table={"alpha": alphas, "measured": found.error, "bound": found.bound},
+        **TEXTS.lines("sharpness.curves", about=chosen.about),
+    )
+
+
+@frame.part
+def _border(choices: Choices, chosen: Chosen) -> None:
+    """Draw the effect of the border on heads whose pixel lies outside the picture."""
+    TEXTS.predict(choices, "border")
+    gaps = _border_gaps(measures.middle(chosen.picture), chosen.kernel)
+    TEXTS.markdown("border-gaps.table", **{"_".join(key): gap for key, gap in gaps.items()})
+
+
+def _cost(chosen: Chosen) -> None:
+    """Compare the cost of attention with that of the convolution."""
+    rows, columns = chosen.picture.shape[:2]
+    bill = measures.cost(rows, columns, chosen.kernel)
+    ratio, memory = bill.attention / bill.convolution, of_bytes(bill.pattern_bytes)
+    TEXTS.markdown("cost.measured", pixels=rows * columns, bill=bill, ratio=ratio, memory=memory)
+
+
+def _learning(choices: Choices) -> None:
+    """Draw what both learn from few and from many pictures."""
+    TEXTS.predict(choices, "data")
+    examples, _ = lab.strokes(len(lab.CLASSES), seed=1)
+    drawn = [
+        picture_cells(picture[:, :, None], name, side=110)
+        for name, picture in zip(lab.CLASSES, examples, strict=True)
+    ]
+    number_tables(drawn, dark=look.dark(), key=choices.key("strokes"), across=len(drawn))
+    seed = choices.seed("learnseed", "Seed of the training", width=200)
+    total = lab.STEPS * len(lab.COUNTS) * len(lab.KINDS)
+    train, (stored,) = partial(lab.learn, seed=seed), STORED
+    found = trained(choices, (seed,), total, train, label="Train both", stored=stored)
+    if found is None:
+        counts = ", ".join(map(str, lab.COUNTS))
+        st.caption(f"On {counts} pictures, {lab.STEPS} steps each: about half a minute.")
+        return
+    _learned(choices, found, seed)
+
+
+def _learned(choices: Choices, found: Learned, seed: int) -> None:
+    lines = {
+        f"{name}, {which}": (found.counts, shares[kind])
+        for which, shares in (("new pictures", found.unseen), ("learned ones", found.seen))
+        for kind, name in NAMES.items()
+    }
+    least = {}
+    for kind in NAMES:  # the fewest pictures after which nine in ten new ones are judged right
+        shares = zip(found.counts, found.unseen[kind], strict=True)
+        good = [n for n, share in shares if share >= 0.9]
+        least[kind] = f"{good[0]} pictures" if good else f"more than {found.counts[-1]} pictures"
+    TEXTS.markdown("learned.enough", least=least, parameters=found.parameters)
+    charts.lines(
+        choices.key("learning"),
+        lines,
+        levels={"guessing": lab.CHANCE},
+        more=dict(xaxis=ticks(found.counts)),
+        table={"pictures": found.counts} | {name: line[1] for name, line in lines.items()},
+        **TEXTS.lines("learned.curves", unseen=lab.UNSEEN, steps=lab.STEPS, seed=seed),
+    )
+    middle = lab.SIDE // 2
+    at = found.pattern[:, middle * lab.SIDE + middle].reshape(-1, lab.SIDE, lab.SIDE)
+    names = [f"head {i}" for i in range(len(at))]
+    tiles = tile_cells(at, (middle, middle), names, radius=3, cell=12.0)
+    number_tables(tiles, dark=look.dark(), key=choices.key("learned-tiles"), across=3)
+    near = float(at[:, middle - 1 : middle + 2, middle - 1 : middle + 2].sum()) / len(at)
+    everywhere = 9 / lab.SIDE**2
+    TEXTS.markdown("learned.near", n_pictures=found.counts[-1], near=near, everywhere=everywhere)

@@ -62,11 +62,19 @@ class Sizes:
         return self.d_model // self.n_heads
 
 
+def divisors(whole: int, most: int = MOST["d_model"]) -> list[int]:
+    """List the divisors of `whole` that are at most `most`.
+
+    >>> divisors(12, 4)
+    [1, 2, 3, 4]
+    """
+    low = {i for i in range(1, int(whole**0.5) + 1) if whole % i == 0}
+    return sorted(i for i in low | {whole // i for i in low} if i <= most)
+
+
 def _nearest(whole: int, near: int) -> int:
     """Return the divisor of `whole` that is nearest to `near`."""
-    divisors = {i for i in range(1, int(whole**0.5) + 1) if whole % i == 0}
-    divisors |= {whole // i for i in divisors}
-    return min(divisors, key=lambda i: (abs(i - near), i))
+    return min(divisors(whole), key=lambda i: (abs(i - near), i))
 
 
 @dataclass(frozen=True)
@@ -99,9 +107,9 @@ class Costs:
 def costs(sizes: Sizes) -> Costs:
     """Count operations, parameters and bytes; softmax, masks and biases are left out.
 
-    With m = d_model and d_k = m / h, and without shared key heads: C_head = 2 n^2 d_k + 4 n m d_k,
-    which is O(n^2 d_k + n m d_k), and C_layer = h C_head = 2 n^2 m + 4 n m^2, whatever h is. Where
-    keys come from r other tokens, n r pairs take the place of n^2; a batch multiplies all but the
+    With d = d_model and d_k = d / h, and without shared key heads: C_head = 2 n^2 d_k + 4 n d d_k,
+    which is O(n^2 d_k + n d d_k), and C_layer = h C_head = 2 n^2 d + 4 n d^2, whatever h is. Where
+    keys come from m other tokens, n m pairs take the place of n^2; a batch multiplies all but the
     parameters.
 
     Source: Vaswani et al. 2017, section 3.2.2 and table 1; shared keys Shazeer 2019; what a fused
@@ -111,11 +119,11 @@ def costs(sizes: Sizes) -> Costs:
     >>> few.layer == many.layer == 2 * 128**2 * 768 + 4 * 128 * 768**2
     True
     """
-    m, width = sizes.d_model, sizes.d_head
+    d, width = sizes.d_model, sizes.d_head
     n, read = sizes.batch * sizes.n, sizes.batch * sizes.n_read  # tokens of all texts
     q_and_o, k_and_v = 2 * sizes.n_heads, 2 * sizes.n_kv_heads  # in heads
     activations = width * (n * q_and_o + read * k_and_v)
-    projections, rows = m * activations, sizes.n_heads * n
+    projections, rows = d * activations, sizes.n_heads * n
     products = rows * sizes.n_read * width
     layer = projections + 2 * products
     each = sizes.n_layers * sizes.bytes_each
@@ -126,12 +134,23 @@ def costs(sizes: Sizes) -> Costs:
         head=layer / sizes.n_heads,
         layer=layer,
         total=sizes.n_layers * layer,
-        parameters=sizes.n_layers * m * width * (q_and_o + k_and_v),
+        parameters=sizes.n_layers * d * width * (q_and_o + k_and_v),
         pattern=each * rows * sizes.n_read,
         row_sums=sizes.n_layers * 4 * rows,
         activations=each * activations,
         cache=each * read * k_and_v * width,
     )
+
+
+def even_length(sizes: Sizes) -> int:
+    """Return the n at which projections cost as much as the pairs of tokens of one text.
+
+    4 n d^2 = 2 n^2 d; fewer key heads make the projections cheaper.
+
+    >>> even_length(Sizes(n=1, d_model=768, n_heads=12))
+    1536
+    """
+    return sizes.d_model + sizes.d_head * sizes.n_kv_heads
 
 
 # -- published models ------------------------------------------------------------------------------

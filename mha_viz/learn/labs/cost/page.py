@@ -1,118 +1,141 @@
 """The page of lab 8: costs of attention for any sizes, and for published models."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import streamlit as st
 
 from mha_viz.core.amounts import of_bytes, short
-from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
+from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
-from mha_viz.learn.labs.cost import comparisons_page
-from mha_viz.learn.labs.cost.numbers import PUBLISHED, Costs, Sizes, costs, rows
+from mha_viz.learn.labs.cost import measured
+from mha_viz.learn.labs.cost.numbers import (
+    PUBLISHED,
+    Costs,
+    Sizes,
+    costs,
+    divisors,
+    even_length,
+    rows,
+)
 from mha_viz.plots.curves import ticks
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state
-from mha_viz.ui.widgets.controls import picking
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain
 
 TEXTS = read_texts(__package__)
 
 BYTES = {4: "4 (float32)", 2: "2 (float16, bfloat16)", 1: "1 (int8, float8)", 8: "8 (float64)"}
-DEFAULTS = dict(n=512, d_model=768, n_heads=12, n_kv_heads=0, n_layers=12, n_read=0, batch=1)
 LONG = tuple(2**i for i in range(6, 18))  # 64 to 131,072 tokens
+DEFAULTS = dict(n=512, d_model=768, n_heads=12, n_kv_heads=0, n_layers=12, n_read=0, batch=1)
+PADDED = (64, 512)  # two texts of one batch
+LARGE = 3  # the length from which on powers are fitted: below, calls take longer than their work
+WAYS = {"projections": "projections", "weights": "weights kept", "fused": "weights never kept"}
 
 
 def draw(choices: Choices) -> None:
-    """Draw calculators, caches, measurements, published models, and misconceptions.
+    """Draw the growth with n, the bill of a layer, and folds.
 
     No fragment: a button in one does not end the run that it is drawn in, and Stop must.
     """
-    scene = picking.picked()
-    model = memory.model(*state.current().checkpoint)
-    sizes = _calculator(choices)
+    checkpoint = state.current().checkpoint  # first: it begins the list of a link's problems
+    asked, drawn = st.columns(2, gap="medium")
+    with asked:
+        TEXTS.predict(choices, "long")
+        TEXTS.step("calculator")
+    sizes = sizes_of(choices, DEFAULTS)
     if sizes is not None:
-        _heads(choices, sizes)
-        _caches(choices, sizes)
-        comparisons_page.two_texts(choices, sizes)
-        comparisons_page.fused(choices, sizes)
-    comparisons_page.timing(choices)
-    comparisons_page.against_rnn(choices)
-    _models(choices, model, len(scene.record.tokens))
-    _misread(choices)
+        with drawn:
+            _growth(choices, sizes)
+        _bill(choices, sizes)
+        TEXTS.fold(choices, "more-heads", partial(_heads, choices, sizes))
+        TEXTS.fold(choices, "two-texts", partial(_two_texts, choices, sizes))
+        TEXTS.fold(choices, "fused", partial(_fused, choices, sizes))
+    TEXTS.fold(choices, "measured", partial(_timing, choices))
+    TEXTS.fold(choices, "models", partial(_models, choices, checkpoint))
+    TEXTS.fold(choices, "misread", _misread)
 
 
-def _calculator(choices: Choices) -> Sizes | None:
-    TEXTS.step("calculator")
-    sizes = _sizes(choices)
-    if sizes is None:
-        return None
-    cost = costs(sizes)
-    text = TEXTS("calculator.width.text", sizes=sizes)
-    if sizes.n_kv_heads != sizes.n_heads:
-        text += TEXTS("calculator.width.shared", sizes=sizes)
-    st.markdown(text)
-    for key, table in (("bill", _operations(sizes, cost)), ("memory", _memory(sizes, cost))):
-        st.dataframe(table, hide_index=True, width="content", key=choices.key(key))
-    even = 2 * sizes.d_model  # 4 n m^2 = 2 n^2 m
-    TEXTS.caption("calculator.even.text", even=even)
-    return sizes
-
-
-def _sizes(choices: Choices) -> Sizes | None:
-    """Draw the controls of the sizes; None, and an error on screen, where they do not fit."""
-    chosen: dict[str, int] = {}
+def sizes_of(choices: Choices, defaults: Mapping[str, int], n_bytes: int = 4) -> Sizes | None:
+    """Draw controls of these sizes; None, and an error on screen, where they do not fit."""
     labels, notes = TEXTS.labels("sizes"), TEXTS.labels("sizes-help")
     with frame.row():
-        for name, default in DEFAULTS.items():
-            chosen[name] = choices.number(
+        chosen = {
+            name: choices.number(
                 name, labels[name], 0, 99_999_999, default, width=125, help=notes.get(name)
             )
-        chosen["bytes_each"] = choices.menu("bytes", "Bytes per number", BYTES, 4, width=190)
+            for name, default in defaults.items()
+        }
+        chosen["bytes_each"] = choices.menu("bytes", "Bytes per number", BYTES, n_bytes, width=190)
     try:
-        return Sizes(**chosen)
+        return Sizes(**{"n": 1, **chosen})
     except MhaVizError as error:
         st.error(plain(str(error)), icon=":material/calculate:")
         return None
 
 
+def _growth(choices: Choices, sizes: Sizes) -> None:
+    """Draw what grows with n, and what with its square."""
+    made = [costs(replace(sizes, n=n, n_read=n)) for n in LONG]
+    lines = {
+        TEXTS("growth.linear"): [c.projections for c in made],
+        TEXTS("growth.square"): [c.scores + c.mixing for c in made],
+    }
+    even = even_length(sizes)
+    charts.lines(
+        choices.key("growth"),
+        {name: (LONG, counts) for name, counts in lines.items()},
+        moments={f"n = {even:,}": float(even)} if even < LONG[-1] else {},
+        more=dict(xaxis=ticks(LONG[::2])),
+        table={"n": LONG, **lines, "bytes of all attention weights": [c.pattern for c in made]},
+        **TEXTS.lines("growth-figure", sizes=sizes),
+    )
+
+
+def _bill(choices: Choices, sizes: Sizes) -> None:
+    cost = costs(sizes)
+    text = TEXTS("calculator.width.text", sizes=sizes)
+    if sizes.n_kv_heads != sizes.n_heads:
+        text += TEXTS("calculator.width.shared", sizes=sizes)
+    st.markdown(text)
+    tables = {"bill": _operations(sizes, cost), "memory": _memory(sizes, cost)}
+    for column, (key, table) in zip(st.columns(2), tables.items(), strict=True):
+        with column:
+            st.dataframe(table, hide_index=True, width="content", key=choices.key(key))
+    TEXTS.caption("calculator.even.text", even=even_length(sizes))
+
+
 def _operations(sizes: Sizes, cost: Costs) -> pd.DataFrame:
     named = TEXTS.labels("operations")
     counts = [getattr(cost, name) for name in named]
-    return pd.DataFrame(
-        {
-            "Operations": list(named.values()),
-            "one head": [short(count / sizes.n_heads) for count in counts],
-            "one layer": [short(count) for count in counts],
-            f"{sizes.n_layers} layers": [short(sizes.n_layers * count) for count in counts],
-        }
-    )
+    columns = {
+        "one head": 1 / sizes.n_heads,
+        "one layer": 1,
+        f"{sizes.n_layers} layers": sizes.n_layers,
+    }
+    table = pd.DataFrame({"Operations": named.values()})
+    return table.assign(**{name: [short(k * c) for c in counts] for name, k in columns.items()})
 
 
 def _memory(sizes: Sizes, cost: Costs) -> pd.DataFrame:
     named = TEXTS.labels("memory")
     taken = vars(cost) | {"parameters": cost.parameters * sizes.bytes_each}
-    return pd.DataFrame(
-        {
-            "Memory": list(named.values()),
-            "one layer": [of_bytes(taken[name] / sizes.n_layers) for name in named],
-            f"{sizes.n_layers} layers": [of_bytes(taken[name]) for name in named],
-        }
+    columns = {"one layer": sizes.n_layers, f"{sizes.n_layers} layers": 1}
+    table = pd.DataFrame({"Memory": named.values()})
+    return table.assign(
+        **{name: [of_bytes(taken[part] / k) for part in named] for name, k in columns.items()}
     )
 
 
-def _divisors(whole: int, most: int = 64) -> list[int]:
-    return [i for i in range(1, min(whole, most) + 1) if whole % i == 0]
-
-
 def _heads(choices: Choices, sizes: Sizes) -> None:
-    TEXTS.step("more-heads")
     TEXTS.predict(choices, "heads", d_model=sizes.d_model)
-    counts = _divisors(sizes.d_model)
+    counts = divisors(sizes.d_model, 64)
     made = [costs(replace(sizes, n_heads=h, n_kv_heads=0)) for h in counts]
     charts.lines(
         choices.key("by-heads"),
@@ -131,28 +154,56 @@ def _heads(choices: Choices, sizes: Sizes) -> None:
     )
 
 
-def _caches(choices: Choices, sizes: Sizes) -> None:
-    TEXTS.step("caches")
-    shared = _divisors(sizes.n_heads, 10_000)
-    middle = shared[len(shared) // 2]
-    chosen = dict.fromkeys((sizes.n_heads, sizes.n_kv_heads, middle, 1))
-    caches = {}
-    for kv in sorted(chosen, reverse=True):
-        name = "multi-head" if kv == sizes.n_heads else "multi-query" if kv == 1 else "grouped"
-        caches[f"{name}: {kv}"] = [
-            costs(replace(sizes, n=n, n_read=n, n_kv_heads=kv)).cache for n in LONG
-        ]
+def _two_texts(choices: Choices, sizes: Sizes) -> None:
+    """Draw the section on cross attention and batches."""
+    TEXTS.predict(choices, "batch")
+    kind = "self-attention" if sizes.n_read == sizes.n else "cross attention"
+    few, many = PADDED
+    useful, padded = few**2 + many**2, 2 * many**2
+    values = {"pairs": sizes.batch * sizes.n * sizes.n_read, "kind": kind, "sizes": sizes}
+    values["bytes"] = of_bytes(costs(sizes).pattern / sizes.n_layers)
+    padding = dict(few=few, many=many, useful=useful, padded=padded, ratio=padded / useful)
+    TEXTS.markdown("two-texts.now.text", **values, **padding)
+
+
+def _fused(choices: Choices, sizes: Sizes) -> None:
+    """Draw the section on FlashAttention."""
+    TEXTS.predict(choices, "flash")
+    made = [costs(sizes), costs(replace(sizes, n=2 * sizes.n, n_read=2 * sizes.n_read))]
+    rows = {
+        "products, weights kept": [short(c.scores + c.mixing) for c in made],
+        "products, fused": [short(c.scores + c.mixing) for c in made],
+        "memory, weights kept": [of_bytes(c.pattern / sizes.n_layers) for c in made],
+        "memory, fused": [of_bytes(c.row_sums / sizes.n_layers) for c in made],
+        "key-value cache": [of_bytes(c.cache / sizes.n_layers) for c in made],
+    }
+    columns = [f"n = {n:,}" for n in (sizes.n, 2 * sizes.n)]
+    table = pd.DataFrame.from_dict(rows, "index", columns=columns)
+    table = table.rename_axis("One layer").reset_index()
+    st.dataframe(table, hide_index=True, width="content", key=choices.key("fused"))
+    TEXTS.markdown("fused.saved.text")
+
+
+def _timing(choices: Choices) -> None:
+    """Draw the measurements; no fragment, as in `draw`."""
+    lengths = measured.LENGTHS
+    total, run = len(lengths) * len(WAYS), partial(measured.measure)
+    found = trained(choices, (), total, run, name="start", label="Measure")
+    if found is None:
+        return
+    powers = [measured.exponent(lengths[LARGE:], found[way][LARGE:]) for way in WAYS]
+    TEXTS.markdown("measured.powers", least=lengths[LARGE], powers=powers)
     charts.lines(
-        choices.key("caches"),
-        {name: (LONG, size) for name, size in caches.items()},
-        more=dict(xaxis=ticks(LONG[::2])),
-        table={"n": LONG, **caches},
-        **TEXTS.lines("caches-figure", sizes=sizes),
+        choices.key("lengths"),
+        {name: (lengths, found[way]) for way, name in WAYS.items()},
+        more=dict(xaxis=ticks(lengths), yaxis=dict(dtick=1)),
+        table={"n": lengths, **{f"seconds, {name}": found[way] for way, name in WAYS.items()}},
+        **TEXTS.lines("lengths-figure", lab=measured),
     )
 
 
-def _models(choices: Choices, model: AttentionModel, n_tokens: int) -> None:
-    TEXTS.step("models", n_tokens=n_tokens)
+def _models(choices: Choices, checkpoint: tuple[str, str, str]) -> None:
+    model = memory.model(*checkpoint)
     with frame.row():
         n = choices.slide("at", "At n tokens", LONG, 512, width=320)
         size = choices.menu("at_bytes", "Bytes per number ", BYTES, 2, width=190)
@@ -173,15 +224,14 @@ def _models(choices: Choices, model: AttentionModel, n_tokens: int) -> None:
     TEXTS.caption("models.caption.text", limits=limits)
 
 
-def _misread(choices: Choices) -> None:
-    TEXTS.step("misread")
-    n, m, h, layers = 512, 768, 12, 12
+def _misread() -> None:
+    n, d, h, layers = 512, 768, 12, 12
     sizes = {
-        "one": Sizes(n, m, 1, 0, layers),
-        "many": Sizes(n, m, h, 0, layers),
-        "long": Sizes(2 * n, m, h, 0, layers),
-        "wide": Sizes(n, m, 2 * h, 0, layers),
-        "deep": Sizes(n, m, h, 0, 2 * layers),
+        "one": Sizes(n, d, 1, 0, layers),
+        "many": Sizes(n, d, h, 0, layers),
+        "long": Sizes(2 * n, d, h, 0, layers),
+        "wide": Sizes(n, d, 2 * h, 0, layers),
+        "deep": Sizes(n, d, h, 0, 2 * layers),
     }
     values: dict[str, object] = {"n": n, "twice": 2 * n, "h": h}
     for name, cost in ((name, costs(size)) for name, size in sizes.items()):
@@ -189,5 +239,4 @@ def _misread(choices: Choices) -> None:
         for part in ("head", "layer", "scores", "parameters"):
             values[f"{name}_{part}"] = short(getattr(cost, part))
     for belief in ("cheaper", "longer", "layers"):
-        with st.expander(TEXTS(f"misread.{belief}.belief")):
-            TEXTS.markdown(f"misread.{belief}.text", **values)
+        TEXTS.markdown(f"misread.{belief}", **values)

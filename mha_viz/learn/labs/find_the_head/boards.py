@@ -15,21 +15,22 @@ from mha_viz.core.record.visible import visible_keys, visible_tiles
 from mha_viz.interventions.duration import importance_passes
 from mha_viz.interventions.importance import HeadImportance, head_importance
 from mha_viz.learn.frame.choices import Choices
+from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.find_the_head import numbers as game
 from mha_viz.plots.static import TILE, grid_image, head_image
 from mha_viz.plots.worksheet import SheetTask, worksheet
-from mha_viz.ui.explore import drawing
-from mha_viz.ui.run import heavy, reporting
+from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import own_address, state, views
 from mha_viz.ui.widgets.exports.exports import safe_name
 from mha_viz.ui.widgets.exports.share_link import sheet_buttons, show_link
-from mha_viz.ui.widgets.messages import progress, words
+from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error
 from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
+OF_LOSS = {task.key for task in game.TASKS if task.needs == "loss"}
 
 
 @dataclass(frozen=True)
@@ -102,11 +103,10 @@ def _missing(scene: Scene, task: game.Task) -> str:
     return TEXTS("missing.duplicate" if task.key == "duplicate" else "missing.other")
 
 
-def board(scene: Scene, key: str) -> game.Board | None:
-    """Return the board of a task; None where nothing is known (yet)."""
+def board(scene: Scene, key: str, found: HeadImportance | None) -> game.Board | None:
+    """Return the board of a task; None where nothing is known (yet), of a loss without `found`."""
     task = game.BY_KEY[key]
     if task.needs == "loss":
-        found = _known(scene)
         if found is None:
             return None
         change = found.mean if task.highest else found.mean.abs()
@@ -145,34 +145,22 @@ def verdict(board: game.Board, answer: game.Answer) -> str:
     return f"{game.names(answer)}: {of}." + " No head counts here." * (not board.passing)
 
 
-def measure_loss(scene: Scene, tasks: tuple[str, ...]) -> bool:
-    """Draw the button for tasks that need the loss; return True if the game can begin."""
-    if not any(game.BY_KEY[key].needs == "loss" for key in tasks) or _known(scene) is not None:
-        return True
-    with continue_on_error():
-        _measure(scene)
-    return any(game.BY_KEY[key].needs != "loss" for key in tasks)
-
-
-def _measure(scene: Scene) -> None:
-    st.caption(TEXTS("measure.text") + TEXTS("measure.pair") * bool(scene.record.text_pair))
-    icon, key = ":material/play_arrow:", "find-the-head-measure"
-    if not st.button("Switch every head off", icon=icon, key=key, type="primary"):
-        return
-    checkpoint, text = state.current().checkpoint, scene.record.text
-    model = drawing.load_model(state.current())
-    work = heavy.work(
-        partial(head_importance, heavy.model_of(checkpoint), text, "ablation"),
-        (checkpoint, text),
-        progress.seconds(checkpoint, model, [text], importance_passes(model, "ablation")),
-    )
-    found = progress.done(work, "find-the-head-stop", "Measuring …", progress.of_total)
-    progress.keep("find-the-head", scene.key, found)
-    st.rerun()
-
-
-def _known(scene: Scene) -> HeadImportance | None:
-    found: HeadImportance | None = progress.results("find-the-head").get(scene.key)
+def measure_loss(choices: Choices, scene: Scene, tasks: tuple[str, ...]) -> HeadImportance | None:
+    """Draw the button for tasks that need the loss; return what it has found."""
+    found: HeadImportance | None = None
+    if OF_LOSS & set(tasks):
+        st.caption(TEXTS("measure.text") + TEXTS("measure.pair") * bool(scene.record.text_pair))
+        checkpoint, text = state.current().checkpoint, scene.record.text
+        passes = importance_passes(model := memory.model(*checkpoint), "ablation")
+        with continue_on_error():
+            found = trained(
+                *(choices, (checkpoint, text), scene.head_count),
+                partial(head_importance, heavy.model_of(checkpoint), text, "ablation"),
+                name="measure",
+                label=TEXTS("measure.label"),
+                seconds=heavy.seconds(model, round(passes * len(scene.record.tokens))),
+                progress_argument="on_progress",
+            )
     return found
 
 

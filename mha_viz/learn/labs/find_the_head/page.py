@@ -4,6 +4,7 @@ The address says which tasks on which text; answers stay in the session, out of 
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -26,6 +27,7 @@ from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.head_grid import head_grid
 from mha_viz.ui.widgets.controls import picking
 from mha_viz.ui.widgets.messages import progress, words
@@ -53,13 +55,18 @@ def draw(choices: Choices) -> None:
         return
     exercise = boards.exercise(choices, scene)
     # Outside of the fragment: a button in one does not end its run, and Stop must.
-    ready = boards.measure_loss(scene, exercise.tasks)
-    found = {key: board for key in exercise.tasks if (board := boards.board(scene, key))}
+    loss = boards.measure_loss(choices, scene, exercise.tasks)
+    found = {key: one for key in exercise.tasks if (one := boards.board(scene, key, loss))}
     boards.downloads(scene, exercise, found)
-    if ready:
-        TEXTS.step("rules", hint_cost=HINT_COST)
-        _predict(choices, scene)
-        _play(choices, scene, found, exercise.seed)
+    if found or not boards.OF_LOSS & set(exercise.tasks):
+        asked = partial(_predict, choices, scene)
+        look.beside([2, 3], asked, lambda: _play(choices, scene, found, exercise.seed))
+    frame.fold(choices, "points", TEXTS("rules.title"), _rules)
+
+
+def _rules() -> None:
+    TEXTS.markdown("rules.statement", hint_cost=HINT_COST)
+    st.latex(TEXTS("rules.formula"))
 
 
 def _predict(choices: Choices, scene: Scene) -> None:
@@ -163,9 +170,9 @@ def _picker(choices: Choices, scene: Scene, chosen: list[Head], slot: int, which
             layer, head = chosen[slot]
             chosen[slot] = (layer, number) if axis else (number, head)
 
-        value, look = chosen[slot][axis], dict(width=95, format_func=f"{letter}{{}}".format)
+        value, shown = chosen[slot][axis], dict(width=95, format_func=f"{letter}{{}}".format)
         numbers, title = list(range(size)), f"{label}{which}"
-        state.control(key, st.selectbox, title, numbers, value=value, take=take, **look)
+        state.control(key, st.selectbox, title, numbers, value=value, take=take, **shown)
 
 
 def _pictures(choices: Choices, scene: Scene, titled: list[tuple[str, Head]]) -> None:

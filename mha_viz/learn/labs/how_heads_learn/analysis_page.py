@@ -10,9 +10,10 @@ from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
+from mha_viz.learn.labs.how_heads_learn import film, loss_landscape
 from mha_viz.learn.labs.how_heads_learn import gradient_descent as lab
-from mha_viz.learn.labs.how_heads_learn import loss_landscape
-from mha_viz.learn.labs.how_heads_learn.numbers import HEADS, N_LAYERS, PERIODS, WARMUP, Film
+from mha_viz.learn.labs.how_heads_learn.film import N_LAYERS, PERIODS, WARMUP, Film, Settings
+from mha_viz.learn.labs.how_heads_learn.numbers import CURVATURE, PLANE
 from mha_viz.plots.curves import LossPlane, landscape
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
@@ -21,26 +22,23 @@ from mha_viz.web.theme import format_number
 
 TEXTS = read_texts(__package__)
 
-PLANES = {"path": "Along the path of training", "random": "At random"}
 VERDICTS = TEXTS.labels("curvature.verdicts")
 ROUNDING = 1e-6  # of float32, in weights that are hardly larger than 1
-START = 0.0  # the moment at which a step is taken apart: gradients are large there
+MOMENTS = TEXTS.labels("moments")
 
 
 @frame.part
 def one_step(choices: Choices, found: Film, optimizer: str) -> None:
     """Draw one step of a weight, and the chain rule of its gradient."""
-    TEXTS.step("one-step")
     with frame.row():
-        moment = choices.amount("at", "The step: 0 is the first, 1 the last", 0.0, 1.0, START)
+        moment = choices.segments("at", "Step", MOMENTS, "first")  # where gradients are large
         head = 0
         if found.n_heads > 1:
             label, end = f"Head of layer {N_LAYERS - 1}", found.n_heads - 1
-            head = choices.place("which", label, 0, end, 0, most=max(HEADS) - 1, width=170)
-    number = round(moment * (len(found.snapshots) - 1))
-    row = found.steps.index(found.snapshots[number])
-    st.markdown(_arithmetic(found, row, head, optimizer))
-    _chain(choices, found, number, head)
+            head = choices.place("which", label, 0, end, 0, most=max(film.HEADS) - 1, width=170)
+    step = list(found.weights)[list(MOMENTS).index(moment)]
+    st.markdown(_arithmetic(found, found.steps.index(step), head, optimizer))
+    _chain(found, step, head)
 
 
 def _arithmetic(found: Film, row: int, head: int, optimizer: str) -> str:
@@ -55,15 +53,15 @@ def _arithmetic(found: Film, row: int, head: int, optimizer: str) -> str:
         weights=(before, before - rate * gradient, after),
         rate=rate,
         gradient=gradient,
-        count=found.weights[0].numel(),
+        count=len(found.weights[0]),
         off=format_number(off),
         verdict=TEXTS(f"arithmetic.{verdict}", warmup=WARMUP),
     )
 
 
-def _chain(choices: Choices, found: Film, number: int, head: int) -> None:
-    chain = lab.chain_rule(found.n_heads, found.weights[number], found.ids, PERIODS[1], head)
-    TEXTS.markdown("chain.text", step=found.snapshots[number])
+def _chain(found: Film, step: int, head: int) -> None:
+    chain = lab.chain_rule(found.n_heads, found.weights[step], found.ids, PERIODS[1], head)
+    TEXTS.markdown("chain.text", step=step)
     st.markdown("\n".join(map(_link, chain.factors)))
     row, column = place = _largest(chain.gradient)
     factors = chain.tokens[:, row], chain.factors[-2].value[:, column]
@@ -88,17 +86,16 @@ def _largest(values: Tensor) -> tuple[int, int]:
 
 
 @frame.part
-def rate(choices: Choices, found: Film, optimizer: str, settings: str) -> None:
+def decay(choices: Choices, found: Film, optimizer: str, settings: str) -> None:
     """Draw the running mean of the squared gradient against C / sqrt(t)."""
-    TEXTS.step("rate")
     bound = lab.bound(found.steps, found.squared)
     if bound is None:
-        TEXTS.markdown("rate.verdict.unknown")
+        TEXTS.markdown("decay.verdict.unknown")
         return
-    run = TEXTS(f"rate.verdict.{optimizer}", warmup=WARMUP)
-    verdict = TEXTS(f"rate.verdict.{'holds' if bound.holds else 'fails'}", bound=bound)
+    run = TEXTS(f"decay.verdict.{optimizer}", warmup=WARMUP)
+    verdict = TEXTS(f"decay.verdict.{'holds' if bound.holds else 'fails'}", bound=bound)
     factor = format_number(bound.factor)
-    TEXTS.markdown("rate.verdict.text", run=run, factor=factor, verdict=verdict)
+    TEXTS.markdown("decay.verdict.text", run=run, factor=factor, verdict=verdict)
     lines = {"running mean of ‖∇L‖²": bound.mean, "C/√t": bound.line}
     single = [norm**2 for norm in found.gradient]
     charts.lines(
@@ -111,13 +108,14 @@ def rate(choices: Choices, found: Film, optimizer: str, settings: str) -> None:
     )
 
 
-def curvature(choices: Choices, found: Film, settings: tuple[object, ...]) -> None:
+def curvature(choices: Choices, found: Film, settings: Settings) -> None:
     """Draw the ends of the Hessian's spectrum, behind a button: they take a while."""
-    TEXTS.step("curvature")
     TEXTS.predict(choices, "saddle")
-    measure = partial(loss_landscape.curvature, found.n_heads, found.weights[-1])
+    measure = partial(loss_landscape.curvature, found.n_heads, found.weights[found.steps[-1]])
     total, label = loss_landscape.N_PRODUCTS, "Measure the curvature"
-    curved = trained(choices, settings, total, measure, name="curvature", label=label)
+    curved = trained(
+        choices, settings, total, measure, name="curvature", label=label, stored=CURVATURE
+    )
     if curved is None:
         return
     lines = ["| | λ, by Lanczos | can be off by | by the loss itself |", "|---" * 4 + "|"]
@@ -132,16 +130,14 @@ def curvature(choices: Choices, found: Film, settings: tuple[object, ...]) -> No
     TEXTS.caption("curvature.found.caption", lab=loss_landscape)
 
 
-def plane(choices: Choices, found: Film, settings: tuple[object, ...], about: str) -> None:
+def plane(choices: Choices, found: Film, settings: Settings, about: str) -> None:
     """Draw the loss on a plane, behind a button."""
-    TEXTS.step("plane", count=found.weights[0].numel())
-    kind = choices.segments("plane", "The plane", PLANES, "path")
-    measure = partial(loss_landscape.plane, found.n_heads, found.weights, kind)
-    key, total, label = (*settings, kind), loss_landscape.SIDE**2, "Measure the plane"
-    seen = trained(choices, key, total, measure, name="landscape", label=label)
+    measure = partial(loss_landscape.plane_of_run, settings)
+    total, label = found.steps[-1] + loss_landscape.SIDE**2, "Train and measure the plane"
+    seen = trained(choices, settings, total, measure, name="landscape", label=label, stored=PLANE)
     if seen is None:
         return
-    title = f"Loss, {PLANES[kind].lower()}"
+    title = TEXTS("landscape.figure")
     figures.show(
         landscape(
             LossPlane(seen.x, seen.y, seen.loss, seen.path),

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.learn.labs.how_heads_learn.numbers import D_MODEL, TinyTransformer, loss_of, restored
+from mha_viz.learn.labs.how_heads_learn.film import D_MODEL, TinyTransformer, loss_of, restored
 
 _TOML = Path(__file__).with_name("chain_rule.toml").read_text("utf-8")
 LINKS: list[dict[str, str]] = tomllib.loads(_TOML)["link"]
@@ -126,7 +126,7 @@ def chain_rule(
     A head of the last layer reaches the loss on one way only. One of the layer before does so
     through all heads above it, too: the same rules once more for each.
 
-    >>> from mha_viz.learn.labs.how_heads_learn.numbers import flat, repeated
+    >>> from mha_viz.learn.labs.how_heads_learn.film import flat, repeated
     >>> model = TinyTransformer(2, torch.Generator().manual_seed(0))
     >>> ids, period = repeated(1, (8, 8), torch.Generator().manual_seed(0))
     >>> chain = chain_rule(2, flat(model), ids[0].tolist(), 8, head=1)

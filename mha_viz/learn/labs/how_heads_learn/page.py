@@ -12,14 +12,14 @@ import streamlit as st
 from mha_viz.core.metrics import METRICS
 from mha_viz.corpus.run.sample_study import shipped_steps
 from mha_viz.learn.frame import charts, frame
-from mha_viz.learn.frame.choices import Choices, among
+from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.how_heads_learn import analysis_page
-from mha_viz.learn.labs.how_heads_learn import numbers as lab
+from mha_viz.learn.labs.how_heads_learn import film as lab
+from mha_viz.learn.labs.how_heads_learn.numbers import FILM
 from mha_viz.plots.curves import ticks
 from mha_viz.plots.heatmap import head_tiles
-from mha_viz.ui.state import views
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.web.labels import head_name
@@ -34,7 +34,7 @@ OPTIMIZERS = {
     "sgd": ("Plain SGD", (0.01, 0.03, 0.1, 0.3, 1.0), 1.0),
 }
 FRAMES = tuple(round(0.025 * i, 3) for i in range(41))  # of the film when it is played
-KEPT = 2  # films that a session remembers: with the weights of each picture, one is 6 MB
+KEPT = 4  # films that a session remembers: one is 1 MB
 MODEL = "tiny-gpt2"  # whose recipe was run again, with checkpoints
 FULL = 1.0  # where the film is opened: at its end
 # What is drawn over the steps: title, unit, and where it is found in a film.
@@ -49,53 +49,45 @@ CURVES: dict[str, tuple[str, str, Callable[[lab.Film], Any]]] = {
 
 
 def draw(choices: Choices) -> None:
-    """Draw the task, the training, its film, and its gradients.
+    """Draw the induction score over training, the task, the film, and folds on its gradients.
 
     No fragment as a whole: a button in one does not end the run that it is drawn in.
     """
-    choices.get("aspect", "induction", among(tuple(CURVES)))  # further down; the link keeps them
-    choices.get("moment", FULL, views.real(0.0, 1.0))
-    choices.get("at", analysis_page.START, views.real(0.0, 1.0))
-    n_heads, n_steps, lr, seed, optimizer = settings = _task(choices)
-    found = trained(
-        choices,
-        settings,
-        n_steps,
-        partial(lab.film, n_heads, n_steps, lr, seed, optimizer=optimizer),
-        keep=KEPT,
-    )
-    if found is None:
-        return
-    about = TEXTS("settings.text", values=settings, optimizer=OPTIMIZERS[optimizer][0])
-    st.markdown(_summary(found))
-    _film(choices, found, about)
-    analysis_page.one_step(choices, found, optimizer)
-    analysis_page.rate(choices, found, optimizer, about)
-    analysis_page.curvature(choices, found, settings)
-    analysis_page.plane(choices, found, settings, about)
-    _real_run(choices)
+    asked, drawn = st.columns(2, gap="medium")
+    with asked:
+        TEXTS.predict(choices, "sudden")
+        formula = TEXTS("task.score", induction=METRICS["induction"].formula)
+        TEXTS.step("task", formula=formula, lab=lab)
+    n_heads, n_steps, lr, seed, optimizer = settings = _settings(choices)
+    train = partial(lab.film, n_heads, n_steps, lr, seed, optimizer=optimizer)
+    found = trained(choices, settings, n_steps, train, keep=KEPT, stored=FILM)
+    if found is not None:
+        about = TEXTS("settings.text", values=settings, optimizer=OPTIMIZERS[optimizer][0])
+        with drawn:
+            _curves(choices, found, "induction", about)
+        st.markdown(_summary(found))
+        _film(choices, found, about)
+        one_step = partial(analysis_page.one_step, choices, found, optimizer)
+        TEXTS.fold(choices, "one-step", one_step)
+        TEXTS.fold(choices, "decay", partial(analysis_page.decay, choices, found, optimizer, about))
+        curvature = partial(analysis_page.curvature, choices, found, settings)
+        TEXTS.fold(choices, "curvature", curvature)
+        plane = partial(analysis_page.plane, choices, found, settings, about)
+        TEXTS.fold(choices, "landscape", plane, count=len(found.weights[0]))
+    frame.fold(choices, "real", TEXTS("real.title"), partial(_real_run, choices))
 
 
-def _task(choices: Choices) -> tuple[int, int, float, int, str]:
-    TEXTS.step(
-        "task",
-        formula=rf"\begin{{gathered}} \text{{induction score}} = {METRICS['induction'].formula} \\ "
-        r"\text{over the second copy, period } p \end{gathered}",
-        lab=lab,
-    )
-    TEXTS.predict(choices, "layer")
-    TEXTS.predict(choices, "sudden")
+def _settings(choices: Choices) -> lab.Settings:
     with frame.row():
         called = {key: name for key, (name, *_) in OPTIMIZERS.items()}
         optimizer = choices.segments("optimizer", "Optimiser", called, "adam")
         _, rates, begin = OPTIMIZERS[optimizer]
         # What is a small step for one of them is a large one for the other.
         name = "rate" if optimizer == "adam" else f"{optimizer}-rate"
-        lr = choices.slide(name, "Learning rate", rates, begin, width=170)
-    with frame.row():
-        n_heads = choices.slide("heads", "Heads in each layer", lab.HEADS, 4, width=170)
-        n_steps = choices.slide("steps", "Steps", STEPS, 400, width=170)
-        seed = choices.seed(width=150)
+        lr = choices.slide(name, "Learning rate", rates, begin, width=150)
+        n_heads = choices.slide("heads", "Heads in each layer", lab.HEADS, 4, width=150)
+        n_steps = choices.slide("steps", "Steps", STEPS, 400, width=150)
+        seed = choices.seed(width=110)
     return n_heads, n_steps, lr, seed, optimizer
 
 
@@ -116,18 +108,21 @@ def _summary(found: lab.Film) -> str:
 def _film(choices: Choices, found: lab.Film, settings: str) -> None:
     st.header("The film", anchor=False)
     with frame.row():
-        label = "Scrub through it: 0 is the start, 1 the end"
+        label = "Step: 0 is the start, 1 the end"
         moment = choices.amount("moment", label, 0.0, 1.0, FULL, step=0.025)
         choices.play("moment", moment, FRAMES, "the film, from its start to its end")
     number = round(moment * (len(found.snapshots) - 1))
-    _heads(choices, found, number, settings)
-    called = {key: title for key, (title, *_) in CURVES.items()}
-    aspect = choices.segments("aspect", "Over the steps", called, "induction")
-    _curves(choices, found, aspect, found.snapshots[number], settings)
+    tiles, curves = st.columns(2, gap="medium")
+    with tiles:
+        _heads(choices, found, number, settings)
+    with curves:
+        called = {key: title for key, (title, *_) in CURVES.items() if key != "induction"}
+        aspect = choices.segments("aspect", "Over the steps", called, "previous")
+        _curves(choices, found, aspect, settings, now=found.snapshots[number])
 
 
 def _heads(choices: Choices, found: lab.Film, number: int, settings: str) -> None:
-    patterns, step = found.patterns[number], found.snapshots[number]
+    patterns, step = found.patterns[number].float(), found.snapshots[number]
     layers, heads, n, _ = patterns.shape
     most, keys = patterns.max(-1)
     figures.show(
@@ -151,16 +146,20 @@ def _heads(choices: Choices, found: lab.Film, number: int, settings: str) -> Non
     )
 
 
-def _curves(choices: Choices, found: lab.Film, aspect: str, step: int, settings: str) -> None:
+def _curves(
+    choices: Choices, found: lab.Film, aspect: str, settings: str, now: int | None = None
+) -> None:
+    """Draw a quantity over the steps; `now` is the step that the film shows."""
     title, unit, values = CURVES[aspect]
     series = _series(values(found))
     moments, end = {}, found.steps[-1]
     if found.formed is not None:
         moments["formed"] = float(found.formed)
-    near = found.formed is not None and abs(step - found.formed) < 0.2 * end
-    moments["" if near else "now"] = float(step)  # two names would overlap
+    if now is not None:
+        near = found.formed is not None and abs(now - found.formed) < 0.2 * end
+        moments["" if near else "now"] = float(now)  # two names would overlap
     charts.lines(
-        choices.key("curves"),
+        choices.key("curves" if now is None else "quantity"),
         {name: (found.steps, line) for name, line in series.items()},
         moments=moments,
         levels={f"{lab.FORMED:g}": lab.FORMED} if aspect == "induction" else {},
@@ -189,7 +188,7 @@ def _real_run(choices: Choices) -> None:
         lines[name] = (np.arange(len(own)), own["mean"])
         bands[name] = (own["low"], own["high"])
     named = steps["step"].drop_duplicates().tolist()
-    TEXTS.step("real", model=MODEL, heads=heads, last=named[-1])
+    TEXTS.markdown("real.statement", model=MODEL, heads=heads, last=named[-1])
     charts.lines(
         choices.key("real"),
         lines,

@@ -1,20 +1,31 @@
-"""Lab 13: an induction circuit of a trained model, taken apart into what feeds it and what it does.
+"""Lab 13: an induction circuit of a trained model, found, explained and tested.
 
-All numbers are those of `circuits`; here they are asked of one kind of text: words repeated once.
+All numbers are those of `circuits`: of its task of repeated tokens, and of one text that shows it.
 """
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 from jaxtyping import Float, Float64
 from torch import Tensor
 
+from mha_viz.checkpoints.loading import load
 from mha_viz.circuits.decompose.score_attribution import ScoreAttribution, score_attribution
+from mha_viz.circuits.edges.edge_circuit import edge_faithfulness
+from mha_viz.circuits.edges.edge_effects import edge_effects
 from mha_viz.circuits.patching.experiment import PatchingExperiment, patching_experiment
+from mha_viz.circuits.tasks.accuracy import task_accuracy
+from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
+from mha_viz.circuits.tasks.task_attribution import TaskAttribution, task_attribution
+from mha_viz.circuits.tasks.tasks import INDUCTION, make_task
+from mha_viz.circuits.tasks.tested_heads import Faithfulness
 from mha_viz.circuits.weights.composition import Composition, composition
 from mha_viz.core.metrics.position import previous_token
 from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.stored_runs import StoredRun
 from mha_viz.engine.model import AttentionModel
 from mha_viz.reports.induction import induction_scores
 
@@ -28,6 +39,49 @@ N_WORDS = (6, 8, 10, 12)
 N_OTHERS = 8  # texts over which the mean is taken that stands in for a head
 FOUND = 0.5  # the score from which a head is called an induction head or a previous-token head
 Head = tuple[int, int]
+N_STEPS, N_RANDOM = 5, 5  # of `explain`: its steps, and random circuits of each size
+
+
+class Findings(NamedTuple):
+    """The task, heads and edges of induction in one model; chosen and tested on different pairs.
+
+    Args:
+        accuracy: a sentence on how often the model does the task.
+        writes: what each component adds to the right answer.
+        tested: the heads that were chosen, tested on held-out pairs.
+        curve: faithfulness by the number of edges on held-out pairs, as `EdgeCurve.table`.
+        size: edges of the smallest circuit that carries enough; None where none does.
+        n_edges: all that there are.
+    """
+
+    accuracy: str
+    writes: TaskAttribution
+    tested: Faithfulness
+    curve: pd.DataFrame
+    size: int | None
+    n_edges: int
+
+
+def explain(
+    model: AttentionModel, *, on_step: Callable[[int], None] = lambda done: None
+) -> Findings:
+    """Find the heads and edges that continue repeated tokens, and test them on unseen pairs."""
+    task = make_task(model, INDUCTION)
+    accuracy = task_accuracy(model, task).sentence
+    writes = task_attribution(model, task)
+    on_step(1)
+    heads = find_heads(model, task).heads
+    on_step(2)
+    tested = faithfulness(model, task, heads)
+    on_step(3)
+    scores = edge_effects(model, task)
+    on_step(4)
+    curve = edge_faithfulness(scores, n_random=N_RANDOM)
+    return Findings(accuracy, writes, tested, curve.table(), curve.size_for(), scores.n_edges)
+
+
+CHECKPOINT = (MODEL, "cpu", "float32")
+STORED = (StoredRun("induction-circuit", CHECKPOINT, Findings, lambda: explain(load(MODEL))),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,39 +156,22 @@ def find_circuit(model: AttentionModel, n_words: int, seed: int) -> Circuit:
     return Circuit(text, record, n_words, losses, *found, experiment)
 
 
-@dataclass(frozen=True, eq=False)
-class Ranked:
-    """The rank of a pair of heads among all pairs, by K-composition.
-
-    Args:
-        composition: of all pairs.
-        pairs: a row per pair, the highest z-score first, as `Composition.table`.
-        rank: of the pair among all, from 1.
-        rank_between: among the pairs of the same two layers, from 1.
-        n_between: how many those are.
-    """
+class Ranked(NamedTuple):
+    """A pair's rank by the z-score of its K-composition, from 1: of all, and of its two layers."""
 
     composition: Composition
-    pairs: pd.DataFrame
     rank: int
     rank_between: int
-    n_between: int
+    total: int
 
 
 def ranked(model: AttentionModel, writer: Head, reader: Head) -> Ranked:
     """Rank a writer and a reader by K-composition among all pairs of heads."""
-    found = composition(model, "K")
-    pairs = found.table()
-    same = pairs[(pairs.sender_layer == writer[0]) & (pairs.receiver_layer == reader[0])]
-    return Ranked(
-        found, pairs, _rank(pairs, writer, reader), _rank(same, writer, reader), len(same)
-    )
-
-
-def _rank(pairs: pd.DataFrame, writer: Head, reader: Head) -> int:
-    columns = ["sender_layer", "sender_head", "receiver_layer", "receiver_head"]
-    is_pair = (pairs[columns] == [*writer, *reader]).all(axis=1)
-    return int(is_pair.to_numpy().argmax()) + 1
+    found, n = composition(model, "K"), model.n_heads
+    z = found.zscore.unflatten(1, (-1, n)).unflatten(0, (-1, n))
+    mine, block = z[(*writer, *reader)], z[writer[0], :, reader[0]]
+    rank, between = (1 + int((pairs > mine).sum()) for pairs in (z, block))
+    return Ranked(found, rank, between, int(z.isfinite().sum()))
 
 
 def score_difference(
@@ -193,18 +230,6 @@ def cuts(circuit: Circuit) -> pd.DataFrame:
         for paths in patched.values()
     ]
     table = pd.DataFrame({"cut": list(patched), "loss": losses})
-    return table.assign(more=table.loss - circuit.second_loss)
-
-
-def cut_by_sender(circuit: Circuit) -> pd.DataFrame:
-    """Measure the loss with one head at a time of the writers' layer cut from all readers.
-
-    Columns: layer, head, loss (nats, second copy), more (than with nothing cut).
-    """
-    layer = circuit.writers[0][0]
-    heads = range(circuit.previous.shape[1])
-    losses = [loss_with_cut(circuit, [(layer, head)], list(circuit.readers)) for head in heads]
-    table = pd.DataFrame({"layer": layer, "head": list(heads), "loss": losses})
     return table.assign(more=table.loss - circuit.second_loss)
 
 

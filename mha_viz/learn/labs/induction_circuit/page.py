@@ -1,15 +1,21 @@
-"""The page of lab 13."""
+"""The page of lab 13: an induction circuit from the task over heads and edges to its test."""
 
+from functools import partial
+
+import numpy as np
 import streamlit as st
 
+from mha_viz.circuits.tasks.tasks import INDUCTION
 from mha_viz.core.reprs import count
 from mha_viz.engine.model import AttentionModel
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
+from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.induction_circuit import numbers as lab
-from mha_viz.plots.bars import token_bars
-from mha_viz.ui.run import memory
+from mha_viz.plots.bars import signed_rows, token_bars
+from mha_viz.plots.head_values import importance_map
+from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.web.labels import head_name
@@ -19,16 +25,18 @@ TEXTS = read_texts(__package__)
 
 WORD = 3  # of one copy: which one is asked first
 _KEPT = 2_000_000  # bytes of one circuit, for the cache: its runs hold z, queries, keys and values
+_SECONDS = 60.0  # that all of `explain` takes, about
 
 
 def draw(choices: Choices) -> None:
-    """Draw the losses of repeated words, the heads behind them, their weights, and the cut."""
-    model = memory.model(lab.MODEL, "cpu", "float32")
-    TEXTS.step("task", model=lab.MODEL)
-    TEXTS.predict(choices, "loss")
-    with frame.row():
-        n_words = choices.slide("words", "Words", lab.N_WORDS, 8, width=200)
-        seed = choices.seed(width=150)
+    """Draw the way from the task over heads, scores and edges to the test on unseen pairs."""
+    model = memory.model(*lab.CHECKPOINT)
+    asked, shown = st.columns([2, 3], gap="medium")
+    with asked:
+        TEXTS.predict(choices, "loss", model=lab.MODEL)
+        with frame.row():
+            n_words = choices.slide("words", "Words", lab.N_WORDS, 8, width=200)
+            seed = choices.seed(width=150)
     settings = (n_words, seed)
     found = memory.cache().get(
         ("lab-induction-circuit", *settings),
@@ -36,11 +44,51 @@ def draw(choices: Choices) -> None:
         lambda _: _KEPT,
     )
     about = f"{lab.MODEL}, {n_words} words repeated once, seed {seed}"
-    _losses(choices, found, about)
-    _heads(choices, found)
-    _composition(choices, model, found)
-    _score_difference(choices, model, found, about)
-    _cut(choices, found, settings, about)
+    with shown:
+        _losses(choices, found, about)
+    task: lab.Findings | None = trained(
+        *(choices, lab.CHECKPOINT, lab.N_STEPS),
+        partial(lab.explain, heavy.model_of(lab.CHECKPOINT)),
+        name="explain",
+        label="Find the circuit",
+        seconds=_SECONDS,
+        stored=lab.STORED[0],
+    )
+    if task:
+        look.beside([2, 3], partial(_task, task), partial(_heads, choices, task))
+    names = _names(found)
+    folds = {
+        "patterns": partial(_patterns, choices, found),
+        "score": partial(_score_difference, choices, model, found, about),
+        "composition": partial(_composition, choices, model, found),
+        "cut": partial(_cut, choices, found, settings),
+    }
+
+    def fold(name: str) -> None:
+        frame.fold(choices, name, TEXTS(f"folds.{name}", reader=names["reader"]), folds[name])
+
+    TEXTS.step("why-there", writer=names["writer"], reader=names["reader"])
+    with st.container(gap="xxsmall"):
+        for name in ("patterns", "score", "composition"):
+            fold(name)
+    if task:
+        look.beside(2, partial(_edges, choices, task), partial(_test, choices, task))
+    fold("cut")
+
+
+def _task(task: lab.Findings) -> None:
+    TEXTS.step("task", accuracy=task.accuracy)
+    _link("task", "test")
+
+
+def _link(step: str, circuit: str, **params: object) -> None:
+    """Draw a link to the section of the Circuits page where the step can be gone further."""
+    pages = st.session_state.get("pages", {})
+    if "circuits" in pages:
+        given = {"model": lab.MODEL, "circuit": circuit, "task": INDUCTION, **params}
+        query = {name: str(value) for name, value in given.items()}
+        label, icon = TEXTS(f"links.{step}"), ":material/arrow_forward:"
+        st.page_link(pages["circuits"], label=label, icon=icon, query_params=query)
 
 
 def _losses(choices: Choices, found: lab.Circuit, about: str) -> None:
@@ -56,13 +104,28 @@ def _losses(choices: Choices, found: lab.Circuit, about: str) -> None:
     )
 
 
-def _heads(choices: Choices, found: lab.Circuit) -> None:
+def _heads(choices: Choices, task: lab.Findings) -> None:
+    writes, at = task.writes, [one.kind == "head" for one in task.writes.components]
+    low, high = (end[at].reshape(writes.heads.shape).numpy() for end in writes.interval[1:])
+    best = np.unravel_index(int(writes.heads.argmax()), writes.heads.shape)
+    strongest = head_name(*map(int, best)), float(writes.heads.max()), writes.value
+    heads = ", ".join(head_name(*head) for head in task.tested.heads)
+    TEXTS.step("heads", strongest=strongest, heads=heads)
+    figures.show(
+        importance_map(writes.heads.numpy(), "", "logits", low=low, high=high, dark=look.dark()),
+        key=choices.key("writes"),
+        table=writes.table(),
+        **TEXTS.figure("writes-figure"),
+    )
+    _link("heads", "writes", averaged=1)
+
+
+def _patterns(choices: Choices, found: lab.Circuit) -> None:
     writer, reader = found.writers[0], found.readers[0]
-    names, scores = _names(found), (found.previous[writer], found.induction[reader])
-    TEXTS.step("heads", **names, scores=scores)
+    scores = found.previous[writer], found.induction[reader]
     n_writers, n_readers = (count(len(heads), "head") for heads in (found.writers, found.readers))
     values = {"n_writers": n_writers, "n_readers": n_readers, "layer": reader[0], "lab": lab}
-    TEXTS.markdown("heads.others.text", **names, **values)
+    TEXTS.markdown("patterns.text", **_names(found), **values, scores=scores)
     for column, head, what in zip(
         st.columns(2), (writer, reader), ("the token before", "behind the same word"), strict=True
     ):
@@ -82,18 +145,12 @@ def _names(found: lab.Circuit) -> dict[str, str]:
 
 def _composition(choices: Choices, model: AttentionModel, found: lab.Circuit) -> None:
     writer, reader = found.writers[0], found.readers[0]
-    ranked = memory.cache().get(
-        ("lab-induction-ranked", writer, reader),
-        lambda: lab.ranked(model, writer, reader),
-        lambda made: int(made.pairs.memory_usage().sum()),
-    )
-    TEXTS.step("composition")
-    best = "L{:.0f} H{:.0f} → L{:.0f} H{:.0f}".format(*ranked.pairs.iloc[0][:4])
-    first = "the highest of all pairs" if ranked.rank == 1 else f"not the highest: {best} is"
+    make = partial(lab.ranked, model, writer, reader)
+    ranked = memory.cache().get(("lab-induction-ranked", writer, reader), make, lambda _: 20_000)
+    TEXTS.markdown("composition.statement")
+    st.latex(TEXTS("composition.formula"))
     right = 0 if ranked.rank == 1 else 1 if ranked.rank <= 10 else 2
-    total = len(ranked.pairs)
-    values = {"total": total, "ranked": ranked, "first": first, **_names(found)}
-    TEXTS.predict(choices, "top", right=right, **values)
+    TEXTS.predict(choices, "top", right=right, ranked=ranked, **_names(found))
     n, (first_layer, last_layer) = found.record.n_heads, (writer[0], reader[0])
     sizes = (found.record.n_layers, n, found.record.n_layers, n)
     block = ranked.composition.zscore.reshape(sizes)[first_layer, :, last_layer]
@@ -107,14 +164,15 @@ def _composition(choices: Choices, model: AttentionModel, found: lab.Circuit) ->
         marked=[(writer[1], reader[1])],
         cell=52,
     )
+    _link("composition", "weights")
 
 
-@frame.part
 def _score_difference(
     choices: Choices, model: AttentionModel, found: lab.Circuit, about: str
 ) -> None:
     reader = found.readers[0]
-    TEXTS.step("why-there", reader=head_name(*reader))
+    TEXTS.markdown("score.statement")
+    st.latex(TEXTS("score.formula"))
     last, most = found.n_words - 2, max(lab.N_WORDS) - 2
     word = choices.place("word", "Word of a copy", 0, last, WORD, most=most, width=250)
     score = lab.score_difference(model, found, reader, word)
@@ -123,7 +181,7 @@ def _score_difference(
     written = float(table.share[table.component.isin(names["writers"].split(", "))].sum())
     tokens, remainder = (labels[score.query], labels[score.key]), abs(score.remainder)
     values = {"tokens": tokens, "written": written, "remainder": format_number(remainder)}
-    TEXTS.markdown("why-there.sum.text", score=score, total=score.sum(), **values, **names)
+    TEXTS.markdown("score.text", score=score, total=score.sum(), **values, **names)
     shown = table[table.share.abs() > 0]
     shares = {"share of the score": shown.share.to_numpy()}
     figures.show(
@@ -132,32 +190,55 @@ def _score_difference(
         table=shown,
         **TEXTS.figure("shares-figure", about=about, reader=head_name(*reader)),
     )
+    places = dict(layer=reader[0], head=reader[1], query=score.query, key=score.key)
+    _link("score", "looks", text=found.text, versus_key=score.versus, **places)
 
 
-@frame.part
-def _cut(choices: Choices, found: lab.Circuit, settings: tuple[int, int], about: str) -> None:
-    names = _names(found)
-    table, by_sender = memory.cache().get(
-        ("lab-induction-cuts", *settings),
-        lambda: (lab.cuts(found), lab.cut_by_sender(found)),
-        lambda _: 5_000,
+def _edges(choices: Choices, task: lab.Findings) -> None:
+    """Draw how much of the behaviour circuits of growing sizes carry on held-out pairs."""
+    curve = task.curve
+    enough = curve[curve.edges == (task.size or curve.edges.iloc[-1])].iloc[0]
+    TEXTS.step("edges", n=int(enough.edges), n_edges=task.n_edges, row=enough)
+    lines = {name: (curve.edges, curve[name]) for name in ("faithfulness", "complement", "random")}
+    charts.lines(
+        choices.key("edges"),
+        {TEXTS(f"edges.{name}"): points for name, points in lines.items()},
+        table={str(name): column for name, column in curve.items()},
+        **TEXTS.lines("edges-figure"),
     )
+    _link("edges", "edges")
+
+
+def _test(choices: Choices, task: lab.Findings) -> None:
+    """Draw what the chosen heads carry of the behaviour on held-out pairs, beside chance."""
+    tested, table = task.tested, task.tested.table()
+    held_out, chosen = (one.share(one.alone) for one in (tested.held_out, tested.chosen_on))
+    n, beside = len(tested.heads), tested.beside_random
+    TEXTS.step("test", n=n, held_out=held_out, chosen=chosen, beside=beside)
+    names = [TEXTS(f"bars.{i}") for i in range(len(table))]
+    shares = (100 * table["share"]).to_numpy(dtype=np.float64)
+    figures.show(
+        signed_rows(names, shares, "% of the behaviour", dark=look.dark()),
+        key=choices.key("test"),
+        table=table,
+        **TEXTS.figure("test-figure"),
+    )
+    heads = ",".join(f"{layer}.{head}" for layer, head in tested.heads)
+    _link("test", "test", tested=heads)
+
+
+def _cut(choices: Choices, found: lab.Circuit, settings: tuple[int, int]) -> None:
+    names = _names(found)
+    make = partial(lab.cuts, found)
+    table = memory.cache().get(("lab-induction-cuts", *settings), make, lambda _: 5_000)
     one, all_readers = table.loss[1], table.loss[2]
-    TEXTS.step("cut-path", lab=lab)
+    TEXTS.markdown("cut.statement", lab=lab)
     right = int(one < (found.first_loss + found.second_loss) / 2)
     n_readers = count(len(found.readers), "head")
     values = {"found": found, "one": one, "all_readers": all_readers, "n_readers": n_readers}
-    TEXTS.predict(choices, "cut", right=right, **names, **values)
+    TEXTS.predict(choices, "one-cut", right=right, **names, **values)
     columns = {"cut": "Path cut", "loss": "Loss, nats", "more": "More, nats"}
     digits = st.column_config.NumberColumn(format="%.3g")
     config = {columns["loss"]: digits, columns["more"]: digits}
     st.dataframe(table.rename(columns=columns), hide_index=True, column_config=config)
-    TEXTS.caption("cut.heads.text", **names)
-    layer = found.writers[0][0]
-    heads = [head_name(layer, head) for head in by_sender["head"]]
-    figures.show(
-        token_bars({"more": by_sender.more.to_numpy()}, heads, "nats more", dark=look.dark()),
-        key=choices.key("cuts"),
-        table=by_sender,
-        **TEXTS.figure("cuts-figure", about=about),
-    )
+    TEXTS.caption("cut.heads", **names)

@@ -90,39 +90,29 @@ def learn_left(
         return TOKEN_SIZE * torch.randn(64, n_tokens, D_MODEL, generator=random) + place
 
     unseen = texts()
-    found = Learned([], [], [], _look(mha, unseen[:1])[0, 0], torch.empty(0))
+    points: list[tuple[int, float, float]] = []
+    before = _look(mha, unseen)[0][0, 0].detach()
     every = max(1, n_steps // 50)
     for step in range(n_steps + 1):
         if step % every == 0 or step == n_steps:
-            _measure(mha, unseen, step, found)
+            pattern, loss = _look(mha, unseen)
+            # The metric takes any two axes before query and key: here texts are in place of layers.
+            previous = METRICS["previous_token"].function(pattern.detach()).mean()
+            points.append((step, float(loss.detach()), float(previous)))
             if on_step is not None:
                 on_step(step)
         if step < n_steps:
             optimizer.zero_grad()
-            _loss(mha, texts()).backward()
+            _look(mha, texts())[1].backward()
             optimizer.step()
-    after = _look(mha, unseen[:1])[0, 0]
-    return Learned(found.steps, found.losses, found.previous, found.before, after)
+    steps, losses, weights = map(list, zip(*points, strict=True))
+    return Learned(steps, losses, weights, before, pattern[0, 0].detach())
 
 
-@torch.no_grad()
-def _measure(mha: MultiHeadAttention, unseen: Tensor, step: int, found: Learned) -> None:
-    found.steps.append(step)
-    found.losses.append(float(_loss(mha, unseen)))
-    # The metric takes any two axes before query and key: here texts take the place of layers.
-    found.previous.append(float(METRICS["previous_token"].function(_look(mha, unseen)).mean()))
-
-
-@torch.no_grad()
-def _look(mha: MultiHeadAttention, tokens: Tensor) -> Tensor:
-    pattern = mha(tokens).pattern
-    assert pattern is not None
-    return pattern
-
-
-def _loss(mha: MultiHeadAttention, tokens: Tensor) -> Tensor:
-    """Compute the cross-entropy between each row of the pattern and its left neighbour."""
-    raw = mha(tokens).scores
-    assert raw is not None
+def _look(mha: MultiHeadAttention, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute the pattern, and the cross-entropy between its rows and their left neighbours."""
+    found = mha(tokens)
+    assert found.scores is not None and found.pattern is not None
     left = torch.arange(tokens.shape[1] - 1).expand(len(tokens), -1)
-    return F.cross_entropy(raw[:, 0, 1:].flatten(0, 1), left.flatten())
+    loss = F.cross_entropy(found.scores[:, 0, 1:].flatten(0, 1), left.flatten())
+    return found.pattern, loss

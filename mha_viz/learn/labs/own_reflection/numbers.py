@@ -12,6 +12,8 @@ from torch import Tensor
 
 from mha_viz.core.attention.attention import attention, scores
 from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.learn.frame.stored_runs import StoredRun
+from mha_viz.learn.labs.own_reflection.learning import Learned, learn_left
 
 START = ((2.4, 0.6), (0.9, 0.5), (-0.8, 1.1), (-1.6, -1.2), (0.4, -1.0), (1.2, 1.5))
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -26,14 +28,11 @@ class Beaten:
 
     Args:
         token, by: the two, by number; `by` is the one it looks at most.
-        own, other: their scores x.x and x.y, unscaled.
         length, other_length: |x| and |y|. cosine: of the angle between them, in [-1, 1].
     """
 
     token: int
     by: int
-    own: float
-    other: float
     length: float
     other_length: float
     cosine: float
@@ -81,30 +80,47 @@ def reflection(tokens: Annotated[Tensor, "token d"]) -> Reflection:
     lengths, gaps = own.sqrt(), (own[:, None] + own) / 2 - dots
     cosines = (dots / (lengths[:, None] * lengths)).nan_to_num(0.0)
     lost = [
-        Beaten(i, j, *map(float, (own[i], dots[i, j], lengths[i], lengths[j], cosines[i, j])))
+        Beaten(i, j, *map(float, (lengths[i], lengths[j], cosines[i, j])))
         for i, j in enumerate(dots.argmax(-1).tolist())
         if _beats(dots[i, j], dots[i, i])
     ]
     return Reflection(dots.to(tokens.dtype), pattern[0], gaps.to(tokens.dtype), tuple(lost))
 
 
+def distances(tokens: Float[Tensor, "token d"]) -> Float[Tensor, "token token"]:
+    """Compute |x - y| of all pairs; exactly 0 on the diagonal.
+
+    >>> distances(torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
+    tensor([[0., 5.],
+            [5., 0.]])
+    """
+    return (tokens[:, None] - tokens).norm(dim=-1)
+
+
+def below_half_sum(matrix: Float[Tensor, "token token"]) -> int:
+    """Count the pairs x, y whose number is less than half the sum of the two on the diagonal.
+
+    Self-dominance as it is at times claimed: true of scores x.y for any two different tokens, and
+    impossible for a distance, whose diagonal is 0.
+
+    >>> below_half_sum(torch.tensor([[2.0, 1.0], [1.0, 4.0]]))
+    1
+    """
+    own = matrix.diagonal()
+    return int((matrix < (own[:, None] + own) / 2).triu(1).sum())
+
+
 def equal_norms(tokens: Float[Tensor, "token d"]) -> Float[Tensor, "token d"]:
     """Scale the tokens to one length, their root mean square, and keep their directions.
 
-    Raises:
-        ArgumentError: a token of length 0, which has no direction.
+    A token of zeros has no direction and stays as it is.
 
     >>> equal_norms(torch.tensor([[3.0, 4.0], [0.0, 5.0]]))
     tensor([[3., 4.],
             [0., 5.]])
     """
     lengths = tokens.norm(dim=-1, keepdim=True)
-    if not (lengths > 0).all():
-        raise ArgumentError(
-            "A token of zeros has no direction that could be given a length: change it, or let "
-            "lengths differ."
-        )
-    return tokens / lengths * lengths.square().mean().sqrt()
+    return F.normalize(tokens, dim=-1) * lengths.square().mean().sqrt()
 
 
 def _beats(other: Tensor, own: Tensor) -> Tensor:
@@ -219,26 +235,22 @@ def pointwise(
     return Pointwise(pattern[0], z[0], convolved, float((z[0] - convolved).abs().max()))
 
 
-def equal_tokens(n_tokens: int, d: int = 4, seed: int = 0) -> Float[Tensor, "token d"]:
-    """Draw random tokens of length 1.
+def pointwise_example(
+    n_tokens: int, seed: int = 0
+) -> tuple[Float[Tensor, "token 4"], Float[Tensor, "4 3"]]:
+    """Draw random tokens of length 1, and a random W_V with one decimal.
 
-    >>> equal_tokens(3).norm(dim=-1)
+    >>> pointwise_example(3)[0].norm(dim=-1)
     tensor([1., 1., 1.])
     """
-    random = torch.Generator().manual_seed(seed)
-    return F.normalize(torch.randn(n_tokens, d, generator=random), dim=-1)
-
-
-def value_weights(d: int = 4, d_value: int = 3, seed: int = 0) -> Float[Tensor, "d d_value"]:
-    """Draw a random W_V with one decimal.
-
-    >>> value_weights().shape
-    torch.Size([4, 3])
-    """
-    random = torch.Generator().manual_seed(1_000 + seed)
-    return (torch.randn(d, d_value, generator=random) * 10).round() / 10
+    tokens = torch.randn(n_tokens, 4, generator=torch.Generator().manual_seed(seed))
+    W_V = torch.randn(4, 3, generator=torch.Generator().manual_seed(1_000 + seed))
+    return F.normalize(tokens, dim=-1), (W_V * 10).round() / 10
 
 
 def differences(tokens: Float[Tensor, "token d"], W_V: Float[Tensor, "d d_value"]) -> list[float]:
     """Compute `pointwise(...).difference` for each of `TEMPERATURES`."""
     return [pointwise(tokens, W_V, temperature).difference for temperature in TEMPERATURES]
+
+
+STORED = (StoredRun("own-reflection", (300, 0, True), Learned, learn_left),)

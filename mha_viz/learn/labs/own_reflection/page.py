@@ -8,7 +8,6 @@ import streamlit as st
 import torch
 from torch import Tensor
 
-from mha_viz.errors import ArgumentError
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import trained
@@ -19,7 +18,6 @@ from mha_viz.learn.labs.soft_lookup.numbers import WORDS
 from mha_viz.plots.vectors import arrows
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
-from mha_viz.ui.widgets.messages.messages import plain
 
 TEXTS = read_texts(__package__)
 SIZES = (3, 4, 5, 6)
@@ -30,71 +28,57 @@ _SHARES = st.cache_data(max_entries=1, show_spinner=False)(lab.share_beaten)
 
 
 def draw(choices: Choices) -> None:
-    """Draw the reflection, the weights that end it, and its special case, the identity.
+    """Draw the reflection and the weights that end it; what else holds for it is folded.
 
     No fragment as a whole: a button in one does not end the run that it is drawn in.
     """
-    _statement(choices)
     _reflection(choices)
-    _random(choices)
-    training = st.container()
-    _pointwise(choices)
-    with training:
-        _learning(choices)
-
-
-# -- Q = K = V = X -------------------------------------------------------------------------------
-
-
-@frame.part
-def _statement(choices: Choices) -> None:
-    TEXTS.step("statement")
-    TEXTS.markdown("half-true.statement")
-    st.latex(TEXTS("half-true.formula"))
-    TEXTS.predict(choices, "equal")
+    _learning(choices)
+    _further(choices)
 
 
 @frame.part
 def _reflection(choices: Choices) -> None:
-    with frame.row():
-        n = choices.slide("tokens", "Tokens", SIZES, 4, width=180)
-        chosen = choices.menu("token", "Look from", WORDS[: SIZES[-1]], WORDS[1], width=140)
+    asked, picture = st.columns((2, 3), gap="medium")
+    with asked:
+        TEXTS.predict(choices, "mirror")
+        with frame.row():
+            n = choices.slide("tokens", "Tokens", SIZES, 4, width=150)
+            chosen = choices.menu("token", "Look from", WORDS[: SIZES[-1]], WORDS[1], width=130)
         equal = choices.toggle("equal", "Equal lengths")
-    grid = frame.Grid("Tokens X", lab.START[:n], WORDS[:n], ("first", "second"))
-    typed = torch.tensor(frame.editor(choices, f"x{n}", grid, most=LARGEST))
-    tokens = _made_equal(typed) if equal else typed
-    found = lab.reflection(tokens)
-    _matrices(found)
-    if WORDS.index(chosen) >= n:
-        st.caption(f"There is no {chosen} among {n} tokens: the figure looks from {WORDS[n - 1]}.")
-    st.markdown(_sentence(found))
-    _seen_from(choices, tokens, found, min(WORDS.index(chosen), n - 1), equal)
-
-
-def _made_equal(tokens: Tensor) -> Tensor:
-    """Scale tokens to one length; with a zero among them, keep them and warn."""
-    try:
-        return lab.equal_norms(tokens)
-    except ArgumentError as error:
-        st.warning(plain(str(error)))
-        return tokens
-
-
-def _matrices(found: lab.Reflection) -> None:
-    words = WORDS[: len(found.pattern)]
-    best = [(i, int(row.argmax())) for i, row in enumerate(found.pattern)]
-    largest = max(float(found.gaps.max()), 1e-6)
-    draw = partial(charts.matrix, rows=words, columns=words, shape="query × key")
+    TEXTS.step("statement")
     with st.container(horizontal=True):
-        draw("own-reflection-dots", found.dots, "X Xᵀ")
-        charts.weights(
-            "own-reflection-pattern", found.pattern, "weights", words, words, marked=best
-        )
-        title, limits = "(x·x + y·y)/2 − x·y", (0.0, largest)
-        draw("own-reflection-gaps", found.gaps, title, diverging=False, limits=limits)
-    own = found.dots.diagonal()
-    others = (found.dots.sum() - own.sum()) / (len(own) * (len(own) - 1))
-    TEXTS.markdown("matrices.gaps", own=own.mean(), others=others)
+        grid = frame.Grid("Tokens X", lab.START[:n], WORDS[:n], ("first", "second"))
+        typed = torch.tensor(frame.editor(choices, f"x{n}", grid, most=LARGEST))
+        tokens = lab.equal_norms(typed) if equal else typed
+        found = lab.reflection(tokens)
+        _matrices(("X Xᵀ", found.dots))
+        best = [(i, int(row.argmax())) for i, row in enumerate(found.pattern)]
+        key, words = "own-reflection-pattern", WORDS[:n]
+        charts.weights(key, found.pattern, "weights", words, words, marked=best)
+    with picture:
+        if WORDS.index(chosen) >= n:
+            TEXTS.caption("rows.missing", token=chosen, n=n, last=WORDS[n - 1])
+        _seen_from(choices, tokens, found, min(WORDS.index(chosen), n - 1), equal)
+    st.markdown(_sentence(found))
+    TEXTS.fold(choices, "half-true", partial(_claims, found, tokens))
+
+
+def _claims(found: lab.Reflection, tokens: Tensor) -> None:
+    """Draw the claim about half the sum of the diagonal, for scores and for distances."""
+    distances = lab.distances(tokens)
+    with st.container(horizontal=True):
+        _matrices(("(x·x + y·y)/2 − x·y", found.gaps), ("distance d(x, y)", distances))
+    n_pairs = len(tokens) * (len(tokens) - 1) // 2
+    holds = {"scores": lab.below_half_sum(found.dots), "apart": lab.below_half_sum(distances)}
+    TEXTS.markdown("half-true.counted", n_pairs=n_pairs, **holds)
+
+
+def _matrices(*titled: tuple[str, Tensor]) -> None:
+    words = WORDS[: len(titled[0][1])]
+    for title, numbers in titled:
+        key, shape = f"own-reflection-{title}", "token × token"
+        charts.matrix(key, numbers, title, rows=words, columns=words, shape=shape)
 
 
 def _sentence(found: lab.Reflection) -> str:
@@ -116,9 +100,10 @@ def _seen_from(
 ) -> None:
     words = WORDS[: len(tokens)]
     token = words[chosen]
-    title = f"Seen from {token}"
     figures.show(
-        arrows(tokens, words, title=title, chosen=chosen, circle=equal, dark=look.dark()),
+        arrows(
+            tokens, words, title=f"Seen from {token}", chosen=chosen, circle=equal, dark=look.dark()
+        ),
         key=choices.key("arrows"),
         table=pd.DataFrame(
             {
@@ -134,34 +119,16 @@ def _seen_from(
     )
 
 
-@frame.part
-def _random(choices: Choices) -> None:
-    TEXTS.step("random")
-    shares = _SHARES()
-    names = {"Gaussian": "normal entries, as drawn", "0": "equal lengths"} | {
-        f"{spread:g}": f"lengths spread by {spread:g}" for spread in lab.SPREADS if spread
-    }
-    lines, widths = {name: shares[key] for key, name in names.items()}, list(lab.WIDTHS)
-    charts.lines(
-        choices.key("random"),
-        {name: (widths, line) for name, line in lines.items()},
-        table={"d": widths} | lines,
-        **TEXTS.lines("random.shares"),
-    )
-
-
-# -- training ------------------------------------------------------------------------------------
-
-
 def _learning(choices: Choices) -> None:
     TEXTS.step("learning", token_size=TOKEN_SIZE)
-    TEXTS.predict(choices, "positions")
     with frame.row():
         n_steps = choices.slide("steps", "Steps", STEPS, 300, width=220)
         seed = choices.seed(width=160)
         positions = choices.toggle("positions", "Positions", default=True)
     settings = n_steps, seed, positions
-    found = trained(choices, settings, n_steps, partial(learn_left, 8, *settings))
+    found = trained(
+        choices, settings, n_steps, partial(learn_left, 8, *settings), stored=lab.STORED[0]
+    )
     if found is not None:
         which = "with positions" if positions else "without positions"
         _learned(choices, found, f"{n_steps} steps, seed {seed}, {which}")
@@ -173,8 +140,13 @@ def _learned(choices: Choices, found: Learned, settings: str) -> None:
         for title, pattern in (("before", found.before), ("after", found.after)):
             shape = "query × key, unseen text"
             charts.weights(f"own-reflection-{title}", pattern, title, words, words, shape=shape)
-    first, last, n = found.previous[0], found.previous[-1], len(words)
-    TEXTS.markdown("learned.weights", first=first, last=last, n=n, equal=1 / n)
+    first, last = found.previous[0], found.previous[-1]
+    TEXTS.markdown("learned.weights", first=first, last=last, equal=1 / len(words))
+    TEXTS.fold(choices, "curve", partial(_curve, choices, found, settings))
+
+
+def _curve(choices: Choices, found: Learned, settings: str) -> None:
+    n = len(found.before)
     charts.lines(
         choices.key("learning"),
         {
@@ -182,17 +154,29 @@ def _learned(choices: Choices, found: Learned, settings: str) -> None:
             "weight of the left neighbour": (found.steps, found.previous),
         },
         levels={f"ln {n - 1}": math.log(n - 1)},
-        table={"step": found.steps, "loss": found.losses, "previous token": found.previous},
-        **TEXTS.lines("learned.curves", settings=settings, d_model=D_MODEL, n=n, n_others=n - 1),
+        **TEXTS.lines("curve", settings=settings, d_model=D_MODEL, n=n, n_others=n - 1),
     )
 
 
-# -- the identity pattern ------------------------------------------------------------------------
-
-
 @frame.part
+def _further(choices: Choices) -> None:
+    TEXTS.fold(choices, "random", partial(_random, choices))
+    TEXTS.fold(choices, "pointwise", partial(_pointwise, choices))
+
+
+def _random(choices: Choices) -> None:
+    shares = _SHARES()
+    names = {"Gaussian": "normal entries, as drawn", "0": "equal lengths"} | {
+        f"{spread:g}": f"lengths spread by {spread:g}" for spread in lab.SPREADS if spread
+    }
+    charts.lines(
+        choices.key("random"),
+        {name: (lab.WIDTHS, shares[key]) for key, name in names.items()},
+        **TEXTS.lines("random.shares"),
+    )
+
+
 def _pointwise(choices: Choices) -> None:
-    TEXTS.step("pointwise")
     TEXTS.predict(choices, "mixing")
     with frame.row():
         masked = choices.toggle("masked", "Mask all others")
@@ -201,7 +185,7 @@ def _pointwise(choices: Choices) -> None:
         )
         n = choices.slide("places", "Places", SIZES, 5, width=160)
         draw = choices.seed("tokenseed", "Seed of the tokens", width=180)
-    tokens, W_V = lab.equal_tokens(n, seed=draw), lab.value_weights(seed=draw)
+    tokens, W_V = lab.pointwise_example(n, draw)
     found = lab.pointwise(tokens, W_V, None if masked else temperature)
     _side_by_side(found)
     by_temperature = lab.differences(tokens, W_V)
@@ -210,7 +194,6 @@ def _pointwise(choices: Choices) -> None:
         choices.key("difference"),
         {"attention − convolution": (lab.TEMPERATURES, by_temperature)},
         moments={} if masked else {"T": temperature},
-        table={"T": lab.TEMPERATURES, "largest difference": by_temperature},
         **TEXTS.lines("pointwise.differences", n=n, draw=draw, mask=mask),
     )
 

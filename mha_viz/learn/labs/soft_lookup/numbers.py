@@ -83,39 +83,24 @@ def example(n: int, d_k: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
     return query, key, value
 
 
-@dataclass(frozen=True)
-class Spread:
-    """The scores of random queries and keys as d_k grows; a number for each width.
-
-    Args:
-        widths: d_k.
-        variance: of q.k over all pairs; in theory d_k. scaled_variance: of q.k / sqrt(d_k); 1.
-        confidence, scaled_confidence: mean largest weight of a row, in [1 / keys, 1].
-        gradient, scaled_gradient: mean size of d pattern / d score, from which a head learns:
-            mean over rows of sum_k a_k (1 - a_k), in [0, 1 - 1 / keys].
-    """
-
-    widths: tuple[int, ...]
-    variance: list[float]
-    scaled_variance: list[float]
-    confidence: list[float]
-    scaled_confidence: list[float]
-    gradient: list[float]
-    scaled_gradient: list[float]
-
-
 def score_spread(
     widths: Sequence[int] = WIDTHS, n_keys: int = 16, n_queries: int = 512, seed: int = 0
-) -> Spread:
+) -> dict[str, tuple[list[float], list[float]]]:
     """Measure variance and saturation for random Q and K with entries of mean 0 and variance 1.
+
+    Returns:
+        Each measure of q.k for each width, and of q.k / sqrt(d_k). "variance" over all pairs: in
+        theory d_k, and 1. "confidence": mean largest weight of a row, in [1 / keys, 1].
+        "gradient": mean size of d pattern / d score, from which a head learns: mean over rows of
+        sum_k a_k (1 - a_k), in [0, 1 - 1 / keys].
 
     Raises:
         ArgumentError: no width, or one outside 1..4096; fewer than 2 keys or 1 query.
 
     Source: Vaswani et al. 2017, section 3.2.1 and its footnote 4, which state the variance.
 
-    >>> spread = score_spread([4, 64], n_keys=8, n_queries=64)
-    >>> spread.variance[1] > 10 * spread.scaled_variance[1]
+    >>> plain, scaled = score_spread([4, 64], n_keys=8, n_queries=64)["variance"]
+    >>> plain[1] > 10 * scaled[1]
     True
     """
     if not widths or not all(1 <= d_k <= 4096 for d_k in widths):
@@ -123,13 +108,15 @@ def score_spread(
     if n_keys < 2 or n_queries < 1:
         raise ArgumentError(f"2 keys and 1 query are the least, got {n_keys} and {n_queries}.")
     random = torch.Generator().manual_seed(seed)
-    rows: list[list[float]] = []
+    names = "variance", "confidence", "gradient"
+    found: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in names}
     for d_k in widths:
         query = torch.randn(1, n_queries, d_k, generator=random)
         key = torch.randn(1, n_keys, d_k, generator=random)
-        both = [_saturation(query, key, scale) for scale in (1.0, d_k**-0.5)]
-        rows.append([number for pair in zip(*both, strict=True) for number in pair])
-    return Spread(tuple(widths), *map(list, zip(*rows, strict=True)))
+        for way, scale in enumerate((1.0, d_k**-0.5)):
+            for name, number in zip(names, _saturation(query, key, scale), strict=True):
+                found[name][way].append(number)
+    return found
 
 
 def _saturation(

@@ -1,13 +1,13 @@
 """Explanations of lab 10's numbers: both sides, and why a statement holds or fails."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.interventions.robustness import Robustness
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.statements.measured import HARMED, MOST, N_DRAWS
-from mha_viz.learn.labs.statements.numbers import BY_KEY, HOLDS, LITTLE, Sides, Statement, judge
+from mha_viz.learn.labs.statements.numbers import HOLDS, LITTLE, Sides, Statement, judge
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.theme import format_number as short
 
@@ -23,25 +23,6 @@ def sides_in_words(statement: Statement, sides: Sides, layer: int) -> str:
     if words.UNDEFINED in left or math.isnan(at["right"]):
         return words.UNDEFINED
     return f"{left} {SIGNS[statement.relation]} {short(at['right'])} ?"
-
-
-def predictions(
-    found: Mapping[str, Sides], layer: int
-) -> Iterator[tuple[str, int, dict[str, object]]]:
-    """Yield this layer's questions in texts.toml: name, number of the right answer, values."""
-    at = {key: _numbers(sides, layer) for key, sides in found.items()}
-    known = {key for key in at if not math.isnan(at[key]["left"])}
-    if "orthogonal" in known:
-        left, chance = (at["orthogonal"][name] for name in ("left", "random subspaces"))
-        none = left <= BY_KEY["orthogonal"].tolerance * chance
-        right = 0 if none else 1 + (left > 1.25 * chance)
-        yield "overlap", right, {"layer": layer, "left": left, "chance": chance}
-    if "variance" in known:
-        left, other = (at["variance"][name] for name in ("left", "right"))
-        ratio = left / other if other else 1.0
-        right = 0 if ratio < 0.95 else 2 if ratio > 1.05 else 1
-        sums = {"left": short(left), "right": short(other), "ratio": short(ratio)}
-        yield "variance", right, {"layer": layer, **sums}
 
 
 def why(

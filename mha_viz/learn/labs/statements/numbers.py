@@ -1,18 +1,27 @@
-"""Lab 10: textbook statements about the heads of a layer, and their verdicts.
+"""Lab 10: textbook statements about the heads of a layer, their verdicts, and stored runs.
 
-`statements_measured` has the sides.
+`measured` has the sides.
 """
 
 import math
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.checkpoints.loading import load
+from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.metrics.layers import ROUNDING
+from mha_viz.core.stored_runs import StoredRun
+from mha_viz.engine.model import AttentionModel
+from mha_viz.interventions.pruning import PruningCurve, pruning_curve
+from mha_viz.interventions.robustness import Robustness, robustness
+from mha_viz.learn.annotated_sentences import relations
 
 Layers = Float[Tensor, "layer"]
 HOLDS, FAILS, OPEN, UNDEFINED = "holds", "fails", "not decided", "not defined"
@@ -24,7 +33,8 @@ class Statement:
     """One textbook statement: left side, relation, right side.
 
     Args:
-        key, title, claim, formula: its names, its claim in words, and in LaTeX.
+        key, title, name, claim, formula: its names, of which `name` is short, its claim in words,
+            and in LaTeX.
         relation: "=", "<=" or ">=".
         tolerance: how far the sides may lie apart and still hold, in units of the left side or,
             where `share_of` names something, as a share of it.
@@ -37,6 +47,7 @@ class Statement:
 
     key: str
     title: str
+    name: str
     claim: str
     formula: str
     relation: str
@@ -147,3 +158,74 @@ def _judged(
         return FAILS
     most, least = high <= right + room, low >= right - room
     return HOLDS if {"<=": most, ">=": least, "=": most and least}[statement.relation] else OPEN
+
+
+class Failures(NamedTuple):
+    """The loss with heads off: of a model, and of the same with random weights, if it was asked."""
+
+    trained: Robustness
+    random: Robustness | None
+
+
+def failures(
+    model: AttentionModel,
+    random: AttentionModel | None,
+    text: str,
+    *,
+    on_step: Callable[[int], None] = lambda done: None,
+) -> Failures:
+    """Switch heads of a model off, one at a time and in pairs: all of them, or `N_DRAWS` drawn.
+
+    `on_step` gets the hundredths that are done.
+    """
+    models = [one for one in (model, random) if one is not None]
+
+    def of_one(i: int) -> Robustness:
+        def step(done: int, total: int) -> None:
+            on_step(round(100 * (i + done / max(total, 1)) / len(models)))
+
+        n_heads = model.n_layers * model.n_heads
+        return robustness(models[i], text, min(N_DRAWS, n_heads), on_progress=step)
+
+    return Failures(of_one(0), of_one(1) if random is not None else None)
+
+
+class Removal(NamedTuple):
+    """The loss while heads are removed, the least important one first.
+
+    Args:
+        same: of the texts on which importance was measured.
+        other: of texts that the order has not seen.
+    """
+
+    same: PruningCurve
+    other: PruningCurve
+
+
+def removal(model: AttentionModel) -> Removal:
+    """Remove heads one after the other, by their importance on a few of the annotated sentences."""
+    texts = list(dict.fromkeys(one.text for each in relations() for one in each.sentences))
+    known, unseen = texts[::24], texts[1::6]
+    same = pruning_curve(model, known, "ablation")
+    return Removal(same, pruning_curve(model, unseen, same.removed[0]))
+
+
+def _failures(name: str) -> Failures:
+    return failures(load(name), untrained_copy(load(name)), TEXT)
+
+
+def _removals() -> dict[str, Removal]:
+    return {name: removal(load(name)) for name in ("tiny-gpt2", "tiny-bert")}
+
+
+N_DRAWS = 100  # heads that are switched off, and pairs of them
+TEXT = "The king (who was old and tired) smiled, said nothing, and went to bed."
+REMOVED = StoredRun("heads-removed", (), dict[str, Removal], _removals)
+FAILED = tuple(
+    StoredRun(
+        *(f"{name}-failures", ((name, "auto", "float32"), TEXT, True), Failures),
+        partial(_failures, name),
+    )
+    for name in ("tiny-bert", "tiny-gpt2")
+)
+STORED = (*FAILED, REMOVED)

@@ -3,68 +3,84 @@
 from collections import Counter
 from functools import partial
 
+import numpy as np
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
+import torch
 
+from mha_viz.core.metrics.layers import Coverage, coverage, pattern_coverage
+from mha_viz.core.metrics.outputs import norm_of_mean_output
+from mha_viz.core.stored_runs import read
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
-from mha_viz.interventions.robustness import Robustness, robustness
-from mha_viz.learn.frame import frame
-from mha_viz.learn.frame.choices import Choices, among
+from mha_viz.learn.frame import charts, frame
+from mha_viz.learn.frame.choices import Choices
+from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.labs.statements import measured
 from mha_viz.learn.labs.statements import numbers as lab
-from mha_viz.learn.labs.statements.explanations import TEXTS, predictions, sides_in_words, why
+from mha_viz.learn.labs.statements.explanations import TEXTS, sides_in_words, why
 from mha_viz.learn.labs.statements.numbers import STATEMENTS, Sides, Statement, Verdict, judge
-from mha_viz.plots.head_values import layer_lines
-from mha_viz.ui.explore import drawing
+from mha_viz.plots.both_sides import Claim, both_sides
+from mha_viz.plots.head_values import head_scatter, layer_lines
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, picking
 from mha_viz.ui.widgets.exports import figures
-from mha_viz.ui.widgets.messages import progress, words
+from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
+from mha_viz.web.labels import head_name
 
 SPACES = TEXTS.labels("spaces")
-MARKS = {lab.HOLDS: "✓", lab.FAILS: "✗", lab.OPEN: "?", lab.LITTLE: "–", lab.UNDEFINED: "–"}
-BADGES = {
-    lab.HOLDS: (":material/check_circle:", "green"),
-    lab.FAILS: (":material/cancel:", "red"),
-    lab.OPEN: (":material/help:", "orange"),
-    lab.LITTLE: (":material/remove:", "gray"),
-    lab.UNDEFINED: (":material/remove:", "gray"),
-}
-N_DRAWS = 100  # heads that are switched off, and pairs of them
-QUESTION = ("question", "because")  # texts with numbers in them
+JUDGED = (lab.HOLDS, lab.FAILS, lab.OPEN, lab.LITTLE)
+MARKS = {lab.HOLDS: "✓", lab.FAILS: "✗"}
+FEW, MANY = 3, 6  # statements that hold: up to so many are few, beyond so many nearly all
 Measured = dict[str, Sides]
 Both = tuple[Measured, Measured]  # of the model, and of the same with random weights
 
 
 def draw(choices: Choices) -> None:
-    """Draw every statement with both sides; the last one is measured on request.
+    """Draw all verdicts as one picture, then each statement folded; and what heads are worth.
 
     No fragment: the layer is everybody's, and a button in one could not end its own run.
     """
     scene = picking.picked()
-    TEXTS.markdown("opening.text")
     with frame.row():
         layers = choosing.numbered("L", scene.record.n_layers)
         choosing.menu("layer", "Layer", layers, width=90)
         space = choices.segments("space_of", "Subspaces and weights of", SPACES, "W_O")
     reporting.offer_random(state.current())
     layer = state.current().layer
-    trained, random = _measured(scene, space), _measured(scene, space, random=True)
-    with st.expander("Predict before you read the table", icon=":material/psychology_alt:"):
-        for name, right, values in predictions(trained, layer):
-            question, because = (TEXTS(f"{name}.{part}", **values) for part in QUESTION)
-            options = list(TEXTS.labels(f"{name}.options").values())
-            frame.predict(choices, f"{name}-{layer}-{space}", question, options, right, because)
-    _table(trained | _failed(scene), random | _failed(scene, random=True), layer)
-    for statement in STATEMENTS[:-1]:
-        _statement(choices, scene, statement, (trained, random), layer)
-    _failure(choices, scene)
+    both = _measured(scene, space), _measured(scene, space, random=True)
+    asked, shown = st.columns([2, 3], gap="medium")
+    with shown:
+        picture = st.container()
+        failed = _failed(choices, scene)
+    for found, of_loss in zip(both, failed or (), strict=False):
+        if of_loss is not None:
+            found.update(measured.of_loss(of_loss, scene.record.n_layers))
+    with picture:
+        _verdicts(choices, scene, both, layer)
+    with asked:
+        _predict(choices, both[0])
+        TEXTS.markdown("opening.text")
+    drawers = {
+        one.key: (
+            f"{number}. {one.title}",
+            partial(_statement, choices, scene, one, both, layer, failed),
+        )
+        for number, one in enumerate(STATEMENTS, 1)
+    }
+    if scene.record.z is not None and scene.record.W_O:
+        drawers["alike"] = TEXTS("alike.title"), partial(_alike, choices, scene, layer)
+        if failed:
+            beside = partial(_importance, choices, scene, failed)
+            drawers["importance"] = TEXTS("importance.title"), beside
+    with st.container(gap="xxsmall"):
+        for name, (title, draw_one) in drawers.items():
+            frame.fold(choices, name, title, draw_one)
+    _removed(choices)
 
 
 def _measured(scene: Scene, space: str, *, random: bool = False) -> Measured:
@@ -107,23 +123,119 @@ def _weights(scene: Scene, space: str, random: bool) -> Measured:
         return measured.of_weights([layer.mT if space == "W_O" else layer for layer in layers])
 
 
-def _table(found: Measured, random: Measured, layer: int) -> None:
-    columns = [f"In L{layer}", "Statement", "Layers", "Random weights", "Both sides here"]
-    rows = []
-    for statement in STATEMENTS:
-        sides = found.get(statement.key)
-        if sides is None:
-            undefined = f"{MARKS[lab.UNDEFINED]} {lab.UNDEFINED}"
-            word = "on request" if statement.needs == "loss" else undefined
-            rows.append((word, statement.title, "", "", ""))
-            continue
-        verdict, other = judge(statement, sides), random.get(statement.key)
-        word = verdict[layer].word
+def _failed(choices: Choices, scene: Scene) -> lab.Failures | None:
+    """Draw the button that switches heads off; return what was found, stored or now."""
+    checkpoint, text = state.current().checkpoint, scene.record.text
+    with_random = _untrained() is not None
+    settings = (checkpoint, text, with_random)
+    models = heavy.model_of(checkpoint), heavy.model_of(checkpoint, True) if with_random else None
+    n_draws = min(lab.N_DRAWS, scene.head_count)
+    n_tokens = 4 * n_draws * len(scene.record.tokens)
+    found: lab.Failures | None = None
+    with continue_on_error():
+        found = trained(
+            *(choices, settings, 100, partial(lab.failures, *models, text)),
+            name="failures",
+            label=TEXTS("failure.label"),
+            seconds=heavy.seconds(memory.model(*checkpoint), n_tokens),
+            stored=next((run for run in lab.FAILED if run.settings == settings), None),
+        )
+    if found is None:
+        which = "every head" if n_draws == scene.head_count else f"{n_draws} random heads"
+        pair = TEXTS("failure.pair") * bool(scene.record.text_pair)
+        st.caption(TEXTS("failure.text", which=which) + pair)
+    return found
+
+
+def _verdicts(choices: Choices, scene: Scene, both: Both, layer: int) -> None:
+    """Draw each statement as a row: its verdict, and both sides in every layer on one scale."""
+    claims, rows = [], []
+    for number, statement in enumerate(STATEMENTS, 1):
+        sides, other = (found.get(statement.key) for found in both)
+        verdicts = [] if sides is None else judge(statement, sides)
+        word = _overall(verdicts) if sides else TEXTS(f"verdicts.{statement.needs}")
+        claims.append(
+            Claim(
+                f"{MARKS.get(word, '–')} {number}. {statement.name}: {word}",
+                *_shares(sides),
+                [verdict.word for verdict in verdicts],
+                [
+                    f"L{i}: {sides_in_words(statement, sides, i)} {verdict.word}"
+                    for i, verdict in enumerate(verdicts)
+                    if sides
+                ],
+            )
+        )
+        here = sides_in_words(statement, sides, layer) if sides else ""
         others = "" if other is None else _count(judge(statement, other))
-        both = sides_in_words(statement, sides, layer)
-        rows.append((f"{MARKS[word]} {word}", statement.title, _count(verdict), others, both))
-    tall = state.for_type(35 * (len(rows) + 1)) + 2
-    st.dataframe(pd.DataFrame(rows, columns=columns), hide_index=True, height=tall)
+        said = verdicts[layer].word if verdicts else word
+        rows.append((said, statement.title, _count(verdicts) if verdicts else "", others, here))
+    columns = [f"In L{layer}", "Statement", "Layers", "Random weights", "Both sides here"]
+    about, x_title = words.settings(scene, "textbook statements"), TEXTS("verdicts.x_title")
+    figures.show(
+        both_sides(claims, ("left side", "right side"), JUDGED, x_title, dark=look.dark()),
+        key=choices.key("verdicts"),
+        table=pd.DataFrame(rows, columns=columns),
+        **TEXTS.figure("verdicts-figure", about=about),
+    )
+
+
+def _shares(sides: Sides | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return both sides of each layer as shares of the larger one; none where nothing is known."""
+    if sides is None:
+        return np.zeros(0), np.zeros(0)
+    left, right = (one.detach().cpu().double().numpy() for one in (sides.left, sides.right))
+    larger = np.maximum(np.maximum(abs(left), abs(right)), 1e-12)
+    return left / larger, right / larger
+
+
+def _overall(verdicts: list[Verdict]) -> str:
+    """Say how far a statement holds over all layers."""
+    counts = Counter(verdict.word for verdict in verdicts)
+    if 0 < counts[lab.HOLDS] < len(verdicts):
+        return TEXTS("verdicts.part", n=counts[lab.HOLDS], of=len(verdicts))
+    return lab.FAILS if counts[lab.FAILS] else counts.most_common(1)[0][0]
+
+
+def _predict(choices: Choices, found: Measured) -> None:
+    known = (one for one in STATEMENTS if one.key in found)
+    held = {one.name: _overall(judge(one, found[one.key])) for one in known}
+    true = [name for name, word in held.items() if word == lab.HOLDS]
+    right = 2 if len(true) <= FEW else 1 if len(true) <= MANY else 0
+    named = "; ".join(true) or "none"
+    TEXTS.predict(choices, "held", right=right, n=len(true), of=len(held), named=named)
+
+
+def _statement(
+    choices: Choices,
+    scene: Scene,
+    statement: Statement,
+    both: Both,
+    layer: int,
+    failed: lab.Failures | None,
+) -> None:
+    """Draw a statement's claim, its verdict with the reason, and both sides over the layers."""
+    sides, random = (found.get(statement.key) for found in both)
+    st.markdown(statement.claim)
+    st.latex(statement.formula)
+    if sides is None:
+        st.info(TEXTS(f"undefined.{statement.needs}"))
+        return
+    _verdict(statement, sides, random, layer)
+    tested = failed.trained if failed and statement.needs == "loss" else None
+    st.markdown(why(statement, scene.record, both[0], layer, tested))
+    _picture(choices, scene, statement, sides, random)
+    for note in dict.fromkeys(tested.notes if tested else ()):
+        st.caption(plain(note))
+
+
+def _verdict(statement: Statement, sides: Sides, random: Sides | None, layer: int) -> None:
+    verdicts = judge(statement, sides)
+    by_draws = "" if verdicts[layer].certain else ", by random draws"
+    others = "" if random is None else f"; random weights: {_count(judge(statement, random))}"
+    st.markdown(f"**L{layer}: {verdicts[layer].word}{by_draws}** ({_count(verdicts)}{others})")
+    st.markdown(f"**{sides_in_words(statement, sides, layer)}**")
+    st.caption(f"Left: {statement.left}. Right: {statement.right}. Compared {statement.allowed}.")
 
 
 def _count(verdicts: list[Verdict]) -> str:
@@ -132,52 +244,6 @@ def _count(verdicts: list[Verdict]) -> str:
     text = f"{lab.HOLDS} in {counts.pop(lab.HOLDS, 0)} of {len(verdicts)}"
     counts.pop(lab.FAILS, 0)
     return ", ".join([text, *(f"{n} {word}" for word, n in counts.items())])
-
-
-def _statement(
-    choices: Choices, scene: Scene, statement: Statement, both: Both, layer: int
-) -> None:
-    trained, random = both
-    with _expander(choices, statement):
-        sides = trained.get(statement.key)
-        if sides is None:
-            st.info(TEXTS(f"undefined.{statement.needs}"))
-            return
-        _verdict(statement, sides, random.get(statement.key), layer)
-        st.markdown(why(statement, scene.record, trained, layer))
-        if choices.toggle(_switch(statement), "Picture by layer"):
-            _picture(choices, scene, statement, sides, random.get(statement.key))
-
-
-def _expander(choices: Choices, statement: Statement) -> DeltaGenerator:
-    """Draw a statement's claim below its title; open where the link asks for its picture."""
-    is_open = choices.get(_switch(statement), False, among((False, True)))
-    place = st.expander(
-        f"{STATEMENTS.index(statement) + 1}. {statement.title}",
-        expanded=choices.fixed(f"open-{statement.key}", is_open),
-    )
-    place.markdown(statement.claim)
-    place.latex(statement.formula)
-    return place
-
-
-def _switch(statement: Statement) -> str:
-    return f"picture-{statement.key}"
-
-
-def _verdict(statement: Statement, sides: Sides, random: Sides | None, layer: int) -> None:
-    verdicts = judge(statement, sides)
-    trained = verdicts[layer]
-    icon, colour = BADGES[trained.word]
-    with st.container(horizontal=True, gap="xsmall"):
-        by_draws = "" if trained.certain else ", by random draws"
-        st.badge(f"L{layer}: {trained.word}{by_draws}", icon=icon, color=colour)  # type: ignore[arg-type]
-        st.badge(f"{_count(verdicts)} layers", color="gray")
-        if random is not None:
-            others = _count(judge(statement, random))
-            st.badge(f"random weights: {others}", icon=":material/casino:", color="gray")
-    st.markdown(f"**{sides_in_words(statement, sides, layer)}**")
-    st.caption(f"Left: {statement.left}. Right: {statement.right}. Compared {statement.allowed}.")
 
 
 def _picture(
@@ -206,63 +272,54 @@ def _picture(
     )
 
 
-def _failure(choices: Choices, scene: Scene) -> None:
-    """Draw the statement about failure: measured on request, with progress and Stop."""
-    statement, layer = STATEMENTS[-1], state.current().layer
-    with _expander(choices, statement):
-        with continue_on_error():
-            _measure(scene)
-        known = _known_failure(scene)
-        if not known:
-            return
-        sides, random = _failed(scene), _failed(scene, random=True).get(statement.key)
-        _verdict(statement, sides[statement.key], random, layer)
-        st.markdown(why(statement, scene.record, sides, layer, known[0]))
-        _picture(choices, scene, statement, sides[statement.key], random)
-        for note in dict.fromkeys(known[0].notes):
-            st.caption(plain(note))
+def _alike(choices: Choices, scene: Scene, layer: int) -> None:
+    """Draw what the heads of a layer share: correlation, redundancy, and the union of spans."""
+    record = scene.record
+    n, names = record.n_heads, [head_name(layer, head) for head in range(record.n_heads)]
+    of_layer = slice(layer * n, (layer + 1) * n)
+    with st.container(horizontal=True):
+        for measure in ("correlation", "redundancy"):
+            block = reporting.likeness(scene, measure)[of_layer, of_layer]
+            title = TEXTS(f"alike.{measure}", layer=layer)
+            charts.matrix(choices.key(measure), block, title, rows=names, columns=names, cell=44)
+
+    def spans() -> tuple[Coverage, Coverage]:
+        return pattern_coverage(record.pattern), coverage(record.kept("z"), record.W_O)
+
+    looks, writes = reporting.cached(scene, "spans", make=spans)
+    numbers = {"looks": [side[layer] for side in looks], "writes": [side[layer] for side in writes]}
+    TEXTS.markdown("alike.text", layer=layer, n=n, **numbers)
 
 
-def _measure(scene: Scene) -> None:
-    """Draw the button and run the measurement; another click or text ends it."""
-    total, known = scene.head_count, bool(_known_failure(scene))
-    n_draws = min(N_DRAWS, total)
-    if not known:
-        which = "every head" if n_draws == total else f"{n_draws} random heads"
-        first = TEXTS("failure.pair") * bool(scene.record.text_pair)
-        st.caption(TEXTS("failure.text", which=which) + first)
-    icon, key = ":material/play_arrow:", "statements-measure"
-    if not st.button("Switch heads off", icon=icon, key=key, type="primary", disabled=known):
-        return
-    found = [_failing(scene, n_draws, random=False)]
-    if _untrained() is not None:
-        found.append(_failing(scene, n_draws, random=True))
-    progress.keep("statements", scene.key, tuple(found))
-    st.rerun()  # the table above shows it, too
+def _removed(choices: Choices) -> None:
+    """Draw the loss while heads go, on texts that chose the order and on others."""
+    lines = {}
+    for model, both in read(lab.REMOVED).items():
+        for texts, curve in zip(("same texts", "other texts"), both, strict=True):
+            half = curve.n_off <= len(curve.removed[0]) // 2
+            change = (curve.loss - curve.loss[0])[half].numpy()
+            lines[f"{model}, {texts}"] = (curve.n_off[half].numpy(), change)
+    table = {"heads removed": next(iter(lines.values()))[0]}
+    table |= {name: change for name, (_, change) in lines.items()}
+    told, drawn = st.columns([2, 3], gap="medium")
+    with told:
+        TEXTS.step("removed", most=-min(change.min() for _, change in lines.values()))
+    axes = TEXTS.lines("removed-figure")
+    with drawn:
+        charts.lines(choices.key("removed"), lines, table=table, levels={"all heads": 0.0}, **axes)
 
 
-def _failing(scene: Scene, n_draws: int, random: bool) -> Robustness:
-    """Measure losses with heads off, in the model or in the same with random weights."""
-    checkpoint, text = state.current().checkpoint, scene.record.text
-    model = drawing.load_model(state.current())
-    work = heavy.work(
-        partial(robustness, heavy.model_of(checkpoint, random), text, n_draws),
-        (checkpoint, text, random),
-        progress.seconds(checkpoint, model, [text], 2.0 * n_draws),
+def _importance(choices: Choices, scene: Scene, failed: lab.Failures) -> None:
+    """Draw the norm of each head's mean output beside what the loss rises by without it."""
+    TEXTS.markdown("importance.statement")
+    record, found = scene.record, failed.trained
+    rise = torch.full((record.n_layers, record.n_heads), torch.nan, dtype=torch.float64)
+    rise[tuple(found.heads.T)] = found.change.mean(1).double()
+    norm = norm_of_mean_output(record.kept("z"), record.W_O).numpy()
+    titles = "I = ‖E[head]‖", "rise of the loss without it (nats per token)"
+    figures.show(
+        head_scatter(norm, rise.numpy(), *titles, dark=look.dark()),
+        key=choices.key("importance"),
+        table=words.head_values(scene, dict(zip(titles, (norm, rise.numpy()), strict=True))),
+        **TEXTS.figure("importance-figure", about=words.settings(scene, "importance")),
     )
-
-    def words(done: int, of: int) -> progress.Progress:
-        return done / max(of, 1), "Random weights …" if random else f"{done:,} of {of:,}"
-
-    found: Robustness = progress.done(work, f"statements-stop{random}", "Measuring …", words)
-    return found
-
-
-def _known_failure(scene: Scene) -> tuple[Robustness, ...]:
-    """Return what was found on this model and text, and with random weights where available."""
-    return progress.results("statements").get(scene.key, ())
-
-
-def _failed(scene: Scene, random: bool = False) -> Measured:
-    found = _known_failure(scene)[int(random) :]
-    return measured.of_loss(found[0], scene.record.n_layers) if found else {}

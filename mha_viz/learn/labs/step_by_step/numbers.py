@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention.attention import scores, softmax, z
-from mha_viz.core.attention.multi_head import AttentionWeights, MultiHeadAttention
+from mha_viz.core.attention.multi_head import AttentionOutput, AttentionWeights, MultiHeadAttention
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, ShapeError, TextError
@@ -29,6 +29,7 @@ class Steps:
             queries and keys after the matrices (rotary positions, norms), the model's own.
         dots: Q K^T. scaled: dots times `scale`. masked: -inf where the mask forbids.
         pattern: softmax of it, or the model's own where it adds more than a mask.
+        patterns: that of every head, (head, query, key).
         z: (head, query, d_value). joined: (query, head * d_value), all heads side by side.
         output: (query, d_model), joined W_O + b_O.
         causal: whether later tokens are hidden here.
@@ -48,6 +49,7 @@ class Steps:
     scaled: Tensor
     masked: Tensor
     pattern: Tensor
+    patterns: Tensor
     z: Tensor
     joined: Tensor
     output: Tensor
@@ -145,6 +147,7 @@ def step_by_step(
         scaled=scores(query[[head]], key[[head]], scale=scale)[0],
         masked=masked[head],
         pattern=pattern[head],
+        patterns=pattern,
         z=mixed,
         joined=joined,
         output=output,
@@ -235,19 +238,9 @@ def cell(
 # -- cross-attention -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Crossed:
-    """Attention of one sentence to another: (head, query, key) weights, (query, d_model) output."""
-
-    queries: tuple[str, ...]
-    keys: tuple[str, ...]
-    pattern: Tensor
-    output: Tensor
-
-
 def cross(
     queries: Sequence[str], keys: Sequence[str], n_heads: int = 2, d_model: int = 8, seed: int = 0
-) -> Crossed:
+) -> AttentionOutput:
     """Run a small random decoder on another sentence: Q from one text, K and V from the other.
 
     A word has the same random vector wherever it stands: there are no positions.
@@ -271,9 +264,8 @@ def cross(
     mha = MultiHeadAttention.from_weights(AttentionWeights(W_Q, W_K, W_V, W_O))
     mha.eval().requires_grad_(False)
     vectors = [torch.stack([_vector(word, d_model) for word in words]) for words in (queries, keys)]
-    found = mha(vectors[0], vectors[1])
-    assert found.pattern is not None
-    return Crossed(tuple(queries), tuple(keys), found.pattern, found.output)
+    found: AttentionOutput = mha(*vectors)
+    return found
 
 
 def _vector(word: str, width: int) -> Tensor:

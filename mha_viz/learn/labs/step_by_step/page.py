@@ -1,71 +1,122 @@
 """Lab 4 on screen: one head of the user's model, step by step; every cell can be written out."""
 
-import streamlit as st
+from collections.abc import Sequence
+from functools import partial
 
+import pandas as pd
+import streamlit as st
+import torch
+
+from mha_viz.core.attention.multi_head import MultiHeadAttention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.learn.activations import LayerActivations, record_activations
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices, among
 from mha_viz.learn.labs.step_by_step.code import pytorch_code
-from mha_viz.learn.labs.step_by_step.numbers import Crossed, cross, step_by_step
+from mha_viz.learn.labs.step_by_step.numbers import Steps, cross, gap, step_by_step
 from mha_viz.learn.labs.step_by_step.tables import STEPS, TEXTS, step_table
+from mha_viz.learn.labs.step_by_step.taught import BUGS, run_taught, taught_code
 from mha_viz.learn.labs.step_by_step.windows import one_step
+from mha_viz.plots.layer_picture import layer_picture
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import controls, picking
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error
 
-SENTENCES = (
-    ("write", "Queries from", "le chat dort"),
-    ("read", "Keys and values from", "the cat sleeps on the mat"),
-)
 MASKS = {"own": "the model’s own", "causal": "causal: on", "none": "off: all tokens"}
 _HIDES = {"own": None, "causal": True, "none": False}
 
 
 def draw(choices: Choices) -> None:
-    """Draw the text run, the walk through one head, and attention between two sentences."""
-    scene = picking.picked()
-    _statement(choices, scene)
-    _real(choices, scene)
-    _cross(choices)
+    """Draw the text run, a layer as a whole, the walk through one head, and what is folded."""
+    _layer(choices, picking.picked())
 
 
 @frame.part
-def _real(choices: Choices, scene: Scene) -> None:
+def _layer(choices: Choices, scene: Scene) -> None:
     with continue_on_error():
         _walk(choices, scene, memory.model(*state.current().checkpoint))
-
-
-@frame.part
-def _statement(choices: Choices, scene: Scene) -> None:
-    TEXTS.step("statement")
-    record = scene.record
-    if record.z is None:
-        return  # such a model does not hand out its weights either, and the next part says so
-    width, n_heads = record.z.shape[-1], record.n_heads
-    sizes = {"width": width, "n_heads": n_heads, "joined": width * n_heads}
-    sizes |= {"squared": width * n_heads**2}
-    d_model = memory.model(*state.current().checkpoint).d_model
-    TEXTS.predict(choices, "width", d_model=d_model, **sizes)
+    TEXTS.fold(choices, "cross", partial(_cross, choices))
 
 
 def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
     record = scene.record
+    n_heads, _, width = record.kept("z").shape[1:]
+    sizes = {"joined": width * n_heads, "squared": width * n_heads**2, "d_model": model.d_model}
+    TEXTS.predict(choices, "width", width=width, n_heads=n_heads, **sizes)
+    picture = st.container()
     with frame.row():
         controls.head_menus(record.n_layers, record.n_heads)
+        mask = "own" if record.is_cross else choices.segments("mask", "Mask", MASKS, "own")
     view = state.current()
     seen = activations_of(scene, model, view.layer)
-    step = _chosen_step(choices)
-    mask = "own" if record.is_cross else choices.segments("mask", "Mask", MASKS, "own")
     found = step_by_step(model, record, view.layer, view.head, seen, _HIDES[mask])
+    with picture:
+        _whole(choices, scene, found)
+    TEXTS.step("statement")
+    step = _chosen_step(choices)
     one_step(choices, scene, step_table(step, found, record, view.head), found)
-    st.header(TEXTS("code.heading"), anchor=False)
-    TEXTS.markdown("code.explanation")
     code = pytorch_code(found, record, view.model, view.layer, view.head, view.dtype)
-    st.code(code, wrap_lines=True)  # else it scrolls, which the keyboard cannot
+    TEXTS.fold(choices, "code", partial(_code, found, code))
+    names = record.labels, record.key_labels
+    TEXTS.fold(choices, "bugs", partial(_bugs, choices, found, names))
+
+
+def _whole(choices: Choices, scene: Scene, found: Steps) -> None:
+    """Draw the layer from its input to its output, with the shape of every tensor in the table."""
+    view, names = state.current(), TEXTS.labels("tensors")
+    X, joined, output = found.seen.X, found.joined, found.output
+    own = [found.query, found.key, found.value, found.pattern, found.z[view.head]]
+    tensors = [X, *own, joined, found.W_O, output]
+    blocks = ("X", X), ("side by side", joined), ("output", output)
+    rows = [(name, *made.shape) for name, made in zip(names.values(), tensors, strict=True)]
+    figures.show(
+        layer_picture(blocks, found.patterns, view.head, dark=look.dark()),
+        key=choices.key("layer"),
+        table=pd.DataFrame(rows, columns=["tensor", "rows", "columns"]),
+        **TEXTS.figure("whole", head=view.head, settings=words.settings(scene, f"L{view.layer}")),
+    )
+
+
+def _code(found: Steps, code: str) -> None:
+    """Draw the layer with one matrix per head beside the usual code, and how far they differ."""
+    for name, text in (("per-head", code), ("taught", taught_code())):
+        TEXTS.markdown(f"code.{name}")
+        st.code(text, wrap_lines=True)  # else it scrolls, which the keyboard cannot
+    weights, seen = found.weights, found.seen
+    output, pattern = run_taught(weights, seen.X, seen.Y, found.causal)
+    with torch.no_grad():
+        ours = MultiHeadAttention.from_weights(weights)(seen.X, seen.Y, causal=found.causal)
+    apart = gap(pattern, ours.pattern), gap(output, ours.output)
+    TEXTS.markdown("code.measured", pattern=apart[0][0], output=apart[1][0], size=apart[1][1])
+
+
+def _bugs(choices: Choices, found: Steps, names: tuple[Sequence[str], Sequence[str]]) -> None:
+    """Draw the outcome of the usual code with a mistake, and ask for the mistake."""
+    called = {bug: f"Code {letter}" for bug, letter in zip(BUGS, "ABC", strict=True)}
+    bug = choices.segments("bug", "Code with one mistake", called, next(iter(BUGS)))
+    run = partial(run_taught, found.weights, found.seen.X, found.seen.Y, True)
+    head = state.current().head
+    output, pattern = run()
+    try:
+        wrong, wrong_pattern = run(bug)
+    except AttributeError as error:
+        st.code(f"AttributeError: {error}", language=None, wrap_lines=True)
+    else:
+        with st.container(horizontal=True):
+            for title, made in (("right", pattern[head]), ("wrong", wrong_pattern[head])):
+                key, title = choices.key(f"bug-{title}"), f"weights, {title}"
+                charts.corner(key, made, title, *names, diverging=False, limits=(0.0, 1.0))
+        apart, largest = gap(wrong, output)
+        TEXTS.markdown("bugs.measured", apart=apart, largest=largest)
+    options, right = TEXTS.labels("bugs.options"), list(BUGS).index(bug)
+    asked, because = TEXTS("bugs.question"), TEXTS(f"bugs.because.{bug}")
+    frame.predict(choices, f"bug-{bug}", asked, list(options.values()), right, because)
 
 
 def activations_of(scene: Scene, model: AttentionModel, layer: int) -> LayerActivations:
@@ -104,32 +155,22 @@ def _chosen_step(choices: Choices) -> str:
     return step
 
 
-# -- cross-attention -------------------------------------------------------------------------------
-
-
-@frame.part
 def _cross(choices: Choices) -> None:
-    TEXTS.step("cross")
     TEXTS.predict(choices, "shuffle")
     with frame.row():
-        queries, keys = (
-            choices.text(name, title, default, most=200, width=260).split()
-            for name, title, default in SENTENCES
-        )
+        text = partial(choices.text, most=200, width=260)
+        queries = text("write", "Queries from", "le chat dort").split()
+        keys = text("read", "Keys and values from", "the cat sleeps on the mat").split()
         turned = choices.toggle("turned", "Reverse what is read")
-    with continue_on_error():
-        _crossed(choices, cross(queries, keys[::-1] if turned else keys))
-
-
-def _crossed(choices: Choices, found: Crossed) -> None:
-    rows, keys, cell = found.queries, found.keys, charts.window().cell
-    shape, columns = f"{len(rows)} × {len(keys)}", [str(i) for i in range(found.output.shape[1])]
+    keys = keys[::-1] if turned else keys
+    found, cell = cross(queries, keys), charts.window().cell
+    assert found.pattern is not None
+    n_rows, width = found.output.shape
+    rows, columns, shape = queries, [str(i) for i in range(width)], f"{n_rows} × {len(keys)}"
     with st.container(horizontal=True):
-        for i, pattern in enumerate(found.pattern):
+        for i, made in enumerate(found.pattern):
             key, title = choices.key(f"cross-{i}"), f"weights, H{i}"
-            charts.weights(key, pattern, title, rows, keys, shape=shape, cell=cell)
-        key, shape = choices.key("cross-output"), f"{len(rows)} × {len(columns)}"
-        charts.matrix(
-            key, found.output, "output", rows=rows, columns=columns, shape=shape, cell=cell
-        )
+            charts.weights(key, made, title, rows, keys, shape=shape, cell=cell)
+        key, made, shape = choices.key("cross-output"), found.output, f"{n_rows} × {width}"
+        charts.matrix(key, made, "output", rows=rows, columns=columns, shape=shape, cell=cell)
     TEXTS.caption("crossed.caption")

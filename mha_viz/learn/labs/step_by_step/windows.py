@@ -53,8 +53,6 @@ def one_step(choices: Choices, scene: Scene, step: StepTable, found: Steps) -> N
     _explain_cell(step, row, column)
     _left_out(step, blocks)
     _whole(choices, step)
-    if step.text == "concat":
-        _all_heads(choices, found, step)
     if step.text == "compare":
         _compared(scene, found)
 
@@ -192,21 +190,6 @@ def _whole(choices: Choices, step: StepTable) -> None:
         limits=step.result.limits,
         cell=size,
     )
-
-
-def _all_heads(choices: Choices, found: Steps, step: StepTable) -> None:
-    """Draw each head's z, side by side as the concatenation has them."""
-    n_heads, n, width = found.z.shape
-    if n > _WHOLE or width > 128 or n_heads > 20:
-        TEXTS.caption("all-heads.too-many", n_heads=n_heads, n=n, width=width)
-        return
-    top, cell = float(found.z.abs().max()), max(2, min(5, 160 // width))
-    shape, limits = f"{n} × {width}", (-top, top)
-    with st.container(horizontal=True):
-        for i, values in enumerate(found.z):
-            key = choices.key(f"head-{i}")
-            charts.matrix(key, values, f"H{i}", shape=shape, limits=limits, cell=cell)
-    TEXTS.caption("all-heads.caption")
 
 
 def _compared(scene: Scene, found: Steps) -> None:

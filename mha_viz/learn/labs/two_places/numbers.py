@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -11,9 +12,11 @@ from torch import Tensor, nn
 
 from mha_viz.core.attention.multi_head import AttentionOutput, MultiHeadAttention
 from mha_viz.errors import ArgumentError
+from mha_viz.learn.frame.stored_runs import StoredRun
 
 N_NAMES, N_TOKENS = 32, 8
 HEADS = (1, 2, 4, 8, 16)
+N_SEEDS = 3  # runs of each
 WIDTHS = (8, 16, 32)
 VALUES = (2, 4, 8)
 _BATCH, _UNSEEN, _PROBE = 128, 1_000, 64
@@ -80,22 +83,6 @@ class Reader(nn.Module):
 
 
 @dataclass(frozen=True)
-class Example:
-    """One text: its names, values, the two places asked for, and what was looked at and answered.
-
-    Args:
-        pattern: (head, token). answer, given: the right pair of values, and the one given.
-    """
-
-    names: tuple[int, ...]
-    values: tuple[int, ...]
-    places: tuple[int, ...]
-    answer: tuple[int, ...]
-    given: tuple[int, ...]
-    pattern: Tensor
-
-
-@dataclass(frozen=True)
 class Run:
     """The training of a layer of n_heads, over some seeds.
 
@@ -105,7 +92,8 @@ class Run:
         shares: (head, 3), mean weight on the first place, the second, and all others; one seed.
         score_ranks, weight_ranks: numerical rank of each head's Q K^T, for 64 questions and
             64 tokens, and of its softmax; one seed.
-        examples: some unseen texts; one seed.
+        examples: some unseen texts. given: (text, 2), the answers to them. looked: (text, head,
+            token), the weights; one seed.
     """
 
     n_heads: int
@@ -118,14 +106,16 @@ class Run:
     shares: Tensor
     score_ranks: list[int]
     weight_ranks: list[int]
-    examples: tuple[Example, ...]
+    examples: Texts
+    given: Tensor
+    looked: Tensor
 
 
 def learn(
     heads: Sequence[int],
     n_steps: int = 400,
     seed: int = 0,
-    n_seeds: int = 3,
+    n_seeds: int = N_SEEDS,
     d_model: int = 16,
     n_values: int = 8,
     on_step: Callable[[int], None] | None = None,
@@ -215,13 +205,10 @@ def _summarized(reader: Reader, n_values: int, steps: list[int], curves: list[li
     attention = reader.attention
     sizes = attention.n_heads, attention.d_head, sum(p.numel() for p in attention.parameters())
     first, second, both = torch.tensor(curves)[..., 1:].unbind(-1)
-    told = given.names, given.values, given.places, given.answer, logits.argmax(-1)
-    rows = zip(*(part[:N_EXAMPLES].tolist() for part in told), strict=True)
-    examples = tuple(
-        Example(tuple(names), tuple(values), tuple(places), tuple(answer), tuple(said), weights)
-        for (names, values, places, answer, said), weights in zip(rows, pattern, strict=False)
-    )
-    return Run(*sizes, steps, first, second, both, shares, *ranks(reader, n_values), examples)
+    few = Texts(*(part[:N_EXAMPLES] for part in given))
+    shown = logits.argmax(-1)[:N_EXAMPLES], pattern[:N_EXAMPLES]
+    scores, weights = ranks(reader, n_values)
+    return Run(*sizes, steps, first, second, both, shares, scores, weights, few, *shown)
 
 
 @torch.no_grad()
@@ -245,3 +232,6 @@ def ranks(reader: Reader, n_values: int) -> tuple[list[int], list[int]]:
         torch.linalg.matrix_rank(looked.scores).tolist(),
         torch.linalg.matrix_rank(looked.pattern).tolist(),
     )
+
+
+STORED = (StoredRun("two-places", (400, 0, 16, 8), dict[int, Run], partial(learn, HEADS)),)

@@ -9,7 +9,7 @@ import torch
 
 from mha_viz.core.reprs import count
 from mha_viz.learn.frame import charts, frame
-from mha_viz.learn.frame.choices import Choices, among
+from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.two_places import numbers as lab
@@ -17,8 +17,6 @@ from mha_viz.plots.curves import ticks
 
 TEXTS = read_texts(__package__)
 STEPS = (100, 200, 400, 800, 1600)
-N_SEEDS = 3
-FEW, MANY = (1, 2), (4, 8, 16)  # heads that are trained together
 NAMES = tuple(first + second for first in "bdfgklmn" for second in "aeio")
 _POWERS = (1, 2, 4, 8, 16, 32, 64)
 EXAMPLES = tuple(range(1, lab.N_EXAMPLES + 1))
@@ -41,38 +39,31 @@ def draw(choices: Choices) -> None:
 
     No fragment as a whole: a button in one does not end the run that it is drawn in.
     """
-    choices.get("example", 1, among(EXAMPLES))  # stands further down; the link must not drop it
+    asked, picture = st.columns((2, 3), gap="medium")
+    with asked:
+        TEXTS.predict(choices, "one")
+    learned = st.container()
     settings = _task(choices)
-    few = _train(choices, FEW, settings, "Train 1 head and 2 heads")
-    if few is not None:
-        _both_places(choices, few, settings)
-        _example(choices, few)
-    TEXTS.step("more-heads")
-    TEXTS.predict(choices, "many")
-    heads = tuple(n_heads for n_heads in MANY if n_heads <= settings.d_model)
-    if few is None:
-        TEXTS.caption("missing.caption")
-        return
-    many = _train(choices, heads, settings, f"Train {', '.join(map(str, heads))} heads as well")
-    if many is not None:
-        _all_heads(choices, few | many, settings)
-
-
-def _train(
-    choices: Choices, heads: tuple[int, ...], settings: _Settings, label: str
-) -> Runs | None:
+    heads = tuple(n_heads for n_heads in lab.HEADS if n_heads <= settings.d_model)
     n_steps, seed, d_model, n_values = settings
-    learn = partial(lab.learn, heads, n_steps, seed, N_SEEDS, d_model, n_values)
-    total, name = n_steps * N_SEEDS * len(heads), f"train{heads[0]}"
-    return trained(choices, settings, total, learn, name=name, label=label)
-
-
-# -- one against two -----------------------------------------------------------------------------
+    learn = partial(lab.learn, heads, n_steps, seed, lab.N_SEEDS, d_model, n_values)
+    total = n_steps * lab.N_SEEDS * len(heads)
+    runs: Runs | None = trained(choices, settings, total, learn, stored=lab.STORED[0])
+    if runs is None:
+        with picture:
+            TEXTS.caption("missing.caption")
+        return
+    few = {n_heads: runs[n_heads] for n_heads in lab.HEADS[:2]}
+    with picture:
+        _curves(choices, few, settings)
+    with learned:
+        _accuracies(few, n_values)
+    _shares(few)
+    _more_heads(choices, runs, few, settings)
 
 
 def _task(choices: Choices) -> _Settings:
     TEXTS.step("task", n_tokens=lab.N_TOKENS, n_names=lab.N_NAMES)
-    TEXTS.predict(choices, "one")
     with frame.row():
         n_steps = choices.slide("steps", "Steps", STEPS, 400, width=200)
         n_values = choices.slide("values", "Possible values", lab.VALUES, 8, width=150)
@@ -81,36 +72,29 @@ def _task(choices: Choices) -> _Settings:
     return _Settings(n_steps, seed, d_model, n_values)
 
 
-def _both_places(choices: Choices, runs: Runs, settings: _Settings) -> None:
-    n_values = settings.n_values
+def _accuracies(runs: Runs, n_values: int) -> None:
     for n_heads, run in runs.items():
         values = torch.stack([run.first[:, -1], run.second[:, -1]])
         shares = {"better": values.amax(0).mean(), "other": values.amin(0).mean()}
         shares["both"] = run.both[:, -1].mean()
-        heads, guess = _heads(n_heads), 100 / n_values
+        heads, guess = count(n_heads, "head"), 100 / n_values
         TEXTS.markdown("learned.accuracy", heads=heads, run=run, guess=guess, **shares)
+
+
+def _curves(choices: Choices, runs: Runs, settings: _Settings) -> None:
+    found = {count(n, "head"): (run.steps, run.both) for n, run in runs.items()}
+    table: dict[str, object] = {"step": runs[1].steps}
+    for name, (_, both) in found.items():
+        ends = {"mean": both.mean(0), "least": both.amin(0), "most": both.amax(0)}
+        table |= {f"{name}, {which}": values for which, values in ends.items()}
     charts.lines(
         choices.key("few"),
-        {_heads(n): (run.steps, run.both.mean(0)) for n, run in runs.items()},
-        bands={_heads(n): (run.both.amin(0), run.both.amax(0)) for n, run in runs.items()},
-        levels={f"1/{n_values}": 1 / n_values},
-        table=_curve_table(runs),
-        **TEXTS.lines("learned.curves", settings=settings, n_seeds=N_SEEDS),
+        {name: (steps, both.mean(0)) for name, (steps, both) in found.items()},
+        bands={name: (both.amin(0), both.amax(0)) for name, (_, both) in found.items()},
+        levels={f"1/{settings.n_values}": 1 / settings.n_values},
+        table=table,
+        **TEXTS.lines("learned.curves", settings=settings, n_seeds=lab.N_SEEDS),
     )
-    _shares(runs)
-
-
-def _heads(n_heads: int) -> str:
-    return count(n_heads, "head")
-
-
-def _curve_table(runs: Runs) -> dict[str, object]:
-    steps = next(iter(runs.values())).steps
-    columns: dict[str, object] = {"step": steps}
-    for name, both in ((_heads(n_heads), run.both) for n_heads, run in runs.items()):
-        ends = {"mean": both.mean(0), "least": both.amin(0), "most": both.amax(0)}
-        columns |= {f"{name}, {which}": values for which, values in ends.items()}
-    return columns
 
 
 def _shares(runs: Runs) -> None:
@@ -119,38 +103,38 @@ def _shares(runs: Runs) -> None:
         for n_heads, run in runs.items():
             key, heads = f"two-places-shares-{n_heads}", [f"head {i}" for i in range(n_heads)]
             places = ("first", "second", "others")
-            charts.weights(key, run.shares, _heads(n_heads), heads, places, shape="", cell=62)
+            charts.weights(
+                key, run.shares, count(n_heads, "head"), heads, places, shape="", cell=62
+            )
     TEXTS.caption("shares.caption")
 
 
-@frame.part
 def _example(choices: Choices, runs: Runs) -> None:
-    number = choices.slide("example", "An unseen text", EXAMPLES, 1, width=240)
+    number = choices.slide("example", "An unseen text", EXAMPLES, 1, width=240) - 1
+    given_text = (part[number].tolist() for part in runs[1].examples)  # the same for all
+    names, values, queried, answer, places = given_text
+    tokens = [f"{NAMES[n]}={v}" for n, v in zip(names, values, strict=True)]
+    first, second = (NAMES[name] for name in queried)
+    lines = [TEXTS("texts.answer", first=first, second=second, answer=answer)]
     with st.container(horizontal=True):
         for n_heads, run in runs.items():
-            one = run.examples[number - 1]
             key, heads = f"two-places-example-{n_heads}", [f"head {i}" for i in range(n_heads)]
-            tokens = [f"{NAMES[n]}={v}" for n, v in zip(one.names, one.values, strict=True)]
-            asked = list(product(range(n_heads), one.places))
-            title = _heads(n_heads)
-            charts.weights(key, one.pattern, title, heads, tokens, shape="", marked=asked)
-    first, second = (NAMES[one.names[place]] for place in one.places)
-    lines = [TEXTS("example.answer", first=first, second=second, answer=one.answer)]
-    for n_heads, run in runs.items():
-        given = run.examples[number - 1].given
-        verdict = "right" if given == one.answer else "wrong"
-        lines.append(TEXTS(f"example.answers.{verdict}", heads=_heads(n_heads), given=given))
+            asked, title = list(product(range(n_heads), places)), count(n_heads, "head")
+            charts.weights(key, run.looked[number], title, heads, tokens, shape="", marked=asked)
+            given = run.given[number].tolist()
+            verdict = "right" if given == answer else "wrong"
+            lines.append(TEXTS(f"texts.answers.{verdict}", heads=title, given=given))
     st.markdown(" ".join(lines))
 
 
-# -- more and more heads -------------------------------------------------------------------------
-
-
-def _all_heads(choices: Choices, runs: Runs, settings: _Settings) -> None:
+@frame.part
+def _more_heads(choices: Choices, runs: Runs, few: Runs, settings: _Settings) -> None:
+    TEXTS.fold(choices, "texts", partial(_example, choices, few))
+    TEXTS.step("more-heads")
     heads = list(runs)
     final = torch.stack([run.both[:, -1] for run in runs.values()])  # (heads, seed)
     mean = final.mean(1)
-    best, most = (_heads(heads[i]) for i in (int(mean.argmax()), -1))
+    best, most = (count(heads[i], "head") for i in (int(mean.argmax()), -1))
     TEXTS.markdown("best.accuracy", best=best, most=most, highest=mean.max(), last=mean[-1])
     correct = "both values right"
     charts.lines(
@@ -164,24 +148,21 @@ def _all_heads(choices: Choices, runs: Runs, settings: _Settings) -> None:
             "parameters": [runs[n].n_parameters for n in heads],
             **{f"run {i}": accuracies for i, accuracies in enumerate(final.T, 1)},
         },
-        **TEXTS.lines("accuracy", settings=settings, n_seeds=N_SEEDS),
+        **TEXTS.lines("accuracy", settings=settings, n_seeds=lab.N_SEEDS),
     )
-    of_scores = [max(runs[n].score_ranks) for n in heads]
-    of_weights = [max(runs[n].weight_ranks) for n in heads]
-    widths = [runs[n].d_head for n in heads]
+    TEXTS.fold(choices, "rank", partial(_ranks, choices, runs, settings))
+
+
+def _ranks(choices: Choices, runs: Runs, settings: _Settings) -> None:
+    heads = list(runs)
+    drawn = {
+        "scores Q Kᵀ": [max(run.score_ranks) for run in runs.values()],
+        "weights, after softmax": [max(run.weight_ranks) for run in runs.values()],
+        "d_head": [run.d_head for run in runs.values()],
+    }
     charts.lines(
         choices.key("rank"),
-        {
-            "scores Q Kᵀ": (heads, of_scores),
-            "weights, after softmax": (heads, of_weights),
-            "d_head": (heads, widths),
-        },
+        {name: (heads, ranks) for name, ranks in drawn.items()},
         more=dict(xaxis=ticks(heads), yaxis=ticks(_POWERS)),
-        table={
-            "heads": heads,
-            "d_head": widths,
-            "largest rank of scores": of_scores,
-            "largest rank of weights": of_weights,
-        },
         **TEXTS.lines("rank", settings=settings),
     )

@@ -1,12 +1,12 @@
-"""Lab 5 on screen: merged matrices, their bill and rank, and heads' parts of the whole."""
+"""Lab 5 on screen: the price of two matrices and one, and heads' parts of the whole."""
+
+from functools import partial
 
 import pandas as pd
 import streamlit as st
 
 from mha_viz.core.attention.multi_head import AttentionWeights
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import MhaVizError
 from mha_viz.learn.activations import LayerActivations, spread
 from mha_viz.learn.frame import charts, frame
 from mha_viz.learn.frame.choices import Choices
@@ -21,103 +21,86 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import controls, picking
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 
 TEXTS = read_texts(__package__)
 LENGTHS = tuple(2**i for i in range(13))  # 1 to 4,096 tokens
-_CELLS = 4_000  # of the matrix of norms
 
 
 def draw(choices: Choices) -> None:
-    """Draw the text run, then one head's two matrices, then all heads of its layer."""
-    scene = picking.picked()
-    _lab(choices, scene)
+    """Draw the text run, the price of two matrices and of one, then all heads of the layer."""
+    _lab(choices, picking.picked())
 
 
 @frame.part
 def _lab(choices: Choices, scene: Scene) -> None:
     record = scene.record
+    model = memory.model(*state.current().checkpoint)
+    _price(choices, model.name, *model.attention_weights(0, record.part).W_O.shape[1:])
+    TEXTS.step("merged")
     with frame.row():
         controls.head_menus(record.n_layers, record.n_heads)
     view = state.current()
-    model = memory.model(*view.checkpoint)
-    weights = model.attention_weights(view.layer, record.part)
+    weights, layer = model.attention_weights(view.layer, record.part), f"L{view.layer}"
     seen = activations_of(scene, model, view.layer)
     _merged(choices, record, weights, seen)
-    _bill(choices, model, weights)
-    _rank(choices, scene, weights)
+    sizes = {"width": weights.W_O.shape[1], "d_model": model.d_model}
+    TEXTS.fold(choices, "rank", partial(_rank, choices, scene, weights), **sizes)
     own = spread(weights)
     found = lab.parts(record.kept("z")[view.layer], own.W_O, own.b_O)
-    _parts(choices, scene, found, seen, own.b_O is not None)
-    _slices(choices, record, found)
+    _parts(choices, words.settings(scene, layer), record, found, seen, own.b_O is not None)
+    TEXTS.fold(choices, "why-output", partial(_slices, choices, record, found))
 
 
-# -- one head: two matrices or one -----------------------------------------------------------------
+@frame.part
+def _price(choices: Choices, model: str, width: int, d_model: int) -> None:
+    """Draw the cost. A part inside the part: its control changes nothing but this."""
+    asked, picture = st.columns((2, 3), gap="medium")
+    two, one = lab.bill(1, d_model, width).parameters
+    right = 0 if one < two else 1 if one == two else 2
+    with asked:
+        TEXTS.predict(choices, "bill", right=right, d_model=d_model, width=width, one=one, two=two)
+        n = choices.slide("n", "Tokens n", LENGTHS, 128, width=320)
+    now = lab.bill(n, d_model, width)
+    widths = sorted({*(max(1, round(d_model * i / 24)) for i in range(1, 37)), width})
+    bills = [lab.bill(n, d_model, d_value) for d_value in widths]
+    two_cost, one_cost = ([b.operations[i] for b in bills] for i in range(2))
+    with picture:
+        charts.lines(
+            choices.key("operations"),
+            {"W_V and W_O": (widths, two_cost), "W_VO": (widths, one_cost)},
+            moments={f"this head: {width}": float(width)},
+            table={
+                "d_v": widths,
+                "parameters, two": [b.parameters[0] for b in bills],
+                "parameters, one": [b.parameters[1] for b in bills],
+                "operations, two": two_cost,
+                "operations, one": one_cost,
+            },
+            **TEXTS.lines("operations", n=n, d_model=d_model, model=model, width=width),
+        )
+    ratio = now.operations[1] / now.operations[0]
+    TEXTS.markdown("price.measured", n=n, bill=now, ratio=ratio, d_model=d_model, width=width)
 
 
 def _merged(
     choices: Choices, record: AttentionRecord, weights: AttentionWeights, seen: LayerActivations
 ) -> None:
-    TEXTS.step("merged")
-    view, d_model = state.current(), weights.W_O.shape[2]
+    view = state.current()
     found = lab.two_ways(weights, view.head, record.pattern[view.layer, view.head], seen.Y)
-    window = charts.window()
-    rows, columns = list(record.labels)[: window.size], min(window.size, d_model)
     with st.container(horizontal=True):
         for key, title, values in (
             ("apart", "A (X W_V) W_O", found.apart),
             ("merged", "A X W_VO", found.merged),
         ):
-            charts.matrix(
-                choices.key(key),
-                values[: window.size, : window.size],
-                title,
-                rows=rows,
-                columns=[str(i) for i in range(columns)],
-                shape=f"{values.shape[0]} × {d_model}",
-                cell=window.cell,
-                letters=window.letters,
-            )
-    if max(values.shape[0], d_model) > window.size:
-        TEXTS.caption("merged.part", n_tokens=len(rows), n_columns=columns)
+            charts.corner(choices.key(key), values, title, list(record.labels))
     head = head_name(view.layer, view.head)
     TEXTS.markdown("merged.measured", head=head, found=found, W_V=weights.W_V, W_O=weights.W_O)
 
 
-@frame.part
-def _bill(choices: Choices, model: AttentionModel, weights: AttentionWeights) -> None:
-    """Draw the cost. A part inside the part: its control changes nothing but this."""
-    d_model, width = weights.W_O.shape[2], weights.W_O.shape[1]
-    TEXTS.step("price")
-    two, one = lab.bill(1, d_model, width).parameters
-    right = 0 if one < two else 1 if one == two else 2
-    TEXTS.predict(choices, "bill", right=right, d_model=d_model, width=width, one=one, two=two)
-    n = choices.slide("n", "Tokens n", LENGTHS, 128, width=320)
-    now = lab.bill(n, d_model, width)
-    TEXTS.markdown("price.measured", n=n, bill=now, ratio=now.operations[1] / now.operations[0])
-    widths = sorted({*(max(1, round(d_model * i / 24)) for i in range(1, 37)), width})
-    bills = [lab.bill(n, d_model, d_value) for d_value in widths]
-    two_cost, one_cost = ([b.operations[i] for b in bills] for i in range(2))
-    charts.lines(
-        choices.key("operations"),
-        {"W_V and W_O": (widths, two_cost), "W_VO": (widths, one_cost)},
-        moments={f"this head: {width}": float(width)},
-        table={
-            "d_v": widths,
-            "parameters, two": [b.parameters[0] for b in bills],
-            "parameters, one": [b.parameters[1] for b in bills],
-            "operations, two": two_cost,
-            "operations, one": one_cost,
-        },
-        **TEXTS.lines("price.operations", n=n, d_model=d_model, model=model.name, width=width),
-    )
-
-
 def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
     view = state.current()
-    d_model, width = weights.W_O.shape[2], weights.W_O.shape[1]
-    TEXTS.step("rank", width=width, d_model=d_model)
+    width = weights.W_O.shape[1]
     found: lab.Spectrum = memory.cache().get(
         (*view.checkpoint, view.part, view.layer, view.head, "spectrum"),
         lambda: lab.spectrum(weights, view.head),
@@ -134,26 +117,25 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
         choices.key("spectrum"),
         {"singular value": (places, values)},
         moments={f"d_v = {width}": float(width)},
-        table={"number": places, "singular value": values},
         **TEXTS.lines("rank.spectrum", settings=words.settings(scene, head)),
     )
 
 
-# -- all heads of a layer --------------------------------------------------------------------------
-
-
 def _parts(
-    choices: Choices, scene: Scene, found: lab.Parts, seen: LayerActivations, has_bias: bool
+    choices: Choices,
+    settings: str,
+    record: AttentionRecord,
+    found: lab.Parts,
+    seen: LayerActivations,
+    has_bias: bool,
 ) -> None:
-    view, record = state.current(), scene.record
     plus = " + b^O" if has_bias else ""
     TEXTS.step("parts", formula=f"\\text{{output}} = \\sum_i z_i\\, W^O_i{plus}")
-    TEXTS.predict(choices, "cancel")
     gap = (found.total - seen.output).abs().amax(-1)
     ratio = float(found.norm_of_sum.sum() / found.sum_of_norms.sum())
     TEXTS.markdown(
         "parts.measured",
-        layer=view.layer,
+        layer=state.current().layer,
         n_heads=record.n_heads,
         bias=" and b_O" if has_bias else "",
         gap=float(gap.max()),
@@ -177,32 +159,13 @@ def _parts(
                 "difference from the model": gap.numpy(),
             }
         ),
-        **TEXTS.figure("parts.lengths", settings=words.settings(scene, f"L{view.layer}")),
+        **TEXTS.figure("parts.lengths", settings=settings),
     )
-    n = min(len(labels), _CELLS // record.n_heads)
-    charts.matrix(
-        choices.key("norms"),
-        found.norms[:, :n],
-        "Length of each head’s part",
-        rows=[f"H{i}" for i in range(record.n_heads)],
-        columns=labels[:n] if n <= 24 else (),
-        shape=f"{record.n_heads} heads × {n} tokens",
-        diverging=False,
-        limits=(0.0, float(found.norms.max()) or 1.0),
-        cell=46 if n <= 18 else max(4, 700 // n),
-    )
-    if n < len(labels):
-        TEXTS.caption("parts.norms.part", n_tokens=n, n=len(labels))
 
 
 def _slices(choices: Choices, record: AttentionRecord, found: lab.Parts) -> None:
     n_heads, layer = record.n_heads, state.current().layer
-    TEXTS.step("why-output")
-    try:
-        shares = lab.slice_shares(found.outputs)
-    except MhaVizError as error:
-        st.info(plain(str(error)), icon=":material/info:")
-        return
+    shares = lab.slice_shares(found.outputs)
     own = shares.diagonal()
     mean, equal = float(own.mean()), 1 / n_heads
     right = 0 if mean > 0.9 else 1

@@ -7,14 +7,17 @@ the same, and the best head of the same model with random weights.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from mha_viz.checkpoints.loading import load
 from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.metrics.focus import strongest_other
 from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.stored_runs import StoredRun
 from mha_viz.engine.model import AttentionModel
 from mha_viz.learn.annotated_sentences import Relation, relations, words_of
 
@@ -144,6 +147,18 @@ def measure(
         for i, (relation, own) in enumerate(zip(selected, trained, strict=True))
         if own is not None
     ]
+
+
+def _measure(name: str) -> list[Finding]:
+    return measure(load(name))
+
+
+STORED = tuple(
+    StoredRun(
+        f"{name}-relations", (name, "auto", "float32"), list[Finding], partial(_measure, name)
+    )
+    for name in ("tiny-bert", "tiny-gpt2")
+)
 
 
 def n_steps(model: AttentionModel) -> int:

@@ -8,16 +8,16 @@ from urllib.parse import urlencode
 import pandas as pd
 import streamlit as st
 
-from mha_viz.engine.model import AttentionModel
 from mha_viz.learn.annotated_sentences import KINDS, Annotated, Relation, relations
+from mha_viz.learn.frame import frame
 from mha_viz.learn.frame.choices import Choices, among
 from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.what_heads_learn import numbers as lab
+from mha_viz.plots.both_sides import Claim, both_sides
 from mha_viz.plots.head_values import importance_map
 from mha_viz.ui.run import heavy
-from mha_viz.ui.state import allowed, state, views
-from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state import state, views
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import picking
 from mha_viz.ui.widgets.exports import figures
@@ -28,14 +28,14 @@ from mha_viz.web.labels import head_name
 TEXTS = read_texts(__package__)
 
 Found = dict[int, lab.Finding]  # by the number of the relation
-PUBLISHED = ("google-bert/bert-base-uncased", "bert-base-uncased", "openai-community/gpt2", "gpt2")
 MARKS = {lab.FOUND: "✓ found", lab.UNSURE: "? not sure", lab.NONE: "✗ none here"}
+VERDICTS = (lab.FOUND, lab.NONE, lab.UNSURE)
 TOKENS = 200  # of a batch of sentences, about
 BEST = "best"  # the head that is shown where none is chosen
 
 
 def draw(choices: Choices) -> None:
-    """Draw the question, the measurement, all relations, and one of them with its sentences.
+    """Draw the question, all relations at a glance, and one of them with its sentences.
 
     No fragment: the button in it could not end its own run.
     """
@@ -43,20 +43,30 @@ def draw(choices: Choices) -> None:
     choices.get("kind", KINDS[0], among(KINDS))  # further down; the link keeps them
     for kind in KINDS:
         _relation_of(choices, kind)
-    _question(choices)
-    _offer(model)
+    asked, result = st.columns([2, 3], gap="medium")
+    with asked:
+        _question(choices)
     checkpoint, n_steps = state.current().checkpoint, lab.n_steps(model)
     measure = partial(lab.measure, heavy.model_of(checkpoint))
     seconds, label = heavy.seconds(model, n_steps * TOKENS), "Measure every head"
-    found = trained(
-        choices, checkpoint, n_steps, measure, name="measure", label=label, seconds=seconds
-    )
+    stored = next((run for run in lab.STORED if run.settings == checkpoint), None)
+    with result:
+        place = st.container()
+        found = trained(
+            *(choices, checkpoint, n_steps, measure),
+            name="measure",
+            label=label,
+            seconds=seconds,
+            stored=stored,
+        )
     if found:
         found = numbered(found)
-        _summary(found)
+        with place:
+            _summary(choices, found)
         number = _pick(choices, found)
         if number is not None:
             _relation(choices, model.name, number, found[number])
+    frame.fold(choices, "method", TEXTS("question.title"), _method)
 
 
 def numbered(found: list[lab.Finding]) -> Found:
@@ -66,12 +76,16 @@ def numbered(found: list[lab.Finding]) -> Found:
 
 
 def _question(choices: Choices) -> None:
-    texts = {sentence.text for relation in relations() for sentence in relation.sentences}
-    TEXTS.step("question", count=len(texts))
-    relation = relations()[0]
-    step, share = best_step(relation)
+    step, share = best_step(relation := relations()[0])
     rule = _step_in_words(step)
     TEXTS.predict(choices, "step", relation=relation, rule=rule, share=share, lab=lab)
+
+
+def _method() -> None:
+    texts = {sentence.text for relation in relations() for sentence in relation.sentences}
+    TEXTS.markdown("question.statement", count=len(texts))
+    st.latex(TEXTS("question.formula"))
+    TEXTS.caption("question.larger")
 
 
 def best_step(relation: Relation) -> tuple[int, float]:
@@ -91,27 +105,8 @@ def _step_in_words(step: int) -> str:
     return f"{abs(step)} words {'on' if step > 0 else 'back'}"
 
 
-def _offer(model: AttentionModel) -> None:
-    """Offer a larger model in which such heads were described, where this machine has one."""
-    if model.name in PUBLISHED:
-        return
-    there = [info.name for info in allowed.models() if info.name in PUBLISHED]
-    if not there:
-        TEXTS.caption("offer.missing")
-        return
-
-    @guarded
-    def take(name: str) -> None:
-        state.change(model=name, query=-1, key=-1)
-
-    with st.container(horizontal=True, vertical_alignment="center"):
-        TEXTS.caption("offer.larger")
-        for name in there:
-            st.button(name, key=f"what-heads-learn-take-{name}", on_click=take, args=(name,))
-
-
-def _summary(found: Found) -> None:
-    """Draw all relations at a glance, and how many of them some head finds."""
+def _summary(choices: Choices, found: Found) -> None:
+    """Draw all relations as rows: the best head's share of pairs beside its better opponent's."""
     counts = Counter(one.verdict for one in found.values())
     values = {"unsure": counts[lab.UNSURE], "none": counts[lab.NONE], "total": len(found)}
     n_found = words.count(counts[lab.FOUND], "relation")
@@ -133,8 +128,23 @@ def _summary(found: Found) -> None:
         }
         for one in found.values()
     ]
-    st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
-    TEXTS.caption("summary.table")
+    claims = [
+        Claim(
+            f"{MARKS[one.verdict][0]} {one.relation.title}: {row['Best head']}",
+            one.score[one.best].reshape(1),
+            (one.score - one.lead)[one.best].reshape(1),
+            [one.verdict],
+            [f"{row['Best head']} finds {row['It finds']}, ahead by {row['Ahead by']} points"],
+        )
+        for one, row in zip(found.values(), rows, strict=True)
+    ]
+    sides, x_title = ("best head", "better of step and random weights"), "share of pairs found"
+    figures.show(
+        both_sides(claims, sides, VERDICTS, x_title, row=26, dark=look.dark()),
+        key=choices.key("summary"),
+        table=pd.DataFrame(rows),
+        **TEXTS.figure("summary-figure", n_seeds=lab.N_SEEDS),
+    )
 
 
 def _ahead(one: lab.Finding, head: tuple[int, int]) -> str:
@@ -185,7 +195,8 @@ def _relation(choices: Choices, model: str, number: int, one: lab.Finding) -> No
         table=_table(one),
         **TEXTS.figure("map-figure", relation=one.relation, settings=settings),
     )
-    _sentences(one, (layer, head))
+    drawn = partial(_sentences, one, (layer, head))
+    frame.fold(choices, "sentences", TEXTS("sentences.title", name=head_name(layer, head)), drawn)
 
 
 def _chosen(choices: Choices, which: str, one: lab.Finding) -> tuple[int, int]:

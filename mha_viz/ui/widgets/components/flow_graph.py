@@ -115,9 +115,7 @@ def _draw(
         changes = {f"on_{name}_change": event or nothing for name, event in events.items()}
         _graph(key=key, data=payload, **changes)
     lazy_sections.table_and_export(
-        key,
-        lambda: st.dataframe(edges, hide_index=True, key=f"{key}-rows", placeholder="–"),
-        files,
+        key, lambda: st.dataframe(edges, hide_index=True, key=f"{key}-rows", placeholder="–"), files
     )
 
 
@@ -221,12 +219,7 @@ def chosen(event: Any, graph: FlowGraph | PredictionGraph) -> HeadPair | None:
 
 
 def _files(
-    file: str,
-    edges: pd.DataFrame,
-    payload: bytes,
-    said: tuple[str, str, str],
-    key: str,
-    dark: bool,
+    file: str, edges: pd.DataFrame, payload: bytes, said: tuple[str, str, str], key: str, dark: bool
 ) -> None:
     name, caption, cut = said
     page = partial(flow_html, payload, title=name, caption=caption, dark=dark)

@@ -57,9 +57,8 @@ def head_switches(
       first of its labels once a payload of "notes" has brought them.
     - `key`: unique in the app; `{key}-heard` in the session's state belongs to it.
 
-    Raises:
-        ArgumentError: no head at all, a head that does not exist.
-        ShapeError: a value that is not (n_layers, n_heads).
+    Raises ArgumentError: no head at all, a head that does not exist. ShapeError: a value that is
+    not (n_layers, n_heads).
     """
     if n_layers < 1 or n_heads < 1:
         raise ArgumentError(f"There is no head among {n_layers} layers with {n_heads} heads.")

@@ -37,17 +37,12 @@ def slider(n_tokens: int) -> None:
 
 @dataclass(frozen=True)
 class Shown:
-    """The tokens that a view shows.
-
-    Args:
-        labels: of queries and of keys.
-        names: the same with their positions, so that no two are alike.
-    """
+    """The tokens that a view shows."""
 
     rows: slice
     columns: slice
-    labels: Names
-    names: Names
+    labels: Names  # of queries and of keys
+    names: Names  # the same with their positions, so that no two are alike
 
     @classmethod
     def of(

@@ -25,10 +25,8 @@ def show_link(link: str, *, key: str) -> None:
 def qr_svg(link: str) -> str:
     """Return a QR code as SVG, black on white with the margin that the standard asks for.
 
-    A camera needs that margin in the dark theme, too.
-
-    Raises:
-        ArgumentError: the link is longer than a QR code can hold.
+    A camera needs that margin in the dark theme, too. Raises ArgumentError: the link is longer than
+    a QR code can hold.
     """
     import segno
 

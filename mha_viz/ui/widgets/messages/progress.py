@@ -52,11 +52,8 @@ def done(
     """Return what some heavy work finds, with a bar and a button "Stop" meanwhile.
 
     The bar says how much longer it takes, once that is known. `words` puts the work's news into
-    words.
-
-    Raises:
-        MhaVizError: the work's own error; JobError where the server has no room for it, or it took
-            too long, or its process ended.
+    words. Raises MhaVizError: the work's own error; JobError where the server has no room for it,
+    or it took too long, or its process ended.
     """
     bar, stop = st.progress(0.0, begin), (place or st).empty()
     stop.button("Stop", key=key, icon=":material/stop:")

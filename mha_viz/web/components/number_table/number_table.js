@@ -109,9 +109,9 @@ class NumberTable {
    * @returns {string[]}
    */
   point(place) {
-    const { title, names, numbers, note } = this.data;
+    const { title, names, numbers, note, said } = this.data;
     const [row, column] = place;
-    const number = numbers[row * names[1].length + column];
+    const number = (said ?? numbers)[row * names[1].length + column];
     if (number === undefined) {
       this.leave();
       return [];

@@ -1,13 +1,13 @@
-"""Lab 8: attention beside recurrence and convolution: products, and how far two tokens are apart.
+"""Lab 14: attention beside recurrence and convolution: products, and how far two tokens are apart.
 
 Each layer is run on tokens that are tensors of their own, and the graph that autograd keeps for
 its gradients is walked: what depends on what is read off, not assumed.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -47,7 +47,7 @@ def reached(kind: str, n: int, d: int = WIDTH, kernel: int = KERNEL) -> Reached:
     Args:
         kind: "attention" (one head, W_Q, W_K, W_V and W_O), "recurrent" (tanh of x W + h U) or
             "convolution" (causal, dilated, as many layers as it takes to see all tokens).
-        n: tokens, 2 to 256.
+        n: tokens, 2 to 64.
         d: width of a token, 1 to 256.
         kernel: places of the convolution, 2 or more.
 
@@ -59,9 +59,9 @@ def reached(kind: str, n: int, d: int = WIDTH, kernel: int = KERNEL) -> Reached:
     >>> [reached(kind, 27, d=4).path for kind in KINDS]
     [3, 27, 3]
     """
-    if kind not in KINDS or not 2 <= n <= 256 or not 1 <= d <= 256 or kernel < 2:
+    if kind not in KINDS or not 2 <= n <= 64 or not 1 <= d <= 256 or kernel < 2:
         raise ArgumentError(
-            f"Take one of {', '.join(KINDS)}, 2 to 256 tokens of width 1 to 256 and a kernel of 2 "
+            f"Take one of {', '.join(KINDS)}, 2 to 64 tokens of width 1 to 256 and a kernel of 2 "
             f"or more; got {kind!r}, {n}, {d} and {kernel}."
         )
     random = torch.Generator().manual_seed(0)
@@ -132,30 +132,14 @@ def _convolution(tokens: Tokens, weights: Callable[[], Tensor], kernel: int, lay
 
 def _walk(output: Tensor, leaf: Tensor) -> tuple[int, int]:
     """Count matrix products on the shortest path to the leaf, and on the longest to any leaf."""
-    fewest: dict[Any, float] = {}
-    most: dict[Any, int] = {}
-    for node in _leaves_first(output.grad_fn):
-        inputs = list(_inputs(node))
+
+    @cache
+    def products(node: Any) -> tuple[float, int]:
+        inputs = [products(other) for other, _ in node.next_functions if other is not None]
         own = int(node.name().startswith(_PRODUCTS))
-        here = 0.0 if getattr(node, "variable", None) is leaf else math.inf
-        fewest[node] = min([here, *(fewest[other] + own for other in inputs)])
-        most[node] = max([0, *(most[other] for other in inputs)]) + own
-    return int(fewest[output.grad_fn]), most[output.grad_fn]
+        fewest = 0.0 if getattr(node, "variable", None) is leaf else math.inf
+        fewest = min([fewest, *(few + own for few, _ in inputs)])
+        return fewest, max((most for _, most in inputs), default=0) + own
 
-
-def _leaves_first(end: Any) -> Iterator[Any]:
-    """Yield every node of the graph after its inputs; without recursion, for long chains."""
-    seen: set[Any] = set()
-    waiting: list[tuple[Any, bool]] = [(end, False)]
-    while waiting:
-        node, ready = waiting.pop()
-        if ready:
-            yield node
-        elif node not in seen:
-            seen.add(node)
-            waiting.append((node, True))
-            waiting.extend((other, False) for other in _inputs(node))
-
-
-def _inputs(node: Any) -> Sequence[Any]:
-    return [other for other, _ in node.next_functions if other is not None]
+    few, most = products(output.grad_fn)
+    return int(few), most

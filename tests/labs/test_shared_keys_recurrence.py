@@ -1,4 +1,4 @@
-"""Lab 8, against an RNN: what is counted and walked is what table 1 says, constants included."""
+"""Lab 14, against an RNN: what is counted and walked is what table 1 says, constants included."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mha_viz.errors import ArgumentError
-from mha_viz.learn.labs.cost import recurrence as lab
+from mha_viz.learn.labs.shared_keys import recurrence as lab
 
 
 @pytest.mark.parametrize("kind", lab.KINDS)

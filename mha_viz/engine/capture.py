@@ -1,0 +1,278 @@
+"""The attention weights of any network that calls PyTorch's attention."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+from mha_viz.core.attention.attention import attention
+from mha_viz.core.record.from_weights import record
+from mha_viz.errors import ArgumentError, RecordError
+
+if TYPE_CHECKING:
+    from mha_viz.core.record.record import AttentionRecord
+    from mha_viz.core.record.token import Token
+
+TOLERANCE = 1e-4  # of float32: between our weights and the mean over heads that a module returns
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of attention.
+
+    Args:
+        module: name of the innermost module that made it, as `network.named_modules()` has it.
+        pattern: its weights.
+    """
+
+    module: str
+    pattern: Float[Tensor, "batch n_heads query key"]
+
+
+@dataclass(eq=False)
+class Captured:
+    """The calls of attention of one run, in their order.
+
+    >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, batch_first=True), 3)
+    >>> with capture(encoder.eval()) as taken:
+    ...     _ = encoder(torch.randn(1, 5, 16))
+    >>> taken.record("a b c d e".split()).shape  # (layer, head, query, key)
+    (3, 2, 5, 5)
+    """
+
+    calls: list[Call] = field(default_factory=list)
+
+    @property
+    def modules(self) -> list[str]:
+        """The names of the modules that called, without repeats, in the order of their calls."""
+        return list(dict.fromkeys(call.module for call in self.calls))
+
+    def record(
+        self,
+        tokens: Iterable[str | Token],
+        key_tokens: Iterable[str | Token] = (),
+        *,
+        modules: str | Sequence[str] = "",
+        item: int = 0,
+        **about: Any,
+    ) -> AttentionRecord:
+        """Return the weights as a record, a layer for each call.
+
+        Args:
+            tokens: names of the queries, as for `mv.record`; patches of an image are tokens, too.
+            key_tokens: names of the keys, where those are others (cross attention).
+            modules: names of the modules to take, or the beginning that theirs have in common; all
+                if not given. Needed where calls differ in shape, as in an encoder-decoder.
+            item: place in the batch.
+            **about: as for `mv.record`: special, model, text, part, causal.
+
+        Raises:
+            RecordError: no such call, calls that differ in shape, or tokens that do not fit.
+        """
+        chosen = [
+            call
+            for call in self.calls
+            if (
+                call.module.startswith(modules)
+                if isinstance(modules, str)
+                else call.module in modules
+            )
+        ]
+        if not chosen:
+            raise RecordError(
+                f"No attention was captured of {modules or 'the network'!r}: expected a call of "
+                "nn.MultiheadAttention or F.scaled_dot_product_attention inside of the block. "
+                f"There are: {', '.join(self.modules) or 'none'}."
+            )
+        if len({call.pattern.shape[1:] for call in chosen}) > 1:
+            shapes = ", ".join(f"{call.module} {tuple(call.pattern.shape[1:])}" for call in chosen)
+            raise RecordError(f"Choose modules whose weights have one shape; there are: {shapes}.")
+        if not 0 <= item < len(chosen[0].pattern):
+            raise RecordError(f"item must be in 0..{len(chosen[0].pattern) - 1}, got {item}.")
+        return record([call.pattern[item] for call in chosen], tokens, key_tokens, **about)
+
+
+@contextmanager
+def capture(network: nn.Module) -> Iterator[Captured]:
+    """Capture the weights of all attention that a network computes in the block.
+
+    Takes every call of `F.scaled_dot_product_attention`, and so `nn.MultiheadAttention`,
+    `nn.TransformerEncoder` and `nn.TransformerDecoder`, whose fast paths are off meanwhile. The
+    weights are computed by our own function; where a module is asked for its own (`need_weights`),
+    ours are compared with them. The outputs of the network stay what they are but for rounding.
+
+    Args:
+        network: any module, in evaluation mode: dropout would hide weights.
+
+    Yields:
+        Captured, which fills as the network runs.
+
+    Raises:
+        ArgumentError: attention with dropout, or weights that differ from the module's own.
+    """
+    taken = Captured()
+    stack: list[str] = []
+    with ExitStack() as hooks:
+        for name, module in network.named_modules():
+            for handle in (
+                module.register_forward_pre_hook(lambda *_, name=name: stack.append(name)),
+                module.register_forward_hook(lambda *_: _leave(stack), always_call=True),
+            ):
+                hooks.callback(handle.remove)
+        hooks.enter_context(_Capturing(taken.calls, stack))
+        yield taken
+
+
+def _leave(stack: list[str]) -> None:
+    """Leave a module; a hook that returned its name would replace the module's output by it."""
+    stack.pop()
+
+
+class _Capturing(TorchFunctionMode):
+    """Lets PyTorch's attention run as it is, and computes its weights by our function beside it."""
+
+    def __init__(self, calls: list[Call], stack: list[str]) -> None:
+        super().__init__()
+        self.calls, self.stack = calls, stack
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        given = kwargs or {}
+        if func in (F.scaled_dot_product_attention, F.multi_head_attention_forward):
+            call = _SIGNATURES[func].bind(*args, **given)
+            call.apply_defaults()
+            if func is F.multi_head_attention_forward:
+                return self._module(func, call.arguments)
+            return self._fused(func(*args, **given), **call.arguments)
+        return func(*args, **given)
+
+    def _fused(
+        self,
+        own: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None,
+        dropout_p: float,
+        is_causal: bool,
+        scale: float | None,
+        enable_gqa: bool,
+    ) -> Tensor:
+        """Keep the weights of one fused call, whose output `own` is (*batch, n_heads, query, d)."""
+        _check_dropout(dropout_p)
+        if query.ndim == 3:  # no axis of heads
+            query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
+        z, pattern = attention(query, key, value, attn_mask, is_causal, scale)
+        assert pattern is not None  # it was asked for
+        self._keep(pattern, z, own.reshape(z.shape))
+        return own
+
+    def _module(
+        self, func: Callable[..., tuple[Tensor, Tensor]], call: dict[str, Any]
+    ) -> tuple[Tensor, Tensor | None]:
+        """Keep the weights of one `nn.MultiheadAttention`, called as torch names its arguments."""
+        _check_dropout(call["dropout_p"] if call["training"] else 0.0)
+        output, own = func(**{**call, "need_weights": True, "average_attn_weights": False})
+        each = own if own.ndim == 4 else own.unsqueeze(0)  # (batch, n_heads, query, key)
+        pattern = _weights(call)
+        self._keep(each if pattern is None else pattern, each if pattern is None else pattern, each)
+        if not call["need_weights"]:
+            return output, None
+        return output, own.mean(-3) if call["average_attn_weights"] else own
+
+    def _keep(self, pattern: Tensor, ours: Tensor, own: Tensor) -> None:
+        """Keep weights (*batch, n_heads, query, key), if ours and PyTorch's own are alike."""
+        name = self.stack[-1] if self.stack else ""
+        # A query that may attend to nothing gets NaN or uniform weights there, and zeros here.
+        attends = (pattern.sum(-1, keepdim=True) > 0).expand_as(own)
+        difference = (
+            float((ours - own).detach()[attends].abs().max()) if bool(attends.any()) else 0.0
+        )
+        if not difference <= TOLERANCE:
+            raise ArgumentError(
+                f"Our attention of {name or 'the network'} differs from its own by "
+                f"{difference:.2g}: expected at most {TOLERANCE:g}. It computes attention in a way "
+                "that is not known here."
+            )
+        self.calls.append(Call(name, pattern.detach().flatten(0, -4)))
+
+
+def _weights(call: Mapping[str, Any]) -> Tensor | None:
+    """Compute the weights of a module by our function; None where it adds keys of its own."""
+    if call["bias_k"] is not None or call["add_zero_attn"] or call["static_k"] is not None:
+        return None
+    query, key, heads = call["query"], call["key"], call["num_heads"]
+    if query.ndim == 2:  # no batch
+        query, key = query.unsqueeze(1), key.unsqueeze(1)
+    if call["use_separate_proj_weight"]:
+        matrices = call["q_proj_weight"], call["k_proj_weight"]
+    else:
+        matrices = call["in_proj_weight"].chunk(3)[:2]
+    biases = (None, None) if call["in_proj_bias"] is None else call["in_proj_bias"].chunk(3)[:2]
+    q, k = (  # (batch, n_heads, token, d_head)
+        F.linear(x, matrix, bias).unflatten(-1, (heads, -1)).permute(1, 2, 0, 3)
+        for x, matrix, bias in zip((query, key), matrices, biases, strict=True)
+    )
+    return attention(q, k, k, _mask(call, q, k))[1]
+
+
+def _mask(call: Mapping[str, Any], q: Tensor, k: Tensor) -> Tensor | None:
+    """Add up a module's two masks, in which True forbids, as floats."""
+
+    def floats(mask: Tensor) -> Tensor:
+        forbids = mask.dtype == torch.bool
+        return (
+            torch.zeros_like(mask, dtype=q.dtype).masked_fill(mask, -math.inf) if forbids else mask
+        )
+
+    pairs, keys = call["attn_mask"], call["key_padding_mask"]
+    total = None
+    if pairs is not None:  # (query, key), or (batch * n_heads, query, key)
+        total = floats(pairs)
+        total = total.unflatten(0, q.shape[:2]) if total.ndim == 3 else total
+    if keys is not None:  # (key) or (batch, key)
+        padding = floats(keys).reshape(-1, 1, 1, k.shape[2])
+        total = padding if total is None else total + padding
+    return total
+
+
+def _check_dropout(probability: float) -> None:
+    if probability > 0:
+        raise ArgumentError(
+            f"Attention with dropout ({probability:g}) cannot be captured, for dropout hides "
+            "weights at random: call network.eval() first, and give no dropout_p."
+        )
+
+
+def _fused_signature(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> None:
+    """Stand in for the signature of the built-in function, which has none that can be read."""
+
+
+_SIGNATURES = {
+    F.scaled_dot_product_attention: inspect.signature(_fused_signature),
+    F.multi_head_attention_forward: inspect.signature(F.multi_head_attention_forward),
+}

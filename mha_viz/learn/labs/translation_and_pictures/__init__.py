@@ -1,0 +1,1 @@
+"""The lab of two applications: heads that align a translation, and heads that read digits."""

@@ -1,0 +1,66 @@
+"""The networks of the lab as it opens with them, and their attention as records."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.record.from_weights import record
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.learn.frame.stored_runs import StoredRun
+from mha_viz.learn.labs.translation_and_pictures import digits, translation
+from mha_viz.learn.labs.translation_and_pictures.digits import Reading
+from mha_viz.learn.labs.translation_and_pictures.networks import with_weights
+from mha_viz.learn.labs.translation_and_pictures.translation import Translating
+
+N_HIDDEN = 4  # patches of the picture that is looked at
+STORED: tuple[StoredRun[Translating] | StoredRun[Reading], ...] = (
+    StoredRun("translating", (0,), Translating, translation.learn),
+    StoredRun("translating-4", (4,), Translating, partial(translation.learn, seed=4)),
+    StoredRun("reading-digits", (0,), Reading, digits.learn),
+)
+
+
+@torch.no_grad()
+def translate(weights: Float[Tensor, " weight"], words: Sequence[str]) -> AttentionRecord:
+    """Translate up to 7 words of the vocabulary; record the cross attention of each word written.
+
+    Its tokens are the translation, its key tokens the words.
+    """
+    network = with_weights(translation.Translator(), weights)
+    ids = torch.tensor([[translation.SOURCE.index(word) for word in words]])
+    written, cross = translation.translated(network, ids)
+    target = [translation.TARGET[i] for i in written[0].tolist()]
+    end = target.index(".", 1) if "." in target[1:] else len(target)
+    return record(cross[:, :, :end], target[:end], words, text=" ".join(words))
+
+
+class Read(NamedTuple):
+    """A picture as the vision transformer reads it.
+
+    Args:
+        record: of its self-attention: the class token, then 16 patches row after row.
+        probabilities: of the 10 digits; and with the four patches hidden that get the most
+            attention, and with four random ones, as a mean over draws.
+    """
+
+    record: AttentionRecord
+    probabilities: Float[Tensor, "3 digit"]
+
+
+@torch.no_grad()
+def read(weights: Float[Tensor, " weight"], picture: Float[Tensor, "row column"]) -> Read:
+    """Read a digit, all of it and with patches hidden, and record the attention."""
+    network = with_weights(digits.VisionTransformer(), weights)
+    picture = picture.to(weights)[None]
+    whole, patterns = network(picture)
+    attended = digits.most(digits.looked_at(patterns)["attention"], N_HIDDEN)
+    random = torch.rand(digits.DRAWS, digits.N_PATCHES, generator=torch.Generator().manual_seed(0))
+    without, _ = network(picture, attended)
+    anyway, _ = network(picture.expand(digits.DRAWS, -1, -1), digits.most(random, N_HIDDEN))
+    likely = [logits.softmax(-1).mean(0) for logits in (whole, without, anyway)]
+    tokens = ["class", *(f"patch {i}" for i in range(digits.N_PATCHES))]
+    return Read(record(patterns, tokens), torch.stack(likely))

@@ -1,0 +1,177 @@
+"""The steps of the first page in words, filled in with one sentence's numbers; and its payload."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mha_viz.core.metrics import EarnedLabel
+from mha_viz.core.record.token import merge
+from mha_viz.core.reprs import count
+from mha_viz.learn.frame.texts import read_texts
+from mha_viz.learn.start.numbers import Followed, Head
+from mha_viz.web.labels import clean, head_name
+from mha_viz.web.payload import encode, pack
+
+TEXTS = read_texts(__package__)
+CARRIES = 0.5  # the share of the first guess that a head must take along to be said to carry it
+ENDING = 4  # words that the question repeats
+Labels = Sequence[Sequence[Sequence[EarnedLabel]]]
+# Labels in the order in which they say most about a head; the others say how far it looks.
+FIRST = ("induction", "previous_token", "duplicate", "self", "first_token", "next_token")
+
+
+def payload(found: Followed, labels: Labels) -> bytes:
+    """Pack a sentence for the browser: steps and names, then numbers in float32.
+
+    At the end come the patterns with each head off, of the layers behind it, coded as `encode`
+    does: they are for the picture alone.
+    """
+    guesses, projections = found.guesses, found.projections
+    arrays = {
+        **{name: getattr(found, name) for name in _ARRAYS},
+        "inputs": projections.inputs,
+        "weights": projections.weights,
+        "projectionBiases": projections.biases,
+        "withAll": guesses.with_all,
+        "without": guesses.without,
+        "logits": guesses.logits,
+        "losses": guesses.losses,
+    }
+    header = {
+        "kind": "sentence",
+        "tokens": [clean(token.text) for token in found.tokens],
+        "ids": [token.id for token in found.tokens],
+        "author": found.author,
+        "carrier": found.carrier,
+        "labels": [[[(e.label.title, e.score) for e in _known(h)] for h in row] for row in labels],
+        "guesses": [clean(label) for label in guesses.labels],
+        "logTotal": guesses.log_total,
+        "lens": [[(clean(label), p) for label, p in place] for place in found.lens],
+        "steps": list(steps(found, labels)),
+        "arrays": [(name, list(array.shape)) for name, array in arrays.items()],
+        "text": clean(found.text, 1000),
+        "title": clean(f"tiny-gpt2 on “{found.text}”", 300),
+    }
+    numbers = b"".join(np.asarray(array, dtype="<f4").tobytes() for array in arrays.values())
+    # With a head off, layers up to its own are as they were.
+    codes = [encode(off[:, layer + 1 :].numpy()) for layer, off in enumerate(guesses.patterns)]
+    return pack(header, numbers + b"".join(code.tobytes() for code in codes))
+
+
+_ARRAYS = (
+    *("embedded", "streams", "attention", "query", "key", "value", "z", "pattern", "written"),
+    *("biases", "final", "shares"),
+)
+
+
+def steps(found: Followed, labels: Labels) -> Iterator[Mapping[str, str]]:
+    """Yield key, title, text and formula ("" without one) of each step."""
+    values, chosen = _values(found, labels), _chosen(found)
+    for key in _STEPS:
+        known = TEXTS.labels(key)
+        text = TEXTS(f"{key}.{chosen.get(key, 'text')}", **values)
+        formula = known.get("rule", "")
+        yield {"key": key, "title": known["title"], "text": text, "formula": formula}
+
+
+_STEPS = (
+    *("question", "tokens", "vectors", "head", "scores", "mask", "softmax", "values", "heads"),
+    *("sum", "layers", "prediction", "carrier", "off"),
+)
+
+
+def _chosen(found: Followed) -> dict[str, str]:
+    """Return the texts of those steps whose text depends on what was found."""
+    guesses = found.guesses
+    return {
+        "carrier": "text" if float(guesses.losses[found.carrier]) >= CARRIES else "none",
+        "off": "gone" if int(guesses.without[found.carrier].argmax()) else "stays",
+    }
+
+
+def _values(found: Followed, labels: Labels) -> dict[str, Any]:
+    guesses, (layer, head) = found.guesses, found.author
+    names = [clean(token.text) for token in found.tokens]
+    words = clean(found.text, 1000).split()
+    row = found.pattern[layer, head, -1]
+    best = int(row.argmax())
+    query, key = found.query[layer, head, -1], found.key[layer, head, best]
+    carrier = guesses.without[found.carrier]
+    author, carrying = head_name(*found.author), head_name(*found.carrier)
+    other = guesses.labels[int(carrier.argmax())]
+    values: dict[str, Any] = {
+        "ending": " ".join(words[-ENDING:]),
+        "last": names[-1],
+        "n": count(len(names), "token"),
+        "vocabulary": 4096,
+        "guess": clean(guesses.labels[0]),
+        "p": float(guesses.with_all[0]),
+        "percent": _percent(float(guesses.with_all[0])),
+        "split": _split(found),
+        "author": author,
+        "layer": layer,
+        "best": names[best],
+        "score": float(query @ key) / len(key) ** 0.5,
+        "weight": float(row[best]),
+        "share": _percent(float(row[best])),
+        "weight_off": float(guesses.patterns[*found.carrier, layer, head, -1, best]),
+        "named": _named(labels[layer]),
+        "lens": ", ".join(
+            f"“{clean(place[0][0])}” {_percent(place[0][1])}" for place in found.lens
+        ),
+        "runs": found.shares.numel(),
+        "carrier": carrying,
+        "without": float(carrier[0]),
+        "other": clean(other),
+    }
+    return values | {"why": _why(found, labels, values)}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _why(found: Followed, labels: Labels, values: Mapping[str, Any]) -> str:
+    def has(head: Head, key: str) -> bool:
+        return any(earned.label.key == key for earned in labels[head[0]][head[1]])
+
+    if found.author == found.carrier:
+        return TEXTS("off.same")
+    best, ids = int(found.pattern[*found.author, -1].argmax()), [one.id for one in found.tokens]
+    repeats = best > 0 and ids[best - 1] == ids[-1]  # it looks behind the last token's first place
+    note = has(found.carrier, "previous_token") and found.carrier[0] < found.author[0]
+    if repeats and note and has(found.author, "induction"):
+        return TEXTS("off.writer", **values)
+    return TEXTS("off.other")
+
+
+def _split(found: Followed) -> str:
+    """Say of the first word that is several tokens what they are."""
+    places, words = merge(found.tokens, found.text, None)
+    pieces = [[clean(t.text) for t, at in zip(found.tokens, places, strict=True) if at == word]
+              for word in range(len(words))]  # fmt: skip
+    for word, parts in zip(words, pieces, strict=True):
+        if len(parts) > 1:
+            said = ", ".join(f"“{part}”" for part in parts)
+            return TEXTS("tokens.parts", word=clean(word.text), count=len(parts), pieces=said)
+    return TEXTS("tokens.whole")
+
+
+def _known(earned: Sequence[EarnedLabel]) -> list[EarnedLabel]:
+    """Return the labels that say what a head looks at, the most telling first."""
+    known = [one for one in earned if one.label.key in FIRST]
+    return sorted(known, key=lambda one: FIRST.index(one.label.key))
+
+
+def _named(row: Sequence[Sequence[EarnedLabel]]) -> str:
+    """Name the heads of a layer by their first label."""
+    kinds: dict[str, list[str]] = {}
+    for head, earned in enumerate(row):
+        for one in _known(earned)[:1]:
+            kinds.setdefault(one.label.title, []).append(f"H{head} {one.score:.2f}")
+    if not kinds:
+        return TEXTS("heads.none")
+    said = "; ".join(f"{title} ({', '.join(heads)})" for title, heads in kinds.items())
+    sinks = any(one.label.key == "first_token" for earned in row for one in earned)
+    return TEXTS("heads.some", heads=said, rest=TEXTS("heads.rest") if sinks else "").strip()

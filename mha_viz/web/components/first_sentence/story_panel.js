@@ -1,0 +1,111 @@
+// @ts-check
+// The words of a step beside the picture: title, text, formula, buttons, and the heads' switches.
+
+import { short } from "./number_story.js";
+import { make } from "../shared/shared.js";
+
+const SHOWN = 5; // next words beside the switches
+
+export class StoryPanel {
+  /**
+   * @param {{ go: (step: number) => void, off: (head: number | null) => void }} told what was chosen
+   */
+  constructor(told) {
+    this.told = told;
+    this.root = make("div", "story");
+    this.count = make("div", "count");
+    this.title = make("h2", "step-title");
+    this.text = make("p", "step-text");
+    this.formula = make("div", "formula");
+    this.switches = make("div", "switches");
+    this.words = make("div", "words");
+    this.back = make("button", "button", "Back");
+    this.next = make("button", "button primary", "Next");
+    this.dots = make("div", "dots");
+    this.live = make("div", "live");
+    this.live.setAttribute("aria-live", "polite");
+    const nav = make("div", "nav");
+    nav.append(this.back, this.next);
+    this.root.append(this.count, this.title, this.text, this.formula, this.switches, this.words, nav, this.dots, this.live);
+    this.back.addEventListener("click", () => told.go(this.step - 1));
+    this.next.addEventListener("click", () => told.go(this.step + 1));
+    this.step = 0;
+    this.model = null;
+  }
+
+  /** Takes a new sentence. @param {import("./sentence_model.js").SentenceModel} model */
+  take(model) {
+    this.model = model;
+    this.dots.replaceChildren(...model.header.steps.map(({ title }, i) => {
+      const dot = make("button", "dot");
+      dot.title = `${i + 1}. ${title}`;
+      dot.setAttribute("aria-label", dot.title);
+      dot.addEventListener("click", () => this.told.go(i));
+      return dot;
+    }));
+    const { layers, heads } = model;
+    this.switches.style.setProperty("--heads", String(heads));
+    this.switches.setAttribute("role", "group");
+    this.switches.setAttribute("aria-label", "Heads: press one to switch it off");
+    this.switches.replaceChildren(...Array.from({ length: layers * heads }, (_, i) => {
+      const [layer, head] = [Math.floor(i / heads), i % heads];
+      const button = make("button", "switch", `${layer}.${head}`);
+      const loss = Math.min(Math.max(model.arrays.losses[i], 0), 1);
+      button.style.setProperty("--loss", `${Math.round(100 * loss)}%`);
+      button.setAttribute("aria-label", `${model.name(layer, head)}${model.labelsOf(layer, head)[0] ? `, ${model.labelsOf(layer, head)[0]}` : ""}`);
+      button.title = button.getAttribute("aria-label");
+      button.addEventListener("click", () => this.told.off(this.model.off === i ? null : i));
+      return button;
+    }));
+  }
+
+  /** Shows a step. @param {number} step @param {boolean} aloud */
+  show(step, aloud) {
+    const { steps } = this.model.header;
+    const { key, title, text, formula } = steps[step];
+    this.step = step;
+    this.count.textContent = `${step + 1} of ${steps.length}`;
+    this.title.textContent = title;
+    this.text.textContent = text;
+    this.formula.replaceChildren(...markedUp(formula));
+    this.formula.hidden = !formula;
+    this.back.disabled = step === 0;
+    this.next.disabled = step === steps.length - 1;
+    this.switches.hidden = this.words.hidden = key !== "off";
+    [...this.dots.children].forEach((dot, i) => {
+      dot.setAttribute("aria-current", i === step ? "step" : "false");
+      dot.classList.toggle("done", i < step);
+    });
+    if (aloud) this.say(`Step ${step + 1} of ${steps.length}. ${title}. ${text} ${formula}`);
+  }
+
+  /** Shows what the model says with the head that is off now. @param {boolean} aloud */
+  showWords(aloud) {
+    const { model } = this;
+    const { off, heads } = model;
+    [...this.switches.children].forEach((button, i) => button.setAttribute("aria-pressed", String(i === off)));
+    const [before, now] = [model.arrays.withAll, model.probabilities()];
+    const best = [...now.keys()].sort((a, b) => now[b] - now[a])[0];
+    const shown = [...new Set([0, ...[...now.keys()].sort((a, b) => now[b] - now[a]), ...before.keys()])].slice(0, SHOWN);
+    this.words.replaceChildren(...shown.map((guess) => {
+      const row = make("div", guess === best ? "word best" : "word");
+      const bar = make("span", "bar");
+      bar.style.setProperty("--before", `${100 * before[guess]}%`);
+      bar.style.setProperty("--now", `${100 * now[guess]}%`);
+      row.append(make("bdi", "", model.header.guesses[guess]), bar, make("span", "p", short(Number(now[guess].toPrecision(2)))));
+      return row;
+    }));
+    if (!aloud) return;
+    const name = off === null ? "All heads are on" : `${model.name(Math.floor(off / heads), off % heads)} is off`;
+    this.say(`${name}: “${model.header.guesses[best]}” ${short(Number(now[best].toPrecision(2)))}, “${model.header.guesses[0]}” ${short(Number(now[0].toPrecision(2)))}.`);
+  }
+
+  say(text) {
+    this.live.textContent = text;
+  }
+}
+
+/** A formula in which W_Q has a subscript and e^score is a power. @param {string} formula */
+function markedUp(formula) {
+  return formula.split(/([_^]\w+)/).map((part, i) => (i % 2 ? make(part[0] === "_" ? "sub" : "sup", "", part.slice(1)) : part));
+}

@@ -1,0 +1,94 @@
+"""Lab 14: the patterns of heads that share their keys, against scipy and by hand."""
+
+from itertools import combinations
+from math import factorial
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.distance import jensenshannon
+
+import mha_viz as mv
+from mha_viz.errors import ArgumentError
+from mha_viz.learn.frame import stored_runs
+from mha_viz.learn.labs.shared_keys import numbers as lab
+from tests.making.comparing import near
+
+TEXTS = ("The thin hungry dog quickly ate our bread.", "My sister sings.", "She ran.")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return mv.load(lab.MODEL)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(lab, "sentences", lambda: list(TEXTS))
+
+
+def test_heads_of_a_group_read_the_same_keys(model):
+    record = model.trace(TEXTS[0], keep=("pattern", "query", "key"))
+    queries, keys = (record.kept(name).double() for name in ("query", "key"))
+    assert keys.shape[1] == model.n_kv_heads == 2 and queries.shape[1] == 8
+    n = queries.shape[2]
+    masked = torch.full((n, n), -torch.inf).triu(1).double()
+    for layer, head in ((0, 3), (0, 4), (3, 7)):
+        scores = queries[layer, head] @ keys[layer, head // 4].T / model.d_head**0.5
+        expected = (scores + masked).softmax(-1)
+        assert record[layer, head].double().numpy() == near(expected.numpy())
+
+
+def test_distances_are_those_of_scipy(model, few):
+    done = []
+    found = lab.compare_groups(model, done.append)
+    assert done == [1, 2, 3] and found.size == 4
+    pairs = list(combinations(range(8), 2))
+    same = np.array([i // 4 == j // 4 for i, j in pairs])
+    for layer in (0, 2):
+        means = []
+        for text in TEXTS:
+            pattern = model.trace(text).pattern[layer].double().numpy()
+            rows = [
+                [jensenshannon(a, b) ** 2 for a, b in zip(pattern[i], pattern[j], strict=True)]
+                for i, j in pairs
+            ]
+            means.append(np.nan_to_num(rows).mean(-1))
+        means = np.array(means)
+        assert found.within[:, layer].numpy() == near(means[:, same].mean(-1))
+        assert found.between[:, layer].numpy() == near(means[:, ~same].mean(-1))
+        far, close = found.extreme_pairs(layer)
+        average = dict(zip(pairs, means.mean(0), strict=True))
+        assert average[far] == near(max(average[p] for p in pairs if p[0] // 4 == p[1] // 4))
+        assert average[close] == near(min(average[p] for p in pairs if p[0] // 4 != p[1] // 4))
+
+
+@pytest.mark.parametrize(("n", "size"), [(4, 2), (6, 3), (6, 2), (8, 4), (5, 1)])
+def test_groupings_are_all_partitions_and_the_neighbours_come_first(n, size):
+    ways = list(lab.groupings(tuple(range(n)), size))
+    groups = n // size
+    assert len(ways) == factorial(n) // (factorial(size) ** groups * factorial(groups))
+    assert len({frozenset(map(frozenset, way)) for way in ways}) == len(ways)
+    assert all(sorted(sum(way, ())) == list(range(n)) for way in ways)
+    assert ways[0] == tuple(tuple(range(i, i + size)) for i in range(0, n, size))
+
+
+def test_chance_counts_groupings_of_all_layers():
+    random = torch.tensor([[2.0, 1.0, 3.0], [5.0, 9.0, 4.0]])
+    found = lab.Groups(2, *[torch.zeros(0)] * 3, random)
+    assert found.as_close == [2, 2]
+    sums = [a + b for a in random[0].tolist() for b in random[1].tolist()]
+    assert found.chance == near(sum(total <= 7 for total in sums) / 9)
+
+
+def test_what_is_stored_says_what_the_page_says():
+    found = stored_runs.read(lab.STORED[0])
+    assert found.as_close == [34, 6, 2, 3]  # of 35 groupings
+    assert found.chance == pytest.approx(0.1504, abs=2e-3)
+    assert len(found.within) == len(lab.sentences()) == 171
+    assert found.within.mean(0).numpy() == near(found.random[:, 0].numpy())
+
+
+def test_models_without_groups_are_refused(few):
+    with pytest.raises(ArgumentError, match="several groups"):
+        lab.compare_groups(mv.load("tiny-gpt2"))
