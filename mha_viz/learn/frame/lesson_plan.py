@@ -79,12 +79,13 @@ class Stop:
 
     @property
     def asked(self) -> Question:
-        """The question that is voted on."""
+        """The question that is voted on, without the emphasis of a lab's page."""
         if self.question:
             return self.question[0]
         texts = read_texts(_LABS[self.page].module.rpartition(".")[0])
         found: dict[str, Any] = {"right": self.values.get("right")}
         found |= texts.figure(self.ask, **self.values)
+        found |= {key: found[key].replace("**", "") for key in ("question", "because")}
         return Question(**found | {"options": tuple(found["options"])})
 
 
