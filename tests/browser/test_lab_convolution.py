@@ -49,7 +49,7 @@ def test_a_picture_of_ones_own(open_page, wait_idle):
     page.locator("input[type=file]").set_input_files(
         {"name": "a.png", "mimeType": "image/png", "buffer": held.getvalue()}
     )
-    expect(page.get_by_text("60 × 30 pixels made 12 x 24")).to_be_visible()
+    expect(page.get_by_text("60 × 30 pixels, reduced to 12 x 24")).to_be_visible()
     wait_idle(page)
     expect(page.get_by_text("That is rounding in float32")).to_be_visible()
 

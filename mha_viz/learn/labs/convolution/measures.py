@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
-from torch import Tensor
 
 from mha_viz.core.attention.checks import Number
 from mha_viz.learn.labs.convolution.numbers import (
@@ -97,8 +97,8 @@ def cost(rows: int, columns: int, kernel: Kernel) -> Cost:
 
 
 def middle(
-    picture: Float[Tensor, "row column channel"], side: int = 16
-) -> Float[Tensor, "row2 column2 channel"]:
+    picture: Float[torch.Tensor, "row column channel"], side: int = 16
+) -> Float[torch.Tensor, "row2 column2 channel"]:
     """Cut at most side x side pixels from the middle, for quantities that are measured often.
 
     >>> middle(torch.ones(30, 9, 1)).shape
