@@ -37,8 +37,10 @@ BUTTONS = {
     "statements": ("Picture by layer", "Picture by layer"),
     "find-the-head": ("Next task", "Previous task"),
     "what-heads-learn": ("Show the answer", "Hide the answer"),
+    "shared-keys": ("Show the answer", "Hide the answer"),
 }
-FOLDED = {"statements": "1. The heads’ subspaces are orthogonal"}  # what holds its button
+# what holds a lab's button or slider
+FOLDED = {"statements": "1. The heads’ subspaces are orthogonal", "cost": "Typical models"}
 RUNS = "document.querySelector('[data-testid=stApp]').dataset.testScriptState"
 # A run of the page has begun since. One that is over within a frame shows in the address or, after
 # a button, in what the page has become; a slider changes the page before its run.

@@ -110,7 +110,8 @@ def _one_width(choices: Choices, found: Fit) -> None:
     n, most = len(found.kl), patterns.SIZES[-1]
     d_k = choices.place("width", "Width d_k", 1, n, 2, most=most, width=260)
     made = found.pattern[d_k - 1]
-    cell = min(40, 200 // n) if n <= 8 or look.large() else 24  # two fit beside each other
+    # two fit beside each other
+    cell = 130 // n if look.large() else min(40, 200 // n) if n <= 8 else 24
     names = list(map(str, range(n)))
     largest = float(torch.maximum(found.target, made).max())
     apart = max(0.1, float(found.largest[d_k - 1]))  # rounding shall not look like a difference
