@@ -41,7 +41,8 @@ class _Commands(TyperGroup):
                 raise error.__cause__ from None
             _fail(str(error))
         except typer.BadParameter as error:
-            _fail(error.format_message().replace("Value error, ", ""))
+            told = error.format_message().replace("Value error, ", "").rstrip(".")
+            _fail(told if error.ctx is None else f"{told}. See {error.ctx.command_path} -h.")
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except OSError as error:

@@ -32,7 +32,7 @@ def test_notes_go_to_stderr_and_errors_are_one_line() -> None:
     assert "Norms stand in the stream" in done.stderr and "stream" not in done.stdout
     wrong = call("circuits", "composition", "--kind", "W", code=2)
     expected = "Invalid value for '--kind' / '-k': 'W' is not one of 'Q', 'K', 'V'."
-    assert wrong.stderr == f"error: {expected}\n"
+    assert wrong.stderr == f"error: {expected} See root circuits composition -h.\n"
 
 
 def test_vocabulary_prints_pairs_directions_or_chosen_words() -> None:
