@@ -58,7 +58,6 @@ from mha_viz.core.compare.matching import match_heads as match_heads
 from mha_viz.core.measure import head_similarity as head_similarity
 from mha_viz.core.metrics import METRICS as METRICS
 from mha_viz.core.metrics.registering import register_metric as register_metric
-from mha_viz.core.record.from_weights import record as record
 from mha_viz.core.record.record import AttentionRecord as AttentionRecord
 from mha_viz.core.record.record import Token as Token
 from mha_viz.corpus.query.study import Study as Study
@@ -88,5 +87,6 @@ from mha_viz.reports.parameters import (
     parameter_similarity as parameter_similarity,
 )
 from mha_viz.reports.report import head_report as head_report
+from mha_viz.text.from_weights import record as record
 
 __version__: str

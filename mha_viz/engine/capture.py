@@ -16,8 +16,8 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from mha_viz.core.attention.attention import attention
-from mha_viz.core.record.from_weights import record
 from mha_viz.errors import ArgumentError, RecordError
+from mha_viz.text.from_weights import record
 
 if TYPE_CHECKING:
     from mha_viz.core.record.record import AttentionRecord

@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 from streamlit import runtime
 
-from mha_viz.core.record.from_weights import record
+from mha_viz.text.from_weights import record
 from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.head_switches import head_switches
 from mha_viz.web.payload import grid_payload, notes_payload

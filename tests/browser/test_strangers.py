@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
-from mha_viz.core.record.from_weights import record
 from mha_viz.plots.heatmap import head_html
+from mha_viz.text.from_weights import record
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.standalone import grid_html
 from tests.browser.demo_components import made_up

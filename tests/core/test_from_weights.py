@@ -146,3 +146,20 @@ def test_a_record_itself_takes_tokens_only(pattern, tokens, message, as_users_ha
 def test_a_list_of_tokens_will_do(as_users_have_it):
     tokens = [mv.Token(word, 0) for word in WORDS]
     assert mv.AttentionRecord(random_pattern(), tokens).tokens == tuple(tokens)
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+def test_pieces_and_ids_of_a_tokenizer_read_as_in_the_text_and_know_their_words(name: str) -> None:
+    model = mv.load(name)
+    theirs = model.trace("The uncharacteristically old cat sat.")
+    ids = [token.id for token in theirs.tokens]
+    pieces = model.tokenizer.convert_ids_to_tokens(ids)
+    for given in (ids, pieces):
+        record = mv.record(theirs.pattern, given, tokenizer=model.tokenizer, text=theirs.text)
+        assert record.tokens == theirs.tokens and record.text == theirs.text
+        assert record.merge_words().labels == theirs.merge_words().labels
+        assert len(record.merge_words().labels) < len(ids)
+    decoded = mv.record(theirs.pattern, ids, tokenizer=model.tokenizer)
+    assert [token.id for token in decoded.tokens] == ids
+    with pytest.raises(RecordError, match="are not what this tokenizer makes"):
+        mv.record(theirs.pattern, ids, tokenizer=model.tokenizer, text="Another text.")

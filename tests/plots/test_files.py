@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mha_viz.core.record.from_weights import record
 from mha_viz.core.record.token import Token
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.static import grid_image, head_image
+from mha_viz.text.from_weights import record
 from mha_viz.web import theme
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.standalone import fragment, grid_html

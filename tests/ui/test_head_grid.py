@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mha_viz.core.record.from_weights import record
+from mha_viz.text.from_weights import record
 from mha_viz.ui.widgets.components import head_grid as module
 from mha_viz.web.payload import grid_payload, unpack
 

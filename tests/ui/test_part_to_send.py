@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mha_viz.core.record.from_weights import record
+from mha_viz.text.from_weights import record
 from mha_viz.ui.explore import payloads
 from mha_viz.ui.state.views import Explore
 from mha_viz.web.payload import grid_payload

@@ -7,11 +7,11 @@ import numpy as np
 
 import mha_viz as mv
 from mha_viz.circuits.flow.graph import flow_graph
-from mha_viz.core.record.from_weights import record
 from mha_viz.core.record.token import Token
 from mha_viz.core.record.views import between
 from mha_viz.learn.start import numbers, story
 from mha_viz.reports.report import KEEP, report
+from mha_viz.text.from_weights import record
 from mha_viz.ui.widgets.components.flow_graph import graph_payload
 from mha_viz.ui.widgets.components.query_key_map import payload_of
 from mha_viz.web.payload import KINDS, grid_payload

@@ -8,13 +8,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.record.from_weights import record
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.learn.frame.stored_runs import StoredRun
 from mha_viz.learn.labs.translation_and_pictures import digits, translation
 from mha_viz.learn.labs.translation_and_pictures.digits import Reading
 from mha_viz.learn.labs.translation_and_pictures.networks import with_weights
 from mha_viz.learn.labs.translation_and_pictures.translation import Translating
+from mha_viz.text.from_weights import record
 
 N_HIDDEN = 4  # patches of the picture that is looked at
 STORED: tuple[StoredRun[Translating] | StoredRun[Reading], ...] = (

@@ -1,7 +1,9 @@
 """A record of attention weights that another tool computed: one line from tensors and strings."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -9,6 +11,9 @@ from torch import Tensor
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.token import Token
 from mha_viz.errors import RecordError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 _EXPECTED = (
     "a tensor or array for each layer, (1, head, query, key) or (head, query, key), or one of all "
@@ -18,9 +23,10 @@ _EXPECTED = (
 
 def record(
     attentions: Any,
-    tokens: Iterable[str | Token],
-    key_tokens: Iterable[str | Token] = (),
+    tokens: Iterable[str | int | Token],
+    key_tokens: Iterable[str | int | Token] = (),
     *,
+    tokenizer: PreTrainedTokenizerBase | None = None,
     special: Iterable[str] = (),
     model: str = "",
     text: str = "",
@@ -34,8 +40,10 @@ def record(
             them with `output_attentions=True`, or (head, query, key); or all layers in one, (layer,
             head, query, key). Torch or numpy, of any floating point type.
         tokens: of the query axis: strings, or `Token` where more is known of them. Equal strings
-            count as the same token.
+            count as the same token. With a `tokenizer` also its ids, or its pieces ("Ġcat").
         key_tokens: of the key axis, where that is another text (cross attention).
+        tokenizer: the transformers tokenizer that the tokens are from: labels then read as in the
+            text, and sub-words know their words (`record.merge_words`).
         special: which of the strings the tokenizer added
             (`tokenizer.all_special_tokens`).
         model: name of the model that the weights come from, for captions.
@@ -49,13 +57,17 @@ def record(
 
     Raises:
         RecordError: not attention weights of that shape, layers that differ in shape, a batch of
-            several texts, or tokens that do not fit.
+            several texts, tokens that do not fit, or that the tokenizer does not make of `text`
+            (if not given, of what it decodes them to).
 
     >>> weights = tuple(torch.full((1, 2, 3, 3), 1 / 3) for layer in range(4))
     >>> record(weights, ["the", "cat", "sat"]).pattern.shape
     torch.Size([4, 2, 3, 3])
     """
     known = frozenset(special)
+    if tokenizer is not None:
+        tokens, text = _read_again("tokens", list(tokens), tokenizer, text)
+        key_tokens, _ = _read_again("key_tokens", list(key_tokens), tokenizer, "")
     queries, keys = _tokens("tokens", tokens, known), _tokens("key_tokens", key_tokens, known)
     pattern = _pattern(attentions)
     if causal is None:
@@ -69,6 +81,29 @@ def record(
         text=text,
         part=part if part is not None else "cross" if keys else "self",
         causal=causal,
+    )
+
+
+def _read_again(
+    name: str, given: list[str | int | Token], tokenizer: PreTrainedTokenizerBase, text: str
+) -> tuple[list[str | int | Token], str]:
+    """Return tokens with the labels, words and places that their tokenizer gives in the text."""
+    if not given or isinstance(given[0], Token):
+        return given, text
+    from mha_viz.text.tokens import encode
+
+    ids = [one if isinstance(one, int) else tokenizer.convert_tokens_to_ids(one) for one in given]
+    text = text or tokenizer.decode(ids, skip_special_tokens=True)
+    for add_special_tokens in (True, False):
+        read = encode(
+            tokenizer, text, max_length=len(ids) + 8, add_special_tokens=add_special_tokens
+        )
+        if read.input_ids == ids:
+            return list(read.tokens), read.text
+    raise RecordError(
+        f"{name} are not what this tokenizer makes of {text!r:.60}: expected "
+        f"{tokenizer.convert_ids_to_tokens(read.input_ids)!r:.80}, got {given!r:.80}. Give "
+        "the text that they come from, or leave the tokenizer out."
     )
 
 
@@ -123,7 +158,9 @@ def _numbers(given: Any) -> Tensor:
     return found
 
 
-def _tokens(name: str, given: Iterable[str | Token], special: frozenset[str]) -> tuple[Token, ...]:
+def _tokens(
+    name: str, given: Iterable[str | int | Token], special: frozenset[str]
+) -> tuple[Token, ...]:
     """Turn strings into tokens, each a word of its own; equal strings have one id."""
     if isinstance(given, str):
         raise RecordError(
