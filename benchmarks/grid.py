@@ -18,7 +18,7 @@ from benchmarks import peer
 from benchmarks.browser import VIEWPORT, chromium, until_painted
 from benchmarks.measure import Result, Skipped, at_least, at_most, ratio, spread
 from benchmarks.trace import text
-from mha_viz.core.record.from_weights import record
+from mha_viz.text.from_weights import record
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.standalone import grid_html
 

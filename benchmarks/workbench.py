@@ -9,7 +9,7 @@ from benchmarks.browser import VIEWPORT, chromium, until_painted
 from benchmarks.grid import HEADS, LAYERS, patterns
 from benchmarks.measure import Result
 from benchmarks.trace import text
-from mha_viz.core.record.from_weights import record
+from mha_viz.text.from_weights import record
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.standalone import grid_html
 
