@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import AutoModel, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from mha_viz.checkpoints.building import (
@@ -255,7 +255,13 @@ def check_finite(network: PreTrainedModel, name: str) -> None:
     """Check that all weights are finite numbers."""
     for key, weight in network.state_dict().items():
         # The extremes of numbers with NaN are NaN; isfinite would take copies of the weight.
-        if weight.is_floating_point() and weight.numel() and not _finite(*weight.aminmax()):
+        # Quantised parts keep dtypes among their numbers.
+        if (
+            isinstance(weight, Tensor)
+            and weight.is_floating_point()
+            and weight.numel()
+            and not _finite(*weight.aminmax())
+        ):
             raise BrokenCheckpointError(
                 f"{name} has NaN or infinite numbers in {key}: every picture of it would be "
                 "meaningless. The training has diverged, or the file is damaged."

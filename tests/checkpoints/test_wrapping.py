@@ -7,7 +7,7 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.errors import ArgumentError, BrokenCheckpointError
+from mha_viz.errors import ArgumentError, BrokenCheckpointError, NotKeptError
 from tests.making.checkpoints import TEXT, bert, gpt2, tokenizer
 from tests.making.comparing import close
 from tests.making.families import FAMILIES
@@ -99,6 +99,22 @@ def test_what_other_libraries_put_around_a_network_is_taken_off():
     assert mv.wrap(torch.compile(network), words).network is network
     with pytest.raises(ArgumentError, match="tokenizer must be"):
         mv.wrap(network)
+
+
+def test_a_network_in_whole_numbers_is_traced_as_it_computes():
+    network = bert()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(3)
+    small = torch.ao.quantization.quantize_dynamic(network.eval(), {torch.nn.Linear})
+    own = copy.deepcopy(small)
+    own.set_attn_implementation("eager")
+    model = mv.wrap(small, tokenizer(pairs=True))
+    ids = torch.tensor([model.tokenizer(TEXT)["input_ids"]])
+    expected = torch.stack(own(ids, output_attentions=True).attentions)[:, 0]
+    close(model.trace(TEXT).pattern, expected)
+    with pytest.raises(NotKeptError, match="projections"):
+        mv.parameter_similarity(model, "W_QK")
 
 
 class Adapted(torch.nn.Module):
