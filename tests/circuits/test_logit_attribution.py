@@ -188,7 +188,7 @@ def bad(**given):
     ("given", "message"),
     [
         (dict(token="antidisestablishment"), "is . tokens for this model"),
-        (dict(token="☃"), "choose"),
+        (dict(token="☃"), "Choose a word that is one token"),
         (dict(token=10**6), "A target is a word or a number"),
         (dict(token="cat", versus="cat"), "versus is the token itself"),
         (dict(position=99), "position must lie in"),

@@ -107,8 +107,8 @@ def test_a_batch_that_was_sent_is_measured_as_one_that_is_asked_at_once() -> Non
         transfer.finish()
     at_once.send(DeviceTransfer(), lambda: arrived.append(True))
     assert arrived == [True, True]
-    for name in ("scores", "chance", "repeating_tokens"):
-        a, b = (torch.from_numpy(getattr(one, name)()) for one in (sent, at_once))
+    for name in ("scores", "chance", "repeating"):
+        a, b = (torch.from_numpy(one.numbers(name)) for one in (sent, at_once))
         torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
     for axis, weight in profiles[0].weight.items():
         assert torch.equal(weight, profiles[1].weight[axis]) and weight.sum() > 0

@@ -1,5 +1,7 @@
 """Predictions before and after, tokens coloured by a change, maps and curves of importance."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -153,7 +155,11 @@ def test_the_scatter_correlates_ranks() -> None:
     assert list(chosen.customdata) == [[1, 2]] and isinstance(dots.customdata[0], list)
     assert dots.marker.opacity == dots.unselected.marker.opacity
     text = figure.layout.title.text
-    assert "rank correlation 1.000, 11 heads" in text and "1 of 12 heads" in text
+    plain = re.sub(r"<.*?>", " ", text).replace("  ", " ").replace("  ", " ")
+    assert (
+        "rank correlation 1.000 (95 % interval 1.00 to 1.00), 11 heads." in plain
+        and "1 of 12 heads" in text
+    )
     assert chosen.hovertext[0] == (
         f"L1 H2<br>Importance (nats): <b>{x[1, 2]:.4g}</b><br>Redundancy: <b>{y[1, 2]:.4g}</b>"
     )

@@ -147,7 +147,7 @@ SEEN = {  # what a page shows of each quantity that is no choice of a menu
     "cosine": "cos of W_Q",
     "product_cosine": "cos of W_QK",
     "product_overlap": "overlap of subspaces of W_QK",
-    "subspace_overlap": "mean overlap of two heads",
+    "subspace_overlap": "overlap of subspaces of W_Q",
 }
 
 

@@ -85,7 +85,7 @@ _PLACES = {  # quantities that are not where others of their kind are
     "cosine": Place("Compare", "compare", {"section": "alike", "space": "W_Q"}),
     "product_cosine": Place("Compare", "compare", {"section": "alike", "space": "W_QK"}),
     "product_overlap": Place("Compare", "compare", {"section": "alike", "space": "W_QK"}),
-    "subspace_overlap": Place(BY_KEY["statements"].title, BY_KEY["statements"].address),
+    "subspace_overlap": Place("Compare", "compare", {"section": "alike", "space": "W_Q"}),
 }
 _WITHOUT_VIEW = {lab.address for lab in LABS if not lab.uses_text}
 
