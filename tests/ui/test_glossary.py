@@ -134,7 +134,7 @@ def test_a_text_too_long_for_a_link_is_said(page):
 SEEN = {  # what a page shows of each quantity that is no choice of a menu
     "diversity": "Diversity D of heads",
     "head_rank": "Effective rank of each head",
-    "coverage_ratio": "Effective rank of what heads write",
+    "coverage_ratio": "Effective rank of outputs and of patterns",
     "capacity_total": "all heads, each for itself",
     "capacity_best": "the best single head",
     "capacity_pooled": "the heads’ mean pattern",
