@@ -52,6 +52,7 @@ def framed(page: Page, name: str) -> None:
     expect(page.locator(".heat")).to_have_attribute("data-painted", name)
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_the_menus_of_tokens_follow_one_text_after_the_other(open_page, wait_idle):
     page = open_page("/?text=a+b&show=pair")

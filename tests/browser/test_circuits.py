@@ -36,6 +36,7 @@ def test_every_section_in_light_dark_and_on_a_phone(open_page, wait_idle, look):
             assert inside["x"] + inside["width"] <= page.viewport_size["width"], section
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_from_a_pair_in_explore_to_why_the_head_looks_there_and_back(open_page, wait_idle):
     link = f"/?model=tiny-gpt2&text={TEXT}&layer=2&head=4&show=pair&query=8&key=3"

@@ -111,6 +111,7 @@ def test_a_section_is_at_most_three_screens_tall(open_page, wait_idle, section):
     assert page.get_by_test_id("stMainBlockContainer").bounding_box()["height"] <= 3 * 900
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_a_click_in_the_matrix_opens_the_pair(open_page, wait_idle):
     page = open_page(LINK + "twins")
@@ -213,6 +214,7 @@ def test_navigation_keeps_text_model_and_head(open_page, wait_idle):
     expect(page).to_have_url(re.compile(r"/\?model=tiny-gpt2.*layer=2&head=5"))
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_back_and_forward_go_through_what_was_chosen(open_page, wait_idle, go_back):
     page = open_page(f"/?text={TEXT}&layer=0&head=0")

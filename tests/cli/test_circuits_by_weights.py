@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 import mha_viz as mv
 from tests.cli.command import call
 from tests.making.comparing import near
@@ -35,6 +37,7 @@ def test_notes_go_to_stderr_and_errors_are_one_line() -> None:
     assert wrong.stderr == f"error: {expected} See root circuits composition -h.\n"
 
 
+@pytest.mark.extended
 def test_vocabulary_prints_pairs_directions_or_chosen_words() -> None:
     head = ("circuits", "vocabulary", "--layer", "1", "--head", "2")
     model = mv.load("tiny-gpt2")
