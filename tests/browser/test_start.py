@@ -32,6 +32,14 @@ def picture(page: Page) -> bytes:
     return pixels(page, ".first-sentence .picture").tobytes()
 
 
+def still(page: Page) -> None:
+    """Wait until the picture has arrived: what is pointed at while it moves is elsewhere."""
+    before = None
+    while (now := picture(page)) != before:
+        before = now
+        page.wait_for_timeout(300)
+
+
 def test_all_steps_forward_and_back_a_number_and_the_head_that_carries_it(open_page, wait_idle):
     page = open_page("/start")
     title, count = page.locator(".step-title"), page.locator(".first-sentence .count")
@@ -64,6 +72,7 @@ def test_all_steps_forward_and_back_a_number_and_the_head_that_carries_it(open_p
     for _ in range(6):
         page.keyboard.press("ArrowRight")
     expect(title).to_have_text("Scores become weights")
+    still(page)
     page.mouse.move(*place_of(page, "weight", 19, 9))
     tip = page.locator(".first-sentence .tip")
     expect(tip).to_contain_text("weight of “box” for “green”")
