@@ -144,6 +144,7 @@ def test_on_a_phone_it_fits_and_a_finger_goes_on_and_points(open_page):
     expect(page.locator(".step-title")).to_have_text("Scores become weights")
     for part in (".picture", ".step-text"):
         expect(page.locator(f".first-sentence {part}")).to_be_in_viewport(ratio=0.9)
+    still(page)
     page.touchscreen.tap(*place_of(page, "weight", 19, 9))
     expect(page.locator(".first-sentence .tip")).to_contain_text("weight of “box” for “green”")
 
