@@ -33,9 +33,10 @@ ORDERS = TEXTS.labels("orders")
 
 def draw(choices: Choices) -> None:
     """Draw the translation, then the digits. No fragments where they train: Stop must end it."""
-    TEXTS.markdown("translation.statement")
-    TEXTS.predict(choices, "where")
-    shown, others = st.container(), st.container()
+    shown, others = st.container(key=choices.key("shown")), st.container()
+    with shown:  # page.css keeps its height from the beginning
+        TEXTS.markdown("translation.statement")
+        TEXTS.predict(choices, "where")
     with others:
         translating, reading = st.columns(2)
     with translating:
