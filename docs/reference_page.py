@@ -52,7 +52,7 @@ def render() -> str:
 
 
 def public_names() -> list[str]:
-    """What has an entry of its own: `METRICS` and `errors` are sections, the version is a text."""
+    """List the names with entries of their own; `METRICS` and `errors` are sections."""
     values = {name: getattr(mha_viz, name) for name in mha_viz.__all__}
     return [
         name

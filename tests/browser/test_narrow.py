@@ -34,7 +34,7 @@ def test_a_model_that_goes_on_leaves_room_for_its_heads(open_page: OpenPage) -> 
 def test_cells_of_a_head_are_squares_with_nothing_blank_below(
     open_page: OpenPage, show: str
 ) -> None:
-    """Of a narrow window that is no phone."""
+    """The window is narrow, and no phone's."""
     page = open_page(f"/?show={show}", viewport={"width": 390, "height": 844})
     figure = page.locator(".js-plotly-plot").first
     figure.wait_for()

@@ -13,7 +13,7 @@ VIEW = "root => root.parentNode.mhaViews.firstSentence"
 
 
 def place_of(page: Page, kind: str, row: int, col: int) -> tuple[float, float]:
-    """Where a number of the followed head lies in the window."""
+    """Return the place of a number of the followed head in the window."""
     at = page.locator(".first-sentence").evaluate(
         """(root, [kind, row, col]) => {
             const { world, painter, model, canvas } = root.parentNode.mhaViews.firstSentence;

@@ -22,7 +22,7 @@ MADE = (
 
 
 def dialogs(page: Page) -> list[str]:
-    """What a script opens from now on; whom a page asks, every test of a browser looks at."""
+    """Collect the dialogs that a script opens from now on; the fixtures watch all requests."""
     found: list[str] = []
     page.on("dialog", lambda dialog: (found.append(dialog.message), dialog.dismiss()))
     return found

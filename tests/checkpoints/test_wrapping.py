@@ -75,7 +75,7 @@ def test_a_tokenizer_of_another_model_is_told():
 
 
 class SentenceTransformer(torch.nn.Sequential):
-    """What sentence-transformers puts around a network."""
+    """A network in the wrapper of sentence-transformers."""
 
     def __init__(self, network: tf.PreTrainedModel, words: tf.PreTrainedTokenizerBase) -> None:
         first = torch.nn.Module()
@@ -118,7 +118,7 @@ def test_a_network_in_whole_numbers_is_traced_as_it_computes():
 
 
 class Adapted(torch.nn.Module):
-    """What peft puts around a network."""
+    """A network in the wrapper of peft."""
 
     peft_config = {}  # noqa: RUF012
 

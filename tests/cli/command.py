@@ -10,7 +10,7 @@ TEXT = "The walking cat sat"
 
 
 def call(*arguments: str, code: int = 0, **options: Any) -> Result:
-    """What came of these arguments; the exit status is `code`. Tables are as wide as they take."""
+    """Run the command and check its exit status; tables are as wide as they need."""
     env = {"COLUMNS": None, **options.pop("env", {})}
     done = CliRunner().invoke(cli.app, arguments, env=env, **options)
     assert done.exit_code == code, done.output

@@ -271,12 +271,16 @@ def test_errors_are_one_line(arguments, message):
         ("show", TEXT, "-l", "x"),
         ("show", TEXT, "-f", "pdf"),
         ("report", TEXT, "-f", "png"),
-        ("no",),
     ],
 )
-def test_misuse_is_explained(arguments):
+def test_a_wrong_value_is_one_line_that_leads_to_the_help(arguments):
     said = call(*arguments, code=2).stderr
-    assert "Usage" in said or (said.startswith("error: ") and said.endswith(" -h.\n")), said
+    assert said.startswith("error: Invalid value for ") and said.count("\n") == 1
+    assert said.endswith(f" See root {arguments[0]} -h.\n")
+
+
+def test_a_command_that_there_is_not_is_explained():
+    assert "Usage" in call("no", code=2).stderr
 
 
 def test_a_bug_is_not_dressed_up(monkeypatch):

@@ -1,4 +1,4 @@
-"""What a layer's heads do together: the stack's SVD, sums written out, bounds that must hold."""
+"""Measures of all heads of a layer, by the stack's SVD, sums written out and bounds."""
 
 import math
 from collections.abc import Callable
