@@ -29,15 +29,14 @@ OnBatch = Callable[[int, int], None]
 TWIN_TREES = ("relations", "parses", "coreference")  # that are counted of an untrained copy, too
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """The settings of a study; with the source they decide every byte of the result."""
 
     batch_tokens: int = 8192  # padded tokens that run together; a longer text runs by itself
     pairs: bool = True  # whether heads are compared with each other
-    jensen_shannon: bool = (
-        False  # whether by this divergence, too: a logarithm for each two weights
-    )
+    # whether by this divergence, too: a logarithm for each two weights
+    jensen_shannon: bool = False
     edges: bool = True  # whether to keep which token attends to which
     baselines: bool = True  # whether to score heads that learned nothing
     min_weight: float = 0.3  # in [0, 1], of an edge that is not its query's strongest
