@@ -65,16 +65,12 @@ def list_models() -> list[ModelInfo]:
 def find_model(name: str, *, download: bool = True) -> ModelInfo:
     """Find a model by name: shipped, a local folder, cached, or else fetched from the Hub.
 
-    Args:
-        name: "tiny-bert", a path to a folder with config.json, or a Hub id ("owner/name"), with a
-            branch, tag or commit of it ("owner/name@step512") or without.
-        download: whether the network may be asked.
-
-    Raises:
-        ArgumentError: the name is empty or is neither a folder nor a possible Hub id.
-        ModelNotFoundError: it is nowhere, or the network cannot be reached (within a second) or
-            fails.
-        UnsafeCheckpointError: the Hub has it without safetensors weights, or far too large.
+    `name` is "tiny-bert", a path to a folder with config.json, or a Hub id ("owner/name"), with a
+    branch, tag or commit of it ("owner/name@step512") or without; `download` tells whether the
+    network may be asked. Raises ArgumentError: the name is empty or is neither a folder nor a
+    possible Hub id. ModelNotFoundError: it is nowhere, or the network cannot be reached (within a
+    second) or fails. UnsafeCheckpointError: the Hub has it without safetensors weights, or far too
+    large.
     """
     name = name.strip()
     if not name or "\0" in name or len(name) > MAX_NAME:

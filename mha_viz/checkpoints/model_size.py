@@ -53,8 +53,7 @@ def model_size(config: PreTrainedConfig, dtype: torch.dtype) -> ModelSize:
 def check_room(name: str, n_bytes: int, device: torch.device) -> None:
     """Refuse weights that the memory of a device cannot hold.
 
-    Raises:
-        OutOfMemoryError: with the bytes that are needed, and those that there are.
+    Raises OutOfMemoryError: with the bytes that are needed, and those that there are.
     """
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else available()
     if free is not None and n_bytes > free:

@@ -17,17 +17,11 @@ def untrained_copy(model: AttentionModel, seed: int = 0) -> AttentionModel:
     What a head of it scores, it scores by architecture and chance alone (positions, the mask, the
     token embeddings' inner products); what a trained head scores beyond that was learned.
 
-    Args:
-        model: any loaded model; it stays as it is.
-        seed: of the weights, 0 or more; torch's own random numbers go on as if nothing had been
-            drawn.
-
-    Returns:
-        An AttentionModel on the same device, in the same dtype, with the same tokenizer.
-
-    Raises:
-        UnsafeCheckpointError, BrokenCheckpointError: the config no longer fits the model.
-        ArgumentError: a negative seed, or a network that its config alone does not build.
+    `seed` is that of the weights, 0 or more; torch's own random numbers go on as if nothing had
+    been drawn. The copy is on the same device, in the same dtype, with the same tokenizer; the
+    model stays as it is. Raises UnsafeCheckpointError, BrokenCheckpointError: the config no longer
+    fits the model. ArgumentError: a negative seed, or a network that its config alone does not
+    build.
 
     Source: random weights as a control, Zhang and Bowman 2018. Each family's own initialisation is
     taken, as training would have begun with.

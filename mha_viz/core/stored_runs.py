@@ -51,8 +51,7 @@ class StoredRun(Generic[T]):
 def read(run: StoredRun[T]) -> T:
     """Read a stored result; it is shared by all sessions, so nobody may write into it.
 
-    Raises:
-        OSError, SafetensorError: the file is missing or damaged.
+    Raises OSError, SafetensorError: the file is missing or damaged.
     """
     with safe_open(run.path, framework="pt") as file:
         tensors = {key: file.get_tensor(key) for key in file.keys()}

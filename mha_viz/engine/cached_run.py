@@ -26,10 +26,8 @@ class CachedRun:
     Each piece reads the keys and values that are kept of the pieces before it; its rows of every
     head's pattern are kept as the network used them. All keys stay in the cache, also those that a
     sliding window has passed (its mask hides them): they are wanted when tokens are taken back.
-    `edits` are what happens to heads, in every piece.
-
-    Raises:
-        AttentionUnavailableError: it sees what comes later, or has no cache of keys and values.
+    `edits` are what happens to heads, in every piece. Raises AttentionUnavailableError: it sees
+    what comes later, or has no cache of keys and values.
     """
 
     def __init__(self, model: AttentionModel, edits: HeadEdits | None = None) -> None:

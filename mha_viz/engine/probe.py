@@ -174,11 +174,9 @@ class Probe:
     ) -> Tensor:
         """Compute the z of one text, and keep what its pattern is computed from.
 
-        Args:
-            attend: the layer's `attention`, its mask included.
-            scoring: its scale, soft cap and sinks.
-            tensors: query, key and value, (1, head, position, width).
-            mask: what is added to the scores, and the tensors that it is made of.
+        `attend` is the layer's `attention`, its mask included, `scoring` its scale, soft cap and
+        sinks; `tensors` are query, key and value, (1, head, position, width); `mask` is what is
+        added to the scores, and the tensors that it is made of.
         """
         bias, *made_of = mask
         query, key, value = tensors

@@ -27,11 +27,8 @@ def layer_picture(
 ) -> go.Figure:
     """Draw input, heads, concatenation and output from left to right, each with its shape.
 
-    Args:
-        blocks: title and numbers of these three: input, concatenation, output.
-        patterns: the weights of all heads, between the first and the second block.
-        chosen: the head that is framed.
-        dark: whether it is for a dark page.
+    `blocks` are title and numbers of input, concatenation and output; `patterns`, the weights of
+    all heads, stand between the first two, and the head `chosen` is framed.
     """
     if len(blocks) != 3:
         raise ShapeError(f"A layer has an input, a concatenation and an output; got {len(blocks)}.")

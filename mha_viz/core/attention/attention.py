@@ -182,9 +182,8 @@ def pattern_of(
 def visible(bias: Tensor) -> Bool[Tensor, "..."]:
     """Return which keys a query may see, by what was added to its scores.
 
-    Args:
-        bias: mask and position bias, of any shape: bool (True = may attend), or floats of which
-            those near their dtype's lowest forbid.
+    `bias` is mask and position bias, of any shape: bool (True = may attend), or floats of which
+    those near their dtype's lowest forbid.
     """
     return bias if bias.dtype == torch.bool else bias > _forbidding(bias.dtype)
 

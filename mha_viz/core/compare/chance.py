@@ -122,10 +122,7 @@ def untrained_band(record: AttentionRecord, measure: str) -> Band | None:
     """Return the band of the pairs of an untrained copy's heads.
 
     It is a baseline of outputs, not of patterns: before training all rows are nearly uniform, so
-    all patterns are nearly the same.
-
-    Returns:
-        None where no pair has a number.
+    all patterns are nearly the same. Returns None where no pair has a number.
     """
     return _band([head_similarity(record, measure)])
 

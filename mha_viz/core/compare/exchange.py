@@ -71,14 +71,9 @@ def exchange_test(
     consecutive rows are exchanged as a whole. It takes neighbouring rows to be draws of their own,
     and knows one text.
 
-    Args:
-        a: a record of one head, see `chosen_heads`.
-        b: another one, on the same tokens if `paired`.
-        paired: whether rows have a partner.
-        seed: of the 1,999 exchanges.
-
-    Returns:
-        Exchange; metrics of what heads write are not tested.
+    `a` and `b` are records of one head each (see `chosen_heads`), on the same tokens if `paired`,
+    that is if rows have a partner. Metrics of what heads write are not tested. There are 1,999
+    exchanges.
 
     Source: the permutation test of Fisher 1935, with the p-value of Phipson and Smyth 2010.
     """

@@ -24,14 +24,9 @@ def layout_of(
 ) -> LayOut:
     """Return what puts a layer's queries and keys in planes: by its number, them and projections.
 
-    Args:
-        method: one of `METHODS`.
-        heads: (layer, head) of those that t-SNE and UMAP lay out, others are NaN; None is all.
-        n_points: of a head.
-        seed: of t-SNE and UMAP.
-
-    Raises:
-        ArgumentError: an unknown method, too few points for it, or its library is missing.
+    `method` is one of `METHODS`; t-SNE and UMAP lay out `heads` (layer, head), of `n_points` each,
+    and others are NaN; None is all. Raises ArgumentError: an unknown method, too few points for it,
+    or its library is missing.
     """
     if method not in METHODS:
         raise ArgumentError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")

@@ -59,12 +59,8 @@ def sample_pairs(
 ) -> SampledPairs:
     """Draw pairs of a query and a key of one text that the query may see, all where they are few.
 
-    Args:
-        records: of the texts.
-        layer: from 0.
-        vectors: queries and keys of the layer, as `layer_vectors` gives them.
-        tokens: how many of each text take part.
-        generator: of the draw.
+    `vectors` are queries and keys of the layer, as `layer_vectors` gives them; `tokens` of each
+    text take part.
     """
     sizes = [min(len(one.tokens), tokens) for one in records]
     squares, first = sum(n * n for n in sizes), 0

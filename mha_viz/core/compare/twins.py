@@ -70,14 +70,11 @@ def head_order(
     Average linkage on the distances; the branches are turned such that neighbours are as alike as
     they can be (up to 512 heads).
 
-    Args:
-        distance: (head2, head2), symmetric, 0 or more, any unit; NaN: not defined. Where a pair
-            has no distance, the head with the most such pairs is left out, until none is left.
-        by: "cluster", heads that are left out come last; "layer", all heads as they are numbered.
-
-    Raises:
-        ShapeError: a matrix that is not square, or empty.
-        ArgumentError: distances that are not symmetric or negative; an unknown order.
+    `distance` is symmetric, 0 or more, any unit; NaN: not defined. Where a pair has no distance,
+    the head with the most such pairs is left out, until none is left. By "cluster" heads that are
+    left out come last, by "layer" all stand as they are numbered. Raises ShapeError: a matrix that
+    is not square, or empty. ArgumentError: distances that are not symmetric or negative; an unknown
+    order.
 
     Source: Bar-Joseph, Gifford and Jaakkola 2001 (order of the leaves).
 
@@ -197,14 +194,10 @@ def covering_heads(similarity: Num[np.ndarray | Tensor, "head2 head2"], k: int) 
     first of several. The sum is submodular, so that it reaches at least 1 - 1/e of what the best
     choice of k would.
 
-    Args:
-        similarity: (head2, head2), row i: how well each j stands for i. Negative counts as 0.
-            Heads whose row or column is NaN throughout are left out; other NaN count as 0.
-        k: how many; fewer come back where there are fewer.
-
-    Returns:
-        The chosen heads, and after each the sum's share, in [0, 1], of what all heads together
-        reach (NaN where that is 0).
+    Row i of `similarity` is how well each j stands for i; negative counts as 0. Heads whose row or
+    column is NaN throughout are left out; other NaN count as 0. Returns the chosen heads, fewer
+    where there are fewer than `k`, and after each the sum's share, in [0, 1], of what all heads
+    together reach (NaN where that is 0).
 
     Source: facility location; Nemhauser, Wolsey and Fisher 1978 (the bound).
 

@@ -98,23 +98,13 @@ def baselines(
 ) -> dict[str, Baseline]:
     """Score uniform, fixed-offset and random heads by each metric that applies to this text.
 
-    Args:
-        pattern: (layer, head, query, key); its shape alone is looked at.
-        ids: integers (key,), token ids.
-        is_special: bool (key,).
-        causal: whether the future was hidden.
-        allowed: bool (layer, query, key), True = may attend, where more was hidden than that; of
-            tokens, even where words were merged.
-        layers: which of these masks each layer has, where layers share them.
-        parts: integers (query,) and (key,), how many tokens each place was before words were
-            merged; all are still heads of tokens, seen as the pattern is: after merging.
-        value: (layer, kv_head, key, d_value), what is read from each key.
-        W_O: each layer's output weights (head, d_value, d_model): with both, metrics of a head's
-            output have a uniform and a fixed-offset baseline as well.
-        random: metric -> (layer, head) of the same architecture with random weights on this text.
-
-    Returns:
-        metric key -> Baseline.
+    The pattern's shape alone is looked at. `allowed`, bool (layer, query, key), hides more than
+    `causal` does: of tokens, even where words were merged; `layers` tells which of its masks each
+    layer has, where layers share them. `parts`, integers (query,) and (key,), tell how many tokens
+    each place was before words were merged; all are still heads of tokens, seen as the pattern is:
+    after merging. With `value` (layer, kv_head, key, d_value), what is read from each key, and
+    `W_O`, metrics of a head's output have a uniform and a fixed-offset baseline as well. `random`
+    is metric -> (layer, head) of the same architecture with random weights on this text.
     """
     pattern = as_tensor("pattern", pattern)
     n_query, n_key = pattern.shape[-2:] if parts is None else (int(n.sum()) for n in parts)

@@ -63,13 +63,9 @@ def sink(
 ) -> Float[Tensor, "layer head"]:
     """Average the mass on a learned sink, which is no token: of the run itself, 1 - mean_q sum_k A.
 
-    Args:
-        pattern: (layer, head, query, key).
-        sink: (layer, head, query), the share of each row's softmax that the sink took. It stays
-            what it is where tokens are left out of the pattern, whose rows then sum to still less.
-
-    Returns:
-        (layer, head), probability in [0, 1].
+    `sink` (layer, head, query) is the share of each row's softmax that the sink took. It stays what
+    it is where tokens are left out of the pattern, whose rows then sum to still less. Returns
+    (layer, head), probability in [0, 1].
 
     Source: OpenAI 2025 (gpt-oss).
 
@@ -110,21 +106,12 @@ def duplicate_token(
 ) -> Float[Tensor, "layer head"]:
     """Average the mass on the same token elsewhere: over the rows q that may see such a token.
 
-    Args:
-        pattern: (layer, head, query, key) of self-attention.
-        ids: integers (key,), the token ids.
-        causal: whether the future was hidden: a row whose token occurs again only later has
-            nothing to look at, and does not count.
-        allowed: bool (query, key) or (layer, query, key), True = may attend; takes the place of
-            `causal`.
-        is_special: bool (key,); a separator that occurs twice is not counted as a repeated word.
-
-    Returns:
-        (layer, head), probability in [0, 1]; NaN in a layer none of whose rows may see such a
-        token.
-
-    Raises:
-        ArgumentError: for cross-attention, or if no token occurs twice where it may be seen.
+    `ids` are integers (key,), the token ids. A row whose token occurs again only where it may not
+    look does not count: in the future where `causal`, or where `allowed`, bool (query, key) or
+    (layer, query, key), is False; it takes the place of `causal`. With `is_special`, bool (key,), a
+    separator that occurs twice is not counted as a repeated word. Returns (layer, head),
+    probability in [0, 1]; NaN in a layer none of whose rows may see such a token. Raises
+    ArgumentError: for cross-attention, or if no token occurs twice where it may be seen.
 
     Source: duplicate-token heads, Wang et al. 2022; there earlier places count only, here later
     ones as well where a row may see them.

@@ -117,15 +117,8 @@ def _ascending(rows: NDArray[Any], padding: int = 0, width: int | None = None) -
 def keys_for_mass(pattern: Pattern, *, share: float = 0.9) -> Float[Tensor, "layer head"]:
     """Average the number of keys that hold `share` of a row's mass, the heaviest first.
 
-    Args:
-        pattern: (layer, head, query, key).
-        share: in (0, 1].
-
-    Returns:
-        (layer, head), keys in [1, key]; a row of zeros counts as 0.
-
-    Raises:
-        ArgumentError: if share is not in (0, 1].
+    Returns (layer, head), keys in [1, key]; a row of zeros counts as 0. Raises ArgumentError: if
+    share is not in (0, 1].
 
     Source: the size of the smallest set with a given mass, as in nucleus sampling (Holtzman et
     al. 2020).

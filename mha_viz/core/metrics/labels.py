@@ -100,14 +100,8 @@ def head_labels(
     of those that reach it: sharp random heads look at something, too, and some of them at what a
     label names. Heads that reach a share of the weight are left out of that chance.
 
-    Args:
-        scores: metric key -> (layer, head).
-        baselines: metric key -> Baseline, from `baselines`.
-        rotated: gives the scores of some heads with keys rotated: `RotatedScores`, called with
-            heads, metric and least.
-
-    Returns:
-        result[layer][head]: labels in the order of `LABELS`.
+    `rotated` gives the scores of some heads with keys rotated: `RotatedScores`, called with heads,
+    metric and least. Labels come in the order of `LABELS`.
     """
     layers, heads = next(iter(scores.values())).shape
     hurdles = {
@@ -190,10 +184,8 @@ def too_short(baselines: Mapping[str, Baseline], layer: int) -> tuple[Label, ...
     """Return the labels that this text is too short to give: chance alone might earn them.
 
     Of weights: so few rows that even a score of 1 may be chance (`chance.beyond_chance`). Of
-    distances: uniform attention looks less than 3 tokens away.
-
-    Returns:
-        Labels in the order of `LABELS`.
+    distances: uniform attention looks less than 3 tokens away. Labels come in the order of
+    `LABELS`.
     """
     return tuple(
         label
@@ -219,8 +211,8 @@ def _beyond_chance(baseline: Baseline) -> float | None:
 def baseline_and_threshold(label: Label, baseline: Baseline) -> tuple[str, float, float] | None:
     """Return the baseline to beat and the threshold to reach for a label; see `head_labels`.
 
-    Returns:
-        The name of the baseline, its value, the threshold; None where there is nothing to compare.
+    Returns the name of the baseline, its value, the threshold; None where there is nothing to
+    compare.
     """
     if _too_short(label, baseline):
         return None

@@ -46,13 +46,9 @@ def redundancy(z: HeadVectors, normalize: bool = True) -> Float[Tensor, "all_hea
     sqrt(R_ii R_jj): two heads with the same z get 1. Like `correlation` it compares the
     coordinates of z as they stand.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        normalize: divide by sqrt(R_ii R_jj); False gives the textbook's number.
-
-    Returns:
-        (layer * head, layer * head) in [0, 1]: 0 for z in orthogonal directions; NaN (not
-        defined) where a head's z is all zero. Normalized, the diagonal is 1.
+    `normalize=False` gives the textbook's number. Returns (layer * head, layer * head) in [0, 1]: 0
+    for z in orthogonal directions; NaN (not defined) where a head's z is all zero. Normalized, the
+    diagonal is 1.
 
     Source: the redundancy of two heads as textbooks give it; normalized, it is the root of the
     cosine of two second-moment matrices.

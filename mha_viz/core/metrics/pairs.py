@@ -65,13 +65,9 @@ class AllRows:
 def hellinger(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_heads"]:
     """Compute the Hellinger distance of two heads' rows: sqrt(1 - mean_q sum_k sqrt(A_i A_j)).
 
-    Args:
-        pattern: (layer, head, query, key), rows summing to 1 or all zero; or its `AllRows`.
-
-    Returns:
-        (layer * head, layer * head) in [0, 1]: 0 for the same pattern, 1 for patterns that never
-        look at the same key. Heads nearer than 0.003 are compared in float64: as a difference of
-        float32 sums, that would be rounding.
+    Rows sum to 1 or are all zero. Returns (layer * head, layer * head) in [0, 1]: 0 for the same
+    pattern, 1 for patterns that never look at the same key. Heads nearer than 0.003 are compared in
+    float64: as a difference of float32 sums, that would be rounding.
 
     Source: Hellinger 1909; the root of the mean over queries of the squared distance of rows.
 
@@ -95,14 +91,9 @@ def hellinger(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_heads"
 def jensen_shannon(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_heads"]:
     """Average the Jensen-Shannon divergence of two heads' rows: mean_q JS(A_i(q), A_j(q)).
 
-    JS(a, b) = H((a + b) / 2) - (H(a) + H(b)) / 2.
-
-    Args:
-        pattern: (layer, head, query, key), rows summing to 1 or all zero; or its `AllRows`.
-
-    Returns:
-        (layer * head, layer * head), nats in [0, ln 2]: 0 for the same pattern, ln 2 for patterns
-        that never look at the same key.
+    JS(a, b) = H((a + b) / 2) - (H(a) + H(b)) / 2. Rows are as for `hellinger`. Returns (layer *
+    head, layer * head), nats in [0, ln 2]: 0 for the same pattern, ln 2 for patterns that never
+    look at the same key.
 
     Source: Lin 1991; between heads, Clark et al. 2019, section 6, who sum it over the tokens.
 

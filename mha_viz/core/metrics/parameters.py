@@ -51,13 +51,9 @@ def product_cosine(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]:
     basis of the head's inside. No P is ever laid out: <A_i B_i^T, A_j B_j^T> is
     <A_i^T A_j, B_i^T B_j>, and is taken for two layers at a time.
 
-    Args:
-        left: per layer (head, d_model, d_head).
-        right: per layer (head, d_other, d_head); d_other is d_model but in cross-attention.
-
-    Returns:
-        (layer * head, layer * head), a plain number in [-1, 1]; NaN for a head whose product is
-        zero within rounding.
+    `left` is (head, d_model, d_head) per layer, `right` (head, d_other, d_head); d_other is d_model
+    but in cross-attention. Returns (layer * head, layer * head), a plain number in [-1, 1]; NaN for
+    a head whose product is zero within rounding.
 
     Source: the query-key and output-value circuits of Elhage et al. 2021.
 
@@ -106,13 +102,9 @@ def product_overlap(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]
     overlaps, which is the overlap of the spaces of all matrices between those subspaces. Random
     ones have (d_head / d_model)^2 on average.
 
-    Args:
-        left: per layer (head, d_model, d_head).
-        right: per layer (head, d_other, d_head); d_other is d_model but in cross-attention.
-
-    Returns:
-        (layer * head, layer * head), a share in [0, 1]: 1 is the same two subspaces, 0 means that
-        one of them is orthogonal to the other head's. NaN for a head whose product is zero.
+    Shapes are as for `product_cosine`. Returns (layer * head, layer * head), a share in [0, 1]: 1
+    is the same two subspaces, 0 means that one of them is orthogonal to the other head's. NaN for a
+    head whose product is zero.
 
     Source: principal angles, Bjorck and Golub 1973; that of products is ours.
 
@@ -131,12 +123,9 @@ def product_overlap(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]
 def diversity(weights: Given[Float[Array, "head d_model d_head"]]) -> Float[Tensor, ""]:
     """Measure how different a layer's heads are: the mean over i != j of 1 - |cos theta_ij|.
 
-    Args:
-        weights: (head, d_model, d_head), one layer's.
-
-    Returns:
-        A share in [0, 1]: 0 if all heads are multiples of one, 1 if all are orthogonal, as random
-        ones nearly are. NaN (not defined) for a layer of one head, or with a head of zeros.
+    `weights` are those of one layer. Returns a share in [0, 1]: 0 if all heads are multiples of
+    one, 1 if all are orthogonal, as random ones nearly are. NaN (not defined) for a layer of one
+    head, or with a head of zeros.
 
     Source: the disagreement of Li et al. 2018, there of values on a text and by the cosine itself;
     here by its size, since a head and its negative read the same direction.

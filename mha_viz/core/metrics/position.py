@@ -37,14 +37,8 @@ def distance(pattern: Pattern) -> Float[Tensor, "layer head"]:
 def previous_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the token before: mean over q >= 1 of A[q, q - 1].
 
-    Args:
-        pattern: (layer, head, query, key) of self-attention, two tokens at least.
-
-    Returns:
-        (layer, head), probability in [0, 1].
-
-    Raises:
-        ArgumentError: for cross-attention, or a single token.
+    Returns (layer, head), probability in [0, 1]. Raises ArgumentError: for cross-attention, or a
+    single token.
 
     Source: Clark et al. 2019, section 3.1; Voita et al. 2019.
 
@@ -59,14 +53,8 @@ def previous_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
 def next_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the token after: mean over q <= key - 2 of A[q, q + 1].
 
-    Args:
-        pattern: (layer, head, query, key) of self-attention, two tokens at least.
-
-    Returns:
-        (layer, head), probability in [0, 1]; 0 in a causal model.
-
-    Raises:
-        ArgumentError: for cross-attention, or a single token.
+    Returns (layer, head), probability in [0, 1]; 0 in a causal model. Raises ArgumentError: for
+    cross-attention, or a single token.
 
     Source: Clark et al. 2019, section 3.1; Voita et al. 2019.
 
@@ -120,18 +108,10 @@ def _copied(block: RowBlock) -> Float[Tensor, "batch head row"]:
 def induction(pattern: Pattern, *, period: int, start: int = 0) -> Float[Tensor, "layer head"]:
     """Average, on a random text repeated twice, the mass on the token after the same token.
 
-    Mean over the second copy's positions q of A[q, q - period + 1].
-
-    Args:
-        pattern: (layer, head, query, key) of self-attention on the repeated text.
-        period: tokens in one copy, 2 at least.
-        start: tokens before the first copy (a [CLS], say).
-
-    Returns:
-        (layer, head), probability in [0, 1].
-
-    Raises:
-        ArgumentError: for cross-attention, or if two copies do not fit into the text.
+    Mean over the second copy's positions q of A[q, q - period + 1]. `period` tokens make a copy, 2
+    at least; `start` tokens stand before the first (a [CLS], say). Returns (layer, head),
+    probability in [0, 1]. Raises ArgumentError: for cross-attention, or if two copies do not fit
+    into the text.
 
     Source: Olsson et al. 2022, the prefix-matching score.
 

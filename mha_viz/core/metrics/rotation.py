@@ -42,14 +42,9 @@ class RotatedScores:
     ) -> Float[Tensor, "rotation layer head"]:
         """Compute a score in 20 rotations.
 
-        Args:
-            heads: True = to be rotated.
-            metric: key of a metric that is linear in the weights, such as "first_token".
-            least: heads that reach less than this in every rotation may be left out.
-
-        Returns:
-            The metric's own unit. NaN for heads that are left out or attend to nothing, and where
-            the metric does not apply.
+        `metric` is the key of one that is linear in the weights, such as "first_token". Of `heads`,
+        those that reach less than `least` in every rotation may be left out. NaN for heads that are
+        left out or attend to nothing, and where the metric does not apply.
         """
         found = torch.full((N_ROTATIONS, heads.numel()), torch.nan)
         strongest = self._strongest.view(*heads.shape, -1)
@@ -108,14 +103,10 @@ def least_beyond_chance(
 ) -> float | None:
     """Return the least score at which at most 5 % of the heads are expected by chance.
 
-    Args:
-        scores: of the heads that reach a label's threshold; higher is better.
-        rotated: of all heads that reach it in any of the 20 rotations.
-
-    Returns:
-        None where there is none: chance explains as many. Heads at or above a score t are
-        expected by chance as often as rotations reach t, on average over them, the pattern as it
-        stands counted with them (Phipson and Smyth 2010).
+    `scores` are those of the heads that reach a label's threshold, higher being better; `rotated`
+    those of all heads that reach it in any of the 20 rotations. Heads at or above a score t are
+    expected by chance as often as rotations reach t, on average over them, the pattern as it stands
+    counted with them (Phipson and Smyth 2010). None where chance explains as many at every score.
     """
     ordered = scores.sort(descending=True).values
     n_found = (scores >= ordered[:, None]).sum(-1)

@@ -18,11 +18,9 @@ from mha_viz.core.metrics.table import METRICS, pattern_reductions
 class RowSums(RowReduction):
     """Sums over the rows of one layer of one text.
 
-    Args:
-        texts: the text; its tensors are where the weights are.
-        reductions: the metrics, by their key.
-        seen: returns which keys some consecutive queries see, (row, key).
-        sinks: the share of each row that a learned sink took, (head, query); None: what it lacks.
+    The tensors of `texts` are where the weights are. `seen` returns which keys some consecutive
+    queries see, (row, key); `sinks` is the share of each row that a learned sink took, (head,
+    query); None: what it lacks.
     """
 
     def __init__(

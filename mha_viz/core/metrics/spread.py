@@ -60,17 +60,9 @@ def normalized_entropy(
 ) -> Float[Tensor, "layer head"]:
     """Average the entropy of the rows as a share of its maximum: ln(keys the row may see).
 
-    Args:
-        pattern: (layer, head, query, key).
-        causal: query q may see keys 0 to q only.
-        allowed: bool (query, key), or (layer, query, key) where layers differ, True = may attend;
-            takes the place of `causal`.
-
-    Returns:
-        (layer, head) in [0, 1]; a row that may see one key or none counts as 0.
-
-    Raises:
-        ArgumentError: if a row is more spread out than the keys it may see would let it be.
+    `allowed`, bool (query, key), or (layer, query, key) where layers differ, takes the place of
+    `causal`. Returns (layer, head) in [0, 1]; a row that may see one key or none counts as 0.
+    Raises ArgumentError: if a row is more spread out than the keys it may see would let it be.
 
     Source: entropy over its maximum (Shannon's relative entropy, 1948, section 7).
 

@@ -87,22 +87,11 @@ def head_table(
     cross-attention, neighbours of a single token, repetitions where no token repeats. Of a head
     that attends to nothing, what is made of its pattern is NaN (not defined).
 
-    Args:
-        pattern: (layer, head, query, key).
-        ids: integers (key,), token ids.
-        is_special: bool (key,).
-        causal: whether the future was hidden.
-        allowed: bool (query, key) or (layer, query, key), True = may attend, where more was hidden
-            than that; takes the place of `causal`.
-        period: tokens in one copy, if the text is two copies of a sequence, one after the other.
-        sink: (layer, head, query), the share of each row that went to a learned sink.
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model): with both, what a head writes is
-            measured, too.
-        only: keys of metrics, where not all are to be computed.
-
-    Returns:
-        metric key -> (layer, head).
+    `ids` are integers (key,), `is_special` bool (key,); `allowed`, bool (query, key) or (layer,
+    query, key), hides more than `causal` does and takes its place. `period`: the text is two copies
+    of so many tokens. `sink` (layer, head, query) is the share of each row that went to a learned
+    sink. With `z` and `W_O` what a head writes is measured, too. `only` are keys of metrics, where
+    not all are to be computed. Returns metric key -> (layer, head).
 
     >>> import torch
     >>> table = head_table(torch.eye(2).reshape(1, 1, 2, 2))

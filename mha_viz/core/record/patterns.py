@@ -111,8 +111,7 @@ class Patterns(ABC):
     def all(self) -> Float[Tensor, "layer head query key"]:
         """Return all weights as one tensor.
 
-        Raises:
-            NotKeptError: they would take more than `MOST_BYTES`.
+        Raises NotKeptError: they would take more than `MOST_BYTES`.
         """
         layers, heads, queries, keys = self.shape
         if self.n_bytes > MOST_BYTES:
@@ -170,9 +169,7 @@ def weight_bounds(weights: Float[Tensor, "*batch head query key"]) -> Float[Tens
 class StoredPatterns(Patterns):
     """Weights that are kept as a tensor: float32 (layer, head, query, key).
 
-    Args:
-        weights: the tensor.
-        bounds: their `weight_bounds`, where these are known beforehand.
+    `bounds` are their `weight_bounds`, where these are known beforehand.
     """
 
     def __init__(

@@ -82,17 +82,9 @@ def weight_among(record: Record, tokens: Sequence[int]) -> Float[Tensor, "layer 
     """Return how much some tokens look at each other in every head, themselves included.
 
     That is the sum of a row's weights on these tokens, averaged over the tokens that look. Times
-    their number it is the sum of all weights from the set to the set.
-
-    Args:
-        record: of self-attention, or any with both texts on one axis each.
-        tokens: places on both axes, counted from 0; each counts once.
-
-    Returns:
-        A number in [0, 1] for each head; 1 where they look at nothing else.
-
-    Raises:
-        ArgumentError: no such token, or none.
+    their number it is the sum of all weights from the set to the set. `tokens` are places on both
+    axes, counted from 0; each counts once. Returns a number in [0, 1] for each head; 1 where they
+    look at nothing else. Raises ArgumentError: no such token, or none.
 
     >>> import mha_viz as mv
     >>> record = mv.load("tiny-bert").trace("The cat sat")
