@@ -26,20 +26,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class StoredRun(Generic[T]):
-    """A run that is stored, and the way to repeat it.
+    """A run that is stored, and the way to repeat it."""
 
-    Args:
-        name: of its file, without the ending.
-        settings: the settings that it was made with, as `long_work.trained` is given them.
-        kind: the type of its result: a dataclass, a NamedTuple, a tuple or dict of such, of
-            tensors, numpy arrays, DataFrames of numbers and strings, numbers, strings and None.
-        make: computes the result anew.
-    """
-
-    name: str
-    settings: tuple[object, ...]
+    name: str  # of its file, without the ending
+    settings: tuple[object, ...]  # that it was made with, as `long_work.trained` is given them
+    # the type of its result: a dataclass, a NamedTuple, a tuple or dict of such, of tensors, numpy
+    # arrays, DataFrames of numbers and strings, numbers, strings and None
     kind: Any
-    make: Callable[[], T]
+    make: Callable[[], T]  # computes the result anew
 
     @property
     def path(self) -> Path:

@@ -38,18 +38,12 @@ class Band(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ChancePairs:
-    """A comparison of a record's pairs of heads with heads that share nothing.
+    """A comparison of a record's pairs of heads with heads that share nothing."""
 
-    Args:
-        band: where 95 % of the pairs of heads that share nothing lie.
-        pairs: distances of these pairs (see `as_distances`), ascending.
-        p_pairs: how often a pair of the record would be as near by chance, in the order of
-            `np.triu_indices`; NaN where it has no distance.
-        p_nearest: how often a head's nearest other one would be as near by chance; NaN likewise.
-    """
-
-    band: Band
-    pairs: Float[np.ndarray, "chance"]
+    band: Band  # where 95 % of the pairs of heads that share nothing lie
+    pairs: Float[np.ndarray, "chance"]  # distances of these (see `as_distances`), ascending
+    # how often a pair of the record would be as near by chance, in the order of `np.triu_indices`,
+    # and how often a head's nearest other one would; NaN where there is no distance
     p_pairs: Float[np.ndarray, "pair"]
     p_nearest: Float[np.ndarray, "head2"]
 

@@ -29,19 +29,12 @@ _Finish = Callable[[Sums], Tensor]
 
 @dataclass(frozen=True)
 class Exchange:
-    """The differences of two heads that an exchange of their rows gives.
+    """The differences of two heads that an exchange of their rows gives, by metric."""
 
-    Args:
-        p: metric key -> how often an exchange differs as much, in (0, 1].
-        noise: metric key -> the difference, without its sign, that 95 % of exchanges do not exceed.
-        rows: how many rows, or blocks of them, of either head have a choice of keys.
-        paired: rows of the same query change places; else any rows of two texts.
-    """
-
-    p: Mapping[str, float]
-    noise: Mapping[str, float]
-    rows: tuple[int, int]
-    paired: bool
+    p: Mapping[str, float]  # how often an exchange differs as much, in (0, 1]
+    noise: Mapping[str, float]  # the difference that 95 % of exchanges do not exceed, unsigned
+    rows: tuple[int, int]  # how many rows, or blocks of them, of either head have a choice of keys
+    paired: bool  # rows of the same query change places; else any rows of two texts
 
     def rows_needed(self, n_metrics: int) -> int:
         """Return how many rows each head needs for one of so many metrics to be found."""

@@ -24,26 +24,20 @@ _ROWS = {"previous_token": -1, "next_token": -1}  # a row less than there are ha
 
 @dataclass(frozen=True)
 class Baseline:
-    """One metric's value for heads that have learned nothing; None where it has none.
+    """One metric's value for heads that have learned nothing; None where it has none."""
 
-    Args:
-        uniform: a head that gives every token it may see the same weight. For metrics of a head's
-            output: this head's own values under such weights, averaged over all heads.
-        offset: a head that always looks at the token before (the first one at itself).
-        random: mean over the heads of the same architecture with random weights.
-        random_low, random_high: the smallest and the largest of those heads.
-        n_rows: how many rows of weights the score is a mean of; of repeated tokens, how many
-            different ones, since a head looks from equal tokens alike.
-        by_layer: where layers see different keys (a sliding window in some of them), the baseline
-            of each; its random heads are those of layers in which uniform attention scores alike.
-    """
-
+    # a head that gives every token it may see the same weight. For metrics of a head's output: this
+    # head's own values under such weights, averaged over all heads.
     uniform: float | None = None
-    offset: float | None = None
-    random: float | None = None
-    random_low: float | None = None
-    random_high: float | None = None
+    offset: float | None = None  # one that always looks at the token before (the first at itself)
+    random: float | None = None  # mean over the heads of the same architecture with random weights
+    random_low: float | None = None  # the smallest of those heads
+    random_high: float | None = None  # the largest
+    # how many rows of weights the score is a mean of; of repeated tokens, how many different ones,
+    # since a head looks from equal tokens alike
     n_rows: float | None = None
+    # where layers see different keys (a sliding window in some of them), the baseline of each; its
+    # random heads are those of layers in which uniform attention scores alike
     by_layer: tuple["Baseline", ...] = ()
 
     def at(self, layer: int) -> "Baseline":

@@ -17,32 +17,20 @@ from mha_viz.core.metrics.rotation import least_beyond_chance
 
 @dataclass(frozen=True)
 class Label:
-    """A name for a kind of head, and the rule that a head must meet to get it.
+    """A name for a kind of head, and the rule that a head must meet to get it."""
 
-    Args:
-        key: its name in code.
-        title: its name on screen.
-        metric: key of the metric that decides.
-        threshold: what the score must reach, in the metric's unit or, where `relative`, as a
-            multiple of the baseline: see `head_labels`.
-        at_least: the score must be no smaller; else no larger.
-        relative: see `threshold`.
-        unless: labels that a head must not have as well.
-        meaning: one sentence in plain words.
-        does: what such heads do, as it follows "These heads".
-        badge: the title in few letters, for a small picture.
-    """
-
-    key: str
-    title: str
-    metric: str
+    key: str  # its name in code
+    title: str  # its name on screen
+    metric: str  # key of the metric that decides
+    # what the score must reach, in the metric's unit or, where `relative`, as a multiple of the
+    # baseline: see `head_labels`
     threshold: float
-    at_least: bool = True
+    at_least: bool = True  # the score must be no smaller; else no larger
     relative: bool = False
-    unless: tuple[str, ...] = ()
-    meaning: str = ""
-    does: str = field(default="", repr=False)
-    badge: str = ""
+    unless: tuple[str, ...] = ()  # labels that a head must not have as well
+    meaning: str = ""  # one sentence in plain words
+    does: str = field(default="", repr=False)  # by such heads, as it follows "These heads"
+    badge: str = ""  # the title in few letters, for a small picture
 
 
 @dataclass(frozen=True)
