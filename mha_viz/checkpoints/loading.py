@@ -19,12 +19,15 @@ from mha_viz.checkpoints.building import (
     loader_of,
 )
 from mha_viz.checkpoints.catalog import ModelInfo, find_model
-from mha_viz.checkpoints.checkpoint_files import check_files
-from mha_viz.checkpoints.config_file import read_config, read_json
+from mha_viz.checkpoints.checkpoint_files import (
+    check_files,
+    check_weight_files,
+    read_config,
+    read_json,
+)
 from mha_viz.checkpoints.device import device_of
 from mha_viz.checkpoints.model_size import ModelSize, check_room, model_size
 from mha_viz.checkpoints.trial import check_on_trial
-from mha_viz.checkpoints.weight_files import check_weight_files
 from mha_viz.core.names import DTYPES, Device
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel

@@ -7,9 +7,8 @@ import torch
 from transformers import PreTrainedModel
 
 from mha_viz.engine.attention_function import IMPLEMENTATION, register
-from mha_viz.engine.own_weights import rounding
 from mha_viz.engine.probe import KEEPABLE, Probe
-from mha_viz.engine.run import Backend, Run, check_own, run
+from mha_viz.engine.run import Backend, Run, check_own, rounding, run
 from mha_viz.errors import AttentionUnavailableError, MhaVizError
 from mha_viz.text.tokens import Encoded
 

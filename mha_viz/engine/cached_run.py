@@ -13,10 +13,9 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.own_weights import own_weights
 from mha_viz.engine.probe import KEEPABLE, HeadEdits, Probe
 from mha_viz.engine.projections import float32
-from mha_viz.engine.run import OnLayer, Run, within_memory
+from mha_viz.engine.run import OnLayer, Run, own_weights, within_memory
 from mha_viz.errors import AttentionUnavailableError
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mha_viz.core.attention.attention import visible
 from mha_viz.core.attention.scoring import (
     RowReduction,
     Scoring,
@@ -17,7 +18,6 @@ from mha_viz.core.attention.scoring import (
     sight_and_bias,
 )
 from mha_viz.core.cancellation import check_cancelled
-from mha_viz.engine.masks import visible_to_any_head
 from mha_viz.errors import AttentionUnavailableError
 
 KEEPABLE = ("pattern", "z", "query", "key", "value")
@@ -166,8 +166,12 @@ class Probe:
         return layer, None if gates is None else gates[..., layer, :], self.edits
 
     def note_mask(self, bias: Tensor | None, *made_of: Tensor | None) -> None:
-        """Note what a layer lets its queries see."""
-        self.allowed.append(self._once(visible_to_any_head, bias, *made_of))
+        """Note what a layer lets its queries see in any head; None where no mask was added."""
+
+        def seen(bias: Tensor | None) -> Tensor | None:
+            return None if bias is None else visible(bias).any(1)
+
+        self.allowed.append(self._once(seen, bias, *made_of))
 
     def attend_by_rows(
         self, attend: LayerAttention, scoring: Scoring, tensors: Sequence[Tensor], *mask: Any

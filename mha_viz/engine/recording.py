@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from mha_viz.core.attention.scoring import RowReduction, Scoring, Tiles
+from mha_viz.core.measure import text_sums
+from mha_viz.core.metrics.row_sums import TextSums
 from mha_viz.core.record.patterns import ComputedPatterns, Patterns, StoredPatterns, weight_bounds
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.intervention import Change
-from mha_viz.engine.loaded_network import LoadedNetwork
-from mha_viz.engine.masks import infer_window, none_if_ordinary
-from mha_viz.engine.own_weights import check_own_weights
-from mha_viz.engine.pattern_reductions import PatternReductions
+from mha_viz.engine.loaded_network import TILES, LoadedNetwork
 from mha_viz.engine.probe import HeadEdits, LayerTensors, Probe, ScoredLayer
 from mha_viz.engine.projections import float32, stacked
 from mha_viz.engine.run import (
@@ -23,11 +25,53 @@ from mha_viz.engine.run import (
     Run,
     check_keep,
     check_own,
+    check_own_weights,
     run,
     run_first_stack,
 )
 from mha_viz.text.encoding import Texts, attending, text_notes
 from mha_viz.text.tokens import Encoded
+
+
+class PatternReductions:
+    """The tiles and metrics of one text's only stack, layer by layer.
+
+    `keep` has "tiles", "metrics" or both in it, see `trace`.
+    """
+
+    def __init__(self, model: LoadedNetwork, source: Encoded, keep: Sequence[str]) -> None:
+        self._causal, self._tokens = model.causal, source.tokens
+        self.wanted = {"tiles", "metrics"} & set(keep)
+        self._tiles: list[Tiles] = []
+        self._sums: TextSums | None = None
+
+    def __call__(self, layer: int, scoring: Scoring, query: Tensor) -> list[RowReduction]:
+        """Return what the rows of a layer are to be given to."""
+        found: list[RowReduction] = []
+        shape = (query.shape[1], len(self._tokens), len(self._tokens))
+        if "tiles" in self.wanted:
+            self._tiles.append(Tiles(shape, TILES, device=query.device))
+            found.append(self._tiles[-1])
+        if "metrics" in self.wanted:
+            if self._sums is None:
+                self._sums = text_sums(
+                    self._tokens,
+                    len(self._tokens),
+                    self._causal,
+                    has_sinks=scoring.sinks is not None,
+                )
+            n, sight = len(self._tokens), scoring.sight
+            seen = partial(sight.seen, n_queries=n, n_keys=n, device=query.device)
+            found.append(self._sums.layer(seen, device=query.device))
+        return found
+
+    def attach_to(self, record: AttentionRecord) -> None:
+        """Give a record what the pass has made of its weights."""
+        patterns = record.patterns
+        if self._tiles and isinstance(patterns, ComputedPatterns):
+            patterns.pooled[TILES, "max"] = torch.stack([one.found.cpu() for one in self._tiles])
+        if self._sums is not None and isinstance(patterns, ComputedPatterns):
+            patterns.measured[self._sums.about] = self._sums.finish()
 
 
 def run_texts(
@@ -240,3 +284,27 @@ def recorded_mask(
     if is_cross:
         return None
     return none_if_ordinary([infer_window(layer, ordinary) for layer in pattern], ordinary)
+
+
+def infer_window(
+    weights: Float[Tensor, "head query key"], ordinary: Bool[Tensor, "query key"]
+) -> Bool[Tensor, "query key"]:
+    """Infer from a layer's weights what it let its queries see, where no mask is at hand.
+
+    A sliding window hides every key from some distance on: a weight of exactly 0 there in all rows
+    of all heads. Zeros elsewhere say nothing, since a softmax rounds to 0 as well.
+    """
+    used = (weights != 0).any(0)
+    offsets = torch.arange(used.shape[0])[:, None] - torch.arange(used.shape[1])
+    reached = offsets[used.cpu()]
+    return ordinary & (offsets <= reached.max()) & (offsets >= reached.min())
+
+
+def none_if_ordinary(
+    layers: Sequence[Bool[Tensor, "query key"] | None], ordinary: Bool[Tensor, "query key"]
+) -> Bool[Tensor, "layer query key"] | None:
+    """Stack the layers' masks as a record holds them: None where all are as ordinary."""
+    found = [ordinary if layer is None else layer for layer in layers]
+    if all(torch.equal(layer, ordinary) for layer in found):
+        return None
+    return torch.stack(found)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import mha_viz as mv
 from mha_viz.checkpoints import loading
-from mha_viz.checkpoints.suggested import SUGGESTED
+from mha_viz.checkpoints.catalog import SUGGESTED
 from mha_viz.cli import main as cli
 from mha_viz.cli import options as cli_common
 from mha_viz.cli import server as cli_server

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from mha_viz.circuits.decompose.readout import check_index, read_at, token_number
 from mha_viz.core.record.record import Token
+from mha_viz.engine.layer_activations import OutputProxy, with_replaced
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import OutputProxy, with_replaced
 from mha_viz.text.vocabulary import label_of
 
 
