@@ -1,4 +1,4 @@
-"""All heads as points in a plane: close heads are similar."""
+"""Maps: all heads as points in a plane, close ones being similar; one head's queries and keys."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, SupportsFloat
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 from jaxtyping import Int, Num
 from numpy.typing import NDArray
@@ -15,8 +16,13 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import frame
 from mha_viz.plots.cells import BAR, colour_bar
 from mha_viz.web import theme
+from mha_viz.web.labels import clean, head_name, hover_text
 
 _NAMED = 24  # heads up to which each has its name beside it
+KINDS = ("query", "key")
+SYMBOLS = ("circle", "diamond-open")
+_WEBGL = 4_000  # points from which on a browser draws them with its graphics card
+_HEIGHT = 560  # pixels
 
 
 def head_map(
@@ -121,3 +127,35 @@ def _axes(points: NDArray[np.float64], dark: bool) -> dict[str, Any]:
     room = 0.08 * float(np.max(np.subtract(high, low))) or 1.0
     across, down = ([a - room, b + room] for a, b in zip(low, high, strict=True))
     return dict(xaxis=axis | dict(range=across), yaxis=axis | dict(range=down, scaleanchor="x"))
+
+
+def query_key_figure(
+    table: pd.DataFrame, head: tuple[int, int], notes: Sequence[str] = (), *, dark: bool = False
+) -> go.Figure:
+    """Draw the queries and keys of a head as dots, on axes of one scale.
+
+    `table` is that of `QueryKeyMap.points_table`; `notes` stand below the title.
+    """
+    traces = []
+    for kind, rows in table.groupby("kind", sort=False):
+        place = KINDS.index(str(kind))
+        colour = theme.qualitative(dark)[place]
+        look = dict(color=colour, symbol=SYMBOLS[place], size=6, opacity=0.85, line=dict(width=0))
+        x, y = (frame.as_numbers(rows[axis], 1, axis).astype(np.float32) for axis in "xy")
+        dots = frame.markers(
+            x, y, [_query_key_hover(row) for row in rows.itertuples()], marker=look
+        )
+        kinds = dict(type="scattergl" if len(table) > _WEBGL else "scatter")
+        traces.append(dots | kinds | dict(name={"query": "queries"}.get(str(kind), "keys")))
+    bare = frame.QUIET | dict(showticklabels=False)
+    layout = dict(xaxis=bare, yaxis=bare | dict(scaleanchor="x"), dragmode="pan")
+    title = f"Queries and keys of {head_name(*head)}"
+    return frame.headed_figure(traces, dark, title, notes, _HEIGHT, layout, named=True)
+
+
+def _query_key_hover(row: Any) -> str:
+
+    told = f"{row.kind} {clean(row.token)}, position {row.position} of text {row.text + 1}"
+    if row.kind == "query":
+        told += f"; looks at {clean(row.looks_at)} ({theme.format_weight(row.weight)})"
+    return hover_text(told)
