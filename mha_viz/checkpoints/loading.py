@@ -12,11 +12,14 @@ from torch import Tensor, nn
 from transformers import AutoModel, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from mha_viz.checkpoints.building import (
+    ModelSize,
     building_lock,
+    check_room,
     first_line,
     load_config,
     load_tokenizer,
     loader_of,
+    model_size,
 )
 from mha_viz.checkpoints.catalog import ModelInfo, find_model
 from mha_viz.checkpoints.checkpoint_files import (
@@ -26,7 +29,6 @@ from mha_viz.checkpoints.checkpoint_files import (
     read_json,
 )
 from mha_viz.checkpoints.device import device_of
-from mha_viz.checkpoints.model_size import ModelSize, check_room, model_size
 from mha_viz.checkpoints.trial import check_on_trial
 from mha_viz.core.names import DTYPES, Device
 from mha_viz.engine.attention_function import IMPLEMENTATION

@@ -20,8 +20,8 @@ from mha_viz.errors import ArgumentError, RecordError
 from mha_viz.text.from_weights import record
 
 if TYPE_CHECKING:
+    from mha_viz.core.record.fields import Token
     from mha_viz.core.record.record import AttentionRecord
-    from mha_viz.core.record.token import Token
 
 TOLERANCE = 1e-4  # of float32: between our weights and the mean over heads that a module returns
 

@@ -19,9 +19,8 @@ from mha_viz.prediction.logits import check_predicts
 from mha_viz.prediction.masking import replace_mask
 from mha_viz.prediction.prediction import places_to_predict, spaced_at
 from mha_viz.text.cleaning import visible
-from mha_viz.text.encoding import encode_texts
+from mha_viz.text.encoding import encode_texts, id_of, label_of
 from mha_viz.text.tokens import Encoded
-from mha_viz.text.vocabulary import id_of, label_of
 
 
 @dataclass(frozen=True)

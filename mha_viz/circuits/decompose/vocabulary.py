@@ -12,7 +12,7 @@ from mha_viz.circuits.decompose.readout import check_index, read_at, token_numbe
 from mha_viz.core.record.record import Token
 from mha_viz.engine.layer_activations import OutputProxy, with_replaced
 from mha_viz.engine.model import AttentionModel
-from mha_viz.text.vocabulary import label_of
+from mha_viz.text.encoding import label_of
 
 
 @dataclass(frozen=True, eq=False)

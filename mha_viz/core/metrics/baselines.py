@@ -12,8 +12,8 @@ from mha_viz.core.attention.checks import Array, Given, as_tensor
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics.blocks import Visible
 from mha_viz.core.metrics.checks import Allowed, OutputMatrices, Pattern, allowed_keys
-from mha_viz.core.metrics.content import repeated_tokens
 from mha_viz.core.metrics.outputs import outputs_of, reduce_outputs
+from mha_viz.core.metrics.position import repeated_tokens
 from mha_viz.core.metrics.reduction import texts_of
 from mha_viz.core.metrics.table import METRICS, head_table, output_metrics
 from mha_viz.errors import ArgumentError

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from mha_viz.core.attention.scoring import RowReduction
 from mha_viz.core.metrics.blocks import RowBlock, Texts, Visible
-from mha_viz.core.metrics.by_text import known
 from mha_viz.core.metrics.head_sums import HeadSums, Reduction
+from mha_viz.core.metrics.metric import known
 from mha_viz.core.metrics.table import METRICS, pattern_reductions
 
 

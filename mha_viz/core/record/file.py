@@ -14,8 +14,8 @@ from torch import Tensor
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.attention.scoring import Scoring, Sight
 from mha_viz.core.output_file import write_file
+from mha_viz.core.record.fields import Token
 from mha_viz.core.record.patterns import ComputedPatterns, Patterns, StoredPatterns
-from mha_viz.core.record.token import Token
 from mha_viz.errors import RecordError
 
 FORMAT = "mha_viz.record.1"

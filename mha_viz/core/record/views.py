@@ -14,9 +14,8 @@ from torch import Tensor
 
 from mha_viz.core.record.checks import check_positions
 from mha_viz.core.record.derived import KeptPatterns, MergedPatterns, Runs
-from mha_viz.core.record.fields import RecordFields
+from mha_viz.core.record.fields import RecordFields, merge
 from mha_viz.core.record.patterns import Patterns, StoredPatterns
-from mha_viz.core.record.token import merge
 from mha_viz.errors import ArgumentError
 
 if TYPE_CHECKING:
