@@ -20,6 +20,7 @@ from mha_viz.engine.probe import HeadEdits, LayerTensors, Probe, ScoredLayer
 from mha_viz.engine.projections import float32, stacked
 from mha_viz.engine.run import (
     REDUCIBLE,
+    Batch,
     OnLayer,
     Reduce,
     Run,
@@ -76,8 +77,8 @@ class PatternReductions:
 
 def run_texts(
     model: LoadedNetwork,
-    sources: Sequence[Encoded],
-    targets: Sequence[Encoded] | None,
+    sources: Batch,
+    targets: Batch | None,
     keep: Sequence[str],
     on_layer: OnLayer | None = None,
     edits: HeadEdits | None = None,
@@ -133,7 +134,7 @@ def trace_encoded(
 
 @torch.inference_mode()
 def reduce_texts(
-    model: LoadedNetwork, sources: Sequence[Encoded], reduce: Reduce, keep: Sequence[str] = ()
+    model: LoadedNetwork, sources: Batch, reduce: Reduce, keep: Sequence[str] = ()
 ) -> Run:
     """Run a batch once and hand on each layer of the first part, without keeping it.
 
@@ -155,7 +156,7 @@ def reduce_texts(
     return left
 
 
-def _seen_by_weights(pattern: Tensor, sources: Sequence[Encoded], causal: bool) -> Tensor:
+def _seen_by_weights(pattern: Tensor, sources: Batch, causal: bool) -> Tensor:
     """Infer each text's mask of a layer from its weights, (batch, query, key)."""
     found = torch.zeros(pattern.shape[0], *pattern.shape[2:], dtype=torch.bool)
     for row, source in enumerate(sources):

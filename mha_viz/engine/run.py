@@ -18,6 +18,8 @@ from mha_viz.text.encoding import attending
 from mha_viz.text.tokens import Encoded
 
 Backend = Literal["mha_viz", "eager"]
+Batch = Sequence[Encoded]  # of texts
+Inputs = dict[str, Any]  # of a network, by name
 OnLayer = Callable[[int], None]
 Reduce = Callable[[LayerTensors], None]
 REDUCIBLE = ("tiles", "metrics")  # of the weights of a long text, made while they are there
@@ -67,8 +69,8 @@ def check_keep(keep: Sequence[str]) -> Sequence[str]:
 def run(
     network: PreTrainedModel,
     backend: Backend,
-    sources: Sequence[Encoded],
-    targets: Sequence[Encoded] | None = None,
+    sources: Batch,
+    targets: Batch | None = None,
     *,
     pad: int = 0,
     probe: Probe | None = None,
@@ -91,12 +93,7 @@ def run(
 
 @torch.inference_mode()
 def run_first_stack(
-    network: PreTrainedModel,
-    backend: Backend,
-    sources: Sequence[Encoded],
-    *,
-    pad: int = 0,
-    probe: Probe,
+    network: PreTrainedModel, backend: Backend, sources: Batch, *, pad: int = 0, probe: Probe
 ) -> Run:
     """Run the only stack or an encoder alone, no further than its last attention; as `run`."""
     inputs = padded(network, sources, pad)
@@ -123,15 +120,13 @@ def within_memory(network: PreTrainedModel) -> Iterator[None]:
         raise
 
 
-def check_own(
-    left: dict[str, Run], sources: Sequence[Encoded], targets: Sequence[Encoded] | None, family: str
-) -> None:
+def check_own(left: dict[str, Run], sources: Batch, targets: Batch | None, family: str) -> None:
     """Check that every part's own weights are weights of its queries and keys."""
     for part, one in left.items():
         check_own_weights(one.pattern, *attending(part, sources, targets), family)
 
 
-def _one_stack(network: Any, backend: Backend, inputs: dict[str, Any], probe: Probe) -> Run:
+def _one_stack(network: Any, backend: Backend, inputs: Inputs, probe: Probe) -> Run:
     if "use_cache" in inspect.signature(network.forward).parameters:
         inputs["use_cache"] = False
     if backend == "eager":
@@ -145,7 +140,7 @@ def _one_stack(network: Any, backend: Backend, inputs: dict[str, Any], probe: Pr
 
 
 def _two_stacks(
-    network: Any, inputs: dict[str, Any], decoder_inputs: dict[str, Any], probe: Probe
+    network: Any, inputs: Inputs, decoder_inputs: Inputs, probe: Probe
 ) -> dict[str, Run]:
     """Run the encoder by itself, then the decoder, which attends to itself and to it."""
     inputs.pop("token_type_ids", None)
@@ -178,9 +173,7 @@ def _two_stacks(
     return dict(zip(PARTS, (encoder, decoder, cross), strict=True))
 
 
-def _two_stacks_eager(
-    network: Any, inputs: dict[str, Any], decoder_inputs: dict[str, Any]
-) -> dict[str, Run]:
+def _two_stacks_eager(network: Any, inputs: Inputs, decoder_inputs: Inputs) -> dict[str, Run]:
     inputs.pop("token_type_ids", None)
     arguments = inputs | _decoder_arguments(inputs, decoder_inputs)
     output = network(**arguments, output_attentions=True)
@@ -191,7 +184,7 @@ def _two_stacks_eager(
     }
 
 
-def _decoder_arguments(inputs: dict[str, Any], decoder_inputs: dict[str, Any]) -> dict[str, Any]:
+def _decoder_arguments(inputs: Inputs, decoder_inputs: Inputs) -> Inputs:
     return {
         "decoder_input_ids": decoder_inputs["input_ids"],
         "decoder_attention_mask": decoder_inputs.get("attention_mask"),
@@ -215,7 +208,7 @@ def _left_by(probe: Probe, hidden: Tensor | None, network: Any) -> Run:
     )
 
 
-def padded(network: PreTrainedModel, texts: Sequence[Encoded], pad: int) -> dict[str, Any]:
+def padded(network: PreTrainedModel, texts: Batch, pad: int) -> Inputs:
     """Return a network's inputs: right-padded tensors, with a mask only where there is padding."""
     shape = len(texts), max(len(text.input_ids) for text in texts)
     ids = torch.full(shape, pad, dtype=torch.long)
@@ -261,9 +254,7 @@ def own_weights(attentions: Any, network: PreTrainedModel) -> dict[str, Layers]:
     )
 
 
-def check_own_weights(
-    layers: Layers, queries: Sequence[Encoded], keys: Sequence[Encoded], family: str
-) -> None:
+def check_own_weights(layers: Layers, queries: Batch, keys: Batch, family: str) -> None:
     """Check weights over each text's own tokens: the length of each axis, and row sums of 1.
 
     Longformer's last axis holds offsets in a window, Funnel and CANINE shorten their texts from

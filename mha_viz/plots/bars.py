@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Int, Num
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.core.reprs import count
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells, frame
+from mha_viz.plots.frame import Numbers, Part
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, head_name, hover_text, plotly_text
 
@@ -40,14 +40,14 @@ def stacked_shares(
     hovers = [hover_text(name) for name in clean_all(places, n, "places")]
     at = np.arange(n)
 
-    def trace(name: str, values: Any, **more: Any) -> dict[str, Any]:
+    def trace(name: str, values: Any, **more: Any) -> Part:
         hover = f"%{{customdata}}, {hover_text(name)}<br><b>%{{y:+.4~g}}</b> {hover_text(unit)}"
         text = dict(customdata=hovers, hovertemplate=f"{hover}<extra></extra>")
         return dict(x=at, y=values, name=plotly_text(name), **text, **more)
 
     traces = []
     for i, (name, values) in enumerate(parts.items()):
-        look: dict[str, Any] = dict(color=theme.qualitative(dark)[i % 8], line=dict(width=0))
+        look: Part = dict(color=theme.qualitative(dark)[i % 8], line=dict(width=0))
         traces.append(trace(clean(name, 30), values, type="bar", marker=look))
     edge = dict(width=2, color=theme.paper(dark))
     look = dict(symbol="diamond", size=11, color=theme.ink(dark), line=edge)
@@ -139,7 +139,7 @@ def token_bars(
         raise ShapeError(f"each series must have {n} numbers, one per token.")
     names = clean_all(labels, n, "tokens")
     hovers = [hover_text(label) for label in names]
-    traces: list[dict[str, Any]] = []
+    traces: list[Part] = []
     for i, (name, values) in enumerate(series.items()):
         colour, pattern = theme.qualitative(dark)[i % 8], dict(shape=["", "/"][i % 2])
         hover = f"{hover_text(clean(name))}<br>%{{customdata}} (%{{x}}): <b>%{{y:.4~g}}</b>"
@@ -197,7 +197,7 @@ def histogram_bars(
     return frame.headed_figure([bars], dark, title, notes, 260, layout, frame.Margins(below=46))
 
 
-def _bars(x: Any, y: Any, width: Any, hovers: list[str], dark: bool) -> dict[str, Any]:
+def _bars(x: Any, y: Any, width: Any, hovers: list[str], dark: bool) -> Part:
     edge = dict(width=1, color=theme.paper(dark))
     look = dict(color=theme.qualitative(dark)[0], line=edge)
     text = dict(hovertext=hovers, hoverinfo="text")
@@ -245,7 +245,7 @@ def change_distribution(
     )
 
 
-def _histogram(known: NDArray[np.float64], unit: str, dark: bool) -> tuple[dict[str, Any], int]:
+def _histogram(known: Numbers, unit: str, dark: bool) -> tuple[Part, int]:
     """Return bars of equal width with exact counts, and the largest count."""
     bins = int(np.clip(np.ceil(2 * len(known) ** (1 / 3)), 1, 40))  # Rice's rule
     counts, edges = np.histogram(known, bins if np.ptp(known) else 1)
@@ -261,12 +261,8 @@ def _histogram(known: NDArray[np.float64], unit: str, dark: bool) -> tuple[dict[
 
 
 def _draws(
-    values: NDArray[np.float64],
-    heads: Sequence[tuple[int, int]] | None,
-    most: int,
-    unit: str,
-    dark: bool,
-) -> dict[str, Any]:
+    values: Numbers, heads: Sequence[tuple[int, int]] | None, most: int, unit: str, dark: bool
+) -> Part:
     """Return every draw as a short upright stroke below the bars."""
     at = np.flatnonzero(np.isfinite(values)).tolist()
     names = [f"draw {i}" if heads is None else f"{head_name(*heads[i])} off" for i in at]
@@ -281,14 +277,14 @@ def _draws(
     return frame.markers(values[at], np.full(len(at), -_DRAWS * most / 2), hovers, **look)
 
 
-def _quantile(share: float, value: float, most: int, dark: bool) -> dict[str, Any]:
+def _quantile(share: float, value: float, most: int, dark: bool) -> Part:
     hover = f"{_name(share)} of the draws: <b>{theme.format_number(value)}</b>"
     line = dict(width=2, color=theme.accent(dark), dash="solid" if share == 0.5 else "dash")
     places = np.linspace(-_DRAWS * most, most, 12)
     return frame.markers([value] * 12, places, hover, line=line) | dict(mode="lines")
 
 
-def _name_above(i: int, share: float, value: float, dark: bool) -> dict[str, Any]:
+def _name_above(i: int, share: float, value: float, dark: bool) -> Part:
     """Return a quantile's name over its line; every second one is higher up."""
     side = "right" if share < 0.5 else "left"
     place = dict(yref="paper", yanchor="bottom", xanchor=side, yshift=13 * (i % 2))

@@ -15,6 +15,7 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import frame
 from mha_viz.plots.cells import BAR, colour_bar
+from mha_viz.plots.frame import Mask, Numbers, Part
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, head_name, hover_text
 
@@ -51,7 +52,7 @@ def head_map(
         raise ArgumentError(f"{size} heads do not fill layers of {n_heads}.")
     labels = frame.check_names(names, size)
     known = ~np.isnan(points.sum(axis=1))
-    traces: list[dict[str, Any]] = []
+    traces: list[Part] = []
     modes = ("markers+text", "markers") if size <= _NAMED else ("markers", "markers+text")
     for part, look in _parts(known, n_heads, clusters, dark):
         dots = _points(part, points, labels, n_heads)
@@ -69,8 +70,8 @@ def head_map(
 
 
 def _parts(
-    known: NDArray[np.bool_], n_heads: int, clusters: Any, dark: bool
-) -> list[tuple[NDArray[np.intp], dict[str, Any]]]:
+    known: Mask, n_heads: int, clusters: Any, dark: bool
+) -> list[tuple[NDArray[np.intp], Part]]:
     edge = dict(width=1, color=theme.paper(dark))
     if clusters is None:
         heads, layers = np.flatnonzero(known), len(known) // n_heads
@@ -94,9 +95,7 @@ def _parts(
     return parts
 
 
-def _points(
-    heads: NDArray[np.intp], points: NDArray[np.float64], labels: list[str], n_heads: int
-) -> dict[str, Any]:
+def _points(heads: NDArray[np.intp], points: Numbers, labels: list[str], n_heads: int) -> Part:
     return dict(
         x=points[heads, 0],
         y=points[heads, 1],
@@ -108,9 +107,7 @@ def _points(
     )
 
 
-def _notes(
-    points: NDArray[np.float64], known: NDArray[np.bool_], explained: float | None
-) -> list[str]:
+def _notes(points: Numbers, known: Mask, explained: float | None) -> list[str]:
     n_hidden = int(known.sum()) - len(np.unique(points[known], axis=0))
     notes = [frame.missing_note(known)]
     if explained is not None:
@@ -119,7 +116,7 @@ def _notes(
     return notes + [f"{n_hidden} heads lie where another lies."] * (n_hidden > 0)
 
 
-def _axes(points: NDArray[np.float64], dark: bool) -> dict[str, Any]:
+def _axes(points: Numbers, dark: bool) -> Part:
     """Return ranges with room for names and markers; plotly widens one to fit the page."""
     axis = dict(showgrid=True, zeroline=False, showline=False, ticks="", showticklabels=False)
     axis |= dict(nticks=9, gridcolor=theme.gridline(dark))

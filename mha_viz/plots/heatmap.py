@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError
 from mha_viz.plots import cells, frame
+from mha_viz.plots.frame import Part
 from mha_viz.plots.pooling import Pooled
 from mha_viz.web import theme
 from mha_viz.web.labels import head_name, plotly_text
@@ -108,7 +109,7 @@ def head_html(
     return figure_html(figure, title=title, caption=caption)
 
 
-def _masked_legend(dark: bool, below: float) -> dict[str, Any]:
+def _masked_legend(dark: bool, below: float) -> Part:
     """Return a legend of masked cells beside the colour bar, `below` of the height from the top."""
     place = dict(x=1, xref="container", xanchor="right", y=1 - below, yref="container")
     font = dict(size=11, color=theme.muted(dark))
@@ -117,14 +118,14 @@ def _masked_legend(dark: bool, below: float) -> dict[str, Any]:
     return dict(showlegend=True, legend=legend)
 
 
-def _overhang(ticks: dict[str, Any], keys: int, cell: float) -> float:
+def _overhang(ticks: Part, keys: int, cell: float) -> float:
     """Return how far slanted labels of the last columns reach past the right edge."""
     pairs = zip(ticks["tickvals"], ticks["ticktext"], strict=True)
     reach = (3.2 * min(len(text), _LETTERS) - (keys - 1 - place) * cell for place, text in pairs)
     return max(0.0, *reach)
 
 
-def _colour_bar(scale: str, dark: bool, top: int) -> dict[str, Any]:
+def _colour_bar(scale: str, dark: bool, top: int) -> Part:
     """Return an empty trace that carries the colour bar, in places of the scale, not weights."""
     ticks = np.array(theme.ticks(scale), dtype=np.float32)
     places = theme.scale_weights(ticks, scale)
@@ -161,10 +162,10 @@ def head_tiles(
     across = min(_ACROSS, n_heads)
     lines = -(-n_heads // across)  # of one layer
     label = _LABEL / _TILE_HEIGHT
-    traces: list[dict[str, Any]] = []
-    names: list[dict[str, Any]] = []
-    frames: list[dict[str, Any]] = []
-    corner: dict[str, Any] = dict(xanchor="left", yanchor="bottom", borderpad=0)
+    traces: list[Part] = []
+    names: list[Part] = []
+    frames: list[Part] = []
+    corner: Part = dict(xanchor="left", yanchor="bottom", borderpad=0)
     for layer, head in np.ndindex(n_layers, n_heads):
         left = (head % across) * (1 + _GAP)
         above = (layer * lines + head // across) * (1 + label) + label
@@ -186,9 +187,7 @@ def head_tiles(
     )
 
 
-def _tile(
-    weights: np.ndarray, name: str, left: float, above: float, dark: bool
-) -> list[dict[str, Any]]:
+def _tile(weights: np.ndarray, name: str, left: float, above: float, dark: bool) -> list[Part]:
     """Return one head's cells, a unit wide and high; customdata is (query, key)."""
     queries, keys = weights.shape
     place = dict(

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Num
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells, frame
+from mha_viz.plots.frame import Numbers, Part
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, hover_text, plotly_text
 
@@ -47,7 +46,7 @@ def metric_maps(
         raise ShapeError(f"All maps must have the shape of the first, {shape}.")
     tall = min(max(layers * _CELL, _LOW), _HIGH)
     row_height, cell = _TEXT + tall + 10, np.array((1 / heads, tall / layers))
-    traces: list[dict[str, Any]] = []
+    traces: list[Part] = []
     texts, rectangles, frames = [], [], []
     for i, (title, values) in enumerate(numbers.items()):
         corner = np.array((i % _ACROSS * _STEP, i // _ACROSS * row_height + _TEXT))
@@ -69,14 +68,8 @@ def metric_maps(
 
 
 def _map(
-    number: int,
-    title: str,
-    values: NDArray[np.float64],
-    unit: str,
-    corner: NDArray[np.float64],
-    cell: NDArray[np.float64],
-    dark: bool,
-) -> list[dict[str, Any]]:
+    number: int, title: str, values: Numbers, unit: str, corner: Numbers, cell: Numbers, dark: bool
+) -> list[Part]:
     low, high = _ends(values)
     same = high - low <= _ROUNDING * abs(high)
     colours = cells.scale_colours(values, False, (low, low) if same else None, dark)
@@ -94,24 +87,19 @@ def _map(
 
 
 def _heading(
-    title: str,
-    values: NDArray[np.float64],
-    unit: str,
-    chosen: bool,
-    corner: NDArray[np.float64],
-    dark: bool,
-) -> dict[str, Any]:
+    title: str, values: Numbers, unit: str, chosen: bool, corner: Numbers, dark: bool
+) -> Part:
     """Return what stands above a map: its name in at most two lines, and the range."""
     lines = map(plotly_text, textwrap.wrap(clean(title, 2 * _LETTERS), _LETTERS)[:2])
     span = " to ".join(dict.fromkeys(f"{end:.3g}" for end in _ends(values)))
     span = f"{span} {frame.unit_text(unit)}".strip() if np.isfinite(values).any() else "not defined"
     text = f'{"<br>".join(lines)}<br><span style="color:{theme.muted(dark)}">{span}</span>'
-    look: dict[str, Any] = dict(xanchor="left", yanchor="bottom", align="left", borderpad=0)
+    look: Part = dict(xanchor="left", yanchor="bottom", align="left", borderpad=0)
     found = frame.annotation(text, corner[0], corner[1], theme.ink(dark), 11, yshift=3, **look)
     return found | dict(font=found["font"] | dict(weight=700 if chosen else 400))
 
 
-def _ends(values: NDArray[np.float64]) -> tuple[float, float]:
+def _ends(values: Numbers) -> tuple[float, float]:
     """Return the smallest and the largest value; 0 and 0 where there is none."""
     known = values[np.isfinite(values)]
     return (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)

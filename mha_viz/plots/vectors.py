@@ -6,16 +6,16 @@ from typing import Any, SupportsFloat
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells, frame
+from mha_viz.plots.frame import Numbers, Part
 from mha_viz.plots.pooling import Pooled
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, hover_text, plotly_text
 
-_SHAFT: dict[str, Any] = dict(
+_SHAFT: Part = dict(
     **dict(ax=0, ay=0, xref="x", yref="y", axref="x", ayref="y", text="", showarrow=True),
     **dict(arrowhead=2, arrowsize=1, arrowwidth=2.5),
 )
@@ -44,9 +44,9 @@ def arrows(
     reach = 1.2 * max(float(np.hypot(*tips.T).max()), 1e-6)
     if chosen is not None and not 0 <= chosen < len(tips):
         raise ArgumentError(f"There is no vector {chosen} among {len(tips)}.")
-    traces: list[dict[str, Any]] = []
-    shapes: list[dict[str, Any]] = []
-    shafts: list[dict[str, Any]] = []
+    traces: list[Part] = []
+    shapes: list[Part] = []
+    shafts: list[Part] = []
     if chosen is not None and (length := float(np.hypot(*tips[chosen]))):
         # without a length there is no direction, and no right angle to it
         traces.append(_line(tips[chosen], labels[chosen], reach, dark))
@@ -75,7 +75,7 @@ def _text_position(x: float, y: float) -> str:
     return "middle right" if x > 0 else "middle left"
 
 
-def _line(tip: np.ndarray, label: str, reach: float, dark: bool) -> dict[str, Any]:
+def _line(tip: np.ndarray, label: str, reach: float, dark: bool) -> Part:
     """Return a line through the tip, at a right angle to its arrow."""
     along = np.array([-tip[1], tip[0]]) / np.hypot(*tip) * 4 * reach
     ends = np.stack([tip - along, tip + along])
@@ -119,11 +119,9 @@ def score_products(
     return frame.build_figure([*strips, bars], dark, layout)
 
 
-def _strip(
-    values: NDArray[np.float64], name: str, axis: str, colours: tuple[str, ...]
-) -> dict[str, Any]:
+def _strip(values: Numbers, name: str, axis: str, colours: tuple[str, ...]) -> Part:
     reach = float(np.abs(values).max()) or 1.0
-    cells: dict[str, Any] = dict(
+    cells: Part = dict(
         type="heatmap", z=values[None, :].astype(np.float32), y=[plotly_text(clean(name))]
     )
     cells |= dict(customdata=np.arange(len(values))[None], xgap=1 if len(values) <= 128 else 0)
@@ -132,7 +130,7 @@ def _strip(
     return dict(cells, xaxis="x", yaxis=axis, hovertemplate=hover)
 
 
-def _axes(size: int, dark: bool) -> dict[str, Any]:
+def _axes(size: int, dark: bool) -> Part:
     strip = dict(frame.QUIET, automargin=True, type="category")
     below = dict(text=f"{size} dimensions of the head", font=dict(size=12))
     span = dict(range=[-0.5, size - 0.5], showticklabels=False, anchor="y3")
@@ -172,8 +170,8 @@ def layer_picture(
     n_heads, down = len(patterns), 2 if len(patterns) <= 16 else 4
     columns, height = -(-n_heads // down), down * _STEP - 0.2
     wide = columns * _STEP - 0.2
-    traces: list[dict[str, Any]] = []
-    marks: list[dict[str, Any]] = []
+    traces: list[Part] = []
+    marks: list[Part] = []
     x = 0.0
 
     def block(title: str, shape: str, width: float) -> None:
@@ -215,7 +213,7 @@ def _matrix(
     box: tuple[float, float, float, float],
     diverging: bool,
     dark: bool,
-) -> dict[str, Any]:
+) -> Part:
     """Return the cells of a matrix that fill a box (x, y, width, height)."""
     values = frame.as_numbers(numbers, 2, name)
     values = Pooled.of(values, _BLOCK if diverging else _HEAD).take(values)

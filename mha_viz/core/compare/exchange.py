@@ -25,6 +25,7 @@ _DRAWS = 1_999
 _ROUNDING = 1e-6  # of a metric in float32, as a share of its size
 _NOTHING = 1e-12  # a sum below this is what rounding leaves of 0
 _Finish = Callable[[Sums], Tensor]
+Dealt = NDArray[np.bool_]  # (draw, block): which blocks change places, or go to the first head
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def _stacked(blocks: list[HeadSums], key: str) -> list[Float[Tensor, "block ..."
 
 
 def _swapped(
-    finish: _Finish, _: _Finish, of_a: list[Tensor], of_b: list[Tensor], dealt: NDArray[np.bool_]
+    finish: _Finish, _: _Finish, of_a: list[Tensor], of_b: list[Tensor], dealt: Dealt
 ) -> Float[Tensor, "draw"]:
     """Return how far two heads differ after each exchange of some blocks with their partners."""
     swap, sums = torch.from_numpy(dealt).double(), []
@@ -142,11 +143,7 @@ def _swapped(
 
 
 def _mixed(
-    finish_a: _Finish,
-    finish_b: _Finish,
-    of_a: list[Tensor],
-    of_b: list[Tensor],
-    dealt: NDArray[np.bool_],
+    finish_a: _Finish, finish_b: _Finish, of_a: list[Tensor], of_b: list[Tensor], dealt: Dealt
 ) -> Float[Tensor, "draw"] | None:
     """Return how far the means differ after blocks of two texts are dealt out anew.
 

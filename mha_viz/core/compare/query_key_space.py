@@ -21,6 +21,8 @@ N_STRONGEST = 4  # keys of a query that a map knows by their weights
 N_PAIRS = 20_000  # of a query and a key, of which the numbers of a layer are made
 _MOST_CELLS = 2_000_000  # of a text's mask in which pairs are looked for
 _SCALES = 2.0 ** (torch.arange(-24, 25, dtype=torch.float64) / 4)  # of c², about equal lengths
+Vectors = Float[Tensor, "head token d_head"]  # queries or keys of all heads of a layer
+Places = Float[Tensor, "head token place"]  # the same in a plane, or in any space
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,7 @@ class SampledPairs:
 
 def layer_vectors(
     records: Sequence[AttentionRecord], layer: int, tokens: int
-) -> tuple[Float[Tensor, "head token d_head"], Float[Tensor, "head token d_head"]]:
+) -> tuple[Vectors, Vectors]:
     """Return queries and keys of a layer over all texts, the first `tokens` of each.
 
     Their products are the scores: the scale is in the queries. Each query head has its key head.
@@ -57,7 +59,7 @@ def layer_vectors(
 def sample_pairs(
     records: Sequence[AttentionRecord],
     layer: int,
-    vectors: tuple[Float[Tensor, "head token d_head"], Float[Tensor, "head token d_head"]],
+    vectors: tuple[Vectors, Vectors],
     tokens: int,
     generator: torch.Generator,
 ) -> SampledPairs:
@@ -100,9 +102,7 @@ def _pairs_of_text(
 
 
 def best_scale(
-    queries: Float[Tensor, "head token d_head"],
-    keys: Float[Tensor, "head token d_head"],
-    pairs: SampledPairs,
+    queries: Vectors, keys: Vectors, pairs: SampledPairs
 ) -> tuple[Float[Tensor, " head"], Float[Tensor, " head"]]:
     """Return the c with which nearness follows the scores of pairs best, and their correlation.
 
@@ -126,18 +126,14 @@ def best_scale(
     return tried.gather(1, best)[:, 0].sqrt().float(), fit.gather(1, best)[:, 0].float()
 
 
-def met(
-    queries: Float[Tensor, "head token d_head"], keys: Float[Tensor, "head token d_head"]
-) -> Float[Tensor, "head token d_head"]:
+def met(queries: Vectors, keys: Vectors) -> Vectors:
     """Return the keys moved until their mean is that of the queries: no weight changes."""
     return keys - keys.mean(1, keepdim=True) + queries.mean(1, keepdim=True)
 
 
 def one_space(
-    queries: Float[Tensor, "head token d_head"],
-    keys: Float[Tensor, "head token d_head"],
-    scale: Float[Tensor, " head"],
-) -> tuple[Float[Tensor, "head token d_head"], Float[Tensor, "head token d_head"]]:
+    queries: Vectors, keys: Vectors, scale: Float[Tensor, " head"]
+) -> tuple[Vectors, Vectors]:
     """Return c q and (k − k̄ + q̄) / c around the mean of them all.
 
     Their products, before that mean is taken off, give the same weights as q · k.
@@ -164,10 +160,7 @@ def principal_plane(
 
 
 def nearness(
-    queries: Float[Tensor, "head token place"],
-    keys: Float[Tensor, "head token place"],
-    query: Int[Tensor, " pair"],
-    key: Int[Tensor, " pair"],
+    queries: Places, keys: Places, query: Int[Tensor, " pair"], key: Int[Tensor, " pair"]
 ) -> Float[Tensor, "head pair"]:
     """Return minus the squared distance of each pair of a query and a key."""
     return -(queries[:, query] - keys[:, key]).square().sum(-1)
@@ -181,11 +174,7 @@ def correlation(
     return ((x * y).sum(-1) / (x.norm(dim=-1) * y.norm(dim=-1))).float()
 
 
-def nearer_has_more(
-    queries: Float[Tensor, "head token place"],
-    keys: Float[Tensor, "head token place"],
-    pairs: SampledPairs,
-) -> Float[Tensor, " head"]:
+def nearer_has_more(queries: Places, keys: Places, pairs: SampledPairs) -> Float[Tensor, " head"]:
     """Return how often the nearer of two keys that a query sees has the larger weight, in [0, 1].
 
     By chance it is 0.5; NaN where no query sees two keys of different score.

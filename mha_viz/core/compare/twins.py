@@ -14,6 +14,7 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 
 Order = Literal["layer", "cluster"]
+PerPair = Num[np.ndarray | Tensor, "head2 head2"]  # a number for each pair of heads
 _MOST_ORDERED = 512  # beyond, the best order of the leaves takes seconds; any order is a valid one
 
 
@@ -62,9 +63,7 @@ class Cover(NamedTuple):
     covered: list[float]
 
 
-def head_order(
-    distance: Num[np.ndarray | Tensor, "head2 head2"], by: str = "cluster"
-) -> Clustering:
+def head_order(distance: PerPair, by: str = "cluster") -> Clustering:
     """Order the heads so that similar ones stand together, and return the tree behind it.
 
     Average linkage on the distances; the branches are turned such that neighbours are as alike as
@@ -105,9 +104,7 @@ def head_order(
     return Clustering("cluster", order, tuple(known), undefined, tree)
 
 
-def classical_mds(
-    distance: Num[np.ndarray | Tensor, "head2 head2"],
-) -> tuple[Float[np.ndarray, "head2 2"], float]:
+def classical_mds(distance: PerPair) -> tuple[Float[np.ndarray, "head2 2"], float]:
     """Place heads in a plane so that their distances come close to the given ones.
 
     Axes are turned such that later heads tend to lie right and up: a small change of the distances
@@ -142,7 +139,7 @@ def classical_mds(
     return points, float(values[:2][real].sum() / values.sum())
 
 
-def nearest_twins(distance: Num[np.ndarray | Tensor, "head2 head2"], n_heads: int) -> pd.DataFrame:
+def nearest_twins(distance: PerPair, n_heads: int) -> pd.DataFrame:
     """Find for every head the nearest other one; the first of several.
 
     Returns a row per head: layer, head, twin_layer, twin_head (missing where there is none),
@@ -168,7 +165,7 @@ def nearest_twins(distance: Num[np.ndarray | Tensor, "head2 head2"], n_heads: in
 
 
 def nearest_others(
-    distance: Num[np.ndarray | Tensor, "head2 head2"],
+    distance: PerPair,
 ) -> tuple[Int[np.ndarray, " head2"], Float[np.ndarray, " head2"]]:
     """Find the nearest heads as `nearest_twins` does, as arrays: a table takes longer to build.
 
@@ -187,7 +184,7 @@ def nearest_others(
     return np.where(lone, -1, twin), np.where(lone, np.nan, nearest)
 
 
-def covering_heads(similarity: Num[np.ndarray | Tensor, "head2 head2"], k: int) -> Cover:
+def covering_heads(similarity: PerPair, k: int) -> Cover:
     """Choose `k` heads such that every head is close to one of them.
 
     Greedy: each step adds the head that raises sum_i max_{j chosen} similarity_ij the most, the

@@ -15,6 +15,8 @@ from mha_viz.core.metrics.pairs import AllRows
 from mha_viz.core.metrics.table import head_table
 
 N_ROTATIONS = 20
+Seen = Bool[Tensor, "query key"]  # the keys that a query may see
+Counts = Float[Tensor, "query key"]  # what a weight counts in a metric
 _AT_ONCE = 2**21  # numbers that are made of rotated rows
 
 
@@ -33,7 +35,7 @@ class RotatedScores:
 
     rows: AllRows  # the weights
     # layers and the keys that their queries may see, (query, key), of each different mask
-    masks: Sequence[tuple[list[int], Bool[Tensor, "query key"]]]
+    masks: Sequence[tuple[list[int], Seen]]
     # `ids` and `is_special` as for `head_table`, where they are known
     about: Mapping[str, Any] = field(default_factory=dict)
 
@@ -68,10 +70,7 @@ class RotatedScores:
         return torch.cat([self.rows.rows(span, None).amax(-1) for span in self.rows.spans], 1)
 
     def _product(
-        self,
-        heads: Int[Tensor, " head"],
-        weight: Float[Tensor, "query key"],
-        seen: Bool[Tensor, "query key"],
+        self, heads: Int[Tensor, " head"], weight: Counts, seen: Seen
     ) -> Float[Tensor, "rotation head"]:
         """Sum all weights times what each counts after a rotation, some rows at a time."""
         found = weight.new_zeros((N_ROTATIONS, len(heads)))
@@ -84,9 +83,7 @@ class RotatedScores:
         return found
 
 
-def rotations(
-    weight: Float[Tensor, "query key"], seen: Bool[Tensor, "query key"]
-) -> Float[Tensor, "rotation query key"]:
+def rotations(weight: Counts, seen: Seen) -> Float[Tensor, "rotation query key"]:
     """Return what a key counts once its weight is moved: `RotatedScores` as a linear form."""
     n_seen = seen.sum(-1, keepdim=True)
     place = seen.cumsum(-1) - 1
@@ -116,9 +113,7 @@ def least_beyond_chance(
     return float(kept.min()) if len(kept) else None
 
 
-def _weight(
-    metric: str, seen: Bool[Tensor, "query key"], about: Mapping[str, Any]
-) -> Float[Tensor, "query key"] | None:
+def _weight(metric: str, seen: Seen, about: Mapping[str, Any]) -> Counts | None:
     """Return what each weight counts in a metric that is linear in them: its gradient."""
     with torch.inference_mode(False), torch.enable_grad():
         uniform = (seen / seen.sum(-1, keepdim=True).clamp(min=1))[None, None].requires_grad_()
