@@ -23,10 +23,8 @@ def untrained_copy(model: AttentionModel, seed: int = 0) -> AttentionModel:
     been drawn. The copy is on the same device, in the same dtype, with the same tokenizer; the
     model stays as it is. Raises UnsafeCheckpointError, BrokenCheckpointError: the config no longer
     fits the model. ArgumentError: a negative seed, or a network that its config alone does not
-    build.
-
-    Source: random weights as a control, Zhang and Bowman 2018. Each family's own initialisation is
-    taken, as training would have begun with.
+    build. Source: random weights as a control, Zhang and Bowman 2018. Each family's own
+    initialisation is taken, as training would have begun with.
 
     >>> import mha_viz as mv
     >>> untrained_copy(mv.load("tiny-gpt2")).name

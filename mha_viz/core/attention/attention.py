@@ -136,9 +136,8 @@ def scores(
     """Compute how well each query fits each key: scale * Q K^T, then softcap, then the mask.
 
     Arguments as in `attention`, which checks them; here they are taken as right. Returns real
-    numbers (*batch, n_heads, query, key), -inf where a bool mask or `causal` forbids.
-
-    Source: Vaswani et al. 2017, eq. 1.
+    numbers (*batch, n_heads, query, key), -inf where a bool mask or `causal` forbids. Source:
+    Vaswani et al. 2017, eq. 1.
 
     >>> scores(torch.tensor([[[2.0]]]), torch.tensor([[[3.0], [5.0]]]))
     tensor([[[ 6., 10.]]])

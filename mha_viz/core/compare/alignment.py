@@ -26,7 +26,6 @@ def align(
 
     With `ignore_case`, "The" and "the" are the same token. Returns pairs of places (in A, in B), in
     order; None where the other has no such token. Each place of either text is in exactly one pair.
-
     Source: Levenshtein 1966; Wagner and Fischer 1974.
 
     >>> align(["the", "cat", "sat"], ["the", "old", "cat", "ran"])

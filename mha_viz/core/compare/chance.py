@@ -68,9 +68,7 @@ def permuted_pairs(record: AttentionRecord, measure: str, seed: int = 0) -> Chan
     nearest other head is the smallest of many distances; it is compared with such minima, and by
     how much nearer it is than that head's own mean alone. Returns None where there are fewer than
     five things to permute, or no pair has a number. Distances are those of `as_distances`, p-values
-    in (0, 1].
-
-    Source: the p-value of Phipson and Smyth 2010, of chance pairs of all heads together.
+    in (0, 1]. Source: the p-value of Phipson and Smyth 2010, of chance pairs of all heads together.
     """
     made_of = PAIR_MEASURES[measure]
     queries = _some_queries(record) if made_of == "pattern" else slice(None)

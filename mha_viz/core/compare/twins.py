@@ -73,9 +73,7 @@ def head_order(distance: PerPair, by: str = "cluster") -> Clustering:
     the head with the most such pairs is left out, until none is left. By "cluster" heads that are
     left out come last, by "layer" all stand as they are numbered. Raises ShapeError: a matrix that
     is not square, or empty. ArgumentError: distances that are not symmetric or negative; an unknown
-    order.
-
-    Source: Bar-Joseph, Gifford and Jaakkola 2001 (order of the leaves).
+    order. Source: Bar-Joseph, Gifford and Jaakkola 2001 (order of the leaves).
 
     >>> head_order(np.array([[0.0, 9, 1], [9, 0, 9], [1, 9, 0]])).order
     (0, 2, 1)
@@ -110,9 +108,8 @@ def classical_mds(distance: PerPair) -> tuple[Float[np.ndarray, "head2 2"], floa
     Axes are turned such that later heads tend to lie right and up: a small change of the distances
     does not mirror the map. Returns (head2, 2), in the unit of the distances; NaN for heads that
     are left out. And the explained share in [0, 1]: the two eigenvalues' part of all positive ones;
-    NaN where there is nothing to explain (one head, or heads that are all equal).
-
-    Source: Torgerson 1952.
+    NaN where there is nothing to explain (one head, or heads that are all equal). Source: Torgerson
+    1952.
 
     >>> points, explained = classical_mds(np.array([[0.0, 2], [2, 0]]))
     >>> points.round(6).tolist(), round(explained, 6)
@@ -194,9 +191,8 @@ def covering_heads(similarity: PerPair, k: int) -> Cover:
     Row i of `similarity` is how well each j stands for i; negative counts as 0. Heads whose row or
     column is NaN throughout are left out; other NaN count as 0. Returns the chosen heads, fewer
     where there are fewer than `k`, and after each the sum's share, in [0, 1], of what all heads
-    together reach (NaN where that is 0).
-
-    Source: facility location; Nemhauser, Wolsey and Fisher 1978 (the bound).
+    together reach (NaN where that is 0). Source: facility location; Nemhauser, Wolsey and Fisher
+    1978 (the bound).
 
     >>> covering_heads(np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]]), 2)
     Cover(heads=[0, 2], covered=[0.666..., 1.0])

@@ -32,9 +32,8 @@ def attention_rollout(pattern: Pattern, residual: float = 0.5) -> Float[Tensor, 
 
     `residual` is the share of a token's state that goes past attention, in [0, 1]. Returns (layer,
     query, key), shares in [0, 1]; rows sum to 1, or to 0 where residual is 0 and a query saw
-    nothing. Raises ArgumentError: for cross-attention, or a residual out of range.
-
-    Source: Abnar and Zuidema 2020, section 3, who take residual = 0.5.
+    nothing. Raises ArgumentError: for cross-attention, or a residual out of range. Source: Abnar
+    and Zuidema 2020, section 3, who take residual = 0.5.
 
     >>> A = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
     >>> attention_rollout(torch.stack([A, A])[:, None])
@@ -75,9 +74,7 @@ def attention_flow(pattern: Pattern, query: int, residual: float = 0.5) -> Float
     layer * key ** 3 is at most 80,000,000 (187 tokens in 12 layers), which keeps it within 5 s.
     `query` is the token of the last layer, from 0; negative numbers count from the end. Returns
     (key,), shares in [0, 1]. Raises ArgumentError: for cross-attention, a query that does not
-    exist, a residual out of range, or a text too long.
-
-    Source: Abnar and Zuidema 2020, section 3.
+    exist, a residual out of range, or a text too long. Source: Abnar and Zuidema 2020, section 3.
 
     >>> A = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
     >>> attention_flow(torch.stack([A, A])[:, None], query=1)
@@ -115,9 +112,8 @@ def value_weighted(
     A head may give a token much weight and take little from it, which A alone does not show.
     `value` (layer, kv_head, key, d_value) is as the attention saw it, biases included; `W_O` is
     (head, d_value, d_model) per layer. Returns (layer, head, query, key), lengths in the model's
-    hidden space, 0 or more.
-
-    Source: Kobayashi et al. 2020, ||alpha f(x)||; b_O, which no token brings, is left out.
+    hidden space, 0 or more. Source: Kobayashi et al. 2020, ||alpha f(x)||; b_O, which no token
+    brings, is left out.
 
     >>> A, v = torch.tensor([[[[0.5, 0.5]]]]), torch.tensor([[[[3.0], [0.0]]]])
     >>> value_weighted(A, v, [torch.tensor([[[3.0, 4.0]]])])

@@ -70,9 +70,8 @@ def coverage(z: HeadVectors, W_O: OutputMatrices) -> Coverage:
     Returns, each (layer,): `together`, directions in [1, d_model], 0 where nothing is written;
     `apart`, the sum over heads of `effective_rank`; `ratio`, together / apart: 1 / head if all
     heads write in the same directions, 1 if no two share any and each is as strong as it is wide;
-    NaN (not defined) where nothing is written.
-
-    Source: the effective rank of Roy and Vetterli 2007; the comparison is ours.
+    NaN (not defined) where nothing is written. Source: the effective rank of Roy and Vetterli 2007;
+    the comparison is ours.
 
     >>> z = torch.ones(1, 2, 1, 1)
     >>> coverage(z, [torch.tensor([[[1.0, 0.0]], [[1.0, 0.0]]])]).ratio
@@ -100,9 +99,8 @@ def pattern_coverage(pattern: Pattern) -> Coverage:
 
     Rows sum to 1. Returns, each (layer,): `together`, the effective rank of all the heads' rows
     stacked, in [1, key]; `apart`, the sum over heads of that of each pattern; `ratio`, together /
-    apart: 1 / head if all patterns are the same.
-
-    Source: the effective rank of Roy and Vetterli 2007; the comparison is ours.
+    apart: 1 / head if all patterns are the same. Source: the effective rank of Roy and Vetterli
+    2007; the comparison is ours.
 
     >>> pattern_coverage(torch.eye(3).expand(1, 2, 3, 3)).ratio
     tensor([0.5000])
@@ -124,7 +122,6 @@ def capacity(pattern: Pattern) -> Capacity:
     information of the heads' mean pattern: of one key if the head is not named, at most the mean of
     C_i, hence at most `best`; `bound`, min(total, ln query): given the query the heads draw
     independently, so they carry no more than one by one, and no more than which query it was.
-
     Source: data processing, independence and convexity, as in Cover and Thomas 2006, chapter 2.
 
     >>> pattern = torch.eye(2).expand(1, 3, 2, 2)
@@ -147,9 +144,8 @@ def variance_statement(z: HeadVectors, W_O: OutputMatrices) -> VarianceStatement
     summed over d_model, as in `variance`; the bias b_O would change neither side.
 
     Returns both, (layer,) in squared units of the residual stream: `of_sum`, Var of the heads'
-    summed output; `sum_of`, the sum of the heads' `variance`.
-
-    Source: the variance of a sum is the sum of all covariances; standard.
+    summed output; `sum_of`, the sum of the heads' `variance`. Source: the variance of a sum is the
+    sum of all covariances; standard.
 
     >>> z, W_O = torch.tensor([[[[0.0], [2.0]], [[0.0], [2.0]]]]), [torch.ones(2, 1, 1)]
     >>> variance_statement(z, W_O)
@@ -163,9 +159,8 @@ def norm_statement(z: HeadVectors, W_O: OutputMatrices) -> NormStatement:
     """Compute both sides of E_q ||sum_i head_i(q)||^2 = d_model, a statement of textbooks.
 
     Without the bias b_O, which is not the heads'. Returns both, (layer,): `mean_square`, at least
-    0, squared units of the residual stream; `d_model`, its width.
-
-    Source: what independent coordinates of variance 1 would give.
+    0, squared units of the residual stream; `d_model`, its width. Source: what independent
+    coordinates of variance 1 would give.
 
     >>> norm_statement(torch.ones(1, 2, 1, 1), [torch.ones(2, 1, 3)])
     NormStatement(mean_square=tensor([12.]), d_model=tensor([3.]))

@@ -67,9 +67,8 @@ def hellinger(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_heads"
 
     Rows sum to 1 or are all zero. Returns (layer * head, layer * head) in [0, 1]: 0 for the same
     pattern, 1 for patterns that never look at the same key. Heads nearer than 0.003 are compared in
-    float64: as a difference of float32 sums, that would be rounding.
-
-    Source: Hellinger 1909; the root of the mean over queries of the squared distance of rows.
+    float64: as a difference of float32 sums, that would be rounding. Source: Hellinger 1909; the
+    root of the mean over queries of the squared distance of rows.
 
     >>> hellinger(torch.tensor([[[[1.0, 0.0]], [[0.0, 1.0]], [[0.64, 0.36]]]]))
     tensor([[0.0000, 1.0000, 0.4472],
@@ -93,9 +92,8 @@ def jensen_shannon(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_h
 
     JS(a, b) = H((a + b) / 2) - (H(a) + H(b)) / 2. Rows are as for `hellinger`. Returns (layer *
     head, layer * head), nats in [0, ln 2]: 0 for the same pattern, ln 2 for patterns that never
-    look at the same key.
-
-    Source: Lin 1991; between heads, Clark et al. 2019, section 6, who sum it over the tokens.
+    look at the same key. Source: Lin 1991; between heads, Clark et al. 2019, section 6, who sum it
+    over the tokens.
 
     >>> jensen_shannon(torch.tensor([[[[1.0, 0.0]], [[0.0, 1.0]]]]))
     tensor([[0.0000, 0.6931],

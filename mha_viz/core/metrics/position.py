@@ -26,7 +26,6 @@ def distance(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average how far a head looks: mean_q sum_k A |q - k|.
 
     Returns (layer, head), tokens in [0, key - 1]. Raises ArgumentError: for cross-attention.
-
     Source: Vig and Belinkov 2019.
 
     >>> distance(torch.tensor([[[[0.5, 0.5], [0.5, 0.5]]]]))
@@ -41,9 +40,7 @@ def previous_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the token before: mean over q >= 1 of A[q, q - 1].
 
     Returns (layer, head), probability in [0, 1]. Raises ArgumentError: for cross-attention, or a
-    single token.
-
-    Source: Clark et al. 2019, section 3.1; Voita et al. 2019.
+    single token. Source: Clark et al. 2019, section 3.1; Voita et al. 2019.
 
     >>> previous_token(torch.tensor([[[[1.0, 0.0], [0.75, 0.25]]]]))
     tensor([[0.7500]])
@@ -57,9 +54,7 @@ def next_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the token after: mean over q <= key - 2 of A[q, q + 1].
 
     Returns (layer, head), probability in [0, 1]; 0 in a causal model. Raises ArgumentError: for
-    cross-attention, or a single token.
-
-    Source: Clark et al. 2019, section 3.1; Voita et al. 2019.
+    cross-attention, or a single token. Source: Clark et al. 2019, section 3.1; Voita et al. 2019.
 
     >>> next_token(torch.tensor([[[[0.5, 0.5], [0.75, 0.25]]]]))
     tensor([[0.5000]])
@@ -72,9 +67,8 @@ def next_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
 def self_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the token itself: mean_q A[q, q].
 
-    Returns (layer, head), probability in [0, 1]. Raises ArgumentError: for cross-attention.
-
-    Source: Clark et al. 2019, section 3.1.
+    Returns (layer, head), probability in [0, 1]. Raises ArgumentError: for cross-attention. Source:
+    Clark et al. 2019, section 3.1.
 
     >>> self_token(torch.tensor([[[[1.0, 0.0], [0.75, 0.25]]]]))
     tensor([[0.6250]])
@@ -87,9 +81,8 @@ def self_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
 def first_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the first key: mean_q A[q, 0]. A causal row 0 can look nowhere else.
 
-    Returns (layer, head), probability in [0, 1].
-
-    Source: Vig and Belinkov 2019; the attention sink of Xiao et al. 2024.
+    Returns (layer, head), probability in [0, 1]. Source: Vig and Belinkov 2019; the attention sink
+    of Xiao et al. 2024.
 
     >>> first_token(torch.tensor([[[[1.0, 0.0], [0.75, 0.25]]]]))
     tensor([[0.8750]])
@@ -114,9 +107,7 @@ def induction(pattern: Pattern, *, period: int, start: int = 0) -> Float[Tensor,
     Mean over the second copy's positions q of A[q, q - period + 1]. `period` tokens make a copy, 2
     at least; `start` tokens stand before the first (a [CLS], say). Returns (layer, head),
     probability in [0, 1]. Raises ArgumentError: for cross-attention, or if two copies do not fit
-    into the text.
-
-    Source: Olsson et al. 2022, the prefix-matching score.
+    into the text. Source: Olsson et al. 2022, the prefix-matching score.
 
     >>> a, b, c, d = torch.eye(4)
     >>> induction(torch.stack([a, a, b, c]).reshape(1, 1, 4, 4), period=2)
@@ -143,9 +134,8 @@ def special_token(
 ) -> Float[Tensor, "layer head"]:
     """Average the mass on special tokens ([CLS], [SEP], <s> ...): mean_q sum over special k of A.
 
-    Returns (layer, head), probability in [0, 1]; 0 if no token is special.
-
-    Source: Clark et al. 2019, section 3.2.
+    Returns (layer, head), probability in [0, 1]; 0 if no token is special. Source: Clark et al.
+    2019, section 3.2.
 
     >>> import torch
     >>> special_token(torch.tensor([[[[0.5, 0.5]]]]), is_special=torch.tensor([True, False]))
@@ -162,9 +152,8 @@ def separator_token(
 
     A first special token ([CLS], <s>) is a sink of its own and counts in `first_token`.
 
-    Returns (layer, head), probability in [0, 1]; 0 if there is no such token.
-
-    Source: the [SEP] heads of Clark et al. 2019, section 3.2.
+    Returns (layer, head), probability in [0, 1]; 0 if there is no such token. Source: the [SEP]
+    heads of Clark et al. 2019, section 3.2.
 
     >>> import torch
     >>> separator_token(torch.tensor([[[[0.5, 0.5]]]]), is_special=torch.tensor([True, True]))
@@ -184,9 +173,7 @@ def sink(
 
     `sink` (layer, head, query) is the share of each row's softmax that the sink took. It stays what
     it is where tokens are left out of the pattern, whose rows then sum to still less. Returns
-    (layer, head), probability in [0, 1].
-
-    Source: OpenAI 2025 (gpt-oss).
+    (layer, head), probability in [0, 1]. Source: OpenAI 2025 (gpt-oss).
 
     >>> import torch
     >>> sink(torch.tensor([[[[0.5, 0.25]]]]), sink=torch.tensor([[[0.25]]]))
@@ -230,10 +217,9 @@ def duplicate_token(
     (layer, query, key), is False; it takes the place of `causal`. With `is_special`, bool (key,), a
     separator that occurs twice is not counted as a repeated word. Returns (layer, head),
     probability in [0, 1]; NaN in a layer none of whose rows may see such a token. Raises
-    ArgumentError: for cross-attention, or if no token occurs twice where it may be seen.
-
-    Source: duplicate-token heads, Wang et al. 2022; there earlier places count only, here later
-    ones as well where a row may see them.
+    ArgumentError: for cross-attention, or if no token occurs twice where it may be seen. Source:
+    duplicate-token heads, Wang et al. 2022; there earlier places count only, here later ones as
+    well where a row may see them.
 
     >>> import torch
     >>> pattern = torch.tensor([[[[0.25, 0.75], [0.5, 0.5]]]])

@@ -22,9 +22,7 @@ def entropy(pattern: Pattern) -> Float[Tensor, "layer head"]:
     A row that sums to less than 1 (weight went to a sink, or was taken away) is scaled to 1 first:
     its entropy is of where the rest of its weight lies. A row of zeros counts as 0.
 
-    Returns (layer, head), nats in [0, ln key].
-
-    Source: Clark et al. 2019, section 3.3.
+    Returns (layer, head), nats in [0, ln key]. Source: Clark et al. 2019, section 3.3.
 
     >>> entropy(torch.tensor([[[[1.0, 0.0], [0.5, 0.5]]]]))
     tensor([[0.3466]])
@@ -67,7 +65,6 @@ def normalized_entropy(
     `allowed`, bool (query, key), or (layer, query, key) where layers differ, takes the place of
     `causal`. Returns (layer, head) in [0, 1]; a row that may see one key or none counts as 0.
     Raises ArgumentError: if a row is more spread out than the keys it may see would let it be.
-
     Source: entropy over its maximum (Shannon's relative entropy, 1948, section 7).
 
     >>> normalized_entropy(torch.tensor([[[[1.0, 0.0], [0.5, 0.5]]]]), causal=True)
@@ -96,7 +93,6 @@ def mutual_information(pattern: Pattern) -> Float[Tensor, "layer head"]:
     as much as they sum to: those of zeros not at all.
 
     Returns (layer, head), nats in [0, ln min(query, key)]; 0 for a head that attends to nothing.
-
     Source: Shannon 1948; the same form as the Jensen-Shannon divergence of all rows (Lin 1991).
 
     >>> mutual_information(torch.eye(2).reshape(1, 1, 2, 2))
@@ -115,9 +111,8 @@ _NEAR = 3  # such groups of a chunk whose weights are looked at one by one
 def confidence(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the largest weight in each row: mean_q max_k A.
 
-    Returns (layer, head), probability in [1 / key, 1], less where rows are all zero.
-
-    Source: Voita et al. 2019, who leave out the end-of-sentence token; we keep it.
+    Returns (layer, head), probability in [1 / key, 1], less where rows are all zero. Source: Voita
+    et al. 2019, who leave out the end-of-sentence token; we keep it.
 
     >>> confidence(torch.tensor([[[[0.75, 0.25], [0.5, 0.5]]]]))
     tensor([[0.6250]])
@@ -209,10 +204,8 @@ def keys_for_mass(pattern: Pattern, *, share: float = 0.9) -> Float[Tensor, "lay
     """Average the number of keys that hold `share` of a row's mass, the heaviest first.
 
     Returns (layer, head), keys in [1, key]; a row of zeros counts as 0. Raises ArgumentError: if
-    share is not in (0, 1].
-
-    Source: the size of the smallest set with a given mass, as in nucleus sampling (Holtzman et
-    al. 2020).
+    share is not in (0, 1]. Source: the size of the smallest set with a given mass, as in nucleus
+    sampling (Holtzman et al. 2020).
 
     >>> keys_for_mass(torch.tensor([[[[0.95, 0.05], [0.5, 0.5]]]]))
     tensor([[1.5000]])
