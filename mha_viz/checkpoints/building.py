@@ -45,6 +45,7 @@ _HEADS = (  # how a class of the checkpoint's config ends -> the loader for it
     ("ForConditionalGeneration", AutoModelForSeq2SeqLM),
 )
 _BUILDING = threading.Lock()
+_MOST_MODULES = 5_000  # the largest models in use have two thousand; laying one out takes 0.3 ms
 
 
 @contextmanager
@@ -53,8 +54,17 @@ def building_lock() -> Iterator[None]:
 
     Its own log is silenced, too: a model's notes say what matters.
     """
-    with _BUILDING, _quiet():
-        yield
+    log = logging.getLogger("transformers")
+    with _BUILDING:
+        level, bars = log.level, is_progress_bar_enabled()
+        log.setLevel(logging.ERROR)
+        disable_progress_bar()
+        try:
+            yield
+        finally:
+            log.setLevel(level)
+            if bars:
+                enable_progress_bar()
 
 
 def load_config(folder: Path) -> PreTrainedConfig:
@@ -118,21 +128,6 @@ def load_tokenizer(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenize
         return tokenizer
 
 
-class _quiet:
-    """A block in which transformers' warnings and bars stay off the terminal."""
-
-    def __enter__(self) -> None:
-        self.logger = logging.getLogger("transformers")
-        self.level, self.bars = self.logger.level, is_progress_bar_enabled()
-        self.logger.setLevel(logging.ERROR)
-        disable_progress_bar()
-
-    def __exit__(self, *exc: object) -> None:
-        self.logger.setLevel(self.level)
-        if self.bars:
-            enable_progress_bar()
-
-
 def check_size(name: str, config: PreTrainedConfig, stored: int) -> None:
     """Refuse a config that would take far more memory than its weights, `stored` bytes, explain.
 
@@ -150,7 +145,7 @@ def check_size(name: str, config: PreTrainedConfig, stored: int) -> None:
         )
 
     # The densest storage in use is a byte a weight; weights may be shared or be new.
-    budget = _Budget(n_numbers=4 * stored + 50_000_000)
+    budget = _budget(n_numbers=4 * stored + 50_000_000)
     with translating(unbuildable), torch.device("meta"), budget:
         AutoModel.from_config(config, trust_remote_code=False)
 
@@ -159,38 +154,30 @@ class _TooMuchError(Exception):
     pass
 
 
-class _Budget:
-    """A limit of numbers and modules that stops this thread's building of a network."""
+@contextmanager
+def _budget(n_numbers: int) -> Iterator[None]:
+    """Stop this thread's building of a network that has more numbers or modules."""
+    left, thread = {"numbers": n_numbers, "modules": _MOST_MODULES}, threading.get_ident()
 
-    MODULES = 5_000  # the largest models in use have two thousand; laying one out takes 0.3 ms
+    def spend(what: str, amount: int) -> None:
+        if threading.get_ident() == thread:  # the hooks are every thread's
+            left[what] -= amount
+            if left[what] < 0:
+                raise _TooMuchError(f"too many {what}")
 
-    def __init__(self, n_numbers: int) -> None:
-        self.left = {"numbers": n_numbers, "modules": self.MODULES}
-        self.thread = threading.get_ident()
+    def count(module: nn.Module, name: str, tensor: torch.Tensor | None) -> None:
+        spend("numbers", 0 if tensor is None else tensor.numel())
 
-    def __enter__(self) -> None:
-        self.hooks = [
-            registration.register_module_parameter_registration_hook(self._numbers),
-            registration.register_module_buffer_registration_hook(self._numbers),
-            registration.register_module_module_registration_hook(self._module),
-        ]
-
-    def __exit__(self, *exc: object) -> None:
-        for hook in self.hooks:
+    hooks = [
+        registration.register_module_parameter_registration_hook(count),
+        registration.register_module_buffer_registration_hook(count),
+        registration.register_module_module_registration_hook(lambda *_: spend("modules", 1)),
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
             hook.remove()
-
-    def _numbers(self, module: nn.Module, name: str, tensor: torch.Tensor | None) -> None:
-        self._spend("numbers", 0 if tensor is None else tensor.numel())
-
-    def _module(self, module: nn.Module, name: str, child: nn.Module | None) -> None:
-        self._spend("modules", 1)
-
-    def _spend(self, what: str, amount: int) -> None:
-        if threading.get_ident() != self.thread:  # the hooks are every thread's
-            return
-        self.left[what] -= amount
-        if self.left[what] < 0:
-            raise _TooMuchError(f"too many {what}")
 
 
 def first_line(message: str) -> str:
@@ -242,10 +229,7 @@ def model_size(config: PreTrainedConfig, dtype: torch.dtype) -> ModelSize:
 
 
 def check_room(name: str, n_bytes: int, device: torch.device) -> None:
-    """Refuse weights that the memory of a device cannot hold.
-
-    Raises OutOfMemoryError: with the bytes that are needed, and those that there are.
-    """
+    """Refuse weights that a device cannot hold; OutOfMemoryError says what is needed and free."""
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else available()
     if free is not None and n_bytes > free:
         raise OutOfMemoryError(

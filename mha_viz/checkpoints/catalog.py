@@ -168,10 +168,6 @@ SUGGESTED = tuple(
 
 
 def suggested(here: set[str]) -> list[SuggestedModel]:
-    """Return the suggested models that are not on this machine.
-
-    `here` are the names of models that are; the Hub's older ones have no owner
-    ("bert-base-uncased").
-    """
+    """Return the suggested models not `here`, where the Hub's older ones have no owner."""
     known = {name.rpartition("/")[2] for name in here if "/" not in name} | here
     return [one for one in SUGGESTED if not {one.name, one.name.rpartition("/")[2]} & known]

@@ -42,10 +42,7 @@ class CachedRun:
 
     @torch.no_grad()
     def run(self, ids: Sequence[int], on_layer: OnLayer | None = None) -> Float[Tensor, " d_vocab"]:
-        """Run the next tokens; a run that is abandoned leaves nothing behind.
-
-        Returns the logits of what follows the last of them, as the network gave them.
-        """
+        """Run the next tokens, and return the logits behind them; abandoned, it leaves nothing."""
         before = len(self)
         try:
             with within_memory(self.model.network):

@@ -35,10 +35,7 @@ from mha_viz.text.tokens import Encoded
 
 
 class PatternReductions:
-    """The tiles and metrics of one text's only stack, layer by layer.
-
-    `keep` has "tiles", "metrics" or both in it, see `trace`.
-    """
+    """The tiles and metrics, as far as `keep` names them, of one text's only stack."""
 
     def __init__(self, model: LoadedNetwork, source: Encoded, keep: Sequence[str]) -> None:
         self._causal, self._tokens = model.causal, source.tokens
@@ -112,10 +109,7 @@ def trace_encoded(
     only: str | None = None,
     edits: HeadEdits | None = None,
 ) -> dict[str, AttentionRecord]:
-    """Run as `AttentionModel.trace_parts` does, with texts that are encoded already.
-
-    `only` names the one part that is to be returned; `edits` are changes to heads.
-    """
+    """Trace encoded texts as `trace_parts` does, or the one part `only`, under `edits`."""
     made = None
     if target is None and _change_of_patterns(edits) is None:
         made = PatternReductions(model, source, check_keep(keep))
@@ -136,10 +130,7 @@ def trace_encoded(
 def reduce_texts(
     model: LoadedNetwork, sources: Batch, reduce: Reduce, keep: Sequence[str] = ()
 ) -> Run:
-    """Run a batch once and hand on each layer of the first part, without keeping it.
-
-    All that is handed on is on `model.device`, wherever the layer is.
-    """
+    """Run a batch and hand on each layer of the first part, on the model's device, keeping none."""
     probe = Probe(
         keep, n_layers=model.n_layers, stop=True, reduce=lambda one: reduce(one.on(model.device))
     )

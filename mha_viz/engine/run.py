@@ -229,10 +229,7 @@ def padded(network: PreTrainedModel, texts: Batch, pad: int) -> Inputs:
 
 
 def _result(output: Any) -> Tensor:
-    """Return the final hidden states, or logits where the network's body is its head.
-
-    T5 with a language-model head has no base model of its own.
-    """
+    """Return the final hidden states, or logits where the body is the head itself, as in T5."""
     hidden: Tensor | None = getattr(output, "last_hidden_state", None)
     return output.logits if hidden is None else hidden
 

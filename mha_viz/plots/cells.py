@@ -50,10 +50,7 @@ def scale_colours(
 def heatmap_cells(
     values: NDArray[np.floating], cell: float, colours: Part, hover: str = ""
 ) -> Part:
-    """Return a heatmap of cells `cell` pixels high.
-
-    `colours` are plotly's settings, `hover` is the template of the text of a cell, if it has one.
-    """
+    """Return a heatmap of cells `cell` pixels high, whose text has the template `hover`."""
     space = 1.0 if cell >= 12 else 0.0  # only cells that are large enough can spare it
     text = dict(hovertemplate=hover, hoverongaps=False) if hover else dict(hoverinfo="skip")
     numbers = values.astype(np.float32)

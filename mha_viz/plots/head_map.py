@@ -129,10 +129,7 @@ def _axes(points: Numbers, dark: bool) -> Part:
 def query_key_figure(
     table: pd.DataFrame, head: tuple[int, int], notes: Sequence[str] = (), *, dark: bool = False
 ) -> go.Figure:
-    """Draw the queries and keys of a head as dots, on axes of one scale.
-
-    `table` is that of `QueryKeyMap.points_table`; `notes` stand below the title.
-    """
+    """Draw a head's table of `QueryKeyMap.points_table` as dots, on axes of one scale."""
     traces = []
     for kind, rows in table.groupby("kind", sort=False):
         place = KINDS.index(str(kind))

@@ -145,10 +145,7 @@ def _swapped(
 def _mixed(
     finish_a: _Finish, finish_b: _Finish, of_a: list[Tensor], of_b: list[Tensor], dealt: Dealt
 ) -> Float[Tensor, "draw"] | None:
-    """Return how far the means differ after blocks of two texts are dealt out anew.
-
-    None for a metric that is no mean over rows.
-    """
+    """Return how far means differ after blocks of two texts are dealt anew; None for no mean."""
     pooled = []
     for finish, sums in ((finish_a, of_a), (finish_b, of_b)):
         of_blocks = finish(tuple(part[:, None] for part in sums))[:, 0]

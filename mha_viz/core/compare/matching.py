@@ -245,10 +245,7 @@ def _matches(
 
 
 def assigned(apart: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return each row's column in the best match, and its distance (NaN: not defined).
-
-    There must be as many columns as rows, or more.
-    """
+    """Return the best column of each row, of at least as many, and its distance (NaN: none)."""
     from scipy.optimize import linear_sum_assignment
 
     rows, columns = apart.shape

@@ -74,10 +74,7 @@ def _up_to_key(texts: Texts, n_keys: int) -> Texts:
 
 
 class TextSums:
-    """The metrics of all layers of one text.
-
-    `texts` is the text, on the processor, which tells what is known of it.
-    """
+    """The metrics of all layers of one text, which is on the processor and tells what is known."""
 
     def __init__(self, texts: Texts, has_sinks: bool = False) -> None:
         self._texts = texts

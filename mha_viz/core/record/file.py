@@ -70,10 +70,7 @@ def parts(record: Any) -> list[memoryview]:
 
 
 def tensors(record: Any) -> dict[str, Tensor]:
-    """Return the tensors of a record by their names in its file.
-
-    Raises NotKeptError: weights that follow from computed ones, and take more than 2 GiB.
-    """
+    """Return a record's tensors by name; NotKeptError if its own weights take over 2 GiB."""
     held = {name: getattr(record, name) for name in TENSORS[1:]}
     patterns = record.patterns
     if isinstance(patterns, ComputedPatterns):
