@@ -265,16 +265,12 @@ def check_finite(network: PreTrainedModel, name: str) -> None:
             isinstance(weight, Tensor)
             and weight.is_floating_point()
             and weight.numel()
-            and not _finite(*weight.aminmax())
+            and not all(torch.isfinite(end) for end in weight.aminmax())
         ):
             raise BrokenCheckpointError(
                 f"{name} has NaN or infinite numbers in {key}: every picture of it would be "
                 "meaningless. The training has diverged, or the file is damaged."
             )
-
-
-def _finite(least: torch.Tensor, most: torch.Tensor) -> bool:
-    return bool(torch.isfinite(least) and torch.isfinite(most))
 
 
 def wrap(network: Any, tokenizer: Any = None, name: str = "") -> AttentionModel:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -185,7 +184,11 @@ class Probe:
         bias, *made_of = mask
         query, key, value = tensors
         query, key = self._gather("query", query), self._gather("key", key)
-        rule = partial(_rule, shape=(query.shape[-2], key.shape[-2]))
+        shape = (-1, query.shape[-2], key.shape[-2])
+
+        def rule(added: Tensor | None) -> tuple[Sight, Tensor | None]:
+            return sight_and_bias(None if added is None else added[0].expand(shape))
+
         sight, bias = self._once(rule, bias, *made_of)
         scoring = replace(scoring, sight=sight, bias=bias)
         layer = len(self.modules)
@@ -259,11 +262,6 @@ class Probe:
             self.on_layer(len(self.modules))
         if self.stop and len(self.modules) == self.n_layers:
             raise EverythingKept
-
-
-def _rule(added: Tensor | None, shape: tuple[int, int]) -> tuple[Sight, Tensor | None]:
-    """Return the sight and the bias of the only text of a batch."""
-    return sight_and_bias(None if added is None else added[0].expand(-1, *shape))
 
 
 def _pages(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:

@@ -178,7 +178,8 @@ def record_of(
     causal = model.causal if part == "self" else part == "decoder"
     if left.scored:
         patterns: Patterns = computed_patterns(left.scored, kept)
-        sink, allowed = _sink(left.scored), None
+        shares = [one.sink.float().cpu() for one in left.scored if one.sink is not None]
+        sink, allowed = torch.stack(shares) if shares else None, None
         change = _change_of_patterns(edits, part)
         if change is not None:
             patterns = change.replaced(patterns)
@@ -252,12 +253,6 @@ def computed_patterns(layers: list[ScoredLayer], kept: Mapping[str, Tensor]) -> 
 def _without_neighbours(tensor: Tensor, held: int) -> Tensor:
     """Return the tensor, copied where more than `held` bytes would be held with it."""
     return tensor if tensor.untyped_storage().nbytes() <= held else tensor.clone()
-
-
-def _sink(layers: list[ScoredLayer]) -> Tensor | None:
-    """Return the shares that sinks took, (layer, head, query); None where there are none."""
-    shares = [layer.sink.float().cpu() for layer in layers if layer.sink is not None]
-    return torch.stack(shares) if shares else None
 
 
 def recorded_mask(

@@ -169,7 +169,8 @@ def cells_figure(tables: Sequence[Cells], *, across: int, dark: bool = False) ->
         axes[f"yaxis{n}"] = _BARE_Y | y_span | dict(anchor=f"x{n}", scaleanchor=f"x{n}")
         title = plotly_text(table.title)
         texts.append(annotation(title, left, top, theme.ink(dark), 12, **_ABOVE_LEFT))
-        drawn = [missing_background(rows, wide, dark), *(_frame(at, dark) for at in table.marked)]
+        drawn = [missing_background(rows, wide, dark)]
+        drawn += [framed((x - 0.5, y - 0.5), (x + 0.5, y + 0.5), 2, dark) for y, x in table.marked]
         shapes += [dict(shape, xref=f"x{n}", yref=f"y{n}") for shape in drawn]
     bar = 0
     if tables[0].scale == "sqrt":
@@ -296,11 +297,6 @@ def _as_picture(values: Any, title: str) -> NDArray[np.float64]:
     if max(numbers.shape[:2]) > MAX_SIDE:
         raise ArgumentError(f"{title}: at most {MAX_SIDE} x {MAX_SIDE} pixels are drawn.")
     return numbers
-
-
-def _frame(place: Place, dark: bool) -> dict[str, Any]:
-    row, column = place
-    return framed((column - 0.5, row - 0.5), (column + 0.5, row + 0.5), 2, dark)
 
 
 def _window(

@@ -41,10 +41,10 @@ def csv_text(table: pd.DataFrame) -> str:
     written = table.copy()
     written.columns = pd.RangeIndex(table.shape[1])  # two columns may have the same name
     for i in range(table.shape[1]):
-        values = [_csv_cell(value) for value in table.iloc[:, i].tolist()]
+        values = [_cell(value) for value in table.iloc[:, i].tolist()]
         written[i] = pd.Series(values, table.index, dtype=object)
-    written.columns = pd.Index([_csv_cell(name) for name in table.columns])
-    written.index = table.index.map(_csv_cell)
+    written.columns = pd.Index([_cell(name) for name in table.columns])
+    written.index = table.index.map(_cell)
     return written.to_csv(index=not counted, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
 
 
@@ -63,7 +63,7 @@ def commented_csv(table: pd.DataFrame, notes: Iterable[str]) -> bytes:
     return (head + csv_text(table)).encode("utf-8", "replace")
 
 
-def _csv_cell(value: Any) -> Any:
+def _cell(value: Any) -> Any:
     """Return a float with nine digits (pandas' float_format makes texts of them), a safe text."""
     if isinstance(value, float):
         return float(f"{value:.9g}")
@@ -95,7 +95,8 @@ def table_latex(table: pd.DataFrame, caption: str) -> str:
     written = table.reset_index(drop=isinstance(table.index, pd.RangeIndex))
     names = [_tex(name) for name in written]
     written.columns = pd.RangeIndex(len(names))  # two columns may have the same name
-    styled = written.map(_cell).style.hide(axis="index").format(_decimals, na_rep="{--}")
+    texts = written.map(lambda value: _tex(value) if isinstance(value, str | bool) else value)
+    styled = texts.style.hide(axis="index").format(_decimals, na_rep="{--}")
     tabular = styled.format_index(lambda i: names[cast(int, i)], axis="columns").to_latex(
         hrules=True, siunitx=True, caption=_tex(caption), position="t"
     )
@@ -130,10 +131,6 @@ def _line(text: object) -> str:
 
 def _tex(text: object) -> str:
     return _line(text).translate(_TEX)
-
-
-def _cell(value: Any) -> Any:
-    return _tex(value) if isinstance(value, str | bool) else value
 
 
 def _decimals(value: Any) -> str:
