@@ -14,17 +14,19 @@ from mha_viz.core.metrics.outputs import Outputs
 from mha_viz.errors import ArgumentError
 
 Need = Literal[
-    "self",
-    "neighbours",
-    "special",
-    "ids",
-    "repeats",
-    "causal",
-    "allowed",
-    "period",
-    "sink",
-    "outputs",
+    "self",  # self-attention
+    "neighbours",  # that of two tokens or more
+    "special",  # is_special
+    "ids",  # token ids with one that repeats
+    "repeats",  # a token that may see itself again
+    "causal",  # whether the future is hidden
+    "allowed",  # that and what else hides keys
+    "period",  # a text repeated twice
+    "sink",  # a sink that heads have learned
+    "outputs",  # what heads write, z and W_O (pairs: z; flow: values as well)
 ]
+# A head (pattern, **needs) -> (layer, head); a pair of heads, from what they did on a text, or by
+# their parameters alone, -> (layer * head, layer * head); a layer -> (layer,); all layers.
 Of = Literal["head", "pair", "parameters", "layer", "flow"]
 
 _NAMED = 5  # metrics that a line has room for
@@ -34,42 +36,22 @@ _NAMED = 5  # metrics that a line has room for
 class Metric:
     """One quantity, and all that a reader has to know about it.
 
-    Args:
-        key: its name in code and in files.
-        title: its name on screen.
-        unit: "nats", "tokens", "keys", "probability", "share", or "" for a plain number.
-        limits: lowest and highest value; None where the highest grows with the text.
-        direction: what a higher value means.
-        meaning: one sentence in plain words.
-        formula: LaTeX; A is the pattern, q a query, k a key, n the number of tokens.
-        source: where it is from.
-        function: what computes it, see `of`.
-        of: what has such a number: a "head" (pattern, **needs) -> (layer, head); a "pair" of
-            heads, from what they did on a text, -> (layer * head, layer * head); a pair by its
-            "parameters" alone; a "layer" -> (layer,); the "flow" through all layers.
-        needs: beyond the pattern: "self" self-attention, "neighbours" that of two tokens or more,
-            "special" is_special, "ids" token ids with one that repeats, "causal" whether the
-            future is hidden, "allowed" that and what else hides keys, "repeats" both and a token
-            that may see itself again, "period" a text repeated twice, "sink" a sink that heads
-            have learned; "outputs": computed from what heads write, z and W_O (pairs: z; flow:
-            values as well).
-
     >>> from mha_viz.core.metrics import METRICS
     >>> METRICS["distance"].unit
     'tokens'
     """
 
-    key: str
-    title: str
-    unit: str = ""
-    limits: tuple[float, float | None]
-    direction: str
-    meaning: str
-    formula: str
+    key: str  # its name in code and in files
+    title: str  # its name on screen
+    unit: str = ""  # "nats", "tokens", "keys", "probability", "share", or "" for a plain number
+    limits: tuple[float, float | None]  # of its values; None where the highest grows with the text
+    direction: str  # what a higher value means
+    meaning: str  # one sentence in plain words
+    formula: str  # LaTeX; A is the pattern, q a query, k a key, n the number of tokens
     source: str
-    function: Callable[..., Any]
-    of: Of = "head"
-    needs: frozenset[Need] = frozenset()
+    function: Callable[..., Any]  # what computes it, see `of`
+    of: Of = "head"  # what has such a number
+    needs: frozenset[Need] = frozenset()  # what it is computed from beyond the pattern
 
     @property
     def shown_unit(self) -> str:
