@@ -11,7 +11,7 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells, frame
 from mha_viz.plots.frame import Numbers, Part
-from mha_viz.plots.pooling import Pooled
+from mha_viz.plots.heatmap import Pooled
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, hover_text, plotly_text
 
