@@ -145,8 +145,7 @@ def check_size(name: str, config: PreTrainedConfig, stored: int) -> None:
         )
 
     # The densest storage in use is a byte a weight; weights may be shared or be new.
-    budget = _budget(n_numbers=4 * stored + 50_000_000)
-    with translating(unbuildable), torch.device("meta"), budget:
+    with translating(unbuildable), torch.device("meta"), _budget(n_numbers=4 * stored + 50_000_000):
         AutoModel.from_config(config, trust_remote_code=False)
 
 

@@ -74,9 +74,8 @@ def _check_sizes(part: dict[str, Any], name: str) -> None:
             if value is None or isinstance(value, list):
                 continue
             if not isinstance(value, int) or not 0 <= value <= most:
-                shown = f"{value!r:.100}"
                 raise UnsafeCheckpointError(
-                    f"config.json of {name} claims {key} = {shown}; a real model has "
+                    f"config.json of {name} claims {key} = {value!r:.100}; a real model has "
                     f"at most {most:,} ({what})."
                 )
 

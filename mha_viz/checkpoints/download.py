@@ -165,8 +165,7 @@ class Download:
         try:
             with get_session().stream("GET", url, headers=headers, timeout=STALLED_AFTER) as answer:
                 hf_raise_for_status(answer)
-                resumed = answer.status_code == 206
-                with part.open("ab" if resumed else "wb") as opened:
+                with part.open("ab" if answer.status_code == 206 else "wb") as opened:
                     for piece in answer.iter_bytes():
                         opened.write(piece)
                         self._note_progress(before + min(opened.tell(), n_bytes))

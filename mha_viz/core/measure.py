@@ -174,8 +174,7 @@ def head_similarity(
     torch.Size([32, 32])
     """
     if measure not in PAIR_MEASURES:
-        known = ", ".join(PAIR_MEASURES)
-        raise ArgumentError(f"measure must be one of {known}, got {measure!r}.")
+        raise ArgumentError(f"measure must be one of {', '.join(PAIR_MEASURES)}, got {measure!r}.")
     if not normalize:
         if measure != "redundancy":
             raise ArgumentError(f'normalize=False is for "redundancy" only, got {measure!r}.')

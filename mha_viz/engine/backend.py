@@ -67,8 +67,7 @@ def _try_both(
     check_own(eager, sources, targets, network.config.model_type)
     # A window can be as wide as one text is long, but not as two.
     sources, targets = _shorter(sources), None if targets is None else _shorter(targets)
-    less = run(network, "eager", sources, targets)
-    check_own(less, sources, targets, network.config.model_type)
+    check_own(run(network, "eager", sources, targets), sources, targets, network.config.model_type)
     return "eager", eager, reason
 
 

@@ -175,8 +175,7 @@ def _two_stacks(
 
 def _two_stacks_eager(network: Any, inputs: Inputs, decoder_inputs: Inputs) -> dict[str, Run]:
     inputs.pop("token_type_ids", None)
-    arguments = inputs | _decoder_arguments(inputs, decoder_inputs)
-    output = network(**arguments, output_attentions=True)
+    output = network(**inputs | _decoder_arguments(inputs, decoder_inputs), output_attentions=True)
     lists = (output.encoder_attentions, output.decoder_attentions, output.cross_attentions)
     return {
         part: Run(own_weights(patterns, network), _result(output))

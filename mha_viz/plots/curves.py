@@ -267,8 +267,7 @@ def landscape(
     axes = [dict(plain, title=frame.axis_title(name)) for name in (x_title, y_title)]
     layout = dict(xaxis=axes[0], yaxis=axes[1])
     margins = frame.Margins(above=BAR, left=56, below=48)
-    traces = [surface, line, end]
-    return frame.headed_figure(traces, dark, title, [note], _HEIGHT, layout, margins)
+    return frame.headed_figure([surface, line, end], dark, title, [note], _HEIGHT, layout, margins)
 
 
 def _round_losses(low: float, high: float) -> dict[SupportsFloat, str]:

@@ -154,9 +154,8 @@ def head_changes(
     )
     title = frame.with_unit(title, unit)
     notes = _largest(values, diverging)
-    inner = cell * layers + 34
     return frame.headed_figure(
-        traces, dark, title, notes, inner, layout, frame.Margins(above=cells.BAR)
+        traces, dark, title, notes, cell * layers + 34, layout, frame.Margins(above=cells.BAR)
     )
 
 

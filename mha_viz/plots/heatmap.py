@@ -70,8 +70,7 @@ class Pooled:
         """
         if self.side == 1:
             return list(labels)
-        starts = range(0, len(labels), self.side)
-        groups = [labels[start : start + self.side] for start in starts]
+        groups = [labels[start : start + self.side] for start in range(0, len(labels), self.side)]
         return [g[0] if len(g) == 1 else f"{g[0]} … {g[-1]}" for g in groups]
 
     @property

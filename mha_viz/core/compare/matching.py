@@ -217,8 +217,7 @@ def _distances(a: list[_Heads], b: list[_Heads], measure: str) -> NDArray[np.flo
         rows = one.rows.shape[1]
         n_rows += rows
         total = total + rows * matrix[:n_a, n_a:].double().numpy() ** 2
-    found: NDArray[np.float64] = np.sqrt(total / n_rows)
-    return found
+    return np.sqrt(total / n_rows)
 
 
 def _matches(

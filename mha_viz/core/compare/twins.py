@@ -265,5 +265,4 @@ def _sign(axis: NDArray[np.float64]) -> float:
     trend = float(axis @ (np.arange(len(axis)) - (len(axis) - 1) / 2))
     if abs(trend) > 1e-9 * reach * len(axis):
         return 1.0 if trend > 0 else -1.0
-    first = axis[np.abs(axis) > 1e-9 * reach][0]
-    return 1.0 if first < 0 else -1.0
+    return 1.0 if axis[np.abs(axis) > 1e-9 * reach][0] < 0 else -1.0

@@ -186,5 +186,4 @@ def _lengths(value: Tensor, W_O: Tensor) -> Tensor:
     """
     W_O = W_O.detach().to(value.device, torch.float64)
     value = value.detach().double()
-    squares = ((value @ (W_O @ W_O.mT)) * value).sum(-1)
-    return squares.clamp_min(0.0).sqrt()
+    return ((value @ (W_O @ W_O.mT)) * value).sum(-1).clamp_min(0.0).sqrt()

@@ -166,8 +166,7 @@ class HeadSums:
         if reduction.finish is not None:
             return reduction.finish(texts, *sums)
         assert reduction.n_rows is not None
-        mean: Tensor = sums[0] / exact(reduction.n_rows(texts))[:, None]
-        return mean
+        return sums[0] / exact(reduction.n_rows(texts))[:, None]
 
     @property
     def places(self) -> dict[str, int]:

@@ -97,8 +97,7 @@ About = dict[Need, dict[str, Any]]  # what is known, and what a metric that need
 
 def reduction_of(metric: Metric) -> Reduction:
     """Return the reduction of a metric of patterns; of a whole pattern where it has no other."""
-    tied: Reduction | None = getattr(metric.function, "reduction", None)
-    return tied or _of_whole_pattern(metric)
+    return getattr(metric.function, "reduction", None) or _of_whole_pattern(metric)
 
 
 def of_outputs(metric: Metric) -> Callable[[Outputs], Tensor]:

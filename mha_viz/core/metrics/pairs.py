@@ -50,8 +50,7 @@ class AllRows:
     @property
     def spans(self) -> list[slice]:
         """The queries of each block."""
-        begins = range(0, self.n_query, self.step)
-        return [slice(begin, begin + self.step) for begin in begins]
+        return [slice(begin, begin + self.step) for begin in range(0, self.n_query, self.step)]
 
     def block(self, queries: slice, heads: Tensor | None = None) -> Tensor:
         """Return some heads' rows, all of a head in one; "nowhere" is a key where any looks."""

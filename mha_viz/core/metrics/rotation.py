@@ -107,8 +107,7 @@ def least_beyond_chance(
     """
     ordered = scores.sort(descending=True).values
     n_found = (scores >= ordered[:, None]).sum(-1)
-    n_rotated = (rotated.flatten() >= ordered[:, None]).sum(-1)
-    rate = (n_rotated + 1) / (N_ROTATIONS + 1) / n_found
+    rate = ((rotated.flatten() >= ordered[:, None]).sum(-1) + 1) / (N_ROTATIONS + 1) / n_found
     kept = ordered[rate <= RATE]
     return float(kept.min()) if len(kept) else None
 

@@ -211,14 +211,13 @@ def register_metric(
         raise ArgumentError(f"{key!r} is a metric of the library: give yours another key.")
     if unknown := sorted(set(needs) - set(_ALLOWED)):
         raise ArgumentError(f"needs may hold {', '.join(_ALLOWED)}; got {', '.join(unknown)}.")
-    meaning = (inspect.getdoc(function) or "A metric of your own.").partition("\n")[0]
     METRICS[key] = Metric(
         key=key,
         title=title or key.replace("_", " ").capitalize(),
         unit=unit,
         limits=limits,
         direction="",
-        meaning=meaning,
+        meaning=(inspect.getdoc(function) or "A metric of your own.").partition("\n")[0],
         formula="",
         source="",
         function=_checked(key, _of_pattern(function) if by_blocks else function),

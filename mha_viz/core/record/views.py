@@ -127,8 +127,7 @@ def long_table(
 
 def _kept_alike(record: RecordFields, derived: Patterns) -> Patterns:
     """Store weights that follow from stored ones; compute those that follow from computed ones."""
-    stored = isinstance(record.patterns, StoredPatterns)
-    return StoredPatterns(derived.all()) if stored else derived
+    return StoredPatterns(derived.all()) if isinstance(record.patterns, StoredPatterns) else derived
 
 
 def _at(kept: Tensor | None, places: list[int]) -> Tensor | None:
