@@ -1,7 +1,5 @@
 """Maps of heads: one for each metric, points in a plane, and the queries and keys of a head."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat

@@ -1,7 +1,5 @@
 """All heads against all heads, in an order that shows which are alike."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """An edit alignment of the tokens of two texts, and matrices on common axes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The likeness of heads by chance: what a likeness, or a lack of diversity, has to exceed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Differences of two heads' metrics beyond what an exchange of their rows gives."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

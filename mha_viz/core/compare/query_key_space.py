@@ -1,7 +1,5 @@
 """Queries and keys of heads in one space, where near means a high score, and the plane of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any

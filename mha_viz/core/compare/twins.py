@@ -1,7 +1,5 @@
 """The likeness of heads: an order, clusters, a map, nearest twins, a few that cover all."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
