@@ -57,7 +57,7 @@ from mha_viz.core.attention.multi_head import (
 from mha_viz.core.compare.matching import match_heads as match_heads
 from mha_viz.core.measure import head_similarity as head_similarity
 from mha_viz.core.metrics import METRICS as METRICS
-from mha_viz.core.metrics.registering import register_metric as register_metric
+from mha_viz.core.metrics.table import register_metric as register_metric
 from mha_viz.core.record.record import AttentionRecord as AttentionRecord
 from mha_viz.core.record.record import Token as Token
 from mha_viz.corpus.query.study import Study as Study

@@ -4,12 +4,13 @@ Imports neither torch nor transformers, so that a page can list models before th
 are loaded.
 """
 
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from mha_viz.checkpoints.config_file import LIMITS as _LIMITS
-from mha_viz.checkpoints.config_file import read_config
+from mha_viz.checkpoints.checkpoint_files import LIMITS as _LIMITS
+from mha_viz.checkpoints.checkpoint_files import read_config
 from mha_viz.checkpoints.download import download as begin
 from mha_viz.checkpoints.files import is_file, list_folder, size
 from mha_viz.checkpoints.hub import online
@@ -65,16 +66,12 @@ def list_models() -> list[ModelInfo]:
 def find_model(name: str, *, download: bool = True) -> ModelInfo:
     """Find a model by name: shipped, a local folder, cached, or else fetched from the Hub.
 
-    Args:
-        name: "tiny-bert", a path to a folder with config.json, or a Hub id ("owner/name"), with a
-            branch, tag or commit of it ("owner/name@step512") or without.
-        download: whether the network may be asked.
-
-    Raises:
-        ArgumentError: the name is empty or is neither a folder nor a possible Hub id.
-        ModelNotFoundError: it is nowhere, or the network cannot be reached (within a second) or
-            fails.
-        UnsafeCheckpointError: the Hub has it without safetensors weights, or far too large.
+    `name` is "tiny-bert", a path to a folder with config.json, or a Hub id ("owner/name"), with a
+    branch, tag or commit of it ("owner/name@step512") or without; `download` tells whether the
+    network may be asked. Raises ArgumentError: the name is empty or is neither a folder nor a
+    possible Hub id. ModelNotFoundError: it is nowhere, or the network cannot be reached (within a
+    second) or fails. UnsafeCheckpointError: the Hub has it without safetensors weights, or far too
+    large.
     """
     name = name.strip()
     if not name or "\0" in name or len(name) > MAX_NAME:
@@ -152,3 +149,25 @@ def _info(name: str, source: Source, folder: Path) -> ModelInfo:
 def _shipped_names() -> list[str]:
     folders = list_folder(shipped_folder())
     return [folder.name for folder in folders if is_file(folder / "config.json")]
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedModel:
+    """One model of the Hub that is worth a place in the menu."""
+
+    name: str
+    about: str
+    n_bytes: int
+
+
+_ENTRIES = tomllib.loads(Path(__file__).with_name("suggested.toml").read_text("utf-8"))
+SUGGESTED = tuple(
+    SuggestedModel(name, entry["about"], entry["megabytes"] * 10**6)
+    for name, entry in _ENTRIES.items()
+)
+
+
+def suggested(here: set[str]) -> list[SuggestedModel]:
+    """Return the suggested models not `here`, where the Hub's older ones have no owner."""
+    known = {name.rpartition("/")[2] for name in here if "/" not in name} | here
+    return [one for one in SUGGESTED if not {one.name, one.name.rpartition("/")[2]} & known]

@@ -12,19 +12,24 @@ from torch import Tensor, nn
 from transformers import AutoModel, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from mha_viz.checkpoints.building import (
+    ModelSize,
     building_lock,
+    check_room,
     first_line,
     load_config,
     load_tokenizer,
     loader_of,
+    model_size,
 )
 from mha_viz.checkpoints.catalog import ModelInfo, find_model
-from mha_viz.checkpoints.checkpoint_files import check_files
-from mha_viz.checkpoints.config_file import read_config, read_json
+from mha_viz.checkpoints.checkpoint_files import (
+    check_files,
+    check_weight_files,
+    read_config,
+    read_json,
+)
 from mha_viz.checkpoints.device import device_of
-from mha_viz.checkpoints.model_size import ModelSize, check_room, model_size
 from mha_viz.checkpoints.trial import check_on_trial
-from mha_viz.checkpoints.weight_files import check_weight_files
 from mha_viz.core.names import DTYPES, Device
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
@@ -260,16 +265,12 @@ def check_finite(network: PreTrainedModel, name: str) -> None:
             isinstance(weight, Tensor)
             and weight.is_floating_point()
             and weight.numel()
-            and not _finite(*weight.aminmax())
+            and not all(torch.isfinite(end) for end in weight.aminmax())
         ):
             raise BrokenCheckpointError(
                 f"{name} has NaN or infinite numbers in {key}: every picture of it would be "
                 "meaningless. The training has diverged, or the file is damaged."
             )
-
-
-def _finite(least: torch.Tensor, most: torch.Tensor) -> bool:
-    return bool(torch.isfinite(least) and torch.isfinite(most))
 
 
 def wrap(network: Any, tokenizer: Any = None, name: str = "") -> AttentionModel:

@@ -155,7 +155,7 @@ def _pairs(record: AttentionRecord, layer: int, head: int) -> DataFrame:
 
 
 def _csv(table: DataFrame) -> str:
-    from mha_viz.plots.csv_file import csv_text
+    from mha_viz.plots.table_text import csv_text
 
     return csv_text(table.reset_index(drop=True))  # the number of a row means nothing here
 

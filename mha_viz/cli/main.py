@@ -262,8 +262,7 @@ def models(kind: options.ListAs = ListFormat.table) -> None:
 
     Below them, except as JSON, some of the Hub that are fetched when they are first asked for.
     """
-    from mha_viz.checkpoints.catalog import list_models
-    from mha_viz.checkpoints.suggested import suggested
+    from mha_viz.checkpoints.catalog import list_models, suggested
     from mha_viz.core.amounts import of_bytes
 
     found = list_models()

@@ -260,7 +260,7 @@ def confirm_rows(n_rows: int) -> None:
     Raises:
         ArgumentError: there is nobody to answer, or the answer is no.
     """
-    from mha_viz.plots.csv_file import MOST_UNASKED
+    from mha_viz.plots.table_text import MOST_UNASKED
 
     if n_rows <= MOST_UNASKED:
         return

@@ -51,8 +51,7 @@ class LayerProjections:
     def find(self, names: tuple[str, ...]) -> nn.Linear | Conv1D | None:
         """Return the first projection under one of these paths; None where there is none."""
         for name in names:
-            root = self.parent if name.startswith("^") else self.module
-            found: object = root
+            found: object = self.parent if name.startswith("^") else self.module
             for step in name.lstrip("^").split("."):
                 found = getattr(found, step, None)
             if isinstance(found, nn.Linear | Conv1D):

@@ -16,7 +16,7 @@ from mha_viz.engine.intervention import Intervention, ReferenceMeans
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.prediction import Prediction, mean_known, predict
-from mha_viz.text.vocabulary import continuing, id_of, label_of
+from mha_viz.text.encoding import continuing, id_of, label_of
 
 _NAMED = 6  # heads that a line has room for
 

@@ -22,13 +22,13 @@ from mha_viz.paper.figures import StudyFigure
 from mha_viz.paper.report import Report, write_files
 from mha_viz.paper.tables import StudyTable
 from mha_viz.plots.bars import signed_rows
-from mha_viz.plots.csv_file import table_csv
 from mha_viz.plots.curves import curves
 from mha_viz.plots.head_values import importance_map
+from mha_viz.plots.table_text import table_csv
 from mha_viz.prediction.loss import OnProgress
 from mha_viz.text.cleaning import in_a_row
+from mha_viz.text.encoding import label_of
 from mha_viz.text.tokens import Encoded
-from mha_viz.text.vocabulary import label_of
 from mha_viz.web.labels import head_name
 
 _TEXTS = tomllib.loads((files(__package__) / "circuit_report.toml").read_text("utf-8"))

@@ -27,11 +27,10 @@ from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.relations import MIN_TARGETS
 from mha_viz.errors import ArgumentError
 from mha_viz.plots import cells
-from mha_viz.plots.bars import token_bars
+from mha_viz.plots.bars import histogram_bars, token_bars
 from mha_viz.plots.column_image import column_image
 from mha_viz.plots.curves import LineAxes, curves, ticks
 from mha_viz.plots.difference import difference_heatmap
-from mha_viz.plots.distributions import histogram_bars
 from mha_viz.plots.head_values import head_quantiles, importance_map
 from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
 from mha_viz.web.labels import head_name

@@ -25,10 +25,9 @@ from mha_viz.paper.figures import (
 )
 from mha_viz.paper.figures import over_steps as over_steps
 from mha_viz.paper.tables import StudyTable, study_tables
-from mha_viz.plots.board import STYLE
 from mha_viz.plots.column_image import FORMATS
-from mha_viz.plots.csv_file import table_csv
-from mha_viz.plots.table_text import markdown, table_latex, table_markdown
+from mha_viz.plots.table_text import markdown, table_csv, table_latex, table_markdown
+from mha_viz.plots.worksheet import STYLE
 from mha_viz.web.labels import drawable
 from mha_viz.web.standalone import NO_SCRIPT, document
 from mha_viz.web.theme import format_number

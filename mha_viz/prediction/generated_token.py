@@ -11,8 +11,7 @@ from transformers import PreTrainedTokenizerBase
 from mha_viz.core.attention.checks import Number
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction.logits import logits
-from mha_viz.text.encoding import encode_texts
-from mha_viz.text.vocabulary import continuing, label_of
+from mha_viz.text.encoding import continuing, encode_texts, label_of
 
 N_CANDIDATES = 10
 

@@ -28,9 +28,8 @@ from mha_viz.prediction.masking import (
 )
 from mha_viz.prediction.masking import mask_word_at as mask_word_at
 from mha_viz.text.cleaning import visible
-from mha_viz.text.encoding import encode_texts, text_notes
+from mha_viz.text.encoding import continuing, encode_texts, label_of, text_notes
 from mha_viz.text.tokens import Encoded
-from mha_viz.text.vocabulary import continuing, label_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,8 +16,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from mha_viz.engine.layer_activations import CallRecorder, ModuleProxy, replace_modules
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import CallRecorder, ModuleProxy, replace_modules
 from mha_viz.engine.probe import HeadEdits, Probe
 from mha_viz.engine.run import OnLayer
 from mha_viz.prediction.logits import logits

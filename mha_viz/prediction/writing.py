@@ -21,8 +21,8 @@ from mha_viz.prediction.generated_token import (
     sampling_probabilities,
 )
 from mha_viz.text.cleaning import visible
+from mha_viz.text.encoding import label_of
 from mha_viz.text.tokens import Encoded
-from mha_viz.text.vocabulary import label_of
 
 MAX_SEED = 2**32 - 1
 

@@ -6,9 +6,8 @@ from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, MhaVizError
 from mha_viz.prediction.logits import check_predicts
-from mha_viz.text.encoding import encode_texts
+from mha_viz.text.encoding import continuing, encode_texts, label_of
 from mha_viz.text.tokens import Encoded, encode, tokenizer_errors
-from mha_viz.text.vocabulary import continuing, label_of
 
 
 def encode_prompt(model: AttentionModel, text: str) -> Encoded:

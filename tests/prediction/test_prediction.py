@@ -11,7 +11,7 @@ from mha_viz.engine.attention_function import IMPLEMENTATION, register
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
 from mha_viz.prediction.masking import mask_word_at
-from mha_viz.text.vocabulary import continuing, id_of, label_of
+from mha_viz.text.encoding import continuing, id_of, label_of
 from tests.making.checkpoints import OTHER, TEXT, bert, spread, tokenizer
 from tests.making.comparing import close
 from tests.making.families import build

@@ -5,7 +5,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.circuits.tasks.tasks import TASKS
-from mha_viz.text.vocabulary import label_of
+from mha_viz.text.encoding import label_of
 from mha_viz.ui.circuits import TEXTS, tasks
 from mha_viz.ui.state import views
 from mha_viz.ui.widgets.messages.messages import plain

@@ -14,8 +14,7 @@ from mha_viz.circuits.decompose.residual import on_cpu
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.text.encoding import text_notes
-from mha_viz.text.vocabulary import label_of
+from mha_viz.text.encoding import label_of, text_notes
 
 Of = Literal["logit", "log_probability"]
 _COLUMNS = ["component", "kind", "layer", "head"]  # the fields of a `Component`

@@ -15,7 +15,7 @@ from torch import Tensor
 from mha_viz.circuits.decompose.readout import check_index
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.compare import query_key_space as space
-from mha_viz.core.compare.plane_layout import layout_of
+from mha_viz.core.compare.query_key_space import layout_of
 from mha_viz.core.record import display
 from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.core.record.visible import visible_keys

@@ -12,16 +12,15 @@ from mha_viz.circuits.decompose.frozen import FrozenNorm, frozen
 from mha_viz.circuits.decompose.layout import is_norm, stack_of, unknown_layout
 from mha_viz.circuits.decompose.residual import ResidualStream
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.own_weights import rounding
 from mha_viz.engine.projections import in_out
+from mha_viz.engine.run import rounding
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.prediction.logits import check_predicts
 from mha_viz.prediction.masking import replace_mask
 from mha_viz.prediction.prediction import places_to_predict, spaced_at
 from mha_viz.text.cleaning import visible
-from mha_viz.text.encoding import encode_texts
+from mha_viz.text.encoding import encode_texts, id_of, label_of
 from mha_viz.text.tokens import Encoded
-from mha_viz.text.vocabulary import id_of, label_of
 
 
 @dataclass(frozen=True)

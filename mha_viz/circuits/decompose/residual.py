@@ -19,9 +19,9 @@ from mha_viz.circuits.decompose.layout import (
 )
 from mha_viz.core.amounts import of_bytes
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.own_weights import rounding
 from mha_viz.engine.probe import EverythingKept, Probe
 from mha_viz.engine.projections import repeat_heads
+from mha_viz.engine.run import rounding
 from mha_viz.errors import ArgumentError
 from mha_viz.text.tokens import Encoded
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from mha_viz.circuits.decompose.readout import check_index, read_at, token_number
 from mha_viz.core.record.record import Token
+from mha_viz.engine.layer_activations import OutputProxy, with_replaced
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import OutputProxy, with_replaced
-from mha_viz.text.vocabulary import label_of
+from mha_viz.text.encoding import label_of
 
 
 @dataclass(frozen=True, eq=False)

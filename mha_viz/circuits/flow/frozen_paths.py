@@ -12,8 +12,8 @@ from mha_viz.circuits.decompose.frozen import LinearMap
 from mha_viz.circuits.decompose.layout import unknown_layout
 from mha_viz.circuits.decompose.residual import ResidualStream
 from mha_viz.circuits.decompose.residual_sums import ResidualSum, residual_sums
-from mha_viz.engine.own_weights import rounding
 from mha_viz.engine.projections import repeat_heads
+from mha_viz.engine.run import rounding
 
 
 class Parts(NamedTuple):

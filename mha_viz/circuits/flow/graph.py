@@ -13,7 +13,7 @@ from mha_viz.circuits.decompose.residual import ResidualStream
 from mha_viz.circuits.decompose.residual_sums import MEASURES, Measure, part_shares, residual_sums
 from mha_viz.circuits.flow.walk import Walk, edge_table, node_table
 from mha_viz.core.attention.checks import Given, Number
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError

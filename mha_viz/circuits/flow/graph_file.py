@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from mha_viz.core.json_file import JsonKind, is_finite, is_text, is_whole
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.errors import ArgumentError
 
 MAX_BYTES = 64_000_000

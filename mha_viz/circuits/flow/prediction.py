@@ -18,8 +18,7 @@ from mha_viz.core.attention.checks import Given, Number
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import t_interval
-from mha_viz.text.encoding import text_notes
-from mha_viz.text.vocabulary import label_of
+from mha_viz.text.encoding import label_of, text_notes
 
 SHARE = 0.6
 MAX_WEIGHTS = 20_000_000  # attention weights of all layers, each an edge

@@ -15,7 +15,7 @@ from mha_viz.circuits.flow import graph_file
 from mha_viz.circuits.flow.walk import KINDS as KINDS
 from mha_viz.circuits.flow.walk import residual_names, whole_numbers
 from mha_viz.core.output_file import write_file
-from mha_viz.core.record.token import Token, merge
+from mha_viz.core.record.fields import Token, merge
 from mha_viz.core.reprs import table_html
 from mha_viz.errors import ArgumentError
 

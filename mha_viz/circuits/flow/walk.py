@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.circuits.decompose.residual_sums import PartShares, ResidualSum
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 
 KINDS = ("residual", "source", "MLP", "bias")
 Columns = dict[str, NDArray[Any]]

@@ -20,9 +20,8 @@ from mha_viz.prediction.prediction import places_to_predict, spaced_at
 from mha_viz.prediction.replay import ReplayingPass
 from mha_viz.prediction.targets import PredictionTargets
 from mha_viz.text.cleaning import in_a_row
-from mha_viz.text.encoding import encode_texts, text_notes
+from mha_viz.text.encoding import encode_texts, id_of, label_of, text_notes
 from mha_viz.text.tokens import Encoded
-from mha_viz.text.vocabulary import id_of, label_of
 
 Other = str | Sequence[str] | ReferenceMeans  # where the sender's other output comes from
 Word = str | int | None

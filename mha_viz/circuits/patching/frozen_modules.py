@@ -6,8 +6,8 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from mha_viz.circuits.decompose.layout import layer_path, mlp_of
+from mha_viz.engine.layer_activations import CallRecorder, ModuleProxy
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import CallRecorder, ModuleProxy
 from mha_viz.errors import AttentionUnavailableError
 from mha_viz.prediction.replay import repeated
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.circuits.decompose.layout import layer_paths, mlp_paths, unknown_layout
+from mha_viz.engine.layer_activations import CallRecorder, ModuleProxy
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import CallRecorder, ModuleProxy
 from mha_viz.engine.probe import Changed, HeadEdits, Probe
 from mha_viz.prediction.replay import ReplayingPass
 from mha_viz.prediction.targets import PredictionTargets

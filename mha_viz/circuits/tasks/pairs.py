@@ -13,9 +13,8 @@ from mha_viz.errors import ArgumentError
 from mha_viz.prediction.logits import check_predicts
 from mha_viz.prediction.masking import mask_token
 from mha_viz.text.cleaning import clean_text, in_a_row, kind_of, visible
-from mha_viz.text.encoding import encode_texts
+from mha_viz.text.encoding import encode_texts, label_of
 from mha_viz.text.tokens import Encoded, tokenizer_errors
-from mha_viz.text.vocabulary import label_of
 
 MAX_BYTES = 1_000_000  # of a file of pairs
 Source = str | Path | pd.DataFrame | Sequence[Any]  # which are rows of four texts

@@ -9,7 +9,7 @@ from mha_viz.circuits.flow.prediction import SHARE, PathsToLogit, checked, graph
 from mha_viz.circuits.flow.signed_graph import PredictionGraph
 from mha_viz.circuits.tasks.tasks import Example, Task
 from mha_viz.core.attention.checks import Given, Number
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.core.reprs import count
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction.loss import OnProgress, Progress

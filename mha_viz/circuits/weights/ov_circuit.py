@@ -17,7 +17,7 @@ from mha_viz.core.reprs import head_rows, table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.prediction.logits import check_predicts
-from mha_viz.text.vocabulary import label_of
+from mha_viz.text.encoding import label_of
 
 CELLS = 2**26  # pairs of tokens that are looked at: all of 8,192 x 8,192
 TURNS = 16  # random rotations that the spread by chance is taken from

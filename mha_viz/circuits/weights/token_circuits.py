@@ -17,7 +17,7 @@ from mha_viz.circuits.weights.norm_placement import NormPlacement, norm_placemen
 from mha_viz.circuits.weights.ov_circuit import vocabulary_ends
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
-from mha_viz.text.vocabulary import id_of, label_of
+from mha_viz.text.encoding import id_of, label_of
 
 MAX_WORDS = 64
 _LEFT_OUT = (

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.blocks import Texts, Visible
-from mha_viz.core.metrics.content import repeated_tokens
 from mha_viz.core.metrics.output_weights import output_root
 from mha_viz.core.metrics.outputs import Outputs, reduce_outputs
+from mha_viz.core.metrics.position import repeated_tokens
 from mha_viz.core.metrics.reduction import reduce_pattern
 from mha_viz.core.metrics.table import UNSEEN, output_metrics, pattern_reductions
 from mha_viz.corpus.measure.edges import HeaviestKeys, LayerEdges, layer_edges

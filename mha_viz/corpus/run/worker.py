@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mha_viz import errors
-from mha_viz.checkpoints.transfer import ModelParts, assemble, disassemble
+from mha_viz.checkpoints.untrained_copy import ModelParts, assemble, disassemble
 from mha_viz.corpus.measure.shard import Settings, measure_shard
 from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.statistics.totals import write_shard

@@ -10,7 +10,7 @@ import pyarrow as pa
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
 
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.corpus.treebank import coreference, parts_of_speech, relations
 from mha_viz.corpus.treebank.split_half import TREE_UNITS
 from mha_viz.corpus.treebank.tree_text import (

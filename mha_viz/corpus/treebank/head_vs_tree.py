@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from mha_viz.core.metrics.focus import strongest_other
+from mha_viz.core.metrics.spread import strongest_other
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.corpus.treebank.alignment import align_words
 from mha_viz.corpus.treebank.relations import ArcMatch, match_arcs

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.core.metrics.chance import RATE, q_values
-from mha_viz.core.metrics.focus import strongest_other
+from mha_viz.core.metrics.spread import strongest_other
 from mha_viz.corpus.treebank.split_half import on_both_halves, p_value, untrained_accuracy
 from mha_viz.corpus.treebank.trees import PUNCTUATION, ROOT, Sentence
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.corpus.treebank import coreference, parsing, parts_of_speech, relations
 from mha_viz.corpus.treebank.alignment import Alignment, align_words
 from mha_viz.corpus.treebank.trees import Sentence, Word

@@ -8,7 +8,7 @@ import streamlit as st
 
 from mha_viz.circuits.tasks.accuracy import LEAST, task_accuracy
 from mha_viz.circuits.tasks.tasks import Example, Task, make_task
-from mha_viz.text.vocabulary import label_of
+from mha_viz.text.encoding import label_of
 from mha_viz.ui.circuits import TEXTS
 from mha_viz.ui.jobs.ticket import Work
 from mha_viz.ui.run import heavy, memory

@@ -8,8 +8,8 @@ import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.plots.difference import head_changes
+from mha_viz.plots.head_map import metric_maps
 from mha_viz.plots.head_values import by_layer
-from mha_viz.plots.metric_maps import metric_maps
 from mha_viz.reports.report import Report
 from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.compare.pair import colour_scale, one_head

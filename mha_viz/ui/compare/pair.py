@@ -15,8 +15,7 @@ from mha_viz.core.metrics.chance import RATE
 from mha_viz.core.names import PRODUCTS
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.plots.difference import difference_heatmap
-from mha_viz.plots.heatmap import head_heatmap, mark_cells
-from mha_viz.plots.pooling import MOST
+from mha_viz.plots.heatmap import MOST, head_heatmap, mark_cells
 from mha_viz.reports.report import Report
 from mha_viz.ui.compare import TEXTS, described
 from mha_viz.ui.explore.card import labels

@@ -11,7 +11,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.interventions.ablation import Ablation, compare
 from mha_viz.prediction.logits import objective
 from mha_viz.prediction.prediction import Prediction, predict
-from mha_viz.text.vocabulary import id_of
+from mha_viz.text.encoding import id_of
 from mha_viz.ui.intervene import masking
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import turn_for

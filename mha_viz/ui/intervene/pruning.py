@@ -12,8 +12,8 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.duration import pruning_passes
 from mha_viz.interventions.pruning import DRAWS, IMPORTANCE, HeadRemoval, PruningCurve, remove_heads
 from mha_viz.interventions.robustness import Robustness
+from mha_viz.plots.bars import change_distribution
 from mha_viz.plots.curves import pruning_curves
-from mha_viz.plots.distributions import change_distribution
 from mha_viz.ui.intervene import TEXTS
 from mha_viz.ui.intervene.importance import UNIT, default_texts, known, texts
 from mha_viz.ui.run import heavy, memory

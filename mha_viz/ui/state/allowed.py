@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from mha_viz.checkpoints import suggested
-from mha_viz.checkpoints.catalog import ModelInfo, list_models
-from mha_viz.checkpoints.suggested import SuggestedModel
+from mha_viz.checkpoints import catalog
+from mha_viz.checkpoints.catalog import ModelInfo, SuggestedModel, list_models
 from mha_viz.core.amounts import of_bytes
 from mha_viz.ui.operating import memory_limit
 from mha_viz.ui.operating.refusals import refused, sentence
@@ -38,8 +37,8 @@ def examples() -> list[Example]:
 def absent(here: Iterable[str]) -> list[SuggestedModel]:
     """Return the models that may be fetched, beside those that are here."""
     if not settings().public:
-        return suggested.suggested(set(here))
-    known = {one.name: one for one in suggested.SUGGESTED}
+        return catalog.suggested(set(here))
+    known = {one.name: one for one in catalog.SUGGESTED}
     missing = [name for name in settings().models if name not in here]
     return [known.get(name, SuggestedModel(name, "a model of the Hub", 0)) for name in missing]
 

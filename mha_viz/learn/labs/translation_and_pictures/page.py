@@ -18,8 +18,7 @@ from mha_viz.learn.labs.translation_and_pictures import digits, numbers, transla
 from mha_viz.learn.labs.translation_and_pictures.digits import Reading
 from mha_viz.learn.labs.translation_and_pictures.translation import Translating
 from mha_viz.plots.heatmap import head_tiles
-from mha_viz.plots.numbers import MatrixLook, number_matrix
-from mha_viz.plots.pictures import cells_figure, overlay_cells
+from mha_viz.plots.pictures import MatrixLook, cells_figure, number_matrix, overlay_cells
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.number_table import number_tables
 from mha_viz.ui.widgets.exports import figures

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.plots.numbers import Cells
+from mha_viz.plots.pictures import Cells
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets.components.component import component, event_of, validate_cell
 

@@ -7,9 +7,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.checkpoints import trial
-from mha_viz.checkpoints.catalog import ModelInfo, find_model
+from mha_viz.checkpoints.catalog import ModelInfo, SuggestedModel, find_model
 from mha_viz.checkpoints.hub_cache import is_hub_id
-from mha_viz.checkpoints.suggested import SuggestedModel
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.names import DEVICES, DTYPES
 from mha_viz.errors import MhaVizError

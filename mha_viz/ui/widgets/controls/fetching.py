@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from mha_viz.checkpoints import suggested
+from mha_viz.checkpoints import catalog
 from mha_viz.checkpoints.download import Download, download, under_way
 from mha_viz.core.amounts import of_bytes
 from mha_viz.ui.state import allowed, state
@@ -54,7 +54,7 @@ def _offer(name: str) -> None:
     if attempt is not None and attempt.running:
         _progress(attempt)
         return
-    about = next((one for one in suggested.SUGGESTED if one.name == name), None)
+    about = next((one for one in catalog.SUGGESTED if one.name == name), None)
     if about is not None:
         st.caption(
             f"**{plain(name)}**: {about.about}. About {of_bytes(about.n_bytes)} from the "

@@ -13,11 +13,17 @@ import streamlit as st
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.record import file as record_file
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.plots.csv_file import CELL_BYTES, MOST_UNASKED, commented_csv, table_csv
 from mha_viz.plots.frame import MASKED, where_visible
 from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.static import head_image
-from mha_viz.plots.table_text import table_latex, table_markdown
+from mha_viz.plots.table_text import (
+    CELL_BYTES,
+    MOST_UNASKED,
+    commented_csv,
+    table_csv,
+    table_latex,
+    table_markdown,
+)
 from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.run import scene as scenes
 from mha_viz.ui.run.scene import Scene

@@ -12,7 +12,7 @@ from mha_viz.core.metrics import Baseline
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.reprs import count as count
 from mha_viz.plots.frame import where_visible
-from mha_viz.plots.pooling import Pooled
+from mha_viz.plots.heatmap import Pooled
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
