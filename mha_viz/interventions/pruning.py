@@ -15,7 +15,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.interventions.importance import HeadImportance, head_importance, t_interval
 from mha_viz.interventions.robustness import Robustness, robustness
-from mha_viz.prediction.loss import OnProgress, losses
+from mha_viz.prediction.replay import OnProgress, losses
 from mha_viz.prediction.targets import MASKED_SHARE, prediction_targets
 
 Heads = Sequence[tuple[int, int]]

@@ -11,7 +11,7 @@ from torch import Tensor
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import HeadImportance, t_interval
-from mha_viz.prediction.loss import OnProgress, losses
+from mha_viz.prediction.replay import OnProgress, losses
 from mha_viz.prediction.targets import MASKED_SHARE, prediction_targets
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

@@ -18,15 +18,16 @@ from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
 from mha_viz.errors import ArgumentError, TextError
-from mha_viz.prediction.logits import Objective, check_predicts, logits
-from mha_viz.prediction.masking import (
+from mha_viz.prediction.logits import (
     Forward,
+    Objective,
     causal_losses,
+    check_predicts,
+    logits,
     mask_token_at,
     masked_losses,
     replace_mask,
 )
-from mha_viz.prediction.masking import mask_word_at as mask_word_at
 from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import encode_texts, text_notes
 from mha_viz.text.tokens import Encoded

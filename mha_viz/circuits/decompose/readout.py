@@ -15,8 +15,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.own_weights import rounding
 from mha_viz.engine.projections import in_out
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
-from mha_viz.prediction.logits import check_predicts
-from mha_viz.prediction.masking import replace_mask
+from mha_viz.prediction.logits import check_predicts, replace_mask
 from mha_viz.prediction.prediction import places_to_predict, spaced_at
 from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import encode_texts

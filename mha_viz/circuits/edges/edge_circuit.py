@@ -13,10 +13,10 @@ from torch import Tensor
 from mha_viz.circuits.edges.edge_effects import EdgeScores
 from mha_viz.circuits.edges.edge_graph import Edges
 from mha_viz.circuits.edges.edge_runs import EdgeRuns
-from mha_viz.circuits.tasks.task_graph import shared_tokens
+from mha_viz.circuits.tasks.over_pairs import shared_tokens
 from mha_viz.core.reprs import count, table_html
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.loss import OnProgress, Progress
+from mha_viz.prediction.replay import OnProgress, Progress
 
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # of all edges
 N_RANDOM = 5  # circuits of each size

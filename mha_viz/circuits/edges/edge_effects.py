@@ -22,7 +22,7 @@ from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import agreement, t_interval
-from mha_viz.prediction.loss import OnProgress, Progress
+from mha_viz.prediction.replay import OnProgress, Progress
 
 Method = Literal["exact", "eap", "eap-ig"]
 METHODS: tuple[Method, ...] = get_args(Method)

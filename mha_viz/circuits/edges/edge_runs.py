@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from mha_viz.circuits.decompose.behaviour import Behaviour
 from mha_viz.circuits.edges.edge_graph import EdgeGraph
 from mha_viz.circuits.edges.edge_sites import EdgeSites, Recording, first, no_edges
+from mha_viz.circuits.patching.experiment import Behaviour
 from mha_viz.circuits.tasks.task_runs import targets_of
 from mha_viz.circuits.tasks.tasks import Example
 from mha_viz.engine.model import AttentionModel
@@ -19,8 +19,7 @@ from mha_viz.engine.module_proxies import ModuleProxy
 from mha_viz.engine.own_weights import rounding
 from mha_viz.engine.probe import Changed, HeadEdits, Probe
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.loss import Progress
-from mha_viz.prediction.replay import ReplayingPass
+from mha_viz.prediction.replay import Progress, ReplayingPass
 
 EdgeMetric = Literal["logit_difference", "log_probability", "kl"]
 EDGE_METRICS: tuple[EdgeMetric, ...] = get_args(EdgeMetric)

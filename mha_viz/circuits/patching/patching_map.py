@@ -7,13 +7,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
-from mha_viz.circuits.decompose.behaviour import Metric
-from mha_viz.circuits.patching.experiment import Other, Word, as_run, patching_experiment
+from mha_viz.circuits.patching.experiment import Metric, Other, Word, as_run, patching_experiment
 from mha_viz.circuits.patching.patched_runs import PARTS, Part, PatchedRuns, pooled_axis
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.loss import OnProgress, Progress
+from mha_viz.prediction.replay import OnProgress, Progress
 
 Direction = Literal["denoise", "noise"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)

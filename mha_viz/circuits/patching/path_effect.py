@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from mha_viz.circuits.decompose.behaviour import Metric
 from mha_viz.circuits.patching.experiment import (
+    Metric,
     Other,
     PatchingExperiment,
     Word,

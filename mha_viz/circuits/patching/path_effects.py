@@ -20,7 +20,7 @@ from mha_viz.circuits.patching.patching import INPUTS, Input
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import agreement, t_interval
-from mha_viz.prediction.loss import OnProgress, Progress
+from mha_viz.prediction.replay import OnProgress, Progress
 
 Way = Literal["direct", "total"]
 WAYS: tuple[Way, ...] = get_args(Way)

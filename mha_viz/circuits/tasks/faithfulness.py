@@ -18,7 +18,7 @@ from mha_viz.core.attention.checks import Number
 from mha_viz.engine.head_changes import check_head
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.loss import OnProgress, Progress
+from mha_viz.prediction.replay import OnProgress, Progress
 
 N_RANDOM = 20
 ENOUGH = 0.9  # of the behaviour, for a search to stop

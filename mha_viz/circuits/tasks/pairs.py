@@ -10,8 +10,7 @@ import pandas as pd
 from mha_viz.circuits.tasks.templates import Pair
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.logits import check_predicts
-from mha_viz.prediction.masking import mask_token
+from mha_viz.prediction.logits import check_predicts, mask_token
 from mha_viz.text.cleaning import clean_text, in_a_row, kind_of, visible
 from mha_viz.text.encoding import encode_texts
 from mha_viz.text.tokens import Encoded, tokenizer_errors

@@ -8,13 +8,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.circuits.decompose.behaviour import Behaviour
+from mha_viz.circuits.patching.experiment import Behaviour
 from mha_viz.circuits.tasks.tasks import Example, Task
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Changed, HeadEdits, Probe
 from mha_viz.prediction.logits import logits
-from mha_viz.prediction.loss import Progress
-from mha_viz.prediction.replay import ReplayingPass, in_passes
+from mha_viz.prediction.replay import Progress, ReplayingPass, in_passes
 from mha_viz.prediction.targets import PredictionTargets
 from mha_viz.text.tokens import Encoded
 

@@ -15,8 +15,7 @@ from mha_viz.core.reprs import count
 from mha_viz.engine.head_changes import part_size
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, TextError
-from mha_viz.prediction.logits import check_predicts
-from mha_viz.prediction.masking import mask_token_at
+from mha_viz.prediction.logits import check_predicts, mask_token_at
 from mha_viz.reports.induction import own_tokens, plain_tokens, sample_text, with_tokens
 from mha_viz.text.tokens import Encoded
 

@@ -20,7 +20,7 @@ from mha_viz.circuits.weights.token_circuits import TokenCircuit, token_circuits
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.importance import t_interval
-from mha_viz.prediction.loss import OnProgress, Progress
+from mha_viz.prediction.replay import OnProgress, Progress
 from mha_viz.text.vocabulary import label_of
 
 N_RANDOM = 8  # matrices that chance is taken from

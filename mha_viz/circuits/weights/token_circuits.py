@@ -11,8 +11,7 @@ from torch import Tensor
 
 from mha_viz.circuits.decompose.readout import check_index
 from mha_viz.circuits.weights.composition import folded
-from mha_viz.circuits.weights.factored_matrix import FactoredMatrix
-from mha_viz.circuits.weights.fold import Fold
+from mha_viz.circuits.weights.factored_matrix import FactoredMatrix, Fold
 from mha_viz.circuits.weights.norm_placement import NormPlacement, norm_placement
 from mha_viz.circuits.weights.ov_circuit import vocabulary_ends
 from mha_viz.engine.model import AttentionModel
