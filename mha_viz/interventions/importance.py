@@ -25,25 +25,17 @@ GRADIENT_TOKENS = 512  # in one pass, whose every layer's activations are kept f
 
 @dataclass(frozen=True, eq=False)
 class HeadImportance:
-    """The dependence of the loss on each head, on one text or several.
+    """The dependence of the loss on each head, on one text or several."""
 
-    Args:
-        method: "ablation" or "gradient", which say different things (`head_importance`).
-        mean: (layer, head), mean over the texts, nats per token.
-        low, high: (layer, head), its 95 % t-interval over the texts; NaN for one text.
-        values: (text, layer, head), of each text.
-        loss: (text,), the loss with all heads on, nats per token.
-        n_tokens: how many tokens were predicted for it, over all texts.
-        notes: what was cut off, and whether an interval is missing for want of a second text.
-    """
-
-    method: Method
-    mean: Float[Tensor, "layer head"]
+    method: Method  # "ablation" or "gradient", which say different things (`head_importance`)
+    mean: Float[Tensor, "layer head"]  # mean over the texts, nats per token
+    # low, high: its 95 % t-interval over the texts; NaN for one text.
     low: Float[Tensor, "layer head"]
     high: Float[Tensor, "layer head"]
-    values: Float[Tensor, "text layer head"]
-    loss: Float[Tensor, " text"]
-    n_tokens: int
+    values: Float[Tensor, "text layer head"]  # of each text
+    loss: Float[Tensor, " text"]  # the loss with all heads on, nats per token
+    n_tokens: int  # how many tokens were predicted for it, over all texts
+    # what was cut off, and whether an interval is missing for want of a second text.
     notes: tuple[str, ...] = ()
 
     @property

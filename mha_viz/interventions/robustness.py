@@ -19,27 +19,16 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True, eq=False)
 class Robustness:
-    """The loss with one random head off, and with pairs of heads off.
+    """The loss with one random head off, and with pairs of heads off."""
 
-    Args:
-        loss: (text,), with all heads on, nats per token.
-        heads: (draw, 2), the (layer, head) that is off; no head twice.
-        change: (draw, text), the loss then, less `loss`.
-        pairs: (pair, 2, 2), two heads that are off together.
-        pair_change: (pair, text), the loss then, less `loss`.
-        apart: (pair, text), the sum of the changes when either is off alone.
-        tolerance: nats per token; a smaller change counts as none.
-        notes: what to know before reading it.
-    """
-
-    loss: Float[Tensor, " text"]
-    heads: Int[Tensor, "draw 2"]
-    change: Float[Tensor, "draw text"]
-    pairs: Int[Tensor, "pair 2 2"]
-    pair_change: Float[Tensor, "pair text"]
-    apart: Float[Tensor, "pair text"]
-    tolerance: float
-    notes: tuple[str, ...] = ()
+    loss: Float[Tensor, " text"]  # with all heads on, nats per token
+    heads: Int[Tensor, "draw 2"]  # the (layer, head) that is off; no head twice
+    change: Float[Tensor, "draw text"]  # the loss then, less `loss`
+    pairs: Int[Tensor, "pair 2 2"]  # two heads that are off together
+    pair_change: Float[Tensor, "pair text"]  # the loss then, less `loss`
+    apart: Float[Tensor, "pair text"]  # the sum of the changes when either is off alone
+    tolerance: float  # nats per token; a smaller change counts as none
+    notes: tuple[str, ...] = ()  # what to know before reading it
 
     @property
     def extra(self) -> Float[Tensor, "pair text"]:

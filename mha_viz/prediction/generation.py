@@ -93,39 +93,26 @@ def _labelled(model: AttentionModel, prompt: Encoded, new: list[int]) -> list[To
 
 @dataclass(frozen=True)
 class Candidate:
-    """A token that may come next.
+    """A token that may come next."""
 
-    Args:
-        text: its label, as in a record.
-        id: number in the vocabulary.
-        probability: the model's own, softmax(logits), in [0, 1].
-        drawn_with: the probability with which a step draws it, in [0, 1]: at the temperature, among
-            the `top_k` likeliest. At temperature 0 it is 1 for the likeliest and 0 for the others.
-        continues: it continues the word before it.
-    """
-
-    text: str
-    id: int
-    probability: float
+    text: str  # its label, as in a record
+    id: int  # number in the vocabulary
+    probability: float  # the model's own, softmax(logits), in [0, 1]
+    # the probability with which a step draws it, in [0, 1]: at the temperature, among the `top_k`
+    # likeliest. At temperature 0 it is 1 for the likeliest and 0 for the others.
     drawn_with: float
-    continues: bool = False
+    continues: bool = False  # it continues the word before it
 
 
 @dataclass(frozen=True)
 class GeneratedToken(Candidate):
-    """A token that a step wrote, among those that it might have written.
+    """A token that a step wrote, among those that it might have written."""
 
-    Args:
-        position: its index in the text's tokens.
-        rank: 1 for the likeliest token of the vocabulary.
-        candidates: the 10 likeliest, likeliest first; the token itself may be one of them.
-        branched: it was chosen by `branch`.
-    """
-
-    position: int = 0
-    rank: int = 1
+    position: int = 0  # its index in the text's tokens
+    rank: int = 1  # 1 for the likeliest token of the vocabulary
+    # the 10 likeliest, likeliest first; the token itself may be one of them.
     candidates: tuple[Candidate, ...] = ()
-    branched: bool = False
+    branched: bool = False  # it was chosen by `branch`
 
     @property
     def runners_up(self) -> tuple[Candidate, ...]:
@@ -204,20 +191,13 @@ def upcoming(model: AttentionModel, text: str, text_pair: str | None = None) -> 
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """A text and its continuation by a model.
+    """A text and its continuation by a model."""
 
-    Args:
-        text: both, as one text.
-        tokens: all of its tokens, the typed ones first.
-        n_prompt: how many of them were typed.
-        finished: the model ended the text itself, by its end token, which is not in `tokens`.
-        record: the attention of all tokens, under the same gates; the notes of the run with it.
-    """
-
-    text: str
-    tokens: tuple[Token, ...]
-    n_prompt: int
-    finished: bool
+    text: str  # both, as one text
+    tokens: tuple[Token, ...]  # all of its tokens, the typed ones first
+    n_prompt: int  # how many of them were typed
+    finished: bool  # the model ended the text itself, by its end token, which is not in `tokens`
+    # the attention of all tokens, under the same gates; the notes of the run with it.
     record: AttentionRecord
 
     @property

@@ -20,32 +20,24 @@ from mha_viz.text.encoding import encode_texts, text_notes
 
 @dataclass(frozen=True, eq=False)
 class ScoreAttribution:
-    """The score of one query and one key, or the difference of two, as a sum of products.
+    """The score of one query and one key, or the difference of two, as a sum of products."""
 
-    Args:
-        query_components: what the query is a sum of; the last one is the bias of its projection.
-        key_components: what the key, or the difference of two, is a sum of, likewise.
-        shares: of a query's component and a key's, scale and rotation included.
-        beyond: what is in the score and no product: "position bias" (T5), "soft cap" (Gemma 2).
-        value: the score that the run itself used.
-        layer, head: which head.
-        query, key, versus: positions; versus is None without a second key.
-        tokens: of the text.
-        model, text, notes: as in a record.
-    """
-
+    # what the query is a sum of; the last one is the bias of its projection.
     query_components: tuple[Component, ...]
+    # what the key, or the difference of two, is a sum of, likewise.
     key_components: tuple[Component, ...]
+    # of a query's component and a key's, scale and rotation included.
     shares: Float[Tensor, "query_component key_component"]
+    # what is in the score and no product: "position bias" (T5), "soft cap" (Gemma 2).
     beyond: Mapping[str, float]
-    value: float
-    layer: int
+    value: float  # the score that the run itself used
+    layer: int  # layer, head: which head
     head: int
-    query: int
+    query: int  # query, key, versus: positions; versus is None without a second key
     key: int
     versus: int | None
-    tokens: tuple[Token, ...]
-    model: str = ""
+    tokens: tuple[Token, ...]  # of the text
+    model: str = ""  # model, text, notes: as in a record
     text: str = ""
     notes: tuple[str, ...] = ()
 

@@ -27,15 +27,10 @@ LEAST_ERRORS = 2  # standard errors that clean and corrupt must be apart
 
 @dataclass(frozen=True, eq=False)
 class EdgeCircuit:
-    """A choice of edges, each on a path from the embedding to the logits.
+    """A choice of edges, each on a path from the embedding to the logits."""
 
-    Args:
-        scores: what it was chosen by.
-        kept: (sender, receiver), whether the edge is in it.
-    """
-
-    scores: EdgeScores
-    kept: Edges
+    scores: EdgeScores  # what it was chosen by
+    kept: Edges  # (sender, receiver), whether the edge is in it
 
     @property
     def size(self) -> int:
@@ -159,23 +154,18 @@ class EdgeCurve:
 
     A value is (F - F_corrupt) / (F_clean - F_corrupt), where F is the mean metric over the pairs
     while every other edge carries the corrupt run's value: 1 is the whole behaviour, 0 none of it.
-
-    Args:
-        circuits: from small to large.
-        n_edges: how many edges there are.
-        faithfulness: (circuit,), of each.
-        low, high: (circuit,), its 95 % interval over the pairs, which are drawn again 2,000 times.
-        complement: (circuit,), the same of all edges but the circuit's. Near 0 it is complete:
-            nothing outside of it makes the behaviour.
-        random: (circuit, draw), faithfulness of random circuits of as many edges, nothing dangling.
     """
 
-    circuits: tuple[EdgeCircuit, ...]
-    n_edges: int
-    faithfulness: Float[Tensor, " circuit"]
+    circuits: tuple[EdgeCircuit, ...]  # from small to large
+    n_edges: int  # how many edges there are
+    faithfulness: Float[Tensor, " circuit"]  # of each
+    # low, high: its 95 % interval over the pairs, which are drawn again 2,000 times.
     low: Float[Tensor, " circuit"]
     high: Float[Tensor, " circuit"]
+    # the same of all edges but the circuit's. Near 0 it is complete: nothing outside of it makes
+    # the behaviour.
     complement: Float[Tensor, " circuit"]
+    # faithfulness of random circuits of as many edges, nothing dangling.
     random: Float[Tensor, "circuit draw"]
 
     @property

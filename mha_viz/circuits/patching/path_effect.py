@@ -27,31 +27,23 @@ Receiver = tuple[int, int, Input] | str
 
 @dataclass(frozen=True, eq=False)
 class PathEffect:
-    """The effect of one path on a behaviour: the change that patching it makes.
+    """The effect of one path on a behaviour: the change that patching it makes."""
 
-    Args:
-        sender: (layer, head).
-        receiver: (layer, head, input), or "logits".
-        metric: of the behaviour; its unit is nats for "loss" and "kl".
-        clean: the behaviour with nothing patched.
-        direct, total: its change: by the path alone, and with all between answering to the sender.
-        direct_estimate, total_estimate: the same, estimated by a gradient; NaN for "kl", whose
-            gradient at the clean run is 0 whatever a head does.
-        target, against: labels of the tokens that were followed; "" where there is none.
-        notes: what was cut off.
-    """
-
-    sender: Head
-    receiver: Receiver
-    metric: Metric
-    clean: float
+    sender: Head  # (layer, head)
+    receiver: Receiver  # (layer, head, input), or "logits"
+    metric: Metric  # of the behaviour; its unit is nats for "loss" and "kl"
+    clean: float  # the behaviour with nothing patched
+    # direct, total: its change: by the path alone, and with all between answering to the sender.
     direct: float
     total: float
+    # direct_estimate, total_estimate: the same, estimated by a gradient; NaN for "kl", whose
+    # gradient at the clean run is 0 whatever a head does.
     direct_estimate: float
     total_estimate: float
+    # target, against: labels of the tokens that were followed; "" where there is none.
     target: str = ""
     against: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was cut off
 
     def table(self) -> pd.DataFrame:
         """Make a row for "direct" and one for "total": exact, and estimated."""

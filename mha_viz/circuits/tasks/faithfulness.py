@@ -105,25 +105,18 @@ def faithfulness(
 
 @dataclass(frozen=True, eq=False)
 class FoundHeads:
-    """Heads by how much a behaviour loses without each, and what the first ones carry together.
+    """Heads by how much a behaviour loses without each, and what the first ones carry together."""
 
-    Args:
-        order: all heads, the one with the largest effect first.
-        effect: (layer, head), the behaviour less what is left of it without that head.
-        share: share[n] is that of the behaviour with only the first n of `order` acting, on the
-            texts that they were chosen on.
-        heads: the fewest first heads that carry the share that was asked for.
-        held_out: the share that `heads` carry on the other half of the task's texts; NaN where all
-            heads together add too little there.
-        stand_in: what a head that does not act gave, as in `Faithfulness`.
-    """
-
-    order: tuple[Head, ...]
-    effect: Float[Tensor, "layer head"]
+    order: tuple[Head, ...]  # all heads, the one with the largest effect first
+    effect: Float[Tensor, "layer head"]  # the behaviour less what is left of it without that head
+    # share[n] is that of the behaviour with only the first n of `order` acting, on the texts that
+    # they were chosen on.
     share: tuple[float, ...]
-    heads: tuple[Head, ...]
+    heads: tuple[Head, ...]  # the fewest first heads that carry the share that was asked for
+    # the share that `heads` carry on the other half of the task's texts; NaN where all heads
+    # together add too little there.
     held_out: float
-    stand_in: str
+    stand_in: str  # what a head that does not act gave, as in `Faithfulness`
 
     def __repr__(self) -> str:
         n = len(self.heads)

@@ -37,20 +37,13 @@ from mha_viz.prediction.replay import OnProgress, Progress
 
 @dataclass(frozen=True, eq=False)
 class TaskAttribution:
-    """The logit of the right answer less that of the wrong one, as a sum over components.
+    """The logit of the right answer less that of the wrong one, as a sum over components."""
 
-    Args:
-        model, task: names of what was decomposed.
-        components: as in `LogitAttribution`, the same ones for each pair.
-        by_pair: each pair's shares, logits.
-        values: of each pair, the number that the model itself gave.
-    """
-
-    model: str
+    model: str  # model, task: names of what was decomposed
     task: str
-    components: tuple[Component, ...]
-    by_pair: Float[Tensor, "example component"]
-    values: Float[Tensor, " example"]
+    components: tuple[Component, ...]  # as in `LogitAttribution`, the same ones for each pair
+    by_pair: Float[Tensor, "example component"]  # each pair's shares, logits
+    values: Float[Tensor, " example"]  # of each pair, the number that the model itself gave
     of: ClassVar[Of] = "logit"
 
     @cached_property

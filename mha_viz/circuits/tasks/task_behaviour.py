@@ -23,18 +23,12 @@ LEAST = 0.6  # of the pairs; chance is one half
 
 @dataclass(frozen=True, eq=False)
 class TaskAccuracy:
-    """Accuracy of a model on a task, pair by pair.
+    """Accuracy of a model on a task, pair by pair."""
 
-    Args:
-        model, task: names of what was measured.
-        difference: logit(right) - logit(wrong) on each clean text, logits.
-        first: whether the right answer is the model's first choice there.
-    """
-
-    model: str
+    model: str  # model, task: names of what was measured
     task: str
-    difference: Float[Tensor, " example"]
-    first: Bool[Tensor, " example"]
+    difference: Float[Tensor, " example"]  # logit(right) - logit(wrong) on each clean text, logits
+    first: Bool[Tensor, " example"]  # whether the right answer is the model's first choice there
 
     @property
     def n_preferred(self) -> int:

@@ -26,20 +26,13 @@ LEAST = 0.1  # logits that all heads must add for a share of them: a factor of 1
 
 
 class Outcome(NamedTuple):
-    """A task's behaviour under four settings of the heads, as means over some texts, in logits.
+    """A task's behaviour under four settings of the heads, as means over some texts, in logits."""
 
-    Args:
-        whole, nothing: with every head as it is, and with none acting.
-        alone: with the heads of a choice alone acting.
-        missing: with every head acting but those of the choice.
-        error: the standard error of whole - nothing over the texts.
-    """
-
-    whole: float
+    whole: float  # whole, nothing: with every head as it is, and with none acting
     nothing: float
-    alone: float
-    missing: float
-    error: float
+    alone: float  # with the heads of a choice alone acting
+    missing: float  # with every head acting but those of the choice
+    error: float  # the standard error of whole - nothing over the texts
 
     @property
     def refusal(self) -> str:
