@@ -169,11 +169,9 @@ class FrozenPaths:
     def contributions(
         self, gradient: Float[Tensor, "position d_model"], kept: Sequence[Parts] | None
     ) -> list[Parts]:
-        """Compute what each part adds over all paths that are kept.
+        """Compute what each part adds over all paths that are kept, of all without `kept`.
 
-        Args:
-            gradient: of the number by the stream behind the last layer.
-            kept: truth values of each sum's parts; None for all.
+        The gradient is that of the number by the stream behind the last layer.
         """
         streams = self.forward(kept)
         found: list[Parts] = []

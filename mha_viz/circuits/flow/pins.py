@@ -50,10 +50,8 @@ class Pin(NamedTuple):
 def on_pinned_paths(paths: FrozenPaths, pins: Sequence[Pin]) -> list[Parts] | None:
     """Mark the parts on paths through a pin of every level that has pins; None without pins.
 
-    A path crosses each level at one node, so that two pins of one level are alternatives.
-
-    Raises:
-        ArgumentError: a pin that the model or the text does not have.
+    A path crosses each level at one node, so that two pins of one level are alternatives. Raises
+    ArgumentError: a pin that the model or the text does not have.
     """
     if not pins:
         return None

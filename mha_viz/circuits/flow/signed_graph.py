@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
 
 from mha_viz.circuits.flow import graph_file
 from mha_viz.circuits.flow.walk import KINDS as KINDS
-from mha_viz.circuits.flow.walk import residual_names, whole_numbers
+from mha_viz.circuits.flow.walk import name_nodes, node_table, whole_numbers
 from mha_viz.core.output_file import write_file
 from mha_viz.core.record.token import Token, merge
 from mha_viz.core.reprs import table_html
-from mha_viz.errors import ArgumentError
+from mha_viz.prediction.arguments import one_of
 
 COLUMNS = ("level", "kind", "layer", "head", "query", "key", "weight", "contribution", "flow")
 ENDS = ("low", "high")  # of a graph over pairs: columns behind the others
@@ -71,22 +71,8 @@ class PredictionGraph:
     @cached_property
     def nodes(self) -> pd.DataFrame:
         """A row for each node: node, kind, layer, head, position, token, and `flow` through it."""
-        edges = self.edges
-        inner = edges[edges.kind != "residual"].assign(
-            node=edges.through, position=edges["query"], kind=edges.kind.replace("source", "head")
-        )
-        below = edges[edges.kind.isin(["residual", "source"])].assign(
-            node=edges.source, position=edges.key.fillna(edges["query"]), kind="residual", head=None
-        )
-        top = pd.DataFrame(
-            [dict(node=f"out @{self.position}", kind="residual", position=self.position)]
-        ).assign(flow=self.held)
-        columns = ["node", "kind", "layer", "head", "position", "flow"]
-        whole = pd.concat([one.reindex(columns=columns) for one in (top, inner, below)])
-        grouped = whole.groupby("node", as_index=False, sort=False)
-        found = grouped.agg({**dict.fromkeys(columns[1:-1], "first"), "flow": "sum"})
-        found.insert(5, "token", [self.tokens[int(at)].text for at in found.position])
-        return whole_numbers(found)
+        top = self.position, self.held
+        return node_table(self.edges, ("residual", "source"), top, self.tokens)
 
     @property
     def held(self) -> float:
@@ -112,10 +98,7 @@ class PredictionGraph:
         >>> abs(folded.held - graph.held) < 1e-9, folded.edges.through.dropna().iloc[-1]
         (True, 'L0 attention bias @0')
         """
-        if columns not in get_args(Columns):
-            raise ArgumentError(
-                f"columns must be one of {', '.join(get_args(Columns))}; got {columns!r}."
-            )
+        one_of("columns", columns, get_args(Columns))
         places, tokens = np.arange(len(self.tokens)), self.tokens
         if columns == "words":
             found, tokens = merge(self.tokens, self.text, None)
@@ -189,29 +172,8 @@ def named_edges(
     names: Mapping[tuple[int, int], str] | None = None,
 ) -> pd.DataFrame:
     """Put to edges the names of their nodes: source, through and target."""
-    known = names or {}
-    kind, layer, head = (edges[name].tolist() for name in ("kind", "layer", "head"))
-    query = edges["query"].to_numpy(int)
-    level = edges.level.to_numpy(int)
-    below = np.where(edges.kind == "source", edges.key.fillna(-1).to_numpy(int), query)
-    source = _places(level - step, below, n_layers)
-    through: list[str | None] = []
-    for i, at in enumerate(query.tolist()):
-        name = known.get((layer[i], head[i]), f"H{head[i]}")
-        bias = "bias" if step == 2 else "MLP bias" if level[i] % 2 == 0 else "attention bias"
-        inner = {"residual": None, "source": name, "MLP": "MLP", "bias": bias}[kind[i]]
-        through.append(None if inner is None else f"L{layer[i]} {inner} @{at}")
-        if kind[i] in ("MLP", "bias"):
-            source[i] = through[i] or ""
-    found = edges.assign(
-        source=source,
-        through=pd.Series(through, edges.index, object),
-        target=_places(level, query, n_layers),
-    )
+    found = name_nodes(edges, step, n_layers, names, both="bias")
+    found["source"] = found.source.where(~found.kind.isin(["MLP", "bias"]), found.through)
     ends = [name for name in ENDS if name in found]
     found = found[["source", "through", "target", *COLUMNS, *ends]]
     return whole_numbers(found.reset_index(drop=True))
-
-
-def _places(level: Any, position: Any, n_layers: int) -> list[str]:
-    return residual_names(level // 2, level % 2 == 1, position, n_layers)
