@@ -141,31 +141,20 @@ def robustness(
     if importance is None:
         by_head[alone] = change[: len(alone)]
     else:
-        by_head = _single_heads(importance, by_head.shape)
+        shape, by_head = by_head.shape, importance.values.flatten(1).T
+        if importance.method != "ablation" or by_head.shape != shape:
+            raise ArgumentError(
+                f"importance must be by ablation, of {shape[0]} heads over {shape[1]} texts; got "
+                f"{importance.method} of {by_head.shape[0]} over {by_head.shape[1]}."
+            )
+    places = model.n_layers, model.n_heads
     return Robustness(
         loss=found[0],
-        heads=_layer_head(drawn, model.n_heads),
+        heads=torch.stack(torch.unravel_index(drawn, places), -1),
         change=by_head[drawn],
-        pairs=_layer_head(both, model.n_heads),
+        pairs=torch.stack(torch.unravel_index(both, places), -1),
         pair_change=change[len(singles) :],
         apart=by_head[both].sum(1),
         tolerance=tolerance,
         notes=targets.notes,
     )
-
-
-def _single_heads(
-    importance: HeadImportance, shape: torch.Size
-) -> Float[Tensor, "every_head text"]:
-    """Return the change in loss with each head off, as measured before."""
-    change = importance.values.flatten(1).T
-    if importance.method != "ablation" or change.shape != shape:
-        raise ArgumentError(
-            f"importance must be by ablation, of {shape[0]} heads over {shape[1]} texts; got "
-            f"{importance.method} of {change.shape[0]} over {change.shape[1]}."
-        )
-    return change
-
-
-def _layer_head(numbers: Int[Tensor, "*which"], n_heads: int) -> Int[Tensor, "*which 2"]:
-    return torch.stack([numbers // n_heads, numbers % n_heads], -1)

@@ -16,6 +16,7 @@ from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
 from mha_viz.errors import ArgumentError, MhaVizError
+from mha_viz.prediction.arguments import check_whole_number
 from mha_viz.prediction.logits import check_predicts, logits
 from mha_viz.text.encoding import encode_texts
 from mha_viz.text.tokens import Encoded, encode, tokenizer_errors
@@ -39,12 +40,6 @@ def encode_prompt(model: AttentionModel, text: str) -> Encoded:
             "there is room to go on."
         )
     return prompt
-
-
-def check_whole_number(name: str, number: int, low: int, high: int) -> None:
-    """Raise ArgumentError unless an argument is a whole number in low..high."""
-    if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
-        raise ArgumentError(f"{name} must be a whole number in {low}..{high}, got {number!r}.")
 
 
 def end_token_ids(model: AttentionModel) -> tuple[int, ...]:
@@ -128,10 +123,7 @@ def sampling_probabilities(
 ) -> Float[Tensor, " d_vocab"]:
     """Return the probabilities that a step draws with, float64.
 
-    Args:
-        log_probs: of each token, natural logarithms.
-        temperature: 0 (the likeliest token alone) or more.
-        top_k: so many likeliest tokens; None: all.
+    The temperature is 0 (the likeliest token alone) or more; top_k None draws among all tokens.
 
     >>> sampling_probabilities(torch.tensor([0.5, 0.3, 0.2]).log(), 1, 2)
     tensor([0.6250, 0.3750, 0.0000], dtype=torch.float64)

@@ -117,8 +117,9 @@ def mask_token(model: AttentionModel) -> str:
 
 
 def replace_mask(model: AttentionModel, text: str) -> str:
-    """Replace a typed [MASK] by the model's own spelling (RoBERTa's is <mask>)."""
-    return text.replace("[MASK]", mask_token(model)) if isinstance(text, str) else text
+    """Spell a typed [MASK] as a masked model does (RoBERTa: <mask>); a causal one has none."""
+    masked = check_predicts(model.network) == "masked" and isinstance(text, str)
+    return text.replace("[MASK]", mask_token(model)) if masked else text
 
 
 def mask_token_at(model: AttentionModel, encoded: Encoded, position: int) -> Encoded:

@@ -157,9 +157,8 @@ def predict(
         raise ArgumentError(f"top_k must be a whole number of 1 or more, got {top_k!r}.")
     if not (math.isfinite(temperature) and temperature > 0):
         raise ArgumentError(f"temperature must be a finite number above 0, got {temperature}.")
-    typed = text if kind == "causal" else replace_mask(model, text)
-    pair = text_pair if kind == "causal" or text_pair is None else replace_mask(model, text_pair)
-    whole, _ = encode_texts(model.reader, typed, pair)
+    pair = None if text_pair is None else replace_mask(model, text_pair)
+    whole, _ = encode_texts(model.reader, replace_mask(model, text), pair)
     encoded, places = places_to_predict(model, kind, whole, position)
     forward = _forward(model, gates, intervention, encoded)
     found = forward([encoded])[0]

@@ -90,12 +90,10 @@ def losses(
     progress = Progress(on_progress, len(gates) * len(targets.rows))
     for part in in_passes(targets, len(gates)):
         prepared = ReplayingPass(model, part)
-        first = prepared.first_layers(gates, progress.report)
-        for layer in first.unique().tolist():
-            for chosen in torch.where(first == layer)[0].split(prepared.n_settings):
-                found = prepared.log_p(gates[chosen], layer, progress.report)
-                total[chosen] -= part.of_texts(found.cpu().double())
-                progress.add(len(chosen) * len(part.rows))
+        for layer, chosen in prepared.batches(gates, progress.report):
+            found = prepared.log_p(gates[chosen], layer, progress.report)
+            total[chosen] -= part.of_texts(found.cpu().double())
+            progress.add(len(chosen) * len(part.rows))
     return (total / targets.n_answers)[which]
 
 
@@ -134,12 +132,18 @@ class ReplayingPass:
         most = MAX_TOKENS // (len(targets.rows) * n), MAX_LOGIT_BYTES // n_bytes
         self.n_settings = max(1, min(most))
 
-    def first_layers(self, gates: Gates, on_layer: OnLayer) -> Int[Tensor, " setting"]:
-        """Return each setting's first layer to run; record what earlier layers give."""
+    def batches(
+        self, gates: Gates, on_layer: OnLayer
+    ) -> Iterator[tuple[int, Int[Tensor, " setting"]]]:
+        """Yield for each pass its first layer and settings; record what earlier layers give."""
         touched = (gates != 1).any(-1)
         nothing = touched.shape[1] - 1  # the last layer alone then
         first = torch.where(touched.any(-1), touched.int().argmax(-1), nothing)
-        return first if bool(first.any()) and self.record(on_layer) else torch.zeros_like(first)
+        if not (bool(first.any()) and self.record(on_layer)):
+            first = torch.zeros_like(first)
+        for layer in first.unique().tolist():
+            for chosen in torch.where(first == layer)[0].split(self.n_settings):
+                yield layer, chosen
 
     def log_p(
         self, gates: Gates, start: int = 0, on_layer: OnLayer | None = None
@@ -168,11 +172,9 @@ class ReplayingPass:
     ) -> Float[Tensor, "setting target d_vocab"]:
         """Return the logits at every target, under the probe's edits; gradients flow to it.
 
-        Args:
-            n_settings: how many times the rows are repeated in the batch.
-            probe: of the layers that are run; it counts them from 0.
-            start: the first layer that is run; earlier ones are replayed as `record` kept them.
-            inside: replacements of modules of the layers that are run.
+        The rows are repeated `n_settings` times in the batch. Layers before `start` are replayed as
+        `record` kept them; the probe counts the others from 0, and `inside` replaces modules of
+        them.
         """
         replacements = dict(self.replacements)
         if start:
@@ -192,10 +194,8 @@ class ReplayingPass:
     ) -> bool:
         """Run once without gates and keep what each layer gives; whether it can be given back.
 
-        Args:
-            on_layer: called after each layer.
-            probe: of that run, in place of one that keeps nothing; it changes no number.
-            inside: replacements of modules of the layers in that run, likewise.
+        `probe` stands in place of one that keeps nothing, and `inside` replaces modules of the
+        layers in that run; neither changes a number.
         """
         found = _layer_list(self.model)
         n = max(len(row.input_ids) for row in self.targets.rows)

@@ -13,9 +13,9 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.recording import record_of
 from mha_viz.engine.run import OnLayer
 from mha_viz.errors import ArgumentError
+from mha_viz.prediction.arguments import check_whole_number
 from mha_viz.prediction.generation import (
     GeneratedToken,
-    check_whole_number,
     describe_token,
     draw,
     encode_prompt,
@@ -148,25 +148,14 @@ class Writing:
     # -- on and back -------------------------------------------------------------------------------
 
     def step(self, on_layer: OnLayer | None = None) -> GeneratedToken | None:
-        """Write one more token.
-
-        Args:
-            on_layer: called after each layer.
-
-        Returns:
-            The token; None where the text is `finished`, and nothing was written.
-        """
+        """Write one more token and return it; None, and nothing, where the text is `finished`."""
         self._catch_up(on_layer)
         return None if self.finished else self._write(self._drawn(), on_layer)
 
     def steps(self, n: int = 20) -> Iterator[GeneratedToken]:
-        """Write up to so many tokens, each when it is asked for.
+        """Write up to n tokens, each when it is asked for; fewer where the text is `finished`.
 
-        Args:
-            n: 1 or more; fewer where the text is `finished` before.
-
-        Raises:
-            ArgumentError: no such number.
+        ArgumentError: n is below 1 or above what the model takes.
         """
         check_whole_number("n", n, 1, self.model.n_stored)
         for _ in range(n):
@@ -176,14 +165,9 @@ class Writing:
             yield token
 
     def back(self, n: int = 1, on_layer: OnLayer | None = None) -> None:
-        """Take back the tokens that were written last.
+        """Take back the n tokens that were written last; the last one left is run again.
 
-        Args:
-            n: how many, 1 or more.
-            on_layer: as for `step`; the last token that is left is run again.
-
-        Raises:
-            ArgumentError: nothing is written, or less than that.
+        ArgumentError: nothing is written, or less than that.
         """
         if not self._written:
             raise ArgumentError("Nothing is written yet that could be taken back: step first.")
@@ -192,18 +176,11 @@ class Writing:
         self._catch_up(on_layer)
 
     def branch(self, at: int, token_id: int, on_layer: OnLayer | None = None) -> GeneratedToken:
-        """Write another token at a place; what stood there and behind it is taken back.
+        """Write another token at a place, and return it; what stood there and behind is taken back.
 
-        Args:
-            at: index in `tokens`: of a written one, or len(tokens) to choose the next one.
-            token_id: number in the vocabulary, of a runner-up or of any other token.
-            on_layer: as for `step`.
-
-        Returns:
-            The token that was chosen.
-
-        Raises:
-            ArgumentError: no such place or token; a token that ends texts.
+        `at` is an index in `tokens`, of a written one, or len(tokens) to choose the next one;
+        `token_id` is the number of a runner-up or of any other token of the vocabulary.
+        ArgumentError: no such place or token; a token that ends texts.
         """
         last = min(self._n_tokens, self.model.n_stored - 1)
         check_whole_number("at", at, self.n_prompt, last)

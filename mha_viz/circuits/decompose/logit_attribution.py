@@ -9,11 +9,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.circuits.decompose.layout import Component
-from mha_viz.circuits.decompose.readout import Readout, check_index, read_at, token_pair
+from mha_viz.circuits.decompose.readout import Readout, read_at, token_pair
 from mha_viz.circuits.decompose.residual import on_cpu
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
+from mha_viz.prediction.arguments import check_index
 from mha_viz.text.encoding import text_notes
 from mha_viz.text.vocabulary import label_of
 
@@ -66,12 +67,7 @@ class LogitAttribution:
     def sources_table(self, layer: int, head: int) -> pd.DataFrame:
         """Make a row for each token that a head reads: position, token, share.
 
-        Args:
-            layer: from 0.
-            head: from 0.
-
-        Raises:
-            ArgumentError: no such head.
+        ArgumentError: no such head.
         """
         n_layers, n_heads, _ = self.sources.shape
         check_index("layer", layer, n_layers)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 import torch
@@ -10,11 +9,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.circuits.decompose.layout import Component
-from mha_viz.circuits.decompose.readout import check_index
 from mha_viz.circuits.decompose.residual import ResidualStream, on_cpu
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
+from mha_viz.prediction.arguments import check_index
 from mha_viz.text.encoding import encode_texts, text_notes
 
 
@@ -128,7 +127,13 @@ def score_attribution(
         raise ArgumentError(f"versus is the key itself, {key}: choose another position.")
     places = sorted({query, *keys})
     stream = ResidualStream(model, encoded, places)
-    _check_seen(stream, layer, query, keys)
+    allowed = stream.run.probe.allowed[layer]
+    for one in keys:  # the mask hides a score that is computed and never used
+        if allowed is not None and not bool(allowed[0, query, one]):
+            raise ArgumentError(
+                f"Query {query} does not see key {one} in layer {layer} of {model.name}: choose a "
+                "key that it may attend to."
+            )
     all_q, all_k = stream.queries_and_keys(layer)
     q, of_group = all_q[:, head, places.index(query)], head // (model.n_heads // all_k.shape[1])
     k = all_k[:, of_group, places.index(key)]
@@ -140,14 +145,17 @@ def score_attribution(
     if versus is not None:
         value = value - scores[1][0]
         beyond = {name: share - scores[1][1][name] for name, share in beyond.items()}
-    of: dict[str, Any] = dict(layer=layer, head=head, query=query, key=key, versus=versus)
     return ScoreAttribution(
         query_components=_named(stream, reached, "query bias"),
         key_components=_named(stream, reached, "key bias"),
         shares=on_cpu(stream.run.probe.scale[layer] * q[reached] @ k[reached].T),
         beyond=beyond,
         value=value,
-        **of,
+        layer=layer,
+        head=head,
+        query=query,
+        key=key,
+        versus=versus,
         tokens=encoded.tokens,
         model=model.name,
         text=encoded.text,
@@ -158,17 +166,6 @@ def score_attribution(
 def _named(stream: ResidualStream, reached: list[int], bias: str) -> tuple[Component, ...]:
     components = (*stream.components, Component(bias, "projection bias"))
     return tuple(components[i] for i in reached)
-
-
-def _check_seen(stream: ResidualStream, layer: int, query: int, keys: list[int]) -> None:
-    """Raise ArgumentError for a key that the mask hides: its score is computed and never used."""
-    allowed = stream.run.probe.allowed[layer]
-    for key in keys:
-        if allowed is not None and not bool(allowed[0, query, key]):
-            raise ArgumentError(
-                f"Query {query} does not see key {key} in layer {layer} of {stream.model.name}: "
-                "choose a key that it may attend to."
-            )
 
 
 def _score(

@@ -8,10 +8,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mha_viz.circuits.decompose.readout import check_index, read_at, token_number
+from mha_viz.circuits.decompose.readout import read_at, token_number
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.module_proxies import OutputProxy, with_replaced
+from mha_viz.prediction.arguments import check_index
 from mha_viz.text.vocabulary import label_of
 
 

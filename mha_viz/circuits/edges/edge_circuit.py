@@ -62,10 +62,8 @@ class EdgeCircuit:
 
         Columns: sender, receiver, position, token, score: the parts of an edge sum to its estimate.
         The position is that of the query whose output changes; a key or a value may have been
-        written before it. The token is the pairs' own, or "…" behind the first of several.
-
-        Raises:
-            ArgumentError: pairs of several lengths, or scores without estimates.
+        written before it. The token is the pairs' own, or "…" behind the first of several. Raises
+        ArgumentError: pairs of several lengths, or scores without estimates.
         """
         scores, pairs = self.scores, self.scores.task.to_choose_on
         n = len(pairs[0].clean.tokens)
@@ -91,9 +89,7 @@ class EdgeCircuit:
 
         Columns: sender, receiver, cost: the share of the behaviour that the circuit loses when that
         edge, too, carries the corrupt value. Edges near 0 could be left out one by one.
-
-        Args:
-            on_progress: called with how many runs are done, and of how many.
+        `on_progress` is called with how many runs are done, and of how many.
         """
         at, graph = self.kept.nonzero(), self.scores.graph
         without = self.kept.repeat(len(at) + 1, 1, 1)

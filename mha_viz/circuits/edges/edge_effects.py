@@ -22,6 +22,7 @@ from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import agreement, t_interval
+from mha_viz.prediction.arguments import one_of
 from mha_viz.prediction.replay import OnProgress, Progress
 
 Method = Literal["exact", "eap", "eap-ig"]
@@ -95,15 +96,10 @@ class EdgeScores:
         return EdgeRuns(self.model, self.task.held_out, self.metric)
 
     def measure(self, top: int | None = N_MEASURED, on_progress: OnProgress | None = None) -> None:
-        """Measure the edges with the largest scores exactly, each by a run of its own.
+        """Measure the edges with the largest scores exactly, each by a run; None for all of them.
 
-        Args:
-            top: how many; None for all.
-            on_progress: called with how many are done, and of how many; an exception it raises
-                stops the work, and what is done stays.
-
-        Raises:
-            ArgumentError: a negative number.
+        `on_progress` is called with how many are done, and of how many; an exception it raises
+        stops the work, and what is done stays. Raises ArgumentError: a negative number.
         """
         if top is not None and top < 0:
             raise ArgumentError(f"top must be 0 or more, got {top}.")
@@ -212,12 +208,7 @@ def edge_effects(
     >>> found
     EdgeScores(eap-ig, logit_difference ..., 3 of 1,519 edges measured)
     """
-    known = next((one for one in METHODS if one == method), None)
-    wanted = next((one for one in EDGE_METRICS if one == metric), None)
-    if known is None:
-        raise ArgumentError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
-    if wanted is None:
-        raise ArgumentError(f"metric must be one of {', '.join(EDGE_METRICS)}; got {metric!r}.")
+    known, wanted = one_of("method", method, METHODS), one_of("metric", metric, EDGE_METRICS)
     if known == "eap" and wanted == "kl":
         raise ArgumentError(
             'The gradient of "kl" is 0 at the clean run, so that method="eap" scores nothing: take '

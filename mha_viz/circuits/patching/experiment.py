@@ -14,6 +14,7 @@ from mha_viz.engine.intervention import ReferenceMeans
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
 from mha_viz.errors import ArgumentError, TextError
+from mha_viz.prediction.arguments import one_of
 from mha_viz.prediction.logits import check_predicts, replace_mask
 from mha_viz.prediction.prediction import places_to_predict, spaced_at
 from mha_viz.prediction.replay import ReplayingPass
@@ -37,10 +38,9 @@ class Behaviour:
     """
 
     metric: Metric  # which of them
-    right: Int[Tensor, " target"]  # (target,), the right token at each place
-    wrong: Int[Tensor, " target"] | None = None  # (target,), the wrong one; for "logit_difference"
-    # (target, d_vocab), the logits of the clean run; for "kl".
-    clean: Float[Tensor, "target d_vocab"] | None = None
+    right: Int[Tensor, " target"]  # the right token at each place
+    wrong: Int[Tensor, " target"]  # the wrong one; read for "logit_difference" alone
+    clean: Float[Tensor, "target d_vocab"] | None = None  # logits of the clean run; for "kl"
 
     def __call__(
         self, logits: Float[Tensor, "setting target d_vocab"]
@@ -61,7 +61,6 @@ class Behaviour:
             return logits.double().logsumexp(-1) - right
         if self.metric == "logit":
             return right
-        assert self.wrong is not None
         return right - _of(logits, self.wrong)
 
 
@@ -82,9 +81,9 @@ class PatchingExperiment:
 
     runs: PathRuns
     behaviour: Behaviour
-    target: str
-    against: str
-    notes: tuple[str, ...]
+    target: str = ""
+    against: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def clean(self) -> Float[Tensor, ""]:
@@ -122,27 +121,19 @@ def patching_experiment(
     runs = PathRuns(model, targets, z, with_graph=metric != "kl")  # which has no slope there
     spaced = spaced_at(kind, text, place)
     right, wrong = _tokens(model, runs.logits[-1], after, spaced, target, against)
-    answers = predicted if whole else (right,)
-    two = metric == "logit_difference"
+    answers = torch.tensor(predicted if whole else (right,))
     return PatchingExperiment(
         runs,
-        Behaviour(
-            known,
-            torch.tensor(answers),
-            torch.tensor([wrong]) if two else None,
-            runs.logits if metric == "kl" else None,
-        ),
+        Behaviour(known, answers, torch.full_like(answers, wrong), runs.logits),
         "" if whole or metric == "kl" else label_of(model.tokenizer, right),
-        label_of(model.tokenizer, wrong) if two else "",
+        label_of(model.tokenizer, wrong) if metric == "logit_difference" else "",
         text_notes(model.name, text),
     )
 
 
 def metric_of(metric: str, target: Word = None, against: Word = None) -> Metric:
     """Return a known metric; ArgumentError where there is none, or tokens that it does not use."""
-    known: Metric | None = next((one for one in METRICS if one == metric), None)
-    if known is None:
-        raise ArgumentError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
+    known = one_of("metric", metric, METRICS)
     if against is not None and metric != "logit_difference":
         raise ArgumentError(f'against is for metric="logit_difference"; got metric={metric!r}.')
     if target is not None and metric == "kl":
@@ -152,9 +143,8 @@ def metric_of(metric: str, target: Word = None, against: Word = None) -> Metric:
 
 def as_run(model: AttentionModel, text: str, position: int | None) -> tuple[Encoded, int]:
     """Encode the text, for a masked model with [MASK] where it predicts; return that place, too."""
-    kind = check_predicts(model.network)
-    typed = text if kind == "causal" else replace_mask(model, text)
-    encoded, places = places_to_predict(model, kind, encode_texts(model.reader, typed)[0], position)
+    whole, _ = encode_texts(model.reader, replace_mask(model, text))
+    encoded, places = places_to_predict(model, check_predicts(model.network), whole, position)
     return encoded, places[0]
 
 
@@ -171,8 +161,7 @@ def _other_run(
                 f"{(model.n_layers, model.n_heads, model.d_head)}."
             )
         return means.means[:, :, None], None
-    plain = corrupt if check_predicts(model.network) == "causal" else replace_mask(model, corrupt)
-    other = encode_texts(model.reader, plain)[0]
+    other = encode_texts(model.reader, replace_mask(model, corrupt))[0]
     if len(other.tokens) != len(text.tokens):
         labels = [in_a_row(token.text for token in one.tokens) for one in (text, other)]
         raise TextError(

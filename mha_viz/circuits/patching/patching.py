@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from mha_viz.circuits.decompose.layout import layer_path, mlp_of
+from mha_viz.circuits.decompose.layout import layer_and_mlp_paths
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.module_proxies import CallRecorder, ModuleProxy
 from mha_viz.engine.probe import Changed, EverythingKept, HeadEdits, LayerAttention, Probe
@@ -32,15 +32,6 @@ Input = Literal["query", "key", "value"]
 INPUTS: tuple[Input, ...] = ("query", "key", "value")
 MAX_INPUT_BYTES = 2**28  # of all that later heads read, with one sender after the other replaced
 Z = Float[Tensor, "layer head query d_head"]
-
-
-@dataclass(frozen=True, eq=False)
-class ReceiverInputs:
-    """The inputs of later heads, with each sender of a layer replaced in turn."""
-
-    # of each layer query, key and value, (sender, head, position, width).
-    inputs: Mapping[int, Mapping[Input, Tensor]]
-    logits: Float[Tensor, "sender target d_vocab"] | None  # None where they were not asked for
 
 
 class PathRuns:
@@ -84,12 +75,13 @@ class PathRuns:
         direct: bool,
         readers: Sequence[int] = (),
         to_logits: bool = True,
-    ) -> ReceiverInputs:
+    ) -> tuple[Mapping[int, Mapping[Input, Tensor]], Float[Tensor, "sender target d_vocab"] | None]:
         """Run the text with each of a layer's heads replaced in turn, at most `n_settings`.
 
         Direct runs freeze all other heads and the MLPs at their clean outputs: of the layers behind
-        the sender's they compute norms, queries, keys and values alone. `readers` are the layers
-        whose inputs are returned; without `to_logits` a run ends with the last of them.
+        the sender's they compute norms, queries, keys and values alone. Returns query, key and
+        value of the layers `readers`, (sender, head, position, width), and the logits; without
+        `to_logits` a run ends with the last reader, and there are none.
         """
         start, n = layer if self._replays else 0, len(heads)
         inputs: dict[int, Mapping[Input, Tensor]] = {}
@@ -108,7 +100,7 @@ class PathRuns:
         with torch.inference_mode(False), torch.no_grad(), suppress(EverythingKept):
             inside = self._frozen.frozen(start, n, layer) if direct else {}
             logits = self._pass.logits(n, probe, start, inside)
-        return ReceiverInputs(inputs, logits)
+        return inputs, logits
 
     def patch_receiver(
         self, layer: int, readers: Sequence[tuple[int, Input]], read: Sequence[Tensor]
@@ -203,18 +195,15 @@ class FrozenModules:
     def __init__(self, model: AttentionModel) -> None:
         self.model = model
         paths = {module: path for path, module in model.network.named_modules()}
-        self._mlps: list[str] = []  # of each layer; ALBERT's are all the same one
+        layers, self._mlps = layer_and_mlp_paths(model)  # ALBERT's are all the same one
         # W_O, and what computes for the MLP alone: the first projection of BERT's stands beside it.
         self._others: list[list[str]] = []
-        for layer in model.layers():
-            whole, attention = layer_path(model, paths[layer.module]), set(layer.module.modules())
-            mlp = mlp_of(model, whole, attention)
-            around = set(model.network.get_submodule(whole).modules()) - attention
-            others = {*(around - {*mlp.modules()}), layer.find_output()}
-            self._mlps.append(paths[mlp])
-            self._others.append(
-                [paths[one] for one in others if isinstance(one, nn.Linear | Conv1D)]
-            )
+        get = model.network.get_submodule
+        for layer, whole, mlp in zip(model.layers(), layers, self._mlps, strict=True):
+            inside = {*layer.module.modules(), *get(mlp).modules()}
+            others = {*get(whole).modules()} - inside | {layer.find_output()}
+            linear = [one for one in others if isinstance(one, nn.Linear | Conv1D)]
+            self._others.append([paths[one] for one in linear])
         every = {*self._mlps, *(path for some in self._others for path in some)}
         self._calls: dict[str, list[tuple[Any, Any]]] = {path: [] for path in every}
 

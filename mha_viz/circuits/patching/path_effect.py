@@ -174,12 +174,14 @@ def _effects(
     runs, behaviour, (layer, head) = experiment.runs, experiment.behaviour, sender
     ways = (True, False)  # direct or not
     if isinstance(receiver, str):
-        ends = [runs.receiver_inputs(layer, [head], way).logits for way in ways]
+        ends = [runs.receiver_inputs(layer, [head], way)[1] for way in ways]
         direct, total = (float(experiment.effect(one)) for one in ends if one is not None)
     else:
         later, reader, name = receiver
-        arriving = [runs.receiver_inputs(layer, [head], way, [later], False) for way in ways]
-        read = [one.inputs[later][name][0, reader] for one in arriving]
+        arriving = [
+            runs.receiver_inputs(layer, [head], way, [later], False)[0][later] for way in ways
+        ]
+        read = [inputs[name][0, reader] for inputs in arriving]
         patched = runs.patch_receiver(later, [(reader, name)] * 2, read)
         direct, total = experiment.effect(patched).tolist()
     if behaviour.metric == "kl":
@@ -189,8 +191,8 @@ def _effects(
         both = [runs.estimated_logit_effects(one, layer)[head] for one in gradients]
     else:
         gradient = runs.gradients(behaviour, direct=False, first=later)
-        inputs, index = [one.inputs[later] for one in arriving], (0, reader, INPUTS.index(name))
-        both = [runs.estimated_effects(gradient, one, later)[index] for one in inputs]
+        index = 0, reader, INPUTS.index(name)
+        both = [runs.estimated_effects(gradient, one, later)[index] for one in arriving]
     return direct, total, float(both[0]), float(both[1])
 
 

@@ -18,6 +18,7 @@ from mha_viz.core.attention.checks import Number
 from mha_viz.engine.head_changes import check_head
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
+from mha_viz.prediction.arguments import check_index
 from mha_viz.prediction.replay import OnProgress, Progress
 
 N_RANDOM = 20
@@ -71,8 +72,7 @@ def faithfulness(
     """
     task = task_of(model, task)
     chosen = _checked(model, heads)
-    if not 2 <= n_random <= 1000:
-        raise ArgumentError(f"n_random must lie in 2..1000, got {n_random}.")
+    check_index("n_random", n_random, 999, first=2)
     generator = random.Random(task.seed)
     every = list(product(range(model.n_layers), range(model.n_heads)))
     choices = [chosen, *(generator.sample(every, len(chosen)) for _ in range(n_random))]

@@ -241,20 +241,13 @@ def task_paths(
     >>> task_paths(model, mv.make_task(model, "induction", n_examples=4))
     PathEffects(direct, logit_difference ..., mean over 2 pairs, 20 of 1,152 paths measured)
     """
-    metric_of(metric)
+    known, experiments = metric_of(metric), []
     part_size(model, model.parts[0])
-    pairs = task_of(model, task).to_choose_on
-    experiments = [_experiment(model, pair, metric) for pair in pairs]
+    for pair in task_of(model, task).to_choose_on:
+        with torch.no_grad():
+            other = torch.cat(z_of(model, [pair.corrupt]))
+        runs = PathRuns(model, targets_of([pair]), other, with_graph=known != "kl")
+        right, wrong = torch.tensor([pair.right]), torch.tensor([pair.wrong])
+        behaviour = Behaviour(known, right, wrong, runs.logits)
+        experiments.append(PatchingExperiment(runs, behaviour))
     return PathEffects(experiments, way, n_measured, on_progress)
-
-
-def _experiment(model: AttentionModel, pair: Example, metric: str) -> PatchingExperiment:
-    """Make both runs of a pair, and the behaviour at its answer."""
-    known = metric_of(metric)
-    with torch.no_grad():
-        other = z_of(model, [pair.corrupt])
-    runs = PathRuns(model, targets_of([pair]), torch.cat(other), with_graph=known != "kl")
-    wrong = torch.tensor([pair.wrong]) if known == "logit_difference" else None
-    clean = runs.logits if known == "kl" else None
-    behaviour = Behaviour(known, torch.tensor([pair.right]), wrong, clean)
-    return PatchingExperiment(runs, behaviour, "", "", ())

@@ -109,11 +109,6 @@ def attended(model: AttentionModel, task: Task, heads: Sequence[Head]) -> pd.Dat
       (of a masked model, of the token before [MASK]);
     - "previous", "first", "itself": by position.
 
-    Args:
-        model: the one that the task was made for.
-        task: of `make_task`.
-        heads: (layer, head) pairs.
-
     Returns:
         A row per head and kind: layer, head, kind, weight, uniform, n. `uniform` is the share of
         the keys that the query may see: what a head has that spreads its weight evenly. n counts

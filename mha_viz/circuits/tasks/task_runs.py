@@ -23,7 +23,7 @@ _TOKENS_AT_ONCE = 2048
 def passes(examples: Sequence[Example], n_settings: int = 1) -> Iterator[PredictionTargets]:
     """Yield the examples in passes, each of texts of one length; `text` counts the examples."""
     targets = targets_of(examples)
-    for rows in _by_length([example.clean for example in examples]).values():
+    for rows in by_length([example.clean for example in examples]).values():
         yield from in_passes(targets.part(rows), n_settings)
 
 
@@ -40,7 +40,7 @@ def targets_of(
     )
 
 
-def _by_length(texts: Sequence[Encoded]) -> dict[int, list[int]]:
+def by_length(texts: Sequence[Encoded]) -> dict[int, list[int]]:
     """Group the numbers of texts by their count of tokens."""
     found: dict[int, list[int]] = {}
     for number, text in enumerate(texts):
@@ -59,7 +59,7 @@ class TaskRuns:
         self.model = model
         self._means = {
             length: _means(model, [task.others[i] for i in rows])
-            for length, rows in _by_length(task.others).items()
+            for length, rows in by_length(task.others).items()
         }
 
     def values(
@@ -72,29 +72,18 @@ class TaskRuns:
         found = torch.zeros(len(kept), len(examples), dtype=torch.float64)
         with torch.inference_mode(False), torch.no_grad():
             for part in passes(examples, len(kept)):
-                self._add(found, part, [examples[row] for row in part.text], kept, progress)
+                runs, rows = ReplayingPass(self.model, part), torch.tensor(part.text)
+                asked = [examples[row] for row in part.text]
+                wrong = torch.tensor([example.wrong for example in asked])
+                behaviour = Behaviour("logit_difference", runs.answer, wrong)
+                instead = self._instead(asked)
+                for layer, chosen in runs.batches(kept.float(), progress.report):
+                    change = _Instead(kept[chosen, layer:], instead[layer:])
+                    probe = Probe((), progress.report, edits=HeadEdits(change=change))
+                    values = behaviour.each(runs.logits(len(chosen), probe, layer))
+                    found[chosen[:, None], rows] = values.cpu()
+                    progress.add(len(chosen) * len(rows))
         return found
-
-    def _add(
-        self,
-        found: Tensor,
-        part: PredictionTargets,
-        examples: Sequence[Example],
-        kept: Bool[Tensor, "setting layer head"],
-        progress: Progress,
-    ) -> None:
-        runs, rows = ReplayingPass(self.model, part), torch.tensor(part.text)
-        wrong = torch.tensor([example.wrong for example in examples])
-        behaviour = Behaviour("logit_difference", runs.answer, wrong)
-        instead = self._instead(examples)
-        first = runs.first_layers(kept.float(), progress.report)
-        for layer in first.unique().tolist():
-            for chosen in torch.where(first == layer)[0].split(runs.n_settings):
-                change = _Instead(kept[chosen, layer:], instead[layer:])
-                probe = Probe((), progress.report, edits=HeadEdits(change=change))
-                values = behaviour.each(runs.logits(len(chosen), probe, layer))
-                found[chosen[:, None], rows] = values.cpu()
-                progress.add(len(chosen) * len(rows))
 
     def _instead(self, examples: Sequence[Example]) -> list[Float[Tensor, "row head query d_head"]]:
         """Return each layer's z in the place of heads that do not act; one row is for all."""

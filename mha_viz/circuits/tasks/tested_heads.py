@@ -118,14 +118,7 @@ class Faithfulness:
         return pd.DataFrame(rows, columns=["heads", "behaviour", "share", "share_chosen_on"])
 
     def save(self, path: str | Path) -> None:
-        """Write it as JSON, which `load` opens again.
-
-        Args:
-            path: of the file.
-
-        Raises:
-            WriteError: it cannot be written.
-        """
+        """Write it as JSON, which `load` opens again; WriteError where it cannot be written."""
         write_file(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
@@ -136,11 +129,7 @@ class Faithfulness:
     def load(cls, path: str | Path) -> "Faithfulness":
         """Open what `save` wrote; a file of anybody's is checked, number by number.
 
-        Args:
-            path: of the file.
-
-        Raises:
-            RecordError: it is none, of another version, or contradicts itself.
+        RecordError: it is none, of another version, or contradicts itself.
         """
         return cls.from_bytes(FILE.read(Path(path)), str(path))
 

@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.decompose.readout import check_index
 from mha_viz.circuits.weights.factored_matrix import (
     FactoredMatrix,
     largest,
@@ -20,6 +19,7 @@ from mha_viz.circuits.weights.token_circuits import TokenCircuit, token_circuits
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.importance import t_interval
+from mha_viz.prediction.arguments import check_index
 from mha_viz.prediction.replay import OnProgress, Progress
 from mha_viz.text.vocabulary import label_of
 
