@@ -1,6 +1,6 @@
 """Direct logit attribution: a token's logit as a sum over what each component wrote."""
 
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass
 from typing import Literal, get_args
 
 import pandas as pd
@@ -44,7 +44,7 @@ class LogitAttribution:
     tokens: tuple[Token, ...]  # of the text; a masked one is "[MASK]"
     model: str = ""  # model, text, notes: as in a record
     text: str = ""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def sum(self) -> float:
         """Sum all shares: the value but for rounding."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
@@ -18,6 +17,7 @@ from mha_viz.core.compare.plane_layout import layout_of
 from mha_viz.core.record import display
 from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.core.record.visible import visible_keys
+from mha_viz.core.reprs import head_rows
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.prediction.arguments import check_index
@@ -75,11 +75,8 @@ class QueryKeyMap:
 
     def table(self) -> pd.DataFrame:
         """Make a row for each head: the map that follows its scores best comes first."""
-        layers, heads = self.scale.shape
-        places = np.indices((layers, heads)).reshape(2, -1)
         names = ["plane_correlation", "baseline", "nearer_has_more", "correlation"]
-        numbers = {name: getattr(self, name).flatten() for name in (*names, "explained", "scale")}
-        found = pd.DataFrame({"layer": places[0], "head": places[1]} | numbers)
+        found = head_rows(**{name: getattr(self, name) for name in (*names, "explained", "scale")})
         return found.sort_values("plane_correlation", ascending=False, ignore_index=True)
 
     def points_table(self, layer: int, head: int) -> pd.DataFrame:

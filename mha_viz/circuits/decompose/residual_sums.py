@@ -198,10 +198,9 @@ def part_shares(
     By "proximity" a part z of the sum y counts max(0, ||y||_1 - ||y - z||_1), by "norm" ||z||_2; a
     share is that over its sum over all parts.
     """
-    wide = torch.float64 if stream.whole(0).dtype == torch.float64 else torch.float32
     single = torch.zeros_like(one.whole) if one.mlp is None else one.mlp
-    alone = torch.stack([one.residual, one.bias, single])[:, list(at)].to(wide)
-    y = one.whole[list(at)].to(wide)
+    alone = torch.stack([one.residual, one.bias, single])[:, list(at)].to(stream.wide)
+    y = one.whole[list(at)].to(stream.wide)
     raw = torch.cat([_size(alone, y, measure).T, *_of_heads(stream, one, at, y, measure)], dim=1)
     raw = raw.double()  # so that thousands of shares sum to 1
     total = raw.sum(1)

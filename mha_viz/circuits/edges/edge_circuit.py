@@ -51,11 +51,7 @@ class EdgeCircuit:
 
     def table(self) -> pd.DataFrame:
         """Make a row per edge, the strongest first; columns as of `EdgeScores.table`."""
-        found = self.scores.table()
-        graph, at = self.scores.graph, self.kept.nonzero().tolist()
-        kept = {(graph.senders[i], graph.receivers[j]) for i, j in at}
-        names = zip(found.sender, found.receiver, strict=True)
-        return found[[one in kept for one in names]].reset_index(drop=True)
+        return self.scores.table(self.kept)
 
     def by_position(self) -> pd.DataFrame:
         """Split the estimate of each edge by position, the largest part first.
@@ -72,15 +68,11 @@ class EdgeCircuit:
                 "Edges have no positions here: that takes estimates (method “eap” or “eap-ig”) and "
                 "pairs of one length."
             )
-        at, tokens = self.kept.nonzero(), shared_tokens(pairs)
-        found = pd.DataFrame(
-            {
-                "sender": np.repeat([scores.senders[i] for i in at[:, 0].tolist()], n),
-                "receiver": np.repeat([scores.receivers[i] for i in at[:, 1].tolist()], n),
-                "position": np.tile(np.arange(n), len(at)),
-                "token": np.tile([token.text for token in tokens], len(at)),
-                "score": scores.by_position[tuple(at.T)].flatten().numpy(),
-            }
+        edges = scores.graph.table(self.kept)
+        found = edges.loc[edges.index.repeat(n)].assign(
+            position=np.tile(np.arange(n), len(edges)),
+            token=np.tile([token.text for token in shared_tokens(pairs)], len(edges)),
+            score=scores.by_position[self.kept].flatten().numpy(),
         )
         return found.sort_values("score", key=abs, ascending=False, ignore_index=True)
 
@@ -91,19 +83,14 @@ class EdgeCircuit:
         edge, too, carries the corrupt value. Edges near 0 could be left out one by one.
         `on_progress` is called with how many runs are done, and of how many.
         """
-        at, graph = self.kept.nonzero(), self.scores.graph
+        at = self.kept.nonzero()
         without = self.kept.repeat(len(at) + 1, 1, 1)
         without[range(len(at)), at[:, 0], at[:, 1]] = False
         runs = self.scores.held_out
         values = runs.values(without, Progress(on_progress, len(without)))
         shares = _share(runs, values.mean(1))
-        found = pd.DataFrame(
-            {
-                "sender": [graph.senders[i] for i in at[:, 0].tolist()],
-                "receiver": [graph.receivers[i] for i in at[:, 1].tolist()],
-                "cost": (shares[-1] - shares[:-1]).numpy(),
-            }
-        )
+        edges = self.scores.graph.table(self.kept)
+        found = edges.assign(cost=(shares[-1] - shares[:-1]).numpy())
         return found.sort_values("cost", ascending=False, ignore_index=True)
 
     def __repr__(self) -> str:

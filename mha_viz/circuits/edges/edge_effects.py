@@ -4,12 +4,14 @@ from functools import cached_property
 from math import nan
 from typing import Literal, get_args
 
+import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float64
 from torch import Tensor
 
 from mha_viz.circuits.edges.edge_estimates import estimates
+from mha_viz.circuits.edges.edge_graph import Edges
 from mha_viz.circuits.edges.edge_runs import (
     EDGE_METRICS,
     MAX_SETTINGS,
@@ -118,24 +120,19 @@ class EdgeScores:
             for ends, of_part in zip((self.exact, self.low, self.high), found, strict=True):
                 ends.view(-1)[part] = of_part
 
-    def table(self) -> pd.DataFrame:
-        """Make a row per edge, the strongest first.
+    def table(self, edges: Edges | None = None) -> pd.DataFrame:
+        """Make a row per edge (of some of them, if given), the strongest first.
 
         Columns: sender, receiver, score, low, high, known, estimate, exact.
         """
-        at = self.graph.exists.nonzero()
-        places = tuple(at.T)
-        found = pd.DataFrame(
-            {
-                "sender": [self.senders[i] for i in at[:, 0].tolist()],
-                "receiver": [self.receivers[i] for i in at[:, 1].tolist()],
-                "score": self.scores[places].numpy(),
-                "low": self.low[places].numpy(),
-                "high": self.high[places].numpy(),
-                "known": ["measured" if x else "estimate" for x in self.exact[places].isfinite()],
-                "estimate": self.estimate[places].numpy(),
-                "exact": self.exact[places].numpy(),
-            }
+        found = self.graph.table(
+            self.graph.exists if edges is None else edges,
+            score=self.scores,
+            low=self.low,
+            high=self.high,
+            known=np.where(self.exact.isfinite(), "measured", "estimate").astype(object),
+            estimate=self.estimate,
+            exact=self.exact,
         )
         return found.sort_values("score", key=abs, ascending=False, ignore_index=True)
 
