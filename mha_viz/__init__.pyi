@@ -35,7 +35,7 @@ from mha_viz.circuits.tasks.faithfulness import (
 from mha_viz.circuits.tasks.over_pairs import task_attribution as task_attribution
 from mha_viz.circuits.tasks.over_pairs import task_graph as task_graph
 from mha_viz.circuits.tasks.over_pairs import task_paths as task_paths
-from mha_viz.circuits.tasks.task_behaviour import task_accuracy as task_accuracy
+from mha_viz.circuits.tasks.task_runs import task_accuracy as task_accuracy
 from mha_viz.circuits.tasks.tasks import make_task as make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness as Faithfulness
 from mha_viz.circuits.weights.composition import composition as composition

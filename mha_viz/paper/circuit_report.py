@@ -12,7 +12,7 @@ from mha_viz.circuits.edges.edge_circuit import ENOUGH, N_RANDOM, EdgeCurve, edg
 from mha_viz.circuits.edges.edge_effects import EdgeScores, edge_effects
 from mha_viz.circuits.tasks.faithfulness import FoundHeads, faithfulness, find_heads, task_of
 from mha_viz.circuits.tasks.over_pairs import TaskAttribution, task_attribution
-from mha_viz.circuits.tasks.task_behaviour import TaskAccuracy, attended, task_accuracy
+from mha_viz.circuits.tasks.task_runs import TaskAccuracy, attended, task_accuracy
 from mha_viz.circuits.tasks.tasks import TASKS, Example, Task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness
 from mha_viz.engine.model import AttentionModel

@@ -13,7 +13,8 @@ from mha_viz.circuits.decompose.readout import Readout, read_at, token_pair
 from mha_viz.circuits.decompose.residual import ResidualStream, on_cpu
 from mha_viz.circuits.flow.frozen_paths import FrozenPaths, Parts, strongest
 from mha_viz.circuits.flow.pins import Pin, on_pinned_paths
-from mha_viz.circuits.flow.signed_graph import COLUMNS, KINDS, PredictionGraph, named_edges
+from mha_viz.circuits.flow.signed_graph import COLUMNS, PredictionGraph, named_edges
+from mha_viz.circuits.flow.walk import KINDS
 from mha_viz.core.attention.checks import Given, Number
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError

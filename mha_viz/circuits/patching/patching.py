@@ -85,7 +85,14 @@ class PathRuns:
         """
         start, n = layer if self._replays else 0, len(heads)
         inputs: dict[int, Mapping[Input, Tensor]] = {}
-        sent = _PatchedZ(layer, heads, self._other_z(layer, heads))
+        other = self._other_z(layer, heads)
+
+        def sent(at: int, z: Tensor) -> Tensor:
+            """Replace z of the i-th of the heads in setting i."""
+            if at == layer:
+                z = z.clone()
+                z[range(n), list(heads)] = other
+            return z
 
         def read(at: int, *tensors: Tensor) -> tuple[Tensor, ...] | Tensor:
             now = start + at
@@ -93,10 +100,13 @@ class PathRuns:
                 inputs[now] = dict(zip(INPUTS, self._by_query_head(tensors), strict=True))
                 if now == max(readers) and not to_logits:
                     raise EverythingKept
-            return sent(now, self.z[now].expand(n, -1, -1, -1), None)[0] if direct else tensors
+            return sent(now, self.z[now].expand(n, -1, -1, -1)) if direct else tensors
 
-        change = None if direct else lambda at, *given: sent(start + at, *given)
-        probe, logits = Probe((), edits=HeadEdits(change=change, inputs=read)), None
+        def change(at: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
+            return sent(start + at, z), pattern
+
+        edits = HeadEdits(change=None if direct else change, inputs=read)
+        probe, logits = Probe((), edits=edits), None
         with torch.inference_mode(False), torch.no_grad(), suppress(EverythingKept):
             inside = self._frozen.frozen(start, n, layer) if direct else {}
             logits = self._pass.logits(n, probe, start, inside)
@@ -247,21 +257,6 @@ class _Frozen(ModuleProxy):
         """Return the next output."""
         output = next(self.outputs)
         return self.original(*args, **kwargs) if output is None else output
-
-
-@dataclass
-class _PatchedZ:
-    """A change of z: in setting i the i-th of some heads of a layer has another one."""
-
-    layer: int
-    heads: Sequence[int]
-    z: Float[Tensor, "setting query d_head"]
-
-    def __call__(self, layer: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
-        if layer == self.layer:
-            z = z.clone()
-            z[range(len(self.heads)), list(self.heads)] = self.z
-        return z, pattern
 
 
 @dataclass

@@ -19,7 +19,7 @@ from mha_viz.circuits.edges.edge_effects import edge_effects
 from mha_viz.circuits.patching.experiment import PatchingExperiment, patching_experiment
 from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
 from mha_viz.circuits.tasks.over_pairs import TaskAttribution, task_attribution
-from mha_viz.circuits.tasks.task_behaviour import task_accuracy
+from mha_viz.circuits.tasks.task_runs import task_accuracy
 from mha_viz.circuits.tasks.tasks import INDUCTION, make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness
 from mha_viz.circuits.weights.composition import Composition, composition
