@@ -175,8 +175,8 @@ def faithfulness(
     """
     chosen = None if heads is None else options.parse_heads(heads)
     source = _source(task, pairs, template)
-    from mha_viz.circuits.tasks.accuracy import task_accuracy
     from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
+    from mha_viz.circuits.tasks.task_runs import task_accuracy
     from mha_viz.circuits.tasks.tasks import make_task
     from mha_viz.engine.head_changes import check_head
 

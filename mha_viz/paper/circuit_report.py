@@ -10,10 +10,9 @@ import pandas as pd
 
 from mha_viz.circuits.edges.edge_circuit import ENOUGH, N_RANDOM, EdgeCurve, edge_faithfulness
 from mha_viz.circuits.edges.edge_effects import EdgeScores, edge_effects
-from mha_viz.circuits.tasks.accuracy import TaskAccuracy, task_accuracy
-from mha_viz.circuits.tasks.attended import attended
 from mha_viz.circuits.tasks.faithfulness import FoundHeads, faithfulness, find_heads, task_of
-from mha_viz.circuits.tasks.task_attribution import TaskAttribution, task_attribution
+from mha_viz.circuits.tasks.over_pairs import TaskAttribution, task_attribution
+from mha_viz.circuits.tasks.task_runs import TaskAccuracy, attended, task_accuracy
 from mha_viz.circuits.tasks.tasks import TASKS, Example, Task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness
 from mha_viz.engine.model import AttentionModel
@@ -25,7 +24,7 @@ from mha_viz.plots.bars import signed_rows
 from mha_viz.plots.curves import curves
 from mha_viz.plots.head_values import importance_map
 from mha_viz.plots.table_text import table_csv
-from mha_viz.prediction.loss import OnProgress
+from mha_viz.prediction.replay import OnProgress
 from mha_viz.text.cleaning import in_a_row
 from mha_viz.text.encoding import label_of
 from mha_viz.text.tokens import Encoded

@@ -13,9 +13,8 @@ from mha_viz.engine.run import Run
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import t_interval
 from mha_viz.reports.induction_scores import InductionScores as InductionScores
-from mha_viz.text.cleaning import visible
-from mha_viz.text.encoding import decoder_text
-from mha_viz.text.tokens import Encoded, encode, tokenizer_errors
+from mha_viz.text.encoding import decoder_text, label_of
+from mha_viz.text.tokens import Encoded, encode
 
 LONGEST_PERIOD = 25
 _TEXT = "A short text, for what stands around it."
@@ -112,11 +111,9 @@ def own_tokens(sample: Encoded) -> slice:
 def with_tokens(sample: Encoded, ids: list[int], model: AttentionModel) -> Encoded:
     """Replace the sample's own tokens, as a text of these would be encoded."""
     own, types = own_tokens(sample), sample.token_type_ids
-    with tokenizer_errors("its own tokens"):
-        labels = model.tokenizer.convert_ids_to_tokens(ids)
-    tokens = list(sample.tokens)
+    tokens, labels = list(sample.tokens), [label_of(model.tokenizer, i) for i in ids]
     tokens[own] = [
-        replace(tokens[own.start], text=visible(label), id=i, start=None, end=None, word=n)
+        replace(tokens[own.start], text=label, id=i, start=None, end=None, word=n)
         for n, (i, label) in enumerate(zip(ids, labels, strict=True))
     ]
     if types is not None:

@@ -88,6 +88,11 @@ class ResidualStream:
         return self._at_all_layers[layer]
 
     @property
+    def wide(self) -> torch.dtype:
+        """The precision of sums: half precision is not for them."""
+        return torch.promote_types(self.run.entering[0].dtype, torch.float32)
+
+    @property
     def final(self) -> Float[Tensor, "component position d_model"]:
         """The components of the stack's output, after its final norm where it has one."""
         return self._rows[1]
@@ -257,5 +262,4 @@ class ResidualStream:
 
 def on_cpu(tensor: Tensor) -> Tensor:
     """Move a result to the CPU, in float32 or wider: half precision is not for sums and tables."""
-    wide = torch.float64 if tensor.dtype == torch.float64 else torch.float32
-    return tensor.detach().to("cpu", wide)
+    return tensor.detach().to("cpu", torch.promote_types(tensor.dtype, torch.float32))

@@ -14,7 +14,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError
 from mha_viz.plots.curves import LineAxes, curves
 from mha_viz.plots.edge_graph import edge_graph
-from mha_viz.prediction.loss import OnProgress
+from mha_viz.prediction.replay import OnProgress
 from mha_viz.ui.circuits import TEXTS, tasks
 from mha_viz.ui.circuits.targets import known_parts
 from mha_viz.ui.run import memory

@@ -15,7 +15,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import RecordError
 from mha_viz.paper.circuit_report import circuit_report_files
 from mha_viz.plots.bars import signed_rows
-from mha_viz.prediction.loss import OnProgress
+from mha_viz.prediction.replay import OnProgress
 from mha_viz.ui.circuits import TEXTS, tasks
 from mha_viz.ui.circuits.targets import known_parts
 from mha_viz.ui.run.scene import Scene, is_head

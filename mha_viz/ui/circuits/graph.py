@@ -11,7 +11,7 @@ from mha_viz.circuits.flow.graph import flow_graph as graph_of
 from mha_viz.circuits.flow.pins import Pin
 from mha_viz.circuits.flow.prediction import prediction_graph as prediction_of
 from mha_viz.circuits.flow.signed_graph import PredictionGraph
-from mha_viz.circuits.tasks.task_graph import task_graph
+from mha_viz.circuits.tasks.over_pairs import task_graph
 from mha_viz.core.record.fields import merge
 from mha_viz.prediction.logits import objective
 from mha_viz.ui.circuits import TEXTS, logit_parts, score_parts, targets, tasks

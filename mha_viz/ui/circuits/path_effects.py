@@ -15,7 +15,7 @@ from mha_viz.circuits.patching.patching import INPUTS
 from mha_viz.circuits.patching.patching_map import PatchingMap
 from mha_viz.circuits.patching.path_effect import PathEffect, path_effect
 from mha_viz.circuits.patching.path_effects import N_MEASURED, PathEffects, path_effects
-from mha_viz.circuits.tasks.task_paths import task_paths
+from mha_viz.circuits.tasks.over_pairs import task_paths
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
 from mha_viz.ui.circuits import TEXTS, pairs, targets, tasks

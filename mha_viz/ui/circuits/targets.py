@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mha_viz.circuits.decompose.logit_attribution import LogitAttribution
 from mha_viz.circuits.decompose.score_attribution import ScoreAttribution
-from mha_viz.circuits.tasks.task_attribution import TaskAttribution
+from mha_viz.circuits.tasks.over_pairs import TaskAttribution
 from mha_viz.core.record.fields import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, MhaVizError, NotKeptError

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from mha_viz.circuits.tasks.accuracy import LEAST, task_accuracy
+from mha_viz.circuits.tasks.task_runs import LEAST, task_accuracy
 from mha_viz.circuits.tasks.tasks import Example, Task, make_task
 from mha_viz.text.encoding import label_of
 from mha_viz.ui.circuits import TEXTS

@@ -9,10 +9,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
-from mha_viz.prediction.generated_token import upcoming
+from mha_viz.prediction.generation import end_token_ids, upcoming
 from mha_viz.prediction.logits import objective
 from mha_viz.prediction.prediction import predict
-from mha_viz.prediction.written_text import end_token_ids
 from mha_viz.ui.explore import TEXTS
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene

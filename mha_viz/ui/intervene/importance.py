@@ -7,8 +7,12 @@ import streamlit as st
 
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import METHODS
-from mha_viz.interventions.duration import importance_passes
-from mha_viz.interventions.importance import HeadImportance, agreement, head_importance
+from mha_viz.interventions.importance import (
+    HeadImportance,
+    agreement,
+    head_importance,
+    importance_passes,
+)
 from mha_viz.plots.head_values import head_scatter, importance_map
 from mha_viz.ui.intervene import TEXTS
 from mha_viz.ui.run import heavy, memory, reporting

@@ -6,7 +6,7 @@ import streamlit as st
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
-from mha_viz.prediction.masking import mask_word_at
+from mha_viz.prediction.logits import mask_word_at
 from mha_viz.ui.intervene import TEXTS
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state

@@ -9,7 +9,7 @@ from mha_viz.checkpoints.loading import load
 from mha_viz.core import stored_runs
 from mha_viz.core.names import METHODS, Order
 from mha_viz.engine.model import AttentionModel
-from mha_viz.interventions.duration import pruning_passes
+from mha_viz.interventions.importance import pruning_passes
 from mha_viz.interventions.pruning import DRAWS, IMPORTANCE, HeadRemoval, PruningCurve, remove_heads
 from mha_viz.interventions.robustness import Robustness
 from mha_viz.plots.bars import change_distribution

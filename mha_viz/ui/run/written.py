@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from mha_viz.engine.model import AttentionModel
-from mha_viz.prediction.generated_token import GeneratedToken
+from mha_viz.prediction.generation import GeneratedToken
 from mha_viz.prediction.writing import Writing
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import PATIENCE

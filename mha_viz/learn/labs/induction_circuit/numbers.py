@@ -17,9 +17,9 @@ from mha_viz.circuits.decompose.score_attribution import ScoreAttribution, score
 from mha_viz.circuits.edges.edge_circuit import edge_faithfulness
 from mha_viz.circuits.edges.edge_effects import edge_effects
 from mha_viz.circuits.patching.experiment import PatchingExperiment, patching_experiment
-from mha_viz.circuits.tasks.accuracy import task_accuracy
 from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
-from mha_viz.circuits.tasks.task_attribution import TaskAttribution, task_attribution
+from mha_viz.circuits.tasks.over_pairs import TaskAttribution, task_attribution
+from mha_viz.circuits.tasks.task_runs import task_accuracy
 from mha_viz.circuits.tasks.tasks import INDUCTION, make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness
 from mha_viz.circuits.weights.composition import Composition, composition

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.prediction.generated_token import Candidate, GeneratedToken
+from mha_viz.prediction.generation import Candidate, GeneratedToken
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets.components.component import component, event_of, validate_step
 

@@ -127,7 +127,7 @@ def seconds(
 
     The pace of a model is measured once in a session, in as many threads as the work will have.
     """
-    from mha_viz.interventions.duration import n_tokens, seconds_per_token  # with transformers
+    from mha_viz.interventions.importance import n_tokens, seconds_per_token  # with transformers
 
     try:
         if checkpoint not in results("pace"):
