@@ -1,48 +1,35 @@
 """The commands that change heads: ablate, importance, prune."""
 
 from enum import StrEnum
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from mha_viz.cli import options
-from mha_viz.cli.format import TableFormat
+from mha_viz.cli.texts import read_texts
 from mha_viz.core.names import ORDERS, How, Method
 
-Heads = Annotated[str, typer.Option("--heads", help="layer.head, as 3.7,2.1; counted from 0.")]
 OrderChoice = StrEnum("OrderChoice", ["ablation", "gradient", "redundancy", "random"])
 UNIT = "nats per token"
 
 
 def ablate(
     text: options.Text,
-    heads: Heads,
-    model: options.Model = "tiny-gpt2",
-    device: options.Device = "auto",
-    dtype: options.Precision = "float32",
-    how: Annotated[How, typer.Option(help="Change of the heads' output.")] = "zero",
-    factor: Annotated[float, typer.Option(help="Factor for --how scale.")] = 0.0,
-    source: Annotated[
-        str | None, typer.Option(help="Text to patch from, of as many tokens.")
-    ] = None,
-    target: options.Target = None,
-    against: options.Against = None,
-    position: Annotated[
-        int | None, typer.Option(help="Position of the prediction, from 0; -1 is the last.")
-    ] = None,
-    top: Annotated[int, typer.Option(help="Number of likeliest tokens to list.")] = 10,
+    heads: str,
+    checkpoint: options.Checkpoint,
+    tracked: options.Tracked,
+    output: options.TableOutput,
+    how: How = "zero",
+    factor: float = 0.0,
+    source: str | None = None,
+    top: int = 10,
     pair: options.Pair = None,
-    file_format: options.TableAs = TableFormat.table,
-    out: options.Out = None,
 ) -> None:
     """Change heads and show what the model predicts then."""
-    given, chosen = options.read(text, pair), options.parse_heads(heads)
+    chosen = options.parse_heads(heads)
     from mha_viz.interventions.ablation import ablate
 
-    loaded = options.load(model, device, dtype)
-    tracked = dict(target=target, against=against, position=position, top_k=top)
-    change: dict[str, Any] = dict(tracked, factor=factor, source=source, text_pair=pair)
-    found = ablate(loaded, given, chosen, how, **change)
+    loaded = checkpoint.load()
+    change: dict[str, Any] = dict(factor=factor, source=source, text_pair=pair, top_k=top)
+    found = ablate(loaded, text, chosen, how, **change, **vars(tracked))
     numbers: dict[str, object] = {
         "kl_nats": found.kl,
         "entropy_before": found.before.entropy,
@@ -63,52 +50,43 @@ def ablate(
     names = ", ".join(f"L{i} H{j}" for i, j in found.intervention.heads)
     over = f" (mean over {found.averaged})" if found.averaged else ""
     title = f"{loaded.name}, {how}: {names}{over}"
-    options.deliver_table(found.table(), file_format, out, title, **known)
+    output.deliver(found.table(), title, **known)
 
 
 def importance(
-    texts: options.Texts,
-    model: options.Model = "tiny-gpt2",
-    device: options.Device = "auto",
-    dtype: options.Precision = "float32",
-    method: Annotated[Method, typer.Option(help="How to measure.")] = "ablation",
-    file_format: options.TableAs = TableFormat.table,
-    out: options.Out = None,
+    texts: str,
+    checkpoint: options.Checkpoint,
+    output: options.TableOutput,
+    method: Method = "ablation",
 ) -> None:
     """Measure how much the loss depends on each head, over one text or several."""
-    measured_texts = options.read_texts(texts)
+    measured_texts = read_texts(texts)
     from mha_viz.interventions.importance import head_importance
 
-    loaded = options.load(model, device, dtype)
+    loaded = checkpoint.load()
     found = head_importance(loaded, measured_texts, method, on_progress=options.progress("heads"))
     options.print_notes(found.notes)
     table = found.table().sort_values("importance", ascending=False, kind="stable")
     title = f"{loaded.name}: importance by {method}, {UNIT}, {found.n_texts} text(s)"
     loss = float(found.loss.mean())
-    options.deliver_table(table, file_format, out, title, loss=loss, method=method)
+    output.deliver(table, title, loss=loss, method=method)
 
 
 def prune(
-    texts: options.Texts,
-    model: options.Model = "tiny-gpt2",
-    device: options.Device = "auto",
-    dtype: options.Precision = "float32",
-    order: Annotated[
-        list[OrderChoice] | None,
-        typer.Option(help="Order of removal; may be repeated. [default: all]"),
-    ] = None,
-    steps: Annotated[int, typer.Option(help="Number of points on each curve.")] = 8,
-    seeds: Annotated[int, typer.Option(help="Number of random orders.")] = 5,
-    file_format: options.TableAs = TableFormat.table,
-    out: options.Out = None,
+    texts: str,
+    checkpoint: options.Checkpoint,
+    output: options.TableOutput,
+    order: list[OrderChoice] | None = None,
+    steps: int = 8,
+    seeds: int = 5,
 ) -> None:
     """Remove heads one by one and follow the loss."""
-    measured_texts = options.read_texts(texts)  # before anything heavy is imported
+    measured_texts = read_texts(texts)  # before anything heavy is imported
     import pandas as pd
 
     from mha_viz.interventions.pruning import pruning_curve
 
-    loaded = options.load(model, device, dtype)
+    loaded = checkpoint.load()
     curves = []
     points: dict[str, Any] = dict(steps=steps, n_seeds=seeds)
     for name in order or ORDERS:
@@ -119,4 +97,4 @@ def prune(
     table = pd.concat(curves, ignore_index=True)
     table = table[["order", *(column for column in table if column != "order")]]
     title = f"{loaded.name}: loss while heads are taken away, {UNIT}, {len(measured_texts)} text(s)"
-    options.deliver_table(table, file_format, out, title)
+    output.deliver(table, title)
