@@ -245,8 +245,12 @@ def compare(
     limit: int = 20,
 ) -> None:
     """Show which heads differ between two studies, in metrics or in what they find in trees."""
-    from mha_viz.corpus.query.comparison import compare, compare_distributions, compare_matched
-    from mha_viz.corpus.query.tree_comparison import compare_trees
+    from mha_viz.corpus.query.comparison import (
+        compare,
+        compare_distributions,
+        compare_matched,
+        compare_trees,
+    )
 
     a, b = _open(first), _open(second)
     without = {"metrics": compare, "distributions": compare_distributions}

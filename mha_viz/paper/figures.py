@@ -18,7 +18,7 @@ from mha_viz.core.measure import as_distances
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.output_file import write_file
 from mha_viz.core.reprs import count
-from mha_viz.corpus.measure.histograms import N_BINS, edges
+from mha_viz.corpus.measure.profiles import N_BINS, edges
 from mha_viz.corpus.query.percentile import scores_of_head
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.study_set import LABEL

@@ -11,10 +11,9 @@ import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.corpus.measure import pair_similarity
-from mha_viz.corpus.measure.histograms import N_BINS, edges, histogram
 from mha_viz.corpus.measure.measuring import WAYS, BatchOptions
 from mha_viz.corpus.measure.padded import KINDS, is_punctuation
-from mha_viz.corpus.measure.profiles import FAR, LATE
+from mha_viz.corpus.measure.profiles import FAR, LATE, N_BINS, edges, histogram
 from mha_viz.corpus.measure.scores import SCORES
 from mha_viz.corpus.measure.shard import Settings, Shard, measure_shard
 from mha_viz.errors import ArgumentError, MhaVizError

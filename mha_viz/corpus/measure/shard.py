@@ -11,10 +11,9 @@ import torch
 
 from mha_viz.corpus.measure.batches import Batch, batches, pass_tokens
 from mha_viz.corpus.measure.edges import Edges
-from mha_viz.corpus.measure.histograms import histogram
 from mha_viz.corpus.measure.measuring import WAYS, BatchMeasure, BatchOptions
 from mha_viz.corpus.measure.pair_similarity import MEASURES, PairSums, parts_to_keep
-from mha_viz.corpus.measure.profiles import Profile
+from mha_viz.corpus.measure.profiles import Profile, histogram
 from mha_viz.corpus.measure.scores import own_scores
 from mha_viz.corpus.measure.transfer import DeviceTransfer
 from mha_viz.corpus.sources.documents import DOCUMENT

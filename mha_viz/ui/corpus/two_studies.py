@@ -15,10 +15,10 @@ from mha_viz.corpus.query.comparison import (
     compare,
     compare_distributions,
     compare_matched,
+    compare_trees,
     compare_with_random,
 )
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.query.tree_comparison import compare_trees
 from mha_viz.errors import MhaVizError
 from mha_viz.paper.figures import StudyFigure, by_head, source_line
 from mha_viz.paper.tables import titled
