@@ -317,7 +317,7 @@ def _progress(folder: Path | None = None) -> Callable[[Progress], None]:
 
     Once it can be told, it also says how much space the study in `folder` will take, if much.
     """
-    from mha_viz.corpus.run.space import space_note
+    from mha_viz.corpus.run.progress import space_note
 
     n_seen = 0
 

@@ -18,7 +18,7 @@ from mha_viz.corpus.run import run
 from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.statistics import totals
 from mha_viz.corpus.store import merged, storage
-from mha_viz.corpus.store.lock import LOCK
+from mha_viz.corpus.store.integrity import LOCK
 from mha_viz.errors import StudyError, WriteError
 from tests.corpus.small_studies import LINES, Stopped, files_of
 from tests.waiting import wait_for

@@ -12,9 +12,9 @@ from mha_viz.corpus.query.best_heads import PUBLISHED, QUESTIONS, beside_publish
 from mha_viz.corpus.query.study_tables import StudyTables
 from mha_viz.corpus.store.database import Database
 from mha_viz.corpus.treebank.coreference import coreference_scores
+from mha_viz.corpus.treebank.gold import sentence_of
 from mha_viz.corpus.treebank.parsing import tree_scores
 from mha_viz.corpus.treebank.relations import relation_scores
-from mha_viz.corpus.treebank.tree_text import sentence_of
 from mha_viz.corpus.treebank.trees import CHOOSE, REPORT, Sentence
 from mha_viz.errors import ArgumentError, StudyError
 
@@ -142,7 +142,7 @@ class TreebankStudy(StudyTables):
         return best_heads(getattr(self, by), by)
 
     def sentence(self, text_id: int) -> Sentence:
-        """Read a text with its gold tree, for `corpus.treebank.head_vs_tree`.
+        """Read a text with its gold tree, for `corpus.treebank.relations`.
 
         Of sentences that were joined, each has its own tree.
 

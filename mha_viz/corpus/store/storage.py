@@ -19,6 +19,7 @@ from mha_viz.core.output_file import write_file
 from mha_viz.corpus.store.integrity import (
     FORMAT,
     HASHES,
+    LOCK,
     check_files,
     check_hashes,
     damaged,
@@ -26,7 +27,6 @@ from mha_viz.corpus.store.integrity import (
     read_json,
     with_hashes,
 )
-from mha_viz.corpus.store.lock import LOCK
 from mha_viz.errors import StudyError, WriteError
 
 ZSTD_LEVEL = 3  # of all files of a study; 19 takes off a twentieth, and ten times as long
