@@ -52,19 +52,10 @@ class PaddedTexts(Texts):
         # Found here and not on the device, which would have to be waited for.
         places = (found.nonzero(as_tuple=True) for found in (same, ~real))
         same_pairs, padding = (tuple(to_device(axis, device) for axis in at) for at in places)
-        tensors = (lengths, ids, real, special, punctuation, same)
-        lengths, ids, real, special, punctuation, same = (to_device(one, device) for one in tensors)
-        return cls(
-            lengths,
-            ids,
-            is_special=special,
-            causal=causal,
-            real=real,
-            punctuation=punctuation,
-            same=same,
-            same_pairs=same_pairs,
-            padding=padding,
-        )
+        texts = dict(lengths=lengths, ids=ids, is_special=special, punctuation=punctuation)
+        tensors = {name: to_device(one, device) for name, one in texts.items()}
+        tensors |= {"real": to_device(real, device), "same": to_device(same, device)}
+        return cls(**tensors, causal=causal, same_pairs=same_pairs, padding=padding)
 
     @cached_property
     def kinds_of_keys(self) -> dict[str, Tensor]:

@@ -213,22 +213,11 @@ class PairSums:
     def table(self) -> pa.Table:
         """Make a row for each measure and pair i < j: measure, i, j, n, sum, sum_sq."""
         pairs = np.triu_indices(self._sums.shape[-1], 1)
-        first, second = (heads.astype(np.int32) for heads in pairs)
-        found = self._sums.cpu().numpy().swapaxes(0, 1)[:, :, *pairs]
-        parts = [
-            pa.table(
-                {
-                    "measure": pa.array([measure] * len(first), pa.string()),
-                    "i": first,
-                    "j": second,
-                    "n": sums[0].astype(np.int64),
-                    "sum": sums[1],
-                    "sum_sq": sums[2],
-                }
-            )
-            for measure, sums in zip(self._measures, found, strict=True)
-        ]
-        return pa.concat_tables(parts)
+        i, j = (np.tile(heads.astype(np.int32), len(self._measures)) for heads in pairs)
+        measures = pa.array(np.repeat(self._measures, len(pairs[0])), pa.string())
+        n, total, squares = self._sums.cpu().numpy()[:, :, *pairs].reshape(3, -1)
+        sums = {"n": n.astype(np.int64), "sum": total, "sum_sq": squares}
+        return pa.table({"measure": measures, "i": i, "j": j, **sums})
 
 
 def parts_to_keep(model: AttentionModel, batch: Batch) -> Iterator[Batch]:

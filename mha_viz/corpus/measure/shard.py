@@ -71,11 +71,10 @@ class Shard:
 
     make_tables: Callable[[], dict[str, pa.Table]]  # waits for the last batch
     skipped: list[tuple[str, str]]  # place and reason of each text that the model cannot read
-    n_texts: int  # that were measured
-    n_tokens: int  # of these texts
-    n_padded: int  # tokens that were run, with the padding
-    n_truncated: int  # texts that were longer than the model takes
-    n_left_out: int  # tokens that were cut off them; of very long texts an estimate
+    # n_texts that were measured; n_tokens of these; n_padded, tokens that were run with the
+    # padding; n_skipped texts; n_truncated, texts that were longer than the model takes; and
+    # n_left_out, tokens that were cut off them, of very long texts an estimate
+    counts: dict[str, int]
 
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
@@ -146,15 +145,9 @@ def measure_batches(
         return tables
 
     left_out = [text.n_truncated for batch in whole for text in batch.encoded]
-    return Shard(
-        make_tables,
-        skipped,
-        n_texts=sum(len(batch.items) for batch in whole),
-        n_tokens=sum(batch.n_real for batch in whole),
-        n_padded=sum(batch.n_padded for batch in whole),
-        n_truncated=sum(n > 0 for n in left_out),
-        n_left_out=sum(left_out),
-    )
+    counts = dict(n_texts=texts, n_tokens=tokens, n_padded=sum(one.n_padded for one in whole))
+    counts |= dict(n_skipped=len(skipped), n_truncated=sum(n > 0 for n in left_out))
+    return Shard(make_tables, skipped, counts | dict(n_left_out=sum(left_out)))
 
 
 class _Measured:

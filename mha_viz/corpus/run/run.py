@@ -112,8 +112,6 @@ def study(
     ...     found.n_texts, len(found.heads.query("metric == 'entropy'"))
     (2, 32)
     """
-    if batch_tokens < 1:
-        raise ArgumentError(f"batch_tokens must be 1 or more, got {batch_tokens}.")
     machines = machines_of(cluster, devices, out, keep_texts)
     folder = Path(out) if machines is None else machines.folder
     settings = Settings(
@@ -257,9 +255,7 @@ class _Run:
                     begun.append(
                         thread.submit(sums.write_shard, self.folder, *shard, keep_texts=keep)
                     )
-                    made = shard[1]
-                    counts = {"n_texts": made.n_texts, "n_tokens": made.n_tokens}
-                    self.counter.complete({**counts, "n_skipped": len(made.skipped)})
+                    self.counter.complete(shard[1].counts)
 
             yield write
             write(None)

@@ -246,15 +246,7 @@ def write_shard(
         totals = Totals(n_layers, n_heads)
         totals.add_texts(tables)
         sums = totals.sums()
-    about = {
-        "n_texts": shard.n_texts,
-        "n_tokens": shard.n_tokens,
-        "n_padded": shard.n_padded,
-        "n_skipped": len(shard.skipped),
-        "n_truncated": shard.n_truncated,
-        "n_left_out": shard.n_left_out,
-        "skipped": [list(one) for one in shard.skipped[:KEPT_SKIPPED]],
-    }
+    about = shard.counts | {"skipped": [list(one) for one in shard.skipped[:KEPT_SKIPPED]]}
     kept = {name: of for name, of in tables.items() if keep_texts or name not in ROWS}
     return write_part(folder, shard_folder(folder, number), kept | sums, about)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.corpus.store import storage
-from mha_viz.corpus.store.integrity import HASHES, damaged
+from mha_viz.corpus.store.integrity import HASHES, check_files
 from mha_viz.corpus.store.storage import PARTS, SHARDS, SUMMARY, part_folder, shard_folder
 from mha_viz.errors import StudyError
 
@@ -58,11 +58,8 @@ def merge_shards(folder: Path, n_shards: int) -> list[Part]:
 def merge(folder: Path, numbers: range) -> Part:
     """Write the rows of some shards into one part."""
     shards = [shard_folder(folder, number) for number in numbers]
-    tables = {}
-    for name in _MERGED:
-        paths = [path for shard in shards if (path := shard / f"{name}.parquet").exists()]
-        if paths:
-            tables[name] = _rows(paths)
+    found = {name: [shard / f"{name}.parquet" for shard in shards] for name in _MERGED}
+    tables = {name: _rows(paths) for name, paths in found.items() if any(map(Path.exists, paths))}
     place = part_folder(folder, f"{numbers[0]:05d}")
     about = storage.write_part(folder, place, tables, {"n_shards": len(numbers)})
     digest = storage.read_summary(folder, place)[HASHES][SUMMARY]
@@ -70,7 +67,7 @@ def merge(folder: Path, numbers: range) -> Part:
 
 
 def _rows(paths: Sequence[Path]) -> Iterator[pa.Table]:
-    for path in paths:
+    for path in filter(Path.exists, paths):
         check_cancelled()
         yield storage.read_table(path)
 
@@ -92,12 +89,7 @@ def lost_part(folder: Path, parts: Sequence[Part]) -> Part | None:
         place = part_folder(folder, part.name)
         if not place.exists():
             return part
-        for name, size in part.files.items():
-            path = place / name
-            if Path(name).name != name or not path.is_file():
-                raise damaged(folder, place, name, "is missing")
-            if path.stat().st_size != size:
-                raise damaged(folder, place, name, "was cut or changed")
+        check_files(folder, place, part.files)
     return None
 
 
