@@ -23,7 +23,7 @@ from pathlib import PurePath
 import pyarrow as pa
 from pyarrow import parquet, types
 
-from mha_viz.corpus.sources.json_texts import is_json_list, json_document, json_texts
+from mha_viz.corpus.sources.json_texts import is_json_list, json_texts
 from mha_viz.corpus.sources.reading import MAX_LINE, OpenFile, Passage, chosen_column, first_lines
 from mha_viz.corpus.treebank.conll_2012 import read_conll_2012
 from mha_viz.corpus.treebank.trees import Tree, read_conllu
@@ -255,7 +255,7 @@ def _every_line(numbered: Iterable[tuple[int, str]]) -> Iterator[str]:
 Reader = Callable[[OpenFile], Iterator[Passage]]
 READERS: dict[str, Reader] = {
     ".txt": _text,
-    ".json": json_document,
+    ".json": partial(json_texts, is_json=True),
     ".jsonl": json_texts,
     ".ndjson": json_texts,
     ".csv": _csv,

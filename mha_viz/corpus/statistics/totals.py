@@ -127,17 +127,9 @@ class Totals:
                 self.means[name] = Means.empty(columns, n_places)
             self.means[name].add(blocks[name], tables["sentences"]["unit"].to_numpy())
         lengths = tables["texts"]["n_tokens"].to_numpy()[::n_all]
-        self._add_labels(
-            {
-                key: given.sum(0)
-                for key, given in labels_of_texts(blocks, lengths, self.n_layers).items()
-            }
-        )
+        for key, held in labels_of_texts(blocks, lengths, self.n_layers).items():
+            self.labels[key] = self.labels.get(key, 0) + held.sum(0)
         self._add_up(tables)
-
-    def _add_labels(self, counts: Mapping[str, Int[np.ndarray, "layer head"]]) -> None:
-        for key, of_heads in counts.items():
-            self.labels[key] = self.labels.get(key, 0) + of_heads
 
     def _add_up(self, tables: Mapping[str, pa.Table]) -> None:
         """Keep tables of `ADDED_UP`, and add them up once they are many: group by group.
@@ -198,10 +190,9 @@ class Totals:
         tables = {name: read_table(place / f"{name}.parquet") for name in names}
         if MEANS in tables:
             self._add_means(tables[MEANS], tables[UNITS])
-            labels, shape = tables[LABELS], (self.n_layers, self.n_heads)
-            self._add_labels(
-                {key: labels[key].to_numpy().reshape(shape) for key in labels.column_names}
-            )
+            for key, counts in zip(tables[LABELS].column_names, tables[LABELS], strict=True):
+                of_heads = counts.to_numpy().reshape(self.n_layers, self.n_heads)
+                self.labels[key] = self.labels.get(key, 0) + of_heads
         self._add_up(tables)
 
     def _add_means(self, means: pa.Table, units: pa.Table) -> None:

@@ -137,15 +137,11 @@ def relation_scores(
         untrained: as `counts`, of the same model with random weights.
 
     Returns:
-        A row per relation, direction, layer and head that both halves ask for, by relation: n,
-        accuracy, low and high (`unit_wilson`) on the half that reports; `offset`, the step that
-        finds the most on the half that chooses, and `offset_baseline`, the share that it finds on
-        the other; `random_baseline`, the share that the head at the same place of the untrained
-        model finds there (NaN without one); `chosen_on`, the accuracy on the half that chooses;
-        `chosen`, whether that is the highest of all heads, the first one's of several; p, of the
-        test that the head beats both baselines on the same words (`p_value`); q, the least
-        false-discovery rate at which it does, of all rows of `MIN_TARGETS` words or more; and
-        beats, whether that is `RATE` at the most.
+        A row per relation, direction, layer and head that both halves ask for, by relation, with
+        the columns of `head_scores`; `offset`, the step that finds the most on the half that
+        chooses, beside `offset_baseline`; p, of the test that the head beats both baselines on the
+        same words (`p_value`); q, the least false-discovery rate at which it does, of all rows of
+        `MIN_TARGETS` words or more; and beats, whether that is `RATE` at the most.
     """
     where = [*KEYS, "layer", "head"]
     heads = on_both_halves(counts, where).reset_index()
