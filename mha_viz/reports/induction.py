@@ -64,7 +64,12 @@ def induction_scores(
     n_around = len(sample.tokens) - (own.stop - own.start)
     period = _period(model, period, n_around, len(vocabulary))
     length = n_around + 2 * period
-    _check_count(model, n_seeds, length)
+    most = MOST_BYTES // (4 * model.n_layers * model.n_heads * length**2)
+    if not 2 <= n_seeds <= most:
+        raise ArgumentError(
+            f"n_seeds must lie in 2..{most:,}: an interval takes two texts, and they are all run "
+            f"at once; got {n_seeds}."
+        )
     drawn = (_repeated_text(vocabulary, period, seed) for seed in range(n_seeds))
     texts = [with_tokens(sample, ids, model) for ids in drawn]
     left = _run(model, part, texts)
@@ -84,9 +89,6 @@ def induction_scores(
     found = t_interval(torch.stack(scores, dim=1).double())
     mean, low, high = (bound.clamp(0.0, 1.0).float() for bound in found)
     return InductionScores(mean, low, high, n_seeds, period, *baseline_scores)
-
-
-# -- the texts -----------------------------------------------------------------------------------
 
 
 def sample_text(model: AttentionModel, part: str) -> Encoded:
@@ -148,23 +150,10 @@ def _period(model: AttentionModel, requested: int | None, n_around: int, n_token
     return period
 
 
-def _check_count(model: AttentionModel, n_seeds: int, n_tokens: int) -> None:
-    each = 4 * model.n_layers * model.n_heads * n_tokens**2
-    most = MOST_BYTES // each
-    if not 2 <= n_seeds <= most:
-        raise ArgumentError(
-            f"n_seeds must lie in 2..{most:,}: an interval takes two texts, and they are all run "
-            f"at once; got {n_seeds}."
-        )
-
-
 def _repeated_text(vocabulary: list[int], period: int, seed: int) -> list[int]:
     """Draw different tokens in random order, and repeat them."""
     order = torch.randperm(len(vocabulary), generator=torch.Generator().manual_seed(seed))
     return [vocabulary[i] for i in order[:period].tolist()] * 2
-
-
-# -- the run and its numbers ---------------------------------------------------------------------
 
 
 def _run(model: AttentionModel, part: str, texts: list[Encoded]) -> Run:

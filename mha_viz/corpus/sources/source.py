@@ -224,7 +224,7 @@ def open_source(
         return _copied(name, ".jsonl", write, opened)
     if isinstance(source, (str, os.PathLike)):
         if str(source) == "-":
-            return _copied("standard input", "", one_pass_source.standard_input, opened)
+            return _copied("standard input", "", partial(one_pass_source.pipe, None), opened)
         path = Path(source)
         if str(source) == SAMPLE and not path.exists():
             path = trees.SAMPLE

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.corpus.store import storage
-from mha_viz.corpus.store.integrity import HASHES, check_files
+from mha_viz.corpus.store.integrity import HASHES
 from mha_viz.corpus.store.storage import PARTS, SHARDS, SUMMARY, part_folder, shard_folder
 from mha_viz.errors import StudyError
 
@@ -81,16 +81,6 @@ def mend(folder: Path, part: Part) -> None:
             "the libraries or the processor add up otherwise. Restore it, or make the study anew "
             "in another folder."
         )
-
-
-def lost_part(folder: Path, parts: Sequence[Part]) -> Part | None:
-    """Return the first part that is gone; StudyError where a file in one is missing or was cut."""
-    for part in parts:
-        place = part_folder(folder, part.name)
-        if not place.exists():
-            return part
-        check_files(folder, place, part.files)
-    return None
 
 
 def remove_shards(folder: Path) -> None:

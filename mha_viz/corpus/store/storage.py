@@ -241,15 +241,6 @@ def totals_folder(folder: Path, n_shards: int) -> Path:
     return folder / TOTALS / f"{n_shards:05d}"
 
 
-def missing_shard(folder: Path, n_shards: int) -> int | None:
-    """Return the first shard that is neither there nor in the totals; None: all are."""
-    begin = n_in_totals(folder)
-    if begin:
-        read_part(folder, totals_folder(folder, begin))
-    numbers = range(begin, n_shards)
-    return next((number for number in numbers if read_shard(folder, number) is None), None)
-
-
 def check_part(folder: Path, place: Path, names: Iterable[str] | None = None) -> None:
     """Compare files of a part (all if None) with their hashes; those older than hashes pass."""
     summary = read_summary(folder, place)

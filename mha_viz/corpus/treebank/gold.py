@@ -95,14 +95,6 @@ def word_rows(
     ]
 
 
-def tokens_of_words(alignment: Alignment) -> list[list[int]]:
-    """List the tokens that each word is spelled with, wholly or in part."""
-    found: list[list[int]] = [[] for _ in alignment.shares]
-    for word, token in alignment.shares.nonzero().tolist():
-        found[word].append(token)
-    return found
-
-
 def sentence_of(text: str, words: pd.DataFrame) -> Sentence:
     """Read a sentence with its tree, or several joined, without its mentions."""
     fields = ("form", "lemma", "upos", "head", "relation", "start", "stop")
@@ -182,13 +174,14 @@ class TreeCounts:
         """Prepare a text, once; its layers follow by `add`."""
         unit %= TREE_UNITS
         text = make_tree_text(text_id, unit, tokens, sentence, causal=self.causal)
-        tokens_of = tokens_of_words(text.alignment)
+        tokens_of: list[list[int]] = [[] for _ in sentence.words]  # wholly or in part
+        for word, token in text.alignment.shares.nonzero().tolist():
+            tokens_of[word].append(token)
         self._arcs += token_arcs(text_id, tokens_of, sentence)
         self._words += word_rows(text_id, tokens_of, sentence)
         for tree in text.trees:
-            for target, steps in zip(
-                tree.targets, relations.offset_hits(tree.targets), strict=True
-            ):
+            of_targets = relations.offset_hits(tree.targets)
+            for target, steps in zip(tree.targets, of_targets, strict=True):
                 key = (text.half, target.relation, target.direction)
                 self._targets[key] += _AT_UNIT[unit]
                 self._steps[key] += np.outer(_AT_UNIT[unit], steps)
