@@ -33,7 +33,8 @@ def add(group: typer.Typer, name: str | None = None) -> Callable[[Callable[..., 
 def _flat(function: Callable[..., None]) -> Callable[..., None]:
     """Return a function of single options, which puts those of each group together."""
     own = signature(function, eval_str=True).parameters
-    groups = {name: one.annotation for name, one in own.items() if is_dataclass(one.annotation)}
+    kinds: dict[str, Any] = {name: one.annotation for name, one in own.items()}
+    groups = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
     parts = {name: signature(kind, eval_str=True).parameters for name, kind in groups.items()}
 
     @wraps(function)
@@ -45,12 +46,11 @@ def _flat(function: Callable[..., None]) -> Callable[..., None]:
     texts = _HELP[function.__module__.rpartition(".")[2]].get(function.__name__, {})
     flat = []
     for name, one in own.items():
-        kinds = groups[name].__mro__[::-1] if name in groups else ()
-        of_group = {
-            k: v for kind in kinds for k, v in _HELP["groups"].get(kind.__name__, {}).items()
-        }
+        known = _HELP["shared"]
+        for kind in reversed(groups[name].__mro__) if name in groups else ():
+            known = known | _HELP["groups"].get(kind.__name__, {})
         found = parts.get(name, {name: one}).values()
-        flat += [_option(part, _HELP["shared"] | of_group | texts) for part in found]
+        flat += [_option(part, known | texts) for part in found]
     command.__signature__ = Signature(flat)  # type: ignore[attr-defined]  # read by typer
     return command
 

@@ -257,13 +257,13 @@ for function in (interventions.ablate, interventions.importance, interventions.p
     command.add(app)(function)
 app.add_typer(study_commands.app, name="study")
 group = typer.Typer(no_args_is_help=True, help="How heads work together, across layers.")
-for function in (
+for of_circuits in (
     *(circuits.logits, circuits.scores, circuits.tokens, circuits.lens),
     *(circuits.composition, circuits.copying, circuits.vocabulary, circuits.flow),
     *(patching.path, patching.paths, patching.patch, patching.faithfulness),
     *(patching.edges, patching.report),
 ):
-    command.add(group)(function)
+    command.add(group)(of_circuits)
 command.add(group, "map")(circuits.query_key_map)
 app.add_typer(group, name="circuits")
 

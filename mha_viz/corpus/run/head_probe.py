@@ -149,7 +149,7 @@ _Choice = tuple[np.ndarray, np.ndarray, int, int]  # of a word: weights, steps, 
 
 
 def _joined(words: list[_Choice], n_ways: int) -> _Half:
-    weights, steps, right, units = ([word[part] for word in words] for part in range(4))
+    weights, steps, right, units = zip(*words, strict=True) if words else ((),) * 4
     starts = np.cumsum([0, *map(len, steps)], dtype=np.int64)[: len(words)]
     return _Half(
         np.concatenate([np.zeros((0, n_ways), np.float32), *weights]),
