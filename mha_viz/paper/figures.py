@@ -155,13 +155,8 @@ def over_steps(
 ) -> StudyFigure:
     """Make the picture of a metric or label while a model learned, for the heads that change most.
 
-    Args:
-        steps: as `StudySet.over_steps` gives it.
-        name: a metric's key, or that of a label after `LABEL`.
-        source: of the numbers, in one line.
-        head: drawn first, whatever it does.
-
-    ArgumentError: there is no such name.
+    `steps` is of `StudySet.over_steps`, `name` as for `StudySet.figure`; `head` is drawn first.
+    Raises ArgumentError: there is no such name.
     """
     rows = steps[steps["name"] == name]
     if rows.empty:

@@ -161,13 +161,9 @@ def _run(model: AttentionModel, part: str, texts: list[Encoded]) -> Run:
     sources, targets = texts, None
     if part == "encoder":
         targets = [decoder_text(model.reader, None)] * len(texts)
-    elif part == "decoder":
-        sources, targets = [_nothing(model)] * len(texts), texts
+    elif part == "decoder":  # whose encoder reads special tokens, or padding if it has none
+        sample = sample_text(model, "encoder")
+        special = any(token.is_special for token in sample.tokens)
+        nothing = with_tokens(sample, [] if special else [model.tokenizer.pad_token_id or 0], model)
+        sources, targets = [nothing] * len(texts), texts
     return run_texts(model, sources, targets, ("pattern",))[part]
-
-
-def _nothing(model: AttentionModel) -> Encoded:
-    """Return an encoder's special tokens without a text; a padding token if it has none."""
-    sample = sample_text(model, "encoder")
-    special = any(token.is_special for token in sample.tokens)
-    return with_tokens(sample, [] if special else [model.tokenizer.pad_token_id or 0], model)

@@ -119,11 +119,8 @@ def sums_of_pairs(
 ) -> Float[Tensor, "3 measure all_heads all_heads"]:
     """Return count, sum and sum of squares over the texts of a batch, where they are.
 
-    Args:
-        measures: names of properties of `BatchPairs`.
-        pattern: of each layer (batch, head, query, key); its rows of padding do not matter.
-        z: of each layer (batch, head, query, d_head); none for "hellinger" alone.
-        lengths: tokens of each text.
+    `measures` are properties of `BatchPairs`. Each layer has a `pattern` (batch, head, query, key),
+    whose rows of padding do not matter, and z (batch, head, query, d_head), none for "hellinger".
     """
     n_all, n = len(pattern) * pattern[0].shape[1], pattern[0].shape[-1]
     step = max(1, AT_ONCE // (8 * n_all * n * n))

@@ -87,12 +87,8 @@ MANY = 1_000_000  # texts, above which their rows take more room than most disks
 def space_note(folder: Path, n_texts: int | None) -> str | None:
     """Suggest to keep no texts, where they are very many; "" where they are not.
 
-    Args:
-        folder: of a study that is being made with its texts.
-        n_texts: in its source; if None, it is estimated from the first part and the files' sizes.
-
-    Returns:
-        A sentence; None before the first part is written, by which the space is estimated.
+    None before the first part of the study in `folder` is written, by which the space, and without
+    `n_texts` their number, is estimated.
     """
     first = read_shard(folder, 0)
     if first is None:

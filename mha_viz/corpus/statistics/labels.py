@@ -43,11 +43,8 @@ def corpus_labels(
     text of its own and is not measured on a corpus. Of fewer than `MIN_UNITS` units nothing is
     earned: their intervals cover the mean too seldom.
 
-    Args:
-        n_layers: of the model.
-        n_heads: of a layer.
-        tables: "texts", and "untrained" and "chance" where the study has them: means and intervals.
-        shares: label -> on which share of single texts each head would have got it.
+    `tables` has the means and intervals of "texts", and of "untrained" and "chance" where the study
+    has them; `shares` on which share of single texts each head would have got a label.
     """
     heads = tables["texts"]
     rows: list[pd.DataFrame] = []
