@@ -34,6 +34,9 @@ _MAIN = (
 ).split()  # columns that are shown
 
 
+Earned = list[list[tuple[EarnedLabel, ...]]]  # [layer][head]
+
+
 class HeadReport(pd.DataFrame):
     """A DataFrame that shows its main columns; operations on it give plain DataFrames."""
 
@@ -72,7 +75,7 @@ class Report:
 
     scores: Mapping[str, Tensor]
     baselines: Mapping[str, Baseline]
-    labels: list[list[tuple[EarnedLabel, ...]]]
+    labels: Earned
     induction: InductionScores | None = None
     notes: tuple[str, ...] = field(default=())
     withheld: list[list[tuple[Label, ...]]] = field(default_factory=list)
@@ -246,9 +249,7 @@ def _too_short(made: Report, n_layers: int) -> Iterator[str]:
         yield _NOTES["too_short"].format(some=some, titles=", ".join(titles))
 
 
-def _withheld(
-    reached: list[list[tuple[EarnedLabel, ...]]], earned: list[list[tuple[EarnedLabel, ...]]]
-) -> list[list[tuple[Label, ...]]]:
+def _withheld(reached: Earned, earned: Earned) -> list[list[tuple[Label, ...]]]:
     """Return the labels of each head that stand in the first list alone."""
     return [
         [

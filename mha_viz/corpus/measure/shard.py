@@ -1,5 +1,6 @@
 """One shard of a study: some texts run, measured and put into tables."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -172,10 +173,8 @@ class _Measured:
         self.edges = Edges()
         self.transfer = DeviceTransfer()
         self.texts: list[tuple[Item, Encoded]] = []
-        # of the texts so far, a part for each batch
-        self.scores: list[np.ndarray] = []
-        self.chance: list[np.ndarray] = []
-        self.repeating: list[np.ndarray] = []
+        # by name, of the texts so far, a part for each batch
+        self.numbers: dict[str, list[np.ndarray]] = defaultdict(list)
         self.trees = TreeCounts(causal=model.causal)
 
     def add(self, batch: Batch) -> None:
@@ -189,10 +188,8 @@ class _Measured:
     def _take(self, batch: Batch, found: BatchMeasure) -> None:
         """Take the numbers of a batch that have arrived."""
         self.texts += zip(batch.items, batch.encoded, strict=True)
-        self.scores.append(found.numbers("scores"))
-        if self.options.chance:
-            self.chance.append(found.numbers("chance"))
-            self.repeating.append(found.numbers("repeating"))
+        for name in ("scores", "chance", "repeating") if self.options.chance else ("scores",):
+            self.numbers[name].append(found.numbers(name))
         if self.options.min_weight is not None:
             self.edges.add([item.number for item in batch.items], batch.encoded, found.edges)
 
@@ -212,18 +209,17 @@ class _Measured:
         numbers, order = self.numbers_in_order()
         texts = [self.texts[place] for place in order]
         lengths = np.array([len(encoded.tokens) for _, encoded in texts], np.int32)
-        scores = np.concatenate(self.scores)[order]
-        by_metric = {key: scores[..., at] for at, key in enumerate(self.options.scores)}
+        found = {name: np.concatenate(parts)[order] for name, parts in self.numbers.items()}
+        by_metric = {key: found["scores"][..., at] for at, key in enumerate(self.options.scores)}
         tables = {
-            "texts": _score_table(self.options.scores, numbers, scores, lengths),
+            "texts": _score_table(self.options.scores, numbers, found["scores"], lengths),
             "sentences": _sentences(texts),
             "profile": self.profile.table(),
             "histogram": histogram(by_metric),
         }
-        if self.chance:
-            rows = np.concatenate(self.repeating)[order]
-            chance = np.concatenate(self.chance)[order]
-            tables["chance"] = _chance_table(self.options.baselines, numbers, chance, rows)
+        if "chance" in found:
+            of_chance = found["chance"], found["repeating"]
+            tables["chance"] = _chance_table(self.options.baselines, numbers, *of_chance)
         if self.options.min_weight is not None:
             tables["edges"] = self.edges.table()
         if self.pairs is not None:

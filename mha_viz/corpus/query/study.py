@@ -180,8 +180,6 @@ class Study(TreebankStudy):
         """
         self._database.verify(tables)
 
-    # -- on paper --------------------------------------------------------------------------------
-
     def figures(
         self, metric: str = "entropy", head: tuple[int, int] | None = None
     ) -> dict[str, Any]:

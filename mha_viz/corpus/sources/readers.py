@@ -93,9 +93,6 @@ def _reader_by_content(begin: bytes, file: OpenFile) -> Reader:
     return READERS[".txt" if file.column is None and file.group is None else ".csv"]
 
 
-# --- plain text ---------------------------------------------------------------------------------
-
-
 def _text(file: OpenFile) -> Iterator[Passage]:
     file.refuse_column("plain text")
     numbered = file.lines()
@@ -140,9 +137,6 @@ def _paragraphs(numbered: Iterable[tuple[int, str]], file: OpenFile) -> Iterator
         else:
             yield Passage(f"{file.name}:{begin}", " ".join(parts))
         parts, size = [], 0
-
-
-# --- tables and trees ---------------------------------------------------------------------------
 
 
 def _parquet(opened: OpenFile) -> Iterator[Passage]:

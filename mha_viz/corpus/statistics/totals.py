@@ -152,8 +152,6 @@ class Totals:
             self._parts[name] = [found[name]]
         return found
 
-    # -- written down, and added again -------------------------------------------------------------
-
     def written(self) -> tuple[dict[str, pa.Table], dict[str, Any]]:
         """Return all tables, and what is not in them; `add_written` takes both.
 

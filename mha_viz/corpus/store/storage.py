@@ -120,9 +120,6 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     write_file(path, (json.dumps(with_hashes(content, path), indent=2) + "\n").encode())
 
 
-# -- shards ----------------------------------------------------------------------------------------
-
-
 def shard_folder(folder: Path, number: int) -> Path:
     """Return where a shard lies once it is complete."""
     return folder / SHARDS / f"{number:05d}"
@@ -246,9 +243,6 @@ def check_part(folder: Path, place: Path, names: Iterable[str] | None = None) ->
     summary = read_summary(folder, place)
     files = summary["files"] if names is None else names
     check_hashes(folder, place, summary.get(HASHES, {}), files)
-
-
-# -- failures --------------------------------------------------------------------------------------
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from mha_viz.corpus.treebank.alignment import Alignment, align_words
 from mha_viz.corpus.treebank.split_half import TREE_UNITS
 from mha_viz.corpus.treebank.trees import ROOT, Sentence, Word
 
+Rows = list[dict[str, Any]]  # of a table
+
 
 def schema(columns: str) -> pa.Schema:
     """Read a schema out of columns as "name:type"."""
@@ -83,9 +85,7 @@ def make_tree_text(
     return TreeText(text_id, unit, sentence.half, alignment, mentions, trees)
 
 
-def word_rows(
-    text_id: int, tokens_of: Sequence[Sequence[int]], sentence: Sentence
-) -> list[dict[str, Any]]:
+def word_rows(text_id: int, tokens_of: Sequence[Sequence[int]], sentence: Sentence) -> Rows:
     """Make a row for each word, with its place in the tree and among the model's tokens."""
     return [
         dict(text_id=text_id, word=number, form=word.form, lemma=word.lemma, upos=word.upos)
@@ -156,8 +156,8 @@ class TreeCounts:
 
     def __init__(self, *, causal: bool) -> None:
         self.causal = causal
-        self._arcs: list[dict[str, Any]] = []
-        self._words: list[dict[str, Any]] = []
+        self._arcs: Rows = []
+        self._words: Rows = []
         self._targets: dict[tuple[str, str, str], Any] = defaultdict(int)  # for each unit
         self._hits: dict[tuple[Any, ...], Any] = defaultdict(int)  # for each unit and head
         self._steps: dict[tuple[str, str, str], Any] = defaultdict(int)  # for each unit and offset
@@ -255,7 +255,7 @@ class TreeCounts:
         schema = SCHEMAS["parts_of_speech"]
         return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema)
 
-    def _trees(self) -> list[dict[str, Any]]:
+    def _trees(self) -> Rows:
         return [
             dict(text_id=text.text_id, half=text.half, layer=layer, head=head, unit=text.unit)
             | dict(n_arcs=text.n_arcs, hits=int(hits), branching_hits=text.branching_hits)
@@ -263,7 +263,7 @@ class TreeCounts:
             for head, hits in enumerate(by_head)
         ]
 
-    def _coreference(self) -> list[dict[str, Any]]:
+    def _coreference(self) -> Rows:
         return [
             dict(half=half, layer=layer, head=head, unit=unit, n=n, hits=int(hits))
             | dict(nearest_hits=nearest, same_word_hits=same)
@@ -273,9 +273,7 @@ class TreeCounts:
         ]
 
 
-def token_arcs(
-    text_id: int, tokens: Sequence[Sequence[int]], sentence: Sentence
-) -> list[dict[str, Any]]:
+def token_arcs(text_id: int, tokens: Sequence[Sequence[int]], sentence: Sentence) -> Rows:
     """List the arcs between tokens: from each token of a word to each token of its head."""
     return [
         dict(text_id=text_id, dependent_token=mine, head_token=theirs, relation=word.deprel)
