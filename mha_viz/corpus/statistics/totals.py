@@ -260,6 +260,7 @@ def fold(folder: Path, totals: Totals, end: int | None = None) -> None:
         for older in place.parent.glob("*"):
             if older != place:
                 shutil.rmtree(older)
-        for number in storage.shard_numbers(folder):
+        for shard in (folder / storage.SHARDS).glob("*"):
+            number = int(shard.name) if shard.name.isdecimal() else totals.n_shards
             if number < totals.n_shards:
-                shutil.rmtree(storage.shard_folder(folder, number))
+                shutil.rmtree(shard)

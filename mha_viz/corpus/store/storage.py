@@ -125,12 +125,6 @@ def shard_folder(folder: Path, number: int) -> Path:
     return folder / SHARDS / f"{number:05d}"
 
 
-def shard_numbers(folder: Path) -> list[int]:
-    """List the numbers of the complete shards that a study has, in order."""
-    names = (path.name for path in (folder / SHARDS).glob("*"))
-    return sorted(int(name) for name in names if name.isdecimal())
-
-
 def part_folder(folder: Path, name: str) -> Path:
     """Return where a part of a finished study lies."""
     return folder / PARTS / name
