@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from mha_viz import __version__
-from mha_viz.cli import circuits, command, interventions, options, patching, study_commands
+from mha_viz.cli import circuits, command, options, patching, study_commands
 from mha_viz.cli import format as formats
 from mha_viz.cli import server as cli_server
 from mha_viz.cli import streams as cli_streams
@@ -253,7 +253,7 @@ def models(kind: options.ListAs = ListFormat.table) -> None:
         typer.echo(formats.grid(["name", "what it is", "size"], more, 2), nl=False)
 
 
-for function in (interventions.ablate, interventions.importance, interventions.prune):
+for function in (patching.ablate, patching.importance, patching.prune):
     command.add(app)(function)
 app.add_typer(study_commands.app, name="study")
 group = typer.Typer(no_args_is_help=True, help="How heads work together, across layers.")

@@ -20,8 +20,7 @@ from mha_viz.circuits.tasks.tested_heads import Faithfulness
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError
 from mha_viz.paper.figures import StudyFigure
-from mha_viz.paper.report import Report, write_files
-from mha_viz.paper.tables import StudyTable
+from mha_viz.paper.report import Report, StudyTable, write_files
 from mha_viz.plots.bars import signed_rows
 from mha_viz.plots.csv_file import table_csv
 from mha_viz.plots.curves import LineAxes, curves

@@ -19,7 +19,7 @@ from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.output_file import write_file
 from mha_viz.core.reprs import count
 from mha_viz.corpus.measure.profiles import N_BINS, edges
-from mha_viz.corpus.query.percentile import scores_of_head
+from mha_viz.corpus.query.comparison import scores_of_head
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.study_set import LABEL
 from mha_viz.corpus.run.summary import QUANTILES

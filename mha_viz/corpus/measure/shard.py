@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from mha_viz.corpus.measure.batches import Batch, batches, pass_tokens
+from mha_viz.corpus.measure.batches import Batch, DeviceTransfer, batches, pass_tokens
 from mha_viz.corpus.measure.edges import Edges
 from mha_viz.corpus.measure.measuring import WAYS, BatchMeasure, BatchOptions
 from mha_viz.corpus.measure.pair_similarity import MEASURES, PairSums, parts_to_keep
 from mha_viz.corpus.measure.profiles import Profile, histogram
 from mha_viz.corpus.measure.scores import own_scores
-from mha_viz.corpus.measure.transfer import DeviceTransfer
 from mha_viz.corpus.sources.documents import DOCUMENT
 from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.treebank.batch_trees import BatchTrees

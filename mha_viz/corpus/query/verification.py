@@ -9,8 +9,8 @@ from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.reprs import count
 from mha_viz.corpus.store import storage
 from mha_viz.corpus.store.address import is_address
+from mha_viz.corpus.store.blocks import parts_of
 from mha_viz.corpus.store.integrity import HASHES, check_files, has_hash
-from mha_viz.corpus.store.merged import parts_of
 from mha_viz.errors import StudyError
 
 _NAMED = 5  # files that a sentence has room for

@@ -26,9 +26,9 @@ from mha_viz.corpus.sources.source import Source, open_source, shards
 from mha_viz.corpus.statistics import totals as sums
 from mha_viz.corpus.statistics.totals import SHARDS_AT_ONCE, Totals, fold, totals_so_far
 from mha_viz.corpus.store import storage
+from mha_viz.corpus.store.blocks import mend, merge_shards, parts_of, remove_shards
 from mha_viz.corpus.store.integrity import FORMAT, locked
 from mha_viz.corpus.store.manifest import model_identity, versions
-from mha_viz.corpus.store.merged import mend, merge_shards, parts_of, remove_shards
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, StudyError
 from mha_viz.text.cleaning import visible

@@ -31,7 +31,7 @@ from mha_viz.errors import StudyError, WriteError
 
 ZSTD_LEVEL = 3  # of all files of a study; 19 takes off a twentieth, and ten times as long
 MANIFEST, SHARDS, SUMMARY = "study.json", "shards", "shard.json"
-PARTS = "parts"  # of a finished study: the rows of many shards in one file, see `merged`
+PARTS = "parts"  # of a finished study: the rows of many shards in one file, see `blocks`
 TOTALS = "totals"  # of shards that were added up, and are gone
 KEPT_SKIPPED = 100  # texts that were skipped and are named; all of them are counted
 _SAME = {"model": "another model", "source": "another source", "settings": "other settings"}
