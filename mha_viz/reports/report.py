@@ -147,17 +147,11 @@ def report(
 ) -> Report:
     """Measure every head of a record.
 
-    Args:
-        record: traced with `keep=KEEP` for every number; what is missing is left out.
-        model: where the record comes from: adds the induction probe and, if `untrained`, the
-            baseline of the same architecture with random weights.
-        untrained: whether to take that baseline, which builds and runs a second model.
-        random: the model with random weights, where it is at hand already.
-        induction: the probe's scores, where they are at hand already.
-        random_induction: its scores on the model with random weights, likewise.
-        random_scores: what `scores_of_random` gives for all of this, in the model's place.
-
-    It can be abandoned between its blocks, see `mha_viz.core.cancellation`.
+    `record` is traced with `keep=KEEP` for every number; what is missing is left out. The `model`
+    that it comes from adds the induction probe and, if `untrained`, the baseline of the same
+    architecture with random weights, which is built and run. What is at hand already may be given:
+    `random`, that second model; the probe's scores on either; and `random_scores`, what
+    `scores_of_random` gives. It can be abandoned between its blocks, see `core.cancellation`.
     """
     notes: list[str] = []
     if model is not None and record.part != "cross":

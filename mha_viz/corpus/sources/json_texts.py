@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 
-from mha_viz.corpus.sources.reading import MAX_LINE, OpenFile, Passage, chosen_column, first_lines
+from mha_viz.corpus.sources.reading import MAX_LINE, OpenFile, Passage, first_lines
 from mha_viz.errors import SourceError
 from mha_viz.text.cleaning import visible
 
@@ -167,6 +167,4 @@ def _field(head: list[str], file: OpenFile) -> str | None:
                 columns[key] = columns.get(key, False) or isinstance(content, str)
     if not columns and file.column is None and file.group is None:
         return None
-    file.check_group([*columns])
-    of_text = [key for key, texts in columns.items() if texts]
-    return chosen_column(file.name, file.column, [*columns], of_text)
+    return file.columns([*columns], [key for key, texts in columns.items() if texts])[0]
