@@ -45,24 +45,16 @@ class Profile:
 
     def table(self) -> pa.Table:
         """Make a row for each layer, head, axis and bin: layer, head, axis, at, weight, rows."""
-        columns: dict[str, list[np.ndarray]] = {}
+        parts = []
         for axis, names in AT.items():
-            shape = self.weight[axis].shape
-            layer, head, place = np.indices(shape, dtype=np.int16)
-            rows = self.rows[axis][:, None].expand(shape).numpy()
-            found = {
-                "layer": layer,
-                "head": head,
-                "axis": np.full(shape, axis),
-                "at": np.array(names)[place],
-                "weight": self.weight[axis].numpy(),
-                "rows": rows,
-            }
-            for name, values in found.items():
-                columns.setdefault(name, []).append(values.ravel())
-        whole = {name: np.concatenate(parts) for name, parts in columns.items()}
-        order = np.lexsort((whole["head"], whole["layer"]))  # stable: axes and bins as they stand
-        return pa.table({name: values[order] for name, values in whole.items()})
+            weight = self.weight[axis].numpy()
+            layer, head, place = (at.ravel() for at in np.indices(weight.shape, dtype=np.int16))
+            bins = {"axis": np.full(len(place), axis), "at": np.array(names)[place]}
+            sums = {"weight": weight.ravel(), "rows": self.rows[axis].numpy()[layer, place]}
+            parts.append(pa.table({"layer": layer, "head": head, **bins, **sums}))
+        # stable: axes and bins as they stand
+        order = [("layer", "ascending"), ("head", "ascending")]
+        return pa.concat_tables(parts).sort_by(order).combine_chunks()
 
 
 def weight_of(pattern: Tensor, texts: PaddedTexts) -> dict[str, Tensor]:
@@ -156,8 +148,7 @@ def edges(metric: str) -> np.ndarray:
 
 def histogram(scores: Mapping[str, np.ndarray]) -> pa.Table:
     """Count texts by bin: metric, layer, head, bin, n, without empty bins; NaN is not counted."""
-    found: dict[str, list[np.ndarray]] = {name: [] for name in ("layer", "head", "bin", "n")}
-    metrics: list[str] = []
+    parts = []
     for metric, values in scores.items():
         shape = (*values.shape[1:], N_BINS)
         bins = np.searchsorted(edges(metric)[1:-1], values, side="right")
@@ -165,12 +156,10 @@ def histogram(scores: Mapping[str, np.ndarray]) -> pa.Table:
         place = np.ravel_multi_index((layer, head, bins[text, layer, head]), shape)
         counts = np.bincount(place, minlength=int(np.prod(shape))).reshape(shape)
         filled = counts.nonzero()
-        for name, column in zip(found, (*filled, counts[filled]), strict=True):
-            found[name].append(column)
-        metrics += [metric] * len(filled[0])
-    kinds = {"layer": np.int16, "head": np.int16, "bin": np.int16, "n": np.int64}
-    columns = {name: np.concatenate(parts).astype(kinds[name]) for name, parts in found.items()}
-    return pa.table({"metric": pa.array(metrics, pa.string()), **columns})
+        layers, heads, places = (axis.astype(np.int16) for axis in filled)
+        where = {"metric": pa.array([metric] * len(places), pa.string()), "layer": layers}
+        parts.append(pa.table({**where, "head": heads, "bin": places, "n": counts[filled]}))
+    return pa.concat_tables(parts).combine_chunks()
 
 
 def histogram_quantiles(
