@@ -261,10 +261,15 @@ def confirm_rows(n_rows: int) -> None:
     if n_rows <= MOST_UNASKED:
         return
     size = of_bytes(_PAIR_BYTES * n_rows)
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):  # nobody there who can answer
+    if not _is_asked():
         raise ArgumentError(f"The CSV has {n_rows:,} rows, about {size}: add --yes to write it.")
     if not typer.confirm(f"The CSV has {n_rows:,} rows, about {size}. Write it?", err=True):
         raise ArgumentError("Nothing was written: use --format html or png for a picture.")
+
+
+def _is_asked() -> bool:
+    """Return whether somebody sits at a terminal who can answer a question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def parse_heads(given: str) -> list[tuple[int, int]]:
