@@ -1,6 +1,7 @@
 """The report of a task: its pairs, the heads that do it, the edges between, and what is left."""
 
 import tomllib
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,10 +19,9 @@ from mha_viz.circuits.tasks.tested_heads import Faithfulness
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError
 from mha_viz.paper.figures import StudyFigure
-from mha_viz.paper.report import Report, write_files
-from mha_viz.paper.tables import StudyTable
+from mha_viz.paper.report import Report, StudyTable, write_files
 from mha_viz.plots.bars import signed_rows
-from mha_viz.plots.curves import curves
+from mha_viz.plots.curves import LineAxes, curves
 from mha_viz.plots.head_values import importance_map
 from mha_viz.plots.table_text import table_csv
 from mha_viz.prediction.replay import OnProgress
@@ -232,15 +232,13 @@ def _figures(found: _Findings, source: str) -> dict[str, StudyFigure]:
     figures = {
         "heads": StudyFigure(
             names["heads"],
-            lambda dark=False: importance_map(effect, names["heads"], "logits", dark=dark),
+            partial(importance_map, effect, names["heads"], "logits"),
             pd.DataFrame({"Head": places, "Effect": effect.ravel()}),
             source,
         ),
         "writes": StudyFigure(
             names["writes"],
-            lambda dark=False: signed_rows(
-                rows["component"].tolist(), rows["share"].to_numpy(), "logits", dark=dark
-            ),
+            partial(signed_rows, rows["component"].tolist(), rows["share"].to_numpy(), "logits"),
             rows,
             source,
         ),
@@ -250,22 +248,15 @@ def _figures(found: _Findings, source: str) -> dict[str, StudyFigure]:
         table = curve.table()
         lines = {name: (table.edges, table[name]) for name in ("faithfulness", "complement")}
         lines["random"] = (table.edges, table.random)
-        figures["curve"] = StudyFigure(
-            names["curve"],
-            lambda dark=False: curves(
-                lines,
-                dict(
-                    title=names["curve"],
-                    x_title="edges",
-                    y_title="share of the behaviour",
-                    x_axis="log",
-                    bands={"faithfulness": (table.low, table.high)},
-                ),
-                dark=dark,
-            ),
-            table,
-            source,
+        axes = LineAxes(
+            title=names["curve"],
+            x_title="edges",
+            y_title="share of the behaviour",
+            x_axis="log",
+            bands={"faithfulness": (table.low, table.high)},
         )
+        draw = partial(curves, lines, axes)
+        figures["curve"] = StudyFigure(axes["title"], draw, table, source)
     return figures
 
 

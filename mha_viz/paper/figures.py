@@ -18,8 +18,8 @@ from mha_viz.core.measure import as_distances
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.output_file import write_file
 from mha_viz.core.reprs import count
-from mha_viz.corpus.measure.histograms import N_BINS, edges
-from mha_viz.corpus.query.percentile import scores_of_head
+from mha_viz.corpus.measure.profiles import N_BINS, edges
+from mha_viz.corpus.query.comparison import scores_of_head
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.study_set import LABEL
 from mha_viz.corpus.run.summary import QUANTILES
@@ -154,13 +154,8 @@ def over_steps(
 ) -> StudyFigure:
     """Make the picture of a metric or label while a model learned, for the heads that change most.
 
-    Args:
-        steps: as `StudySet.over_steps` gives it.
-        name: a metric's key, or that of a label after `LABEL`.
-        source: of the numbers, in one line.
-        head: drawn first, whatever it does.
-
-    ArgumentError: there is no such name.
+    `steps` is of `StudySet.over_steps`, `name` as for `StudySet.figure`; `head` is drawn first.
+    Raises ArgumentError: there is no such name.
     """
     rows = steps[steps["name"] == name]
     if rows.empty:

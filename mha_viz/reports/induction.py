@@ -63,7 +63,12 @@ def induction_scores(
     n_around = len(sample.tokens) - (own.stop - own.start)
     period = _period(model, period, n_around, len(vocabulary))
     length = n_around + 2 * period
-    _check_count(model, n_seeds, length)
+    most = MOST_BYTES // (4 * model.n_layers * model.n_heads * length**2)
+    if not 2 <= n_seeds <= most:
+        raise ArgumentError(
+            f"n_seeds must lie in 2..{most:,}: an interval takes two texts, and they are all run "
+            f"at once; got {n_seeds}."
+        )
     drawn = (_repeated_text(vocabulary, period, seed) for seed in range(n_seeds))
     texts = [with_tokens(sample, ids, model) for ids in drawn]
     left = _run(model, part, texts)
@@ -83,9 +88,6 @@ def induction_scores(
     found = t_interval(torch.stack(scores, dim=1).double())
     mean, low, high = (bound.clamp(0.0, 1.0).float() for bound in found)
     return InductionScores(mean, low, high, n_seeds, period, *baseline_scores)
-
-
-# -- the texts -----------------------------------------------------------------------------------
 
 
 def sample_text(model: AttentionModel, part: str) -> Encoded:
@@ -145,23 +147,10 @@ def _period(model: AttentionModel, requested: int | None, n_around: int, n_token
     return period
 
 
-def _check_count(model: AttentionModel, n_seeds: int, n_tokens: int) -> None:
-    each = 4 * model.n_layers * model.n_heads * n_tokens**2
-    most = MOST_BYTES // each
-    if not 2 <= n_seeds <= most:
-        raise ArgumentError(
-            f"n_seeds must lie in 2..{most:,}: an interval takes two texts, and they are all run "
-            f"at once; got {n_seeds}."
-        )
-
-
 def _repeated_text(vocabulary: list[int], period: int, seed: int) -> list[int]:
     """Draw different tokens in random order, and repeat them."""
     order = torch.randperm(len(vocabulary), generator=torch.Generator().manual_seed(seed))
     return [vocabulary[i] for i in order[:period].tolist()] * 2
-
-
-# -- the run and its numbers ---------------------------------------------------------------------
 
 
 def _run(model: AttentionModel, part: str, texts: list[Encoded]) -> Run:
@@ -169,13 +158,9 @@ def _run(model: AttentionModel, part: str, texts: list[Encoded]) -> Run:
     sources, targets = texts, None
     if part == "encoder":
         targets = [decoder_text(model.reader, None)] * len(texts)
-    elif part == "decoder":
-        sources, targets = [_nothing(model)] * len(texts), texts
+    elif part == "decoder":  # whose encoder reads special tokens, or padding if it has none
+        sample = sample_text(model, "encoder")
+        special = any(token.is_special for token in sample.tokens)
+        nothing = with_tokens(sample, [] if special else [model.tokenizer.pad_token_id or 0], model)
+        sources, targets = [nothing] * len(texts), texts
     return run_texts(model, sources, targets, ("pattern",))[part]
-
-
-def _nothing(model: AttentionModel) -> Encoded:
-    """Return an encoder's special tokens without a text; a padding token if it has none."""
-    sample = sample_text(model, "encoder")
-    special = any(token.is_special for token in sample.tokens)
-    return with_tokens(sample, [] if special else [model.tokenizer.pad_token_id or 0], model)

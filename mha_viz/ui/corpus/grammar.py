@@ -12,7 +12,7 @@ from mha_viz.corpus.query.best_heads import BASELINES
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.relations import MIN_TARGETS
 from mha_viz.paper.figures import of_head, parts_of_speech, source_line
-from mha_viz.paper.tables import titled
+from mha_viz.paper.report import titled
 from mha_viz.ui.corpus import TEXTS
 from mha_viz.ui.corpus.overview import show
 from mha_viz.ui.state import state

@@ -9,7 +9,7 @@ from mha_viz.corpus.run.study_set import LABEL, formed
 from mha_viz.corpus.treebank.relations import MIN_TARGETS
 from mha_viz.paper import figures
 from mha_viz.paper.figures import source_line
-from mha_viz.paper.tables import NOTES, answer, pairs_note, titled
+from mha_viz.paper.report import NOTES, answer, pairs_note, titled
 from mha_viz.ui.corpus import TEXTS
 from mha_viz.ui.corpus.overview import show
 from mha_viz.ui.state import state

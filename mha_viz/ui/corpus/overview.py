@@ -11,7 +11,7 @@ from mha_viz.core.metrics.units import MIN_UNITS
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.treebank.split_half import wilson
 from mha_viz.paper.figures import Head, StudyFigure, by_head, metric_map, source_line, value_map
-from mha_viz.paper.tables import NOTES, titled
+from mha_viz.paper.report import NOTES, titled
 from mha_viz.ui.corpus import TEXTS, arcs
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus

@@ -11,8 +11,8 @@ import streamlit as st
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.treebank.head_vs_tree import HeadVsTree, head_vs_tree
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
+from mha_viz.corpus.treebank.relations import HeadVsTree, head_vs_tree
 from mha_viz.corpus.treebank.trees import Sentence
 from mha_viz.engine.model import AttentionModel
 from mha_viz.paper.figures import source_line

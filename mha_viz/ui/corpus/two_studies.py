@@ -15,13 +15,13 @@ from mha_viz.corpus.query.comparison import (
     compare,
     compare_distributions,
     compare_matched,
+    compare_trees,
     compare_with_random,
 )
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.query.tree_comparison import compare_trees
 from mha_viz.errors import MhaVizError
 from mha_viz.paper.figures import StudyFigure, by_head, source_line
-from mha_viz.paper.tables import titled
+from mha_viz.paper.report import titled
 from mha_viz.plots.difference import head_changes
 from mha_viz.ui.corpus import TEXTS, texts
 from mha_viz.ui.corpus.overview import show

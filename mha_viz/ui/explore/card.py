@@ -187,7 +187,7 @@ def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percent
     study: Study | None = studies.studies().finished(view)
     if study is None:
         return None
-    found = import_module("mha_viz.corpus.query.percentile")
+    found = import_module("mha_viz.corpus.query.comparison")
     rows = memory.cache().get(
         ("scores of a head", study.folder, place),
         lambda: found.scores_of_head(study, *place),
