@@ -15,8 +15,7 @@ from mha_viz.errors import AttentionUnavailableError
 from mha_viz.plots.curves import LineAxes, curves
 from mha_viz.plots.edge_graph import edge_graph
 from mha_viz.prediction.loss import OnProgress
-from mha_viz.ui.circuits import TEXTS, tasks
-from mha_viz.ui.circuits.targets import known_parts
+from mha_viz.ui.circuits import TEXTS, targets
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
@@ -67,13 +66,13 @@ def find_edges(
 
 def draw(scene: Scene) -> None:
     """Draw task, curve and circuit. Not a fragment, as Stop must end what measures."""
-    chosen = tasks.choose()
+    chosen = targets.choose()
     key = state.of(Circuits).checkpoint, chosen.source
-    with known_parts():
+    with targets.known_parts():
         _check(chosen.task)
         icon = ":material/play_arrow:"
         if st.button(TEXTS("edges.begin"), icon=icon, key="find_edges", type="primary"):
-            work = tasks.work_on(find_edges, chosen, passes=_PASSES)
+            work = targets.work_on(find_edges, chosen, passes=_PASSES)
             found = progress.done(work, "stop_edges", "Measuring …", progress.of_total)
             progress.keep("edges", key, found)
             st.rerun()

@@ -16,8 +16,7 @@ from mha_viz.errors import RecordError
 from mha_viz.paper.circuit_report import circuit_report_files
 from mha_viz.plots.bars import signed_rows
 from mha_viz.prediction.loss import OnProgress
-from mha_viz.ui.circuits import TEXTS, tasks
-from mha_viz.ui.circuits.targets import known_parts
+from mha_viz.ui.circuits import TEXTS, targets
 from mha_viz.ui.run.scene import Scene, is_head
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.faults import guarded
@@ -35,7 +34,7 @@ _PASSES_OF_REPORT = 5  # for each head, about: its effect, and edges in both hal
 
 def draw(scene: Scene) -> None:
     """Draw task, heads and what they carry. Not a fragment, as Stop must end what measures."""
-    chosen = tasks.choose()
+    chosen = targets.choose()
     heads = _heads(scene)
     _measure(chosen, heads, scene.head_count)
     found = progress.results("circuit").get(_key(chosen.source, heads))
@@ -70,27 +69,27 @@ def _key(source: str, heads: tuple[tuple[int, int], ...]) -> Hashable:
     return state.of(Circuits).checkpoint, source, heads
 
 
-def _measure(chosen: tasks.Chosen, heads: tuple[tuple[int, int], ...], n_heads: int) -> None:
+def _measure(chosen: targets.Chosen, heads: tuple[tuple[int, int], ...], n_heads: int) -> None:
     with st.container(horizontal=True):
         play, search = ":material/play_arrow:", ":material/search:"
         tests = st.button("Test these heads", icon=play, key="test_heads", type="primary")
         proposes = st.button("Propose heads by effect", icon=search, key="propose_heads")
         writes = st.button("Write a report", icon=":material/article:", key="report_task")
-    with known_parts():
+    with targets.known_parts():
         if tests:
-            work = tasks.work_on(
+            work = targets.work_on(
                 faithfulness, chosen, heads, passes=N_RANDOM + 4
             )  # random sets: one half
             found = progress.done(work, "stop_testing", "Measuring …", progress.of_total)
             progress.keep("circuit", _key(chosen.source, heads), found)
             st.rerun()
         if proposes:
-            work = tasks.work_on(find_heads, chosen, passes=n_heads)
+            work = targets.work_on(find_heads, chosen, passes=n_heads)
             proposed = progress.done(work, "stop_proposing", "Searching …", progress.of_total)
             state.change(tested=proposed.heads[:MAX_TESTED])
             st.rerun()
         if writes:
-            work = tasks.work_on(_report, chosen, passes=_PASSES_OF_REPORT * n_heads)
+            work = targets.work_on(_report, chosen, passes=_PASSES_OF_REPORT * n_heads)
             made = progress.done(work, "stop_report", "Measuring …", progress.of_total)
             progress.keep("report", _key(chosen.source, ()), made)
             st.rerun()

@@ -14,7 +14,7 @@ from mha_viz.circuits.flow.signed_graph import PredictionGraph
 from mha_viz.circuits.tasks.task_graph import task_graph
 from mha_viz.core.record.token import merge
 from mha_viz.prediction.logits import objective
-from mha_viz.ui.circuits import TEXTS, logit_parts, score_parts, targets, tasks
+from mha_viz.ui.circuits import TEXTS, logit_parts, scores, targets
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, state
@@ -43,7 +43,7 @@ def draw(scene: Scene) -> None:
     if known:
         choosing.segments("graph_of", "The graph of", GRAPHS, label_visibility="collapsed")
     signed = known and state.of(Circuits).graph_of == "prediction"
-    chosen = tasks.over_pairs() if signed else None
+    chosen = targets.over_pairs() if signed else None
     if chosen is not None:
         _controls()
         _signed(scene, (chosen.source,), partial(task_graph, task=chosen.task))
@@ -53,7 +53,7 @@ def draw(scene: Scene) -> None:
     _add_to_circuit()
     name = head_name(*state.of(Circuits).chosen)
     st.header(f"Why {name} looks there", anchor=False)
-    score_parts.draw(scene)
+    scores.draw_score(scene)
     st.header(f"What {name} writes", anchor=False)
     if not signed:
         st.caption(TEXTS("graph.writes"))

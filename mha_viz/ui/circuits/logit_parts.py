@@ -9,7 +9,7 @@ from mha_viz.circuits.decompose.vocabulary import HeadTokens, LogitLens, head_to
 from mha_viz.circuits.tasks.task_attribution import TaskAttribution, task_attribution
 from mha_viz.plots.bars import signed_rows, stacked_shares
 from mha_viz.plots.prediction import token_strip
-from mha_viz.ui.circuits import TEXTS, targets, tasks
+from mha_viz.ui.circuits import TEXTS, targets
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
@@ -32,7 +32,7 @@ REST = "biases and the rest"
 
 def draw(scene: Scene) -> None:
     """Draw a prediction decomposed by what wrote it, or a task's; then the chosen head."""
-    chosen = tasks.over_pairs()
+    chosen = targets.over_pairs()
     if chosen is not None:
         over_task = _over_task(chosen)
         _answer(over_task)
@@ -70,7 +70,7 @@ def _attribution(scene: Scene, place: int) -> LogitAttribution:
     )
 
 
-def _over_task(chosen: tasks.Chosen) -> TaskAttribution:
+def _over_task(chosen: targets.Chosen) -> TaskAttribution:
     checkpoint = state.of(Circuits).checkpoint
     model = memory.model(*checkpoint)
 

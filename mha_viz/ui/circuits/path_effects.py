@@ -18,7 +18,7 @@ from mha_viz.circuits.patching.path_effects import N_MEASURED, PathEffects, path
 from mha_viz.circuits.tasks.task_paths import task_paths
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
-from mha_viz.ui.circuits import TEXTS, pairs, targets, tasks
+from mha_viz.ui.circuits import TEXTS, pairs, targets
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
 from mha_viz.ui.run.scene import Scene
@@ -58,7 +58,7 @@ def draw(scene: Scene) -> None:
 
     Not a fragment: a button in a fragment does not end the run that draws it, but Stop must.
     """
-    chosen = tasks.over_pairs()
+    chosen = targets.over_pairs()
     place = targets.pickers(scene, quantity=False) if chosen is None else 0
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
@@ -121,7 +121,7 @@ def settings_of(place: int, corrupt: str | tuple[str, ...]) -> PathSettings:
     )
 
 
-def _paths(scene: Scene, of: PathSettings | tasks.Chosen) -> PathEffects | None:
+def _paths(scene: Scene, of: PathSettings | targets.Chosen) -> PathEffects | None:
     """Return all estimates, computed once; None until they are requested of long work."""
     view = state.of(Circuits)
     model, chosen = memory.model(*view.checkpoint), None if isinstance(of, PathSettings) else of

@@ -10,7 +10,6 @@ from mha_viz.ui.compare import (
     attention_vs_output,
     board,
     diversity,
-    flow,
     layers,
     side_by_side,
     twins,
@@ -29,7 +28,7 @@ _SECTIONS = {
     "sides": side_by_side.draw,
     "models": two_models.draw,
     "diversity": diversity.draw,
-    "flow": flow.draw,
+    "flow": layers.draw_flow,
     "pins": board.draw,
 }
 _OF_PAIRS = ("twins", "alike", "sides", "models")

@@ -16,7 +16,7 @@ from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.trees import Sentence
 from mha_viz.engine.model import AttentionModel
 from mha_viz.paper.figures import source_line
-from mha_viz.ui.corpus import TEXTS, arcs
+from mha_viz.ui.corpus import TEXTS, overview
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import size
 from mha_viz.ui.state import state, views
@@ -39,7 +39,7 @@ def draw(study: Study) -> None:
     st.header("Search", anchor=False)
     _controls(study)
     view = state.of(Corpus)
-    relation, direction = arcs.split(view.along)
+    relation, direction = overview.split_arc(view.along)
     found = study.search(
         query=view.from_word.strip() or None,
         key=view.to_word.strip() or None,
@@ -108,7 +108,8 @@ def _grammar(study: Study) -> None:
                 state.change(**{name: ""})
             offered = {"": "any part of speech"} | {part: part for part in PARTS}
             choosing.menu(name, label, offered, width=180)
-        arcs.menu("along", "Along the relation", arcs.present_relations(study), none="any or none")
+        along = overview.present_relations(study)
+        overview.arc_menu("along", "Along the relation", along, none="any or none")
 
 
 def _sentences(study: Study, found: pd.DataFrame) -> None:

@@ -11,7 +11,7 @@ import streamlit as st
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.sample_study import training_steps
 from mha_viz.paper.figures import default_head
-from mha_viz.ui.corpus import grammar, heads, overview, search, texts, two_studies
+from mha_viz.ui.corpus import heads, overview, search, texts, two_studies
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus, two_runs
 from mha_viz.ui.widgets.components import contents_bar
@@ -46,7 +46,7 @@ def _parts(study: Study) -> None:
         "Best heads": heads.draw_best,
         "All heads": _all_heads,
         "One head": heads.draw_one,
-        "Grammar": grammar.draw,
+        "Grammar": heads.draw_grammar,
         "Pairs": heads.draw_pairs,
         "Examples": search.draw_examples,
         "Search": search.draw,

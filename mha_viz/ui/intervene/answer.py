@@ -1,6 +1,7 @@
-"""The prediction with and without the chosen heads: computed, and in words."""
+"""The prediction with and without the chosen heads, in words, and the gaps of a masked model."""
 
 from collections.abc import Hashable
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
@@ -10,13 +11,15 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.interventions.ablation import Ablation, compare
 from mha_viz.prediction.logits import objective
+from mha_viz.prediction.masking import mask_word_at
 from mha_viz.prediction.prediction import Prediction, predict
 from mha_viz.text.vocabulary import id_of
-from mha_viz.ui.intervene import masking
+from mha_viz.ui.intervene import TEXTS
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Intervene
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
@@ -32,7 +35,7 @@ def draw(scene: Scene) -> None:
     model = memory.model(*state.of(Intervene).checkpoint)
     if not (offered := places(scene, model)):
         _of_last_word(scene, model)
-        masking.offer(scene, model)
+        _offer_gaps(scene, model)
         return
     if state.of(Intervene).place not in offered:
         state.change(place=-1)
@@ -53,7 +56,7 @@ def draw(scene: Scene) -> None:
 def _of_last_word(scene: Scene, model: AttentionModel) -> None:
     """Draw what the model predicts in place of the last word, in a text without a gap."""
     with continue_on_error():
-        if not lacks_source() and (masked := masking.last_masked(scene, model)):
+        if not lacks_source() and (masked := _last_masked(scene, model)):
             _say(ablation(masked[0], model), bool(state.of(Intervene).off), masked[1])
 
 
@@ -70,7 +73,8 @@ def places(scene: Scene, model: AttentionModel) -> dict[int, str]:
     labels = scene.record.labels
     if objective(model.network) != "masked":
         return {-1: "the last token", **words.places(labels)}
-    gaps = masking.places(scene, model)
+    mask = model.tokenizer.mask_token_id
+    gaps = [i for i, token in enumerate(scene.record.tokens) if token.id == mask]
     after = {place: f"{place} · {labels[place]}" for place in gaps[1:]}
     return {-1: "the first gap", **after} if gaps else {}
 
@@ -151,3 +155,68 @@ def intervention(view: Intervene) -> Intervention | None:
 def cache_key(change: Intervention) -> Hashable:
     """Return all that a run under this change depends on."""
     return (change.heads, change.how, change.factor, change.source)
+
+
+MOST = 200  # words offered
+
+
+def _last_masked(scene: Scene, model: AttentionModel) -> tuple[Scene, str] | None:
+    """Return the run of the text with its last word masked, and that word; None without a word."""
+    found = [(word, text) for word, text in _pieces(scene).items() if any(map(str.isalnum, text))]
+    if not found:
+        return None
+    word, text = found[-1]
+    try:
+        return replace(scene, text=mask_word_at(model, scene.record.text, word)), text
+    except MhaVizError:  # a tokenizer that cannot tell where its words stand
+        return None
+
+
+def _offer_gaps(scene: Scene, model: AttentionModel) -> None:
+    """Offer the text's words; a click masks one."""
+    text, labels = scene.record.text, _words(scene)
+
+    @guarded
+    def mask() -> None:
+        chosen = st.session_state.ask_mask
+        if chosen is None:
+            return
+        try:
+            state.change(text=mask_word_at(model, text, chosen), place=-1)
+        except MhaVizError as error:
+            state.add_problem(str(error))
+
+    st.markdown(TEXTS("masking.offer", mask=plain(str(model.tokenizer.mask_token))))
+    st.session_state.ask_mask = None
+    st.pills(
+        "Word to mask",
+        list(labels),
+        key="ask_mask",
+        on_change=mask,
+        format_func=labels.__getitem__,
+        label_visibility="collapsed",
+    )
+
+
+def _words(scene: Scene) -> dict[int, str]:
+    """Return the first text's words by number, as markdown that shows them as they are.
+
+    Streamlit tells choices apart by their labels: an invisible word joiner distinguishes a word
+    from an earlier one with the same letters.
+    """
+    choices: dict[int, str] = {}
+    for word, label in list(_pieces(scene).items())[:MOST]:
+        name = plain(label)
+        while name in choices.values():
+            name += "\u2060"
+        choices[word] = name
+    return choices
+
+
+def _pieces(scene: Scene) -> dict[int, str]:
+    """Return the first text's words by number."""
+    pieces: dict[int, str] = {}
+    for token in scene.record.tokens:
+        if token.word is not None and not token.segment and not token.is_special:
+            pieces[token.word] = pieces.get(token.word, "") + token.text
+    return pieces

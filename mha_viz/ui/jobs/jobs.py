@@ -20,7 +20,7 @@ from mha_viz.checkpoints.child_process import start_timer
 from mha_viz.core.cancellation import cancellation
 from mha_viz.core.reprs import count
 from mha_viz.errors import JobError, SettingsError, StudyError
-from mha_viz.ui.jobs.cancel_token import Cancelled
+from mha_viz.ui.jobs.calls import Cancelled
 from mha_viz.ui.jobs.fair_queue import FairQueue
 from mha_viz.ui.jobs.process import NoProcessError, Workers
 from mha_viz.ui.jobs.ticket import Job, OnProgress, Ticket, Waiting, Work

@@ -18,9 +18,7 @@ from typing import Any
 from mha_viz import errors
 from mha_viz.checkpoints import child_process
 from mha_viz.errors import JobError, MhaVizError
-from mha_viz.ui.jobs.calls import Call, Checkpoint
-from mha_viz.ui.jobs.cancel_token import Cancelled, CancelToken
-from mha_viz.ui.jobs.shared_flag import SharedFlag
+from mha_viz.ui.jobs.calls import Call, Cancelled, CancelToken, Checkpoint, SharedFlag
 
 GRACE = 1.0  # seconds in which a process may end what it computes; then it is ended itself
 IDLE = 90.0  # seconds after which a process is let go: it holds 220 MB, with transformers 400

@@ -13,8 +13,7 @@ from ray.exceptions import RayError
 from mha_viz.corpus.run.cluster import connect
 from mha_viz.errors import JobError
 from mha_viz.ui.jobs import worker
-from mha_viz.ui.jobs.calls import Call
-from mha_viz.ui.jobs.cancel_token import Cancelled, CancelToken
+from mha_viz.ui.jobs.calls import Call, Cancelled, CancelToken
 from mha_viz.ui.jobs.process import GRACE, failure
 
 LOOK = 0.2  # seconds between two looks at the progress of a call

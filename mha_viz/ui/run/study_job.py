@@ -13,7 +13,7 @@ from mha_viz.corpus.run.sample_study import sample_study
 from mha_viz.corpus.sources.readers import ending_of
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.engine.model import AttentionModel
-from mha_viz.ui.jobs.cancel_token import Cancelled
+from mha_viz.ui.jobs.calls import Cancelled
 from mha_viz.ui.jobs.ticket import Ticket, Waiting, Work
 from mha_viz.ui.jobs.turns import CooperativeYield
 from mha_viz.ui.operating.settings import settings
