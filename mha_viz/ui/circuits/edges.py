@@ -1,5 +1,6 @@
 """Edges of a task: who reads whom for it, how few edges carry it, and which these are."""
 
+from functools import partial
 from typing import NamedTuple
 
 import pandas as pd
@@ -70,10 +71,8 @@ def draw(scene: Scene) -> None:
     key = state.of(Circuits).checkpoint, chosen.source
     with targets.known_parts():
         _check(chosen.task)
-        icon = ":material/play_arrow:"
-        if st.button(TEXTS("edges.begin"), icon=icon, key="find_edges", type="primary"):
-            work = targets.work_on(find_edges, chosen, passes=_PASSES)
-            found = progress.done(work, "stop_edges", "Measuring …", progress.of_total)
+        if st.button(**TEXTS.control("find_edges"), key="find_edges", type="primary"):
+            found = targets.measured(find_edges, chosen, passes=_PASSES, what="edges")
             progress.keep("edges", key, found)
             st.rerun()
     found = progress.results("edges").get(key)
@@ -84,8 +83,7 @@ def draw(scene: Scene) -> None:
 
 def _check(task: Task) -> None:
     """Raise AttentionUnavailableError, before anyone begins, for a family whose edges differ."""
-    checkpoint = state.of(Circuits).checkpoint
-    model, pair = memory.model(*checkpoint), task.examples[:1]
+    model, pair = targets.model(), task.examples[:1]
 
     def refusal() -> str:
         try:
@@ -95,49 +93,38 @@ def _check(task: Task) -> None:
             return str(error)
         return ""
 
-    if found := memory.cache().get((*checkpoint, "edges"), refusal, lambda _: 500):
+    key = (*state.of(Circuits).checkpoint, "edges")
+    if found := memory.cache().get(key, refusal, lambda _: 500):
         raise AttentionUnavailableError(found)
 
 
 def _result(scene: Scene, task: Task, found: EdgeFindings) -> None:
-    enough = f"{ENOUGH:.0%}"
     if found.size is None:
-        st.markdown(TEXTS("edges.none", enough=enough, n_edges=f"{found.n_edges:,}"))
+        st.markdown(TEXTS("edges.none", enough=ENOUGH, found=found))
     else:
         row = found.curve[found.curve["edges"] == found.size].iloc[0]
-        shares = {name: f"{row[name]:.0%}" for name in ("faithfulness", "complement", "random")}
-        n = count(found.size, "edge")
-        st.markdown(TEXTS("edges.result", n=n, n_edges=f"{found.n_edges:,}", **shares))
+        st.markdown(TEXTS("edges.result", n=count(found.size, "edge"), found=found, row=row))
     caption = words.settings(scene, f"task: {task.name}", f"seed {task.seed}")
-    look.beside(
-        [1, 1],
-        lambda: _curve(found, caption),
-        lambda: _graph(scene, "edge_graph", found.circuit, caption),
-    )
+    draw_graph = partial(_graph, scene, "edge_graph", found.circuit, caption)
+    look.beside(2, partial(_curve, found.curve, caption), draw_graph)
     if found.positions is None:
         st.caption(TEXTS("edges.pooled"))
     else:
         _graph(scene, "edge_positions", found.positions.head(_DRAWN), caption, found.positions)
     st.markdown(TEXTS("edges.strongest", n=found.n_measured))
-    rows = found.strongest
-    st.dataframe(
-        rows.map(lambda x: format_number(x) if isinstance(x, float) else x), hide_index=True
-    )
-    exports.table_file(rows, key="edges-table", name="Strongest edges", caption=caption)
+    shown = found.strongest.map(lambda x: format_number(x) if isinstance(x, float) else x)
+    st.dataframe(shown, hide_index=True)
+    name = "Strongest edges"
+    exports.table_file(found.strongest, key="edges-table", name=name, caption=caption)
 
 
-def _curve(found: EdgeFindings, caption: str) -> None:
-    texts, table = TEXTS.figure("figures.edge_curve"), found.curve
-    lines = {
-        TEXTS(f"edges.{name}"): (table["edges"], table[name])
-        for name in ("faithfulness", "complement", "random")
-    }
+def _curve(table: pd.DataFrame, caption: str) -> None:
+    texts, names = TEXTS.figure("figures.edge_curve"), TEXTS.labels("edges.lines")
+    lines = {title: (table["edges"], table[name]) for name, title in names.items()}
+    bands = {names["faithfulness"]: (table["low"], table["high"])}
+    y_title = "share of the behaviour"
     axes = LineAxes(
-        title=texts["name"],
-        x_title="edges",
-        y_title="share of the behaviour",
-        x_axis="log",
-        bands={TEXTS("edges.faithfulness"): (table["low"], table["high"])},
+        title=texts["name"], x_title="edges", y_title=y_title, x_axis="log", bands=bands
     )
     figures.show(curves(lines, axes, dark=look.dark()), table=table, caption=caption, **texts)
 
@@ -151,18 +138,13 @@ def _graph(
 ) -> None:
     """Draw edges by layer; by position, too, where their parts there are given."""
     texts = TEXTS.figure(f"figures.{figure}", n=len(rows))
-    columns = list[str]()
+    names, columns = ["sender", "receiver", "score"], list[str]()
     if by_position is not None:
         tokens = by_position.drop_duplicates("position").sort_values("position").token
-        columns = [f"{i} {token}" for i, token in enumerate(tokens)]
-    names = ["sender", "receiver", "score", *["position"] * bool(columns)]
+        names, columns = [*names, "position"], [f"{i} {token}" for i, token in enumerate(tokens)]
+    edges, size = rows[names].itertuples(index=False, name=None), scene.record.shape[:2]
     drawn = edge_graph(
-        list(rows[names].itertuples(index=False, name=None)),
-        *(scene.record.n_layers, scene.record.n_heads),
-        title=texts["name"],
-        unit="logits",
-        dark=look.dark(),
-        columns=columns,
+        list(edges), *size, title=texts["name"], unit="logits", columns=columns, dark=look.dark()
     )
     table = rows if by_position is None else by_position
     figures.show(drawn, table=table, caption=caption, **texts)

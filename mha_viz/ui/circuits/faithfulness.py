@@ -18,17 +18,15 @@ from mha_viz.plots.bars import signed_rows
 from mha_viz.prediction.loss import OnProgress
 from mha_viz.ui.circuits import TEXTS, targets
 from mha_viz.ui.run.scene import Scene, is_head
-from mha_viz.ui.state import allowed, state
-from mha_viz.ui.state.faults import guarded
+from mha_viz.ui.state import state
 from mha_viz.ui.state.views import MAX_TESTED, MAX_URL_TEXT, Circuits
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import lazy_sections
+from mha_viz.ui.widgets.controls import controls
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 
-_SHORT = TEXTS.labels("faithfulness.bars")
 _PASSES_OF_REPORT = 5  # for each head, about: its effect, and edges in both halves of the texts
 
 
@@ -48,20 +46,18 @@ def _heads(scene: Scene) -> tuple[tuple[int, int], ...]:
     """Return the chosen circuit; the framed head until one is chosen."""
     record, view = scene.record, state.of(Circuits)
     known = tuple(head for head in view.tested if is_head(record, head)) or (view.chosen,)
-    every = [(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
+    every = list(np.ndindex(record.n_layers, record.n_heads))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         state.control(
-            "ask_tested",
-            st.multiselect,
-            "Heads of the circuit",
-            every,
+            *("ask_tested", st.multiselect, "Heads of the circuit", every),
             value=list(known),
             take=lambda heads: state.change(tested=tuple(heads)),
             format_func=lambda head: head_name(*head),
             max_selections=MAX_TESTED,
             placeholder="Choose heads",
         )
-        lazy_sections.in_popover("Open", ":material/upload:", "open-circuit", _open)
+        label = "A circuit that was saved here"
+        controls.open_file("circuit_file", "open-circuit", label, _take_file)
     return known
 
 
@@ -75,23 +71,21 @@ def _measure(chosen: targets.Chosen, heads: tuple[tuple[int, int], ...], n_heads
         tests = st.button("Test these heads", icon=play, key="test_heads", type="primary")
         proposes = st.button("Propose heads by effect", icon=search, key="propose_heads")
         writes = st.button("Write a report", icon=":material/article:", key="report_task")
+    measured = targets.measured
     with targets.known_parts():
         if tests:
-            work = targets.work_on(
-                faithfulness, chosen, heads, passes=N_RANDOM + 4
-            )  # random sets: one half
-            found = progress.done(work, "stop_testing", "Measuring …", progress.of_total)
+            n_passes = N_RANDOM + 4  # random sets: one half
+            found = measured(faithfulness, chosen, heads, passes=n_passes, what="testing")
             progress.keep("circuit", _key(chosen.source, heads), found)
-            st.rerun()
         if proposes:
-            work = targets.work_on(find_heads, chosen, passes=n_heads)
-            proposed = progress.done(work, "stop_proposing", "Searching …", progress.of_total)
+            begin = "Searching …"
+            proposed = measured(find_heads, chosen, passes=n_heads, what="proposing", begin=begin)
             state.change(tested=proposed.heads[:MAX_TESTED])
-            st.rerun()
         if writes:
-            work = targets.work_on(_report, chosen, passes=_PASSES_OF_REPORT * n_heads)
-            made = progress.done(work, "stop_report", "Measuring …", progress.of_total)
+            n_passes = _PASSES_OF_REPORT * n_heads
+            made = measured(_report, chosen, passes=n_passes, what="report")
             progress.keep("report", _key(chosen.source, ()), made)
+        if tests or proposes or writes:
             st.rerun()
     if (made := progress.results("report").get(_key(chosen.source, ()))) is not None:
         name = f"report_{chosen.task.name}.zip"
@@ -116,67 +110,45 @@ def _result(scene: Scene, found: Faithfulness) -> None:
     else:
         shares = {"alone": _shares(found.held_out), "chosen": _shares(found.chosen_on)}
         st.markdown(TEXTS("faithfulness.result", heads=heads, found=found, **shares))
-    look.beside([3, 2], lambda: _bars(scene, found), lambda: _file(found))
-
-
-def _file(found: Faithfulness) -> None:
-    file = f"circuit_{found.task}.json"
-    exports.download("Circuit (JSON)", file, found.to_bytes, key="circuit-json")
-    if len(state.of(Circuits).pairs) <= MAX_URL_TEXT:
-        st.caption("The address of this page opens the same task and heads, too.")
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        _bars(scene, found)
+    with right:
+        file = f"circuit_{found.task}.json"
+        exports.download("Circuit (JSON)", file, found.to_bytes, key="circuit-json")
+        if len(state.of(Circuits).pairs) <= MAX_URL_TEXT:
+            st.caption("The address of this page opens the same task and heads, too.")
 
 
 def _bars(scene: Scene, found: Faithfulness) -> None:
     """Draw the behaviour that each setting of the heads leaves: a share, or logits without one."""
-    table = found.table()
-    refused = bool(found.held_out.refusal)
-    share = "" if refused else TEXTS("faithfulness.share")
-    texts = TEXTS.figure("figures.faithfulness", share=share)
-    about = f"task: {found.task}", words.listed(found.heads, MAX_TESTED), f"seed {found.seed}"
-    figures.show(
-        signed_rows(
-            table["heads"].replace(_SHORT).tolist(),
-            (table["behaviour"] if refused else 100 * table["share"]).to_numpy(dtype=np.float64),
-            "logits" if refused else "% of the behaviour",
-            title=texts["name"],
-            dark=look.dark(),
-        ),
-        table=table,
-        caption=words.settings(scene, *about),
-        **texts,
+    table, refused = found.table(), bool(found.held_out.refusal)
+    texts = TEXTS.figure(
+        "figures.faithfulness", share="" if refused else TEXTS("faithfulness.share")
     )
+    labels = table["heads"].replace(TEXTS.labels("faithfulness.bars")).tolist()
+    values = (table["behaviour"] if refused else 100 * table["share"]).to_numpy(dtype=np.float64)
+    unit = "logits" if refused else "% of the behaviour"
+    drawn = signed_rows(labels, values, unit, title=texts["name"], dark=look.dark())
+    about = f"task: {found.task}", words.listed(found.heads, MAX_TESTED), f"seed {found.seed}"
+    figures.show(drawn, table=table, caption=words.settings(scene, *about), **texts)
 
 
 def _shares(outcome: Outcome) -> str:
     """Say what the heads carry and what is left without them."""
-    alone, missing = (_percent(outcome.share(one)) for one in (outcome.alone, outcome.missing))
+    shares = [outcome.share(one) for one in (outcome.alone, outcome.missing)]
+    alone, missing = (
+        # All heads may add too little for one.
+        "no defined share" if isnan(share) else f"{round(100 * share)}%".replace("-", "−")
+        for share in shares
+    )
     return f"{alone} of the behaviour; without them {missing} is left."
 
 
-def _percent(share: float) -> str:
-    """Write a share; all heads may add too little for one."""
-    return "no defined share" if isnan(share) else f"{round(100 * share)}%".replace("-", "−")
-
-
-def _open() -> None:
-    """Draw the upload of a saved circuit, which opens its task, heads and results."""
-
-    @guarded
-    def take() -> None:
-        given = st.session_state.get("circuit_file")
-        if given is None:
-            return
-        allowed.check_upload(given.size)
-        found = Faithfulness.from_bytes(given.getvalue(), "This file")
-        if found.model != state.of(Circuits).model or found.task not in TASKS:
-            raise RecordError(TEXTS("faithfulness.other", found=found))
-        state.change(task=found.task, tested=found.heads[:MAX_TESTED])
-        progress.keep("circuit", _key(found.task, found.heads), found)
-
-    st.file_uploader(
-        "A circuit that was saved here",
-        "json",
-        key="circuit_file",
-        on_change=take,
-        max_upload_size=allowed.upload_mb(),
-    )
+def _take_file(content: bytes) -> None:
+    """Open the task, heads and results of a saved circuit."""
+    found = Faithfulness.from_bytes(content, "This file")
+    if found.model != state.of(Circuits).model or found.task not in TASKS:
+        raise RecordError(TEXTS("faithfulness.other", found=found))
+    state.change(task=found.task, tested=found.heads[:MAX_TESTED])
+    progress.keep("circuit", _key(found.task, found.heads), found)

@@ -15,9 +15,9 @@ from mha_viz.circuits.tasks.task_graph import task_graph
 from mha_viz.core.record.token import merge
 from mha_viz.prediction.logits import objective
 from mha_viz.ui.circuits import TEXTS, logit_parts, scores, targets
-from mha_viz.ui.run import memory, reporting
+from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import FLOWS, FOLDS, GRAPHS, MAX_TESTED, SHARES, TOGETHER, Circuits
 from mha_viz.ui.widgets import look
@@ -27,9 +27,9 @@ from mha_viz.ui.widgets.components.flow_graph import (
     flow_graph,
     prediction_graph,
 )
-from mha_viz.ui.widgets.controls import choosing, lazy_sections
+from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.messages import notes, plain
 from mha_viz.web.labels import head_name
 
 FINEST = 0.005  # the least share of a state that the slider can bring in
@@ -38,8 +38,7 @@ MAX_PINS = 24
 
 def draw(scene: Scene) -> None:
     """Draw the graph, why its chosen head looks where it does, and what that head writes."""
-    predicts = objective(memory.model(*state.of(Circuits).checkpoint).network)
-    known = predicts in ("causal", "masked")
+    known = objective(targets.model().network) in ("causal", "masked")
     if known:
         choosing.segments("graph_of", "The graph of", GRAPHS, label_visibility="collapsed")
     signed = known and state.of(Circuits).graph_of == "prediction"
@@ -74,8 +73,7 @@ def _state(scene: Scene) -> int:
         size=2_000_000,
     )
     flow_graph(found, key="flow_graph", dark=look.dark(), on_choose=_choose_edge)
-    for note in found.notes:
-        st.caption(plain(note))
+    notes(found.notes)
     return place
 
 
@@ -85,9 +83,8 @@ def _prediction(scene: Scene) -> int:
     _controls()
     view = state.of(Circuits)
     token, versus = view.target.strip() or None, view.against.strip() or None
-    asked = place, token, versus
     make = partial(prediction_of, text=scene.text, token=token, versus=versus, position=place)
-    found = _signed(scene, asked, make)
+    found = _signed(scene, (place, token, versus), make)
     st.caption(TEXTS("graph.prediction"))
     if found is not None and found.versus is None:
         st.caption(TEXTS("logit_parts.one_logit"))
@@ -97,20 +94,21 @@ def _prediction(scene: Scene) -> int:
 def _controls() -> None:
     """Draw the choices of threshold and folds, and the pins."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        state.bound(
-            "explained",
-            st.slider,
-            "Largest edges that hold",
-            min_value=min(SHARES),
-            max_value=max(SHARES),
-            format="%d %%",
-            help=TEXTS("graph.share"),
-            width=220,
-        )
+        looks = TEXTS.control("explained") | {"min_value": min(SHARES), "max_value": max(SHARES)}
+        state.bound("explained", st.slider, **looks)
         choosing.segments("fold", "Columns", FOLDS)
         choosing.segments("together", "Heads", TOGETHER)
-        lazy_sections.in_popover("Open", ":material/upload:", "open-graph", _open)
-    _pins()
+        controls.open_file("graph_upload", "open-graph", "A graph that was saved here", _take_file)
+    if pins := _split(state.of(Circuits).graph_pins):  # a click on one takes its pin away
+        offered = {name: f"{name} ✕" for name in pins} | {"": "Clear all pins"}
+        choosing.chips("pinned", TEXTS("graph.pinned"), offered, chosen=None, take=_unpin)
+
+
+def _unpin(name: str) -> None:
+    if name:
+        _toggle((name,))
+    else:
+        state.change(graph_pins="")
 
 
 def _signed(
@@ -138,32 +136,15 @@ def _signed(
             on_choose=_choose_edge,
             on_pin=lambda node: None if saved else _toggle(_members(found, node, labels)),
         )
-        for note in drawn.notes:
-            st.caption(plain(note))
+        notes(drawn.notes)
     return drawn
 
 
 # -- a saved graph ---------------------------------------------------------------------------------
 
 
-def _open() -> None:
-    """Draw the upload of a saved graph."""
-
-    @guarded
-    def take() -> None:
-        given = st.session_state.get("graph_upload")
-        if given is not None:
-            allowed.check_upload(given.size)
-            found = PredictionGraph.from_bytes(given.getvalue(), "This file")
-            st.session_state.opened_graph = found
-
-    st.file_uploader(
-        "A graph that was saved here",
-        "json",
-        key="graph_upload",
-        on_change=take,
-        max_upload_size=allowed.upload_mb(),
-    )
+def _take_file(content: bytes) -> None:
+    st.session_state.opened_graph = PredictionGraph.from_bytes(content, "This file")
 
 
 def _opened(found: PredictionGraph) -> PredictionGraph | None:
@@ -190,22 +171,6 @@ def _opened(found: PredictionGraph) -> PredictionGraph | None:
 
 def _split(pins: str) -> tuple[str, ...]:
     return tuple(str(Pin.of(name)) for name in pins.split(",") if name)
-
-
-def _pins() -> None:
-    """Draw the pinned nodes; a click on one takes its pin away."""
-    pins = _split(state.of(Circuits).graph_pins)
-    if not pins:
-        return
-    label = TEXTS("graph.pinned")
-    offered = {name: f"{name} ✕" for name in pins} | {"": "Clear all pins"}
-    choosing.chips(
-        "pinned",
-        label,
-        offered,
-        chosen=None,
-        take=lambda name: _toggle((name,)) if name else state.change(graph_pins=""),
-    )
 
 
 def _toggle(names: tuple[str, ...]) -> None:
@@ -269,15 +234,10 @@ def _labels(scene: Scene) -> dict[tuple[int, int], str]:
 def _add_to_circuit() -> None:
     view = state.of(Circuits)
     tested = tuple(dict.fromkeys((*view.tested, view.chosen)))[:MAX_TESTED]
-    label = f"Add {head_name(*view.chosen)} to the circuit"
+    add = partial(state.change, tested=tested)
+    label, icon = f"Add {head_name(*view.chosen)} to the circuit", ":material/add:"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            label,
-            icon=":material/add:",
-            key="add_head",
-            on_click=guarded(state.change),
-            kwargs={"tested": tested},
-        )
+        st.button(label, icon=icon, key="add_head", on_click=guarded(add))
         st.caption(f"Circuit to test: {words.listed(view.tested, 8) or 'no head yet'}.")
 
 

@@ -19,7 +19,7 @@ from mha_viz.circuits.tasks.task_paths import task_paths
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
 from mha_viz.ui.circuits import TEXTS, pairs, targets
-from mha_viz.ui.run import heavy, memory, reporting
+from mha_viz.ui.run import heavy, reporting
 from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -29,7 +29,7 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.messages import notes, plain
 from mha_viz.web.theme import format_number
 
 N_TEXTS = 4  # examples over which a head's mean is taken where no other text is typed
@@ -67,19 +67,14 @@ def draw(scene: Scene) -> None:
     given = _settings(place) if chosen is None else chosen
     if pairs.lacks_pairs(scene):
         return
-    n_heads, none = scene.record.n_heads, np.full((scene.head_count, scene.head_count), np.nan)
-    found = _paths(scene, given)
-    values = none if found is None else _flat(found.effect)
-    numbers = given if isinstance(given, PathSettings) else found
-
-    def pair() -> None:
-        if numbers is not None:
-            _pair(scene, numbers, pairs.shown_pair(values, n_heads))
-
+    n_heads, found = scene.record.n_heads, _paths(scene, given)
     if found is None:
-        pair()
+        if isinstance(given, PathSettings):
+            none = np.full((scene.head_count, scene.head_count), np.nan)
+            _pair(scene, given, pairs.shown_pair(none, n_heads))
         return
     say_clean(found)
+    values = _flat(found.effect)
     if np.isfinite(values).any():
         label = "**Paths that matter most**"
         pairs.chips("most_effect", label, values, n_heads, _measured(found))
@@ -87,7 +82,8 @@ def draw(scene: Scene) -> None:
     with left:
         _map(scene, found, values)
     with right:
-        pair()
+        numbers = given if isinstance(given, PathSettings) else found
+        _pair(scene, numbers, pairs.shown_pair(values, n_heads))
         _at_logits(scene, found)
     _measure(found)
     if found.n_measured:
@@ -97,12 +93,7 @@ def draw(scene: Scene) -> None:
 
 def _settings(place: int) -> PathSettings:
     """Draw the choice of the text that the sender's output comes from; return all choices."""
-    state.bound(
-        "source",
-        st.text_input,
-        "Text that the writing head’s output is taken from, with as many tokens",
-        placeholder=f"(none: its mean over {N_TEXTS} example sentences)",
-    )
+    state.bound("source", st.text_input, **TEXTS.control("source", n=N_TEXTS))
     source = state.of(Circuits).source
     none = tuple(one.text for one in EXAMPLES[:N_TEXTS])
     return settings_of(place, source if source.strip() else none)
@@ -111,20 +102,15 @@ def _settings(place: int) -> PathSettings:
 def settings_of(place: int, corrupt: str | tuple[str, ...]) -> PathSettings:
     """Return the view's behaviour and tokens, for a prediction and the text patched from."""
     view = state.of(Circuits)
-    words_asked = view.behaviour != "kl"
-    return PathSettings(
-        corrupt,
-        view.behaviour,
-        view.target.strip() or None if words_asked else None,
-        view.against.strip() or None if view.behaviour == "logit_difference" else None,
-        place,
-    )
+    target = view.target.strip() or None if view.behaviour != "kl" else None
+    against = view.against.strip() or None if view.behaviour == "logit_difference" else None
+    return PathSettings(corrupt, view.behaviour, target, against, place)
 
 
 def _paths(scene: Scene, of: PathSettings | targets.Chosen) -> PathEffects | None:
     """Return all estimates, computed once; None until they are requested of long work."""
     view = state.of(Circuits)
-    model, chosen = memory.model(*view.checkpoint), None if isinstance(of, PathSettings) else of
+    model, chosen = targets.model(), None if isinstance(of, PathSettings) else of
     what = (scene.key, of) if chosen is None else (view.checkpoint, chosen.source, view.behaviour)
     key = what, view.way
     kept: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
@@ -154,8 +140,7 @@ def say_clean(found: PathEffects | PatchingMap) -> None:
     behaviour = plain(f"{BEHAVIOURS[found.metric]}{token}{less}")
     over = f", a mean over {found.n_pairs} pairs" if _of_task(found) else ""
     st.markdown(f"Clean, the {behaviour} is **{format_number(found.clean)}**{over}.")
-    for note in found.notes:
-        st.caption(plain(note))
+    notes(found.notes)
 
 
 def _of_task(found: object) -> TypeGuard[PathEffects]:
@@ -178,20 +163,16 @@ def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
     if not np.isfinite(values).any():
         st.info("KL is flat where nothing is changed, so that no gradient tells it: measure below.")
         return
+    more = {"estimate": _flat(found.estimate), "measured": _flat(found.exact)}
+    more |= {LOW: _flat(found.low), HIGH: _flat(found.high)} if _of_task(found) else {}
+    told = {"way": WAYS[found.way], "through": THROUGH[state.of(Circuits).through]}
     pairs.draw_map(
-        scene,
-        values,
+        *(scene, values),
         unit=UNITS[found.metric],
-        more={"estimate": _flat(found.estimate), "measured": _flat(found.exact)}
-        | ({LOW: _flat(found.low), HIGH: _flat(found.high)} if _of_task(found) else {}),
+        more=more,
         measured=_measured(found),
         caption=_caption(scene, found),
-        **TEXTS.figure(
-            "figures.path_effects",
-            found=found,
-            way=WAYS[found.way],
-            through=THROUGH[state.of(Circuits).through],
-        ),
+        **TEXTS.figure("figures.path_effects", found=found, **told),
     )
 
 
@@ -224,10 +205,8 @@ def _pair(scene: Scene, settings: PathSettings | PathEffects, pair: pairs.Pair) 
         return path_effect(model, *texts, *ends, settings.metric, **settings.tracked)
 
     path = targets.computed(scene, "path", settings, pair, into, make=make, size=2_000)
-    numbers = {
-        "Measured": [path.direct, path.total],
-        "Estimated": [path.direct_estimate, path.total_estimate],
-    }
+    estimated = [path.direct_estimate, path.total_estimate]
+    numbers = {"Measured": [path.direct, path.total], "Estimated": estimated}
     _numbers(numbers, ["Direct", "Total"], settings.metric)
 
 
@@ -241,14 +220,10 @@ def _at_logits(scene: Scene, found: PathEffects) -> None:
     columns = {"measured": found.at_logits, "estimate": found.estimate_at_logits}
     if _of_task(found):
         columns |= {LOW: found.low_at_logits, HIGH: found.high_at_logits}
-    targets.draw_heads(
-        found.at_logits,
-        f"{WAYS[found.way]} effect on the prediction",
-        UNITS[found.metric],
-        table=words.head_values(scene, columns),
-        caption=_caption(scene, found),
-        **TEXTS.figure("figures.at_logits", way=WAYS[found.way]),
-    )
+    title, unit = f"{WAYS[found.way]} effect on the prediction", UNITS[found.metric]
+    table, caption = words.head_values(scene, columns), _caption(scene, found)
+    texts = TEXTS.figure("figures.at_logits", way=WAYS[found.way])
+    targets.draw_heads(found.at_logits, title, unit, table=table, caption=caption, **texts)
 
 
 def _measure(found: PathEffects) -> None:
@@ -285,18 +260,14 @@ def _agreement(scene: Scene, found: PathEffects) -> None:
     titles = f"estimated ({unit})", f"measured ({unit})"
     st.header("May the estimate be trusted?", anchor=False)
     st.markdown(TEXTS("path_effects.agreement", found=found, recall=_recall(found)))
+    points = MeasuredPairs(estimate[i, j], exact[i, j], places, names, n_heads, *titles)
+    selected = pairs.numbers(shown, n_heads)
+    heads = {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]}
+    numbers = {"measured": exact[i, j], "estimate": estimate[i, j]}
     figures.show(
-        pair_scatter(
-            MeasuredPairs(estimate[i, j], exact[i, j], places, names, n_heads, *titles),
-            corners=None,
-            selected=pairs.numbers(shown, n_heads),
-            dark=look.dark(),
-        ),
+        pair_scatter(points, corners=None, selected=selected, dark=look.dark()),
         on_click=partial(pairs.choose_numbers, n_heads),
-        table=words.sorted_table(
-            {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]},
-            {"measured": exact[i, j], "estimate": estimate[i, j]},
-        ),
+        table=words.sorted_table(heads, numbers),
         caption=_caption(scene, found),
         **TEXTS.figure("figures.path_agreement", through=THROUGH[state.of(Circuits).through]),
     )

@@ -14,7 +14,6 @@ from mha_viz.core.record.visible import visible_keys
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix, signed_rows
 from mha_viz.ui.circuits import TEXTS, targets
-from mha_viz.ui.circuits.targets import computed
 from mha_viz.ui.explore.head_pictures import strongest_pair
 from mha_viz.ui.intervene import importance
 from mha_viz.ui.run.scene import Scene
@@ -25,7 +24,7 @@ from mha_viz.ui.widgets.components.query_key_map import payload_of, query_key_ma
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.messages import notes, plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number, format_weight
 
@@ -39,8 +38,7 @@ def draw_score(scene: Scene) -> None:
     query, key, versus = _pickers(scene)
     chosen = state.of(Circuits).chosen
     found: ScoreAttribution = targets.computed(
-        scene,
-        *("score", chosen, query, key, versus),
+        *(scene, "score", chosen, query, key, versus),
         make=lambda model: score_attribution(model, scene.text, *chosen, query, key, versus),
         size=8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2,
     )
@@ -59,9 +57,8 @@ def _pickers(scene: Scene) -> tuple[int, int, int | None]:
     places = words.places(labels)
     others = {-1: "(no other)"} | {i: places[i] for i in seen if i != key}
     versus = view.versus_key if view.versus_key in others else -1
-    record = scene.record
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        controls.head_menus(record.n_layers, record.n_heads)
+        controls.head_menus(scene.record.n_layers, scene.record.n_heads)
         choosing.menu("query", "Looks (query)", places, displayed=query, width=160)
         at = {i: places[i] for i in seen}
         choosing.menu("key", "Looked at (key)", at, displayed=key, width=160)
@@ -110,20 +107,16 @@ def _matrix(scene: Scene, found: ScoreAttribution) -> None:
 
 
 def _sides(scene: Scene, found: ScoreAttribution) -> None:
-    shares = found.shares.numpy()
-    for side, sums, components in (
-        ("query", shares.sum(1), found.query_components),
-        ("key", shares.sum(0), found.key_components),
-    ):
-        names = [component.name for component in components]
+    sides = {"query": (1, found.query_components), "key": (0, found.key_components)}
+    for side, (axis, components) in sides.items():
+        names, sums = [component.name for component in components], found.shares.numpy().sum(axis)
         values, labels = _largest(sums[:, None], names)
-        figures.show(
-            signed_rows(labels, values[:, 0], UNIT, title=f"In the {side}", dark=look.dark()),
-            table=pd.DataFrame({"component": names, "share": sums}),
-            caption=words.settings(scene, _whole(found), side),
-            **TEXTS.figure("figures.score", whole=_whole(found), side=side)
-            | {"key": f"score_{side}"},
-        )
+        texts = TEXTS.figure("figures.score", whole=_whole(found), side=side)
+        texts["key"] = f"score_{side}"
+        drawn = signed_rows(labels, values[:, 0], UNIT, title=f"In the {side}", dark=look.dark())
+        table = pd.DataFrame({"component": names, "share": sums})
+        caption = words.settings(scene, _whole(found), side)
+        figures.show(drawn, table=table, caption=caption, **texts)
 
 
 def _largest(
@@ -153,13 +146,12 @@ def draw_map(scene: Scene) -> None:
         return found, payload_of(found)
 
     size = _BYTES * scene.head_count * n_tokens
-    found, payload = computed(scene, "map", texts, make=make, size=size)
+    found, payload = targets.computed(scene, "map", texts, make=make, size=size)
     _best(found)
     chosen = state.of(Circuits).chosen
     query_key_map(payload, selected=chosen, key="query_key_map", on_select=words.choose)
     _explain(scene, found, chosen)
-    for note in found.notes:
-        st.caption(plain(note))
+    notes(found.notes)
 
 
 def _best(found: QueryKeyMap) -> None:

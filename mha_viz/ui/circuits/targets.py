@@ -1,6 +1,6 @@
 """The prediction or the task that the page decomposes, and messages where that cannot be done."""
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, SupportsFloat, TypeVar
@@ -14,14 +14,12 @@ from mha_viz.circuits.decompose.score_attribution import ScoreAttribution
 from mha_viz.circuits.tasks.accuracy import LEAST, task_accuracy
 from mha_viz.circuits.tasks.task_attribution import TaskAttribution
 from mha_viz.circuits.tasks.tasks import Example, Task, make_task
-from mha_viz.core.record.token import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, MhaVizError, NotKeptError
 from mha_viz.plots.difference import head_changes
 from mha_viz.prediction.logits import check_predicts, objective
 from mha_viz.text.vocabulary import label_of
 from mha_viz.ui.circuits import TEXTS
-from mha_viz.ui.jobs.ticket import Work
 from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
@@ -30,7 +28,7 @@ from mha_viz.ui.state.views import QUANTITIES, TASKS, Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
-from mha_viz.ui.widgets.messages import words
+from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.messages import plain
 
 T = TypeVar("T")
@@ -47,24 +45,28 @@ def known_parts() -> Iterator[None]:
         st.error(plain(str(error)), icon=":material/error:")
 
 
+def model() -> AttentionModel:
+    """Return the model of the page."""
+    return memory.model(*state.of(Circuits).checkpoint)
+
+
 def computed(
     scene: Scene, *what: Hashable, make: Callable[[AttentionModel], T], size: int = 10_000
 ) -> T:
     """Return what `make` computes of the scene's text, once; `size` is in bytes."""
-    model = memory.model(*state.of(Circuits).checkpoint)
+    loaded = model()
 
     def run() -> T:
-        with turn_for(model, scene.text):
-            return make(model)
+        with turn_for(loaded, scene.text):
+            return make(loaded)
 
     return reporting.cached(scene, "circuits", *what, make=run, size=size)
 
 
 def first_labels(scene: Scene) -> list[str]:
     """Return the tokens of the first text that the page measures."""
-    record, most = scene.record, memory.model(*state.of(Circuits).checkpoint).n_stored
-    pairs = zip(record.tokens, record.labels, strict=True)
-    return [label for token, label in pairs if not token.segment][:most]
+    pairs = zip(scene.record.tokens, scene.record.labels, strict=True)
+    return [label for token, label in pairs if not token.segment][: model().n_stored]
 
 
 def say_what_is_measured(scene: Scene) -> None:
@@ -78,19 +80,17 @@ def say_what_is_measured(scene: Scene) -> None:
 def pickers(scene: Scene, quantity: bool = True) -> int:
     """Draw menus for the predicted token, its place and what it is compared with; return the place.
 
-    Raises:
-        AttentionUnavailableError: the model predicts no tokens.
+    Raises AttentionUnavailableError: the model predicts no tokens.
     """
-    model, view = memory.model(*state.of(Circuits).checkpoint), state.of(Circuits)
-    masked = check_predicts(model.network) == "masked"
+    view, masked = state.of(Circuits), check_predicts(model().network) == "masked"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         place = place_menu(scene, "Masked and predicted" if masked else "Predicted after")
         controls.token_boxes(160)
         if quantity:
             both = bool(view.against.strip())
             shown = "logit" if both else view.quantity
-            look_of = choosing.Look(width=190, displayed=shown, disabled=both)
-            choosing.menu("quantity", "Decompose", QUANTITIES, **look_of)
+            looks = choosing.Look(width=190, displayed=shown, disabled=both)
+            choosing.menu("quantity", "Decompose", QUANTITIES, **looks)
     return place
 
 
@@ -101,8 +101,7 @@ def place_menu(scene: Scene, label: str) -> int:
     its last word where a full stop or another sign ends it. A masked model predicts its first gap,
     else the last word, and never tokens such as [SEP].
     """
-    model, view = memory.model(*state.of(Circuits).checkpoint), state.of(Circuits)
-    masked, gap = objective(model.network) == "masked", model.tokenizer.mask_token_id
+    masked, gap = objective(model().network) == "masked", model().tokenizer.mask_token_id
     tokens = [token for token in scene.record.tokens if not token.segment]
     offered = words.places(first_labels(scene))
     if masked:
@@ -112,18 +111,13 @@ def place_menu(scene: Scene, label: str) -> int:
     named = [i for i in offered if tokens[i].text.isalnum()]
     default = gaps[0] if gaps else (named or list(offered))[-1]
     if not masked and default + 1 < len(tokens):
-        default = max(_first_of_word(tokens, default) - 1, 0)
-    place = view.place if view.place in offered else default
+        word = tokens[default].word
+        first = default if word is None else [token.word for token in tokens].index(word)
+        default = max(first - 1, 0)
+    place = state.of(Circuits).place
+    place = place if place in offered else default
     choosing.menu("place", label, offered, displayed=place, width=190)
     return place
-
-
-def _first_of_word(tokens: Sequence[Token], last: int) -> int:
-    """Find the first token of the word that a token is of."""
-    word = tokens[last].word
-    if word is None:
-        return last
-    return next(i for i, token in enumerate(tokens) if token.word == word)
 
 
 def whole_and_parts(
@@ -155,7 +149,6 @@ def signed(value: SupportsFloat) -> str:
 
 
 OWN = "own"
-MAX_TYPED = 20_000  # characters
 N_SHOWN = 3  # texts of a task
 N_LEFT_OUT = 5  # sentences on what was left out
 AROUND = 12  # tokens on both sides of where the texts of a long pair differ
@@ -177,83 +170,74 @@ def over_pairs() -> Chosen | None:
 def choose() -> Chosen:
     """Draw the choice of a task, how well the model does it, and some of its texts.
 
-    Raises:
-        ArgumentError: a vocabulary that lacks the task's words, or no pair that fits.
-        LimitError: lines that are too long for this server.
+    Raises ArgumentError: a vocabulary that lacks the task's words, or no pair that fits.
+    LimitError: lines that are too long for this server.
     """
     choosing.segments("task", "Task", TASKS)
     view = state.of(Circuits)
     source = view.task if view.task != OWN else _typed(view) + "\n"  # never the name of another
     allowed.check_text(source)
-    model = memory.model(*view.checkpoint)
     with st.spinner("Writing texts …"):
         task = memory.cache().get(
             (*view.checkpoint, "task", source),
-            partial(make_task, model, source),
+            partial(make_task, model(), source),
             lambda task: 500 * sum(len(one.clean.tokens) for one in task.examples),
         )
-    _accuracy(task, source)
-    _left_out(task)
-    _examples(task)
-    return Chosen(task, source)
+    chosen = Chosen(task, source)
+    found = of_task("accuracy", chosen, task_accuracy, lambda found: 500)
+    (st.success if found.share >= LEAST else st.warning)(plain(found.sentence))
+    if task.left_out:
+        more = len(task.left_out) - N_LEFT_OUT
+        lines = [f"- {plain(sentence)}" for sentence in task.left_out[:N_LEFT_OUT]]
+        lines += [f"- … and {more:,} more"] if more > 0 else []
+        st.info("\n".join(lines), icon=":material/content_cut:")
+    label = partial(label_of, model().tokenizer)
+    lines = [
+        f"- {aligned(one)} → **{plain(label(one.right))}**, not {plain(label(one.wrong))}"
+        for one in task.examples[:N_SHOWN]
+    ]
+    st.markdown(TEXTS("tasks.examples", n=len(task.examples), lines="\n".join(lines)))
+    return chosen
 
 
-def work_on(function: Callable[..., Any], chosen: Chosen, *heads: object, passes: int) -> Work:
-    """Return work on a task; its time is estimated by its passes over all texts."""
+def of_task(
+    what: str, chosen: Chosen, make: Callable[[AttentionModel, Task], T], size: Callable[[T], int]
+) -> T:
+    """Return what `make` computes of a task, once; `size` is in bytes."""
+    loaded = model()
+
+    def run() -> T:
+        with turn_for(loaded, "".join(one.clean.text for one in chosen.task.examples)):
+            return make(loaded, chosen.task)
+
+    return memory.cache().get((*state.of(Circuits).checkpoint, what, chosen.source), run, size)
+
+
+def measured(
+    function: Callable[..., Any],
+    chosen: Chosen,
+    *heads: object,
+    passes: int,
+    what: str,
+    begin: str = "Measuring …",
+) -> Any:
+    """Return what heavy work on a task finds; its time is estimated by passes over all texts."""
     checkpoint = state.of(Circuits).checkpoint
     n_tokens = sum(len(one.clean.input_ids) for one in chosen.task.examples)
-    return heavy.work(
+    work = heavy.work(
         partial(function, heavy.model_of(checkpoint), chosen.task, *heads),
         (checkpoint, function.__name__, chosen.source, heads),
-        heavy.seconds(memory.model(*checkpoint), passes * n_tokens),
+        heavy.seconds(model(), passes * n_tokens),
     )
+    return progress.done(work, f"stop_{what}", begin, progress.of_total)
 
 
 def _typed(view: Circuits) -> str:
     """Draw the editor of own pairs and return what it holds; an example where that is nothing."""
     shown = view.pairs if view.pairs.strip() else TEXTS("tasks.example").strip()
-    state.bound(
-        "pairs",
-        st.text_area,
-        TEXTS("tasks.label"),
-        displayed=shown,
-        height=150,
-        max_chars=MAX_TYPED,
-    )
+    state.bound("pairs", st.text_area, displayed=shown, **TEXTS.control("pairs"))
     st.caption(TEXTS("tasks.form"))
     return shown
-
-
-def _accuracy(task: Task, source: str) -> None:
-    checkpoint = state.of(Circuits).checkpoint
-    model = memory.model(*checkpoint)
-
-    def measure() -> tuple[bool, str]:
-        with turn_for(model, "".join(one.clean.text for one in task.examples)):
-            found = task_accuracy(model, task)
-        return found.share >= LEAST, found.sentence
-
-    enough, sentence = memory.cache().get((*checkpoint, "accuracy", source), measure, lambda _: 500)
-    (st.success if enough else st.warning)(plain(sentence))
-
-
-def _left_out(task: Task) -> None:
-    if not task.left_out:
-        return
-    more = len(task.left_out) - N_LEFT_OUT
-    lines = [f"- {plain(sentence)}" for sentence in task.left_out[:N_LEFT_OUT]]
-    lines += [f"- … and {more:,} more"] if more > 0 else []
-    st.info("\n".join(lines), icon=":material/content_cut:")
-
-
-def _examples(task: Task) -> None:
-    tokenizer = memory.model(*state.of(Circuits).checkpoint).tokenizer
-    lines = [
-        f"- {aligned(one)} → **{plain(label_of(tokenizer, one.right))}**, not "
-        f"{plain(label_of(tokenizer, one.wrong))}"
-        for one in task.examples[:N_SHOWN]
-    ]
-    st.markdown(TEXTS("tasks.examples", n=len(task.examples), lines="\n".join(lines)))
 
 
 def aligned(one: Example) -> str:

@@ -18,8 +18,7 @@ from mha_viz.circuits.weights.ov_circuit import FavouredPairs, copying_scores, f
 from mha_viz.circuits.weights.token_circuits import MAX_WORDS, token_matrices
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix
-from mha_viz.ui.circuits import TEXTS, pairs
-from mha_viz.ui.circuits.targets import draw_heads, known_parts, signed
+from mha_viz.ui.circuits import TEXTS, pairs, targets
 from mha_viz.ui.run import heavy, memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -28,7 +27,7 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import controls, lazy_sections
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import progress, words
-from mha_viz.ui.widgets.messages.messages import plain
+from mha_viz.ui.widgets.messages.messages import notes
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
@@ -40,50 +39,42 @@ def draw_composition(scene: Scene) -> None:
     pairs.through_picker()
     if pairs.lacks_pairs(scene):
         return
-    found = _composition(state.of(Circuits).through)
+    kind = state.of(Circuits).through
+    found = _composition(kind)
     zscore, n_heads = found.zscore.numpy(), found.n_heads
     pairs.chips("most_composed", "**Furthest from chance (z)**", zscore, n_heads)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        pairs.draw_map(
-            scene,
-            zscore,
-            more={"score": found.score.numpy()},
-            caption=words.settings(scene, f"{found.kind}-composition by weights"),
-            **TEXTS.figure("figures.composition", kind=found.kind),
-        )
+        more, texts = {"score": found.score.numpy()}, TEXTS.figure("figures.composition", kind=kind)
+        caption = words.settings(scene, f"{kind}-composition by weights")
+        pairs.draw_map(scene, zscore, more=more, caption=caption, **texts)
     with right:
         _pair(pairs.shown_pair(zscore, n_heads))
-        for note in found.notes:
-            st.caption(plain(note))
+        notes(found.notes)
         st.caption(TEXTS("composition.chance"))
     st.header("Who copies", anchor=False)
-    with known_parts():
+    with targets.known_parts():
         _copying(scene)
 
 
 def _copying(scene: Scene) -> None:
-    found = of_weights("copying", make=copying_scores, size=50_000)
+    found = _of_weights("copying", make=copying_scores, size=50_000)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        draw_heads(
-            found.score.numpy(),
-            "Copying score",
-            table=found.table(),
-            caption=words.settings(scene, "OV circuits by weights"),
-            **TEXTS.figure("figures.copying"),
-        )
+        scores, caption = found.score.numpy(), words.settings(scene, "OV circuits by weights")
+        table, texts = found.table(), TEXTS.figure("figures.copying")
+        targets.draw_heads(scores, "Copying score", table=table, caption=caption, **texts)
     with right:
         layer, head = state.of(Circuits).chosen
         name, share = head_name(layer, head), float(found.positive_share[layer, head])
-        score, z = signed(found.score[layer, head]), signed(found.zscore[layer, head])
+        score, z = (targets.signed(one[layer, head]) for one in (found.score, found.zscore))
         st.markdown(TEXTS("composition.copying", name=name, score=score, z=z, share=share))
         lazy_sections.in_expander(f"Tokens {name} favours", "favoured", _favoured)
 
 
 def _favoured() -> None:
     layer, head = state.of(Circuits).chosen
-    found: FavouredPairs = of_weights(
+    found: FavouredPairs = _of_weights(
         *("favoured", layer, head), make=lambda one: favoured_pairs(one, layer, head), size=20_000
     )
     st.dataframe(found.pairs[["source", "destination", "strength"]], hide_index=True)
@@ -92,18 +83,17 @@ def _favoured() -> None:
 
 
 def _composition(kind: str) -> Composition:
-    model = memory.model(*state.of(Circuits).checkpoint)
+    model = targets.model()
     size = 8 * (model.n_layers * model.n_heads) ** 2  # two matrices of float32
-    return of_weights("composition", kind, make=lambda one: composition(one, kind), size=size)
+    return _of_weights("composition", kind, make=lambda one: composition(one, kind), size=size)
 
 
-def of_weights(*what: Hashable, make: Callable[[AttentionModel], T], size: int) -> T:
+def _of_weights(*what: Hashable, make: Callable[[AttentionModel], T], size: int) -> T:
     """Return what follows from the weights alone, computed once for all texts."""
-    model = memory.model(*state.of(Circuits).checkpoint)
 
     def made() -> T:
         with st.spinner("Comparing weights …"):
-            return make(model)
+            return make(targets.model())
 
     key: Hashable = (*state.of(Circuits).checkpoint, "circuits", *what)
     return memory.cache().get(key, made, lambda _: size)
@@ -125,7 +115,6 @@ def _pair(pair: pairs.Pair) -> None:
 CIRCUITS = TEXTS.labels("vocabulary.circuits")
 ENDS = {"QK": ("query", "key"), "OV": ("looked at", "raised")}
 N_OF_TEXT = 24  # words of the sentence that are compared until some are typed
-MAX_TYPED = 600  # letters
 AT_ONCE = 4.0  # seconds of work that begins without a click
 RATE = 2 * 10**10  # multiplications in a second, of one thread
 
@@ -135,9 +124,8 @@ def draw_vocabulary(scene: Scene) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         controls.head_menus(scene.record.n_layers, scene.record.n_heads)
         controls.open_in_explore()
-    hint = TEXTS("vocabulary.hint", n=N_OF_TEXT)
-    label = TEXTS("vocabulary.words", most=MAX_WORDS)
-    state.bound("listed", st.text_input, label, placeholder=hint, max_chars=MAX_TYPED)
+    looks = TEXTS.control("listed", most=MAX_WORDS, n=N_OF_TEXT)
+    state.bound("listed", st.text_input, **looks)
     name = head_name(*state.of(Circuits).chosen)
     _words(scene, name)
     found = _vocabulary()
@@ -145,14 +133,10 @@ def draw_vocabulary(scene: Scene) -> None:
         return
     for circuit in found.circuits.values():
         st.header(TEXTS("vocabulary.title", circuit=CIRCUITS[circuit.name], name=name))
-        look.beside(
-            [2, 3],
-            partial(_token_pairs, scene, circuit, name),
-            partial(_directions, scene, circuit, name),
-        )
+        given = scene, circuit, name
+        look.beside([2, 3], partial(_token_pairs, *given), partial(_directions, *given))
     st.caption(TEXTS("vocabulary.tells", n=N_RANDOM))
-    for note in found.notes:
-        st.caption(plain(note))
+    notes(found.notes)
 
 
 def _words(scene: Scene, name: str) -> None:
@@ -162,52 +146,47 @@ def _words(scene: Scene, name: str) -> None:
     own = [token for token in scene.record.tokens if not token.segment]
     read = [token for token in own if not token.is_special] or own
     listed = typed or tuple(dict.fromkeys(token.id for token in read))[:N_OF_TEXT]
-    matrices = of_weights(
+    matrices = _of_weights(
         *("token_matrices", view.chosen, listed),
         make=lambda model: token_matrices(model, *view.chosen, listed),
         size=16 * len(listed) ** 2,
     )
-    drawn = [partial(_matrix, scene, circuit, name, one) for circuit, one in matrices.items()]
-    look.beside(2, *drawn, *[lambda: None] * (2 - len(drawn)))
+    for column, (circuit, matrix) in zip(
+        st.columns(2, gap="medium"), matrices.items(), strict=False
+    ):
+        with column:
+            _matrix(scene, circuit, name, matrix)
 
 
 def _matrix(scene: Scene, circuit: str, name: str, matrix: pd.DataFrame) -> None:
     labels, values = [*map(str, matrix)], matrix.to_numpy()
-    texts = TEXTS.figure(f"figures.{circuit}", name=name)
-    figures.show(
-        share_matrix(values, labels, labels, title=texts["name"], side=480, dark=look.dark()),
-        table=words.by_tokens(
-            *(values, words.numbered(labels), words.numbered(labels)), corner=ENDS[circuit][0]
-        ),
-        caption=words.settings(scene, name, circuit),
-        **texts,
-    )
+    texts, names = TEXTS.figure(f"figures.{circuit}", name=name), words.numbered(labels)
+    drawn = share_matrix(values, labels, labels, title=texts["name"], side=480, dark=look.dark())
+    table = words.by_tokens(values, names, names, corner=ENDS[circuit][0])
+    figures.show(drawn, table=table, caption=words.settings(scene, name, circuit), **texts)
 
 
 def _vocabulary() -> HeadVocabulary | None:
     """Return pairs and directions of the chosen head; None until long work is requested."""
     view = state.of(Circuits)
-    model, key = memory.model(*view.checkpoint), (view.checkpoint, view.chosen)
+    model, key = targets.model(), (view.checkpoint, view.chosen)
     n_cells = 2 * (1 + N_RANDOM) * model.d_vocab**2
     seconds = n_cells * 2 * model.d_head / RATE
+
+    def searched() -> HeadVocabulary:
+        of_model = partial(head_vocabulary, heavy.model_of(view.checkpoint), *view.chosen)
+        work = heavy.work(of_model, key, seconds)
+        found: HeadVocabulary = progress.done(work, "stop_pairs", "Searching …", progress.of_total)
+        return found
+
     if seconds <= AT_ONCE:
-        return of_weights(
+        return _of_weights(
             *("head_vocabulary", view.chosen),
             make=lambda model: head_vocabulary(model, *view.chosen),
             size=50_000,
         )
-    found: HeadVocabulary | None = progress.results("vocabulary").get(key)
-    if found is None:
-        st.info(TEXTS("vocabulary.long", n=f"{model.d_vocab:,}", about=progress.about(seconds)))
-        play = ":material/play_arrow:"
-        if not st.button("Find pairs", icon=play, key="find_pairs", type="primary"):
-            return None
-        of_model = partial(head_vocabulary, heavy.model_of(view.checkpoint), *view.chosen)
-        work = heavy.work(of_model, key, seconds)
-        found = progress.done(work, "stop_pairs", "Searching …", progress.of_total)
-        progress.keep("vocabulary", key, found)
-        st.rerun()
-    return found
+    why = TEXTS("vocabulary.long", n=f"{model.d_vocab:,}", about=progress.about(seconds))
+    return progress.on_request("vocabulary", key, searched, why, "Find pairs", "find_pairs")
 
 
 def _token_pairs(scene: Scene, circuit: VocabularyCircuit, name: str) -> None:
@@ -230,7 +209,7 @@ def _directions(scene: Scene, circuit: VocabularyCircuit, name: str) -> None:
 
 def _table(scene: Scene, table: pd.DataFrame, name: str) -> None:
     table = table.rename(columns=TEXTS.labels("vocabulary.columns"))
-    key = name.partition(":")[0].partition(" ")[0] + name.rpartition(" ")[2]
+    key = name.partition(" ")[0] + name.rpartition(" ")[2]
     numbers = table.select_dtypes("number").columns
     form = {str(one): st.column_config.NumberColumn(format="%.3g") for one in numbers}
     st.dataframe(table, hide_index=True, width="stretch", column_config=form, key=f"{key}-shown")

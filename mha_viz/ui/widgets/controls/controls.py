@@ -19,7 +19,7 @@ from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import UNTRAINED_COPY, Choice, Compare, Shared
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, fetching
+from mha_viz.ui.widgets.controls import choosing, fetching, lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain
 
 OTHER = "Another model …"
@@ -278,6 +278,23 @@ def page_button(page: str, label: str, number: int | str = "", **choices: Choice
         state.change(**choices)
         # With the address that the page would write itself: otherwise Back would stop there twice.
         st.switch_page(st.session_state.pages[page], query_params=state.share_params())
+
+
+def open_file(key: str, popover: str, label: str, take: Callable[[bytes], object]) -> None:
+    """Draw a popover with the upload of a JSON file that was saved here; `take` gets its bytes."""
+
+    @guarded
+    def on_file() -> None:
+        given = st.session_state.get(key)
+        if given is not None:
+            allowed.check_upload(given.size)
+            take(given.getvalue())
+
+    def upload() -> None:
+        most = allowed.upload_mb()
+        st.file_uploader(label, "json", key=key, on_change=on_file, max_upload_size=most)
+
+    lazy_sections.in_popover("Open", ":material/upload:", popover, upload)
 
 
 def other_models() -> list[str]:
