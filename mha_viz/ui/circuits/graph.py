@@ -21,12 +21,7 @@ from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import FLOWS, FOLDS, GRAPHS, MAX_TESTED, SHARES, TOGETHER, Circuits
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.components.flow_graph import (
-    HeadPair,
-    NodePlace,
-    flow_graph,
-    prediction_graph,
-)
+from mha_viz.ui.widgets.components import flow_graph as graphs
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import notes, plain
@@ -72,7 +67,7 @@ def _state(scene: Scene) -> int:
         make=lambda model: graph_of(model, scene.text, place, FINEST, measure=measure),
         size=2_000_000,
     )
-    flow_graph(found, key="flow_graph", dark=look.dark(), on_choose=_choose_edge)
+    graphs.flow_graph(found, key="flow_graph", dark=look.dark(), on_choose=_choose_edge)
     notes(found.notes)
     return place
 
@@ -128,7 +123,7 @@ def _signed(
         saved = _opened(found)
         drawn = found if saved is None else saved
         labels = _labels(scene)
-        prediction_graph(
+        graphs.prediction_graph(
             drawn.grouped(view.fold, labels),
             pins=_folded_pins(found, pins, labels) if saved is None else [],
             key="prediction_graph",
@@ -182,7 +177,7 @@ def _toggle(names: tuple[str, ...]) -> None:
 
 
 def _members(
-    graph: PredictionGraph, node: NodePlace, labels: Mapping[tuple[int, int], str]
+    graph: PredictionGraph, node: graphs.NodePlace, labels: Mapping[tuple[int, int], str]
 ) -> tuple[str, ...]:
     """Name all nodes that a drawn one stands for."""
     view = state.of(Circuits)
@@ -241,5 +236,5 @@ def _add_to_circuit() -> None:
         st.caption(f"Circuit to test: {words.listed(view.tested, 8) or 'no head yet'}.")
 
 
-def _choose_edge(pair: HeadPair) -> None:
+def _choose_edge(pair: graphs.HeadPair) -> None:
     state.change(layer=pair.layer, head=pair.head, query=pair.query, key=pair.key, versus_key=-1)

@@ -171,7 +171,7 @@ def _guesses(scene: Scene, place: int) -> None:
         f"“{plain(found.token)}”": [_percent(p) for p in found.chosen.tolist()],
         **{f"Guess {i + 1}": [row[i] for row in guesses] for i in range(N_GUESSES)},
     }
-    st.table(pd.DataFrame(table).set_index("After"), width="stretch")
+    st.table(pd.DataFrame(table).set_index("After"))
     st.caption(TEXTS("logit_parts.lens"))
 
 

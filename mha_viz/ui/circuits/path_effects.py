@@ -212,7 +212,7 @@ def _pair(scene: Scene, settings: PathSettings | PathEffects, pair: pairs.Pair) 
 
 def _numbers(numbers: dict[str, list[float]], ways: list[str], metric: str) -> None:
     table = pd.DataFrame(numbers, index=pd.Index(ways, name="Path"))
-    st.table(table.map(targets.signed), width="stretch")
+    st.table(table.map(targets.signed))
     st.caption(TEXTS("path_effects.path", unit=UNITS[metric]))
 
 

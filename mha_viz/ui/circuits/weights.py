@@ -7,13 +7,8 @@ from typing import TypeVar
 import pandas as pd
 import streamlit as st
 
+from mha_viz.circuits.weights import head_vocabulary as vocabulary
 from mha_viz.circuits.weights.composition import KINDS, Composition, composition
-from mha_viz.circuits.weights.head_vocabulary import (
-    N_RANDOM,
-    HeadVocabulary,
-    VocabularyCircuit,
-    head_vocabulary,
-)
 from mha_viz.circuits.weights.ov_circuit import FavouredPairs, copying_scores, favoured_pairs
 from mha_viz.circuits.weights.token_circuits import MAX_WORDS, token_matrices
 from mha_viz.engine.model import AttentionModel
@@ -109,7 +104,7 @@ def _pair(pair: pairs.Pair) -> None:
         numbers = (format_number(one) for one in (score, found.expected, z))
         rows.append((f"{kind}: {THROUGH[kind]}", *numbers))
     table = pd.DataFrame(rows, columns=["Read into", "Score", "By chance", "z"])
-    st.table(table.set_index("Read into"), width="stretch")
+    st.table(table.set_index("Read into"))
 
 
 CIRCUITS = TEXTS.labels("vocabulary.circuits")
@@ -135,7 +130,7 @@ def draw_vocabulary(scene: Scene) -> None:
         st.header(TEXTS("vocabulary.title", circuit=CIRCUITS[circuit.name], name=name))
         given = scene, circuit, name
         look.beside([2, 3], partial(_token_pairs, *given), partial(_directions, *given))
-    st.caption(TEXTS("vocabulary.tells", n=N_RANDOM))
+    st.caption(TEXTS("vocabulary.tells", n=vocabulary.N_RANDOM))
     notes(found.notes)
 
 
@@ -166,30 +161,34 @@ def _matrix(scene: Scene, circuit: str, name: str, matrix: pd.DataFrame) -> None
     figures.show(drawn, table=table, caption=words.settings(scene, name, circuit), **texts)
 
 
-def _vocabulary() -> HeadVocabulary | None:
+def _vocabulary() -> vocabulary.HeadVocabulary | None:
     """Return pairs and directions of the chosen head; None until long work is requested."""
     view = state.of(Circuits)
     model, key = targets.model(), (view.checkpoint, view.chosen)
-    n_cells = 2 * (1 + N_RANDOM) * model.d_vocab**2
+    n_cells = 2 * (1 + vocabulary.N_RANDOM) * model.d_vocab**2
     seconds = n_cells * 2 * model.d_head / RATE
 
-    def searched() -> HeadVocabulary:
-        of_model = partial(head_vocabulary, heavy.model_of(view.checkpoint), *view.chosen)
+    def searched() -> vocabulary.HeadVocabulary:
+        of_model = partial(
+            vocabulary.head_vocabulary, heavy.model_of(view.checkpoint), *view.chosen
+        )
         work = heavy.work(of_model, key, seconds)
-        found: HeadVocabulary = progress.done(work, "stop_pairs", "Searching …", progress.of_total)
+        found: vocabulary.HeadVocabulary = progress.done(
+            work, "stop_pairs", "Searching …", progress.of_total
+        )
         return found
 
     if seconds <= AT_ONCE:
         return _of_weights(
             *("head_vocabulary", view.chosen),
-            make=lambda model: head_vocabulary(model, *view.chosen),
+            make=lambda model: vocabulary.head_vocabulary(model, *view.chosen),
             size=50_000,
         )
     why = TEXTS("vocabulary.long", n=f"{model.d_vocab:,}", about=progress.about(seconds))
     return progress.on_request("vocabulary", key, searched, why, "Find pairs", "find_pairs")
 
 
-def _token_pairs(scene: Scene, circuit: VocabularyCircuit, name: str) -> None:
+def _token_pairs(scene: Scene, circuit: vocabulary.VocabularyCircuit, name: str) -> None:
     first, second = ENDS[circuit.name]
     pairs = circuit.pairs.set_axis([first, second, *circuit.pairs.columns[2:]], axis=1)
     strongest = {one: pairs[one][0] for one in ("strength", "chance", "chance_low", "chance_high")}
@@ -199,7 +198,7 @@ def _token_pairs(scene: Scene, circuit: VocabularyCircuit, name: str) -> None:
     _table(scene, pairs.iloc[:, :6], f"{circuit.name} of {name}: strongest pairs")
 
 
-def _directions(scene: Scene, circuit: VocabularyCircuit, name: str) -> None:
+def _directions(scene: Scene, circuit: vocabulary.VocabularyCircuit, name: str) -> None:
     ends = dict(zip(circuit.directions.columns[:2], ENDS[circuit.name], strict=True))
     against = {f"{end}_opposite": f"{shown}, opposite" for end, shown in ends.items()}
     st.markdown(TEXTS("vocabulary.directions"))
@@ -212,5 +211,5 @@ def _table(scene: Scene, table: pd.DataFrame, name: str) -> None:
     key = name.partition(" ")[0] + name.rpartition(" ")[2]
     numbers = table.select_dtypes("number").columns
     form = {str(one): st.column_config.NumberColumn(format="%.3g") for one in numbers}
-    st.dataframe(table, hide_index=True, width="stretch", column_config=form, key=f"{key}-shown")
+    st.dataframe(table, hide_index=True, column_config=form, key=f"{key}-shown")
     exports.table_file(table, key=key, name=name, caption=words.settings(scene, "by weights"))

@@ -52,10 +52,7 @@ def difference(
     other: Other | None = None,
     places: tuple[tuple[int, int], tuple[int, int]] | None = None,
 ) -> Difference:
-    """Return what is said of two heads, the chosen ones where no `places` are given.
-
-    The second one is of `other` where it is given. Computed once for a pair of heads.
-    """
+    """Return what is said of two heads, by default of the chosen ones (and of `other`)."""
     view = state.of(Compare)
     places = places or (view.chosen, view.second)
 

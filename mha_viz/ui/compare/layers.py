@@ -1,6 +1,7 @@
 """Across layers: metrics of every head, kinds of heads, and what attention mixes of the input."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,10 +41,7 @@ def draw(scene: Scene) -> None:
     chosen = state.of(Compare).metric
     if chosen not in report.scores:
         now = state.change(metric=next(iter(report.scores))).metric
-        st.info(
-            f"{METRICS[chosen].title} has no meaning for this model and text. Showing "
-            f"{METRICS[now].title}."
-        )
+        st.info(TEXTS("layers.instead", chosen=METRICS[chosen].title, now=METRICS[now].title))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         titles = {key: METRICS[key].title for key in report.scores}
         choosing.menu("metric", "Metric", titles, width=280)
@@ -61,15 +59,10 @@ def draw(scene: Scene) -> None:
 def _map(scene: Scene, values: np.ndarray) -> None:
     view = state.of(Compare)
     metric, known = METRICS[view.metric], values[np.isfinite(values)]
+    limits = (known.min(), known.max()) if known.size and np.ptp(known) > _SAME else None
+    about = metric.title, metric.shown_unit
     figures.show(
-        head_changes(
-            values,
-            metric.title,
-            metric.shown_unit,
-            limits=(known.min(), known.max()) if known.size and np.ptp(known) > _SAME else None,
-            selected=view.chosen,
-            dark=look.dark(),
-        ),
+        head_changes(values, *about, limits=limits, selected=view.chosen, dark=look.dark()),
         on_click=words.choose,
         table=words.head_values(scene, {metric.title: values}),
         caption=words.settings(scene, metric.title, *_measured_on(view.metric)),
@@ -88,14 +81,10 @@ def _maps(scene: Scene, report: Report) -> None:
         state.change(metric=keys[found[0]])
         words.choose(found[1:])
 
+    units = {METRICS[key].title: METRICS[key].shown_unit for key in keys}
+    chosen = METRICS[view.metric].title
     figures.show(
-        metric_maps(
-            maps,
-            {METRICS[key].title: METRICS[key].shown_unit for key in keys},
-            chosen=METRICS[view.metric].title,
-            selected=view.chosen,
-            dark=look.dark(),
-        ),
+        metric_maps(maps, units, chosen=chosen, selected=view.chosen, dark=look.dark()),
         on_click=choose,
         table=words.head_values(scene, maps),
         caption=words.settings(scene, *_measured_on("induction" * ("induction" in keys))),
@@ -106,24 +95,16 @@ def _maps(scene: Scene, report: Report) -> None:
 def _by_layer(scene: Scene, report: Report, values: np.ndarray) -> None:
     view = state.of(Compare)
     metric, induction = METRICS[view.metric], view.metric == "induction"
+    baselines = words.baseline_values(report.baselines.get(view.metric))
+    looks: dict[str, Any] = {"selected": view.chosen, "dark": look.dark()}
+    texts = "the same random texts" if induction else "this text"
+    about = words.INDUCTION if induction else "Another text gives other numbers."
     figures.show(
-        by_layer(
-            values,
-            metric.title,
-            metric.shown_unit,
-            dark=look.dark(),
-            selected=view.chosen,
-            baselines=words.baseline_values(report.baselines.get(view.metric)),
-        ),
+        by_layer(values, metric.title, metric.shown_unit, baselines=baselines, **looks),
         on_click=words.choose,
         table=words.head_values(scene, {metric.title: values}),
         caption=words.settings(scene, metric.title, *_measured_on(view.metric)),
-        **TEXTS.figure(
-            "figures.by_layer",
-            metric=metric,
-            texts="the same random texts" if induction else "this text",
-            about=words.INDUCTION if induction else "Another text gives other numbers.",
-        ),
+        **TEXTS.figure("figures.by_layer", metric=metric, texts=texts, about=about),
     )
 
 
@@ -168,16 +149,13 @@ def _kinds(scene: Scene, report: Report) -> None:
     def take() -> None:
         words.choose(next(iter(clicked()), None))
 
-    st.dataframe(
-        table, width="stretch", key="kinds-cells", on_select=take, selection_mode="single-cell"
-    )
+    st.dataframe(table, key="kinds-cells", on_select=take, selection_mode="single-cell")
     if names := {head: head_name(*head) for head in clicked()}:
         chosen = state.of(Compare).chosen
         choosing.chips("labelled", "Heads of this cell", names, chosen=chosen, take=words.choose)
     induction = "induction" in kinds
-    st.caption(
-        TEXTS("layers.kinds", n_heads=scene.record.n_heads) + f" {words.INDUCTION}" * induction
-    )
+    told = f" {words.INDUCTION}" * induction
+    st.caption(TEXTS("layers.kinds", n_heads=scene.record.n_heads) + told)
     of_what = "heads of each layer with that label"
     source = words.settings(scene, of_what, *_measured_on("induction" * induction))
     name = "Kinds of heads by layer"
@@ -222,19 +200,13 @@ def _sources_of(record: AttentionRecord, row: np.ndarray, query: int, upto: int)
 
 
 def _rollout(scene: Scene, rollout: np.ndarray, upto: int) -> None:
-    record = scene.record
-    shown = token_window.Shown.of(record.labels, record.key_labels)
-    shares = shown.cut(rollout)
+    shown = token_window.Shown.of(scene.record.labels, scene.record.key_labels)
+    shares, title = shown.cut(rollout), f"Rollout from the input to layer {upto}"
+    looks: dict[str, Any] = {"scale": state.of(Compare).scale, "dark": look.dark()}
+    looks |= look.square(380, 440)
     figures.show(
-        head_heatmap(
-            shares,
-            shown.labels,
-            scale=state.of(Compare).scale,
-            dark=look.dark(),
-            title=f"Rollout from the input to layer {upto}",
-            **look.square(380, 440),
-            visible=None,  # a share of 0 is what reaches a token from its future
-        ),
+        # A share of 0 is what reaches a token from its future.
+        head_heatmap(shares, shown.labels, title=title, visible=None, **looks),
         caption=words.settings(scene, f"up to L{upto}"),
         table=words.by_tokens(shares, *shown.names, corner="token"),
         **TEXTS.figure("figures.rollout", meaning=METRICS["attention_rollout"].meaning),

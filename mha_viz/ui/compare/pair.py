@@ -48,8 +48,9 @@ def one_head(scene: Scene, report: Report) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(head_name(*place), anchor=False)
         controls.open_in_explore()
-    _heatmap(scene.record, place, "chosen", words.settings(scene), head_name(*place), NARROW)
-    _pin(scene.record, place, "chosen", head_name(*place))
+    name = head_name(*place)
+    _heatmap(scene.record, place, "chosen", words.settings(scene), name, NARROW)
+    exports.pin_button(scene.record, lambda: place, "pin_chosen", name)
     st.markdown(plain(in_words(scene.record)))
     labels(report)
 
@@ -120,6 +121,11 @@ def strongest(
     choosing.chips(key, label, offered, chosen=(min(i, j), max(i, j)), take=take)
 
 
+def indices(scene: Scene) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the numbers of both heads of every pair."""
+    return np.triu_indices(scene.head_count, 1)
+
+
 def chosen_places(scene: Scene) -> tuple[int, int]:
     """Return the chosen pair by the numbers of its heads."""
     view, heads = state.of(Compare), scene.record.n_heads
@@ -153,8 +159,9 @@ def pictures(scene: Scene, width: int | None = None, marked: Cells = (), across:
     They stand beside each other, or below each other where one is `across`. Pairs of tokens that
     are `marked`, (query, key), are framed.
     """
-    view = state.of(Compare)
-    sides = (scene.record, view.chosen), (scene.record, view.second)
+    sides = [
+        (scene.record, place) for place in (state.of(Compare).chosen, state.of(Compare).second)
+    ]
     caption = words.settings(scene)
     both_heatmaps(*sides, names=names(), caption=caption, width=width, marked=marked, across=across)
 
@@ -165,18 +172,12 @@ def numbers(scene: Scene) -> None:
     shown, one, seen_a = token_window.shown_head(scene.record, view.chosen)
     _, two, seen_b = token_window.shown_head(scene.record, view.second)
     title = f"{second} minus {first}"
+    looks: dict[str, Any] = {"names": (first, second), "title": title, "dark": look.dark()}
+    drawn = difference_heatmap(one, two, shown.labels, masked=(~seen_a, ~seen_b), **looks)
     left, right = st.columns(2)
     with left:
         figures.show(
-            difference_heatmap(
-                one,
-                two,
-                shown.labels,
-                names=(first, second),
-                dark=look.dark(),
-                title=title,
-                masked=(~seen_a, ~seen_b),
-            ),
+            drawn,
             table=words.by_tokens(two - one, *shown.names, visible=seen_a & seen_b),
             caption=words.settings(scene, title),
             **TEXTS.figure("figures.difference", second=second, first=first),
@@ -202,7 +203,7 @@ def _measures(scene: Scene) -> None:
                 own = measure == "cosine" and space not in PRODUCTS
                 rows.append((f"{title} of {space}{OWN_BASIS * own}", format_number(matrix[i, j])))
     table = pd.DataFrame(rows, columns=["Measure", "between them"])
-    st.table(table.set_index("Measure"), width="stretch")
+    st.table(table.set_index("Measure"))
 
 
 def both_heatmaps(
@@ -221,7 +222,7 @@ def both_heatmaps(
     below = columns if across > 1 else [st.container(horizontal=True)] * 2
     for column, (record, place), key, name in zip(below, sides, "ab", names, strict=True):
         with column:
-            _pin(record, place, key, name)
+            exports.pin_button(record, partial(tuple[int, int], place), f"pin_{key}", name)
     figures.reading(TEXTS("pair.both"))
 
 
@@ -237,15 +238,10 @@ def _heatmap(
 ) -> None:
     scale = state.of(Compare).scale
     shown, weights, seen = token_window.shown_head(record, place)
-    figure = head_heatmap(
-        weights,
-        shown.labels,
-        title="" if key == "chosen" else name,  # a heading above it says so
-        scale=scale,
-        dark=look.dark(),
-        **look.square(width or 380, width),
-        visible=seen,
-    )
+    title = "" if key == "chosen" else name  # a heading above it says so
+    looks: dict[str, Any] = {"title": title, "scale": scale, "dark": look.dark()}
+    looks |= look.square(width or 380, width)
+    figure = head_heatmap(weights, shown.labels, visible=seen, **looks)
     places = shown.places(marked) if max(weights.shape) <= MOST else []
     figures.show(
         mark_cells(figure, places, look.dark()) if places else figure,
@@ -254,10 +250,6 @@ def _heatmap(
         explained=explained,
         **TEXTS.figure("figures.heatmap", name=name) | {"key": f"heatmap_{key}"},
     )
-
-
-def _pin(record: AttentionRecord, place: Place, key: str, name: str) -> None:
-    exports.pin_button(record, lambda: place, f"pin_{key}", name)
 
 
 TOO_SHORT = "On so few tokens chance may bring about any likeness: no pair is called alike."
@@ -270,11 +262,6 @@ def count_beyond(found: Chance) -> str:
         return TOO_SHORT
     pairs = words.count(int(np.isfinite(found.p).sum()), "pair")
     return f"**More alike than chance: {int(found.pairs.sum()):,} of {pairs}** ({AT_RATE})."
-
-
-def beyond_chance(found: Chance) -> str:
-    """Say how many pairs are beyond chance, and how many chance gives."""
-    return f"{count_beyond(found)} {given_by_chance(found)}".rstrip()
 
 
 def given_by_chance(found: Chance) -> str:

@@ -1,7 +1,7 @@
 """Side by side: two heads, two texts, or two models, aligned token by token."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import streamlit as st
@@ -31,17 +31,13 @@ Pairs = list[tuple[int | None, int | None]]
 
 
 class _Runs(NamedTuple):
-    """Two runs on common axes, the same for all heads; of two models, words are what both have.
-
-    `pairs` align their tokens, `common` are those with the same token; `change` (layer, head) is
-    known where heads agree.
-    """
+    """Two runs on common axes, the same for all heads; of two models, words are what both have."""
 
     a: AttentionRecord
     b: AttentionRecord
-    pairs: Pairs
-    common: list[tuple[int, int]]
-    change: np.ndarray | None
+    pairs: Pairs  # that align their tokens
+    common: list[tuple[int, int]]  # those with the same token
+    change: np.ndarray | None  # (layer, head), known where heads agree
 
     @property
     def shared(self) -> bool:
@@ -81,11 +77,11 @@ def draw(first: Scene) -> None:
     pair.both_heatmaps(*sides, names=names, caption=_settings(first, runs), marked=marked)
     st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
     left, right = st.columns(2) if runs.shared else (st.container(), st.container())
-    with left:
-        if runs.shared:
+    if runs.shared:
+        with left:
             _difference(first, runs)
-        if runs.shared and runs.change is not None:
-            _most_changed(first, runs, runs.change)
+            if runs.change is not None:
+                _most_changed(first, runs, runs.change)
     with right:
         if found is not None:
             described.metrics(first, found, names, other)
@@ -172,19 +168,12 @@ def _difference(first: Scene, runs: _Runs) -> None:
     labels = [_label(runs, i, j) for i, j in runs.pairs]
     shown = token_window.Shown.of(labels, labels)
     left, right = shown.cut(left), shown.cut(right)
-    hidden_left, hidden_right = shown.cut(hidden_left), shown.cut(hidden_right)
+    masked = shown.cut(hidden_left), shown.cut(hidden_right)
+    looks: dict[str, Any] = {"title": f"{names[1]} minus {names[0]}", "dark": look.dark()}
+    looks |= {"names": names, "masked": masked, "side": 440}
     figures.show(
-        difference_heatmap(
-            left,
-            right,
-            shown.labels,
-            names=names,
-            title=f"{names[1]} minus {names[0]}",
-            side=440,
-            dark=look.dark(),
-            masked=(hidden_left, hidden_right),
-        ),
-        table=words.by_tokens(right - left, *shown.names, visible=~(hidden_left | hidden_right)),
+        difference_heatmap(left, right, shown.labels, **looks),
+        table=words.by_tokens(right - left, *shown.names, visible=~(masked[0] | masked[1])),
         caption=_settings(first, runs),
         **TEXTS.figure("figures.sides", common=len(runs.common), places=len(runs.pairs)),
     )

@@ -1,20 +1,14 @@
 """Twins: every head against every other, in order of layer or of likeness, and as a map."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 import torch
 
-from mha_viz.core.compare.twins import (
-    Clustering,
-    classical_mds,
-    covering_heads,
-    head_order,
-    nearest_twins,
-)
+from mha_viz.core.compare import twins as measures
 from mha_viz.core.measure import as_distances
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
@@ -40,11 +34,11 @@ _SIDE, _LARGEST, _LEAST_CELL, _LISTED = 360, 1_000, 5, 265
 
 
 class _Comparison(NamedTuple):
-    """Findings in a matrix of heads; `apart` is it as distances. The same for all chosen heads."""
+    """Findings in a matrix of heads; `apart` is it as distances."""
 
     matrix: np.ndarray
     apart: np.ndarray
-    clustering: Clustering
+    clustering: measures.Clustering
     places: np.ndarray
     explained: float
     nearest: pd.DataFrame
@@ -134,9 +128,9 @@ def _compare(scene: Scene, measure: str, order: str) -> _Comparison | None:
     apart = as_distances(torch.from_numpy(matrix), measure).numpy()
     if not np.isfinite(apart[~np.eye(len(apart), dtype=bool)]).any():
         return None
-    clustering = head_order(apart, by="cluster" if order == "cluster" else "layer")
-    nearest = nearest_twins(apart, scene.record.n_heads)
-    return _Comparison(matrix, apart, clustering, *classical_mds(apart), nearest)
+    clustering = measures.head_order(apart, by="cluster" if order == "cluster" else "layer")
+    nearest = measures.nearest_twins(apart, scene.record.n_heads)
+    return _Comparison(matrix, apart, clustering, *measures.classical_mds(apart), nearest)
 
 
 def _controls(scene: Scene) -> None:
@@ -150,64 +144,44 @@ def _controls(scene: Scene) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         choosing.menu("measure", "Measure", known, width=260)
         choosing.segments("order", "Order", views.ORDERS)
-        state.bound(
-            "clusters", st.slider, "Clusters", min_value=1, max_value=views.MAX_CLUSTERS, width=200
-        )
+        state.bound("clusters", st.slider, "Clusters", 1, views.MAX_CLUSTERS, width=200)
 
 
 def _matrix(scene: Scene, found: _Comparison, limit: float | None) -> None:
     view = state.of(Compare)
-    metric, names = METRICS[view.measure], words.names(scene)
+    metric, names, n_heads = METRICS[view.measure], words.names(scene), scene.record.n_heads
+    found_in = found.matrix, names, found.clustering
+    pairs = HeadPairs(*found_in, n_heads=n_heads, unit=metric.shown_unit, chance=limit)
+    marks = Marks(view.clusters, view.chosen, pair.chosen_places(scene))
+    limits, side = _span(view.measure), max(_SIDE, min(_LEAST_CELL * len(names), _LARGEST))
+    looks: dict[str, Any] = {"title": metric.title, "side": side, "dark": look.dark()}
     on_the_tree = view.order == "cluster" and limit is not None
-    pairs = HeadPairs(
-        found.matrix,
-        names,
-        found.clustering,
-        n_heads=scene.record.n_heads,
-        unit=metric.shown_unit,
-        chance=limit,
-    )
+    tree = TEXTS("twins.tree") if on_the_tree else ""
+    not_to_conclude = TEXTS(f"twins.not_to_conclude.{view.measure}")
+    told = {"metric": metric, "tree": tree, "not_to_conclude": not_to_conclude}
     figures.show(
-        similarity_matrix(
-            pairs,
-            title=metric.title,
-            limits=_span(view.measure),
-            diverging=_span(view.measure)[0] < 0,
-            side=max(_SIDE, min(_LEAST_CELL * len(names), _LARGEST)),
-            dark=look.dark(),
-            marks=Marks(view.clusters, view.chosen, pair.chosen_places(scene)),
-        ),
+        similarity_matrix(pairs, limits=limits, diverging=limits[0] < 0, marks=marks, **looks),
         on_click=lambda clicked: words.choose_pair(clicked, scene),
         table=pd.DataFrame(found.matrix, columns=names, index=names).reset_index(names="Head"),
         caption=words.settings(scene, metric.title, f"order: {view.order}"),
-        **TEXTS.figure(
-            "figures.twins",
-            metric=metric,
-            tree=TEXTS("twins.tree") if on_the_tree else "",
-            not_to_conclude=TEXTS(f"twins.not_to_conclude.{view.measure}"),
-        ),
+        **TEXTS.figure("figures.twins", **told),
     )
 
 
 def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
-    view = state.of(Compare)
+    view, names = state.of(Compare), words.names(scene)
     spread = TEXTS("twins.kept" if np.isfinite(found.explained) else "twins.one_place", found=found)
     x, y = found.places.T
+    title, clusters = METRICS[view.measure].title, groups if view.order == "cluster" else None
+    looks: dict[str, Any] = {"selected": view.chosen, "dark": look.dark(), "clusters": clusters}
+    n_heads, explained = scene.record.n_heads, found.explained
     figures.show(
-        head_map(
-            found.places,
-            words.names(scene),
-            scene.record.n_heads,
-            explained=found.explained,
-            clusters=groups if view.order == "cluster" else None,
-            selected=view.chosen,
-            dark=look.dark(),
-        ),
+        head_map(found.places, names, n_heads, explained=explained, **looks),
         height=430,
         on_click=words.choose,
-        table=pd.DataFrame({"Head": words.names(scene), "x": x, "y": y}),
-        caption=words.settings(scene, METRICS[view.measure].title, "classical MDS"),
-        **TEXTS.figure("figures.map", title=METRICS[view.measure].title, kept=spread),
+        table=pd.DataFrame({"Head": names, "x": x, "y": y}),
+        caption=words.settings(scene, title, "classical MDS"),
+        **TEXTS.figure("figures.map", title=title, kept=spread),
     )
 
 
@@ -240,14 +214,14 @@ def _clusters(scene: Scene, groups: np.ndarray, beyond: np.ndarray) -> None:
         alike = f"{int(beyond[inside].sum())} of {int(inside.sum())}"
         rows.append((str(k + 1), int(members.sum()), alike, ", ".join(names[members])))
     found = pd.DataFrame(rows, columns=["Cluster", "Heads", "Pairs beyond chance", "Which"])
-    st.table(found.set_index("Cluster"), width="stretch")  # its cells wrap: all heads are named
+    st.table(found.set_index("Cluster"))  # its cells wrap: all heads are named
     st.caption(TEXTS("twins.clusters"))
 
 
 def _cover(scene: Scene, apart: np.ndarray) -> None:
     view = state.of(Compare)
     likeness = 1 - apart / _span(view.measure)[1]
-    cover = covering_heads(likeness, min(view.clusters, len(likeness)))
+    cover = measures.covering_heads(likeness, min(view.clusters, len(likeness)))
     named = [head_name(*words.place(i, scene)) for i in cover.heads]
     steps = [f"{name} ({share:.0%})" for name, share in zip(named, cover.covered, strict=True)]
     covering = f"{words.count(len(named), 'head')} that cover{'s' * (len(named) == 1)} what all do"

@@ -38,7 +38,7 @@ Place = tuple[int, int]
 
 
 class _Found(NamedTuple):
-    """The match, and the mean distance of the match of both models with random weights."""
+    """The match of both models, and the mean distance of that with random weights."""
 
     matches: HeadMatches
     n_texts: int
@@ -152,25 +152,16 @@ def _answer(found: _Found, second: Scene) -> None:
         st.info("On so few common tokens chance may bring any counterpart. Type a longer text.")
         return
     same = sum(head == other for head, other in found.names.items())
-    untrained = found.untrained
+    untrained, heads = found.untrained, words.count(n, "head")
+    told = {"found": n_found, "of": heads, "model": plain(second.model), "rate": AT_RATE}
+    mean = float(matches.distance.mean())
     st.markdown(
-        TEXTS(
-            "two_models.answer",
-            found=n_found,
-            of=words.count(n, "head"),
-            model=plain(second.model),
-            rate=AT_RATE,
-            mean=float(matches.distance.mean()),
-            chance=matches.chance.mean,
-            low=matches.chance.band.low,
-            high=matches.chance.band.high,
-        )
+        TEXTS("two_models.answer", **told, mean=mean, chance=matches.chance)
         + ("" if untrained is None else TEXTS("two_models.untrained", mean=untrained))
         + f" Same layer and head number: {same} of {n}."
     )
-    st.caption(
-        TEXTS("two_models.texts", texts=words.count(found.n_texts, "text"), rows=matches.n_rows)
-    )
+    texts = words.count(found.n_texts, "text")
+    st.caption(TEXTS("two_models.texts", texts=texts, rows=matches.n_rows))
 
 
 def _named(found: _Found) -> None:
@@ -207,10 +198,9 @@ def _map(first: Scene, second: Scene, found: _Found) -> None:
     table.insert(1, "Counterpart", np.ravel(named))
     table["Beyond chance"] = np.where(beyond.ravel(), "yes", "no")
     title = METRICS[state.of(Compare).match].title
+    chosen = state.of(Compare).chosen
     figures.show(
-        head_changes(
-            distance, selected=state.of(Compare).chosen, hover_notes=notes, dark=look.dark()
-        ),
+        head_changes(distance, selected=chosen, hover_notes=notes, dark=look.dark()),
         on_click=words.choose,
         table=table.sort_values("Distance", ascending=False, kind="stable"),
         caption=_settings(first, second, found),
@@ -240,10 +230,11 @@ def _pair(first: Scene, second: Scene, found: _Found, other: Place) -> None:
     if place not in found.names:
         st.caption(TEXTS("two_models.lone", model=plain(second.model)))
     names = (f"A {head_name(*place)}", f"B {head_name(*other)}")
-    caption = _settings(first, second, found)
-    both_heatmaps(
-        (first.record, place), (second.record, other), names=names, caption=caption, width=NARROW
+    sides, caption = (
+        ((first.record, place), (second.record, other)),
+        _settings(first, second, found),
     )
+    both_heatmaps(*sides, names=names, caption=caption, width=NARROW)
     st.caption(plain(f"A is {first.model}, B is {second.model}."))
 
 
@@ -267,12 +258,11 @@ def _layers(first: Scene, second: Scene, found: _Found) -> None:
     matched = matched[matched.beyond_chance]
     np.add.at(counts, (matched.layer.to_numpy(), matched.layer_b.to_numpy()), 1)
     st.header("Where counterparts sit", anchor=False)
-    table = pd.DataFrame(
-        counts,
-        index=[f"A L{i}" for i in range(len(counts))],
-        columns=[f"B L{i}" for i in range(counts.shape[1])],
+    rows, columns = (
+        [f"{side} L{i}" for i in range(n)] for side, n in zip("AB", counts.shape, strict=True)
     )
-    st.dataframe(table.rename_axis("Layer"), width="stretch")
+    table = pd.DataFrame(counts, index=rows, columns=columns)
+    st.dataframe(table.rename_axis("Layer"))
     st.caption(TEXTS("two_models.layers", a=plain(first.model), b=plain(second.model)))
     name, caption = "Layers of matched heads", _settings(first, second, found)
     numbers = table.reset_index(names="Layer")

@@ -209,7 +209,6 @@ def _relations(study: Study) -> None:
     st.dataframe(
         table.head(_SHOWN),
         hide_index=True,
-        width="stretch",
         placeholder="not defined",
         column_config={"Relation": st.column_config.TextColumn(width=146)}
         | {

@@ -168,9 +168,7 @@ def _labels(study: Study) -> None:
     table = titled(found)
     narrow = {str(title): st.column_config.NumberColumn(width=70) for title in table.columns[2:]}
     narrow["Head"] = st.column_config.TextColumn(width=60)
-    st.dataframe(
-        table, hide_index=True, width="stretch", placeholder="not defined", column_config=narrow
-    )
+    st.dataframe(table, hide_index=True, placeholder="not defined", column_config=narrow)
     st.caption(NOTES["labels"])
     exports.table_file(
         table,

@@ -10,13 +10,7 @@ import streamlit as st
 from mha_viz.checkpoints.catalog import find_model
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.chance import RATE
-from mha_viz.corpus.query.comparison import (
-    beyond_by_chance,
-    compare,
-    compare_distributions,
-    compare_matched,
-    compare_with_random,
-)
+from mha_viz.corpus.query import comparison
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.query.tree_comparison import compare_trees
 from mha_viz.errors import MhaVizError
@@ -36,7 +30,10 @@ from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
-_BY = {"distributions": compare_distributions, "matched": compare_matched}  # without gold trees
+_BY = {
+    "distributions": comparison.compare_distributions,
+    "matched": comparison.compare_matched,
+}  # without gold trees
 FAR = 3.0  # standard errors that are worth a word
 FEW = 30  # texts, of which a standard error is itself uncertain
 _SAMPLE = "sample"
@@ -68,12 +65,12 @@ def draw(study: Study) -> None:
         st.info("Choose another model, or other texts, to compare this study with.")
         return
     if not view.corpus_model_b:  # random weights stand beside every question as it is
-        _by_metric(study, _cached(compare_with_random, study))
+        _by_metric(study, _cached(comparison.compare_with_random, study))
     elif (beside := texts.made(other, "other-study")) is not None:
         _choose_what(study, beside)
         by = state.of(Corpus).compared
         if by == "metrics":
-            _by_metric(study, _cached(compare, beside, study))
+            _by_metric(study, _cached(comparison.compare, beside, study))
         else:
             _table(study, by, _cached(_BY.get(by, partial(compare_trees, by=by)), beside, study))
 
@@ -163,7 +160,7 @@ def _table(study: Study, by: str, found: pd.DataFrame) -> None:
         found = found.rename(columns={"layer_b": "layer", "head_b": "head"})  # of this study
         found = found.assign(better=found["better"].replace(sides))
     table = titled(found)
-    st.dataframe(table, hide_index=True, width="stretch", placeholder=words.UNDEFINED)
+    st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED)
     st.caption(TEXTS(f"two.{by if by in _BY else 'trees'}"))
     caption = source_line(study, f"against {_reference(state.of(Corpus))}", COMPARED[by])
     exports.table_file(table, key="corpus-two-trees", name="Two studies", caption=caption)
@@ -175,14 +172,14 @@ def _answer(rows: pd.DataFrame) -> None:
     if known.empty:
         st.info("Nothing can be said: it takes two texts or more on which the metric is defined.")
         return
-    far, chance = int((known >= FAR).sum()), beyond_by_chance(len(known), FAR)
+    far, chance = int((known >= FAR).sum()), comparison.beyond_by_chance(len(known), FAR)
     title = METRICS[state.of(Corpus).metric].title
     best = rows.iloc[0]
     st.markdown(
         f"**{title}: {far} of {len(known)} heads differ by {FAR:g} standard errors or more**, most "
         f"of all {head_name(int(best['layer']), int(best['head']))}. Where nothing differs, about "
         f"{chance:.1f} of {len(known)} would by chance alone, and "
-        f"{beyond_by_chance(len(known), 2):.1f} by 2 or more: of so many "
+        f"{comparison.beyond_by_chance(len(known), 2):.1f} by 2 or more: of so many "
         "comparisons some are large."
     )
     if (n := int(rows["n_texts"].min())) < FEW:
@@ -202,7 +199,6 @@ def _map(study: Study, rows: pd.DataFrame) -> None:
         st.dataframe(
             table,
             hide_index=True,
-            width="stretch",
             placeholder=words.UNDEFINED,
             column_config={"Head": st.column_config.Column(pinned=True)},
         )

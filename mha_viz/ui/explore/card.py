@@ -99,7 +99,7 @@ def _in_words(report: Report, place: tuple[int, int], found: Percentiles | None)
         for name, width in _WIDTHS.items()
     }
     shown = table.drop(columns=MEANING)
-    st.dataframe(shown, hide_index=True, width="stretch", column_config=columns)
+    st.dataframe(shown, hide_index=True, column_config=columns)
     further = "" if found is None else f"this head on {found.texts}, and "
     st.caption(f"Further right: {further}heads that have learned nothing. What each number means:")
     rows = table[["Metric", "This head", AMONG, MEANING]].map(plain).to_numpy().tolist()

@@ -102,10 +102,10 @@ def _numbers(found: Ablation) -> None:
         columns=["Quantity", "All heads", "Changed", "Change"],
     ).set_index("Quantity")
     if not state.of(Intervene).off:
-        st.table(table[["All heads"]], width="stretch")
+        st.table(table[["All heads"]])
         st.caption("Switch a head off to see how the prediction changes.")
         return
-    st.table(table, width="stretch")
+    st.table(table)
     mean = f" Mean over {found.averaged}." if found.averaged else ""
     st.caption(TEXTS("effect.kl") + plain(mean))
 

@@ -7,20 +7,8 @@ import streamlit as st
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction.logits import objective
-from mha_viz.ui.intervene import (
-    ANSWER,
-    CHART,
-    CONTROLS,
-    HEADS,
-    MORE,
-    TEXTS,
-    answer,
-    effect,
-    importance,
-    parts,
-    pruning,
-    switches,
-)
+from mha_viz.ui import intervene
+from mha_viz.ui.intervene import TEXTS, answer, effect, importance, parts, pruning, switches
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.scene import Scene
@@ -67,13 +55,13 @@ def _refusal(model: AttentionModel) -> str:
     return "" if objective(model.network) is not None else TEXTS("sections.no_head")
 
 
-@st.fragment(key=HEADS)
+@st.fragment(key=intervene.HEADS)
 def _heads(scene: Scene) -> None:
     with stop_on_error():
         switches.draw(parts.present(scene))
 
 
-@st.fragment(key=ANSWER)
+@st.fragment(key=intervene.ANSWER)
 def _answer(scene: Scene) -> None:
     with stop_on_error():
         answer.draw(parts.present(scene))
@@ -82,7 +70,7 @@ def _answer(scene: Scene) -> None:
         st.rerun()  # all else on the page is still of the text before
 
 
-@st.fragment(key=CONTROLS)
+@st.fragment(key=intervene.CONTROLS)
 def _controls(scene: Scene, framed: tuple[int, int]) -> None:
     if state.of(Intervene).chosen != framed:
         st.rerun()  # the rest of the page shows another head
@@ -90,14 +78,14 @@ def _controls(scene: Scene, framed: tuple[int, int]) -> None:
         switches.draw_controls(scene)
 
 
-@st.fragment(key=CHART)
+@st.fragment(key=intervene.CHART)
 def _chart(scene: Scene) -> None:
     with stop_on_error():
         effect.chart(scene)
         state.push_url()
 
 
-@st.fragment(key=MORE)
+@st.fragment(key=intervene.MORE)
 def _more(scene: Scene) -> None:
     with stop_on_error():
         effect.more(scene)

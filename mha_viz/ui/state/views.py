@@ -6,16 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mha_viz.core.names import (
-    DEVICES,
-    DTYPES,
-    HOWS,
-    MATCH_MEASURES,
-    MATRICES,
-    METHODS,
-    PAIR_MEASURES,
-    PRODUCTS,
-)
+from mha_viz.core import names
 from mha_viz.ui.state import link_values as read
 from mha_viz.ui.state.link_values import MAX_URL_PINS, Pin
 from mha_viz.ui.state.link_values import MAX_URL_TEXT as MAX_URL_TEXT
@@ -31,7 +22,7 @@ MAX_WRITTEN = 200  # tokens that a model writes behind a text
 MODELS = ("model", "model_b", "corpus_model_b")
 TEXTS = ("text", "pair", "text_b", "source", "pairs")
 LONGEST = dict.fromkeys(TEXTS, MAX_URL_TEXT) | {"pins": MAX_URL_PINS}  # in a link
-SPACES = (*MATRICES, *PRODUCTS)
+SPACES = (*names.MATRICES, *names.PRODUCTS)
 # Tables of what a link says -> what the page calls it.
 TITLES: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("titles.toml").read_text("utf-8")
@@ -97,15 +88,15 @@ class Shared:
     head_b: int = _choice(-1, read.index)
     scale: str = _choice("sqrt", read.one_of(SCALES))
     metric: str = _choice("entropy", read.metric)
-    measure: str = _choice("hellinger", read.one_of(PAIR_MEASURES))
+    measure: str = _choice("hellinger", read.one_of(names.PAIR_MEASURES))
     place: int = _choice(-1, read.position)
     target: str = _choice("", read.token)
     against: str = _choice("", read.token)
     source: str = _choice("", read.text)
     window: tuple[tuple[int, int], ...] = _choice((), read.window)
     tokens: tuple[tuple[int, int], ...] = _choice((), read.spans)
-    device: str = _choice("auto", read.one_of(DEVICES))
-    dtype: str = _choice("float32", read.one_of(DTYPES))
+    device: str = _choice("auto", read.one_of(names.DEVICES))
+    dtype: str = _choice("float32", read.one_of(names.DTYPES))
 
     @property
     def checkpoint(self) -> tuple[str, str, str]:
@@ -197,7 +188,7 @@ class Compare(Shared):
     model_b: str = _choice("", read.model)
     outputs: str = _choice("cka", read.one_of(OUTPUTS))
     space: str = _choice("W_QK", read.one_of(SPACES))
-    match: str = _choice("hellinger", read.one_of(MATCH_MEASURES))
+    match: str = _choice("hellinger", read.one_of(names.MATCH_MEASURES))
     upto: int = _choice(-1, read.position)
     pins: tuple[Pin, ...] = ()  # `from_params` reads them
 
@@ -285,9 +276,9 @@ class Intervene(Shared):
     """
 
     off: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_OFF))
-    how: str = _choice("zero", read.one_of(HOWS))
+    how: str = _choice("zero", read.one_of(names.HOWS))
     factor: float = _choice(0.5, read.real(-10.0, 10.0))
-    method: str = _choice("ablation", read.one_of(METHODS))
+    method: str = _choice("ablation", read.one_of(names.METHODS))
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,6 @@ def choosable(
     st.dataframe(
         table,
         hide_index=True,
-        width="stretch",
         height=height,
         placeholder=UNDEFINED,
         key=key,
