@@ -14,15 +14,7 @@ from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.operating import figures
 from mha_viz.ui.pages import FIRST, PAGES
 from mha_viz.ui.run import memory, page_lock, places
-from mha_viz.ui.server import (
-    endpoints,
-    gate,
-    headers,
-    lifecycle,
-    page_style,
-    uploads,
-    websockets,
-)
+from mha_viz.ui.server import endpoints, gate, headers, lifecycle, page_style, uploads, websockets
 from mha_viz.ui.state import reconnect, state
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import messages

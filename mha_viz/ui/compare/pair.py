@@ -148,9 +148,11 @@ def choosable(
     ticks = st.session_state.get(name(), {}).get("selection", {}).get("rows", [])
     if ticks and pairs[ticks[0] : ticks[0] + 1].tolist() != [list(chosen_places(scene))]:
         st.session_state[count] += 1
-    words.choosable(
-        table, lambda row: words.choose_pair(pairs[row].tolist(), scene), key=name(), **size
-    )
+
+    def take(row: int) -> None:
+        words.choose_pair(pairs[row].tolist(), scene)
+
+    words.choosable(table, take, key=name(), form="%.4f", **size)
 
 
 def pictures(scene: Scene, width: int | None = None, marked: Cells = (), across: int = 2) -> None:

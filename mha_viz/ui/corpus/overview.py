@@ -22,7 +22,6 @@ from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 
 def split_arc(arc: str) -> tuple[str, str]:
@@ -83,19 +82,13 @@ def draw(study: Study) -> None:
 
 
 def show(
-    figure: StudyFigure, key: str, how_to_read: str, on_click: Callable[[Any], None] | None = None
+    figure: StudyFigure, key: str, on_click: Callable[[Any], None] | None = None, **told: object
 ) -> None:
-    """Draw a figure of a study with its table and its files."""
-    figures.show(
-        figure.draw(dark=look.dark()),
-        key=key,
-        how_to_read=how_to_read,
-        table=figure.table,
-        caption=figure.caption,
-        name=figure.name,
-        on_click=on_click,
-        paper=figure.image,
-    )
+    """Draw a figure of a study with its table, its files, and the text of its key."""
+    texts = {"name": figure.name, "how_to_read": TEXTS(f"figures.{key}", **told)}
+    given: dict[str, Any] = {"table": figure.table, "caption": figure.caption, **texts}
+    drawn, key = figure.draw(dark=look.dark()), f"corpus-{key}"
+    figures.show(drawn, key=key, on_click=on_click, paper=figure.image, **given)
 
 
 def _controls(study: Study, known: list[str]) -> None:
@@ -121,7 +114,7 @@ def _map(study: Study) -> None:
     drawn = {"": _by_metric, RELATION: _by_relation}.get(kind, _by_label)
     meaning, figure = drawn(study, chosen)
     st.markdown(meaning)
-    show(figure, "corpus-map", TEXTS("figures.map"), words.choose)
+    show(figure, "map", words.choose)
 
 
 def _by_metric(study: Study, chosen: Head) -> tuple[str, StudyFigure]:
@@ -147,12 +140,8 @@ def _by_relation(study: Study, chosen: Head) -> tuple[str, StudyFigure]:
     numbers = [by_head(study, rows, name) for name in ("accuracy", "low", "high")]
     meaning = "No head was asked for it on both halves of the sentences."
     for best in rows[rows["chosen"]].to_dict("records"):
-        meaning = (
-            f"How often the word with the most weight is the right one, of {best['n']:,} on half "
-            f"of the sentences. Always {best['offset']:+d} words finds "
-            f"{format_number(best['offset_baseline'])}; of all heads "
-            f"{head_name(best['layer'], best['head'])} was chosen, on the other half."
-        )
+        name = head_name(best["layer"], best["head"])
+        meaning = TEXTS("overview.relation", best=best, name=name)
     title = f"{arc_title(arc)}: accuracy"
     return meaning, value_map(study, (title, ""), *numbers, selected=chosen)
 
@@ -168,11 +157,7 @@ def _labels(study: Study) -> None:
     table = titled(found)
     narrow = {str(title): st.column_config.NumberColumn(width=70) for title in table.columns[2:]}
     narrow["Head"] = st.column_config.TextColumn(width=60)
-    st.dataframe(table, hide_index=True, placeholder="not defined", column_config=narrow)
+    st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED, column_config=narrow)
     st.caption(NOTES["labels"])
-    exports.table_file(
-        table,
-        key="corpus-labels",
-        name="Labels over a corpus",
-        caption=source_line(study, "labels"),
-    )
+    name, caption = "Labels over a corpus", source_line(study, "labels")
+    exports.table_file(table, key="corpus-labels", name=name, caption=caption)

@@ -1,5 +1,7 @@
 """The pictures of one head: weights, what they carry, token lines, one pair, strongest pairs."""
 
+from typing import Any
+
 import numpy as np
 import streamlit as st
 import torch
@@ -21,18 +23,16 @@ from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_weight
 
 
+def _looks(title: str) -> dict[str, Any]:
+    square = look.square(620)
+    return {"title": title, "scale": state.of(Explore).scale, "dark": look.dark(), **square}
+
+
 def _plotly(scene: Scene, record: AttentionRecord) -> None:
     view = state.of(Explore)
     shown, weights, seen = token_window.shown_head(record, view.chosen)
-    figure = head_heatmap(
-        weights,
-        shown.labels,
-        title=head_name(*view.chosen),
-        scale=view.scale,
-        dark=look.dark(),
-        **look.square(620),
-        visible=seen,
-    )
+    looks = _looks(head_name(*view.chosen))
+    figure = head_heatmap(weights, shown.labels, visible=seen, **looks)
     figures.chart(figure, key="heatmap", alt=in_words(record))
     st.caption(TEXTS("head_pictures.plotly"))
 
@@ -50,15 +50,9 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
     total = carried.sum(-1, keepdim=True)
     shares = torch.where(total > 0, carried / total.clamp_min(1e-30), 0.0)
     shown = token_window.Shown.of(whole.labels, whole.key_labels)
-    figure = head_heatmap(
-        shown.cut(shares.numpy()),
-        shown.labels,
-        scale=view.scale,
-        dark=look.dark(),
-        title=f"{head_name(layer, head)}: weight × length of the value",
-        **look.square(620),
-        visible=shown.cut(visible_keys(whole, layer).numpy()),
-    )
+    looks = _looks(f"{head_name(layer, head)}: weight × length of the value")
+    seen = shown.cut(visible_keys(whole, layer).numpy())
+    figure = head_heatmap(shown.cut(shares.numpy()), shown.labels, visible=seen, **looks)
     alt = f"Shares of what {head_name(layer, head)} carries to each token."
     figures.chart(figure, key="carried", alt=alt)
     st.caption(TEXTS("head_pictures.carried"))
@@ -85,15 +79,8 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
     q = whole.query[*view.chosen, query].numpy()
     k = whole.for_query_heads("key", view.layer)[view.head, key].numpy()
     weight, scale = float(pattern[query, key]), whole.scale[view.layer]
-    figure = score_products(
-        q,
-        k,
-        scale=scale,
-        weight=weight,
-        dark=look.dark(),
-        query_label=whole.labels[query],
-        key_label=whole.key_labels[key],
-    )
+    ends = {"query_label": whole.labels[query], "key_label": whole.key_labels[key]}
+    figure = score_products(q, k, scale=scale, weight=weight, dark=look.dark(), **ends)
     alt = f"Products of {whole.labels[query]} and {whole.key_labels[key]}, dimension by dimension."
     figures.chart(figure, key="pair", alt=alt)
     product = float(q.astype(np.float64) @ k)

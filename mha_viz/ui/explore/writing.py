@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -82,11 +83,7 @@ def _n_tokens(scene: Scene) -> int:
 def _without_invalid_branches(scene: WrittenScene, model: AttentionModel) -> WrittenScene:
     """Drop branches that this model does not know or that end the text; a link may have any."""
     ends = end_token_ids(model)
-    known = tuple(
-        (at, number)
-        for at, number in scene.branches
-        if number < model.d_vocab and number not in ends
-    )
+    known = tuple(one for one in scene.branches if one[1] < model.d_vocab and one[1] not in ends)
     if known != scene.branches:
         st.warning(TEXTS("writing.invalid_branches"), icon=":material/link_off:")
     return replace(scene, branches=known)
@@ -112,31 +109,17 @@ def _panel(found: Shown, model: AttentionModel) -> None:
 def _settings(found: Shown) -> None:
     drawing = found.scene.temperature > 0
     with st.container(horizontal=True, vertical_alignment="bottom"):
+        # Both ends of a range are of one type.
         for name, label, most, step, hint in (
             ("next_temperature", "Temperature", 5.0, 0.1, TEXTS("writing.temperature")),
             ("next_top_k", "Top-k", 9_999, 1, TEXTS("writing.top_k")),
             ("next_seed", "Seed", 999_999_999, 1, TEXTS("writing.seed")),
         ):
-            state.bound(
-                name,
-                st.number_input,
-                label,
-                min_value=0 * most,  # of the same type
-                max_value=most,
-                step=step,
-                width=130,
-                help=hint,
-                disabled=not drawing and name != "next_temperature",
-                also=_begin_anew,
-            )
-        st.button(
-            "Use as the sentence",
-            key="use_written",
-            disabled=not found.tokens,
-            on_click=guarded(state.change),
-            kwargs={"text": found.text},
-            help="The whole text becomes the sentence, for every page.",
-        )
+            ends, off = (0 * most, most), not drawing and name != "next_temperature"
+            looks: dict[str, Any] = {"step": step, "width": 130, "help": hint, "disabled": off}
+            state.bound(name, st.number_input, label, *ends, also=_begin_anew, **looks)
+        use, looks = guarded(partial(state.change, text=found.text)), TEXTS.control("use_written")
+        st.button(key="use_written", disabled=not found.tokens, on_click=use, **looks)
 
 
 def _status_line(found: Shown, last: int) -> str:
@@ -186,11 +169,9 @@ def announce(row: DeltaGenerator, scene: Scene) -> DeltaGenerator | None:
 
 def fill(line: DeltaGenerator, scene: Scene) -> None:
     """Fill in what the model predicts of the scene, cached or computed now."""
-    model = memory.model(*state.of(Explore).checkpoint)
+    make = partial(_words, scene, memory.model(*state.of(Explore).checkpoint))
     try:
-        words = memory.cache().get(
-            (scene.key, "prediction_line"), lambda: _words(scene, model), len
-        )
+        words = memory.cache().get((scene.key, "prediction_line"), make, len)
     except MhaVizError:  # shown where it matters, in Intervene; here the line is left out
         words = ""
     if words:

@@ -34,7 +34,9 @@ def draw(scene: Scene) -> None:
     """Draw the likeliest tokens in words, and how far the changed prediction is from the other."""
     model = memory.model(*state.of(Intervene).checkpoint)
     if not (offered := places(scene, model)):
-        _of_last_word(scene, model)
+        with continue_on_error():
+            if not lacks_source() and (masked := _last_masked(scene, model)):
+                _say(ablation(masked[0], model), bool(state.of(Intervene).off), masked[1])
         _offer_gaps(scene, model)
         return
     if state.of(Intervene).place not in offered:
@@ -51,13 +53,6 @@ def draw(scene: Scene) -> None:
         if view.against.strip() and not view.target.strip():
             st.info("Name the token to follow, too: the other one is compared with it.")
         _say(found, bool(view.off))
-
-
-def _of_last_word(scene: Scene, model: AttentionModel) -> None:
-    """Draw what the model predicts in place of the last word, in a text without a gap."""
-    with continue_on_error():
-        if not lacks_source() and (masked := _last_masked(scene, model)):
-            _say(ablation(masked[0], model), bool(state.of(Intervene).off), masked[1])
 
 
 def _say(found: Ablation, changed: bool, masked: str = "") -> None:
@@ -124,11 +119,8 @@ def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None)
         with turn_for(model, scene.text + (scene.pair or "")):
             return predict(model, scene.text, None, change, TOP_K, place, text_pair=scene.pair)
 
-    return memory.cache().get(
-        (scene.key, "prediction", place, change and cache_key(change)),
-        make,
-        lambda made: (1 + len(made.others)) * made.log_probs.nbytes,
-    )
+    key = scene.key, "prediction", place, change and cache_key(change)
+    return memory.cache().get(key, make, lambda it: (1 + len(it.others)) * it.log_probs.nbytes)
 
 
 def _tracked(model: AttentionModel, before: Prediction) -> tuple[list[int | None], list[str]]:
@@ -188,14 +180,8 @@ def _offer_gaps(scene: Scene, model: AttentionModel) -> None:
 
     st.markdown(TEXTS("masking.offer", mask=plain(str(model.tokenizer.mask_token))))
     st.session_state.ask_mask = None
-    st.pills(
-        "Word to mask",
-        list(labels),
-        key="ask_mask",
-        on_change=mask,
-        format_func=labels.__getitem__,
-        label_visibility="collapsed",
-    )
+    looks = TEXTS.control("mask") | {"format_func": labels.__getitem__}
+    st.pills(options=list(labels), key="ask_mask", on_change=mask, **looks)
 
 
 def _words(scene: Scene) -> dict[int, str]:

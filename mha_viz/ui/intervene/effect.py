@@ -1,5 +1,8 @@
 """Charts of the prediction before and after, and the loss of every token."""
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -66,41 +69,33 @@ def _found(scene: Scene, model: AttentionModel) -> Ablation | None:
 
 def _bars(scene: Scene, found: Ablation) -> None:
     table, ids, target = answer.table(found), list(found.ids), found.target
-    figures.show(
-        before_after(
-            table["token"].tolist(),
-            table["before"].to_numpy(),
-            table["after"].to_numpy(),
-            names=("all heads", "changed"),
-            dark=look.dark(),
-            target=ids.index(target.id) if target is not None and target.id in ids else None,
-        ),
-        table=table,
-        caption=words.settings(scene, described(state.of(Intervene))),
-        **TEXTS.figure("figures.prediction"),
-    )
+    values = table["before"].to_numpy(), table["after"].to_numpy()
+    at = ids.index(target.id) if target is not None and target.id in ids else None
+    looks: dict[str, Any] = {"names": ("all heads", "changed"), "dark": look.dark()}
+    drawn = before_after(table["token"].tolist(), *values, target=at, **looks)
+    caption = words.settings(scene, described(state.of(Intervene)))
+    figures.show(drawn, table=table, caption=caption, **TEXTS.figure("figures.prediction"))
 
 
 def _numbers(found: Ablation) -> None:
+    before, after = found.before, found.after
     rows: list[tuple[str, float | None, float | None]] = [
-        ("Entropy (nats)", found.before.entropy, found.after.entropy)
+        ("Entropy (nats)", before.entropy, after.entropy),
+        ("Loss (nats per token)", before.loss, after.loss),
     ]
-    if found.before.loss is not None:
-        rows.append(("Loss (nats per token)", found.before.loss, found.after.loss))
     for token in (found.target, found.against):
         if token is not None:
             rows.append((f"ln p of “{token.text}”", token.before, token.after))
     if found.target is not None and found.against is not None:
         name = f"logit of “{found.target.text}” less “{found.against.text}”"
         rows.append((name, found.logit_difference_before, found.logit_difference_after))
-    table = pd.DataFrame(
-        [
-            (plain(name), format_number(a), format_number(b), format_number(b - a))
-            for name, a, b in rows
-            if a is not None and b is not None
-        ],
-        columns=["Quantity", "All heads", "Changed", "Change"],
-    ).set_index("Quantity")
+    told = [
+        (plain(name), format_number(a), format_number(b), format_number(b - a))
+        for name, a, b in rows
+        if a is not None and b is not None
+    ]
+    columns = ["Quantity", "All heads", "Changed", "Change"]
+    table = pd.DataFrame(told, columns=columns).set_index("Quantity")
     if not state.of(Intervene).off:
         st.table(table[["All heads"]])
         st.caption("Switch a head off to see how the prediction changes.")
@@ -148,27 +143,20 @@ MAX_NEW_TOKENS = 20
 
 def _continuations(scene: Scene, model: AttentionModel, change: Intervention | None) -> None:
     """Draw both continuations side by side, where asked for."""
-    if not st.toggle(f"Continue the text for {_most()} tokens", key="ask_goes_on"):
+    n = min(MAX_NEW_TOKENS, allowed.most_written())
+    if not st.toggle(f"Continue the text for {n} tokens", key="ask_goes_on"):
         return
     if change is not None and change.how in ("mean", "patch_z", "patch_pattern"):
         st.info(TEXTS("effect.not_so"))
         return
-    changes = {"All heads": None, "Changed": change}
+    text, changes = state.of(Intervene).text, {"All heads": None, "Changed": change}
+
+    def written(change: Intervention | None) -> str:
+        return generate(model, text, None, change, n).text
+
     for column, (name, one) in zip(st.columns(2), changes.items(), strict=True):
+        key = scene.key, "goes on", one and answer.cache_key(one)
         with column:
             st.markdown(f"**{name}**")
-            st.text(_text(scene, model, one))
+            st.text(memory.cache().get(key, partial(written, one), len))
     st.caption("The likeliest token each time.")
-
-
-def _most() -> int:
-    return min(MAX_NEW_TOKENS, allowed.most_written())
-
-
-def _text(scene: Scene, model: AttentionModel, change: Intervention | None) -> str:
-    text = state.of(Intervene).text
-    return memory.cache().get(
-        (scene.key, "goes on", change and answer.cache_key(change)),
-        lambda: generate(model, text, None, change, _most()).text,
-        len,
-    )

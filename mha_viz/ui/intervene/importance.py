@@ -1,6 +1,8 @@
 """Importance of every head over several texts, and what goes with it."""
 
+from collections.abc import Hashable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -20,7 +22,7 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
-from mha_viz.ui.widgets.messages.messages import continue_on_error, plain, stop_on_error
+from mha_viz.ui.widgets.messages.messages import continue_on_error, notes, stop_on_error
 from mha_viz.web.theme import format_number
 
 METHOD_NAMES = {"ablation": "importance by ablation", "gradient": "importance by gradient"}
@@ -32,9 +34,12 @@ REDUNDANCY = "redundancy"  # beside the metrics: likeness of outputs to the near
 
 def known(scene: Scene, method: str) -> HeadImportance | None:
     """Return the measured importance for the present model and texts, or None."""
-    key = (state.of(Intervene).checkpoint, method, texts(scene))
-    found: HeadImportance | None = progress.results("importance").get(key)
+    found: HeadImportance | None = progress.results("importance").get(_key(scene, method))
     return found
+
+
+def _key(scene: Scene, method: str) -> Hashable:
+    return state.of(Intervene).checkpoint, method, texts(scene)
 
 
 def texts(scene: Scene) -> tuple[str, ...]:
@@ -77,15 +82,10 @@ def texts_box(scene: Scene, title: str) -> None:
     with st.expander(f"{title} (one per line)"):
         kept = st.session_state.get("more_texts")
         state.control(
-            "ask_more",
-            st.text_area,
-            "Texts",
-            label_visibility="collapsed",
-            height=180,
+            *("ask_more", st.text_area),
             value="\n".join(default_texts()) if kept is None else kept,
             take=lambda typed: st.session_state.update(more_texts=typed),
-            max_chars=20_000,
-            help=f"At most {MAX_TEXTS}.",
+            **TEXTS.control("more_texts", most=MAX_TEXTS),
         )
     count = len(_all_texts(scene))
     if count > MAX_TEXTS:
@@ -98,10 +98,9 @@ def _measure(scene: Scene) -> None:
     model = memory.model(*view.checkpoint)
     passes = importance_passes(model, view.method)
     seconds = progress.seconds(view.checkpoint, model, chosen, passes)
-    key = view.checkpoint, view.method, chosen
-    work = heavy.work(
-        partial(head_importance, heavy.model_of(view.checkpoint), chosen, view.method), key, seconds
-    )
+    measure = partial(head_importance, heavy.model_of(view.checkpoint), chosen, view.method)
+    key = _key(scene, view.method)
+    work = heavy.work(measure, key, seconds)
     # Above what comes and goes: a press on a button that then moves away is no click.
     pressed = st.button("Measure", icon=":material/play_arrow:", key="measure", type="primary")
     if known(scene, view.method) is None:
@@ -117,24 +116,17 @@ def _measure(scene: Scene) -> None:
 
 
 def _map(scene: Scene, found: HeadImportance) -> None:
-    several, name = found.n_texts > 1, METHOD_NAMES[found.method]
+    name, ends = METHOD_NAMES[found.method], {"low": found.low.numpy(), "high": found.high.numpy()}
+    looks: dict[str, Any] = {"selected": state.of(Intervene).chosen, "dark": look.dark()}
+    looks |= ends if found.n_texts > 1 else {}
     figures.show(
-        importance_map(
-            found.mean.numpy(),
-            name,
-            UNIT,
-            low=found.low.numpy() if several else None,
-            high=found.high.numpy() if several else None,
-            selected=state.of(Intervene).chosen,
-            dark=look.dark(),
-        ),
+        importance_map(found.mean.numpy(), name, UNIT, **looks),
         on_click=words.choose,
         table=found.table(),
         caption=words.settings(scene, words.count(found.n_texts, "text")),
         **TEXTS.figure("figures.importance", method=name.capitalize()),
     )
-    for note in found.notes:
-        st.caption(plain(note))
+    notes(found.notes)
     both = [known(scene, method) for method in METHODS]
     if both[0] is not None and both[1] is not None:
         rho, n = agreement(both[0], both[1])
@@ -145,20 +137,16 @@ def _beside(scene: Scene, found: HeadImportance) -> None:
     """Draw importance beside redundancy, or any metric."""
     view, twin = state.of(Intervene), "CKA with the nearest twin"
     report = reporting.report(scene, view)
-    titles = {REDUNDANCY: f"Redundancy: {twin}"} | {
-        key: METRICS[key].title for key in report.scores
-    }
+    titles = {key: METRICS[key].title for key in report.scores}
+    titles = {REDUNDANCY: f"Redundancy: {twin}"} | titles
     kept = st.session_state.get("chosen_beside")
     chosen = kept if kept in titles else REDUNDANCY
     state.control(
-        "ask_beside",
-        st.selectbox,
-        "Importance beside",
-        list(titles),
-        width=320,
+        *("ask_beside", st.selectbox, "Importance beside", list(titles)),
         value=chosen,
         take=lambda key: st.session_state.update(chosen_beside=key),
         format_func=titles.__getitem__,
+        width=320,
     )
     values = _redundancy(scene) if chosen == REDUNDANCY else report.scores[chosen].numpy()
     title, name = twin if chosen == REDUNDANCY else titles[chosen], METHOD_NAMES[found.method]

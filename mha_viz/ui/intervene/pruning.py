@@ -1,6 +1,7 @@
 """The pruning curve, and one random head off many times."""
 
 from functools import partial
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -10,6 +11,7 @@ from mha_viz.core import stored_runs
 from mha_viz.core.names import METHODS, Order
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.duration import pruning_passes
+from mha_viz.interventions.importance import HeadImportance
 from mha_viz.interventions.pruning import DRAWS, IMPORTANCE, HeadRemoval, PruningCurve, remove_heads
 from mha_viz.interventions.robustness import Robustness
 from mha_viz.plots.curves import pruning_curves
@@ -23,7 +25,7 @@ from mha_viz.ui.state.views import DEFAULT, Intervene
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
-from mha_viz.ui.widgets.messages.messages import continue_on_error, plain, stop_on_error
+from mha_viz.ui.widgets.messages.messages import continue_on_error, notes, stop_on_error
 from mha_viz.web.labels import head_name
 
 ORDERS = TEXTS.labels("pruning.orders")
@@ -34,8 +36,7 @@ N_DRAWS = 100
 
 def _prune(name: str, over: tuple[str, ...]) -> HeadRemoval:
     model = load(name)
-    n = _n_draws(model)
-    return remove_heads(model, over, {}, steps=N_STEPS, n_seeds=N_SEEDS, n_draws=n)
+    return remove_heads(model, over, {}, **_sizes(model))
 
 
 _BEGIN = tuple(dict.fromkeys([DEFAULT.text, *default_texts()]))  # the texts of the default page
@@ -66,12 +67,13 @@ def _seconds(scene: Scene) -> float | None:
     view, model = state.of(Intervene), memory.model(*state.of(Intervene).checkpoint)
     measured = [method for method in METHODS if known(scene, method) is not None]
     orders = len(ORDERS) - 1 + N_SEEDS
-    passes = pruning_passes(model, orders, N_STEPS, _n_draws(model), measured)
+    passes = pruning_passes(model, orders, N_STEPS, _sizes(model)["n_draws"], measured)
     return progress.seconds(view.checkpoint, model, texts(scene), passes)
 
 
-def _n_draws(model: AttentionModel) -> int:
-    return min(N_DRAWS, model.n_layers * model.n_heads)
+def _sizes(model: AttentionModel) -> dict[str, Any]:
+    n_draws = min(N_DRAWS, model.n_layers * model.n_heads)
+    return {"steps": N_STEPS, "n_seeds": N_SEEDS, "n_draws": n_draws}
 
 
 def _measured(scene: Scene) -> HeadRemoval | None:
@@ -85,19 +87,11 @@ def _measured(scene: Scene) -> HeadRemoval | None:
     place = st.container(horizontal=True, vertical_alignment="center")
     label, icon = TEXTS("pruning.again" if stored else "pruning.label"), ":material/content_cut:"
     if place.button(label, icon=icon, key="prune", disabled=key in results):
-        work = heavy.work(
-            partial(
-                remove_heads,
-                heavy.model_of(view.checkpoint),
-                chosen,
-                {method: known(scene, method) for method in METHODS},
-                steps=N_STEPS,
-                n_seeds=N_SEEDS,
-                n_draws=_n_draws(memory.model(*view.checkpoint)),
-            ),
-            key,
-            _seconds(scene),
-        )
+        measured: dict[str, HeadImportance | None] = {one: known(scene, one) for one in METHODS}
+        sizes = _sizes(memory.model(*view.checkpoint))
+        model = heavy.model_of(view.checkpoint)
+        prune = partial(remove_heads, model, chosen, measured, **sizes)
+        work = heavy.work(prune, key, _seconds(scene))
         progress.keep("pruning", key, progress.done(work, "stop_pruning", "Pruning …", _part))
     elif stored:
         place.caption(TEXTS("pruning.stored"))
@@ -121,15 +115,10 @@ def _curves(scene: Scene, curves: dict[Order, PruningCurve]) -> None:
     }
     band = (random.share_left.numpy(), random.lowest.numpy(), random.highest.numpy())
     tables = [curve.table().assign(order=order) for order, curve in curves.items()]
+    title, name = "Loss while heads are taken away", f"at random ({N_SEEDS} orders)"
+    looks: dict[str, Any] = {"title": title, "band_name": name, "dark": look.dark()}
     figures.show(
-        pruning_curves(
-            lines,
-            band,
-            float(random.loss[0]),
-            title="Loss while heads are taken away",
-            band_name=f"at random ({N_SEEDS} orders)",
-            dark=look.dark(),
-        ),
+        pruning_curves(lines, band, float(random.loss[0]), **looks),
         table=pd.concat(tables, ignore_index=True),
         caption=words.settings(scene, words.count(random.n_texts, "text")),
         **TEXTS.figure("figures.pruning"),
@@ -145,10 +134,7 @@ def _draws(scene: Scene, found: Robustness) -> None:
         on_click=words.choose,
         table=pd.DataFrame({"Head": [head_name(*head) for head in heads], "Change": changes}),
         caption=words.settings(scene, words.count(len(heads), "draw")),
-        **TEXTS.figure(
-            "figures.draws", unharmed=numbers["unharmed"], tolerance=found.tolerance, unit=UNIT
-        ),
+        **TEXTS.figure("figures.draws", **numbers, tolerance=found.tolerance, unit=UNIT),
     )
     st.markdown(TEXTS("pruning.pairs", **numbers, unit=UNIT, n_pairs=len(found.pairs)))
-    for note in dict.fromkeys(found.notes):
-        st.caption(plain(note))
+    notes(dict.fromkeys(found.notes))

@@ -99,14 +99,13 @@ def _fit(scene: Scene) -> None:
 
 def _how(n_tokens: int) -> None:
     choosing.menu("how", "Intervention", HOW_NAMES, width=200, also=parts.follow_switch)
-    how = state.of(Intervene).how
+    how, also = state.of(Intervene).how, parts.follow_switch
     if how == "scale":
-        also, bounds = parts.follow_switch, (-10.0, 10.0)
-        state.bound("factor", st.number_input, "Factor", *bounds, also=also, step=0.1, width=120)
+        ends = -10.0, 10.0
+        state.bound("factor", st.number_input, "Factor", *ends, also=also, step=0.1, width=120)
     if how.startswith("patch"):
-        hint = f"a text of {words.count(n_tokens, 'token')}"
-        look = dict(placeholder=hint, width=380)
-        state.bound("source", st.text_input, "Other text", also=parts.follow_switch, **look)
+        looks = TEXTS.control("source", length=words.count(n_tokens, "token"))
+        state.bound("source", st.text_input, also=also, **looks)
 
 
 def _presets(scene: Scene) -> None:
@@ -119,32 +118,14 @@ def _presets(scene: Scene) -> None:
             put(found[chosen])
 
     st.session_state.ask_preset = None
-    st.selectbox(
-        "Switch off",
-        list(found),
-        index=None,
-        key="ask_preset",
-        on_change=take,
-        width=220,
-        placeholder="a group of heads",
-    )
+    looks = TEXTS.control("preset")
+    st.selectbox(options=list(found), index=None, key="ask_preset", on_change=take, **looks)
     framed = "The framed head; those nearest to it and its layer are among the groups."
     controls.head_menus(scene.record.n_layers, scene.record.n_heads, framed)
-    st.button(
-        "Undo",
-        icon=":material/undo:",
-        on_click=_undo,
-        disabled=not st.session_state.get("past"),
-        key="undo",
-    )
-    st.button(
-        "All on",
-        icon=":material/restart_alt:",
-        on_click=put,
-        args=((),),
-        disabled=not state.of(Intervene).off,
-        key="all_on",
-    )
+    none, icon = not st.session_state.get("past"), ":material/undo:"
+    st.button("Undo", icon=icon, on_click=_undo, disabled=none, key="undo")
+    none, icon = not state.of(Intervene).off, ":material/restart_alt:"
+    st.button("All on", icon=icon, on_click=put, args=((),), disabled=none, key="all_on")
 
 
 def presets(scene: Scene, view: Intervene) -> dict[str, Heads]:

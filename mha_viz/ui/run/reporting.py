@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 import torch
 from numpy.typing import NDArray
@@ -104,6 +105,11 @@ def cached(scene: Scene, *what: Hashable, make: Callable[[], T], size: int = 200
     """Return what follows from the scene alone, made once and kept; `size` is in bytes."""
     with nullcontext() if scene.has(*what) else st.spinner("Comparing heads …"):
         return scene.derive(*what, make=make, size=lambda made: size)
+
+
+def table_bytes(table: pd.DataFrame) -> int:
+    """Return the bytes that a table holds, for the cache."""
+    return int(table.memory_usage(deep=True).sum())
 
 
 def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:

@@ -39,7 +39,7 @@ MAX_EXACT = 16 * 2**20  # bytes of weights that Streamlit holds for a page, as a
 T = TypeVar("T")
 Urls = list[str]
 Head = Callable[[], tuple[int, int]]  # the head that is chosen by now
-GridBytes = Callable[[Scene, AttentionRecord, Explore], bytes]
+GridBytes = Callable[[Scene, AttentionRecord], bytes]
 
 
 def exact_url(record: AttentionRecord, urls: Urls) -> str | None:
@@ -81,7 +81,7 @@ def _files(scene: Scene, grid: GridBytes) -> None:
         ("Head as CSV", "csv", lambda record: csv(record, view)),
         ("Head as HTML", "html", head_file(head_html, view)),
         ("All heads as HTML", "all.html",
-         lambda record: _all_html(record, view, grid(scene, record, view))),
+         lambda record: _all_html(record, view, grid(scene, record))),
         ("Record file", "safetensors", _record_file),
     )  # fmt: skip
     columns = st.columns([6, 5], gap="xxsmall")  # low enough to open within a laptop's window

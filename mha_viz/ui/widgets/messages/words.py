@@ -137,7 +137,7 @@ def choosable(
     choose: Callable[[int], object],
     *,
     key: str,
-    form: str = "%.4f",
+    form: str = "%.3f",
     height: int | Literal["auto"] = "auto",
 ) -> None:
     """Draw a table whose rows can be chosen: `choose` gets a row's number; `form` is of floats."""
