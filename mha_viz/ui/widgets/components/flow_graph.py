@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import pandas as pd
 import streamlit as st
 
 from mha_viz.circuits.flow.graph import FlowGraph
@@ -49,14 +48,11 @@ def flow_graph(
     graph: FlowGraph, *, key: str, dark: bool, on_choose: Callable[[HeadPair], None] | None = None
 ) -> None:
     """Draw a graph, with a slider for its threshold in the browser, and what belongs to it."""
-    payload = graph_payload(graph)
     file = safe_name(f"flow_{graph.model}_{graph.position}", "flow")
     cut = f"parts below {graph.threshold:.2%} ({graph.cut:.1%} of the state) cut"
-
-    def files() -> None:
-        _files(file, graph.edges, payload, (NAME, describe(graph), cut), key, dark)
-
-    _draw(payload, graph.edges, key, files, choose=_on_choose(graph, key, on_choose))
+    files = partial(_files, file, graph, (NAME, describe(graph), cut), key, dark)
+    choose = _on_choose(graph, key, on_choose)
+    _draw(graph, graph_payload(graph), key, files, choose=choose)
 
 
 def prediction_graph(
@@ -69,7 +65,6 @@ def prediction_graph(
     on_pin: Callable[[NodePlace], None],
 ) -> None:
     """Draw a graph of one prediction with its pinned nodes, and what belongs to it."""
-    payload = prediction_payload(graph, pins)
     file = safe_name(f"graph_{graph.model}_{graph.position}", "graph")
     held = f"{graph.held:+.3g} of {graph.value - graph.rest:+.3g} logits"
     share = f"the largest edges, {graph.share:.0%} of all: {held}"
@@ -81,12 +76,13 @@ def prediction_graph(
         if node is not None:
             on_pin(node)
 
-    def files() -> None:
-        _files(file, graph.edges, payload, (SIGNED_NAME, describe_signed(graph), share), key, dark)
+    def files(payload: bytes) -> None:
+        said = SIGNED_NAME, describe_signed(graph), share
+        _files(file, graph, said, key, dark, payload)
         download("Graph (JSON)", f"{file}.json", graph.to_bytes, key=f"{key}-json")
 
     choose = None if folded else _on_choose(graph, key, on_choose)
-    _draw(payload, graph.edges, key, files, choose=choose, pin=pin)
+    _draw(graph, prediction_payload(graph, pins), key, files, choose=choose, pin=pin)
 
 
 def _on_choose(
@@ -102,21 +98,20 @@ def _on_choose(
 
 
 def _draw(
+    graph: FlowGraph | PredictionGraph,
     payload: bytes,
-    edges: pd.DataFrame,
     key: str,
-    files: Callable[[], None],
+    files: Callable[[bytes], None],
     **events: Callable[[], None] | None,
 ) -> None:
     """Draw the picture, its table and its files."""
-    nothing = guarded(lambda: None)
+    nothing, rows = guarded(lambda: None), partial(st.dataframe, graph.edges, hide_index=True)
     with st.container(gap=None):
         _graph.bring(f"{key}-script")
         changes = {f"on_{name}_change": event or nothing for name, event in events.items()}
         _graph(key=key, data=payload, **changes)
-    lazy_sections.table_and_export(
-        key, lambda: st.dataframe(edges, hide_index=True, key=f"{key}-rows", placeholder="–"), files
-    )
+    table = partial(rows, key=f"{key}-rows", placeholder="–")
+    lazy_sections.table_and_export(key, table, partial(files, payload))
 
 
 def graph_payload(graph: FlowGraph) -> bytes:
@@ -136,10 +131,8 @@ def graph_payload(graph: FlowGraph) -> bytes:
 def describe(graph: FlowGraph) -> str:
     """Name token, model, text and measure in one line."""
     token = graph.tokens[graph.position].text
-    return (
-        f"“{token}” at position {graph.position} of “{graph.text}” in {graph.model}, "
-        f"shares by {graph.measure}"
-    )
+    at = f"at position {graph.position} of “{graph.text}” in {graph.model}"
+    return f"“{token}” {at}, shares by {graph.measure}"
 
 
 def prediction_payload(graph: PredictionGraph, pins: Sequence[Pin] = ()) -> bytes:
@@ -157,19 +150,13 @@ def prediction_payload(graph: PredictionGraph, pins: Sequence[Pin] = ()) -> byte
     ]
     if step == 2:
         places = [[level + (kind == 1), kind, *rest] for level, kind, *rest in places]
+    signed = {name: getattr(graph, name) for name in ("value", "held", "rest", "token")}
     return signed_payload(
         graph.edges,
         [one.text for one in graph.tokens],
         [one.is_special for one in graph.tokens],
         graph.names,
-        signed={
-            "value": graph.value,
-            "held": graph.held,
-            "rest": graph.rest,
-            "name": token,
-            "token": graph.token,
-            "pins": places,
-        },
+        signed=signed | {"name": token, "pins": places},
         position=graph.position,
         layers=graph.n_layers,
         step=step,
@@ -181,10 +168,8 @@ def prediction_payload(graph: PredictionGraph, pins: Sequence[Pin] = ()) -> byte
 def describe_signed(graph: PredictionGraph) -> str:
     """Name tokens, position, model and text in one line."""
     less = "" if graph.versus is None else f" less that of “{graph.versus}”"
-    return (
-        f"the logit of “{graph.token}”{less} at position {graph.position} of “{graph.text}” in "
-        f"{graph.model}"
-    )
+    at = f"at position {graph.position} of “{graph.text}” in {graph.model}"
+    return f"the logit of “{graph.token}”{less} {at}"
 
 
 def pinned(event: Any, graph: PredictionGraph) -> NodePlace | None:
@@ -211,16 +196,19 @@ def chosen(event: Any, graph: FlowGraph | PredictionGraph) -> HeadPair | None:
     sent = event_of(event, "choose")
     values: list[Any] = [sent.get(name) for name in HeadPair._fields]
     n = len(graph.tokens)
-    sizes = (graph.n_layers, graph.n_heads, n, n)
-    known = all(
-        type(value) is int and 0 <= value < size for value, size in zip(values, sizes, strict=True)
-    )
+    sizes = zip(values, (graph.n_layers, graph.n_heads, n, n), strict=True)
+    known = all(type(value) is int and 0 <= value < size for value, size in sizes)
     return HeadPair(*values) if known else None
 
 
 def _files(
-    file: str, edges: pd.DataFrame, payload: bytes, said: tuple[str, str, str], key: str, dark: bool
+    file: str,
+    graph: FlowGraph | PredictionGraph,
+    said: tuple[str, str, str],
+    key: str,
+    dark: bool,
+    payload: bytes,
 ) -> None:
     name, caption, cut = said
     page = partial(flow_html, payload, title=name, caption=caption, dark=dark)
-    data_and_page(file, edges, f"{name}\n{caption}; {cut}", page, key=key)
+    data_and_page(file, graph.edges, f"{name}\n{caption}; {cut}", page, key=key)

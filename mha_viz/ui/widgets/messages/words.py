@@ -173,13 +173,14 @@ def choose(found: object) -> None:
 def choose_pair(found: object, scene: Scene) -> None:
     """Make a clicked pair's heads the chosen ones."""
     if isinstance(found, list) and len(found) == 2:
-        (layer, head), (layer_b, head_b) = (place(index, scene) for index in found)
+        first, second = (place(index, scene) for index in found)
         state.keep_second()
-        state.change(layer=layer, head=head, layer_b=layer_b, head_b=head_b, query=-1, key=-1)
+        choose(first)
+        state.change(layer_b=second[0], head_b=second[1])
 
 
 def choose_on_both_sides(found: object) -> None:
     """Choose the clicked head's number in both runs."""
     if isinstance(found, list) and len(found) == 2:
-        layer, head = int(found[0]), int(found[1])
-        state.change(layer=layer, head=head, layer_b=layer, head_b=head, query=-1, key=-1)
+        choose(found)
+        state.change(layer_b=int(found[0]), head_b=int(found[1]))
