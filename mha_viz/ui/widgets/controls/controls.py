@@ -43,7 +43,7 @@ def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
     """
 
     def on_typed() -> None:
-        state.on_text_change()
+        state.change(query=-1, key=-1)  # the tokens of the text before; the head stays
         if parts:
             rerun_parts(*parts)
 
