@@ -26,23 +26,15 @@ class _Place:
 
 
 class Places:
-    """Sessions that were let in, in the order in which they came.
-
-    Args:
-        most: how many; None is any number.
-        is_there: whether a session's page is open.
-        no_room: whether nobody new is let in, however many places are free.
-        clock: seconds that pass.
-        of_one: how many of one address; None is any number.
-    """
+    """Sessions that were let in, in the order in which they came."""
 
     def __init__(
         self,
-        most: int | None,
-        is_there: Callable[[str], bool],
-        no_room: Callable[[], bool] = lambda: False,
+        most: int | None,  # places; None is any number
+        is_there: Callable[[str], bool],  # whether a session's page is open
+        no_room: Callable[[], bool] = lambda: False,  # nobody new is let in, whatever is free
         clock: Callable[[], float] = time.monotonic,
-        of_one: int | None = None,
+        of_one: int | None = None,  # places of one address; None is any number
     ) -> None:
         self.most, self._is_there, self._no_room = most, is_there, no_room
         self._clock, self._of_one = clock, of_one
@@ -86,11 +78,9 @@ class Places:
         for session, place in list(self._held.items()):
             if session == here or self._is_there(session):
                 place.left = None
-            elif not place.acted:
-                del self._held[session]
-            elif place.left is None:
+            elif place.acted and place.left is None:
                 place.left = now
-            elif now - place.left > STAYS:
+            elif place.left is None or now - place.left > STAYS:
                 del self._held[session]
 
     def _give_way(self) -> bool:
@@ -123,10 +113,5 @@ def full() -> str:
 
 @cache
 def _places() -> Places:
-    found = settings()
-    return Places(
-        found.max_sessions,
-        streamlit_run.is_kept,
-        memory_limit.is_over,
-        of_one=found.sessions_per_address,
-    )
+    most, of_one = settings().max_sessions, settings().sessions_per_address
+    return Places(most, streamlit_run.is_kept, memory_limit.is_over, of_one=of_one)

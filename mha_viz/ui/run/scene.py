@@ -35,15 +35,11 @@ AT_ONCE = 512  # tokens; the picture of a longer text does not wait for its metr
 
 @dataclass(frozen=True)
 class Run:
-    """Results of one run of a text; the cache holds them.
+    """Results of one run of a text; the cache holds them."""
 
-    `record` is as the model left it, `facts` are measured on it, None until somebody asks for those
-    of a long text; `seconds` of the forward pass are unknown for a stored run.
-    """
-
-    record: AttentionRecord
-    facts: Facts | None
-    seconds: float | None
+    record: AttentionRecord  # as the model left it
+    facts: Facts | None  # measured on it; None until somebody asks for those of a long text
+    seconds: float | None  # of the forward pass; unknown for a stored run
     stored: StoredRun | None = None
 
 
@@ -77,10 +73,7 @@ class Scene:
         run = self._run
         if run.facts is not None:
             return run.facts
-        make = partial(measured, run.record)
-        return self.derive(
-            "facts", make=make, size=lambda made: sum(v.nbytes for v in made.values())
-        )
+        return self.derive("facts", make=partial(measured, run.record), size=_facts_bytes)
 
     @property
     def is_measured(self) -> bool:
@@ -101,9 +94,7 @@ class Scene:
     def origin(self) -> str:
         """The run's origin in words: precomputed, or computed in so many ms."""
         seconds = self._run.seconds
-        if seconds is None:
-            return "precomputed"
-        return f"computed in {1000 * seconds:.0f} ms"
+        return "precomputed" if seconds is None else f"computed in {1000 * seconds:.0f} ms"
 
     @property
     def head_count(self) -> int:
@@ -262,6 +253,10 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
             return Run(record, None, seconds)
         with cancel_if_superseded():
             return Run(record, measured(record), seconds)
+
+
+def _facts_bytes(facts: Facts) -> int:
+    return sum(values.nbytes for values in facts.values())
 
 
 def measured(record: AttentionRecord) -> Facts:
