@@ -56,20 +56,16 @@ class Worker:
     """A process that runs one call at a time.
 
     `n_bytes` of memory may be taken beyond the libraries; `flag` is raised while it is to give way,
-    None where it cannot see it.
-
-    Raises:
-        NoProcessError: there is none to be had.
+    None where it cannot see it. Raises NoProcessError: there is none to be had.
     """
 
     def __init__(self, n_bytes: int, flag: SharedFlag | None = None) -> None:
         given = [str(n_bytes), *([] if flag is None else [str(flag.number)])]
         seen = () if flag is None else (flag.number,)
         caches = {name: os.environ[name] for name in _CACHES if name in os.environ}
+        module = "mha_viz.ui.jobs.worker"
         try:
-            self._process = child_process.start(
-                "mha_viz.ui.jobs.worker", *given, files=seen, **caches
-            )
+            self._process = child_process.start(module, *given, files=seen, **caches)
         except OSError as error:
             raise NoProcessError(str(error)) from error
         self.models: frozenset[Checkpoint] = frozenset()  # of the latest call
@@ -85,13 +81,9 @@ class Worker:
         """Run a call and return its result.
 
         `stop` tells whether somebody still waits for it; `on_progress` is called with how far it
-        is, as the function tells it.
-
-        Raises:
-            Cancelled: it was ended by `stop`.
-            MhaVizError: the function's own error; JobError where it took too much memory or
-                its process ended.
-            RemoteFault: any other error of the function.
+        is, as the function tells it. Raises Cancelled: it was ended by `stop`. MhaVizError: the
+        function's own error; JobError where it took too much memory or its process ended.
+        RemoteFault: any other error of the function.
         """
         self._number, self._runs = self._number + 1, True
         self.models = frozenset(call.models)
