@@ -103,12 +103,10 @@ def _by_layer(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
         start = component.name.startswith("embedding") or component.kind == "embedding"
         at = 0 if start else len(places) - 1 if component.layer is None else component.layer + 1
         piles[PILES.get(component.kind, REST)][at] += share
-    figures.show(
-        stacked_shares(piles, places, UNITS[found.of], title="Layer by layer", dark=look.dark()),
-        table=found.table().drop(columns=["layer", "head"]),
-        caption=_caption(scene, found),
-        **TEXTS.figure("figures.logit_by_layer", whole=_whole(found)),
-    )
+    drawn = stacked_shares(piles, places, UNITS[found.of], title="Layer by layer", dark=look.dark())
+    table, caption = found.table().drop(columns=["layer", "head"]), _caption(scene, found)
+    texts = TEXTS.figure("figures.logit_by_layer", whole=_whole(found))
+    figures.show(drawn, table=table, caption=caption, **texts)
 
 
 def _by_head(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
@@ -127,12 +125,10 @@ def _by_source(scene: Scene, found: LogitAttribution) -> None:
     shares, name = found.sources[chosen].numpy(), head_name(*chosen)
     labels, title = [token.text for token in found.tokens], TEXTS("logit_parts.source", name=name)
     told = {"name": name, "whole": _whole(found), "found": found, "sum": shares.sum()}
-    figures.show(
-        token_strip(labels, shares, title, unit, dark=look.dark()),
-        table=found.sources_table(*chosen),
-        caption=_caption(scene, found, name),
-        **TEXTS.figure("figures.logit_by_source", **told),
-    )
+    drawn = token_strip(labels, shares, title, unit, dark=look.dark())
+    table, caption = found.sources_table(*chosen), _caption(scene, found, name)
+    texts = TEXTS.figure("figures.logit_by_source", **told)
+    figures.show(drawn, table=table, caption=caption, **texts)
 
 
 def _tokens(scene: Scene, place: int) -> None:
@@ -146,12 +142,10 @@ def _tokens(scene: Scene, place: int) -> None:
     title = f"Tokens that {name} promotes and suppresses here"
     labels = [*found.promoted, *reversed(found.suppressed)]
     logits = np.r_[found.raised.numpy(), found.lowered.numpy()[::-1]]
-    figures.show(
-        signed_rows(labels, logits, "logits", title=title, dark=look.dark()),
-        table=found.table(),
-        caption=words.settings(scene, name, f"position {found.position}"),
-        **TEXTS.figure("figures.head_tokens", name=name),
-    )
+    drawn = signed_rows(labels, logits, "logits", title=title, dark=look.dark())
+    table, caption = found.table(), words.settings(scene, name, f"position {found.position}")
+    texts = TEXTS.figure("figures.head_tokens", name=name)
+    figures.show(drawn, table=table, caption=caption, **texts)
 
 
 def _guesses(scene: Scene, place: int) -> None:

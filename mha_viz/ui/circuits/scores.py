@@ -98,12 +98,11 @@ def _matrix(scene: Scene, found: ScoreAttribution) -> None:
     columns = [component.name for component in found.key_components]
     shown, down = _largest(shares, rows)
     shown, across = _largest(shown.T, columns)
-    figures.show(
-        share_matrix(shown.T, down, across, UNIT, title="Query × key", dark=look.dark()),
-        table=found.table(),
-        caption=words.settings(scene, _whole(found), "before softmax, scales of norms frozen"),
-        **TEXTS.figure("figures.score_matrix", whole=_whole(found)),
-    )
+    drawn = share_matrix(shown.T, down, across, UNIT, title="Query × key", dark=look.dark())
+    table = found.table()
+    caption = words.settings(scene, _whole(found), "before softmax, scales of norms frozen")
+    texts = TEXTS.figure("figures.score_matrix", whole=_whole(found))
+    figures.show(drawn, table=table, caption=caption, **texts)
 
 
 def _sides(scene: Scene, found: ScoreAttribution) -> None:

@@ -61,13 +61,11 @@ def _map(scene: Scene, values: np.ndarray) -> None:
     metric, known = METRICS[view.metric], values[np.isfinite(values)]
     limits = (known.min(), known.max()) if known.size and np.ptp(known) > _SAME else None
     about = metric.title, metric.shown_unit
-    figures.show(
-        head_changes(values, *about, limits=limits, selected=view.chosen, dark=look.dark()),
-        on_click=words.choose,
-        table=words.head_values(scene, {metric.title: values}),
-        caption=words.settings(scene, metric.title, *_measured_on(view.metric)),
-        **TEXTS.figure("figures.metric_map", title=metric.title, direction=metric.direction),
-    )
+    drawn = head_changes(values, *about, limits=limits, selected=view.chosen, dark=look.dark())
+    table = words.head_values(scene, {metric.title: values})
+    caption = words.settings(scene, metric.title, *_measured_on(view.metric))
+    texts = TEXTS.figure("figures.metric_map", title=metric.title, direction=metric.direction)
+    figures.show(drawn, on_click=words.choose, table=table, caption=caption, **texts)
 
 
 def _maps(scene: Scene, report: Report) -> None:
@@ -83,13 +81,11 @@ def _maps(scene: Scene, report: Report) -> None:
 
     units = {METRICS[key].title: METRICS[key].shown_unit for key in keys}
     chosen = METRICS[view.metric].title
-    figures.show(
-        metric_maps(maps, units, chosen=chosen, selected=view.chosen, dark=look.dark()),
-        on_click=choose,
-        table=words.head_values(scene, maps),
-        caption=words.settings(scene, *_measured_on("induction" * ("induction" in keys))),
-        **TEXTS.figure("figures.metric_maps"),
-    )
+    drawn = metric_maps(maps, units, chosen=chosen, selected=view.chosen, dark=look.dark())
+    table = words.head_values(scene, maps)
+    caption = words.settings(scene, *_measured_on("induction" * ("induction" in keys)))
+    texts = TEXTS.figure("figures.metric_maps")
+    figures.show(drawn, on_click=choose, table=table, caption=caption, **texts)
 
 
 def _by_layer(scene: Scene, report: Report, values: np.ndarray) -> None:
@@ -222,9 +218,8 @@ def _flow(scene: Scene, rollout: np.ndarray, upto: int, query: int) -> None:
         lines["flow, as shares"] = found / found.sum() if found.sum() > 0 else found
     except ArgumentError as error:
         st.info(f"Attention flow is left out: {error}")
-    figures.show(
-        token_bars(lines, record.labels, "share", dark=look.dark()),
-        table=pd.DataFrame({"Token": words.numbered(record.labels), **lines}),
-        caption=words.settings(scene, f"into {words.places(record.labels)[query]} at L{upto}"),
-        **TEXTS.figure("figures.flow", meaning=METRICS["attention_flow"].meaning),
-    )
+    drawn = token_bars(lines, record.labels, "share", dark=look.dark())
+    table = pd.DataFrame({"Token": words.numbered(record.labels), **lines})
+    caption = words.settings(scene, f"into {words.places(record.labels)[query]} at L{upto}")
+    texts = TEXTS.figure("figures.flow", meaning=METRICS["attention_flow"].meaning)
+    figures.show(drawn, table=table, caption=caption, **texts)

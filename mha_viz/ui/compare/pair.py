@@ -178,12 +178,10 @@ def numbers(scene: Scene) -> None:
     drawn = difference_heatmap(one, two, shown.labels, masked=(~seen_a, ~seen_b), **looks)
     left, right = st.columns(2)
     with left:
-        figures.show(
-            drawn,
-            table=words.by_tokens(two - one, *shown.names, visible=seen_a & seen_b),
-            caption=words.settings(scene, title),
-            **TEXTS.figure("figures.difference", second=second, first=first),
-        )
+        table = words.by_tokens(two - one, *shown.names, visible=seen_a & seen_b)
+        caption = words.settings(scene, title)
+        texts = TEXTS.figure("figures.difference", second=second, first=first)
+        figures.show(drawn, table=table, caption=caption, **texts)
     with right:
         if scene.is_long:  # all heads of which are compared where somebody asks
             _measures(scene)

@@ -171,12 +171,11 @@ def _difference(first: Scene, runs: _Runs) -> None:
     masked = shown.cut(hidden_left), shown.cut(hidden_right)
     looks: dict[str, Any] = {"title": f"{names[1]} minus {names[0]}", "dark": look.dark()}
     looks |= {"names": names, "masked": masked, "side": 440}
-    figures.show(
-        difference_heatmap(left, right, shown.labels, **looks),
-        table=words.by_tokens(right - left, *shown.names, visible=~(masked[0] | masked[1])),
-        caption=_settings(first, runs),
-        **TEXTS.figure("figures.sides", common=len(runs.common), places=len(runs.pairs)),
-    )
+    drawn = difference_heatmap(left, right, shown.labels, **looks)
+    table = words.by_tokens(right - left, *shown.names, visible=~(masked[0] | masked[1]))
+    caption = _settings(first, runs)
+    texts = TEXTS.figure("figures.sides", common=len(runs.common), places=len(runs.pairs))
+    figures.show(drawn, table=table, caption=caption, **texts)
 
 
 def _on_common(
@@ -191,13 +190,11 @@ def _most_changed(first: Scene, runs: _Runs, change: np.ndarray) -> None:
     st.markdown("**How much each head changed**")
     view = state.of(Compare)
     note = TEXTS("side_by_side.apart") if runs.a.model != runs.b.model else ""
-    figures.show(
-        head_changes(change, selected=view.chosen, dark=look.dark()),
-        on_click=words.choose_on_both_sides,
-        table=words.head_values(first, {"Change": change}).sort_values("Change", ascending=False),
-        caption=_settings(first, runs),
-        **TEXTS.figure("figures.most_changed", note=note),
-    )
+    drawn = head_changes(change, selected=view.chosen, dark=look.dark())
+    table = words.head_values(first, {"Change": change}).sort_values("Change", ascending=False)
+    caption = _settings(first, runs)
+    texts = TEXTS.figure("figures.most_changed", note=note)
+    figures.show(drawn, on_click=words.choose_on_both_sides, table=table, caption=caption, **texts)
 
 
 def _label(runs: _Runs, i: int | None, j: int | None) -> str:

@@ -175,14 +175,11 @@ def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
     title, clusters = METRICS[view.measure].title, groups if view.order == "cluster" else None
     looks: dict[str, Any] = {"selected": view.chosen, "dark": look.dark(), "clusters": clusters}
     n_heads, explained = scene.record.n_heads, found.explained
-    figures.show(
-        head_map(found.places, names, n_heads, explained=explained, **looks),
-        height=430,
-        on_click=words.choose,
-        table=pd.DataFrame({"Head": names, "x": x, "y": y}),
-        caption=words.settings(scene, title, "classical MDS"),
-        **TEXTS.figure("figures.map", title=title, kept=spread),
-    )
+    drawn = head_map(found.places, names, n_heads, explained=explained, **looks)
+    table = pd.DataFrame({"Head": names, "x": x, "y": y})
+    caption = words.settings(scene, title, "classical MDS")
+    texts = TEXTS.figure("figures.map", title=title, kept=spread)
+    figures.show(drawn, height=430, on_click=words.choose, table=table, caption=caption, **texts)
 
 
 def _twins(scene: Scene, found: pd.DataFrame, by_chance: Chance) -> None:

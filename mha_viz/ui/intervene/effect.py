@@ -110,13 +110,10 @@ def _losses(scene: Scene, found: Ablation) -> None:
     changes = np.array([np.nan if c is None else c for c in found.loss_changes])
     if not np.isfinite(changes).any():
         return
-    figures.show(
-        token_strip(labels, changes, "Change in loss", "nats", dark=look.dark()),
-        table=found.loss_table(),
-        caption=words.settings(scene, described(state.of(Intervene))),
-        on_click=_look_before,
-        **TEXTS.figure("figures.losses"),
-    )
+    drawn = token_strip(labels, changes, "Change in loss", "nats", dark=look.dark())
+    table, caption = found.loss_table(), words.settings(scene, described(state.of(Intervene)))
+    texts = TEXTS.figure("figures.losses")
+    figures.show(drawn, table=table, caption=caption, on_click=_look_before, **texts)
 
 
 def _look_before(position: object) -> None:

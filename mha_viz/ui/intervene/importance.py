@@ -119,13 +119,10 @@ def _map(scene: Scene, found: HeadImportance) -> None:
     name, ends = METHOD_NAMES[found.method], {"low": found.low.numpy(), "high": found.high.numpy()}
     looks: dict[str, Any] = {"selected": state.of(Intervene).chosen, "dark": look.dark()}
     looks |= ends if found.n_texts > 1 else {}
-    figures.show(
-        importance_map(found.mean.numpy(), name, UNIT, **looks),
-        on_click=words.choose,
-        table=found.table(),
-        caption=words.settings(scene, words.count(found.n_texts, "text")),
-        **TEXTS.figure("figures.importance", method=name.capitalize()),
-    )
+    drawn = importance_map(found.mean.numpy(), name, UNIT, **looks)
+    table, caption = found.table(), words.settings(scene, words.count(found.n_texts, "text"))
+    texts = TEXTS.figure("figures.importance", method=name.capitalize())
+    figures.show(drawn, on_click=words.choose, table=table, caption=caption, **texts)
     notes(found.notes)
     both = [known(scene, method) for method in METHODS]
     if both[0] is not None and both[1] is not None:
@@ -151,13 +148,11 @@ def _beside(scene: Scene, found: HeadImportance) -> None:
     values = _redundancy(scene) if chosen == REDUNDANCY else report.scores[chosen].numpy()
     title, name = twin if chosen == REDUNDANCY else titles[chosen], METHOD_NAMES[found.method]
     importance, axes = found.mean.numpy(), (title, f"{name} ({UNIT})")
-    figures.show(
-        head_scatter(values, importance, *axes, selected=view.chosen, dark=look.dark()),
-        table=words.head_values(scene, {title: values, "Importance": importance}),
-        caption=words.settings(scene, words.count(found.n_texts, "text")),
-        on_click=words.choose,
-        **TEXTS.figure("figures.beside", method=name.capitalize(), title=title),
-    )
+    drawn = head_scatter(values, importance, *axes, selected=view.chosen, dark=look.dark())
+    table = words.head_values(scene, {title: values, "Importance": importance})
+    caption = words.settings(scene, words.count(found.n_texts, "text"))
+    texts = TEXTS.figure("figures.beside", method=name.capitalize(), title=title)
+    figures.show(drawn, table=table, caption=caption, on_click=words.choose, **texts)
 
 
 def _redundancy(scene: Scene) -> np.ndarray:

@@ -117,24 +117,20 @@ def _curves(scene: Scene, curves: dict[Order, PruningCurve]) -> None:
     tables = [curve.table().assign(order=order) for order, curve in curves.items()]
     title, name = "Loss while heads are taken away", f"at random ({N_SEEDS} orders)"
     looks: dict[str, Any] = {"title": title, "band_name": name, "dark": look.dark()}
-    figures.show(
-        pruning_curves(lines, band, float(random.loss[0]), **looks),
-        table=pd.concat(tables, ignore_index=True),
-        caption=words.settings(scene, words.count(random.n_texts, "text")),
-        **TEXTS.figure("figures.pruning"),
-    )
+    drawn = pruning_curves(lines, band, float(random.loss[0]), **looks)
+    table = pd.concat(tables, ignore_index=True)
+    caption = words.settings(scene, words.count(random.n_texts, "text"))
+    figures.show(drawn, table=table, caption=caption, **TEXTS.figure("figures.pruning"))
 
 
 def _draws(scene: Scene, found: Robustness) -> None:
     numbers, title = found.summary(), "Change in loss with one random head off"
     heads = [(int(i), int(j)) for i, j in found.heads.tolist()]
     changes = found.change.mean(1).numpy()
-    figures.show(
-        change_distribution(changes, title, UNIT, heads=heads, dark=look.dark()),
-        on_click=words.choose,
-        table=pd.DataFrame({"Head": [head_name(*head) for head in heads], "Change": changes}),
-        caption=words.settings(scene, words.count(len(heads), "draw")),
-        **TEXTS.figure("figures.draws", **numbers, tolerance=found.tolerance, unit=UNIT),
-    )
+    drawn = change_distribution(changes, title, UNIT, heads=heads, dark=look.dark())
+    table = pd.DataFrame({"Head": [head_name(*head) for head in heads], "Change": changes})
+    caption = words.settings(scene, words.count(len(heads), "draw"))
+    texts = TEXTS.figure("figures.draws", **numbers, tolerance=found.tolerance, unit=UNIT)
+    figures.show(drawn, on_click=words.choose, table=table, caption=caption, **texts)
     st.markdown(TEXTS("pruning.pairs", **numbers, unit=UNIT, n_pairs=len(found.pairs)))
     notes(dict.fromkeys(found.notes))
