@@ -53,16 +53,11 @@ def find_edges(
     curve = edge_faithfulness(scores, on_progress=on_progress)
     size = curve.size_for()
     circuit = curve.circuits[-1 if size is None else curve.sizes.index(size)]
-    return EdgeFindings(
-        scores.table().head(_SHOWN).drop(columns="exact"),
-        circuit.table()[["sender", "receiver", "score", "known"]].head(_DRAWN),
-        curve.table(),
-        size,
-        curve.area,
-        scores.n_edges,
-        scores.n_measured,
-        circuit.by_position() if scores.by_position.shape[-1] > 1 else None,
-    )
+    strongest = scores.table().head(_SHOWN).drop(columns="exact")
+    drawn = circuit.table()[["sender", "receiver", "score", "known"]].head(_DRAWN)
+    numbers = size, curve.area, scores.n_edges, scores.n_measured
+    positions = circuit.by_position() if scores.by_position.shape[-1] > 1 else None
+    return EdgeFindings(strongest, drawn, curve.table(), *numbers, positions)
 
 
 def draw(scene: Scene) -> None:

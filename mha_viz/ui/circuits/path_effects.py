@@ -54,16 +54,13 @@ class PathSettings:
 
 
 def draw(scene: Scene) -> None:
-    """Draw one path, all paths, and how far estimates may be trusted.
-
-    Not a fragment: a button in a fragment does not end the run that draws it, but Stop must.
-    """
+    """Draw one path, all, and the estimates' worth. Not a fragment: Stop must end what measures."""
     chosen = targets.over_pairs()
     place = targets.pickers(scene, quantity=False) if chosen is None else 0
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
         choosing.segments("way", "Path", WAYS)
-        pairs.through_picker()
+        choosing.segments("through", "The later head reads into", THROUGH)
     given = _settings(place) if chosen is None else chosen
     if pairs.lacks_pairs(scene):
         return

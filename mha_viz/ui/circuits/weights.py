@@ -19,7 +19,7 @@ from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import THROUGH, Circuits
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import controls, lazy_sections
+from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.messages import notes
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 def draw_composition(scene: Scene) -> None:
     """Draw the map of all pairs, and what Q-, K- and V-composition say of one."""
-    pairs.through_picker()
+    choosing.segments("through", "The later head reads into", THROUGH)
     if pairs.lacks_pairs(scene):
         return
     kind = state.of(Circuits).through

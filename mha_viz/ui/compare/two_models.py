@@ -106,10 +106,7 @@ def _controls(first: Scene, second: Scene, names: Sequence[str], name: str) -> N
 
 
 def _match(first: Scene, second: Scene, by: str, with_random: bool) -> _Found | None:
-    """Match the heads on the typed text and on the examples; on a decoder's text, alone.
-
-    Returns None where the two models have no token in common.
-    """
+    """Match the heads on this text and examples (no decoder's); None without common tokens."""
     alone = "decoder" in (first.part, second.part)
     more = [one.text for one in allowed.examples() if not (one.pair or one.n_tokens)]
     texts = [] if alone else [text for text in more if text != first.text][:N_TEXTS]

@@ -59,16 +59,11 @@ def card(scene: Scene) -> None:
         st.caption(usual if found is None else _unusual_line(found, report, place))
         label = "Make one on Corpus" if found is None else "To the study"
         st.page_link(st.session_state.pages["corpus"], label=label)
-    name = head_name(*place)
-    figures.explain(
-        lambda: figure,
-        key="card",
-        table=_numbers(report, place, found),
-        name=f"Card of {name}",
-        caption=words.settings(scene, name, "on all tokens"),
-        title="In numbers and words",
-        draw=lambda: _in_words(report, place, found),
-    )
+    name, table = head_name(*place), _numbers(report, place, found)
+    texts: dict[str, Any] = {"name": f"Card of {name}", "title": "In numbers and words"}
+    texts["caption"] = words.settings(scene, name, "on all tokens")
+    draw = partial(_in_words, report, place, found)
+    figures.explain(lambda: figure, key="card", table=table, draw=draw, **texts)
     reporting.offer_random(view)
 
 

@@ -126,10 +126,7 @@ def strongest_pair(
     rows: range | None = None,
     columns: range | None = None,
 ) -> tuple[int, int]:
-    """Return the query and key with the largest weight of a head that another one need not have.
-
-    `rows` and `columns` are those to choose from, by default all.
-    """
+    """Return the query and key (of all, or these) of a head's largest weight that is its own."""
     queries, keys = (range(n) for n in record.shape[2:])
     rows, columns = queries if rows is None else rows, keys if columns is None else columns
     rows = range(max(rows.start, _lone(record)), rows.stop) or rows
@@ -139,10 +136,8 @@ def strongest_pair(
 
 
 def _lone(record: AttentionRecord) -> int:
-    """Return how many rows have weight 1 in every head: a causal model's first token.
-
-    Where that token is the whole text, there is nothing else to name.
-    """
+    """Return how many rows have weight 1 in every head: a causal model's first token."""
+    # Where that token is the whole text, there is nothing else to name.
     return int(record.causal and not record.is_cross and len(record.tokens) > 1)
 
 

@@ -92,18 +92,12 @@ def _without_invalid_branches(scene: WrittenScene, model: AttentionModel) -> Wri
 def _panel(found: Shown, model: AttentionModel) -> None:
     n, last = len(found.tokens), min(found.room, most_written())
     _settings(found)
+    coming, key = None if n >= last else found.coming, f"written-{hash(found.scene.start)}"
+    told: dict[str, Any] = {"drawing": found.scene.temperature > 0, "ends": end_token_ids(model)}
+    told |= {"status": _status_line(found, last), "last": n if found.finished else last}
+    step, branch = partial(_go, found.scene), partial(_branch, found)
     # A new text or setting is a new player, which rests.
-    written_text(
-        found.tokens,
-        None if n >= last else found.coming,
-        last=n if found.finished else last,
-        drawing=found.scene.temperature > 0,
-        ends=end_token_ids(model),
-        status=_status_line(found, last),
-        key=f"written-{hash(found.scene.start)}",
-        on_step=lambda to, playing: _go(found.scene, to, playing),
-        on_branch=lambda at, number: _branch(found, at, number),
-    )
+    written_text(found.tokens, coming, key=key, on_step=step, on_branch=branch, **told)
 
 
 def _settings(found: Shown) -> None:

@@ -60,7 +60,7 @@ def default_texts() -> list[str]:
 
 
 def draw(scene: Scene) -> None:
-    """Draw texts, methods, the map, and importance beside other scores.
+    """Draw what matters over some texts, and beside it other scores.
 
     Not a fragment: a button in a fragment does not end the run that draws it, but Stop must.
     """

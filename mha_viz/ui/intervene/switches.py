@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -34,19 +35,11 @@ def draw(scene: Scene) -> None:
     """Draw the switches, which write into the view."""
     _fit(scene)
     view = state.of(Intervene)
-    values = importance.known(scene, view.method)
-    head_switches(
-        scene.record.n_layers,
-        scene.record.n_heads,
-        off=view.off,
-        value=None if values is None else values.mean.numpy(),
-        value_name=importance.METHOD_NAMES[view.method],
-        selected=view.chosen,
-        payload=_patterns(scene),
-        scale=view.scale,
-        key="switches",
-        take=put,
-    )
+    values, size = importance.known(scene, view.method), scene.record.shape[:2]
+    looks: dict[str, Any] = {"selected": view.chosen, "scale": view.scale}
+    looks |= {"value": None if values is None else values.mean.numpy()}
+    looks |= {"value_name": importance.METHOD_NAMES[view.method], "payload": _patterns(scene)}
+    head_switches(*size, off=view.off, key="switches", take=put, **looks)
     st.caption(_in_words(state.of(Intervene)))
 
 

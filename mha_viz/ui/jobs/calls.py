@@ -103,12 +103,9 @@ class CancelToken:
 
 
 class SharedFlag:
-    """A flag that the server sets while pages are run and its processes see, without a message.
+    """A flag that the server sets while pages are run and its processes see, without a message."""
 
-    `file` has one byte, and stays open.
-    """
-
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes]) -> None:  # has one byte, and stays open
         self._file, self._byte = file, mmap.mmap(file.fileno(), 1)
 
     @classmethod

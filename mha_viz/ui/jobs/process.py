@@ -39,10 +39,7 @@ class RemoteFault(Exception):
 
 
 def failure(kind: str, value: Any) -> BaseException:
-    """Return the error of a call that another process or machine did not bring to its end.
-
-    `kind` and `value` are as of `worker.outcome`.
-    """
+    """Return the error of a call that another process did not finish, by its `worker.outcome`."""
     if kind == "stopped":
         return Cancelled()
     if kind == "error":

@@ -68,10 +68,7 @@ class Job:
         return 0.0 if self.began is None else self.clock() - self.began
 
     def left(self, expected: float) -> float:
-        """Estimate the remaining seconds, by its progress where that is known.
-
-        `expected` are the seconds of all of it, as they were estimated before it began.
-        """
+        """Estimate the remaining seconds, by its progress or else of those `expected` in all."""
         if self.share > 0:
             return self.lasts * max(1 - self.share, 0.0) / self.share
         return max(expected - self.lasts, 1.0)

@@ -80,10 +80,8 @@ def seconds(model: Any, n_tokens: int) -> float:
 
 
 def expect(work: Work) -> None:
-    """Prepare a process for work whose button is on the page.
-
-    A public server keeps its memory and processors for those who have pressed a button.
-    """
+    """Prepare a process for work whose button is on the page."""
+    # A public server keeps its memory and processors for those who have pressed it.
     if work.there is not None and not work.short and not settings().public:
         jobs().workers.prepare(work.there)
 

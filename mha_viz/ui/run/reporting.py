@@ -177,18 +177,10 @@ def _compare_with_chance(scene: Scene, measure: str, with_random: bool) -> Chanc
         return Chance(measure, None, np.full(len(each), np.nan), no_pairs, no_twins)
     p, pairs = permuted.p_pairs, discoveries(permuted.p_pairs)
     edge, known = permuted.edge, int(np.isfinite(p).sum())
-    band, found = _untrained(scene, measure) if with_random else (None, 0)
-    return Chance(
-        measure,
-        permuted.band,
-        p,
-        pairs,
-        discoveries(permuted.p_nearest),
-        expected=known * float((permuted.pairs < edge).mean()),
-        below=int((each < edge).sum()),
-        untrained=band,
-        untrained_found=found,
-    )
+    expected = known * float((permuted.pairs < edge).mean())
+    found = p, pairs, discoveries(permuted.p_nearest), expected, int((each < edge).sum())
+    untrained = _untrained(scene, measure) if with_random else (None, 0)
+    return Chance(measure, permuted.band, *found, *untrained)
 
 
 def _untrained(scene: Scene, measure: str) -> tuple[Band | None, int]:

@@ -181,10 +181,7 @@ def push_url(more: Mapping[str, str] | None = None, view: bool = True) -> None:
 
 
 def share_params() -> dict[str, str]:
-    """Return the view as parameters of another page, if possible as in this address.
-
-    Empty where no address can say all of it.
-    """
+    """Return the view as parameters of another page; empty where no address can say all of it."""
     for params in (address(), to_params(_whole())):
         fits = from_params(params, folders()) == (_whole(), [])
         if params and fits and params.keys() <= NAMES:

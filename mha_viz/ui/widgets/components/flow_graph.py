@@ -116,16 +116,10 @@ def _draw(
 
 def graph_payload(graph: FlowGraph) -> bytes:
     """Pack a graph for the browser."""
-    return flow_payload(
-        graph.edges,
-        [token.text for token in graph.tokens],
-        [token.is_special for token in graph.tokens],
-        position=graph.position,
-        n_layers=graph.n_layers,
-        threshold=graph.threshold,
-        start=START,
-        title=f"{NAME}: {describe(graph)}",
-    )
+    own: dict[str, Any] = {"position": graph.position, "n_layers": graph.n_layers}
+    own |= {"threshold": graph.threshold, "title": f"{NAME}: {describe(graph)}"}
+    texts, special = zip(*((token.text, token.is_special) for token in graph.tokens), strict=True)
+    return flow_payload(graph.edges, texts, special, start=START, **own)
 
 
 def describe(graph: FlowGraph) -> str:
@@ -151,18 +145,12 @@ def prediction_payload(graph: PredictionGraph, pins: Sequence[Pin] = ()) -> byte
     if step == 2:
         places = [[level + (kind == 1), kind, *rest] for level, kind, *rest in places]
     signed = {name: getattr(graph, name) for name in ("value", "held", "rest", "token")}
-    return signed_payload(
-        graph.edges,
-        [one.text for one in graph.tokens],
-        [one.is_special for one in graph.tokens],
-        graph.names,
-        signed=signed | {"name": token, "pins": places},
-        position=graph.position,
-        layers=graph.n_layers,
-        step=step,
-        folded=len(graph.tokens) == 1 and graph.tokens[0].id < 0,
-        title=f"{SIGNED_NAME}: {describe_signed(graph)}",
-    )
+    own: dict[str, Any] = {"position": graph.position, "layers": graph.n_layers, "step": step}
+    own |= {"folded": len(graph.tokens) == 1 and graph.tokens[0].id < 0}
+    own |= {"title": f"{SIGNED_NAME}: {describe_signed(graph)}"}
+    texts, special = zip(*((one.text, one.is_special) for one in graph.tokens), strict=True)
+    signed |= {"name": token, "pins": places}
+    return signed_payload(graph.edges, texts, special, graph.names, signed=signed, **own)
 
 
 def describe_signed(graph: PredictionGraph) -> str:

@@ -148,20 +148,13 @@ def choosable(
         if rows and 0 <= rows[0] < len(table):
             choose(rows[0])
 
-    st.dataframe(
-        table,
-        hide_index=True,
-        height=height,
-        placeholder=UNDEFINED,
-        key=key,
-        on_select=take,
-        selection_mode="single-row",
-        column_config={
-            str(name): st.column_config.NumberColumn(format="%.2g" if name in ("p", "q") else form)
-            for name in table
-            if pd.api.types.is_float_dtype(table[name])
-        },
-    )
+    columns = {
+        str(name): st.column_config.NumberColumn(format="%.2g" if name in ("p", "q") else form)
+        for name in table.select_dtypes("float")
+    }
+    looks: dict[str, Any] = {"hide_index": True, "height": height, "placeholder": UNDEFINED}
+    looks |= {"key": key, "selection_mode": "single-row", "column_config": columns}
+    st.dataframe(table, on_select=take, **looks)
 
 
 def choose(found: object) -> None:
