@@ -25,7 +25,6 @@ from mha_viz.ui.state.views import Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import progress, words
-from mha_viz.web.theme import format_number
 
 _SHOWN, _DRAWN = 20, 80  # edges in the table, and in the picture
 _PASSES = 4 * N_RANDOM + N_MEASURED  # over all pairs, about
@@ -107,7 +106,7 @@ def _result(scene: Scene, task: Task, found: EdgeFindings) -> None:
     else:
         _graph(scene, "edge_positions", found.positions.head(_DRAWN), caption, found.positions)
     st.markdown(TEXTS("edges.strongest", n=found.n_measured))
-    shown = found.strongest.map(lambda x: format_number(x) if isinstance(x, float) else x)
+    shown = found.strongest.map(lambda x: words.format_number(x) if isinstance(x, float) else x)
     st.dataframe(shown, hide_index=True)
     name = "Strongest edges"
     exports.table_file(found.strongest, key="edges-table", name=name, caption=caption)

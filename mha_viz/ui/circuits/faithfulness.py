@@ -24,8 +24,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import controls
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import progress, words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
 
 _PASSES_OF_REPORT = 5  # for each head, about: its effect, and edges in both halves of the texts
 
@@ -52,7 +50,7 @@ def _heads(scene: Scene) -> tuple[tuple[int, int], ...]:
             *("ask_tested", st.multiselect, "Heads of the circuit", every),
             value=list(known),
             take=lambda heads: state.change(tested=tuple(heads)),
-            format_func=lambda head: head_name(*head),
+            format_func=lambda head: words.head_name(*head),
             max_selections=MAX_TESTED,
             placeholder="Choose heads",
         )
@@ -106,7 +104,7 @@ def _result(scene: Scene, found: Faithfulness) -> None:
     """Show what the choice carries, beside random sets of as many heads; and the file."""
     heads = words.listed(found.heads, 5)
     if found.held_out.refusal:
-        st.info(plain(f"No share of {heads} is given. {found.held_out.refusal}"))
+        st.info(words.plain(f"No share of {heads} is given. {found.held_out.refusal}"))
     else:
         shares = {"alone": _shares(found.held_out), "chosen": _shares(found.chosen_on)}
         st.markdown(TEXTS("faithfulness.result", heads=heads, found=found, **shares))

@@ -24,8 +24,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components import flow_graph as graphs
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import notes, plain
-from mha_viz.web.labels import head_name
 
 FINEST = 0.005  # the least share of a state that the slider can bring in
 MAX_PINS = 24
@@ -45,7 +43,7 @@ def draw(scene: Scene) -> None:
         return
     place = _prediction(scene) if signed else _state(scene)
     _add_to_circuit()
-    name = head_name(*state.of(Circuits).chosen)
+    name = words.head_name(*state.of(Circuits).chosen)
     st.header(f"Why {name} looks there", anchor=False)
     scores.draw_score(scene)
     st.header(f"What {name} writes", anchor=False)
@@ -68,7 +66,7 @@ def _state(scene: Scene) -> int:
         size=2_000_000,
     )
     graphs.flow_graph(found, key="flow_graph", dark=look.dark(), on_choose=_choose_edge)
-    notes(found.notes)
+    words.notes(found.notes)
     return place
 
 
@@ -131,7 +129,7 @@ def _signed(
             on_choose=_choose_edge,
             on_pin=lambda node: None if saved else _toggle(_members(found, node, labels)),
         )
-        notes(drawn.notes)
+        words.notes(drawn.notes)
     return drawn
 
 
@@ -148,7 +146,7 @@ def _opened(found: PredictionGraph) -> PredictionGraph | None:
     if saved is None:
         return None
     if (saved.model, saved.text) != (found.model, found.text):
-        st.warning(plain(TEXTS("graph.other", saved=saved)))
+        st.warning(words.plain(TEXTS("graph.other", saved=saved)))
         saved = None
     else:
         st.info(TEXTS("graph.saved", pins=", ".join(saved.pins) or "none", share=saved.share))
@@ -230,7 +228,7 @@ def _add_to_circuit() -> None:
     view = state.of(Circuits)
     tested = tuple(dict.fromkeys((*view.tested, view.chosen)))[:MAX_TESTED]
     add = partial(state.change, tested=tested)
-    label, icon = f"Add {head_name(*view.chosen)} to the circuit", ":material/add:"
+    label, icon = f"Add {words.head_name(*view.chosen)} to the circuit", ":material/add:"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(label, icon=icon, key="add_head", on_click=guarded(add))
         st.caption(f"Circuit to test: {words.listed(view.tested, 8) or 'no head yet'}.")

@@ -17,8 +17,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
 
 N_NAMED = 5  # heads that are named above the figures
 N_TOKENS = 10  # that a head promotes, and that it suppresses
@@ -42,7 +40,7 @@ def draw(scene: Scene) -> None:
     found = _attribution(scene, place)
     _all_heads(scene, found)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.header(head_name(*state.of(Circuits).chosen), anchor=False)
+        st.header(words.head_name(*state.of(Circuits).chosen), anchor=False)
         controls.open_in_explore()
     of_head(scene, place)
     _guesses(scene, place)
@@ -82,7 +80,7 @@ def _all_heads(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
     shares = found.heads.numpy()
     order = np.argsort(-np.abs(shares), axis=None, kind="stable")[:N_NAMED]
     heads = [divmod(int(i), shares.shape[1]) for i in order]
-    offered = {head: f"{head_name(*head)}: {targets.signed(shares[head])}" for head in heads}
+    offered = {head: f"{words.head_name(*head)}: {targets.signed(shares[head])}" for head in heads}
     label, chosen = "**Heads that write most of it**", state.of(Circuits).chosen
     choosing.chips("most_written", label, offered, chosen=chosen, take=words.choose)
     look.beside(2, lambda: _by_layer(scene, found), lambda: _by_head(scene, found))
@@ -122,7 +120,7 @@ def _by_head(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
 
 def _by_source(scene: Scene, found: LogitAttribution) -> None:
     chosen, unit = state.of(Circuits).chosen, UNITS[found.of]
-    shares, name = found.sources[chosen].numpy(), head_name(*chosen)
+    shares, name = found.sources[chosen].numpy(), words.head_name(*chosen)
     labels, title = [token.text for token in found.tokens], TEXTS("logit_parts.source", name=name)
     told = {"name": name, "whole": _whole(found), "found": found, "sum": shares.sum()}
     drawn = token_strip(labels, shares, title, unit, dark=look.dark())
@@ -138,7 +136,7 @@ def _tokens(scene: Scene, place: int) -> None:
         *("tokens", place, chosen),
         make=lambda model: head_tokens(model, scene.text, *chosen, place, top_k=N_TOKENS),
     )
-    name = head_name(*chosen)
+    name = words.head_name(*chosen)
     title = f"Tokens that {name} promotes and suppresses here"
     labels = [*found.promoted, *reversed(found.suppressed)]
     logits = np.r_[found.raised.numpy(), found.lowered.numpy()[::-1]]
@@ -157,12 +155,12 @@ def _guesses(scene: Scene, place: int) -> None:
     )
     st.header("The running guess, layer by layer", anchor=False)
     guesses = [
-        [f"{plain(label)} {_percent(p)}" for label, p in zip(*row, strict=True)]
+        [f"{words.plain(label)} {_percent(p)}" for label, p in zip(*row, strict=True)]
         for row in zip(found.labels, found.probabilities.tolist(), strict=True)
     ]
     table = {
         "After": ["embedding", *(f"L{i}" for i in range(len(found.labels) - 1))],
-        f"“{plain(found.token)}”": [_percent(p) for p in found.chosen.tolist()],
+        f"“{words.plain(found.token)}”": [_percent(p) for p in found.chosen.tolist()],
         **{f"Guess {i + 1}": [row[i] for row in guesses] for i in range(N_GUESSES)},
     }
     st.table(pd.DataFrame(table).set_index("After"))

@@ -20,7 +20,6 @@ from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.texts import KeyedTexts
-from mha_viz.web.labels import head_name
 
 Pair = tuple[tuple[int, int], tuple[int, int]]  # the writer and the reader, as (layer, head)
 N_NAMED = 5  # pairs that stand above a map
@@ -55,7 +54,7 @@ def _largest(values: NDArray[np.floating], n_heads: int) -> list[Pair]:
 
 def named(pair: Pair) -> str:
     """Return a pair's name."""
-    return f"{head_name(*pair[0])} → {head_name(*pair[1])}"
+    return f"{words.head_name(*pair[0])} → {words.head_name(*pair[1])}"
 
 
 def numbers(pair: Pair, n_heads: int) -> tuple[int, int]:

@@ -21,8 +21,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
 
 PATCHED = TEXTS.labels("patching.parts")
 MOST_BESIDE = 12  # tokens of maps that stand beside each other
@@ -50,7 +48,7 @@ def draw(scene: Scene) -> None:
     say_clean(heads)
     st.markdown(TEXTS("patching.other", corrupt=heads.corrupt))
     if heads.refusal:
-        st.caption(plain(heads.refusal))
+        st.caption(words.plain(heads.refusal))
     followed = " less ".join(f"“{one}”" for one in (heads.target, heads.against) if one)
     behaviour, way = f"{heads.metric} {followed}".strip(), DIRECTIONS[heads.direction].lower()
     caption = words.settings(scene, behaviour, f"corrupted: {corrupt[:200]}", way)
@@ -140,5 +138,5 @@ def _heads(found: PatchingMap, caption: str) -> None:
     title, table = PATCHED["heads"], found.table()
     targets.draw_heads(values, title, unit, table=table, caption=caption, **texts)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{head_name(*state.of(Circuits).chosen)}**", width="content")
+        st.markdown(f"**{words.head_name(*state.of(Circuits).chosen)}**", width="content")
         controls.open_in_explore()

@@ -29,8 +29,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
-from mha_viz.ui.widgets.messages.messages import notes, plain
-from mha_viz.web.theme import format_number
 
 N_TEXTS = 4  # examples over which a head's mean is taken where no other text is typed
 LOW, HIGH = "95 % low", "95 % high"  # names of columns
@@ -134,10 +132,10 @@ def say_clean(found: PathEffects | PatchingMap) -> None:
     """Say what the behaviour is in the clean run, and what was cut off."""
     token = f" of “{found.target}”" * bool(found.target)
     less = f" less that of “{found.against}”" * bool(found.against)
-    behaviour = plain(f"{BEHAVIOURS[found.metric]}{token}{less}")
+    behaviour = words.plain(f"{BEHAVIOURS[found.metric]}{token}{less}")
     over = f", a mean over {found.n_pairs} pairs" if _of_task(found) else ""
-    st.markdown(f"Clean, the {behaviour} is **{format_number(found.clean)}**{over}.")
-    notes(found.notes)
+    st.markdown(f"Clean, the {behaviour} is **{words.format_number(found.clean)}**{over}.")
+    words.notes(found.notes)
 
 
 def _of_task(found: object) -> TypeGuard[PathEffects]:

@@ -24,8 +24,6 @@ from mha_viz.ui.widgets.components.query_key_map import payload_of, query_key_ma
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import notes, plain
-from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number, format_weight
 
 N_SHOWN = 12  # components of either side; the others are summed
@@ -68,7 +66,7 @@ def _pickers(scene: Scene) -> tuple[int, int, int | None]:
 
 
 def _whole(found: ScoreAttribution) -> str:
-    name, label = head_name(found.layer, found.head), [token.text for token in found.tokens]
+    name, label = words.head_name(found.layer, found.head), [token.text for token in found.tokens]
     pair = f"from “{label[found.query]}” to “{label[found.key]}”"
     less = "" if found.versus is None else f" less that to “{label[found.versus]}”"
     return f"the score of {name} {pair}{less}"
@@ -89,7 +87,7 @@ def _answer(scene: Scene, found: ScoreAttribution) -> None:
         weights += f", and of {format_weight(float(row[found.versus]))} for the other key"
     own = "No product, and a part of its own:"
     beyond = [f" {own} {name}, {format_number(share)}." for name, share in found.beyond.items()]
-    st.markdown(plain(f"Most of it: {'; '.join(largest)}. {weights}.{''.join(beyond)}"))
+    st.markdown(words.plain(f"Most of it: {'; '.join(largest)}. {weights}.{''.join(beyond)}"))
 
 
 def _matrix(scene: Scene, found: ScoreAttribution) -> None:
@@ -150,7 +148,7 @@ def draw_map(scene: Scene) -> None:
     chosen = state.of(Circuits).chosen
     query_key_map(payload, selected=chosen, key="query_key_map", on_select=words.choose)
     _explain(scene, found, chosen)
-    notes(found.notes)
+    words.notes(found.notes)
 
 
 def _best(found: QueryKeyMap) -> None:
@@ -159,7 +157,7 @@ def _best(found: QueryKeyMap) -> None:
     heads = zip(table["layer"].tolist(), table["head"].tolist(), strict=True)
     numbers = table["plane_correlation"].tolist()
     offered = {
-        head: f"{head_name(*head)}: {number:.2f}"
+        head: f"{words.head_name(*head)}: {number:.2f}"
         for head, number in zip(heads, numbers, strict=True)
         if np.isfinite(number)
     }
@@ -179,5 +177,5 @@ def _explain(scene: Scene, found: QueryKeyMap, chosen: tuple[int, int]) -> None:
         table=points,
         draw=tables,
         caption=words.settings(scene, f"{len(found.texts)} texts", f"by {found.method.upper()}"),
-        **TEXTS.figure("figures.query_key_map", name=head_name(*chosen)),
+        **TEXTS.figure("figures.query_key_map", name=words.head_name(*chosen)),
     )

@@ -22,9 +22,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import progress, words
-from mha_viz.ui.widgets.messages.messages import notes
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 T = TypeVar("T")
 
@@ -45,7 +42,7 @@ def draw_composition(scene: Scene) -> None:
         pairs.draw_map(scene, zscore, more=more, caption=caption, **texts)
     with right:
         _pair(pairs.shown_pair(zscore, n_heads))
-        notes(found.notes)
+        words.notes(found.notes)
         st.caption(TEXTS("composition.chance"))
     st.header("Who copies", anchor=False)
     with targets.known_parts():
@@ -61,7 +58,7 @@ def _copying(scene: Scene) -> None:
         targets.draw_heads(scores, "Copying score", table=table, caption=caption, **texts)
     with right:
         layer, head = state.of(Circuits).chosen
-        name, share = head_name(layer, head), float(found.positive_share[layer, head])
+        name, share = words.head_name(layer, head), float(found.positive_share[layer, head])
         score, z = (targets.signed(one[layer, head]) for one in (found.score, found.zscore))
         st.markdown(TEXTS("composition.copying", name=name, score=score, z=z, share=share))
         lazy_sections.in_expander(f"Tokens {name} favours", "favoured", _favoured)
@@ -101,7 +98,7 @@ def _pair(pair: pairs.Pair) -> None:
         found = _composition(kind)
         writer, reader = pairs.numbers(pair, found.n_heads)
         score, z = float(found.score[writer, reader]), float(found.zscore[writer, reader])
-        numbers = (format_number(one) for one in (score, found.expected, z))
+        numbers = (words.format_number(one) for one in (score, found.expected, z))
         rows.append((f"{kind}: {THROUGH[kind]}", *numbers))
     table = pd.DataFrame(rows, columns=["Read into", "Score", "By chance", "z"])
     st.table(table.set_index("Read into"))
@@ -121,7 +118,7 @@ def draw_vocabulary(scene: Scene) -> None:
         controls.open_in_explore()
     looks = TEXTS.control("listed", most=MAX_WORDS, n=N_OF_TEXT)
     state.bound("listed", st.text_input, **looks)
-    name = head_name(*state.of(Circuits).chosen)
+    name = words.head_name(*state.of(Circuits).chosen)
     _words(scene, name)
     found = _vocabulary()
     if found is None:
@@ -131,7 +128,7 @@ def draw_vocabulary(scene: Scene) -> None:
         given = scene, circuit, name
         look.beside([2, 3], partial(_token_pairs, *given), partial(_directions, *given))
     st.caption(TEXTS("vocabulary.tells", n=vocabulary.N_RANDOM))
-    notes(found.notes)
+    words.notes(found.notes)
 
 
 def _words(scene: Scene, name: str) -> None:
@@ -193,7 +190,7 @@ def _token_pairs(scene: Scene, circuit: vocabulary.VocabularyCircuit, name: str)
     pairs = circuit.pairs.set_axis([first, second, *circuit.pairs.columns[2:]], axis=1)
     strongest = {one: pairs[one][0] for one in ("strength", "chance", "chance_low", "chance_high")}
     above = int((pairs["strength"] > pairs["chance_high"]).sum())
-    numbers = {one: format_number(value) for one, value in strongest.items()}
+    numbers = {one: words.format_number(value) for one, value in strongest.items()}
     st.markdown(TEXTS("vocabulary.pairs", above=above, n=len(pairs), **numbers))
     _table(scene, pairs.iloc[:, :6], f"{circuit.name} of {name}: strongest pairs")
 

@@ -26,7 +26,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.texts import KeyedTexts
-from mha_viz.web.theme import format_number
 
 Row = tuple[str, str, str, str, str]  # statement, verdict, layer, both sides
 CLOSE = 0.1  # relative; sides of a statement of equality that are nearer than this count as equal
@@ -187,4 +186,4 @@ def _at_most(left: float, right: float) -> bool:
 
 def _row(text: str, layer: int, left: float, right: float, holds: bool | None) -> Row:
     verdict = words.UNDEFINED if holds is None else "holds" if holds else "fails"
-    return text, verdict, f"L{layer}", format_number(left), format_number(right)
+    return text, verdict, f"L{layer}", words.format_number(left), words.format_number(right)

@@ -28,9 +28,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, token_window
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 _SAME = 1e-5  # values that differ by less are the same but for rounding
 
@@ -117,7 +114,7 @@ def _extremes(values: np.ndarray) -> str:
     means = pd.DataFrame(np.where(np.isfinite(values), values, np.nan)).mean(axis=1)
     least, most = means.min(), means.max()
     if least == most:
-        return f"The same on average in every layer ({format_number(least)})."
+        return f"The same on average in every layer ({words.format_number(least)})."
     low, high = means.idxmin(), means.idxmax()
     return TEXTS("layers.extremes", low=low, least=least, high=high, most=most)
 
@@ -146,7 +143,7 @@ def _kinds(scene: Scene, report: Report) -> None:
         words.choose(next(iter(clicked()), None))
 
     st.dataframe(table, key="kinds-cells", on_select=take, selection_mode="single-cell")
-    if names := {head: head_name(*head) for head in clicked()}:
+    if names := {head: words.head_name(*head) for head in clicked()}:
         chosen = state.of(Compare).chosen
         choosing.chips("labelled", "Heads of this cell", names, chosen=chosen, take=words.choose)
     induction = "induction" in kinds
@@ -192,7 +189,7 @@ def _sources_of(record: AttentionRecord, row: np.ndarray, query: int, upto: int)
     order = np.argsort(-row, kind="stable")[:N_SOURCES]
     sources = ", ".join(f"“{record.labels[i]}” ({row[i]:.0%})" for i in order if row[i] > 0)
     into = f"“{record.labels[query]}” at layer {upto}"
-    return plain(f"Into {into}, if attention simply mixes, most comes from {sources}.")
+    return words.plain(f"Into {into}, if attention simply mixes, most comes from {sources}.")
 
 
 def _rollout(scene: Scene, rollout: np.ndarray, upto: int) -> None:

@@ -30,9 +30,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections, token_window
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 Place = tuple[int, int]
 Cells = Sequence[tuple[int, int]]  # (query, key)
@@ -46,12 +43,12 @@ def one_head(scene: Scene, report: Report) -> None:
     view = state.of(Compare)
     place = view.chosen
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.header(head_name(*place), anchor=False)
+        st.header(words.head_name(*place), anchor=False)
         controls.open_in_explore()
-    name = head_name(*place)
+    name = words.head_name(*place)
     _heatmap(scene.record, place, "chosen", words.settings(scene), name, NARROW)
     exports.pin_button(scene.record, lambda: place, "pin_chosen", name)
-    st.markdown(plain(in_words(scene.record)))
+    st.markdown(words.plain(in_words(scene.record)))
     labels(report)
 
 
@@ -95,7 +92,7 @@ def heading() -> None:
 def names(a: str = "", b: str = "") -> tuple[str, str]:
     """Return the names of the chosen pair, behind what says whose head each is."""
     view = state.of(Compare)
-    return a + head_name(*view.chosen), b + head_name(*view.second)
+    return a + words.head_name(*view.chosen), b + words.head_name(*view.second)
 
 
 def colour_scale(scene: Scene) -> None:
@@ -110,7 +107,7 @@ def strongest(
     """Draw pairs of heads (pair, 2) that stand out, each a button that opens it."""
     heads = words.names(scene)
     offered = {
-        (min(i, j), max(i, j)): f"{heads[i]} – {heads[j]}: {format_number(value)}"
+        (min(i, j), max(i, j)): f"{heads[i]} – {heads[j]}: {words.format_number(value)}"
         for (i, j), value in zip(pairs.tolist(), values, strict=True)
     }
     i, j = chosen_places(scene)
@@ -195,13 +192,17 @@ def _measures(scene: Scene) -> None:
     """Draw what every measure says about the chosen pair."""
     view, (i, j) = state.of(Compare), chosen_places(scene)
     measured = scene.record.compare(view.chosen, view.second)
-    rows = [(METRICS[str(key)].title, format_number(value)) for key, value in measured.items()]
+    rows = [
+        (METRICS[str(key)].title, words.format_number(value)) for key, value in measured.items()
+    ]
     for space in views.SPACES:
         for measure, title in _BY_WEIGHTS.items():
             matrix = reporting.parameter_likeness(view, space, measure)
             if matrix is not None:
                 own = measure == "cosine" and space not in PRODUCTS
-                rows.append((f"{title} of {space}{OWN_BASIS * own}", format_number(matrix[i, j])))
+                rows.append(
+                    (f"{title} of {space}{OWN_BASIS * own}", words.format_number(matrix[i, j]))
+                )
     table = pd.DataFrame(rows, columns=["Measure", "between them"])
     st.table(table.set_index("Measure"))
 

@@ -21,9 +21,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections, token_window
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 TITLE = "In words, and metric by metric"
 N_CHANGED = 5  # heads that are named above the figures
@@ -58,7 +55,7 @@ def draw(first: Scene) -> None:
     words.cut_off(record)
     if not scene.is_head(record, view.second):
         missing = scene.no_such_head(record, *view.second)
-        st.info(plain(f"{missing} Showing another one."))
+        st.info(words.plain(f"{missing} Showing another one."))
         state.change(layer_b=0, head_b=0)
     if first.record.is_cross or record.is_cross:
         st.info("Cross attention has two texts of its own; choose another part to compare.")
@@ -75,7 +72,7 @@ def draw(first: Scene) -> None:
     sides = (runs.a, view.chosen), (runs.b, view.second)
     marked = () if found is None else described.marked(found)
     pair.both_heatmaps(*sides, names=names, caption=_settings(first, runs), marked=marked)
-    st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
+    st.caption(words.plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
     left, right = st.columns(2) if runs.shared else (st.container(), st.container())
     if runs.shared:
         with left:
@@ -134,7 +131,7 @@ def _answer(first: Scene, runs: _Runs) -> None:
         st.info(TEXTS("side_by_side.answer"))
         return
     if change is None:
-        st.info(plain(TEXTS("side_by_side.sizes", a=a, b=b)))
+        st.info(words.plain(TEXTS("side_by_side.sizes", a=a, b=b)))
         return
     order = np.argsort(-change, axis=None, kind="stable")[:N_CHANGED]
     most = [divmod(int(i), change.shape[1]) for i in order]
@@ -142,7 +139,10 @@ def _answer(first: Scene, runs: _Runs) -> None:
     choosing.chips(
         "most_changed_heads",
         "**Which heads changed most** (share of a row’s weight that lies elsewhere)",
-        {place: f"{head_name(*place)}: {format_number(change[place])}" for place in most},
+        {
+            place: f"{words.head_name(*place)}: {words.format_number(change[place])}"
+            for place in most
+        },
         chosen=view.chosen if view.chosen == view.second else None,
         take=lambda place: words.choose_on_both_sides(list(place)),
     )

@@ -26,7 +26,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.web.labels import head_name
 
 N_NEAREST = 5  # pairs that are named above the matrix
 # Pixels of the matrix, of a cell if possible, and of the list below a large matrix.
@@ -111,7 +110,7 @@ def _open_on_twin(scene: Scene, apart: np.ndarray, by_chance: Chance) -> str:
     state.change(layer_b=layer, head_b=head)
     if near is twins:
         return ""
-    name = head_name(*state.of(Compare).chosen)
+    name = words.head_name(*state.of(Compare).chosen)
     return f"{name} has no twin beyond chance: its nearest head is shown beside it."
 
 
@@ -219,7 +218,7 @@ def _cover(scene: Scene, apart: np.ndarray) -> None:
     view = state.of(Compare)
     likeness = 1 - apart / _span(view.measure)[1]
     cover = measures.covering_heads(likeness, min(view.clusters, len(likeness)))
-    named = [head_name(*words.place(i, scene)) for i in cover.heads]
+    named = [words.head_name(*words.place(i, scene)) for i in cover.heads]
     steps = [f"{name} ({share:.0%})" for name, share in zip(named, cover.covered, strict=True)]
     covering = f"{words.count(len(named), 'head')} that cover{'s' * (len(named) == 1)} what all do"
     st.markdown(f"**{covering}:** {', '.join(steps)}")

@@ -28,9 +28,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 N_TEXTS = 8  # short sentences beside the one typed: one text is a small sample of what heads do
 N_CHANGED = 5  # heads that are named above the figures
@@ -150,7 +147,7 @@ def _answer(found: _Found, second: Scene) -> None:
         return
     same = sum(head == other for head, other in found.names.items())
     untrained, heads = found.untrained, words.count(n, "head")
-    told = {"found": n_found, "of": heads, "model": plain(second.model), "rate": AT_RATE}
+    told = {"found": n_found, "of": heads, "model": words.plain(second.model), "rate": AT_RATE}
     mean = float(matches.distance.mean())
     st.markdown(
         TEXTS("two_models.answer", **told, mean=mean, chance=matches.chance)
@@ -174,8 +171,8 @@ def _named(found: _Found) -> None:
         offered = {}
         for i in some.tolist():
             place = divmod(int(matches.a[i]), matches.n_heads[0])
-            pair = f"{head_name(*place)} → {head_name(*counterparts[place])}"
-            offered[place] = f"{pair}: {format_number(matches.distance[i])}"
+            pair = f"{words.head_name(*place)} → {words.head_name(*counterparts[place])}"
+            offered[place] = f"{pair}: {words.format_number(matches.distance[i])}"
         with column:
             key, chosen = title.lower().replace(" ", "_"), state.of(Compare).chosen
             choosing.chips(key, title, offered, chosen=chosen, take=words.choose)
@@ -185,7 +182,7 @@ def _map(first: Scene, second: Scene, found: _Found) -> None:
     matches, shape = found.matches, (first.record.n_layers, first.record.n_heads)
     distance = found.by_head(matches.distance, shape)
     beyond = found.by_head(matches.found.astype(float), shape) == 1
-    counterparts = {place: head_name(*other) for place, other in found.names.items()}
+    counterparts = {place: words.head_name(*other) for place, other in found.names.items()}
     named = [[counterparts.get((i, j), "none") for j in range(shape[1])] for i in range(shape[0])]
     notes = [
         [f"counterpart: {name}{', beyond chance' * sure}" for name, sure in zip(*row, strict=True)]
@@ -223,16 +220,16 @@ def _chosen(first: Scene, second: Scene, found: _Found) -> Place:
 
 def _pair(first: Scene, second: Scene, found: _Found, other: Place) -> None:
     place = state.of(Compare).chosen
-    st.header(f"{head_name(*place)} and {head_name(*other)}", anchor=False)
+    st.header(f"{words.head_name(*place)} and {words.head_name(*other)}", anchor=False)
     if place not in found.names:
-        st.caption(TEXTS("two_models.lone", model=plain(second.model)))
-    names = (f"A {head_name(*place)}", f"B {head_name(*other)}")
+        st.caption(TEXTS("two_models.lone", model=words.plain(second.model)))
+    names = (f"A {words.head_name(*place)}", f"B {words.head_name(*other)}")
     sides, caption = (
         ((first.record, place), (second.record, other)),
         _settings(first, second, found),
     )
     both_heatmaps(*sides, names=names, caption=caption, width=NARROW)
-    st.caption(plain(f"A is {first.model}, B is {second.model}."))
+    st.caption(words.plain(f"A is {first.model}, B is {second.model}."))
 
 
 def _metrics(first: Scene, second: Scene, other: Place) -> None:
@@ -244,7 +241,7 @@ def _metrics(first: Scene, second: Scene, other: Place) -> None:
     run, places = described.Other(second, records), (state.of(Compare).chosen, other)
     found = described.difference(first, run, places)
     described.sentences(found)
-    names = f"A {head_name(*places[0])}", f"B {head_name(*places[1])}"
+    names = f"A {words.head_name(*places[0])}", f"B {words.head_name(*places[1])}"
     described.metrics(first, found, names, run)
 
 
@@ -260,7 +257,7 @@ def _layers(first: Scene, second: Scene, found: _Found) -> None:
     )
     table = pd.DataFrame(counts, index=rows, columns=columns)
     st.dataframe(table.rename_axis("Layer"))
-    st.caption(TEXTS("two_models.layers", a=plain(first.model), b=plain(second.model)))
+    st.caption(TEXTS("two_models.layers", a=words.plain(first.model), b=words.plain(second.model)))
     name, caption = "Layers of matched heads", _settings(first, second, found)
     numbers = table.reset_index(names="Layer")
     exports.table_file(numbers, key="matched_layers", name=name, caption=caption)

@@ -25,8 +25,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 _HEIGHT = 320  # pixels: the map of heads begins on the first screen
 
@@ -52,14 +50,14 @@ def draw_best(study: Study) -> None:
 def draw_one(study: Study) -> None:
     """Draw the chosen head's labels and profiles."""
     view = state.of(Corpus)
-    st.header(f"One head: {head_name(*view.chosen)}", anchor=False)
+    st.header(f"One head: {words.head_name(*view.chosen)}", anchor=False)
     with st.container(horizontal=True):
         controls.head_menus(study.n_layers, study.n_heads, width=100)
     found = of_head(study.labels, view.chosen)
     if found.empty:
         st.markdown("It earns no label on these texts.")
     else:
-        st.table(titled(found).drop(columns="Head").set_index("Label").map(format_number))
+        st.table(titled(found).drop(columns="Head").set_index("Label").map(words.format_number))
     for column, axis in zip(st.columns([3, 2], gap="medium"), figures.PROFILES, strict=True):
         with column:
             show(figures.profile(study, axis, view.chosen), axis)
@@ -75,7 +73,7 @@ def draw_all(study: Study) -> None:
     with right:
         figure = figures.histogram(study, view.metric, view.chosen)
         if figure is None:
-            title, name = METRICS[view.metric].title, head_name(*view.chosen)
+            title, name = METRICS[view.metric].title, words.head_name(*view.chosen)
             st.markdown(f"{title} is defined on no text for {name}.")
         else:
             show(figure, "histogram")
@@ -144,7 +142,7 @@ def _order(steps: pd.DataFrame) -> str:
         if (first := formed(steps, name)) is None:
             said.append(f"{kind} head after the last step")
         else:
-            head = head_name(first["layer"], first["head"])
+            head = words.head_name(first["layer"], first["head"])
             said.append(f"{kind} head by step {first['step']:,} ({head})")
     return f"**First {said[0]}, first {said[1]}.**"
 
@@ -167,7 +165,7 @@ def draw_grammar(study: Study) -> None:
 
 
 def _relations(study: Study) -> None:
-    name = head_name(*state.of(Corpus).chosen)
+    name = words.head_name(*state.of(Corpus).chosen)
     st.markdown("**Relations that it finds best**")
     rows = of_head(study.relations, state.of(Corpus).chosen)
     rows = rows[rows["n"] >= MIN_TARGETS].sort_values(
@@ -212,7 +210,7 @@ def verdicts(row: Mapping[Hashable, Any], score: str, n: str) -> str:
         if np.isnan(row.get(column, np.nan)):
             continue
         q = row[f"q_{column}"]
-        numbers = f"{format_number(row[score])} against {format_number(row[column])}"
+        numbers = f"{words.format_number(row[score])} against {words.format_number(row[column])}"
         said = f"It beats {name}" if q <= RATE else f"It does not beat {name}"
         said = f"There is too little to say whether it beats {name}" if np.isnan(q) else said
         sentences.append(f"{said}: {numbers}, n = {row[n]:,}.")
@@ -225,5 +223,5 @@ def share(row: Mapping[Hashable, Any], name: str) -> str:
     >>> share({"uuas": 0.5, "low": 0.4, "high": 0.6}, "uuas")
     '0.5 (0.4 to 0.6)'
     """
-    value, low, high = (format_number(row[column]) for column in (name, "low", "high"))
+    value, low, high = (words.format_number(row[column]) for column in (name, "low", "high"))
     return f"{value} ({low} to {high})"

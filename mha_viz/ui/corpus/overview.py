@@ -21,7 +21,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.web.labels import head_name
 
 
 def split_arc(arc: str) -> tuple[str, str]:
@@ -140,7 +139,7 @@ def _by_relation(study: Study, chosen: Head) -> tuple[str, StudyFigure]:
     numbers = [by_head(study, rows, name) for name in ("accuracy", "low", "high")]
     meaning = "No head was asked for it on both halves of the sentences."
     for best in rows[rows["chosen"]].to_dict("records"):
-        name = head_name(best["layer"], best["head"])
+        name = words.head_name(best["layer"], best["head"])
         meaning = TEXTS("overview.relation", best=best, name=name)
     title = f"{arc_title(arc)}: accuracy"
     return meaning, value_map(study, (title, ""), *numbers, selected=chosen)

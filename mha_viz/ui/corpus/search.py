@@ -24,9 +24,6 @@ from mha_viz.ui.widgets.components.sentence_arcs import Arc, Piece, bring_script
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 LIMIT = 100  # rows that are found
 _SHOWN = 20  # of them as sentences
@@ -99,11 +96,11 @@ def _sentences(study: Study, found: pd.DataFrame) -> None:
         starts, ends = known[row["text_id"]]
         places = {colour: row[part] for part, colour in _COLOURS.items()}
         marks = [Mark(int(starts[at]), int(ends[at]), colour) for colour, at in places.items()]
-        pair = " → ".join(plain(row[f"{part}_token"]) for part in _COLOURS)
+        pair = " → ".join(words.plain(row[f"{part}_token"]) for part in _COLOURS)
         head = row["layer"], row["head"]
         link = in_explore(row["text"], *head, row["query"], row["key"])
-        weight, sentence = format_number(row["weight"]), marked(row["text"], marks)
-        st.markdown(f"**{weight}** {head_name(*head)}, {pair}: {sentence} {link}")
+        weight, sentence = words.format_number(row["weight"]), marked(row["text"], marks)
+        st.markdown(f"**{weight}** {words.head_name(*head)}, {pair}: {sentence} {link}")
 
 
 _AROUND = 120  # letters before and behind what is marked
@@ -130,10 +127,10 @@ def marked(text: str, marks: Sequence[Mark] = ()) -> str:
     for mark in known:
         if mark.start < at:  # a token within another's letters, as the bytes of one sign
             continue
-        parts.append(plain(text[at : mark.start]))
-        parts.append(f":{mark.colour}-background[{plain(text[mark.start : mark.end])}]")
+        parts.append(words.plain(text[at : mark.start]))
+        parts.append(f":{mark.colour}-background[{words.plain(text[mark.start : mark.end])}]")
         at = mark.end
-    parts.append(plain(text[at:end]))
+    parts.append(words.plain(text[at:end]))
     return "".join(parts).replace("\n", " ") + " …" * (end < len(text))
 
 
@@ -180,8 +177,8 @@ def draw_examples(study: Study) -> None:
         link = in_explore(row["text"], *view.chosen)
         ends = sorted({row["class_from"], row["class_to"]})
         others = f"texts of {' to '.join(map(str, ends))} tokens" if matched else "all texts"
-        mean = f"mean of {others}: {format_number(row['class_mean'])}"
-        value = f"**{format_number(row['value'])}**, {words.count(row['n_tokens'], 'token')}"
+        mean = f"mean of {others}: {words.format_number(row['class_mean'])}"
+        value = f"**{words.format_number(row['value'])}**, {words.count(row['n_tokens'], 'token')}"
         st.markdown(f"{value} ({mean}) – {link}")
         key = f"corpus-example-{place}"
         if gold:

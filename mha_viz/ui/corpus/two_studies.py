@@ -27,9 +27,6 @@ from mha_viz.ui.state.views import COMPARED, SAME_MODEL, Corpus
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 _BY = {
     "distributions": comparison.compare_distributions,
@@ -160,7 +157,7 @@ def _answer(rows: pd.DataFrame) -> None:
     n, best, title = len(known), rows.iloc[0], METRICS[state.of(Corpus).metric].title
     by_chance = [comparison.beyond_by_chance(n, errors) for errors in (FAR, 2)]
     told = {"title": title, "far": int((known >= FAR).sum()), "n": n, "errors": FAR}
-    most = head_name(int(best["layer"]), int(best["head"]))
+    most = words.head_name(int(best["layer"]), int(best["head"]))
     st.markdown(TEXTS("two.answer", **told, most=most, by_chance=by_chance))
     if (n_texts := int(rows["n_texts"].min())) < FEW:
         st.caption(TEXTS("two.few", texts=words.count(n_texts, "text")))
@@ -173,14 +170,14 @@ def _map(study: Study, rows: pd.DataFrame) -> None:
     left, right = st.columns([3, 2], gap="medium")
     table = titled(rows.drop(columns="metric"))
     with right:
-        st.markdown(f"**{plain(metric)} of each head**, the largest difference first")
+        st.markdown(f"**{words.plain(metric)} of each head**, the largest difference first")
         head = {"Head": st.column_config.Column(pinned=True)}
         st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED, column_config=head)
     with left:
         means = (by_head(study, rows, name).tolist() for name in ("mean_b", "mean_a"))
         notes = [
             [
-                f"{format_number(a)} here, {format_number(b)} there"
+                f"{words.format_number(a)} here, {words.format_number(b)} there"
                 for a, b in zip(*row, strict=True)
             ]
             for row in zip(*means, strict=True)

@@ -22,9 +22,6 @@ from mha_viz.ui.state.views import Corpus, Explore
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import notes, plain
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 if TYPE_CHECKING:
     from mha_viz.corpus.query.study import Study
@@ -59,7 +56,7 @@ def card(scene: Scene) -> None:
         st.caption(usual if found is None else _unusual_line(found, report, place))
         label = "Make one on Corpus" if found is None else "To the study"
         st.page_link(st.session_state.pages["corpus"], label=label)
-    name, table = head_name(*place), _numbers(report, place, found)
+    name, table = words.head_name(*place), _numbers(report, place, found)
     texts: dict[str, Any] = {"name": f"Card of {name}", "title": "In numbers and words"}
     texts["caption"] = words.settings(scene, name, "on all tokens")
     draw = partial(_in_words, report, place, found)
@@ -75,7 +72,7 @@ def labels(report: Report) -> None:
         st.markdown("No label: none of its scores passes a threshold, the baselines and chance.")
     for one in found:
         st.markdown(f":material/label: **{one.label.title}.** {one.label.meaning}")
-        st.caption(plain(one.why))
+        st.caption(words.plain(one.why))
     if by_chance := report.withheld[view.layer][view.head]:
         titles = ", ".join(label.title for label in by_chance)
         st.caption(f"Withheld, because as many heads reach it by chance: {titles}.")
@@ -84,7 +81,7 @@ def labels(report: Report) -> None:
 
 
 def _in_words(report: Report, place: tuple[int, int], found: Percentiles | None) -> None:
-    table = _numbers(report, place, found, format_number).fillna("")
+    table = _numbers(report, place, found, words.format_number).fillna("")
     columns = {
         name: st.column_config.Column(width=width, pinned=name == "Metric")
         for name, width in _WIDTHS.items()
@@ -93,10 +90,12 @@ def _in_words(report: Report, place: tuple[int, int], found: Percentiles | None)
     st.dataframe(shown, hide_index=True, column_config=columns)
     further = "" if found is None else f"this head on {found.texts}, and "
     st.caption(f"Further right: {further}heads that have learned nothing. What each number means:")
-    rows = table[["Metric", "This head", AMONG, MEANING]].map(plain).to_numpy().tolist()
+    rows = table[["Metric", "This head", AMONG, MEANING]].map(words.plain).to_numpy().tolist()
     lines = (f"- **{row[0]}**: {row[1]}{row[2] and f', {row[2]}'}. {row[3]}" for row in rows)
     st.caption("\n".join(lines))
-    notes(note for note in report.notes if not note.startswith(words.CUT))  # the page says those
+    words.notes(
+        note for note in report.notes if not note.startswith(words.CUT)
+    )  # the page says those
 
 
 def _numbers(
@@ -122,7 +121,7 @@ def _numbers(
             row[name] = write(baseline[name]) if name in baseline else ""
         rows.append(row | {MEANING: METRICS[key].meaning})
     if (found_in := report.induction) is not None:
-        low, high = (format_number(bound[place]) for bound in (found_in.low, found_in.high))
+        low, high = (words.format_number(bound[place]) for bound in (found_in.low, found_in.high))
         meaning = TEXTS("card.induction", found=found_in)
         interval = {"Metric": "Induction, 95 % interval", "This head": f"{low} to {high}"}
         rows.append(interval | {MEANING: meaning})
@@ -178,7 +177,7 @@ def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percent
 def _unusual_line(found: Percentiles, report: Report, place: tuple[int, int]) -> str:
     beyond = found.table.drop("n_tokens")[["lower", "higher"]].max(axis=1)
     far = beyond[beyond > _UNUSUAL].sort_values(ascending=False, kind="stable").index
-    among, length = f"Against {head_name(*place)} on {found.texts}", ""
+    among, length = f"Against {words.head_name(*place)} on {found.texts}", ""
     lower, higher, median = found.table.loc["n_tokens", ["lower", "higher", "median"]].to_numpy()
     if max(lower, higher) > _UNUSUAL:  # much grows with the length
         side = "longer" if lower > higher else "shorter"
@@ -186,7 +185,7 @@ def _unusual_line(found: Percentiles, report: Report, place: tuple[int, int]) ->
     if far.empty:
         return TEXTS("card.usual", among=among, length=length)
     numbers = "; ".join(
-        f"**{METRICS[metric].title}** {format_number(report.scores[metric][place])}, "
+        f"**{METRICS[metric].title}** {words.format_number(report.scores[metric][place])}, "
         f"{found.in_words(metric)}"
         for metric in far[:_NAMED]
     )

@@ -33,7 +33,6 @@ from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 from mha_viz.ui.widgets.messages.words import cut_off as cut_off
-from mha_viz.web.labels import head_name
 from mha_viz.web.payload import finite, head_payload, row_payload
 
 if TYPE_CHECKING:
@@ -217,7 +216,7 @@ def _status(scene: Scene, record: AttentionRecord) -> None:
     if record.removed_mass is not None:
         chosen, removed = state.of(Explore).chosen, record.removed_mass
         shares = {"mean": float(removed.mean()), "mine": float(removed[chosen])}
-        st.caption(TEXTS("drawing.left_out", name=head_name(*chosen), **shares))
+        st.caption(TEXTS("drawing.left_out", name=words.head_name(*chosen), **shares))
 
 
 def _sorted_by(scene: Scene, view: Explore) -> Facts:

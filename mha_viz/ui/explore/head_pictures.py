@@ -19,7 +19,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, token_window
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_weight
 
 
@@ -31,7 +30,7 @@ def _looks(title: str) -> dict[str, Any]:
 def _plotly(scene: Scene, record: AttentionRecord) -> None:
     view = state.of(Explore)
     shown, weights, seen = token_window.shown_head(record, view.chosen)
-    looks = _looks(head_name(*view.chosen))
+    looks = _looks(words.head_name(*view.chosen))
     figure = head_heatmap(weights, shown.labels, visible=seen, **looks)
     figures.chart(figure, key="heatmap", alt=in_words(record))
     st.caption(TEXTS("head_pictures.plotly"))
@@ -50,10 +49,10 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
     total = carried.sum(-1, keepdim=True)
     shares = torch.where(total > 0, carried / total.clamp_min(1e-30), 0.0)
     shown = token_window.Shown.of(whole.labels, whole.key_labels)
-    looks = _looks(f"{head_name(layer, head)}: weight × length of the value")
+    looks = _looks(f"{words.head_name(layer, head)}: weight × length of the value")
     seen = shown.cut(visible_keys(whole, layer).numpy())
     figure = head_heatmap(shown.cut(shares.numpy()), shown.labels, visible=seen, **looks)
-    alt = f"Shares of what {head_name(layer, head)} carries to each token."
+    alt = f"Shares of what {words.head_name(layer, head)} carries to each token."
     figures.chart(figure, key="carried", alt=alt)
     st.caption(TEXTS("head_pictures.carried"))
 
@@ -107,7 +106,7 @@ def _row_check(record: AttentionRecord, query: int) -> str:
 def in_words(record: AttentionRecord) -> str:
     """Describe the picture of the chosen head in a sentence."""
     view = state.of(Explore)
-    name = head_name(*view.chosen)
+    name = words.head_name(*view.chosen)
     query, key = strongest_pair(record, *view.chosen)
     weight = float(record.head(*view.chosen)[query, key])
     if weight == 0:

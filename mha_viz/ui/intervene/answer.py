@@ -23,7 +23,6 @@ from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Intervene
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
-from mha_viz.web.theme import format_number
 
 TOP_K = 10
 _NAMED = 3  # tokens in the sentence
@@ -58,7 +57,7 @@ def draw(scene: Scene) -> None:
 def _say(found: Ablation, changed: bool, masked: str = "") -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         if changed:
-            kl = format_number(found.kl)
+            kl = words.format_number(found.kl)
             st.metric("KL divergence (nats)", kl, border=True, width="content")
         st.markdown(in_words(found, changed=changed, masked=masked))
 

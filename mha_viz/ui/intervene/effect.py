@@ -24,7 +24,6 @@ from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
-from mha_viz.web.theme import format_number
 
 
 def chart(scene: Scene) -> None:
@@ -90,7 +89,7 @@ def _numbers(found: Ablation) -> None:
         name = f"logit of “{found.target.text}” less “{found.against.text}”"
         rows.append((name, found.logit_difference_before, found.logit_difference_after))
     told = [
-        (plain(name), format_number(a), format_number(b), format_number(b - a))
+        (plain(name), words.format_number(a), words.format_number(b), words.format_number(b - a))
         for name, a, b in rows
         if a is not None and b is not None
     ]

@@ -23,7 +23,6 @@ from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, notes, stop_on_error
-from mha_viz.web.theme import format_number
 
 METHOD_NAMES = {"ablation": "importance by ablation", "gradient": "importance by gradient"}
 UNIT = "nats per token"
@@ -127,7 +126,9 @@ def _map(scene: Scene, found: HeadImportance) -> None:
     both = [known(scene, method) for method in METHODS]
     if both[0] is not None and both[1] is not None:
         rho, n = agreement(both[0], both[1])
-        st.markdown(f"The two methods rank {n} heads with Spearman’s ρ = **{format_number(rho)}**.")
+        st.markdown(
+            f"The two methods rank {n} heads with Spearman’s ρ = **{words.format_number(rho)}**."
+        )
 
 
 def _beside(scene: Scene, found: HeadImportance) -> None:

@@ -26,7 +26,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, notes, stop_on_error
-from mha_viz.web.labels import head_name
 
 ORDERS = TEXTS.labels("pruning.orders")
 N_SEEDS = 5
@@ -128,7 +127,7 @@ def _draws(scene: Scene, found: Robustness) -> None:
     heads = [(int(i), int(j)) for i, j in found.heads.tolist()]
     changes = found.change.mean(1).numpy()
     drawn = change_distribution(changes, title, UNIT, heads=heads, dark=look.dark())
-    table = pd.DataFrame({"Head": [head_name(*head) for head in heads], "Change": changes})
+    table = pd.DataFrame({"Head": [words.head_name(*head) for head in heads], "Change": changes})
     caption = words.settings(scene, words.count(len(heads), "draw"))
     texts = TEXTS.figure("figures.draws", **numbers, tolerance=found.tolerance, unit=UNIT)
     figures.show(drawn, on_click=words.choose, table=table, caption=caption, **texts)

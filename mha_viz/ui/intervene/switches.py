@@ -18,8 +18,6 @@ from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.head_switches import head_switches
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
 from mha_viz.web.payload import MAX_SIDE, grid_payload
 
 Heads = tuple[tuple[int, int], ...]
@@ -87,7 +85,7 @@ def _fit(scene: Scene) -> None:
         state.change(off=tuple(sorted(known)))
     if len(known) < len(set(off)):
         missing = words.listed(sorted(set(off) - known), 8)
-        st.info(plain(TEXTS("switches.missing", extent=extent(record), missing=missing)))
+        st.info(words.plain(TEXTS("switches.missing", extent=extent(record), missing=missing)))
 
 
 def _how(n_tokens: int) -> None:
@@ -144,7 +142,7 @@ def _nearest_group(scene: Scene, view: Intervene) -> dict[str, Heads]:
     others = [i for i in np.argsort(apart[me], kind="stable").tolist() if i != me][:NEAREST]
     if not others:
         return {}
-    name = f"the {len(others)} nearest to {head_name(*view.chosen)}"
+    name = f"the {len(others)} nearest to {words.head_name(*view.chosen)}"
     return {name: tuple(divmod(i, heads) for i in others)}
 
 

@@ -28,7 +28,6 @@ from mha_viz.ui.state.views import Compare, Explore, View
 from mha_viz.ui.widgets.controls import lazy_sections, token_window
 from mha_viz.ui.widgets.exports.share_link import show_link
 from mha_viz.ui.widgets.messages import words
-from mha_viz.web.labels import head_name
 from mha_viz.web.payload import MAX_SIDE
 from mha_viz.web.standalone import grid_html
 
@@ -213,7 +212,7 @@ def csv(record: AttentionRecord, view: Explore) -> bytes:
     shown, weights, seen = token_window.shown_head(record, view.chosen, view)
     rows, columns = shown.names
     table = pd.DataFrame(where_visible(weights, seen, np.nan), index=rows, columns=columns)
-    title = f"{head_name(*view.chosen)} of {caption(record, view)}"
+    title = f"{words.head_name(*view.chosen)} of {caption(record, view)}"
     notes = [title, "attention weights; rows are queries, columns are keys"]
     notes += [] if seen.all() else [f"an empty cell is {MASKED}"]
     return commented_csv(table, notes)
@@ -224,7 +223,7 @@ def head_file(make: Callable[..., T], view: Explore, **form: str) -> Callable[[A
 
     def made(record: AttentionRecord) -> T:
         shown, weights, seen = token_window.shown_head(record, view.chosen, view)
-        told = {"title": head_name(*view.chosen), "caption": caption(record, view), **form}
+        told = {"title": words.head_name(*view.chosen), "caption": caption(record, view), **form}
         return make(weights, shown.labels, scale=view.scale, visible=seen, **told)
 
     return made

@@ -16,8 +16,10 @@ from mha_viz.plots.pooling import Pooled
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
+from mha_viz.ui.widgets.messages.messages import notes as notes
+from mha_viz.ui.widgets.messages.messages import plain as plain
+from mha_viz.web.labels import head_name as head_name
+from mha_viz.web.theme import format_number as format_number
 
 BASELINE_NAMES = {
     "uniform": "uniform attention",
