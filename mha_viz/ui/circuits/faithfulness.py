@@ -76,8 +76,7 @@ def _measure(chosen: targets.Chosen, heads: tuple[tuple[int, int], ...], n_heads
             found = measured(faithfulness, chosen, heads, passes=n_passes, what="testing")
             progress.keep("circuit", _key(chosen.source, heads), found)
         if proposes:
-            begin = "Searching …"
-            proposed = measured(find_heads, chosen, passes=n_heads, what="proposing", begin=begin)
+            proposed = measured(find_heads, chosen, passes=n_heads, what="proposing")
             state.change(tested=proposed.heads[:MAX_TESTED])
         if writes:
             n_passes = _PASSES_OF_REPORT * n_heads

@@ -47,7 +47,7 @@ def draw_score(scene: Scene) -> None:
 def _pickers(scene: Scene) -> tuple[int, int, int | None]:
     """Draw menus for the head, the query, the key and another key; return the tokens' positions."""
     view, labels = state.of(Circuits), targets.first_labels(scene)
-    best = strongest_pair(scene.record, *view.chosen)
+    best = strongest_pair(scene.record, view.chosen)
     query = view.query if 0 <= view.query < len(labels) else min(best[0], len(labels) - 1)
     seen = visible_keys(scene.record, view.layer)[query, : len(labels)].nonzero().flatten().tolist()
     row = scene.record.head(*view.chosen)[query].tolist()

@@ -214,12 +214,7 @@ def of_task(
 
 
 def measured(
-    function: Callable[..., Any],
-    chosen: Chosen,
-    *heads: object,
-    passes: int,
-    what: str,
-    begin: str = "Measuring …",
+    function: Callable[..., Any], chosen: Chosen, *heads: object, passes: int, what: str
 ) -> Any:
     """Return what heavy work on a task finds; its time is estimated by passes over all texts."""
     checkpoint = state.of(Circuits).checkpoint
@@ -229,6 +224,7 @@ def measured(
         (checkpoint, function.__name__, chosen.source, heads),
         heavy.seconds(model(), passes * n_tokens),
     )
+    begin = "Searching …" if what == "proposing" else "Measuring …"
     return progress.done(work, f"stop_{what}", begin, progress.of_total)
 
 

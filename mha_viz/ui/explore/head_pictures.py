@@ -21,6 +21,8 @@ from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.web.theme import format_weight
 
+Place = tuple[int, int]
+
 
 def _looks(title: str) -> dict[str, Any]:
     square = look.square(620)
@@ -61,7 +63,7 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
     view, whole = state.of(Explore), scene.record
     pattern = whole.head(*view.chosen).numpy()
     rows, columns = view.shown(*pattern.shape)
-    best = strongest_pair(whole, *view.chosen, rows, columns)
+    best = strongest_pair(whole, view.chosen, rows, columns)
     query = view.query if view.query in rows else best[0]
     key = view.key if view.key in columns else best[1]
     menus = (
@@ -107,7 +109,7 @@ def in_words(record: AttentionRecord) -> str:
     """Describe the picture of the chosen head in a sentence."""
     view = state.of(Explore)
     name = words.head_name(*view.chosen)
-    query, key = strongest_pair(record, *view.chosen)
+    query, key = strongest_pair(record, view.chosen)
     weight = float(record.head(*view.chosen)[query, key])
     if weight == 0:
         return f"{name} attends to nothing on this text."
@@ -119,17 +121,13 @@ def in_words(record: AttentionRecord) -> str:
 
 
 def strongest_pair(
-    record: AttentionRecord,
-    layer: int,
-    head: int,
-    rows: range | None = None,
-    columns: range | None = None,
-) -> tuple[int, int]:
+    record: AttentionRecord, place: Place, rows: range | None = None, columns: range | None = None
+) -> Place:
     """Return the query and key (of all, or these) of a head's largest weight that is its own."""
     queries, keys = (range(n) for n in record.shape[2:])
     rows, columns = queries if rows is None else rows, keys if columns is None else columns
     rows = range(max(rows.start, _lone(record)), rows.stop) or rows
-    weights = record.head(layer, head)[rows.start : rows.stop, columns.start : columns.stop]
+    weights = record.head(*place)[rows.start : rows.stop, columns.start : columns.stop]
     query, key = divmod(int(weights.argmax()), len(columns))
     return rows[query], columns[key]
 

@@ -8,7 +8,7 @@ import streamlit as st
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction.logits import objective
 from mha_viz.ui import intervene
-from mha_viz.ui.intervene import TEXTS, answer, effect, importance, parts, pruning, switches
+from mha_viz.ui.intervene import TEXTS, answer, effect, importance, parts, switches
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import yield_slot
 from mha_viz.ui.run.scene import Scene
@@ -41,7 +41,7 @@ def draw(scene: Scene) -> None:
     _more(scene)
     yield_slot()
     importance.draw(scene)
-    pruning.draw(scene)
+    importance.draw_pruning(scene)
     with st.expander("What an ablation tells, and what it does not"):
         st.markdown(TEXTS("sections.tells"))
 

@@ -120,16 +120,10 @@ def parameter_likeness(
     def make(model: AttentionModel) -> NDArray[np.float32]:
         return parameter_similarity(model, space, measure, view.part).cpu().numpy()
 
-    key = ("pairs", space, measure)
-    return of_parameters(view, *key, make=make, size=lambda matrix: int(matrix.nbytes))
+    return of_parameters(view, "pairs", space, measure, make=make)
 
 
-def of_parameters(
-    view: Shared,
-    *what: Hashable,
-    make: Callable[[AttentionModel], T],
-    size: Callable[[T], int] = lambda made: 10_000,
-) -> T | None:
+def of_parameters(view: Shared, *what: Hashable, make: Callable[[AttentionModel], T]) -> T | None:
     """Return what follows from a model's parameters alone; None where they are not known."""
     model = memory.model(*view.checkpoint)
 
@@ -141,7 +135,7 @@ def of_parameters(
             return None
 
     key = (*view.checkpoint, view.part, "parameters", *what)
-    return memory.cache().get(key, known, lambda made: 0 if made is None else size(made))
+    return memory.cache().get(key, known, lambda made: int(getattr(made, "nbytes", 10_000)))
 
 
 @dataclass(frozen=True, eq=False)

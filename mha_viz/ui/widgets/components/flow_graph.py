@@ -50,9 +50,8 @@ def flow_graph(
     """Draw a graph, with a slider for its threshold in the browser, and what belongs to it."""
     file = safe_name(f"flow_{graph.model}_{graph.position}", "flow")
     cut = f"parts below {graph.threshold:.2%} ({graph.cut:.1%} of the state) cut"
-    files = partial(_files, file, graph, (NAME, describe(graph), cut), key, dark)
-    choose = _on_choose(graph, key, on_choose)
-    _draw(graph, graph_payload(graph), key, files, choose=choose)
+    said, choose = (file, NAME, describe(graph), cut), _on_choose(graph, key, on_choose)
+    _draw(graph, graph_payload(graph), said, key, dark, choose=choose)
 
 
 def prediction_graph(
@@ -76,13 +75,9 @@ def prediction_graph(
         if node is not None:
             on_pin(node)
 
-    def files(payload: bytes) -> None:
-        said = SIGNED_NAME, describe_signed(graph), share
-        _files(file, graph, said, key, dark, payload)
-        download("Graph (JSON)", f"{file}.json", graph.to_bytes, key=f"{key}-json")
-
+    said = file, SIGNED_NAME, describe_signed(graph), share
     choose = None if folded else _on_choose(graph, key, on_choose)
-    _draw(graph, prediction_payload(graph, pins), key, files, choose=choose, pin=pin)
+    _draw(graph, prediction_payload(graph, pins), said, key, dark, choose=choose, pin=pin)
 
 
 def _on_choose(
@@ -100,18 +95,27 @@ def _on_choose(
 def _draw(
     graph: FlowGraph | PredictionGraph,
     payload: bytes,
+    said: tuple[str, str, str, str],
     key: str,
-    files: Callable[[bytes], None],
+    dark: bool,
     **events: Callable[[], None] | None,
 ) -> None:
-    """Draw the picture, its table and its files."""
+    """Draw picture, table and files; `said`: the name of these, a title, the graph, its cut."""
+    file, name, caption, cut = said
+
+    def files() -> None:
+        page = partial(flow_html, payload, title=name, caption=caption, dark=dark)
+        data_and_page(file, graph.edges, f"{name}\n{caption}; {cut}", page, key=key)
+        if isinstance(graph, PredictionGraph):
+            download("Graph (JSON)", f"{file}.json", graph.to_bytes, key=f"{key}-json")
+
     nothing, rows = guarded(lambda: None), partial(st.dataframe, graph.edges, hide_index=True)
     with st.container(gap=None):
         _graph.bring(f"{key}-script")
         changes = {f"on_{name}_change": event or nothing for name, event in events.items()}
         _graph(key=key, data=payload, **changes)
     table = partial(rows, key=f"{key}-rows", placeholder="–")
-    lazy_sections.table_and_export(key, table, partial(files, payload))
+    lazy_sections.table_and_export(key, table, files)
 
 
 def graph_payload(graph: FlowGraph) -> bytes:
@@ -187,16 +191,3 @@ def chosen(event: Any, graph: FlowGraph | PredictionGraph) -> HeadPair | None:
     sizes = zip(values, (graph.n_layers, graph.n_heads, n, n), strict=True)
     known = all(type(value) is int and 0 <= value < size for value, size in sizes)
     return HeadPair(*values) if known else None
-
-
-def _files(
-    file: str,
-    graph: FlowGraph | PredictionGraph,
-    said: tuple[str, str, str],
-    key: str,
-    dark: bool,
-    payload: bytes,
-) -> None:
-    name, caption, cut = said
-    page = partial(flow_html, payload, title=name, caption=caption, dark=dark)
-    data_and_page(file, graph.edges, f"{name}\n{caption}; {cut}", page, key=key)
