@@ -60,7 +60,7 @@ def draw(first: Scene) -> None:
     if first.record.is_cross or record.is_cross:
         st.info("Cross attention has two texts of its own; choose another part to compare.")
         return
-    make, size = partial(_align, first, second), 2 * scene.size(first.record)
+    make, size = partial(_align, first, second), 2 * first.record.held_bytes
     runs = reporting.cached(first, "sides", second.key, make=make, size=size)
     other = described.Other(second, (runs.a, runs.b))
     found = None if first.is_long or second.is_long else described.difference(first, other)

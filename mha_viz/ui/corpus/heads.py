@@ -95,15 +95,9 @@ def _matrix(study: Study) -> None:
 
     def choose(clicked: object) -> None:
         if isinstance(clicked, list) and len(clicked) == 2:
-            _choose(*(divmod(int(place), study.n_heads) for place in clicked))
+            words.choose_both(*(divmod(int(place), study.n_heads) for place in clicked))
 
     show(figures.pairs(study, view.measure, view.chosen), "pairs", choose)
-
-
-def _choose(first: tuple[int, int], second: tuple[int, int]) -> None:
-    state.keep_second()
-    words.choose(first)
-    state.change(layer_b=second[0], head_b=second[1])
 
 
 def _nearest(study: Study) -> None:
@@ -111,7 +105,7 @@ def _nearest(study: Study) -> None:
     st.markdown("**The nearest pairs over these texts**")
     table, columns = titled(found), ["layer", "head", "layer_b", "head_b"]
     heads = [((row[0], row[1]), (row[2], row[3])) for row in found[columns].to_numpy().tolist()]
-    words.choosable(table, lambda row: _choose(*heads[row]), key="corpus-nearest")
+    words.choosable(table, lambda row: words.choose_both(*heads[row]), key="corpus-nearest")
     st.caption(f"{pairs_note(state.of(Corpus).measure)} Click a row to choose both heads.")
     name, caption = "Nearest pairs", source_line(study, "pairs")
     exports.table_file(table, key="corpus-nearest-file", name=name, caption=caption)

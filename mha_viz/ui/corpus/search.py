@@ -17,7 +17,6 @@ from mha_viz.corpus.treebank.trees import Sentence
 from mha_viz.paper.figures import source_line
 from mha_viz.ui.corpus import TEXTS, overview
 from mha_viz.ui.run import memory
-from mha_viz.ui.run.scene import size
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets.components.sentence_arcs import Arc, Piece, bring_script, sentence_arcs
@@ -185,7 +184,8 @@ def draw_examples(study: Study) -> None:
             sentence = study.sentence(row["text_id"])
             model = memory.model(*view.checkpoint)
             make = partial(model.trace, sentence.text, keep=("pattern",))
-            record = memory.cache().get(("example", view.checkpoint, sentence.text), make, size)
+            key_of = "example", view.checkpoint, sentence.text
+            record = memory.cache().get(key_of, make, lambda found: found.held_bytes)
             _tree(sentence, head_vs_tree(record, sentence, *view.chosen), key)
         else:
             pieces, arcs = of_texts[row["text_id"]]

@@ -103,7 +103,8 @@ def _panel(found: Shown, model: AttentionModel) -> None:
 def _settings(found: Shown) -> None:
     drawing = found.scene.temperature > 0
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        # Both ends of a range are of one type.
+        # Chosen tokens have no place in a text drawn in another way. Ends are of one type.
+        forget_branches = partial(state.change, branches=())
         for name, label, most, step, hint in (
             ("next_temperature", "Temperature", 5.0, 0.1, TEXTS("writing.temperature")),
             ("next_top_k", "Top-k", 9_999, 1, TEXTS("writing.top_k")),
@@ -111,7 +112,7 @@ def _settings(found: Shown) -> None:
         ):
             ends, off = (0 * most, most), not drawing and name != "next_temperature"
             looks: dict[str, Any] = {"step": step, "width": 130, "help": hint, "disabled": off}
-            state.bound(name, st.number_input, label, *ends, also=_begin_anew, **looks)
+            state.bound(name, st.number_input, label, *ends, also=forget_branches, **looks)
         use, looks = guarded(partial(state.change, text=found.text)), TEXTS.control("use_written")
         st.button(key="use_written", disabled=not found.tokens, on_click=use, **looks)
 
@@ -123,11 +124,6 @@ def _status_line(found: Shown, last: int) -> str:
     if found.finished:
         return f"{n} tokens written: the model ends the text here"
     return f"{n} of up to {last} tokens written"
-
-
-def _begin_anew() -> None:
-    """Forget chosen tokens, which have no place in a text drawn in another way."""
-    state.change(branches=())
 
 
 def _go(scene: WrittenScene, to: int, playing: bool) -> None:

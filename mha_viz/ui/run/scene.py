@@ -128,7 +128,7 @@ class Scene:
         Raises LimitError: the text is longer than this server takes.
         """
         allowed.check_text(self.text, self.pair)
-        return memory.cache().get(self, self._make, lambda run: size(run.record))
+        return memory.cache().get(self, self._make, lambda run: run.record.held_bytes)
 
     def _make(self) -> Run:
         checkpoint = (self.model, self.device, self.dtype)
@@ -136,7 +136,7 @@ class Scene:
         if stored is not None and stored.is_of(self.part, self.text, self.pair):
             return Run(stored.record, measured(stored.record), None, stored)
         made = _trace(self, memory.model(*checkpoint), self.text, self.pair, self.part)
-        malloc_trim.after(size(made.record))
+        malloc_trim.after(made.record.held_bytes)
         return made
 
 
@@ -157,7 +157,10 @@ def other(view: Shared) -> Scene:
 def _run_once(side: str, scene: Scene) -> Scene:
     """Run a scene, unless somebody has stopped it before it was there."""
     if st.session_state.get(side) != scene and st.session_state.get("stopped") == scene:
-        _offer_again()
+        # The text stays, and waits to be run again or changed.
+        st.info("Stopped. Change the text, or run it again.", icon=":material/stop_circle:")
+        st.button("Run again", on_click=_stop, args=(None,), key="again")
+        st.stop()
     scene.run()
     st.session_state[side] = scene
     return scene
@@ -185,7 +188,7 @@ def displayed_record(scene: Scene, view: Explore) -> AttentionRecord:
             return record
         return between(record, *("ab".index(letter) for letter in view.between))
 
-    return memory.cache().get((scene, options), derive, size)
+    return memory.cache().get((scene, options), derive, lambda record: record.held_bytes)
 
 
 def fit_head(scene: Scene) -> None:
@@ -267,15 +270,3 @@ def measured(record: AttentionRecord) -> Facts:
 @guarded
 def _stop(key: Hashable) -> None:
     st.session_state.stopped = key
-
-
-def _offer_again() -> None:
-    """End this run of the page; the text stays, and waits to be run again or changed."""
-    st.info("Stopped. Change the text, or run it again.", icon=":material/stop_circle:")
-    st.button("Run again", on_click=_stop, args=(None,), key="again")
-    st.stop()
-
-
-def size(record: AttentionRecord) -> int:
-    """Return the bytes that the record holds."""
-    return record.held_bytes

@@ -211,7 +211,7 @@ def _opened(view: View) -> View:
 
 def _remember(params: dict[str, str], written: Mapping[str, str] | None = None) -> None:
     """Keep what an address of this page, the present one, shows: a text may be too long for it."""
-    known, here = _addresses(), _here(written)
+    known, here = st.session_state.setdefault("addresses", OrderedDict()), _here(written)
     known[here] = _PageState(st.session_state.get("view"), params)
     known.move_to_end(here)
     while len(known) > MAX_ADDRESSES:
@@ -219,11 +219,7 @@ def _remember(params: dict[str, str], written: Mapping[str, str] | None = None) 
 
 
 def _known() -> _PageState | None:
-    return _addresses().get(_here())
-
-
-def _addresses() -> OrderedDict[Any, _PageState]:
-    found: OrderedDict[Any, _PageState] = st.session_state.setdefault("addresses", OrderedDict())
+    found: _PageState | None = st.session_state.get("addresses", {}).get(_here())
     return found
 
 
@@ -258,7 +254,7 @@ def bound(
     name: str,
     widget: Callable[..., T],
     *args: object,
-    also: Callable[[], None] | None = None,
+    also: Callable[[], object] | None = None,
     displayed: object = None,
     **options: object,
 ) -> T:

@@ -60,7 +60,8 @@ def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
         with columns[3]:
             _examples()
     with columns[-1], st.popover("Settings", icon=":material/tune:"):
-        hardware()
+        choosing.menu("device", "Run on", DEVICES)  # the defaults are right for most people
+        choosing.menu("dtype", "Weights as", DTYPES, help=_ABOUT_DTYPES)
         look.projector_switch()
         settings = st.container()
     return Bar(columns[2] if text else columns[1], settings)
@@ -166,12 +167,6 @@ def _describe(name: str, info: ModelInfo | None, absent: SuggestedModel | None =
     if info is None or not info.family:
         return name
     return f"{name} · {info.family} {info.n_layers}×{info.n_heads}"
-
-
-def hardware() -> None:
-    """Draw device and number format; the defaults are right for most people."""
-    choosing.menu("device", "Run on", DEVICES)
-    choosing.menu("dtype", "Weights as", DTYPES, help=_ABOUT_DTYPES)
 
 
 def pair_box(parts: tuple[str, ...], accepts_pair: bool) -> None:

@@ -68,7 +68,8 @@ def link_menu() -> None:
 
 
 def _files(scene: Scene, grid: GridBytes) -> None:
-    view, name = state.of(Explore), file_name(scene)
+    view = state.of(Explore)
+    name = f"{safe_name(scene.record.model, 'model')}_L{view.layer}_H{view.head}"
 
     def of(make: Callable[[AttentionRecord], str | bytes]) -> Callable[[], str | bytes]:
         # Streamlit keeps the function that makes a file. It must not hold the record.
@@ -183,14 +184,8 @@ def link(view: View) -> str:
     return f"{own_address.reached().url}?{urlencode(views.to_params(view))}"
 
 
-def file_name(scene: Scene) -> str:
-    """Return a name for files of the chosen head, safe on every system."""
-    view = state.of(Explore)
-    return f"{safe_name(scene.record.model, 'model')}_L{view.layer}_H{view.head}"
-
-
 def safe_name(text: str, otherwise: str) -> str:
-    """Return a text as part of a file's name."""
+    """Return a text as part of a file's name, safe on every system."""
     return re.sub(r"[^\w.-]+", "_", text)[-60:].strip("._") or otherwise
 
 

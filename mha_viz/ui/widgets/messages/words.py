@@ -168,10 +168,14 @@ def choose(found: object) -> None:
 def choose_pair(found: object, scene: Scene) -> None:
     """Make a clicked pair's heads the chosen ones."""
     if isinstance(found, list) and len(found) == 2:
-        first, second = (place(index, scene) for index in found)
-        state.keep_second()
-        choose(first)
-        state.change(layer_b=second[0], head_b=second[1])
+        choose_both(*(place(index, scene) for index in found))
+
+
+def choose_both(first: tuple[int, int], second: tuple[int, int]) -> None:
+    """Make two heads, as (layer, head), the chosen ones."""
+    state.keep_second()
+    choose(first)
+    state.change(layer_b=second[0], head_b=second[1])
 
 
 def choose_on_both_sides(found: object) -> None:
