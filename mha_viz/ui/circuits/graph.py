@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from mha_viz.circuits.flow.graph import FlowGraph
 from mha_viz.circuits.flow.graph import flow_graph as graph_of
 from mha_viz.circuits.flow.pins import Pin
 from mha_viz.circuits.flow.prediction import prediction_graph as prediction_of
@@ -59,12 +58,8 @@ def _state(scene: Scene) -> int:
         place = targets.place_menu(scene, "Into this token")
         choosing.segments("flow", "Shares by", FLOWS)
     measure = state.of(Circuits).flow
-    found: FlowGraph = targets.computed(
-        scene,
-        *("flow", place, measure),
-        make=lambda model: graph_of(model, scene.text, place, FINEST, measure=measure),
-        size=2_000_000,
-    )
+    size = 2_000_000
+    found = targets.of_text(scene, graph_of, place, FINEST, measure=measure, size=size)
     graphs.flow_graph(found, key="flow_graph", dark=look.dark(), on_choose=_choose_edge)
     words.notes(found.notes)
     return place

@@ -5,7 +5,7 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.circuits.decompose.logit_attribution import LogitAttribution, logit_attribution
-from mha_viz.circuits.decompose.vocabulary import HeadTokens, LogitLens, head_tokens, logit_lens
+from mha_viz.circuits.decompose.vocabulary import head_tokens, logit_lens
 from mha_viz.circuits.tasks.task_attribution import TaskAttribution, task_attribution
 from mha_viz.plots.bars import signed_rows, stacked_shares
 from mha_viz.plots.prediction import token_strip
@@ -56,12 +56,8 @@ def _attribution(scene: Scene, place: int) -> LogitAttribution:
     view = state.of(Circuits)
     token, versus = view.target.strip() or None, view.against.strip() or None
     of = "logit" if versus else view.quantity
-    return targets.computed(
-        scene,
-        *("logit", place, token, versus, of),
-        make=lambda model: logit_attribution(model, scene.text, token, versus, place, of=of),
-        size=8 * scene.head_count * len(scene.record.tokens) + 100_000,
-    )
+    size = 8 * scene.head_count * len(scene.record.tokens) + 100_000
+    return targets.of_text(scene, logit_attribution, token, versus, place, of=of, size=size)
 
 
 def _whole(found: LogitAttribution | TaskAttribution) -> str:
@@ -131,11 +127,7 @@ def _by_source(scene: Scene, found: LogitAttribution) -> None:
 
 def _tokens(scene: Scene, place: int) -> None:
     chosen = state.of(Circuits).chosen
-    found: HeadTokens = targets.computed(
-        scene,
-        *("tokens", place, chosen),
-        make=lambda model: head_tokens(model, scene.text, *chosen, place, top_k=N_TOKENS),
-    )
+    found = targets.of_text(scene, head_tokens, *chosen, place, top_k=N_TOKENS)
     name = words.head_name(*chosen)
     title = f"Tokens that {name} promotes and suppresses here"
     labels = [*found.promoted, *reversed(found.suppressed)]
@@ -148,11 +140,7 @@ def _tokens(scene: Scene, place: int) -> None:
 
 def _guesses(scene: Scene, place: int) -> None:
     token = state.of(Circuits).target.strip() or None
-    found: LogitLens = targets.computed(
-        scene,
-        *("lens", place, token),
-        make=lambda model: logit_lens(model, scene.text, token, place, top_k=N_GUESSES),
-    )
+    found = targets.of_text(scene, logit_lens, token, place, top_k=N_GUESSES)
     st.header("The running guess, layer by layer", anchor=False)
     guesses = [
         [f"{words.plain(label)} {_percent(p)}" for label, p in zip(*row, strict=True)]

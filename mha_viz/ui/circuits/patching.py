@@ -85,18 +85,14 @@ def _maps(scene: Scene, settings: PathSettings) -> dict[str, PatchingMap] | None
     model = targets.model()
     n_cells = model.n_layers * ((len(PATCHED) - 1) * n + model.n_heads)
     seconds = heavy.seconds(model, n_cells * n // 2)  # on average half of the layers are run
-    texts = scene.text, str(settings.corrupt), settings.metric
+    texts = str(settings.corrupt), settings.metric
 
     def at_once(part: str) -> PatchingMap:
-        arguments = *texts, part, view.direction
-        return targets.computed(
-            *(scene, "patching", settings, *arguments),
-            make=lambda model: patching_map(model, *arguments, **settings.tracked),
-            size=100_000,
-        )
+        given, tracked = (*texts, part, view.direction), settings.tracked
+        return targets.of_text(scene, patching_map, *given, size=100_000, **tracked)
 
     def measured(part: str) -> PatchingMap:
-        arguments = *texts, part, view.direction
+        arguments = scene.text, *texts, part, view.direction
         model = heavy.model_of(view.checkpoint)
         function = partial(patching_map, model, *arguments, **settings.tracked)
         key = view.checkpoint, arguments, settings

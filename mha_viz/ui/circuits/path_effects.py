@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from mha_viz.circuits.patching.patching import INPUTS
 from mha_viz.circuits.patching.patching_map import PatchingMap
-from mha_viz.circuits.patching.path_effect import PathEffect, path_effect
+from mha_viz.circuits.patching.path_effect import path_effect
 from mha_viz.circuits.patching.path_effects import N_MEASURED, PathEffects, path_effects
 from mha_viz.circuits.tasks.task_paths import task_paths
-from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
 from mha_viz.ui.circuits import TEXTS, pairs, targets
 from mha_viz.ui.run import heavy, reporting
@@ -193,13 +192,8 @@ def _pair(scene: Scene, settings: PathSettings | PathEffects, pair: pairs.Pair) 
         numbers["Estimated"] = [settings.estimate[at]]
         _numbers(numbers, [WAYS[settings.way]], settings.metric)
         return
-
-    def make(model: AttentionModel) -> PathEffect:
-        ends = sender, (layer, head, into)
-        texts = scene.text, settings.corrupt
-        return path_effect(model, *texts, *ends, settings.metric, **settings.tracked)
-
-    path = targets.computed(scene, "path", settings, pair, into, make=make, size=2_000)
+    given = settings.corrupt, sender, (layer, head, into), settings.metric
+    path = targets.of_text(scene, path_effect, *given, **settings.tracked)
     estimated = [path.direct_estimate, path.total_estimate]
     numbers = {"Measured": [path.direct, path.total], "Estimated": estimated}
     _numbers(numbers, ["Direct", "Total"], settings.metric)

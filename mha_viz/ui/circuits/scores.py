@@ -35,11 +35,9 @@ def draw_score(scene: Scene) -> None:
     """Draw the decomposition of one attention score of the chosen head."""
     query, key, versus = _pickers(scene)
     chosen = state.of(Circuits).chosen
-    found: ScoreAttribution = targets.computed(
-        *(scene, "score", chosen, query, key, versus),
-        make=lambda model: score_attribution(model, scene.text, *chosen, query, key, versus),
-        size=8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2,
-    )
+    size = 8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2
+    given = *chosen, query, key, versus
+    found = targets.of_text(scene, score_attribution, *given, size=size)
     _answer(scene, found)
     look.beside([3, 2], lambda: _matrix(scene, found), lambda: _sides(scene, found))
 

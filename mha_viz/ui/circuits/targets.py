@@ -63,6 +63,15 @@ def computed(
     return reporting.cached(scene, "circuits", *what, make=run, size=size)
 
 
+def of_text(
+    scene: Scene, function: Callable[..., T], *args: Hashable, size: int = 10_000, **more: Hashable
+) -> T:
+    """Return what a function of the library finds in the scene's text, once; `size` is in bytes."""
+    what = function.__name__, args, tuple(more.items())
+    found = partial(function, **more)
+    return computed(scene, *what, make=lambda one: found(one, scene.text, *args), size=size)
+
+
 def first_labels(scene: Scene) -> list[str]:
     """Return the tokens of the first text that the page measures."""
     pairs = zip(scene.record.tokens, scene.record.labels, strict=True)

@@ -9,9 +9,8 @@ import streamlit as st
 
 from mha_viz.circuits.weights import head_vocabulary as vocabulary
 from mha_viz.circuits.weights.composition import KINDS, Composition, composition
-from mha_viz.circuits.weights.ov_circuit import FavouredPairs, copying_scores, favoured_pairs
+from mha_viz.circuits.weights.ov_circuit import copying_scores, favoured_pairs
 from mha_viz.circuits.weights.token_circuits import MAX_WORDS, token_matrices
-from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix
 from mha_viz.ui.circuits import TEXTS, pairs, targets
 from mha_viz.ui.run import heavy, memory
@@ -50,7 +49,7 @@ def draw_composition(scene: Scene) -> None:
 
 
 def _copying(scene: Scene) -> None:
-    found = _of_weights("copying", make=copying_scores, size=50_000)
+    found = _of_weights(copying_scores, size=50_000)
     left, right = st.columns([3, 2], gap="medium")
     with left:
         scores, caption = found.score.numpy(), words.settings(scene, "OV circuits by weights")
@@ -66,9 +65,7 @@ def _copying(scene: Scene) -> None:
 
 def _favoured() -> None:
     layer, head = state.of(Circuits).chosen
-    found: FavouredPairs = _of_weights(
-        *("favoured", layer, head), make=lambda one: favoured_pairs(one, layer, head), size=20_000
-    )
+    found = _of_weights(favoured_pairs, layer, head, size=20_000)
     st.dataframe(found.pairs[["source", "destination", "strength"]], hide_index=True)
     error = "" if found.exact else f" ± {found.copied_error:.1%}"
     st.caption(TEXTS("composition.favoured", found=found, error=error))
@@ -77,17 +74,17 @@ def _favoured() -> None:
 def _composition(kind: str) -> Composition:
     model = targets.model()
     size = 8 * (model.n_layers * model.n_heads) ** 2  # two matrices of float32
-    return _of_weights("composition", kind, make=lambda one: composition(one, kind), size=size)
+    return _of_weights(composition, kind, size=size)
 
 
-def _of_weights(*what: Hashable, make: Callable[[AttentionModel], T], size: int) -> T:
+def _of_weights(function: Callable[..., T], *args: Hashable, size: int) -> T:
     """Return what follows from the weights alone, computed once for all texts."""
 
     def made() -> T:
         with st.spinner("Comparing weights …"):
-            return make(targets.model())
+            return function(targets.model(), *args)
 
-    key: Hashable = (*state.of(Circuits).checkpoint, "circuits", *what)
+    key: Hashable = (*state.of(Circuits).checkpoint, "circuits", function.__name__, *args)
     return memory.cache().get(key, made, lambda _: size)
 
 
@@ -138,11 +135,7 @@ def _words(scene: Scene, name: str) -> None:
     own = [token for token in scene.record.tokens if not token.segment]
     read = [token for token in own if not token.is_special] or own
     listed = typed or tuple(dict.fromkeys(token.id for token in read))[:N_OF_TEXT]
-    matrices = _of_weights(
-        *("token_matrices", view.chosen, listed),
-        make=lambda model: token_matrices(model, *view.chosen, listed),
-        size=16 * len(listed) ** 2,
-    )
+    matrices = _of_weights(token_matrices, *view.chosen, listed, size=16 * len(listed) ** 2)
     for column, (circuit, matrix) in zip(
         st.columns(2, gap="medium"), matrices.items(), strict=False
     ):
@@ -176,11 +169,7 @@ def _vocabulary() -> vocabulary.HeadVocabulary | None:
         return found
 
     if seconds <= AT_ONCE:
-        return _of_weights(
-            *("head_vocabulary", view.chosen),
-            make=lambda model: vocabulary.head_vocabulary(model, *view.chosen),
-            size=50_000,
-        )
+        return _of_weights(vocabulary.head_vocabulary, *view.chosen, size=50_000)
     why = TEXTS("vocabulary.long", n=f"{model.d_vocab:,}", about=progress.about(seconds))
     return progress.on_request("vocabulary", key, searched, why, "Find pairs", "find_pairs")
 
