@@ -13,8 +13,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.interventions.ablation import Ablation
 from mha_viz.plots.prediction import before_after, token_strip
 from mha_viz.prediction.generation import generate
-from mha_viz.ui.intervene import TEXTS, answer, parts
-from mha_viz.ui.intervene.switches import HOW_NAMES
+from mha_viz.ui.intervene import TEXTS, answer, switches
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, state
@@ -34,8 +33,8 @@ def chart(scene: Scene) -> None:
         return
     title = "Prediction after" if offered[-1] == "the last token" else "Prediction at"
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        choosing.menu("place", title, offered, width=170, also=parts.follow_place)
-        controls.token_boxes(150, also=parts.follow_place)
+        choosing.menu("place", title, offered, width=170, also=switches.follow_place)
+        controls.token_boxes(150, also=switches.follow_place)
     if (found := _found(scene, model)) is not None:
         _bars(scene, found)
 
@@ -119,14 +118,14 @@ def _look_before(position: object) -> None:
     """Choose the place before a clicked token, which is where the token is predicted."""
     if isinstance(position, list) and position and int(position[0]) > 0:
         state.change(place=int(position[0]) - 1)
-        parts.follow_place()
+        switches.follow_place()
 
 
 def described(view: Intervene) -> str:
     """Describe the view's intervention in one line."""
     if not view.off:
         return "no head changed"
-    how = HOW_NAMES[view.how]
+    how = switches.HOW_NAMES[view.how]
     if view.how == "scale":
         how += f" by {view.factor:g}"
     if view.how.startswith("patch"):

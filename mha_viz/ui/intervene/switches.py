@@ -8,7 +8,8 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.ui.explore import payloads
-from mha_viz.ui.intervene import TEXTS, importance, parts
+from mha_viz.ui.intervene import ANSWER, CHART, CONTROLS, HEADS, MORE, TEXTS, importance
+from mha_viz.ui.operating.streamlit_run import rerun_parts
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene, extent, is_head
 from mha_viz.ui.state import state, views
@@ -58,6 +59,16 @@ def _patterns(scene: Scene) -> bytes:
     return reporting.cached(scene, "switch_patterns", make=make, size=size)
 
 
+def follow_switch() -> None:
+    """Run what depends on the changed heads; for the end of a callback."""
+    rerun_parts(ANSWER, HEADS, CONTROLS, CHART, MORE)
+
+
+def follow_place() -> None:
+    """Run what depends on the predicted place or the tracked token; for the end of a callback."""
+    rerun_parts(ANSWER, CHART, MORE)
+
+
 @guarded
 def put(off: Iterable[tuple[int, int]]) -> None:
     """Change which heads are off, and remember what was; for callbacks."""
@@ -67,14 +78,14 @@ def put(off: Iterable[tuple[int, int]]) -> None:
         past.append(state.of(Intervene).off)
         del past[:-STEPS]
         state.change(off=heads)
-    parts.follow_switch()
+    follow_switch()
 
 
 @guarded
 def _undo() -> None:
     if st.session_state.get("past"):
         state.change(off=st.session_state.past.pop())
-        parts.follow_switch()
+        follow_switch()
 
 
 def _fit(scene: Scene) -> None:
@@ -89,8 +100,8 @@ def _fit(scene: Scene) -> None:
 
 
 def _how(n_tokens: int) -> None:
-    choosing.menu("how", "Intervention", HOW_NAMES, width=200, also=parts.follow_switch)
-    how, also = state.of(Intervene).how, parts.follow_switch
+    choosing.menu("how", "Intervention", HOW_NAMES, width=200, also=follow_switch)
+    how, also = state.of(Intervene).how, follow_switch
     if how == "scale":
         ends = -10.0, 10.0
         state.bound("factor", st.number_input, "Factor", *ends, also=also, step=0.1, width=120)
