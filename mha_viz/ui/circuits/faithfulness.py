@@ -1,22 +1,34 @@
-"""A circuit put to the test: how much of a behaviour some heads carry, against chance."""
+"""A circuit put to the test: how much of a behaviour some heads or edges carry, against chance."""
 
 from collections.abc import Hashable
+from functools import partial
 from io import BytesIO
 from math import isnan
+from typing import NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
+from mha_viz.circuits.edges.edge_circuit import ENOUGH, edge_faithfulness
+from mha_viz.circuits.edges.edge_circuit import N_RANDOM as N_CIRCUITS
+from mha_viz.circuits.edges.edge_effects import N_MEASURED, edge_effects
+from mha_viz.circuits.edges.edge_runs import EdgeRuns
 from mha_viz.circuits.tasks.faithfulness import N_RANDOM, faithfulness, find_heads
 from mha_viz.circuits.tasks.tasks import TASKS, Task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
+from mha_viz.core.reprs import count
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import RecordError
+from mha_viz.errors import AttentionUnavailableError, RecordError
 from mha_viz.paper.circuit_report import circuit_report_files
 from mha_viz.plots.bars import signed_rows
+from mha_viz.plots.curves import LineAxes, curves
+from mha_viz.plots.edge_graph import edge_graph
 from mha_viz.prediction.loss import OnProgress
 from mha_viz.ui.circuits import TEXTS, targets
+from mha_viz.ui.run import memory
+from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene, is_head
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import MAX_TESTED, MAX_URL_TEXT, Circuits
@@ -149,3 +161,121 @@ def _take_file(content: bytes) -> None:
         raise RecordError(TEXTS("faithfulness.other", found=found))
     state.change(task=found.task, tested=found.heads[:MAX_TESTED])
     progress.keep("circuit", _key(found.task, found.heads), found)
+
+
+_SHOWN, _DRAWN = 20, 80  # edges in the table, and in the picture
+_EDGE_PASSES = 4 * N_CIRCUITS + N_MEASURED  # over all pairs, about
+
+
+class EdgeFindings(NamedTuple):
+    """The numbers that are drawn: the runs behind them hold the model."""
+
+    strongest: pd.DataFrame
+    circuit: pd.DataFrame  # the smallest that carries enough; else the largest that was run
+    curve: pd.DataFrame
+    size: int | None
+    area: float
+    n_edges: int
+    n_measured: int
+    positions: pd.DataFrame | None  # the circuit's by position; None of pairs of several lengths
+
+
+def find_edges(
+    model: AttentionModel, task: Task, on_progress: OnProgress | None = None
+) -> EdgeFindings:
+    """Score all edges, measure the strongest, and run circuits of growing sizes."""
+    scores = edge_effects(model, task, on_progress=on_progress)
+    scores.measure(on_progress=on_progress)
+    curve = edge_faithfulness(scores, on_progress=on_progress)
+    size = curve.size_for()
+    circuit = curve.circuits[-1 if size is None else curve.sizes.index(size)]
+    strongest = scores.table().head(_SHOWN).drop(columns="exact")
+    drawn = circuit.table()[["sender", "receiver", "score", "known"]].head(_DRAWN)
+    numbers = size, curve.area, scores.n_edges, scores.n_measured
+    positions = circuit.by_position() if scores.by_position.shape[-1] > 1 else None
+    return EdgeFindings(strongest, drawn, curve.table(), *numbers, positions)
+
+
+def draw_edges(scene: Scene) -> None:
+    """Draw task, curve and circuit. Not a fragment, as Stop must end what measures."""
+    chosen = targets.choose()
+    key = state.of(Circuits).checkpoint, chosen.source
+    with targets.known_parts():
+        _check(chosen.task)
+        if st.button(**TEXTS.control("find_edges"), key="find_edges", type="primary"):
+            found = targets.measured(find_edges, chosen, passes=_EDGE_PASSES, what="edges")
+            progress.keep("edges", key, found)
+            st.rerun()
+    found = progress.results("edges").get(key)
+    if found is not None:
+        _edge_result(scene, chosen.task, found)
+    st.caption(TEXTS("edges.tells"))
+
+
+def _check(task: Task) -> None:
+    """Raise AttentionUnavailableError, before anyone begins, for a family whose edges differ."""
+    model, pair = targets.model(), task.examples[:1]
+
+    def refusal() -> str:
+        try:
+            with turn_for(model, pair[0].clean.text):
+                EdgeRuns(model, pair, "logit_difference")
+        except AttentionUnavailableError as error:
+            return str(error)
+        return ""
+
+    key = (*state.of(Circuits).checkpoint, "edges")
+    if found := memory.cache().get(key, refusal, lambda _: 500):
+        raise AttentionUnavailableError(found)
+
+
+def _edge_result(scene: Scene, task: Task, found: EdgeFindings) -> None:
+    if found.size is None:
+        st.markdown(TEXTS("edges.none", enough=ENOUGH, found=found))
+    else:
+        row = found.curve[found.curve["edges"] == found.size].iloc[0]
+        st.markdown(TEXTS("edges.result", n=count(found.size, "edge"), found=found, row=row))
+    caption = words.settings(scene, f"task: {task.name}", f"seed {task.seed}")
+    draw_graph = partial(_graph, scene, "edge_graph", found.circuit, caption)
+    look.beside(2, partial(_curve, found.curve, caption), draw_graph)
+    if found.positions is None:
+        st.caption(TEXTS("edges.pooled"))
+    else:
+        _graph(scene, "edge_positions", found.positions.head(_DRAWN), caption, found.positions)
+    st.markdown(TEXTS("edges.strongest", n=found.n_measured))
+    shown = found.strongest.map(lambda x: words.format_number(x) if isinstance(x, float) else x)
+    st.dataframe(shown, hide_index=True)
+    name = "Strongest edges"
+    exports.table_file(found.strongest, key="edges-table", name=name, caption=caption)
+
+
+def _curve(table: pd.DataFrame, caption: str) -> None:
+    texts, names = TEXTS.figure("figures.edge_curve"), TEXTS.labels("edges.lines")
+    lines = {title: (table["edges"], table[name]) for name, title in names.items()}
+    bands = {names["faithfulness"]: (table["low"], table["high"])}
+    y_title = "share of the behaviour"
+    axes = LineAxes(
+        title=texts["name"], x_title="edges", y_title=y_title, x_axis="log", bands=bands
+    )
+    figures.show(curves(lines, axes, dark=look.dark()), table=table, caption=caption, **texts)
+
+
+def _graph(
+    scene: Scene,
+    figure: str,
+    rows: pd.DataFrame,
+    caption: str,
+    by_position: pd.DataFrame | None = None,
+) -> None:
+    """Draw edges by layer; by position, too, where their parts there are given."""
+    texts = TEXTS.figure(f"figures.{figure}", n=len(rows))
+    names, columns = ["sender", "receiver", "score"], list[str]()
+    if by_position is not None:
+        tokens = by_position.drop_duplicates("position").sort_values("position").token
+        names, columns = [*names, "position"], [f"{i} {token}" for i, token in enumerate(tokens)]
+    edges, size = rows[names].itertuples(index=False, name=None), scene.record.shape[:2]
+    drawn = edge_graph(
+        list(edges), *size, title=texts["name"], unit="logits", columns=columns, dark=look.dark()
+    )
+    table = rows if by_position is None else by_position
+    figures.show(drawn, table=table, caption=caption, **texts)

@@ -12,7 +12,7 @@ from mha_viz.circuits.patching.patching_map import PatchingMap, patching_map
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix
 from mha_viz.ui.circuits import TEXTS, targets
-from mha_viz.ui.circuits.path_effects import UNITS, PathSettings, say_clean, settings_of
+from mha_viz.ui.circuits.paths import UNITS, PathSettings, say_clean, settings_of
 from mha_viz.ui.run import heavy
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state

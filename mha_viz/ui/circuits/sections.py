@@ -8,17 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.ui.circuits import (
-    TEXTS,
-    edges,
-    faithfulness,
-    graph,
-    logit_parts,
-    patching,
-    path_effects,
-    scores,
-    weights,
-)
+from mha_viz.ui import circuits
+from mha_viz.ui.circuits import faithfulness, graph, logit_parts, patching, paths, scores, weights
 from mha_viz.ui.circuits.targets import known_parts, say_what_is_measured
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -35,10 +26,10 @@ _SECTIONS = {
     "map": scores.draw_map,
 }
 _MEASURING = {
-    "edges": edges.draw,
+    "edges": faithfulness.draw_edges,
     "words": weights.draw_vocabulary,
     "patching": patching.draw,
-    "effect": path_effects.draw,
+    "effect": paths.draw,
     "test": faithfulness.draw,
 }
 
@@ -87,13 +78,13 @@ _STEPS: dict[str, dict[str, Any]] = {
 
 def _way() -> None:
     """Draw the steps, folded."""
-    lazy_sections.in_expander(TEXTS("way.title"), "way", _steps)
+    lazy_sections.in_expander(circuits.TEXTS("way.title"), "way", _steps)
 
 
 def _steps() -> None:
-    labels = TEXTS.labels("way.buttons")
+    labels = circuits.TEXTS.labels("way.buttons")
     for step, changes in _STEPS.items():
         with st.container(horizontal=True, vertical_alignment="center"):
             go = partial(state.change, **changes)
             st.button(labels[step], key=f"way-{step}", on_click=guarded(go), width=220)
-            st.markdown(TEXTS(f"way.{step}"), width="stretch")
+            st.markdown(circuits.TEXTS(f"way.{step}"), width="stretch")

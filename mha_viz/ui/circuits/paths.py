@@ -82,7 +82,7 @@ def draw(scene: Scene) -> None:
     _measure(found)
     if found.n_measured:
         _agreement(scene, found)
-    st.caption(TEXTS("path_effects.tells", n_measured=N_MEASURED))
+    st.caption(TEXTS("paths.tells", n_measured=N_MEASURED))
 
 
 def _settings(place: int) -> PathSettings:
@@ -202,7 +202,7 @@ def _pair(scene: Scene, settings: PathSettings | PathEffects, pair: pairs.Pair) 
 def _numbers(numbers: dict[str, list[float]], ways: list[str], metric: str) -> None:
     table = pd.DataFrame(numbers, index=pd.Index(ways, name="Path"))
     st.table(table.map(targets.signed))
-    st.caption(TEXTS("path_effects.path", unit=UNITS[metric]))
+    st.caption(TEXTS("paths.path", unit=UNITS[metric]))
 
 
 def _at_logits(scene: Scene, found: PathEffects) -> None:
@@ -248,7 +248,7 @@ def _agreement(scene: Scene, found: PathEffects) -> None:
     shown, places = pairs.shown_pair(_flat(found.effect), n_heads), np.stack([i, j], axis=-1)
     titles = f"estimated ({unit})", f"measured ({unit})"
     st.header("May the estimate be trusted?", anchor=False)
-    st.markdown(TEXTS("path_effects.agreement", found=found, recall=_recall(found)))
+    st.markdown(TEXTS("paths.agreement", found=found, recall=_recall(found)))
     points = MeasuredPairs(estimate[i, j], exact[i, j], places, names, n_heads, *titles)
     selected = pairs.numbers(shown, n_heads)
     heads = {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]}
