@@ -3,7 +3,6 @@
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
-from math import isnan
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -230,15 +229,6 @@ def _measure(found: PathEffects) -> None:
     st.rerun()
 
 
-def _recall(found: PathEffects) -> str:
-    """Say how many of the strongest paths the estimates find."""
-    share = found.recall()
-    if isnan(share):
-        return "Only all paths measured show how many of the strongest ones the estimates find."
-    top = min(N_MEASURED, found.n_paths)
-    return f"**{share:.0%}** of the {top} strongest paths are among the {top} largest estimates."
-
-
 def _agreement(scene: Scene, found: PathEffects) -> None:
     exact, estimate = _flat(found.exact), _flat(found.estimate)
     i, j = np.nonzero(np.isfinite(exact) & np.isfinite(estimate))
@@ -248,7 +238,9 @@ def _agreement(scene: Scene, found: PathEffects) -> None:
     shown, places = pairs.shown_pair(_flat(found.effect), n_heads), np.stack([i, j], axis=-1)
     titles = f"estimated ({unit})", f"measured ({unit})"
     st.header("May the estimate be trusted?", anchor=False)
-    st.markdown(TEXTS("paths.agreement", found=found, recall=_recall(found)))
+    told = {"share": found.recall(), "top": min(N_MEASURED, found.n_paths)}
+    recall = TEXTS("paths.recall" if found.recall() >= 0 else "paths.no_recall", **told)
+    st.markdown(TEXTS("paths.agreement", found=found, recall=recall))
     points = MeasuredPairs(estimate[i, j], exact[i, j], places, names, n_heads, *titles)
     selected = pairs.numbers(shown, n_heads)
     heads = {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]}

@@ -47,7 +47,7 @@ def draw(scene: Scene) -> None:
     with st.container():
         if scene.pair is not None:
             st.info("This page is about one text: the second one plays no part in it.")
-        _way()
+        lazy_sections.in_expander(circuits.TEXTS("way.title"), "way", _way)
         say_what_is_measured(scene)
     if state.of(Circuits).circuit in _MEASURING:
         with stop_on_error(), known_parts():
@@ -77,11 +77,6 @@ _STEPS: dict[str, dict[str, Any]] = {
 
 
 def _way() -> None:
-    """Draw the steps, folded."""
-    lazy_sections.in_expander(circuits.TEXTS("way.title"), "way", _steps)
-
-
-def _steps() -> None:
     labels = circuits.TEXTS.labels("way.buttons")
     for step, changes in _STEPS.items():
         with st.container(horizontal=True, vertical_alignment="center"):

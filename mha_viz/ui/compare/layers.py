@@ -9,7 +9,6 @@ import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS, attention_flow
 from mha_viz.core.metrics.flow import check_flow_size, last_rollout
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.bars import token_bars
 from mha_viz.plots.difference import head_changes
@@ -179,17 +178,13 @@ def draw_flow(scene: Scene) -> None:
 
     size = 4 * len(record.labels) ** 2
     rollout = reporting.cached(scene, "rollout", upto, make=make, size=size)
-    st.markdown(_sources_of(record, rollout[query], query, upto))
+    row, labels = rollout[query], record.labels
+    most = [i for i in np.argsort(-row, kind="stable")[:N_SOURCES] if row[i] > 0]
+    sources = ", ".join(f"“{labels[i]}” ({row[i]:.0%})" for i in most)
+    told = {"token": labels[query], "layer": upto, "sources": sources}
+    st.markdown(words.plain(TEXTS("layers.sources", **told)))
     flow = partial(_flow, scene, rollout, upto, query)
     look.beside(2, partial(_rollout, scene, rollout, upto), flow)
-
-
-def _sources_of(record: AttentionRecord, row: np.ndarray, query: int, upto: int) -> str:
-    """Name the tokens that reach the chosen one most."""
-    order = np.argsort(-row, kind="stable")[:N_SOURCES]
-    sources = ", ".join(f"“{record.labels[i]}” ({row[i]:.0%})" for i in order if row[i] > 0)
-    into = f"“{record.labels[query]}” at layer {upto}"
-    return words.plain(f"Into {into}, if attention simply mixes, most comes from {sources}.")
 
 
 def _rollout(scene: Scene, rollout: np.ndarray, upto: int) -> None:

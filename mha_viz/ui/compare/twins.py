@@ -57,7 +57,10 @@ def draw(scene: Scene) -> None:
     by_chance = chance(scene, view.measure)
     alone = _open_on_twin(scene, found.apart, by_chance)
     each = found.apart[np.triu_indices(len(found.apart), 1)]
-    _nearest_pairs(scene, each, by_chance)
+    order = np.argsort(each, kind="stable")[: min(N_NEAREST, int(np.isfinite(each).sum()))]
+    nearest = np.stack(pair.indices(scene), axis=1)[order]
+    label = f"{count_beyond(by_chance)} The nearest:"
+    pair.strongest(scene, "nearest_pairs", label, nearest, each[order])
     limit = float(each[by_chance.pairs].max()) if by_chance.pairs.any() else None
     if alone:
         st.markdown(alone)
@@ -112,13 +115,6 @@ def _open_on_twin(scene: Scene, apart: np.ndarray, by_chance: Chance) -> str:
         return ""
     name = words.head_name(*state.of(Compare).chosen)
     return f"{name} has no twin beyond chance: its nearest head is shown beside it."
-
-
-def _nearest_pairs(scene: Scene, each: np.ndarray, by_chance: Chance) -> None:
-    order = np.argsort(each, kind="stable")[: min(N_NEAREST, int(np.isfinite(each).sum()))]
-    pairs = np.stack(np.triu_indices(scene.head_count, 1), axis=1)[order]
-    label = f"{count_beyond(by_chance)} The nearest:"
-    pair.strongest(scene, "nearest_pairs", label, pairs, each[order])
 
 
 def _compare(scene: Scene, measure: str, order: str) -> _Comparison | None:

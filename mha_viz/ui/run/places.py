@@ -39,7 +39,7 @@ class Places:
         self.most, self._is_there, self._no_room = most, is_there, no_room
         self._clock, self._of_one = clock, of_one
         self._held: dict[str, _Place] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def take(self, session: str, address: str | None = None) -> bool:
         """Return whether a session has a place, from before or from now on.
@@ -52,7 +52,7 @@ class Places:
             if place := self._held.get(session):
                 place.acted = place.acted or now - place.taken > OPENING
                 return True
-            if self._no_room() or self._has_most(address):
+            if self._no_room() or self.has_most(address):
                 return False
             if self.most is not None and len(self._held) >= self.most and not self._give_way():
                 return False
@@ -61,13 +61,10 @@ class Places:
 
     def has_most(self, address: str | None) -> bool:
         """Return whether an address has as many places as one may."""
-        with self._lock:
-            return self._has_most(address)
-
-    def _has_most(self, address: str | None) -> bool:
         if address is None or self._of_one is None:
             return False
-        return sum(place.address == address for place in self._held.values()) >= self._of_one
+        with self._lock:
+            return sum(one.address == address for one in self._held.values()) >= self._of_one
 
     def _look(self, here: str) -> None:
         """Give up the places of pages that were closed, and not of a connection that broke.
