@@ -138,6 +138,11 @@ def _usual_threads() -> int:
     return torch.get_num_threads()
 
 
+def n_parameters(model: AttentionModel) -> int:
+    """Count the parameters of a model."""
+    return sum(each.numel() for each in model.network.parameters())
+
+
 @contextmanager
 def turn_for(model: AttentionModel, text: str) -> Iterator[None]:
     """Take the lane for a pass of a text, or for work on one, and its share of the processors.
@@ -147,10 +152,8 @@ def turn_for(model: AttentionModel, text: str) -> Iterator[None]:
     `text` may be both texts: each of its characters is at most a token or four.
     """
     lane = long_work() if takes_long(model, text) else nullcontext()
-    with (
-        lane,
-        one_thread() if _work(model, text) < _SMALL or turns.short.running > 1 else nullcontext(),
-    ):
+    alone = _work(model, text) >= _SMALL and turns.short.running <= 1
+    with lane, nullcontext() if alone else one_thread():
         yield
 
 
@@ -160,4 +163,4 @@ def takes_long(model: AttentionModel, text: str) -> bool:
 
 
 def _work(model: AttentionModel, text: str) -> int:
-    return sum(each.numel() for each in model.network.parameters()) * len(text)
+    return n_parameters(model) * len(text)

@@ -57,14 +57,11 @@ class Studies:
     ) -> str:
         """Keep a visitor's texts, to be studied; returns the key that stands for them.
 
-        Args:
-            content: of the file.
-            name: of the file, which ends in one of `SUFFIXES`; "" of texts that were typed.
-            column: of a table that holds the texts; None to find it.
-            group: of a table, too: which texts depend on each other; None: as `study` takes them.
+        `name` is of the file and ends in one of `SUFFIXES`; "" of texts that were typed. `column`
+        of a table holds the texts, by default the one that is found; `group` says which of them
+        depend on each other, by default as `study` takes them.
 
-        Raises:
-            ArgumentError: too large, empty, packed, or a file of another kind.
+        Raises ArgumentError: too large, empty, packed, or a file of another kind.
         """
         suffix = PurePath(name.lower()).suffix if name else ".txt"
         if suffix not in SUFFIXES:
@@ -79,10 +76,8 @@ class Studies:
                 "give a part of them, or use `mha-viz study`, which has no limit."
             )
         called = _file_name(name) if name else "texts.txt"
-        key = (
-            "own_"
-            + hashlib.sha256(f"{called} {column} {group} ".encode() + content).hexdigest()[:32]
-        )
+        named = f"{called} {column} {group} ".encode()
+        key = f"own_{hashlib.sha256(named + content).hexdigest()[:32]}"
         path = self._folder / key / called
         with self._lock:
             write_file(path, content, parents=True)
@@ -113,11 +108,10 @@ class Studies:
         """Return the study of a view's model over its texts if it is done, else None."""
         with self._lock:
             name = self._key_of(view)
-            found = self._made.get(name)
-            if found is None or found.study is None:
+            if name not in self._made or self._made[name].study is None:
                 return None
             self._made.move_to_end(name)
-            return found.study
+            return self._made[name].study
 
     def own(self) -> dict[str, str]:
         """Return the titles of all texts of visitors by their keys."""

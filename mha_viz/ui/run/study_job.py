@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mha_viz.core.cancellation import cancellation, check_cancelled
 from mha_viz.corpus.query.study import Study
@@ -13,7 +13,7 @@ from mha_viz.corpus.run.sample_study import sample_study
 from mha_viz.corpus.sources.readers import ending_of
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.engine.model import AttentionModel
-from mha_viz.ui.jobs.cancel_token import Cancelled
+from mha_viz.ui.jobs.calls import Cancelled
 from mha_viz.ui.jobs.ticket import Ticket, Waiting, Work
 from mha_viz.ui.jobs.turns import CooperativeYield
 from mha_viz.ui.operating.settings import settings
@@ -39,18 +39,15 @@ class OwnTexts(NamedTuple):
 
 
 class StudyJob:
-    """A study that is done, is being made, was stopped, or failed.
-
-    `sample` is how many texts it has at most, None for all; `join` is as for `corpus.run.study`;
-    `on_abandoned` is called with the number of the try once nobody waits for it any more.
-    """
+    """A study that is done, is being made, was stopped, or failed."""
 
     def __init__(
         self,
         folder: Path,
         texts: OwnTexts,
-        sample: int | None,
-        join: str | None,
+        sample: int | None,  # texts that it has at most; None for all
+        join: str | None,  # as for `corpus.run.study`
+        # called with the number of the try once nobody waits for it any more
         on_abandoned: "Callable[[StudyJob, int], None]",
     ) -> None:
         self.folder = folder
@@ -116,14 +113,6 @@ class StudyJob:
 
     def _make(self, model: AttentionModel, number: int, check: Callable[[], None]) -> None:
         """Make the study; between blocks, check for cancellation and yield to pages."""
-        try:
-            self._study(model, check)
-        except Cancelled:
-            if not self._stopped:
-                self._on_abandoned(self, number)
-            raise
-
-    def _study(self, model: AttentionModel, check: Callable[[], None]) -> None:
         cooperative_yield = CooperativeYield()
 
         def between_blocks() -> None:
@@ -134,16 +123,13 @@ class StudyJob:
             self.progress = progress
             check_cancelled()
 
-        with one_thread(), cancellation(between_blocks):
-            self.study = study(
-                model,
-                self.texts,
-                self.folder,
-                column=self._column,
-                group=self._group,
-                sample=self._sample,
-                batch_tokens=BATCH_TOKENS,
-                on_progress=on_progress,
-                join=self._join,
-                cluster=settings().cluster or None,
-            )
+        own: dict[str, Any] = {"column": self._column, "group": self._group, "join": self._join}
+        own |= {"sample": self._sample, "batch_tokens": BATCH_TOKENS, "on_progress": on_progress}
+        own |= {"cluster": settings().cluster or None}
+        try:
+            with one_thread(), cancellation(between_blocks):
+                self.study = study(model, self.texts, self.folder, **own)
+        except Cancelled:
+            if not self._stopped:
+                self._on_abandoned(self, number)
+            raise

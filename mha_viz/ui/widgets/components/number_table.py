@@ -31,12 +31,8 @@ def number_tables(
         if place is not None and on_click is not None:
             on_click(*place)
 
-    settings = {
-        "tables": [vars(matrix) for matrix in matrices],
-        "across": across,
-        "dark": dark,
-        "clickable": on_click is not None,
-    }
+    settings: dict[str, Any] = {"across": across, "dark": dark, "clickable": on_click is not None}
+    settings["tables"] = [vars(matrix) for matrix in matrices]
     _tables(key=key, data=settings, width="content", on_cell_change=chosen)
 
 

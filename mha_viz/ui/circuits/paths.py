@@ -3,7 +3,6 @@
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
-from math import isnan
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -13,13 +12,12 @@ from numpy.typing import NDArray
 
 from mha_viz.circuits.patching.patching import INPUTS
 from mha_viz.circuits.patching.patching_map import PatchingMap
-from mha_viz.circuits.patching.path_effect import PathEffect, path_effect
+from mha_viz.circuits.patching.path_effect import path_effect
 from mha_viz.circuits.patching.path_effects import N_MEASURED, PathEffects, path_effects
 from mha_viz.circuits.tasks.over_pairs import task_paths
-from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.pair_scatter import MeasuredPairs, pair_scatter
-from mha_viz.ui.circuits import TEXTS, pairs, targets, tasks
-from mha_viz.ui.run import heavy, memory, reporting
+from mha_viz.ui.circuits import TEXTS, pairs, targets
+from mha_viz.ui.run import heavy, reporting
 from mha_viz.ui.run.page_lock import cancel_if_superseded, turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -29,8 +27,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.theme import format_number
 
 N_TEXTS = 4  # examples over which a head's mean is taken where no other text is typed
 LOW, HIGH = "95 % low", "95 % high"  # names of columns
@@ -54,32 +50,24 @@ class PathSettings:
 
 
 def draw(scene: Scene) -> None:
-    """Draw one path, all paths, and how far estimates may be trusted.
-
-    Not a fragment: a button in a fragment does not end the run that draws it, but Stop must.
-    """
-    chosen = tasks.over_pairs()
+    """Draw one path, all, and the estimates' worth. Not a fragment: Stop must end what measures."""
+    chosen = targets.over_pairs()
     place = targets.pickers(scene, quantity=False) if chosen is None else 0
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
         choosing.segments("way", "Path", WAYS)
-        pairs.through_picker()
+        choosing.segments("through", "The later head reads into", THROUGH)
     given = _settings(place) if chosen is None else chosen
     if pairs.lacks_pairs(scene):
         return
-    n_heads, none = scene.record.n_heads, np.full((scene.head_count, scene.head_count), np.nan)
-    found = _paths(scene, given)
-    values = none if found is None else _flat(found.effect)
-    numbers = given if isinstance(given, PathSettings) else found
-
-    def pair() -> None:
-        if numbers is not None:
-            _pair(scene, numbers, pairs.shown_pair(values, n_heads))
-
+    n_heads, found = scene.record.n_heads, _paths(scene, given)
     if found is None:
-        pair()
+        if isinstance(given, PathSettings):
+            none = np.full((scene.head_count, scene.head_count), np.nan)
+            _pair(scene, given, pairs.shown_pair(none, n_heads))
         return
     say_clean(found)
+    values = _flat(found.effect)
     if np.isfinite(values).any():
         label = "**Paths that matter most**"
         pairs.chips("most_effect", label, values, n_heads, _measured(found))
@@ -87,22 +75,18 @@ def draw(scene: Scene) -> None:
     with left:
         _map(scene, found, values)
     with right:
-        pair()
+        numbers = given if isinstance(given, PathSettings) else found
+        _pair(scene, numbers, pairs.shown_pair(values, n_heads))
         _at_logits(scene, found)
     _measure(found)
     if found.n_measured:
         _agreement(scene, found)
-    st.caption(TEXTS("path_effects.tells", n_measured=N_MEASURED))
+    st.caption(TEXTS("paths.tells", n_measured=N_MEASURED))
 
 
 def _settings(place: int) -> PathSettings:
     """Draw the choice of the text that the sender's output comes from; return all choices."""
-    state.bound(
-        "source",
-        st.text_input,
-        "Text that the writing head’s output is taken from, with as many tokens",
-        placeholder=f"(none: its mean over {N_TEXTS} example sentences)",
-    )
+    state.bound("source", st.text_input, **TEXTS.control("source", n=N_TEXTS))
     source = state.of(Circuits).source
     none = tuple(one.text for one in EXAMPLES[:N_TEXTS])
     return settings_of(place, source if source.strip() else none)
@@ -111,20 +95,15 @@ def _settings(place: int) -> PathSettings:
 def settings_of(place: int, corrupt: str | tuple[str, ...]) -> PathSettings:
     """Return the view's behaviour and tokens, for a prediction and the text patched from."""
     view = state.of(Circuits)
-    words_asked = view.behaviour != "kl"
-    return PathSettings(
-        corrupt,
-        view.behaviour,
-        view.target.strip() or None if words_asked else None,
-        view.against.strip() or None if view.behaviour == "logit_difference" else None,
-        place,
-    )
+    target = view.target.strip() or None if view.behaviour != "kl" else None
+    against = view.against.strip() or None if view.behaviour == "logit_difference" else None
+    return PathSettings(corrupt, view.behaviour, target, against, place)
 
 
-def _paths(scene: Scene, of: PathSettings | tasks.Chosen) -> PathEffects | None:
+def _paths(scene: Scene, of: PathSettings | targets.Chosen) -> PathEffects | None:
     """Return all estimates, computed once; None until they are requested of long work."""
     view = state.of(Circuits)
-    model, chosen = memory.model(*view.checkpoint), None if isinstance(of, PathSettings) else of
+    model, chosen = targets.model(), None if isinstance(of, PathSettings) else of
     what = (scene.key, of) if chosen is None else (view.checkpoint, chosen.source, view.behaviour)
     key = what, view.way
     kept: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
@@ -151,11 +130,10 @@ def say_clean(found: PathEffects | PatchingMap) -> None:
     """Say what the behaviour is in the clean run, and what was cut off."""
     token = f" of “{found.target}”" * bool(found.target)
     less = f" less that of “{found.against}”" * bool(found.against)
-    behaviour = plain(f"{BEHAVIOURS[found.metric]}{token}{less}")
+    behaviour = words.plain(f"{BEHAVIOURS[found.metric]}{token}{less}")
     over = f", a mean over {found.n_pairs} pairs" if _of_task(found) else ""
-    st.markdown(f"Clean, the {behaviour} is **{format_number(found.clean)}**{over}.")
-    for note in found.notes:
-        st.caption(plain(note))
+    st.markdown(f"Clean, the {behaviour} is **{words.format_number(found.clean)}**{over}.")
+    words.notes(found.notes)
 
 
 def _of_task(found: object) -> TypeGuard[PathEffects]:
@@ -178,20 +156,16 @@ def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
     if not np.isfinite(values).any():
         st.info("KL is flat where nothing is changed, so that no gradient tells it: measure below.")
         return
+    more = {"estimate": _flat(found.estimate), "measured": _flat(found.exact)}
+    more |= {LOW: _flat(found.low), HIGH: _flat(found.high)} if _of_task(found) else {}
+    told = {"way": WAYS[found.way], "through": THROUGH[state.of(Circuits).through]}
     pairs.draw_map(
-        scene,
-        values,
+        *(scene, values),
         unit=UNITS[found.metric],
-        more={"estimate": _flat(found.estimate), "measured": _flat(found.exact)}
-        | ({LOW: _flat(found.low), HIGH: _flat(found.high)} if _of_task(found) else {}),
+        more=more,
         measured=_measured(found),
         caption=_caption(scene, found),
-        **TEXTS.figure(
-            "figures.path_effects",
-            found=found,
-            way=WAYS[found.way],
-            through=THROUGH[state.of(Circuits).through],
-        ),
+        **TEXTS.figure("figures.path_effects", found=found, **told),
     )
 
 
@@ -217,38 +191,27 @@ def _pair(scene: Scene, settings: PathSettings | PathEffects, pair: pairs.Pair) 
         numbers["Estimated"] = [settings.estimate[at]]
         _numbers(numbers, [WAYS[settings.way]], settings.metric)
         return
-
-    def make(model: AttentionModel) -> PathEffect:
-        ends = sender, (layer, head, into)
-        texts = scene.text, settings.corrupt
-        return path_effect(model, *texts, *ends, settings.metric, **settings.tracked)
-
-    path = targets.computed(scene, "path", settings, pair, into, make=make, size=2_000)
-    numbers = {
-        "Measured": [path.direct, path.total],
-        "Estimated": [path.direct_estimate, path.total_estimate],
-    }
+    given = settings.corrupt, sender, (layer, head, into), settings.metric
+    path = targets.of_text(scene, path_effect, *given, **settings.tracked)
+    estimated = [path.direct_estimate, path.total_estimate]
+    numbers = {"Measured": [path.direct, path.total], "Estimated": estimated}
     _numbers(numbers, ["Direct", "Total"], settings.metric)
 
 
 def _numbers(numbers: dict[str, list[float]], ways: list[str], metric: str) -> None:
     table = pd.DataFrame(numbers, index=pd.Index(ways, name="Path"))
-    st.table(table.map(targets.signed), width="stretch")
-    st.caption(TEXTS("path_effects.path", unit=UNITS[metric]))
+    st.table(table.map(targets.signed))
+    st.caption(TEXTS("paths.path", unit=UNITS[metric]))
 
 
 def _at_logits(scene: Scene, found: PathEffects) -> None:
     columns = {"measured": found.at_logits, "estimate": found.estimate_at_logits}
     if _of_task(found):
         columns |= {LOW: found.low_at_logits, HIGH: found.high_at_logits}
-    targets.draw_heads(
-        found.at_logits,
-        f"{WAYS[found.way]} effect on the prediction",
-        UNITS[found.metric],
-        table=words.head_values(scene, columns),
-        caption=_caption(scene, found),
-        **TEXTS.figure("figures.at_logits", way=WAYS[found.way]),
-    )
+    title, unit = f"{WAYS[found.way]} effect on the prediction", UNITS[found.metric]
+    table, caption = words.head_values(scene, columns), _caption(scene, found)
+    texts = TEXTS.figure("figures.at_logits", way=WAYS[found.way])
+    targets.draw_heads(found.at_logits, title, unit, table=table, caption=caption, **texts)
 
 
 def _measure(found: PathEffects) -> None:
@@ -266,15 +229,6 @@ def _measure(found: PathEffects) -> None:
     st.rerun()
 
 
-def _recall(found: PathEffects) -> str:
-    """Say how many of the strongest paths the estimates find."""
-    share = found.recall()
-    if isnan(share):
-        return "Only all paths measured show how many of the strongest ones the estimates find."
-    top = min(N_MEASURED, found.n_paths)
-    return f"**{share:.0%}** of the {top} strongest paths are among the {top} largest estimates."
-
-
 def _agreement(scene: Scene, found: PathEffects) -> None:
     exact, estimate = _flat(found.exact), _flat(found.estimate)
     i, j = np.nonzero(np.isfinite(exact) & np.isfinite(estimate))
@@ -284,19 +238,17 @@ def _agreement(scene: Scene, found: PathEffects) -> None:
     shown, places = pairs.shown_pair(_flat(found.effect), n_heads), np.stack([i, j], axis=-1)
     titles = f"estimated ({unit})", f"measured ({unit})"
     st.header("May the estimate be trusted?", anchor=False)
-    st.markdown(TEXTS("path_effects.agreement", found=found, recall=_recall(found)))
+    told = {"share": found.recall(), "top": min(N_MEASURED, found.n_paths)}
+    recall = TEXTS("paths.recall" if found.recall() >= 0 else "paths.no_recall", **told)
+    st.markdown(TEXTS("paths.agreement", found=found, recall=recall))
+    points = MeasuredPairs(estimate[i, j], exact[i, j], places, names, n_heads, *titles)
+    selected = pairs.numbers(shown, n_heads)
+    heads = {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]}
+    numbers = {"measured": exact[i, j], "estimate": estimate[i, j]}
     figures.show(
-        pair_scatter(
-            MeasuredPairs(estimate[i, j], exact[i, j], places, names, n_heads, *titles),
-            corners=None,
-            selected=pairs.numbers(shown, n_heads),
-            dark=look.dark(),
-        ),
+        pair_scatter(points, corners=None, selected=selected, dark=look.dark()),
         on_click=partial(pairs.choose_numbers, n_heads),
-        table=words.sorted_table(
-            {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]},
-            {"measured": exact[i, j], "estimate": estimate[i, j]},
-        ),
+        table=words.sorted_table(heads, numbers),
         caption=_caption(scene, found),
         **TEXTS.figure("figures.path_agreement", through=THROUGH[state.of(Circuits).through]),
     )

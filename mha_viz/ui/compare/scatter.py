@@ -1,5 +1,6 @@
 """Same attention, same output? Every pair of heads by its weights, outputs and parameters."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from mha_viz.core.metrics.chance import discoveries
 from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
 from mha_viz.plots.pair_scatter import CORNERS, MeasuredPairs, is_constant, pair_scatter
 from mha_viz.ui.compare import TEXTS, pair
-from mha_viz.ui.compare.pair import AT_RATE, beyond_chance
+from mha_viz.ui.compare.pair import AT_RATE
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.reporting import Chance, chance
 from mha_viz.ui.run.scene import Scene
@@ -40,9 +41,8 @@ def draw(scene: Scene) -> None:
         choosing.segments("outputs", "Likeness of outputs", views.OUTPUTS)
         choosing.segments("space", "Likeness of parameters, as colour", views.SPACES)
     outputs, space = state.of(Compare).outputs, state.of(Compare).space
-    table = reporting.cached(
-        scene, "alike", outputs, space, make=lambda: _pairs(scene, outputs, space)
-    )
+    make = partial(_pairs, scene, outputs, space)
+    table = reporting.cached(scene, "alike", outputs, space, make=make)
     if not table[OUTPUT].notna().any():
         st.info(_why_not(scene, outputs))
         pair.chosen_pair(scene)
@@ -53,12 +53,12 @@ def draw(scene: Scene) -> None:
     short = looks.band is None or does.band is None
     if level:
         measure, mean = views.OUTPUTS[outputs], table[OUTPUT].mean()
-        st.info(TEXTS("attention_vs_output.level", measure=measure, mean=mean))
+        st.info(TEXTS("scatter.level", measure=measure, mean=mean))
     elif not short:
         _oddest(scene, odd)
     pair.beside(scene, lambda: _scatter(scene, table, outputs, level, looks, does))
-    st.markdown(f"Attention. {beyond_chance(looks)}")
-    st.markdown(f"Output. {beyond_chance(does)}")
+    for side, found in (("Attention", looks), ("Output", does)):
+        st.markdown(f"{side}. {pair.count_beyond(found)} {pair.given_by_chance(found)}".rstrip())
     reporting.offer_random(state.of(Compare))
     if not level and not short:
         _odd_tables(scene, odd)
@@ -66,22 +66,12 @@ def draw(scene: Scene) -> None:
 
 
 def _pairs(scene: Scene, outputs: str, space: str) -> pd.DataFrame:
-    i, j = _indices(scene)
+    i, j = pair.indices(scene)
     names = np.array(words.names(scene))
-    table = pd.DataFrame(
-        {
-            "Head": names[i],
-            "Other": names[j],
-            ATTENTION: 1 - reporting.likeness(scene, "hellinger")[i, j],
-            OUTPUT: reporting.likeness(scene, outputs)[i, j],
-        }
-    )
+    attention, output = (reporting.likeness(scene, one)[i, j] for one in ("hellinger", outputs))
+    columns = {"Head": names[i], "Other": names[j], ATTENTION: 1 - attention, OUTPUT: output}
     matrix = reporting.parameter_likeness(state.of(Compare), space)
-    return table if matrix is None else table.assign(**{f"Overlap {space}": matrix[i, j]})
-
-
-def _indices(scene: Scene) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    return np.triu_indices(scene.head_count, 1)
+    return pd.DataFrame(columns if matrix is None else columns | {_overlap(space): matrix[i, j]})
 
 
 def _scatter(
@@ -90,11 +80,11 @@ def _scatter(
     space, (i, j) = state.of(Compare).space, pair.chosen_places(scene)
     # On the scatter's x axis a distance is a likeness.
     turned = looks.band and Band(1 - looks.band.high, 1 - looks.band.low)
-    weights = table.get(f"Overlap {space}")
+    weights = table.get(_overlap(space))
     pairs = MeasuredPairs(
         table[ATTENTION].to_numpy(),
         table[OUTPUT].to_numpy(),
-        np.stack(_indices(scene), axis=1),
+        np.stack(pair.indices(scene), axis=1),
         words.names(scene),
         x_title="likeness of attention: 1 − Hellinger distance",
         y_title=f"likeness of output: {views.OUTPUTS[outputs]}",
@@ -102,14 +92,10 @@ def _scatter(
         colour_title="" if weights is None else f"overlap of subspaces of {space}",
         n_heads=scene.record.n_heads,
     )
+    chance, corners = [(turned, does.band), (None, does.untrained)], None if level else CORNERS
+    selected = None if i == j else (min(i, j), max(i, j))
     figures.show(
-        pair_scatter(
-            pairs,
-            corners=None if level else CORNERS,
-            chance=[(turned, does.band), (None, does.untrained)],
-            selected=None if i == j else (min(i, j), max(i, j)),
-            dark=look.dark(),
-        ),
+        pair_scatter(pairs, corners=corners, chance=chance, selected=selected, dark=look.dark()),
         on_click=lambda clicked: words.choose_pair(clicked, scene),
         table=table,
         caption=words.settings(scene, views.OUTPUTS[outputs]),
@@ -117,17 +103,18 @@ def _scatter(
     )
 
 
-class _Odd(NamedTuple):
-    """Pairs that are alike on one side only; `rows`: of the table, the most so first.
+def _overlap(space: str) -> str:
+    return f"Overlap {space}"
 
-    `among`: of how many pairs that are not alike on the other side.
-    """
+
+class _Odd(NamedTuple):
+    """Pairs that are alike on one side only."""
 
     title: str
     key: str
     total: int
-    among: int
-    rows: pd.DataFrame
+    among: int  # so many pairs that are not alike on the other side
+    rows: pd.DataFrame  # of the table, the most so first
     pairs: NDArray[np.intp]
 
 
@@ -138,7 +125,7 @@ def _odd(scene: Scene, table: pd.DataFrame, looks: Chance, does: Chance) -> list
     alike first, and dropping those alike on the other side, would leave the false ones.
     """
     gap = table[ATTENTION] - table[OUTPUT]
-    pairs = np.stack(_indices(scene), axis=1)
+    pairs = np.stack(pair.indices(scene), axis=1)
     sides = (
         ("Same attention, different output", "odd_look", looks.p, does.p, gap),
         ("Same output, different attention", "odd_do", does.p, looks.p, -gap),
@@ -156,17 +143,15 @@ def _odd(scene: Scene, table: pd.DataFrame, looks: Chance, does: Chance) -> list
 def _oddest(scene: Scene, sides: list[_Odd]) -> None:
     """Write the answer: how many pairs there are on either side, and which differ most."""
     for column, odd in zip(st.columns(2), sides, strict=True):
+        among = words.count(odd.among, "pair")
+        answer = f"**{odd.title}: {odd.total:,} of {among}** ({AT_RATE})."
         with column:
-            answer = (
-                f"**{odd.title}: {odd.total:,} of {words.count(odd.among, 'pair')}** ({AT_RATE})."
-            )
-            if odd.total:
-                most = odd.rows[:N_NAMED]
-                gaps = (most[ATTENTION] - most[OUTPUT]).abs().to_numpy()
-                label = f"{answer} Differing most:"
-                pair.strongest(scene, f"{odd.key}_pairs", label, odd.pairs[:N_NAMED], gaps)
-            else:
+            if not odd.total:
                 st.markdown(answer)
+                continue
+            gaps = (odd.rows[ATTENTION] - odd.rows[OUTPUT]).abs().to_numpy()[:N_NAMED]
+            key, label = f"{odd.key}_pairs", f"{answer} Differing most:"
+            pair.strongest(scene, key, label, odd.pairs[:N_NAMED], gaps)
 
 
 def _odd_tables(scene: Scene, sides: list[_Odd]) -> None:
@@ -177,12 +162,12 @@ def _odd_tables(scene: Scene, sides: list[_Odd]) -> None:
                 pair.choosable(odd.rows, odd.pairs, scene, key=odd.key)
             else:
                 st.markdown("No pair of heads on this text.")
-    st.caption(TEXTS("attention_vs_output.unlike", p=UNLIKE))
+    st.caption(TEXTS("scatter.unlike", p=UNLIKE))
 
 
 def _why_not(scene: Scene, outputs: str) -> str:
     if outputs == "cka" and len(scene.record.tokens) < LEAST_TOKENS:
         return words.TOO_SHORT_FOR_CKA
     lone = len(scene.record.tokens) < 2
-    why = TEXTS("attention_vs_output.one_token" if lone else "attention_vs_output.constant")
+    why = TEXTS("scatter.one_token" if lone else "scatter.constant")
     return f"{views.OUTPUTS[outputs]}: not defined for any two heads, because {why}"
