@@ -12,6 +12,7 @@ from typing import Any
 from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
 
 MAX_CONFIG_BYTES = 10**6
+ADAPTER_CONFIG = "adapter_config.json"
 # Kinds of sizes, each with the keys of a config that hold one, and the most that it may be.
 TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("limits.toml").read_text("utf-8"))
 LIMITS = {kind: (limit["keys"], limit["most"]) for kind, limit in TABLES["config"].items()}
@@ -20,12 +21,6 @@ LIMITS = {kind: (limit["keys"], limit["most"]) for kind, limit in TABLES["config
 def read_config(folder: Path) -> dict[str, Any]:
     """Read config.json and check that it is an object with sane sizes."""
     path = folder / "config.json"
-    if (folder / "adapter_config.json").is_file() and not path.is_file():
-        raise BrokenCheckpointError(
-            f"{folder.name} is an adapter (LoRA or another of peft), which needs its base model: "
-            "network = peft.AutoPeftModelForCausalLM.from_pretrained(folder).merge_and_unload(), "
-            "then mv.wrap(network, transformers.AutoTokenizer.from_pretrained(base))."
-        )
     if not path.is_file():
         raise BrokenCheckpointError(
             f"{folder.name} has no config.json: expected a folder as save_pretrained writes it "
@@ -40,6 +35,30 @@ def read_config(folder: Path) -> dict[str, Any]:
         _check_sizes(part, folder.name)
         _check_kinds(part, folder.name)
     return config
+
+
+def adapter_base(folder: Path) -> str:
+    """Return the name of the base model of a LoRA adapter; "" where a folder holds no adapter."""
+    if not (folder / ADAPTER_CONFIG).is_file() or any(folder.glob("model*.safetensors")):
+        return ""
+    config = read_json(folder / ADAPTER_CONFIG)
+    kind = config.get("peft_type") if isinstance(config, dict) else None
+    if kind != "LORA":
+        raise not_merged(folder, f"its kind is {kind!s:.40}, expected LORA")
+    base = config.get("base_model_name_or_path")
+    if not isinstance(base, str) or not base:
+        raise not_merged(folder, f"{ADAPTER_CONFIG} names no base_model_name_or_path")
+    revision = config.get("revision")
+    return f"{base}@{revision}" if revision and not Path(base).is_dir() else base
+
+
+def not_merged(folder: Path, why: str) -> BrokenCheckpointError:
+    """Return the error for an adapter that is not merged here, with the lines that merge it."""
+    return BrokenCheckpointError(
+        f"The adapter {folder.name} cannot be merged here: {why}. Where you trust it, merge it by "
+        "network = peft.AutoPeftModelForCausalLM.from_pretrained(folder).merge_and_unload(), "
+        "then mv.wrap(network, transformers.AutoTokenizer.from_pretrained(base))."
+    )
 
 
 def read_json(path: Path) -> Any:

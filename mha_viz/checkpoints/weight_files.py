@@ -27,17 +27,22 @@ def check_weight_files(folder: Path) -> None:
             )
         raise BrokenCheckpointError(f"{folder.name} has no *.safetensors file with weights.")
     for file in files:
-        try:
-            _check_header(file)
-            with safe_open(file, framework="pt") as weights:
-                weights.keys()
-        except (SafetensorError, OSError, ValueError) as error:
-            raise BrokenCheckpointError(
-                f"{file.name} in {folder.name} cannot be read as safetensors ({_why(error)}): the "
-                "file is damaged or incomplete. Fetch it again."
-            ) from error
+        check_weight_file(file)
     if (folder / INDEX).is_file():
         _check_index(folder, {file.name for file in files})
+
+
+def check_weight_file(file: Path) -> None:
+    """Check that a file is safetensors and can be read."""
+    try:
+        _check_header(file)
+        with safe_open(file, framework="pt") as weights:
+            weights.keys()
+    except (SafetensorError, OSError, ValueError) as error:
+        raise BrokenCheckpointError(
+            f"{file.name} in {file.parent.name} cannot be read as safetensors ({_why(error)}): the "
+            "file is damaged or incomplete. Fetch it again."
+        ) from error
 
 
 def _check_header(file: Path) -> None:
