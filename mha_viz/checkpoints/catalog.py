@@ -5,12 +5,12 @@ are loaded.
 """
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from mha_viz.checkpoints.checkpoint_files import LIMITS as _LIMITS
-from mha_viz.checkpoints.checkpoint_files import read_config
+from mha_viz.checkpoints.checkpoint_files import adapter_base, not_merged, read_config
 from mha_viz.checkpoints.download import download as begin
 from mha_viz.checkpoints.files import is_file, list_folder, size
 from mha_viz.checkpoints.hub import online
@@ -35,10 +35,11 @@ class ModelInfo:
     Args:
         name: what `load` takes.
         source: where it comes from.
-        path: the folder with its files.
+        path: the folder with its files; of an adapter, with those of its base model.
         family: transformers' model_type ("bert", "gpt2" ...), "" where the config cannot be read.
         n_layers, n_heads: from the config; 0 where it does not say.
         n_bytes: size of its weights.
+        adapter: the folder of a LoRA adapter that is to be merged into it.
     """
 
     name: str
@@ -48,6 +49,7 @@ class ModelInfo:
     n_layers: int
     n_heads: int
     n_bytes: int
+    adapter: Path | None = None
 
 
 def shipped_folder() -> Path:
@@ -60,19 +62,37 @@ def list_models() -> list[ModelInfo]:
     """List the shipped models, then those in the Hugging Face cache that are complete."""
     shipped = [_info(name, "shipped", shipped_folder() / name) for name in _shipped_names()]
     cached = sorted(cached_models().items())
-    return shipped + [_info(name, "cached", folder) for name, folder in cached]
+    return shipped + [
+        _info(name, "cached", folder) for name, folder in cached if is_file(folder / "config.json")
+    ]
 
 
 def find_model(name: str, *, download: bool = True) -> ModelInfo:
     """Find a model by name: shipped, a local folder, cached, or else fetched from the Hub.
+
+    Of a LoRA adapter the base model is found, by the name that the adapter gives it.
 
     `name` is "tiny-bert", a path to a folder with config.json, or a Hub id ("owner/name"), with a
     branch, tag or commit of it ("owner/name@step512") or without; `download` tells whether the
     network may be asked. Raises ArgumentError: the name is empty or is neither a folder nor a
     possible Hub id. ModelNotFoundError: it is nowhere, or the network cannot be reached (within a
     second) or fails. UnsafeCheckpointError: the Hub has it without safetensors weights, or far too
-    large.
+    large. BrokenCheckpointError: an adapter of another kind than LoRA, or one of an adapter.
     """
+    found = _find(name, download)
+    base = adapter_base(found.path)
+    if not base:
+        return found
+    if found.source == "cached" and not is_hub_revision(base):
+        raise not_merged(found.path, f"its base is no model of the Hub, but {_quoted(base)}")
+    below = _find(base, download)
+    if adapter_base(below.path):
+        raise not_merged(found.path, f"its base {_quoted(base)} is an adapter, too")
+    return replace(below, name=found.name, source=found.source, adapter=found.path)
+
+
+def _find(name: str, download: bool) -> ModelInfo:
+    """Find the folder of that name, a model's or an adapter's."""
     name = name.strip()
     if not name or "\0" in name or len(name) > MAX_NAME:
         raise ArgumentError("A model name must be a shipped name, a folder or a Hub id.")

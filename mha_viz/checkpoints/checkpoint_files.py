@@ -19,6 +19,7 @@ from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
 
 MB = 10**6
 MAX_CONFIG_BYTES = MB
+ADAPTER_CONFIG = "adapter_config.json"
 MAX_HEADER_BYTES = 16 * 2**20  # of weights; a thousand tensors take 0.1 MB
 # Kinds of sizes, each with the keys of a config that hold one, and the most that it may be.
 TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("limits.toml").read_text("utf-8"))
@@ -32,12 +33,6 @@ Stamp = tuple[tuple[str, int, int, int], ...]
 def read_config(folder: Path) -> dict[str, Any]:
     """Read config.json and check that it is an object with sane sizes."""
     path = folder / "config.json"
-    if (folder / "adapter_config.json").is_file() and not path.is_file():
-        raise BrokenCheckpointError(
-            f"{folder.name} is an adapter (LoRA or another of peft), which needs its base model: "
-            "network = peft.AutoPeftModelForCausalLM.from_pretrained(folder).merge_and_unload(), "
-            "then mv.wrap(network, transformers.AutoTokenizer.from_pretrained(base))."
-        )
     if not path.is_file():
         raise BrokenCheckpointError(
             f"{folder.name} has no config.json: expected a folder as save_pretrained writes it "
@@ -52,6 +47,30 @@ def read_config(folder: Path) -> dict[str, Any]:
         _check_sizes(part, folder.name)
         _check_kinds(part, folder.name)
     return config
+
+
+def adapter_base(folder: Path) -> str:
+    """Return the name of the base model of a LoRA adapter; "" where a folder holds no adapter."""
+    if not (folder / ADAPTER_CONFIG).is_file() or any(folder.glob("model*.safetensors")):
+        return ""
+    config = read_json(folder / ADAPTER_CONFIG)
+    kind = config.get("peft_type") if isinstance(config, dict) else None
+    if kind != "LORA":
+        raise not_merged(folder, f"its kind is {kind!s:.40}, expected LORA")
+    base = config.get("base_model_name_or_path")
+    if not isinstance(base, str) or not base:
+        raise not_merged(folder, f"{ADAPTER_CONFIG} names no base_model_name_or_path")
+    revision = config.get("revision")
+    return f"{base}@{revision}" if revision and not Path(base).is_dir() else base
+
+
+def not_merged(folder: Path, why: str) -> BrokenCheckpointError:
+    """Return the error for an adapter that is not merged here, with the lines that merge it."""
+    return BrokenCheckpointError(
+        f"The adapter {folder.name} cannot be merged here: {why}. Where you trust it, merge it by "
+        "network = peft.AutoPeftModelForCausalLM.from_pretrained(folder).merge_and_unload(), "
+        "then mv.wrap(network, transformers.AutoTokenizer.from_pretrained(base))."
+    )
 
 
 def read_json(path: Path) -> Any:
@@ -173,7 +192,7 @@ def _kind(mode: int) -> str:
 
 def check_weight_files(folder: Path) -> None:
     """Check that there are safetensors files, all readable and inside of the folder."""
-    if (folder / "adapter_config.json").is_file():
+    if (folder / ADAPTER_CONFIG).is_file():
         raise BrokenCheckpointError(
             f"{folder.name} is an adapter for another model: merge it into that model first."
         )
@@ -187,17 +206,22 @@ def check_weight_files(folder: Path) -> None:
             )
         raise BrokenCheckpointError(f"{folder.name} has no *.safetensors file with weights.")
     for file in files:
-        try:
-            _check_header(file)
-            with safe_open(file, framework="pt") as weights:
-                weights.keys()
-        except (SafetensorError, OSError, ValueError) as error:
-            raise BrokenCheckpointError(
-                f"{file.name} in {folder.name} cannot be read as safetensors ({_why(error)}): the "
-                "file is damaged or incomplete. Fetch it again."
-            ) from error
+        check_weight_file(file)
     if (folder / INDEX).is_file():
         _check_index(folder, {file.name for file in files})
+
+
+def check_weight_file(file: Path) -> None:
+    """Check that a file is safetensors and can be read."""
+    try:
+        _check_header(file)
+        with safe_open(file, framework="pt") as weights:
+            weights.keys()
+    except (SafetensorError, OSError, ValueError) as error:
+        raise BrokenCheckpointError(
+            f"{file.name} in {file.parent.name} cannot be read as safetensors ({_why(error)}): the "
+            "file is damaged or incomplete. Fetch it again."
+        ) from error
 
 
 def _check_header(file: Path) -> None:
