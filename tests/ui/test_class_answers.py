@@ -84,6 +84,7 @@ def test_servers_that_share_a_folder_have_the_same_classes(tmp_path):
         assert each.place(code) == (3, 1) and each.of("carl") == code and each.leads(code, leader)
     first.close(code)
     assert code not in second and second.counts(code, "why", 2) == (0, 0)
+    assert Classes(tmp_path / class_answers.FILE).first("ben") == (code, "anna") and code in second
 
 
 def test_a_folder_that_cannot_hold_classes_is_a_sentence(tmp_path, monkeypatch):

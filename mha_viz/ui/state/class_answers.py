@@ -77,7 +77,7 @@ class Classes:
         return code
 
     def _open(self, code: str, browser: str) -> None:
-        new = "insert into classes (code, leader, used) values (?, ?, 0)"
+        new = "insert or ignore into classes (code, leader, used) values (?, ?, 0)"
         self._write((new, code, browser), (_USE, code))
         for (other,) in self._all(
             "select code from classes order by used desc limit -1 offset ?", MAX_CLASSES
@@ -90,10 +90,10 @@ class Classes:
 
         Return its code and its leader: the same to all servers that share their classes.
         """
-        code = _code()
-        if self._write(("insert or ignore into first values (1, ?, ?)", code, browser)):
-            self._open(code, browser)
+        self._write(("insert or ignore into first values (1, ?, ?)", _code(), browser))
         ((code, leader),) = self._all("select code, leader from first")
+        if code not in self:  # new, or ended before the servers were
+            self._open(code, leader)
         return code, leader
 
     def close(self, code: str) -> None:
