@@ -123,7 +123,7 @@ def start_app(
     if host is None:
         host = "0.0.0.0" if in_class else "127.0.0.1"
     if check:
-        checking.print_check(modes, config, host, port)
+        checking.print_check(modes, config, host, port, replicas)
         return
     settings = checking.read_settings(modes, config).settings
     script = _app_script()

@@ -18,6 +18,7 @@ import typer
 from mha_viz.cli.server import announce_address, bracketed, free_ports, host_to_call
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating.settings import PREFIX, Settings
+from mha_viz.ui.state.class_answers import classes
 
 RESTARTS, WITHIN = 5, 60.0  # more starts of one process in so many seconds end them all
 _CADDYFILE = Path(__file__).with_name("Caddyfile")
@@ -68,7 +69,8 @@ def serve(host: str, port: int, n: int, settings: Settings) -> None:
     deleted at the end.
 
     Raises:
-        MhaVizError: there is no Caddy, or a process ends again and again.
+        MhaVizError: there is no Caddy, a process ends again and again, or the shared folder cannot
+            be written (SettingsError).
     """
     caddy = shutil.which("caddy")
     if caddy is None:
@@ -82,6 +84,7 @@ def serve(host: str, port: int, n: int, settings: Settings) -> None:
     with tempfile.TemporaryDirectory(prefix="mha-viz-replicas-", ignore_cleanup_errors=True) as at:
         folder = Path(at)
         os.environ |= shared_settings(host, n, settings, folder)
+        classes()  # where the shared folder cannot be written, now is the time to say so
         app = [sys.executable, "-m", "mha_viz", "app", "--host", host, "--port"]
         kept = [
             Kept(f"The process at port {one}", [*app, str(one)], dict(os.environ)) for one in ports

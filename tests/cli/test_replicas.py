@@ -33,6 +33,9 @@ def test_what_cannot_be_served_so_is_refused_before_anything_starts(monkeypatch)
     error = call("app", "--replicas", "3", "--port", port, code=2).stderr
     assert error.startswith("error: --replicas needs Caddy, which is not installed here")
     assert error.count("\n") == 1 and "leave --replicas out" in error
+    assert (
+        "BAD replicas: they need Caddy" in call("app", "--replicas", "3", "--check", code=1).stdout
+    )
     monkeypatch.setattr(shutil, "which", lambda name: name)
     monkeypatch.setattr(replicas, "free_ports", lambda host, after: iter([after + 1]))
     error = call("app", "--replicas", "3", "--port", port, code=2).stderr
