@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _CHOSEN_HEADS = "heads chosen on {} for a relation, and what they find on {}"
 EXIT_SIGTERM = 143  # as a program that SIGTERM has ended
 Folder = Annotated[Path, typer.Argument(help="The folder of a finished study.", metavar="STUDY")]
+_Sample = Annotated[int | None, typer.Option(help="Number of texts to draw. [default: all]")]
 _Layer = Annotated[int | None, typer.Option("--layer", "-l", help="Only this layer, from 0.")]
 _Head = Annotated[
     int | None, typer.Option("--head", "-H", help="Only heads with this number, from 0.")
@@ -73,9 +74,7 @@ def make(
     column: Annotated[
         str | None, typer.Option(help="Column of a table that holds the texts.")
     ] = None,
-    sample: Annotated[
-        int | None, typer.Option(help="Number of texts to draw. [default: all]")
-    ] = None,
+    sample: _Sample = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     batch_tokens: Annotated[int, typer.Option(help="Tokens per batch.")] = 8192,
     keep_texts: Annotated[
@@ -143,9 +142,7 @@ def study_set(
     by: Annotated[str, typer.Option(help="Metric to show.")] = "entropy",
     device: Device = "auto",
     dtype: Precision = "float32",
-    sample: Annotated[
-        int | None, typer.Option(help="Number of texts to draw. [default: all]")
-    ] = None,
+    sample: _Sample = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     file_format: TableAs = TableFormat.table,
 ) -> None:
@@ -174,9 +171,7 @@ def probe(
     device: Device = "auto",
     dtype: Precision = "float32",
     best: Annotated[int, typer.Option(help="Number of heads in the ensemble.")] = 5,
-    sample: Annotated[
-        int | None, typer.Option(help="Number of sentences to draw. [default: all]")
-    ] = None,
+    sample: _Sample = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     file_format: TableAs = TableFormat.table,
     out: Out = None,
