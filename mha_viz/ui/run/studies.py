@@ -25,7 +25,7 @@ from mha_viz.corpus.sources.readers import GZIP
 from mha_viz.corpus.store.lock import LockedError, locked
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import ArgumentError
+from mha_viz.errors import ArgumentError, WriteError
 from mha_viz.text.cleaning import visible
 from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.operating.settings import settings
@@ -106,14 +106,15 @@ class Studies:
             if texts is None:
                 return None
             made = self._made.get(name)
-            if made is None or not (made.runs or self._about(name).is_file()):  # others deleted it
+            if made is None or (made.study and not made.study.folder.exists()):  # others deleted it
                 sample = MAX_TEXTS if view.corpus else None
                 folder, join = self._folder / name, self._joining(view)
                 made = StudyJob(folder, texts, sample, join, self._delete_abandoned)
                 self._made[name] = made
             made.open_finished()
-            self._use(name, _visitor() if view.corpus else "")
-            self._trim()
+            with suppress(WriteError):  # what is there is shown on a full disk, too
+                self._use(name, _visitor() if view.corpus else "")
+            self._trim(made)
             return made
 
     def finished(self, view: Corpus) -> Study | None:
@@ -163,7 +164,8 @@ class Studies:
         path, now = self._about(key), time.time_ns()
         if not path.is_file():
             write_file(path, json.dumps({"owner": owner, **about}).encode())
-        os.utime(path, ns=(now, now))
+        with suppress(FileNotFoundError):  # another server has just deleted it
+            os.utime(path, ns=(now, now))
 
     def _kept(self, own: bool) -> dict[str, dict[str, str]]:
         """Return what is said of all texts of visitors, or of all studies; the last used last."""
@@ -187,7 +189,7 @@ class Studies:
             self._folder / key / about["file"], about["column"], about["group"], about["title"]
         )
 
-    def _trim(self) -> None:
+    def _trim(self, looked_at: StudyJob | None = None) -> None:
         """Delete what is too much: the oldest of the largest owner, and nothing in use.
 
         Whoever brings many texts pushes out their own, and nobody else's.
@@ -199,8 +201,8 @@ class Studies:
             for key in _oldest_of_largest_owner(owners, owners.keys() - running.keys() - read):
                 if _delete(self._folder / key):
                     self._about(key).unlink(missing_ok=True)
-        for name in [name for name in self._made if not self._about(name).is_file()]:
-            if name not in running:
+        for name, one in list(self._made.items()):
+            if one is not looked_at and not one.runs and not self._about(name).is_file():
                 del self._made[name]
 
 
@@ -249,12 +251,11 @@ def _title(name: str, content: bytes) -> str:
 
 def _delete(folder: Path) -> bool:
     """Delete the folder of a study or of texts, unless another server writes in it."""
-    if folder.exists():
-        try:
-            with locked(folder):
-                shutil.rmtree(folder)
-        except LockedError:
-            return False
+    try:
+        with suppress(FileNotFoundError), locked(folder):
+            shutil.rmtree(folder)
+    except LockedError:
+        return False
     return True
 
 
