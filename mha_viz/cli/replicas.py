@@ -53,7 +53,9 @@ class Kept:
                 f"status {status}: {(said or ['its reason stands above'])[0]}"
             )
         if self.starts:
-            typer.echo(f"note: {self.name} ended with {status} and is started again.", err=True)
+            typer.echo(
+                f"note: {self.name} ended with exit status {status} and is started again.", err=True
+            )
         self.starts.append(time.monotonic())
         with open(self.log or os.devnull, "ab") as log:
             errors = log if self.log else None

@@ -78,7 +78,7 @@ def test_a_process_that_ends_is_started_again_but_not_for_ever(tmp_path, capsys)
         "no room at 8501"
     )
     notes = capsys.readouterr().err.splitlines()
-    assert notes == ["note: It ended with 1 and is started again."] * replicas.RESTARTS
+    assert notes == ["note: It ended with exit status 1 and is started again."] * replicas.RESTARTS
     one.starts[0] -= replicas.WITHIN  # as after a night
     one.keep()
     one.running.wait(60)
