@@ -160,8 +160,6 @@ def vocabulary(
     QK: from the token that attends to the token attended to. OV: from the token looked at to the
     token raised.
     """
-    if circuit not in ("QK", "OV"):
-        raise ArgumentError(f"--circuit is QK or OV, got {circuit!r}.")
     from mha_viz.circuits.weights.head_vocabulary import head_vocabulary
     from mha_viz.circuits.weights.token_circuits import token_matrices
 

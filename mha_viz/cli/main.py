@@ -104,6 +104,10 @@ def start_app(
         bool,
         typer.Option("--class", help="Class mode: public mode for this network, with one class."),
     ] = False,
+    replicas: Annotated[
+        int,
+        typer.Option(min=1, max=32, help="Processes that share the visitors, behind Caddy."),
+    ] = 1,
     config: Annotated[
         Path | None, typer.Option(help="A TOML file with settings, in a table named mha_viz.")
     ] = None,
@@ -119,9 +123,9 @@ def start_app(
     if host is None:
         host = "0.0.0.0" if in_class else "127.0.0.1"
     if check:
-        checking.print_check(modes, config, host, port)
+        checking.print_check(modes, config, host, port, replicas)
         return
-    classroom = checking.read_settings(modes, config).settings.classroom
+    settings = checking.read_settings(modes, config).settings
     script = _app_script()
     cli_server.check_free(host, port)
     try:
@@ -134,9 +138,14 @@ def start_app(
             "extra `app`, pip install 'mha-viz[app]', or in a clone pip install '.[app]'."
         ) from error
 
+    if replicas > 1:
+        from mha_viz.cli.replicas import serve
+
+        serve(host, port, replicas, settings)
+        return
     # Both are always given: Streamlit exchanges a port that was not requested for another one.
     command = ["run", str(script), "--server.address", host, "--server.port", str(port)]
-    with cli_server.announce_address(host, port, classroom):
+    with cli_server.announce_address(host, port, settings.classroom):
         streamlit.main(command)
 
 

@@ -103,6 +103,10 @@ LOCK = "lock"
 _FAR = 2**20  # bytes: Windows locks a place of the file, which then cannot be read; not the number
 
 
+class LockedError(StudyError):
+    """Another process, or thread, writes in the folder."""
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the lock on an existing folder, so that no other process and thread writes in it.
@@ -130,7 +134,7 @@ def _acquire(path: Path) -> IO[str]:
             with file:
                 file.seek(0)
                 owner = file.read(20).strip() or "unknown"
-            raise StudyError(
+            raise LockedError(
                 f"Another process (number {owner}) is writing the study {path.parent}: wait until "
                 "it has ended, or give another folder."
             ) from error

@@ -58,6 +58,8 @@ class Settings:
     embedded_in: tuple[str, ...] = field(default=(), metadata={"about": "pages that may frame it"})
     # where heavy jobs run instead of here: "auto" or HOST:PORT of a Ray cluster's head; "" is here
     cluster: str = field(default="", metadata={"about": "the Ray cluster of heavy jobs"})
+    # a folder for studies, texts and classes that several processes keep together; "" is none
+    shared: str = field(default="", metadata={"about": "the folder of several processes"})
     # addresses and networks of proxies whose headers name the visitor
     trusted_proxies: tuple[str, ...] = field(
         default=(), metadata={"about": "proxies that name the visitor"}
@@ -156,7 +158,7 @@ def _parsed(choice: Field[Any], raw: str) -> object:
         return _SWITCHES.get(raw.lower(), raw)
     if choice.name in _LISTS:
         return [name.strip() for name in raw.split(",") if name.strip()]
-    if choice.name in ("metrics_token", "cluster"):
+    if choice.name in _STRINGS:
         return raw
     number: Callable[[str], float] = float if _has_fractions(choice) else int
     try:
@@ -181,13 +183,11 @@ def _compared(choice: Field[Any], value: Any) -> tuple[str, bool, Any]:
         expected, is_entry = _LISTS[choice.name]
         fits = isinstance(value, list) and all(isinstance(e, str) and is_entry(e) for e in value)
         return expected, fits, tuple(value) if fits else value
-    if choice.name == "cluster":
-        fits = isinstance(value, str) and bool(_CLUSTER.match(value))
-        return "auto, or HOST:PORT of a Ray cluster's head", fits, value
-    if choice.name == "metrics_token":
-        fits = isinstance(value, str) and value.isascii() and len(value) >= _MIN_TOKEN
-        expected = f"a password of at least {_MIN_TOKEN} characters"
-        return expected, fits, value if fits else "another one"  # it is secret
+    if choice.name in _STRINGS:
+        expected, is_one = _STRINGS[choice.name]
+        fits = isinstance(value, str) and bool(is_one(value))
+        secret = choice.name == "metrics_token"
+        return expected, fits, "another one" if secret and not fits else value
     low, high = choice.metadata["low"], choice.metadata["high"]
     fractions = _has_fractions(choice)
     kinds = (int, float) if fractions else (int,)
@@ -207,6 +207,15 @@ def _has_fractions(choice: Field[Any]) -> bool:
     return "float" in str(choice.type)
 
 
+# Settings that are strings: what they take, and whether a string is that.
+_STRINGS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "cluster": ("auto, or HOST:PORT of a Ray cluster's head", _CLUSTER.match),
+    "shared": ("the absolute path of a folder", lambda value: Path(value).is_absolute()),
+    "metrics_token": (
+        f"a password of at least {_MIN_TOKEN} characters",
+        lambda value: value.isascii() and len(value) >= _MIN_TOKEN,
+    ),
+}
 # Settings that are lists: what they take, and whether a string is an entry of one.
 _LISTS: dict[str, tuple[str, Callable[[str], object]]] = {
     "models": ("a list of models on the Hub, each as owner/name", is_hub_id),

@@ -1,6 +1,8 @@
 """A study that is made as heavy work behind the pages."""
 
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +13,11 @@ from mha_viz.corpus.run.progress import BEGUN, Progress
 from mha_viz.corpus.run.run import study
 from mha_viz.corpus.run.sample_study import sample_study
 from mha_viz.corpus.sources.readers import ending_of
+from mha_viz.corpus.store.integrity import LockedError
+from mha_viz.corpus.store.storage import MANIFEST
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import StudyError
 from mha_viz.ui.jobs.calls import Cancelled
 from mha_viz.ui.jobs.ticket import Ticket, Waiting, Work
 from mha_viz.ui.jobs.turns import CooperativeYield
@@ -22,6 +27,7 @@ from mha_viz.ui.run.page_lock import one_thread
 
 # Padded tokens that run at once: in blocks this small a study gives way soon to whoever clicks.
 BATCH_TOKENS = 1024
+_LOOK = 0.5  # seconds between two looks at whether another server still makes it
 
 
 class OwnTexts(NamedTuple):
@@ -69,6 +75,12 @@ class StudyJob:
     def is_new(self) -> bool:
         """True until somebody starts it."""
         return self._ticket is None
+
+    def open_finished(self) -> None:
+        """Open it where another server has finished it, or an earlier run of this one."""
+        if self.study is None and not self.runs and (self.folder / MANIFEST).is_file():
+            with suppress(StudyError):  # it is unfinished
+                self.study = Study.load(self.folder)
 
     @property
     def waiting(self) -> Waiting | None:
@@ -128,7 +140,12 @@ class StudyJob:
         own |= {"cluster": settings().cluster or None}
         try:
             with one_thread(), cancellation(between_blocks):
-                self.study = study(model, self.texts, self.folder, **own)
+                while self.study is None:
+                    with suppress(LockedError):  # another server makes it, or has just left it
+                        self.study = study(model, self.texts, self.folder, **own)
+                        return
+                    between_blocks()
+                    time.sleep(_LOOK)
         except Cancelled:
             if not self._stopped:
                 self._on_abandoned(self, number)
