@@ -51,7 +51,7 @@ def draw(choices: Choices) -> None:
     seconds, label = heavy.seconds(model, n_steps * TOKENS), "Measure every head"
     stored = next((run for run in lab.STORED if run.settings == checkpoint), None)
     with result:
-        place = st.container()
+        place = frame.place(choices, "picture")
         found = trained(
             *(choices, checkpoint, n_steps, measure),
             name="measure",
