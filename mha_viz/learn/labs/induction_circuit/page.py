@@ -46,16 +46,17 @@ def draw(choices: Choices) -> None:
     about = f"{lab.MODEL}, {n_words} words repeated once, seed {seed}"
     with shown:
         _losses(choices, found, about)
-    task: lab.Findings | None = trained(
-        *(choices, lab.CHECKPOINT, lab.N_STEPS),
-        partial(lab.explain, heavy.model_of(lab.CHECKPOINT)),
-        name="explain",
-        label="Find the circuit",
-        seconds=_SECONDS,
-        stored=lab.STORED[0],
-    )
+    with asked:
+        task: lab.Findings | None = trained(
+            *(choices, lab.CHECKPOINT, lab.N_STEPS),
+            partial(lab.explain, heavy.model_of(lab.CHECKPOINT)),
+            name="explain",
+            label="Find the circuit",
+            seconds=_SECONDS,
+            stored=lab.STORED[0],
+        )
     if task:
-        look.beside([2, 3], partial(_task, task), partial(_heads, choices, task))
+        look.beside([1, 2], partial(_task, task), partial(_heads, choices, task))
     names = _names(found)
     folds = {
         "patterns": partial(_patterns, choices, found),
