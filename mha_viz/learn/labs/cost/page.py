@@ -212,7 +212,7 @@ def _by_length(choices: Choices, lengths: list[int], sizes: Sizes, found: Measur
     """Draw the times by length beside what the counts say, and their powers of n."""
     counted = [costs(replace(sizes, n=n, n_read=n)) for n in lengths]
     least = min(LARGE, lengths[-2])
-    powers = [measured.exponent(lengths, found.seconds[way], least) for way in WAYS]
+    powers = [measured.exponent(lengths, found.fastest[way], least) for way in WAYS]
     speed = short(found.speed)
     TEXTS.markdown("measured.powers", least=least, powers=powers, speed=speed, found=found)
     expected = {

@@ -39,12 +39,13 @@ def one_step(choices: Choices, found: Film, settings: Settings) -> None:
     st.markdown(_arithmetic(found, found.steps.index(step), head, settings[-1]))
     weights = found.weights.get(step)
     if weights is None:
-        TEXTS.markdown("chain.again", steps=list(found.weights))
         train, key = partial(film.weights_at, settings, step), (*settings, step)
         weights = trained(
             choices, key, max(step, film.FEWEST), train, name="again", label="Train up to here"
         )
-    if weights is not None:
+    if weights is None:
+        TEXTS.caption("chain.again", steps=list(found.weights))
+    else:
         _chain(found, weights, step, head)
 
 

@@ -158,7 +158,7 @@ def _summary(choices: Choices, found: Found) -> None:
     ]
     sides, x_title = ("best head", "better of step and random weights"), "share of pairs found"
     figures.show(
-        both_sides(claims, sides, VERDICTS, x_title, row=26, dark=look.dark()),
+        both_sides(claims, sides, VERDICTS, x_title, row=32, dark=look.dark()),
         key=choices.key("summary"),
         table=pd.DataFrame(rows),
         **TEXTS.figure("summary-figure", n_seeds=lab.N_SEEDS),
