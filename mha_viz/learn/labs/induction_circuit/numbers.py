@@ -233,6 +233,17 @@ def cuts(circuit: Circuit) -> pd.DataFrame:
     return table.assign(more=table.loss - circuit.second_loss)
 
 
+def cut_by_sender(circuit: Circuit) -> pd.DataFrame:
+    """Measure the loss with one head at a time of the writers' layer cut from all readers.
+
+    Columns: layer, head, loss (nats, second copy), more (than with nothing cut).
+    """
+    layer, heads = circuit.writers[0][0], list(range(circuit.previous.shape[1]))
+    losses = [loss_with_cut(circuit, [(layer, head)], list(circuit.readers)) for head in heads]
+    table = pd.DataFrame({"layer": layer, "head": heads, "loss": losses})
+    return table.assign(more=table.loss - circuit.second_loss)
+
+
 def _repeat_words(words: list[str]) -> str:
     return " " + " ".join(words + words)
 

@@ -49,7 +49,7 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
     n_heads, _, width = record.kept("z").shape[1:]
     sizes = {"joined": width * n_heads, "squared": width * n_heads**2, "d_model": model.d_model}
     TEXTS.predict(choices, "width", width=width, n_heads=n_heads, **sizes)
-    picture = st.container()
+    picture = frame.place(choices, "picture")
     with frame.row():
         controls.head_menus(record.n_layers, record.n_heads)
         mask = "own" if record.is_cross else choices.segments("mask", "Mask", MASKS, "own")
