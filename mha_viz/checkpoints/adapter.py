@@ -1,7 +1,7 @@
 """LoRA adapters: their low-rank changes, merged into the weights of the base model.
 
-An adapter is untrusted: two matrices for each changed weight and a few numbers are read of it, and
-no code but ours runs. An option that is not known here is refused, for it may change what is meant.
+An adapter is untrusted: it gives two matrices for each changed weight and a few numbers, and no
+code runs but ours. An option that is not known here is refused, for it may change the weights.
 """
 
 import math

@@ -70,7 +70,7 @@ def list_models() -> list[ModelInfo]:
 def find_model(name: str, *, download: bool = True) -> ModelInfo:
     """Find a model by name: shipped, a local folder, cached, or else fetched from the Hub.
 
-    Of a LoRA adapter the base model is found, by the name that the adapter gives it.
+    A LoRA adapter leads to its base model, by the name that the adapter gives.
 
     `name` is "tiny-bert", a path to a folder with config.json, or a Hub id ("owner/name"), with a
     branch, tag or commit of it ("owner/name@step512") or without; `download` tells whether the

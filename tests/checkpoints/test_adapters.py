@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 import mha_viz as mv
 from mha_viz.checkpoints.catalog import list_models
-from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
+from mha_viz.errors import BrokenCheckpointError, ModelNotFoundError, UnsafeCheckpointError
 from tests.making.checkpoints import TEXT, bert, gpt2, save, tokenizer
 from tests.making.comparing import close
 
@@ -75,7 +76,9 @@ def test_an_adapters_own_weights_replace_those_of_the_base_or_are_named(tmp_path
         f"base_model.model.bert.{BERT}.bias": bias,
         "base_model.model.classifier.weight": torch.ones(2, 35),
     }
-    model = mv.load(str(adapter(tmp_path / "lora", base, matrices(f"bert.{BERT}") | own)))
+    given = adapter(tmp_path / "lora", base, matrices(f"bert.{BERT}") | own)
+    shutil.copy(base / "config.json", given)  # as some tools write it beside
+    model = mv.load(str(given))
     close(model.network.get_submodule(f"bert.{BERT}").bias, bias)
     assert "weights for classifier.weight" in model.notes[1]
 
@@ -100,6 +103,9 @@ def test_a_base_that_a_cached_adapter_names_is_no_folder_of_this_machine(tmp_pat
     adapter(tmp_path / "models--a--lora" / "snapshots" / "1", base, matrices(BERT))
     with pytest.raises(BrokenCheckpointError, match="its base is no model of the Hub"):
         mv.load("a/lora", download=False)
+    adapter(tmp_path / "models--b--lora" / "snapshots" / "1", "c/absent", matrices(BERT))
+    with pytest.raises(ModelNotFoundError, match="'c/absent' cannot be loaded without network"):
+        mv.load("b/lora", download=False)
 
 
 @pytest.mark.parametrize(

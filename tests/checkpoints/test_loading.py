@@ -81,8 +81,9 @@ def test_a_sharded_checkpoint_is_the_same_model(folder, tmp_path):
     )
 
 
-def test_bfloat16_gives_a_float32_record_near_that_of_float32(folder):
-    model = mv.load(str(folder), dtype="bfloat16")
+@pytest.mark.parametrize("dtype", ["bfloat16", torch.bfloat16])
+def test_bfloat16_gives_a_float32_record_near_that_of_float32(folder, dtype):
+    model = mv.load(str(folder), dtype=dtype)
     assert model.dtype == torch.bfloat16 and model.backend == "mha_viz"
     record, exact = model.trace(TEXT), mv.load(str(folder)).trace(TEXT)
     assert record.pattern.dtype == record.z.dtype == torch.float32
