@@ -177,8 +177,9 @@ class EdgeRuns:
             clean = sites.record(runs)
             corrupt = sites.record(ReplayingPass(model, targets_of(chosen, "corrupt")))
             ends = zip(*((one.right, one.wrong) for one in chosen), strict=True)
+            right, wrong = map(torch.tensor, ends)
             kind = "loss" if metric == "log_probability" else metric
-            behaviour = Behaviour(kind, *map(torch.tensor, ends), clean.logits)
+            behaviour = Behaviour(kind, right, wrong, clean.logits)
             self.pairs.append(PairRuns(places, runs, behaviour, clean, corrupt))
         assert sites is not None  # there are examples
         self.sites = sites

@@ -233,7 +233,7 @@ def name_nodes(
     )
 
 
-def _in_stream(level: NDArray[np.int_], at: NDArray[np.int_], n_layers: int) -> list[str]:
+def _in_stream(level: NDArray[Any], at: NDArray[Any], n_layers: int) -> list[str]:
     """Name positions of the stream before layers, or between attention and MLP."""
     return [
         f"out @{place}"
