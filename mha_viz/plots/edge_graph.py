@@ -46,30 +46,33 @@ def edge_graph(
     middles: list[Any] = []
     texts: list[str] = []
     used: dict[tuple[str, int], Any] = {}
-    for sender, receiver, score, *at in edges:
-        column, where = (at[0], f"<br>{plotly_text(columns[at[0]])}") if at else (0, "")
+    for sender, receiver, score, *position in edges:
+        column = position[0] if position else 0
+        where = f"<br>{plotly_text(columns[column])}" if position else ""
         (name, start), (other, end) = (
             _place(one, n_layers, n_heads, column, width) for one in (sender, receiver)
         )
         used |= {(name, column): start, (other, column): end}
         thickness = _THIN + (_THICK - _THIN) * abs(score) / largest
         colour = scale[-2] if score > 0 else scale[1]
-        places = zip(start, end, strict=True)
-        traces.append(frame.plain_lines(*places, thickness, colour, opacity=0.7))
+        x, y = zip(start, end, strict=True)
+        traces.append(frame.plain_lines(x, y, thickness, colour, opacity=0.7))
         middles.append(np.mean([start, end], axis=0).tolist())
         ends = f"{plotly_text(sender)} → {plotly_text(receiver)}"
         texts.append(f"<b>{ends}</b><br>{frame.quantity(score, unit)}{where}")
-    traces.append(frame.markers(*np.transpose(middles), texts, marker=dict(size=14, opacity=0)))
+    at = np.transpose(middles)
+    traces.append(frame.markers(at[0], at[1], texts, marker=dict(size=14, opacity=0)))
     ink, names = theme.ink(dark), [plotly_text(name) for name, _ in used]
     dots = dict(size=6 if columns else 9, color=ink)
     named = dict(text=names, textposition="middle right", textfont=dict(size=11, color=ink))
     named |= dict(mode="markers" if columns else "markers+text")
-    traces.append(frame.markers(*np.transpose([*used.values()]), names, marker=dots) | named)
+    at = np.transpose([*used.values()])
+    traces.append(frame.markers(at[0], at[1], names, marker=dots) | named)
     bare = dict(showgrid=False, zeroline=False, fixedrange=True, showticklabels=bool(columns))
     x_ends = (-0.2, len(columns)) if columns else (-0.04, 1.14)
-    across = dict(range=x_ends, tickvals=[i + width / 2 for i in range(len(columns))])
+    across: frame.Part = dict(range=x_ends, tickvals=[i + width / 2 for i in range(len(columns))])
     across |= dict(ticktext=[plotly_text(label) for label in columns], tickangle=-50)
-    down = dict(range=(-1.4, n_layers + 0.4), tickvals=[*range(n_layers)])
+    down: frame.Part = dict(range=(-1.4, n_layers + 0.4), tickvals=[*range(n_layers)])
     down |= dict(ticktext=[f"L{i}" for i in range(n_layers)])
     layout = dict(xaxis=across | bare, yaxis=down | bare)
     return frame.headed_figure(traces, dark, title, [], _ROW * (n_layers + 2), layout)

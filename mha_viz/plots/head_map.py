@@ -99,15 +99,10 @@ def _parts(
 
 
 def _points(heads: NDArray[np.intp], points: Numbers, labels: list[str], n_heads: int) -> Part:
-    return dict(
-        x=points[heads, 0],
-        y=points[heads, 1],
-        text=[labels[i] for i in heads],
-        customdata=[list(divmod(int(i), n_heads)) for i in heads],
-        textposition="top center",
-        textfont=dict(size=10),
-        hovertemplate="%{text}<br>at (%{x:.4~g}, %{y:.4~g})<extra></extra>",
-    )
+    dots = dict(x=points[heads, 0], y=points[heads, 1], text=[labels[i] for i in heads])
+    dots |= dict(customdata=[list(divmod(int(i), n_heads)) for i in heads])
+    dots |= dict(hovertemplate="%{text}<br>at (%{x:.4~g}, %{y:.4~g})<extra></extra>")
+    return dots | dict(textposition="top center", textfont=dict(size=10))
 
 
 def _notes(points: Numbers, known: Mask, explained: float | None) -> list[str]:

@@ -46,10 +46,8 @@ def by_layer(
         drawn = np.argwhere(where).tolist()
         names = [head_name(*head) for head in drawn]
         points = dict(x=place[where], y=numbers[where], text=names, customdata=drawn)
-        look = dict(
-            mode="markers", name=name, marker=marker, **frame.keep_on_click(marker["opacity"])
-        )
-        return dict(**points, **look, hovertemplate="%{text}<br>" + line)
+        look = dict(mode="markers", name=name, marker=marker, hovertemplate="%{text}<br>" + line)
+        return dict(**points, **look, **frame.keep_on_click(marker["opacity"]))
 
     look = dict(size=6.5, color=theme.qualitative(dark)[0], opacity=0.7)
     traces = [dots(known, "a head", look), _means(numbers, line, dark)]
@@ -66,30 +64,20 @@ def by_layer(
 def _means(numbers: Numbers, line: str, dark: bool) -> Part:
     given, ink = np.ma.masked_invalid(numbers), theme.ink(dark)
     n_known, means = given.count(axis=1), given.mean(axis=1).filled(np.nan)
-    return dict(
-        x=np.arange(len(numbers)),
-        y=means,
-        mode="lines+markers",
-        name="mean of the layer",
-        connectgaps=False,
-        customdata=n_known,
-        hovertext=[count(n, "head") for n in n_known.tolist()],
-        line=dict(width=2, color=ink),
-        marker=dict(symbol="line-ew-open", size=14, line=dict(width=2.5, color=ink)),
-        hovertemplate="layer %{x}, mean of %{hovertext}<br>" + line,
-    )
+    text = dict(hovertext=[count(n, "head") for n in n_known.tolist()], customdata=n_known)
+    text |= dict(hovertemplate="layer %{x}, mean of %{hovertext}<br>" + line)
+    mark = dict(symbol="line-ew-open", size=14, line=dict(width=2.5, color=ink))
+    look = dict(mode="lines+markers", line=dict(width=2, color=ink), marker=mark, connectgaps=False)
+    return dict(x=np.arange(len(numbers)), y=means, name="mean of the layer", **look, **text)
 
 
 def _baseline(i: int, name: str, level: float, unit: str, layers: int, dark: bool) -> Part:
     label, colour = clean(name, 40), theme.qualitative(dark)[1 + i % 7]
-    return dict(
-        x=np.linspace(-0.6, layers - 0.4, 2 * layers + 1),
-        y=np.full(2 * layers + 1, level),
-        mode="lines",
-        name=f"{plotly_text(label)}: {frame.quantity(level, unit)}",
-        line=dict(width=2, dash=frame.DASHES[1 + i % 5], color=colour),
-        hovertemplate=hover_text(label) + "<br><b>%{y:.4~g}</b><extra></extra>",
-    )
+    n, hover = 2 * layers + 1, hover_text(label) + "<br><b>%{y:.4~g}</b><extra></extra>"
+    look = dict(mode="lines", line=dict(width=2, dash=frame.DASHES[1 + i % 5], color=colour))
+    name = f"{plotly_text(label)}: {frame.quantity(level, unit)}"
+    places = dict(x=np.linspace(-0.6, layers - 0.4, n), y=np.full(n, level))
+    return dict(**places, **look, name=name, hovertemplate=hover)
 
 
 def layer_lines(
@@ -112,19 +100,12 @@ def layer_lines(
     if any(len(values) != layers for values in lines.values()):
         sizes = {name: len(values) for name, values in lines.items()}
         raise ShapeError(f"All series must have a number per layer; got {sizes}.")
-    traces = [
-        dict(
-            x=np.arange(layers),
-            y=values,
-            mode="lines+markers",
-            name=plotly_text(clean(name, 40)),
-            cliponaxis=False,
-            connectgaps=False,
-            hovertemplate=hover_text(clean(name, 40)) + " <b>%{y:.4~g}</b><extra></extra>",
-            **frame.series_look(i, 8, dark),
-        )
-        for i, (name, values) in enumerate(lines.items())
-    ]
+    traces: list[Part] = []
+    whole = dict(mode="lines+markers", cliponaxis=False, connectgaps=False)
+    for i, (name, values) in enumerate(lines.items()):
+        hover = hover_text(clean(name, 40)) + " <b>%{y:.4~g}</b><extra></extra>"
+        line = dict(name=plotly_text(clean(name, 40)), hovertemplate=hover) | whole
+        traces.append(line | dict(x=np.arange(layers), y=values, **frame.series_look(i, 8, dark)))
     note = frame.missing_note(np.isfinite(np.stack(list(lines.values()))), "points")
     together: Part = dict(
         hovermode="x unified", xaxis=dict(unifiedhovertitle=dict(text="layer %{x}"))
