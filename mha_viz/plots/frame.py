@@ -146,15 +146,10 @@ def headed_figure(
     """
     text, top = heading(title, notes, dark)
     top += margins.above
-    headed = dict(
-        title=text,
-        height=round(top + float(inner)),
-        margin=dict(l=margins.left, r=margins.right, t=top, b=margins.below),
-        hovermode="closest",
-        dragmode=False,
-        showlegend=named,
-        **({"legend": legend(dark)} if named else {}),
-    )
+    margin = dict(l=margins.left, r=margins.right, t=top, b=margins.below)
+    headed: Part = dict(title=text, height=round(top + float(inner)), margin=margin)
+    headed |= dict(hovermode="closest", dragmode=False, showlegend=named)
+    headed |= dict(legend=legend(dark)) if named else {}
     return build_figure(traces, dark, merged(headed, layout))
 
 
