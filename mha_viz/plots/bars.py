@@ -176,9 +176,8 @@ def histogram_bars(
     limits_named = [f"{ends[place]:.3g}" for place in named]
     across = frame.named_axis(named.tolist(), limits_named, (-0.2, len(numbers) + 0.2), tickangle=0)
     across |= dict(title=frame.axis_title(frame.with_unit(title, unit)))
-    layout = dict(
-        xaxis=across, yaxis=frame.value_axis("texts") | dict(rangemode="tozero"), bargap=0
-    )
+    down = frame.value_axis("texts") | dict(rangemode="tozero")
+    layout = dict(xaxis=across, yaxis=down, bargap=0)
     notes = [f"{count(int(numbers.sum()), 'text')}."]
     return frame.headed_figure([bars], dark, title, notes, 260, layout, frame.Margins(below=46))
 
@@ -226,9 +225,8 @@ def change_distribution(
         yaxis=frame.value_axis("draws", fixedrange=True, **down),
         annotations=[_name_above(i, *pair, dark) for i, pair in enumerate(marked)],
     )
-    return frame.headed_figure(
-        traces, dark, title, notes, 300, layout, frame.Margins(above=34, right=14)
-    )
+    margins = frame.Margins(above=34, right=14)
+    return frame.headed_figure(traces, dark, title, notes, 300, layout, margins)
 
 
 def _histogram(known: Numbers, unit: str, dark: bool) -> tuple[Part, int]:

@@ -128,9 +128,8 @@ def _over_layers(
         yaxis=down | dict(title=dict(text=frame.unit_text(unit), font=dict(size=12), standoff=4)),
     )
     inner = 310 + 16 * len(traces)  # a phone has a line for every entry of the legend
-    return frame.headed_figure(
-        traces, dark, title, [note], inner, layout, frame.Margins(right=10), named=True
-    )
+    margins = frame.Margins(right=10)
+    return frame.headed_figure(traces, dark, title, [note], inner, layout, margins, named=True)
 
 
 def importance_map(
@@ -212,9 +211,8 @@ def head_scatter(
         traces.append(dots(frame.only_head(selected, known), frame.chosen_marker(dark)))
     rho = frame.rank_correlation(across[known], down[known], "heads", interval=True)
     notes = [rho, frame.missing_note(known)]
-    layout = dict(
-        xaxis=frame.value_axis(titles[0]), yaxis=frame.value_axis(titles[1]), dragmode="zoom"
-    )
+    x_axis, y_axis = map(frame.value_axis, titles)
+    layout = dict(xaxis=x_axis, yaxis=y_axis, dragmode="zoom")
     return frame.headed_figure(traces, dark, "", notes, 394, layout, frame.Margins(above=6))
 
 

@@ -231,9 +231,8 @@ def head_tiles(
         yaxis=frame.HIDDEN | dict(range=[rows * (1 + label) + 0.01, 0]),
     )
     inner = round(rows * (1 + label) * _TILE_HEIGHT) + 12
-    return frame.headed_figure(
-        traces, dark, title, [note], inner, layout, frame.Margins(left=4, right=4)
-    )
+    margins = frame.Margins(left=4, right=4)
+    return frame.headed_figure(traces, dark, title, [note], inner, layout, margins)
 
 
 def _tile(weights: np.ndarray, name: str, left: float, above: float, dark: bool) -> list[Part]:

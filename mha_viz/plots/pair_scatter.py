@@ -79,13 +79,10 @@ def pair_scatter(
     if selected is not None:
         chosen = known & (np.sort(drawn.pairs, axis=1) == np.sort(selected)).all(axis=1)
         mark = dict(size=14, symbol="circle-open", color=theme.accent(dark), line=dict(width=3))
-        traces.append(
-            drawn.dots(chosen) | dict(name="chosen", marker=mark) | frame.keep_on_click(1)
-        )
-    notes = [
-        _correlation(drawn.x[known], drawn.y[known], titles),
-        frame.missing_note(known, "pairs"),
-    ]
+        look = dict(name="chosen", marker=mark)
+        traces.append(drawn.dots(chosen) | look | frame.keep_on_click(1))
+    rho = _correlation(drawn.x[known], drawn.y[known], titles)
+    notes = [rho, frame.missing_note(known, "pairs")]
     if crowd.any():
         traces.insert(0, _counts(drawn.x[crowd], drawn.y[crowd], dark))
         notes.append(f"Where pairs are densest, {crowd.sum():,} of them are counted in cells.")

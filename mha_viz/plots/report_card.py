@@ -103,16 +103,11 @@ def _dots(table: Numbers, scale: _Scale, row: int, name: str, unit: str) -> list
     heights = row + 0.13 * (2 * (layers + 0.5) / len(table) - 1)
     columns = (scale.place(known), heights, layers, heads, known, ranks)
     metric = plotly_text(clean(name, 60))
-    return [
-        (
-            x,
-            y,
-            f"{head_name(layer, head)}: {metric}<br><b>{frame.quantity(value, unit)}</b>"
-            f"<br>{rank} of {len(known)} from the top",
-            [layer, head],
-        )
-        for x, y, layer, head, value, rank in zip(*map(np.ndarray.tolist, columns), strict=True)
-    ]
+    dots: list[_Dot] = []
+    for x, y, layer, head, value, rank in zip(*map(np.ndarray.tolist, columns), strict=True):
+        hover = f"{head_name(layer, head)}: {metric}<br><b>{frame.quantity(value, unit)}</b><br>"
+        dots.append((x, y, f"{hover}{rank} of {len(known)} from the top", [layer, head]))
+    return dots
 
 
 def _markers(dots: Sequence[tuple[Any, ...]], look: Part) -> Part:

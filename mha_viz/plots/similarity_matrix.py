@@ -149,9 +149,8 @@ def _notes(clustering: Clustering, names: Sequence[str], values: Numbers) -> lis
     shown = ", ".join(names[i] for i in clustering.undefined[:_LISTED])
     more = len(clustering.undefined) - _LISTED
     last = " and last" if clustering.by == "cluster" else ""
-    return [
-        f"Not defined for {shown}" + (f" and {more} more" if more > 0 else "") + f": hatched{last}."
-    ]
+    others = f" and {more} more" if more > 0 else ""
+    return [f"Not defined for {shown}{others}: hatched{last}."]
 
 
 def _cells(drawn: _Drawn, colours: Part, cell: float, unit: str, dark: bool) -> list[Part]:
@@ -219,10 +218,8 @@ def _layer_ticks(size: int, n_heads: int, cell: float) -> Part:
     """Return a label in the middle of each layer, as many as fit."""
     step = max(1, -int(-26 // max(n_heads * cell, 1.0)))
     layers = list(range(0, size // n_heads, step))
-    return dict(
-        tickvals=[i * n_heads + (n_heads - 1) / 2 for i in layers],
-        ticktext=[f"L{i}" for i in layers],
-    )
+    middles = [i * n_heads + (n_heads - 1) / 2 for i in layers]
+    return dict(tickvals=middles, ticktext=[f"L{i}" for i in layers])
 
 
 def _blocks(clustering: Clustering, k: int) -> list[tuple[float, float, float, float]]:
