@@ -318,9 +318,8 @@ def wrap(network: Any, tokenizer: Any = None, name: str = "") -> AttentionModel:
     name = name or network.config.name_or_path or type(network).__name__
     check_stacks(network, name)
     check_finite(network, name)
-    return AttentionModel(
-        network, tokenizer, name=name, notes=tokenizer_notes(tokenizer, network.config)
-    )
+    notes = tokenizer_notes(tokenizer, network.config)
+    return AttentionModel(network, tokenizer, name=name, notes=notes)
 
 
 def _unwrapped(network: Any, tokenizer: Any) -> tuple[Any, Any]:

@@ -111,9 +111,8 @@ def share_matrix(
     hover = f"%{{y}} · %{{x}}<br><b>%{{z:+.4~g}}</b> {hover_text(unit)}<extra></extra>"
     colours = cells.scale_colours(values, True, None, dark)
     traces = [cells.heatmap_cells(values, cell, colours, hover)]
-    return cells.square_cells_figure(
-        traces, (down, across), cell, frame.with_unit(title, unit), [], dark
-    )
+    title = frame.with_unit(title, unit)
+    return cells.square_cells_figure(traces, (down, across), cell, title, [], dark)
 
 
 def token_bars(

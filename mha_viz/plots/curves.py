@@ -70,9 +70,8 @@ def curves(
     below = 56 + (24 * -(-len(lines) // 2) if len(lines) > 1 else 0)
     dotted = dict(type="line", line=dict(width=1.5, dash="dot", color=theme.ink(dark)))
     shapes = [dotted | dict(xref="paper", x0=0, x1=1, y0=y, y1=y) for y in axes["levels"].values()]
-    shapes += [
-        dotted | dict(yref="paper", y0=0, y1=1, x0=x, x1=x) for x in axes["moments"].values()
-    ]
+    moments = axes["moments"].values()
+    shapes += [dotted | dict(yref="paper", y0=0, y1=1, x0=x, x1=x) for x in moments]
     across = dict(_axis(axes["x_title"], axes["x_axis"]), showline=True, ticks="outside", ticklen=4)
     power = "power" if axes["y_axis"] == "log" else None
     down = dict(_axis(axes["y_title"], axes["y_axis"]), exponentformat=power)
@@ -245,9 +244,8 @@ def landscape(
     surface |= dict(hovertemplate="loss <b>%{customdata:.4~g}</b> nats<extra></extra>")
     ink = theme.accent(dark)  # seen on pale and on dark
     look = dict(size=5, color=theme.paper(dark), line=dict(width=1.5, color=ink), opacity=1)
-    line = frame.markers(
-        points[:, 0], points[:, 1], [f"step {step:,}" for step in steps], marker=look
-    )
+    hovers = [f"step {step:,}" for step in steps]
+    line = frame.markers(points[:, 0], points[:, 1], hovers, marker=look)
     line |= dict(mode="lines+markers", line=dict(width=2, color=ink))
     last = [f"step {steps[-1]:,}, the end"]
     end = frame.markers(points[-1:, 0], points[-1:, 1], last, marker=frame.chosen_marker(dark))

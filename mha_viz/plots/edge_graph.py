@@ -49,9 +49,8 @@ def edge_graph(
     for sender, receiver, score, *position in edges:
         column = position[0] if position else 0
         where = f"<br>{plotly_text(columns[column])}" if position else ""
-        (name, start), (other, end) = (
-            _place(one, n_layers, n_heads, column, width) for one in (sender, receiver)
-        )
+        both = (_place(one, n_layers, n_heads, column, width) for one in (sender, receiver))
+        (name, start), (other, end) = both
         used |= {(name, column): start, (other, column): end}
         thickness = _THIN + (_THICK - _THIN) * abs(score) / largest
         colour = scale[-2] if score > 0 else scale[1]

@@ -208,9 +208,8 @@ def series_look(i: int, size: int, dark: bool) -> Part:
 
 def plain_lines(x: Any, y: Any, width: SupportsFloat, colour: str, **more: Any) -> Part:
     """Return a line, or several with gaps between them, that hover passes over."""
-    return (
-        dict(x=x, y=y, mode="lines", hoverinfo="skip", line=dict(width=width, color=colour)) | more
-    )
+    line = dict(width=width, color=colour)
+    return dict(x=x, y=y, mode="lines", hoverinfo="skip", line=line) | more
 
 
 def plain_markers(x: Any, y: Any, marker: Part, **more: Any) -> Part:

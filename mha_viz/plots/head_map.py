@@ -134,9 +134,8 @@ def query_key_figure(
         colour = theme.qualitative(dark)[place]
         look = dict(color=colour, symbol=SYMBOLS[place], size=6, opacity=0.85, line=dict(width=0))
         x, y = (frame.as_numbers(rows[axis], 1, axis).astype(np.float32) for axis in "xy")
-        dots = frame.markers(
-            x, y, [_query_key_hover(row) for row in rows.itertuples()], marker=look
-        )
+        hovers = [_query_key_hover(row) for row in rows.itertuples()]
+        dots = frame.markers(x, y, hovers, marker=look)
         kinds = dict(type="scattergl" if len(table) > _WEBGL else "scatter")
         traces.append(dots | kinds | dict(name={"query": "queries"}.get(str(kind), "keys")))
     bare = frame.QUIET | dict(showticklabels=False)
@@ -182,10 +181,9 @@ def metric_maps(
     for i, (title, values) in enumerate(numbers.items()):
         corner = np.array((i % _ACROSS * _STEP, i // _ACROSS * row_height + _TEXT))
         box = tuple(corner), tuple(corner + np.array((1, tall)))
-        traces += _map(i, title, values, units.get(title, ""), corner, cell, dark)
-        texts.append(
-            _map_heading(title, values, units.get(title, ""), title == chosen, corner, dark)
-        )
+        unit = units.get(title, "")
+        traces += _map(i, title, values, unit, corner, cell, dark)
+        texts.append(_map_heading(title, values, unit, title == chosen, corner, dark))
         rectangles.append(frame.rectangle(*box, layer="below", fillcolor=theme.missing(dark)))
         rectangles += [frame.framed(*box, 3, dark)] * (title == chosen)
         if selected is not None:
@@ -211,9 +209,8 @@ def _map(
     heads = np.insert(np.moveaxis(np.indices(values.shape), 0, -1), 0, number, axis=-1)
     name = f"{hover_text(clean(title, 60))}<br>L%{{customdata[1]}} H%{{customdata[2]}}"
     over = cells.hatching(np.isnan(values), dark)
-    over += cells.clickable(
-        values, heads, name, f"<b>%{{marker.color:.3~g}}</b> {hover_text(unit)}"
-    )
+    shown = f"<b>%{{marker.color:.3~g}}</b> {hover_text(unit)}"
+    over += cells.clickable(values, heads, name, shown)
     for trace in over:
         trace |= dict(x=np.float32(x0 + dx * trace["x"]), y=np.float32(y0 + dy * trace["y"]))
     return [cells.heatmap_cells(values, 1.0, colours) | place, *over]

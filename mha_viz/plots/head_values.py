@@ -107,9 +107,8 @@ def layer_lines(
         line = dict(name=plotly_text(clean(name, 40)), hovertemplate=hover) | whole
         traces.append(line | dict(x=np.arange(layers), y=values, **frame.series_look(i, 8, dark)))
     note = frame.missing_note(np.isfinite(np.stack(list(lines.values()))), "points")
-    together: Part = dict(
-        hovermode="x unified", xaxis=dict(unifiedhovertitle=dict(text="layer %{x}"))
-    )
+    over_all = dict(unifiedhovertitle=dict(text="layer %{x}"))
+    together: Part = dict(hovermode="x unified", xaxis=over_all)
     if band is not None:
         look = dict(fillcolor=theme.muted(dark), opacity=0.25, layer="below", xref="paper")
         together["shapes"] = [frame.rectangle((0, float(band[0])), (1, float(band[1])), **look)]
@@ -219,9 +218,8 @@ def head_scatter(
 def _dots(x: Numbers, y: Numbers, where: Mask, hovers: list[str], marker: Part) -> Part:
     """Return a dot for each head of `where`; a click on one sends [layer, head]."""
     look = dict(marker=marker, customdata=np.argwhere(where).tolist())
-    return frame.markers(
-        x[where], y[where], hovers, **look, **frame.keep_on_click(marker["opacity"])
-    )
+    look |= frame.keep_on_click(marker["opacity"])
+    return frame.markers(x[where], y[where], hovers, **look)
 
 
 def head_quantiles(

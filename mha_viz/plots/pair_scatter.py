@@ -118,9 +118,8 @@ class _Drawn:
         self.known = np.isfinite(self.x) & np.isfinite(self.y)
         layers = self.pairs // measured.n_heads
         self.same_layer = layers[:, 0] == layers[:, 1]
-        first, second = (
-            hover_text(clean(name, 60)) for name in (measured.x_title, measured.y_title)
-        )
+        titles = measured.x_title, measured.y_title
+        first, second = (hover_text(clean(title, 60)) for title in titles)
         self.hover = (
             f"%{{text}}<br>{first}: <b>%{{x:.4~g}}</b><br>{second}: <b>%{{y:.4~g}}</b>"
             "<extra></extra>"

@@ -222,9 +222,8 @@ def metric_strips(
         pair = np.array([strip.a, strip.b])
         away, marked = ((each - mean) / (spread or 1.0) for each in (known, pair))
         for at, value in zip(away.tolist(), known.tolist(), strict=True):
-            dots.append(
-                (_place(at), float(row), f"{name}<br><b>{value:.3g}</b>, {at:+.3g} spreads")
-            )
+            hover = f"{name}<br><b>{value:.3g}</b>, {at:+.3g} spreads"
+            dots.append((_place(at), float(row), hover))
         for at, value, head in zip(marked.tolist(), pair.tolist(), shown, strict=True):
             told = "not defined" if np.isnan(value) else f"{value:.3g}</b>, {at:+.3g} spreads<b>"
             marks.append((_place(at), float(row), f"{head}: {name}<br><b>{told}</b>"))

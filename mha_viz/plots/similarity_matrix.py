@@ -95,9 +95,8 @@ def similarity_matrix(
         traces.append(_chosen_cell(row, column, cell, dark))
     inner = cell * size + tree
     ticks = _layer_ticks(size, pairs.n_heads, wide) if by_layer else None
-    axes = cells.cell_axes(
-        labels, labels, cell, wide, marks=ticks, domain=(0.0, 1.0 - tree / inner)
-    )
+    domain = 0.0, 1.0 - tree / inner
+    axes = cells.cell_axes(labels, labels, cell, wide, marks=ticks, domain=domain)
     above = dict(domain=(1.0 - max(tree - 6, 1) / inner, 1.0), anchor="x", visible=False)
     layout = dict(
         dragmode="zoom",
@@ -108,10 +107,8 @@ def similarity_matrix(
     )
     notes = _notes(clustering, pairs.names, drawn.values) + [_DOTS] * (drawn.dotted is not None)
     inner += 30 if by_layer else 20 + 7 * max(map(len, labels))
-    heading = (frame.with_unit(title, pairs.unit), notes)
-    figure = frame.headed_figure(
-        traces, dark, *heading, inner, layout, frame.Margins(above=cells.BAR)
-    )
+    title, margins = frame.with_unit(title, pairs.unit), frame.Margins(above=cells.BAR)
+    figure = frame.headed_figure(traces, dark, title, notes, inner, layout, margins)
     down = ticks or cells.fitting_ticks(labels, cell)
     return cells.with_height_rule(figure, cell, down, (size, size))
 
