@@ -155,15 +155,10 @@ def _info(name: str, source: Source, folder: Path) -> ModelInfo:
         config = read_config(folder)
     except (LoadError, OSError):
         config = {}  # listed all the same: loading it then says what is wrong with it
-    return ModelInfo(
-        name,
-        source,
-        folder,
-        str(config.get("model_type", "")),
-        _first(config, _LIMITS["layers"][0]),
-        _first(config, _LIMITS["heads"][0]),
-        sum(size(file) for file in list_folder(folder) if file.suffix == ".safetensors"),
-    )
+    family = str(config.get("model_type", ""))
+    layers, heads = (_first(config, _LIMITS[kind][0]) for kind in ("layers", "heads"))
+    n_bytes = sum(size(file) for file in list_folder(folder) if file.suffix == ".safetensors")
+    return ModelInfo(name, source, folder, family, layers, heads, n_bytes)
 
 
 def _shipped_names() -> list[str]:

@@ -205,14 +205,9 @@ def _network(
 def _from_pretrained(
     loader: Any, folder: Path, config: PreTrainedConfig, placed: dict[str, Any]
 ) -> tuple[PreTrainedModel, list[str]]:
-    options = {
-        "local_files_only": True,
-        "trust_remote_code": False,
-        "use_safetensors": True,
-        **placed,
-        "output_loading_info": True,
-        "ignore_mismatched_sizes": True,  # only then does the library say which ones
-    }
+    options = dict(local_files_only=True, trust_remote_code=False, use_safetensors=True, **placed)
+    options |= dict(output_loading_info=True)
+    options |= dict(ignore_mismatched_sizes=True)  # only then does the library say which ones
     try:
         # A family outside the interface refuses the name before any weight is read.
         network, info = loader.from_pretrained(
@@ -327,9 +322,8 @@ def wrap(network: Any, tokenizer: Any = None, name: str = "") -> AttentionModel:
     name = name or network.config.name_or_path or type(network).__name__
     check_stacks(network, name)
     check_finite(network, name)
-    return AttentionModel(
-        network, tokenizer, name=name, notes=tokenizer_notes(tokenizer, network.config)
-    )
+    notes = tokenizer_notes(tokenizer, network.config)
+    return AttentionModel(network, tokenizer, name=name, notes=notes)
 
 
 def _unwrapped(network: Any, tokenizer: Any) -> tuple[Any, Any]:

@@ -51,12 +51,8 @@ def built(
     like: type[PreTrainedModel], config: PreTrainedConfig, name: str, dtype: torch.dtype
 ) -> PreTrainedModel:
     """Build a network by its config alone, with new weights, within `building_lock`."""
-    network = auto_class(like.__name__).from_config(
-        config,
-        attn_implementation=config._attn_implementation,
-        dtype=dtype,
-        trust_remote_code=False,
-    )
+    options = dict(attn_implementation=config._attn_implementation, trust_remote_code=False)
+    network = auto_class(like.__name__).from_config(config, dtype=dtype, **options)
     if type(network) is not like:
         raise not_built(like, name)
     return cast(PreTrainedModel, network)

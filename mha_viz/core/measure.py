@@ -37,14 +37,8 @@ def measure(record: AttentionRecord) -> dict[str, Tensor]:
     if record.patterns.seen(0, slice(0, 1)) is not None:
         found = _measured_by_rows(record)
     else:
-        found = head_table(
-            record.pattern,
-            **_about(record),
-            allowed=allowed_keys(record),
-            sink=record.sink,
-            z=record.z,
-            W_O=record.W_O,
-        )
+        given = _about(record) | {"allowed": allowed_keys(record), "sink": record.sink}
+        found = head_table(record.pattern, **given, z=record.z, W_O=record.W_O)
     return _without_places(record, found)
 
 
@@ -108,16 +102,10 @@ def text_baselines(
     same text in a model with random weights.
     """
     allowed, layers = _masks(record)
-    found = baselines(
-        torch.zeros(()).expand(record.shape),  # its shape alone counts, and takes no memory
-        **_about(record),
-        allowed=allowed,
-        layers=layers,
-        parts=parts(record) if record.merged else None,
-        value=record.value,
-        W_O=record.W_O,
-        random=random,
-    )
+    shape = torch.zeros(()).expand(record.shape)  # it alone counts, and takes no memory
+    given = _about(record) | {"allowed": allowed, "layers": layers, "value": record.value}
+    given |= {"parts": parts(record) if record.merged else None, "random": random}
+    found = baselines(shape, **given, W_O=record.W_O)
     return _without_places(record, found)
 
 

@@ -20,16 +20,8 @@ HOWS: tuple[How, ...] = get_args(How)  # see `Intervention`
 MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 PRODUCTS = {"W_QK": ("W_Q", "W_K"), "W_OV": ("W_V", "W_O")}  # that a head acts by
 
-PAIR_MEASURES = {  # measure between two heads -> what of the record it is made of
-    "hellinger": "pattern",
-    "jensen_shannon": "pattern",
-    "correlation": "z",
-    "redundancy": "z",
-    "redundancy_textbook": "z",
-    "cka": "z",
-    "cka_biased": "z",
-}
-LIKENESS = tuple(  # higher is more alike; the others are distances
-    measure for measure, made_of in PAIR_MEASURES.items() if made_of == "z"
-)
+DISTANCES = ("hellinger", "jensen_shannon")  # between the patterns of two heads
+LIKENESS = ("correlation", "redundancy", "redundancy_textbook", "cka", "cka_biased")  # of their z
+# measure between two heads -> what of the record it is made of
+PAIR_MEASURES = dict.fromkeys(DISTANCES, "pattern") | dict.fromkeys(LIKENESS, "z")
 MATCH_MEASURES = ("hellinger", "cka")  # by which heads of two models are matched

@@ -86,14 +86,9 @@ def _attend(
         scoring = Scoring(scale, softcap, s_aux)
         z = probe.attend_by_rows(attend, scoring, (query, key, value), bias, *made_of)
     elif z is None:
-        z, pattern = attend(
-            query,
-            key,
-            value,
-            dropout=dropout,
-            need_pattern=probe is not None and probe.needs_pattern,
-            out=None if probe is None or query.requires_grad else probe.room(query, key),
-        )
+        needed = probe is not None and probe.needs_pattern
+        out = None if probe is None or query.requires_grad else probe.room(query, key)
+        z, pattern = attend(query, key, value, dropout=dropout, need_pattern=needed, out=out)
     if change is not None:
         z, pattern = change(layer, z, pattern, value, bias)
     if gates is not None:

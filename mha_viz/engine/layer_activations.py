@@ -108,13 +108,8 @@ def layer_activations(
     query, key, output = layers[layer].modules()
     recorders = {module: CallRecorder(module, calls=[]) for module in (query, key, output)}
     source, target = encode_texts(model.stored_reader, text, text_pair)
-    run(
-        with_replaced(model.network, recorders),
-        model.backend,
-        [source],
-        None if target is None else [target],
-        pad=model.tokenizer.pad_token_id or 0,
-    )
+    network, targets = with_replaced(model.network, recorders), None if target is None else [target]
+    run(network, model.backend, [source], targets, pad=model.tokenizer.pad_token_id or 0)
     # A family may run one module again and again: the call that is this layer's.
     turn = sum(other.module is layers[layer].module for other in layers[:layer])
     ends = zip((query, key, output), (0, 0, 1), strict=True)

@@ -93,14 +93,9 @@ class LoadedNetwork:
         return min(self.n_ctx, int((n_bytes // (4 * n_layers * self.n_heads)) ** 0.5))
 
     def _reader(self, n_ctx: int) -> Reader:
-        return Reader(
-            self.tokenizer,
-            self.name,
-            n_ctx,
-            self.d_vocab,
-            two_texts=len(self.parts) > 1,
-            start=getattr(self.network.config, "decoder_start_token_id", None),
-        )
+        start = getattr(self.network.config, "decoder_start_token_id", None)
+        two_texts = len(self.parts) > 1
+        return Reader(self.tokenizer, self.name, n_ctx, self.d_vocab, two_texts, start)
 
     def check_part(self, part: str) -> None:
         """Raise ArgumentError unless it is one of `parts`."""

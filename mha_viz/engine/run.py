@@ -24,6 +24,7 @@ OnLayer = Callable[[int], None]
 Reduce = Callable[[LayerTensors], None]
 REDUCIBLE = ("tiles", "metrics")  # of the weights of a long text, made while they are there
 PARTS = ("encoder", "decoder", "cross")  # of a model with two stacks; others have one, "self"
+_PER_LAYER = ("scale", "modules", "allowed", "scored")  # lists of a `Run`
 _INSTEAD = "Choose a BERT, GPT-2, Llama, T5 or another softmax-attention model."
 
 
@@ -159,14 +160,10 @@ def _two_stacks(
             "attention."
         )
     decoder, cross = (
-        Run(
-            {name: layers[offset::2] for name, layers in both.kept.items()},
-            both.hidden,
-            both.scale[offset::2],
-            both.modules[offset::2],
-            both.allowed[offset::2],
-            both.has_sinks,
-            both.scored[offset::2],
+        replace(
+            both,
+            kept={name: layers[offset::2] for name, layers in both.kept.items()},
+            **{name: getattr(both, name)[offset::2] for name in _PER_LAYER},
         )
         for offset in (0, 1)
     )

@@ -56,12 +56,9 @@ def stacked_shares(
     step = -(-n // 16)  # names that fit a phone
     turned = dict(tickangle=0 if n <= 8 else -60, fixedrange=True)
     shown = [clean(name, 8) for name in places[::step]]
-    layout = dict(
-        barmode="relative",
-        bargap=0.3,
-        xaxis=frame.named_axis(at[::step].tolist(), shown, (-0.6, n - 0.4), **turned),
-        yaxis=dict(zeroline=True, nticks=7, fixedrange=True, title=frame.axis_title(unit)),
-    )
+    across = frame.named_axis(at[::step].tolist(), shown, (-0.6, n - 0.4), **turned)
+    down = dict(zeroline=True, nticks=7, fixedrange=True, title=frame.axis_title(unit))
+    layout = dict(barmode="relative", bargap=0.3, xaxis=across, yaxis=down)
     margins = frame.Margins(above=6, right=8, below=74)
     return frame.headed_figure(traces, dark, title, [], 330, layout, margins, named=True)
 
@@ -79,19 +76,12 @@ def signed_rows(
     texts = clean_all(labels, len(numbers), "rows")
     scale = theme.diverging(dark)
     colours = [scale[-2] if value > 0 else scale[1] for value in numbers.tolist()]
-    bars = dict(
-        type="bar",
-        x=numbers,
-        y=np.arange(len(numbers)),
-        orientation="h",
-        width=0.72,
-        hovertext=[
-            f"<b>{plotly_text(text)}</b><br>{frame.quantity(value, unit)}"
-            for text, value in zip(texts, numbers.tolist(), strict=True)
-        ],
-        hoverinfo="text",
-        marker=dict(color=colours, line=dict(width=0)),
-    )
+    hovers = [
+        f"<b>{plotly_text(text)}</b><br>{frame.quantity(value, unit)}"
+        for text, value in zip(texts, numbers.tolist(), strict=True)
+    ]
+    bars = dict(type="bar", x=numbers, y=np.arange(len(numbers)), orientation="h", width=0.72)
+    bars |= dict(hovertext=hovers, hoverinfo="text", marker=dict(color=colours, line=dict(width=0)))
     shown = [clean(text, _NAME) for text in texts]
     look = dict(fixedrange=True, automargin=True, tickfont=dict(size=12))
     layout = dict(
@@ -121,9 +111,8 @@ def share_matrix(
     hover = f"%{{y}} · %{{x}}<br><b>%{{z:+.4~g}}</b> {hover_text(unit)}<extra></extra>"
     colours = cells.scale_colours(values, True, None, dark)
     traces = [cells.heatmap_cells(values, cell, colours, hover)]
-    return cells.square_cells_figure(
-        traces, (down, across), cell, frame.with_unit(title, unit), [], dark
-    )
+    title = frame.with_unit(title, unit)
+    return cells.square_cells_figure(traces, (down, across), cell, title, [], dark)
 
 
 def token_bars(
@@ -148,15 +137,11 @@ def token_bars(
         trace |= dict(marker=dict(color=colour, pattern=pattern))
         traces.append(trace | dict(hovertemplate=f"{hover}<extra></extra>"))
     step = max(1, -(-n // _NAMED))
-    layout = dict(
-        barmode="group",
-        bargap=0.25,
-        height=330,
-        hovermode="closest",
-        margin=dict(l=8, r=8, t=12, b=46),
-        legend=frame.legend(dark),
-        xaxis=frame.named_axis(range(0, n, step), names[::step], (-0.7, n - 0.3), tickangle=-60),
-        yaxis=dict(title=dict(text=plotly_text(unit), font=dict(size=12)), rangemode="tozero"),
+    across = frame.named_axis(range(0, n, step), names[::step], (-0.7, n - 0.3), tickangle=-60)
+    down = dict(title=dict(text=plotly_text(unit), font=dict(size=12)), rangemode="tozero")
+    layout = dict(barmode="group", bargap=0.25, xaxis=across, yaxis=down, height=330)
+    layout |= dict(
+        hovermode="closest", margin=dict(l=8, r=8, t=12, b=46), legend=frame.legend(dark)
     )
     return frame.build_figure(traces, dark, layout)
 
@@ -190,9 +175,8 @@ def histogram_bars(
     limits_named = [f"{ends[place]:.3g}" for place in named]
     across = frame.named_axis(named.tolist(), limits_named, (-0.2, len(numbers) + 0.2), tickangle=0)
     across |= dict(title=frame.axis_title(frame.with_unit(title, unit)))
-    layout = dict(
-        xaxis=across, yaxis=frame.value_axis("texts") | dict(rangemode="tozero"), bargap=0
-    )
+    down = frame.value_axis("texts") | dict(rangemode="tozero")
+    layout = dict(xaxis=across, yaxis=down, bargap=0)
     notes = [f"{count(int(numbers.sum()), 'text')}."]
     return frame.headed_figure([bars], dark, title, notes, 260, layout, frame.Margins(below=46))
 
@@ -240,9 +224,8 @@ def change_distribution(
         yaxis=frame.value_axis("draws", fixedrange=True, **down),
         annotations=[_name_above(i, *pair, dark) for i, pair in enumerate(marked)],
     )
-    return frame.headed_figure(
-        traces, dark, title, notes, 300, layout, frame.Margins(above=34, right=14)
-    )
+    margins = frame.Margins(above=34, right=14)
+    return frame.headed_figure(traces, dark, title, notes, 300, layout, margins)
 
 
 def _histogram(known: Numbers, unit: str, dark: bool) -> tuple[Part, int]:

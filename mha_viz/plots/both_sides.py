@@ -68,22 +68,15 @@ def both_sides(
             traces.append(marks(left, at, f"{sides[0]}: {plotly_text(word)}", **look))
     known = np.concatenate([left, right, [0.0]])
     known = known[np.isfinite(known)]
-    labels = [
-        frame.annotation(
-            *(plotly_text(clean(claim.label, 90)), 0, i - 0.1, theme.ink(dark)),
-            xref="paper",
-            xanchor="left",
-            yanchor="top",
-        )
-        for i, claim in enumerate(claims)
-    ]
+    corner: frame.Part = dict(xref="paper", xanchor="left", yanchor="top")
+    names = [plotly_text(clean(claim.label, 90)) for claim in claims]
+    black = theme.ink(dark)
+    labels = [frame.annotation(name, 0, i - 0.1, black, **corner) for i, name in enumerate(names)]
     reach = [min(known.min() * 1.04, -0.01), max(known.max() * 1.04, 0.01)]
     layout = dict(
         annotations=labels,
         xaxis=frame.value_axis(x_title, range=reach, fixedrange=True),
         yaxis=dict(range=[len(claims), -0.1], visible=False, fixedrange=True),
     )
-    margins = frame.Margins(above=2, below=66)
-    return frame.headed_figure(
-        traces, dark, "", [], row * len(claims) + 66, layout, margins, named=True
-    )
+    inner, margins = row * len(claims) + 66, frame.Margins(above=2, below=66)
+    return frame.headed_figure(traces, dark, "", [], inner, layout, margins, named=True)

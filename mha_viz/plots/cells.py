@@ -171,10 +171,8 @@ def named_axes(
 
 
 def _ticks(names: Sequence[str], step: int = 1) -> Part:
-    return dict(
-        tickvals=list(range(0, len(names), step)),
-        ticktext=[plotly_text(name) for name in names[::step]],
-    )
+    shown = [plotly_text(name) for name in names[::step]]
+    return dict(tickvals=list(range(0, len(names), step)), ticktext=shown)
 
 
 def label_axes_trace() -> Part:

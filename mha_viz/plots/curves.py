@@ -70,19 +70,13 @@ def curves(
     below = 56 + (24 * -(-len(lines) // 2) if len(lines) > 1 else 0)
     dotted = dict(type="line", line=dict(width=1.5, dash="dot", color=theme.ink(dark)))
     shapes = [dotted | dict(xref="paper", x0=0, x1=1, y0=y, y1=y) for y in axes["levels"].values()]
-    shapes += [
-        dotted | dict(yref="paper", y0=0, y1=1, x0=x, x1=x) for x in axes["moments"].values()
-    ]
-    layout = dict(
-        height=axes["height"],
-        shapes=shapes,
-        annotations=_mark_names(axes, dark),
-        xaxis=_axis(axes["x_title"], axes["x_axis"])
-        | dict(showline=True, ticks="outside", ticklen=4),
-        yaxis=_axis(axes["y_title"], axes["y_axis"])
-        | dict(exponentformat="power" if axes["y_axis"] == "log" else None),
-    )
-    layout = frame.merged(layout, axes["more"])
+    moments = axes["moments"].values()
+    shapes += [dotted | dict(yref="paper", y0=0, y1=1, x0=x, x1=x) for x in moments]
+    across = dict(_axis(axes["x_title"], axes["x_axis"]), showline=True, ticks="outside", ticklen=4)
+    power = "power" if axes["y_axis"] == "log" else None
+    down = dict(_axis(axes["y_title"], axes["y_axis"]), exponentformat=power)
+    layout = dict(height=axes["height"], xaxis=across, yaxis=down, shapes=shapes)
+    layout = frame.merged(layout | dict(annotations=_mark_names(axes, dark)), axes["more"])
     margins = frame.Margins(above=8, left=56, right=14, below=below)
     notes, named = [axes["note"]], len(lines) > 1
     return frame.headed_figure(traces, dark, axes["title"], notes, 0, layout, margins, named=named)
@@ -112,21 +106,14 @@ def _mark_names(axes: LineAxes, dark: bool) -> list[Part]:
     """Return the names of levels, above their right ends, and of moments, beside their tops."""
     end: Part = dict(xref="paper", xanchor="right", yanchor="bottom")
     top: Part = dict(yref="paper", xanchor="left", yanchor="top")
-    colour = theme.muted(dark)
-    return [
-        *(
-            frame.annotation(
-                plotly_text(name), 1, _annotation_place(y, axes["y_axis"]), colour, **end
-            )
-            for name, y in axes["levels"].items()
-        ),
-        *(
-            frame.annotation(
-                plotly_text(name), _annotation_place(x, axes["x_axis"]), 1, colour, **top
-            )
-            for name, x in axes["moments"].items()
-        ),
-    ]
+    colour, found = theme.muted(dark), []
+    for name, level in axes["levels"].items():
+        place = _annotation_place(level, axes["y_axis"])
+        found.append(frame.annotation(plotly_text(name), 1, place, colour, **end))
+    for name, moment in axes["moments"].items():
+        place = _annotation_place(moment, axes["x_axis"])
+        found.append(frame.annotation(plotly_text(name), place, 1, colour, **top))
+    return found
 
 
 def _annotation_place(value: float, axis: Axis) -> float:
@@ -257,9 +244,8 @@ def landscape(
     surface |= dict(hovertemplate="loss <b>%{customdata:.4~g}</b> nats<extra></extra>")
     ink = theme.accent(dark)  # seen on pale and on dark
     look = dict(size=5, color=theme.paper(dark), line=dict(width=1.5, color=ink), opacity=1)
-    line = frame.markers(
-        points[:, 0], points[:, 1], [f"step {step:,}" for step in steps], marker=look
-    )
+    hovers = [f"step {step:,}" for step in steps]
+    line = frame.markers(points[:, 0], points[:, 1], hovers, marker=look)
     line |= dict(mode="lines+markers", line=dict(width=2, color=ink))
     last = [f"step {steps[-1]:,}, the end"]
     end = frame.markers(points[-1:, 0], points[-1:, 1], last, marker=frame.chosen_marker(dark))

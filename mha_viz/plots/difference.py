@@ -154,9 +154,8 @@ def head_changes(
     )
     title = frame.with_unit(title, unit)
     notes = _largest(values, diverging)
-    return frame.headed_figure(
-        traces, dark, title, notes, cell * layers + 34, layout, frame.Margins(above=cells.BAR)
-    )
+    inner, margins = cell * layers + 34, frame.Margins(above=cells.BAR)
+    return frame.headed_figure(traces, dark, title, notes, inner, layout, margins)
 
 
 def _head_points(

@@ -14,7 +14,7 @@ from mha_viz.web.labels import plotly_text
 
 _ROW = 64  # pixels of a layer
 _PART = re.compile(r"L(?P<layer>\d+) H(?P<head>\d+)|MLP (?P<mlp>\d+)|(?P<end>embedding|logits)")
-_WIDTHS = 1.0, 5.0  # of the weakest line and of the strongest
+_THIN, _THICK = 1.0, 5.0  # widths of the weakest line and of the strongest
 Edge = tuple[str, str, float] | tuple[str, str, float, int]  # sender, receiver, score, column
 
 
@@ -41,56 +41,39 @@ def edge_graph(
     if not edges:
         raise ArgumentError("There is no edge to draw.")
     largest = max(abs(edge[2]) for edge in edges) or 1.0
-    scale, traces = theme.diverging(dark), list[dict[str, Any]]()
-    middles, texts, used = (
-        list[tuple[float, float]](),
-        list[str](),
-        dict[tuple[str, int], tuple[float, float]](),
-    )
-    width = 0.8 if columns else 1.0
-    for sender, receiver, score, *at in edges:
-        column, where = (at[0], f"<br>{plotly_text(columns[at[0]])}") if at else (0, "")
-        (name, start), (other, end) = (
-            _place(one, n_layers, n_heads, column, width) for one in (sender, receiver)
-        )
+    scale, width = theme.diverging(dark), 0.8 if columns else 1.0
+    traces: list[frame.Part] = []
+    middles: list[Any] = []
+    texts: list[str] = []
+    used: dict[tuple[str, int], Any] = {}
+    for sender, receiver, score, *position in edges:
+        column = position[0] if position else 0
+        where = f"<br>{plotly_text(columns[column])}" if position else ""
+        both = (_place(one, n_layers, n_heads, column, width) for one in (sender, receiver))
+        (name, start), (other, end) = both
         used |= {(name, column): start, (other, column): end}
-        thin, thick = _WIDTHS
-        line = dict(
-            width=thin + (thick - thin) * abs(score) / largest,
-            color=scale[-2] if score > 0 else scale[1],
-        )
+        thickness = _THIN + (_THICK - _THIN) * abs(score) / largest
+        colour = scale[-2] if score > 0 else scale[1]
         x, y = zip(start, end, strict=True)
-        more = dict(mode="lines", line=line, opacity=0.7, hoverinfo="skip")
-        traces.append(dict(type="scatter", x=x, y=y, **more))
-        middles.append((float(np.mean(x)), float(np.mean(y))))
+        traces.append(frame.plain_lines(x, y, thickness, colour, opacity=0.7))
+        middles.append(np.mean([start, end], axis=0).tolist())
         ends = f"{plotly_text(sender)} → {plotly_text(receiver)}"
         texts.append(f"<b>{ends}</b><br>{frame.quantity(score, unit)}{where}")
-    traces.append(_dots(middles, hovertext=texts, marker=dict(size=14, opacity=0)))
+    at = np.transpose(middles)
+    traces.append(frame.markers(at[0], at[1], texts, marker=dict(size=14, opacity=0)))
     ink, names = theme.ink(dark), [plotly_text(name) for name, _ in used]
-    traces.append(
-        _dots(
-            list(used.values()),
-            mode="markers" if columns else "markers+text",
-            text=names,
-            textposition="middle right",
-            textfont=dict(size=11, color=ink),
-            hovertext=names,
-            marker=dict(size=6 if columns else 9, color=ink),
-        )
-    )
+    dots = dict(size=6 if columns else 9, color=ink)
+    named = dict(text=names, textposition="middle right", textfont=dict(size=11, color=ink))
+    named |= dict(mode="markers" if columns else "markers+text")
+    at = np.transpose([*used.values()])
+    traces.append(frame.markers(at[0], at[1], names, marker=dots) | named)
     bare = dict(showgrid=False, zeroline=False, fixedrange=True, showticklabels=bool(columns))
-    layers, at_ticks = range(n_layers), [i + width / 2 for i in range(len(columns))]
     x_ends = (-0.2, len(columns)) if columns else (-0.04, 1.14)
-    labels = [plotly_text(label) for label in columns]
-    layout = dict(
-        xaxis=dict(range=x_ends, tickvals=at_ticks, ticktext=labels, tickangle=-50, **bare),
-        yaxis=dict(
-            range=(-1.4, n_layers + 0.4),
-            tickvals=[*layers],
-            ticktext=[f"L{i}" for i in layers],
-            **bare,
-        ),
-    )
+    across: frame.Part = dict(range=x_ends, tickvals=[i + width / 2 for i in range(len(columns))])
+    across |= dict(ticktext=[plotly_text(label) for label in columns], tickangle=-50)
+    down: frame.Part = dict(range=(-1.4, n_layers + 0.4), tickvals=[*range(n_layers)])
+    down |= dict(ticktext=[f"L{i}" for i in range(n_layers)])
+    layout = dict(xaxis=across | bare, yaxis=down | bare)
     return frame.headed_figure(traces, dark, title, [], _ROW * (n_layers + 2), layout)
 
 
@@ -108,8 +91,3 @@ def _place(
     else:
         x, y = (int(found["head"]) + 0.5) / (n_heads + 1), float(found["layer"])
     return found[0], (column + width * x, y)
-
-
-def _dots(places: Sequence[tuple[float, float]], **more: Any) -> dict[str, Any]:
-    x, y = zip(*places, strict=True)
-    return dict(type="scatter", mode="markers", x=x, y=y, hoverinfo="text") | more

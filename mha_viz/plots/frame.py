@@ -146,15 +146,10 @@ def headed_figure(
     """
     text, top = heading(title, notes, dark)
     top += margins.above
-    headed = dict(
-        title=text,
-        height=round(top + float(inner)),
-        margin=dict(l=margins.left, r=margins.right, t=top, b=margins.below),
-        hovermode="closest",
-        dragmode=False,
-        showlegend=named,
-        **({"legend": legend(dark)} if named else {}),
-    )
+    margin = dict(l=margins.left, r=margins.right, t=top, b=margins.below)
+    headed: Part = dict(title=text, height=round(top + float(inner)), margin=margin)
+    headed |= dict(hovermode="closest", dragmode=False, showlegend=named)
+    headed |= dict(legend=legend(dark)) if named else {}
     return build_figure(traces, dark, merged(headed, layout))
 
 
@@ -213,9 +208,8 @@ def series_look(i: int, size: int, dark: bool) -> Part:
 
 def plain_lines(x: Any, y: Any, width: SupportsFloat, colour: str, **more: Any) -> Part:
     """Return a line, or several with gaps between them, that hover passes over."""
-    return (
-        dict(x=x, y=y, mode="lines", hoverinfo="skip", line=dict(width=width, color=colour)) | more
-    )
+    line = dict(width=width, color=colour)
+    return dict(x=x, y=y, mode="lines", hoverinfo="skip", line=line) | more
 
 
 def plain_markers(x: Any, y: Any, marker: Part, **more: Any) -> Part:

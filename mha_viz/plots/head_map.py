@@ -99,15 +99,10 @@ def _parts(
 
 
 def _points(heads: NDArray[np.intp], points: Numbers, labels: list[str], n_heads: int) -> Part:
-    return dict(
-        x=points[heads, 0],
-        y=points[heads, 1],
-        text=[labels[i] for i in heads],
-        customdata=[list(divmod(int(i), n_heads)) for i in heads],
-        textposition="top center",
-        textfont=dict(size=10),
-        hovertemplate="%{text}<br>at (%{x:.4~g}, %{y:.4~g})<extra></extra>",
-    )
+    dots = dict(x=points[heads, 0], y=points[heads, 1], text=[labels[i] for i in heads])
+    dots |= dict(customdata=[list(divmod(int(i), n_heads)) for i in heads])
+    dots |= dict(hovertemplate="%{text}<br>at (%{x:.4~g}, %{y:.4~g})<extra></extra>")
+    return dots | dict(textposition="top center", textfont=dict(size=10))
 
 
 def _notes(points: Numbers, known: Mask, explained: float | None) -> list[str]:
@@ -139,9 +134,8 @@ def query_key_figure(
         colour = theme.qualitative(dark)[place]
         look = dict(color=colour, symbol=SYMBOLS[place], size=6, opacity=0.85, line=dict(width=0))
         x, y = (frame.as_numbers(rows[axis], 1, axis).astype(np.float32) for axis in "xy")
-        dots = frame.markers(
-            x, y, [_query_key_hover(row) for row in rows.itertuples()], marker=look
-        )
+        hovers = [_query_key_hover(row) for row in rows.itertuples()]
+        dots = frame.markers(x, y, hovers, marker=look)
         kinds = dict(type="scattergl" if len(table) > _WEBGL else "scatter")
         traces.append(dots | kinds | dict(name={"query": "queries"}.get(str(kind), "keys")))
     bare = frame.QUIET | dict(showticklabels=False)
@@ -187,10 +181,9 @@ def metric_maps(
     for i, (title, values) in enumerate(numbers.items()):
         corner = np.array((i % _ACROSS * _STEP, i // _ACROSS * row_height + _TEXT))
         box = tuple(corner), tuple(corner + np.array((1, tall)))
-        traces += _map(i, title, values, units.get(title, ""), corner, cell, dark)
-        texts.append(
-            _map_heading(title, values, units.get(title, ""), title == chosen, corner, dark)
-        )
+        unit = units.get(title, "")
+        traces += _map(i, title, values, unit, corner, cell, dark)
+        texts.append(_map_heading(title, values, unit, title == chosen, corner, dark))
         rectangles.append(frame.rectangle(*box, layer="below", fillcolor=theme.missing(dark)))
         rectangles += [frame.framed(*box, 3, dark)] * (title == chosen)
         if selected is not None:
@@ -216,9 +209,8 @@ def _map(
     heads = np.insert(np.moveaxis(np.indices(values.shape), 0, -1), 0, number, axis=-1)
     name = f"{hover_text(clean(title, 60))}<br>L%{{customdata[1]}} H%{{customdata[2]}}"
     over = cells.hatching(np.isnan(values), dark)
-    over += cells.clickable(
-        values, heads, name, f"<b>%{{marker.color:.3~g}}</b> {hover_text(unit)}"
-    )
+    shown = f"<b>%{{marker.color:.3~g}}</b> {hover_text(unit)}"
+    over += cells.clickable(values, heads, name, shown)
     for trace in over:
         trace |= dict(x=np.float32(x0 + dx * trace["x"]), y=np.float32(y0 + dy * trace["y"]))
     return [cells.heatmap_cells(values, 1.0, colours) | place, *over]

@@ -46,10 +46,8 @@ def by_layer(
         drawn = np.argwhere(where).tolist()
         names = [head_name(*head) for head in drawn]
         points = dict(x=place[where], y=numbers[where], text=names, customdata=drawn)
-        look = dict(
-            mode="markers", name=name, marker=marker, **frame.keep_on_click(marker["opacity"])
-        )
-        return dict(**points, **look, hovertemplate="%{text}<br>" + line)
+        look = dict(mode="markers", name=name, marker=marker, hovertemplate="%{text}<br>" + line)
+        return dict(**points, **look, **frame.keep_on_click(marker["opacity"]))
 
     look = dict(size=6.5, color=theme.qualitative(dark)[0], opacity=0.7)
     traces = [dots(known, "a head", look), _means(numbers, line, dark)]
@@ -66,30 +64,20 @@ def by_layer(
 def _means(numbers: Numbers, line: str, dark: bool) -> Part:
     given, ink = np.ma.masked_invalid(numbers), theme.ink(dark)
     n_known, means = given.count(axis=1), given.mean(axis=1).filled(np.nan)
-    return dict(
-        x=np.arange(len(numbers)),
-        y=means,
-        mode="lines+markers",
-        name="mean of the layer",
-        connectgaps=False,
-        customdata=n_known,
-        hovertext=[count(n, "head") for n in n_known.tolist()],
-        line=dict(width=2, color=ink),
-        marker=dict(symbol="line-ew-open", size=14, line=dict(width=2.5, color=ink)),
-        hovertemplate="layer %{x}, mean of %{hovertext}<br>" + line,
-    )
+    text = dict(hovertext=[count(n, "head") for n in n_known.tolist()], customdata=n_known)
+    text |= dict(hovertemplate="layer %{x}, mean of %{hovertext}<br>" + line)
+    mark = dict(symbol="line-ew-open", size=14, line=dict(width=2.5, color=ink))
+    look = dict(mode="lines+markers", line=dict(width=2, color=ink), marker=mark, connectgaps=False)
+    return dict(x=np.arange(len(numbers)), y=means, name="mean of the layer", **look, **text)
 
 
 def _baseline(i: int, name: str, level: float, unit: str, layers: int, dark: bool) -> Part:
     label, colour = clean(name, 40), theme.qualitative(dark)[1 + i % 7]
-    return dict(
-        x=np.linspace(-0.6, layers - 0.4, 2 * layers + 1),
-        y=np.full(2 * layers + 1, level),
-        mode="lines",
-        name=f"{plotly_text(label)}: {frame.quantity(level, unit)}",
-        line=dict(width=2, dash=frame.DASHES[1 + i % 5], color=colour),
-        hovertemplate=hover_text(label) + "<br><b>%{y:.4~g}</b><extra></extra>",
-    )
+    n, hover = 2 * layers + 1, hover_text(label) + "<br><b>%{y:.4~g}</b><extra></extra>"
+    look = dict(mode="lines", line=dict(width=2, dash=frame.DASHES[1 + i % 5], color=colour))
+    name = f"{plotly_text(label)}: {frame.quantity(level, unit)}"
+    places = dict(x=np.linspace(-0.6, layers - 0.4, n), y=np.full(n, level))
+    return dict(**places, **look, name=name, hovertemplate=hover)
 
 
 def layer_lines(
@@ -112,23 +100,15 @@ def layer_lines(
     if any(len(values) != layers for values in lines.values()):
         sizes = {name: len(values) for name, values in lines.items()}
         raise ShapeError(f"All series must have a number per layer; got {sizes}.")
-    traces = [
-        dict(
-            x=np.arange(layers),
-            y=values,
-            mode="lines+markers",
-            name=plotly_text(clean(name, 40)),
-            cliponaxis=False,
-            connectgaps=False,
-            hovertemplate=hover_text(clean(name, 40)) + " <b>%{y:.4~g}</b><extra></extra>",
-            **frame.series_look(i, 8, dark),
-        )
-        for i, (name, values) in enumerate(lines.items())
-    ]
+    traces: list[Part] = []
+    whole = dict(mode="lines+markers", cliponaxis=False, connectgaps=False)
+    for i, (name, values) in enumerate(lines.items()):
+        hover = hover_text(clean(name, 40)) + " <b>%{y:.4~g}</b><extra></extra>"
+        line = dict(name=plotly_text(clean(name, 40)), hovertemplate=hover) | whole
+        traces.append(line | dict(x=np.arange(layers), y=values, **frame.series_look(i, 8, dark)))
     note = frame.missing_note(np.isfinite(np.stack(list(lines.values()))), "points")
-    together: Part = dict(
-        hovermode="x unified", xaxis=dict(unifiedhovertitle=dict(text="layer %{x}"))
-    )
+    over_all = dict(unifiedhovertitle=dict(text="layer %{x}"))
+    together: Part = dict(hovermode="x unified", xaxis=over_all)
     if band is not None:
         look = dict(fillcolor=theme.muted(dark), opacity=0.25, layer="below", xref="paper")
         together["shapes"] = [frame.rectangle((0, float(band[0])), (1, float(band[1])), **look)]
@@ -147,9 +127,8 @@ def _over_layers(
         yaxis=down | dict(title=dict(text=frame.unit_text(unit), font=dict(size=12), standoff=4)),
     )
     inner = 310 + 16 * len(traces)  # a phone has a line for every entry of the legend
-    return frame.headed_figure(
-        traces, dark, title, [note], inner, layout, frame.Margins(right=10), named=True
-    )
+    margins = frame.Margins(right=10)
+    return frame.headed_figure(traces, dark, title, [note], inner, layout, margins, named=True)
 
 
 def importance_map(
@@ -231,18 +210,16 @@ def head_scatter(
         traces.append(dots(frame.only_head(selected, known), frame.chosen_marker(dark)))
     rho = frame.rank_correlation(across[known], down[known], "heads", interval=True)
     notes = [rho, frame.missing_note(known)]
-    layout = dict(
-        xaxis=frame.value_axis(titles[0]), yaxis=frame.value_axis(titles[1]), dragmode="zoom"
-    )
+    x_axis, y_axis = map(frame.value_axis, titles)
+    layout = dict(xaxis=x_axis, yaxis=y_axis, dragmode="zoom")
     return frame.headed_figure(traces, dark, "", notes, 394, layout, frame.Margins(above=6))
 
 
 def _dots(x: Numbers, y: Numbers, where: Mask, hovers: list[str], marker: Part) -> Part:
     """Return a dot for each head of `where`; a click on one sends [layer, head]."""
     look = dict(marker=marker, customdata=np.argwhere(where).tolist())
-    return frame.markers(
-        x[where], y[where], hovers, **look, **frame.keep_on_click(marker["opacity"])
-    )
+    look |= frame.keep_on_click(marker["opacity"])
+    return frame.markers(x[where], y[where], hovers, **look)
 
 
 def head_quantiles(

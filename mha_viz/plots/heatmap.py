@@ -120,14 +120,10 @@ def head_heatmap(
     height = round(cell * queries + 6.3 * cells.longest_label(across) + 22 + above + _BAR)
     overhang = _overhang(across, keys, shown)
     corner = dict(x=0, xref="container", y=1, yref="container", yanchor="top", pad=dict(t=6, l=4))
-    layout = dict(
-        title=dict(corner, text=plotly_text(title), font=dict(size=15, color=theme.ink(dark))),
-        height=height,
-        margin=dict(l=8, r=12 + overhang, t=above + _BAR, b=12),
-        hovermode="closest",
-        dragmode="zoom",
-        showlegend=False,
-    )
+    heading = dict(corner, text=plotly_text(title), font=dict(size=15, color=theme.ink(dark)))
+    margin = dict(l=8, r=12 + overhang, t=above + _BAR, b=12)
+    layout: Part = dict(title=heading, height=height, margin=margin, showlegend=False)
+    layout |= dict(hovermode="closest", dragmode="zoom")
     traces = [cells.heatmap_cells(shown_weights, cell, colours, hover)]
     traces.append(_colour_bar(scale, dark, above))
     if np.isnan(shown_weights).any():
@@ -235,21 +231,15 @@ def head_tiles(
         yaxis=frame.HIDDEN | dict(range=[rows * (1 + label) + 0.01, 0]),
     )
     inner = round(rows * (1 + label) * _TILE_HEIGHT) + 12
-    return frame.headed_figure(
-        traces, dark, title, [note], inner, layout, frame.Margins(left=4, right=4)
-    )
+    margins = frame.Margins(left=4, right=4)
+    return frame.headed_figure(traces, dark, title, [note], inner, layout, margins)
 
 
 def _tile(weights: np.ndarray, name: str, left: float, above: float, dark: bool) -> list[Part]:
     """Return one head's cells, a unit wide and high; customdata is (query, key)."""
     queries, keys = weights.shape
-    place = dict(
-        customdata=np.moveaxis(np.indices((queries, keys)), 0, -1).astype(np.uint8),
-        x0=left + 0.5 / keys,
-        dx=1 / keys,
-        y0=above + 0.5 / queries,
-        dy=1 / queries,
-    )
+    place: Part = dict(x0=left + 0.5 / keys, dx=1 / keys, y0=above + 0.5 / queries, dy=1 / queries)
+    place |= dict(customdata=np.moveaxis(np.indices((queries, keys)), 0, -1).astype(np.uint8))
     named = name + "<br>query %{customdata[0]} → key %{customdata[1]}"
     colours = theme.colorscale("sqrt", dark, stops=21)
     look = dict(zmin=0.0, zmax=1.0, showscale=False, colorscale=colours)

@@ -79,13 +79,10 @@ def pair_scatter(
     if selected is not None:
         chosen = known & (np.sort(drawn.pairs, axis=1) == np.sort(selected)).all(axis=1)
         mark = dict(size=14, symbol="circle-open", color=theme.accent(dark), line=dict(width=3))
-        traces.append(
-            drawn.dots(chosen) | dict(name="chosen", marker=mark) | frame.keep_on_click(1)
-        )
-    notes = [
-        _correlation(drawn.x[known], drawn.y[known], titles),
-        frame.missing_note(known, "pairs"),
-    ]
+        look = dict(name="chosen", marker=mark)
+        traces.append(drawn.dots(chosen) | look | frame.keep_on_click(1))
+    rho = _correlation(drawn.x[known], drawn.y[known], titles)
+    notes = [rho, frame.missing_note(known, "pairs")]
     if crowd.any():
         traces.insert(0, _counts(drawn.x[crowd], drawn.y[crowd], dark))
         notes.append(f"Where pairs are densest, {crowd.sum():,} of them are counted in cells.")
@@ -121,25 +118,18 @@ class _Drawn:
         self.known = np.isfinite(self.x) & np.isfinite(self.y)
         layers = self.pairs // measured.n_heads
         self.same_layer = layers[:, 0] == layers[:, 1]
-        first, second = (
-            hover_text(clean(name, 60)) for name in (measured.x_title, measured.y_title)
-        )
+        titles = measured.x_title, measured.y_title
+        first, second = (hover_text(clean(title, 60)) for title in titles)
         self.hover = (
             f"%{{text}}<br>{first}: <b>%{{x:.4~g}}</b><br>{second}: <b>%{{y:.4~g}}</b>"
             "<extra></extra>"
         )
 
     def dots(self, where: Mask) -> Part:
-        pairs = self.pairs[where]
-        return dict(
-            type="scatter",
-            mode="markers",
-            hovertemplate=self.hover,
-            x=self.x[where].astype(np.float32),
-            y=self.y[where].astype(np.float32),
-            customdata=pairs.astype(np.int16),
-            text=[f"{self.names[i]} and {self.names[j]}" for i, j in pairs.tolist()],
-        )
+        pairs, (x, y) = self.pairs[where], (at[where].astype(np.float32) for at in (self.x, self.y))
+        names = [f"{self.names[i]} and {self.names[j]}" for i, j in pairs.tolist()]
+        dots = dict(type="scatter", mode="markers", x=x, y=y, customdata=pairs.astype(np.int16))
+        return dots | dict(hovertemplate=self.hover, text=names)
 
 
 def is_constant(values: NDArray[np.floating]) -> bool:
@@ -166,38 +156,23 @@ def _densest(x: Numbers, y: Numbers, known: Mask) -> Mask:
 def _counts(x: Numbers, y: Numbers, dark: bool) -> Part:
     """Return how many pairs lie in each cell, the darker the more; a cell without any is empty."""
     counts, *edges = np.histogram2d(x, y, bins=_GRID)
-    middle_x, middle_y = ((edge[1:] + edge[:-1]) / 2 for edge in edges)
-    return dict(
-        type="heatmap",
-        x=middle_x.astype(np.float32),
-        y=middle_y.astype(np.float32),
-        z=np.where(counts > 0, np.sqrt(counts), np.nan).T.astype(np.float32),
-        text=counts.T.astype(np.int32),
-        colorscale=[[end, theme.rgba(theme.muted(dark), 0.15 + 0.75 * end)] for end in (0, 1)],
-        showscale=False,
-        hovertemplate="%{text} pairs<extra></extra>",
-    )
+    across, down = (((edge[1:] + edge[:-1]) / 2).astype(np.float32) for edge in edges)
+    roots = np.where(counts > 0, np.sqrt(counts), np.nan).T.astype(np.float32)
+    ends = [[end, theme.rgba(theme.muted(dark), 0.15 + 0.75 * end)] for end in (0, 1)]
+    cells = dict(type="heatmap", x=across, y=down, z=roots, colorscale=ends, showscale=False)
+    text = dict(text=counts.T.astype(np.int32), hovertemplate="%{text} pairs<extra></extra>")
+    return cells | text
 
 
 def _look(kind: int, shade: Numbers | None, where: Mask, dark: bool) -> Part:
     """Return the colour by kind of pair, or by the third measure, and the marker by kind."""
-    marker: Part = dict(
-        size=(4.5, 7)[kind],
-        symbol=("circle", "diamond")[kind],
-        opacity=_OPACITY,
-        color=theme.qualitative(dark)[kind],
-        line=dict(width=0),
-    )
+    marker: Part = dict(size=(4.5, 7)[kind], symbol=("circle", "diamond")[kind], opacity=_OPACITY)
+    marker |= dict(color=theme.qualitative(dark)[kind], line=dict(width=0))
     if shade is not None:
         low, high = scale_limits(shade, False, None)
-        marker |= dict(
-            color=shade[where].astype(np.float32),
-            cmin=low,
-            cmax=high,
-            colorscale=theme.stops(theme.sequential(dark)[_PALEST:]),
-            showscale=kind == 0,
-            colorbar=colour_bar(dark) if kind == 0 else None,
-        )
+        marker |= dict(color=shade[where].astype(np.float32), cmin=low, cmax=high)
+        marker |= dict(colorscale=theme.stops(theme.sequential(dark)[_PALEST:]))
+        marker |= dict(showscale=kind == 0, colorbar=colour_bar(dark) if kind == 0 else None)
     return dict(name=("two layers", "same layer")[kind], marker=marker)
 
 

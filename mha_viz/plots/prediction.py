@@ -132,16 +132,11 @@ def token_strip(
     traces: list[Part] = []
     for where in (~missing, missing):
         at = np.flatnonzero(where).tolist()
-        trace = dict(
-            x=widths[where] - 0.3,
-            base=starts[where],
-            y=lines[where],
-            text=[plotly_text(shown[i]) for i in at],
-            textfont=dict(size=_FONT, color=[_text_colour(values[i], scale, dark) for i in at]),
-            hovertext=[_hover(texts[i], i, values[i], unit) for i in at],
-            customdata=[[i] for i in at],
-            marker=_cell_look(values[where], scale, dark),
-        )
+        letters = dict(size=_FONT, color=[_text_colour(values[i], scale, dark) for i in at])
+        trace: Part = dict(x=widths[where] - 0.3, base=starts[where], y=lines[where])
+        trace |= dict(text=[plotly_text(shown[i]) for i in at], textfont=letters)
+        trace |= dict(hovertext=[_hover(texts[i], i, values[i], unit) for i in at])
+        trace |= dict(customdata=[[i] for i in at], marker=_cell_look(values[where], scale, dark))
         traces += [bars | trace] if at else []
     notes = []
     if missing.any():
@@ -179,12 +174,9 @@ def _cell_look(values: Numbers, scale: Part, dark: bool) -> Part:
     if np.isnan(values).any():
         hatch = dict(shape="/", fgcolor=theme.hatch(dark), size=7, solidity=0.12)
         return look | dict(color=theme.missing(dark), pattern=hatch)
-    ends = dict(cmin=scale["zmin"], cmax=scale["zmax"], colorscale=scale["colorscale"])
-    return (
-        look
-        | ends
-        | dict(color=values.astype(np.float32), colorbar=scale["colorbar"], showscale=True)
-    )
+    look |= dict(cmin=scale["zmin"], cmax=scale["zmax"], colorscale=scale["colorscale"])
+    look |= dict(color=values.astype(np.float32), colorbar=scale["colorbar"], showscale=True)
+    return look
 
 
 def _text_colour(value: float, scale: Part, dark: bool) -> str:

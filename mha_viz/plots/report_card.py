@@ -103,16 +103,11 @@ def _dots(table: Numbers, scale: _Scale, row: int, name: str, unit: str) -> list
     heights = row + 0.13 * (2 * (layers + 0.5) / len(table) - 1)
     columns = (scale.place(known), heights, layers, heads, known, ranks)
     metric = plotly_text(clean(name, 60))
-    return [
-        (
-            x,
-            y,
-            f"{head_name(layer, head)}: {metric}<br><b>{frame.quantity(value, unit)}</b>"
-            f"<br>{rank} of {len(known)} from the top",
-            [layer, head],
-        )
-        for x, y, layer, head, value, rank in zip(*map(np.ndarray.tolist, columns), strict=True)
-    ]
+    dots: list[_Dot] = []
+    for x, y, layer, head, value, rank in zip(*map(np.ndarray.tolist, columns), strict=True):
+        hover = f"{head_name(layer, head)}: {metric}<br><b>{frame.quantity(value, unit)}</b><br>"
+        dots.append((x, y, f"{hover}{rank} of {len(known)} from the top", [layer, head]))
+    return dots
 
 
 def _markers(dots: Sequence[tuple[Any, ...]], look: Part) -> Part:
@@ -227,9 +222,8 @@ def metric_strips(
         pair = np.array([strip.a, strip.b])
         away, marked = ((each - mean) / (spread or 1.0) for each in (known, pair))
         for at, value in zip(away.tolist(), known.tolist(), strict=True):
-            dots.append(
-                (_place(at), float(row), f"{name}<br><b>{value:.3g}</b>, {at:+.3g} spreads")
-            )
+            hover = f"{name}<br><b>{value:.3g}</b>, {at:+.3g} spreads"
+            dots.append((_place(at), float(row), hover))
         for at, value, head in zip(marked.tolist(), pair.tolist(), shown, strict=True):
             told = "not defined" if np.isnan(value) else f"{value:.3g}</b>, {at:+.3g} spreads<b>"
             marks.append((_place(at), float(row), f"{head}: {name}<br><b>{told}</b>"))

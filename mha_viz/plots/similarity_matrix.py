@@ -95,9 +95,8 @@ def similarity_matrix(
         traces.append(_chosen_cell(row, column, cell, dark))
     inner = cell * size + tree
     ticks = _layer_ticks(size, pairs.n_heads, wide) if by_layer else None
-    axes = cells.cell_axes(
-        labels, labels, cell, wide, marks=ticks, domain=(0.0, 1.0 - tree / inner)
-    )
+    domain = 0.0, 1.0 - tree / inner
+    axes = cells.cell_axes(labels, labels, cell, wide, marks=ticks, domain=domain)
     above = dict(domain=(1.0 - max(tree - 6, 1) / inner, 1.0), anchor="x", visible=False)
     layout = dict(
         dragmode="zoom",
@@ -108,10 +107,8 @@ def similarity_matrix(
     )
     notes = _notes(clustering, pairs.names, drawn.values) + [_DOTS] * (drawn.dotted is not None)
     inner += 30 if by_layer else 20 + 7 * max(map(len, labels))
-    heading = (frame.with_unit(title, pairs.unit), notes)
-    figure = frame.headed_figure(
-        traces, dark, *heading, inner, layout, frame.Margins(above=cells.BAR)
-    )
+    title, margins = frame.with_unit(title, pairs.unit), frame.Margins(above=cells.BAR)
+    figure = frame.headed_figure(traces, dark, title, notes, inner, layout, margins)
     down = ticks or cells.fitting_ticks(labels, cell)
     return cells.with_height_rule(figure, cell, down, (size, size))
 
@@ -149,9 +146,8 @@ def _notes(clustering: Clustering, names: Sequence[str], values: Numbers) -> lis
     shown = ", ".join(names[i] for i in clustering.undefined[:_LISTED])
     more = len(clustering.undefined) - _LISTED
     last = " and last" if clustering.by == "cluster" else ""
-    return [
-        f"Not defined for {shown}" + (f" and {more} more" if more > 0 else "") + f": hatched{last}."
-    ]
+    others = f" and {more} more" if more > 0 else ""
+    return [f"Not defined for {shown}{others}: hatched{last}."]
 
 
 def _cells(drawn: _Drawn, colours: Part, cell: float, unit: str, dark: bool) -> list[Part]:
@@ -219,10 +215,8 @@ def _layer_ticks(size: int, n_heads: int, cell: float) -> Part:
     """Return a label in the middle of each layer, as many as fit."""
     step = max(1, -int(-26 // max(n_heads * cell, 1.0)))
     layers = list(range(0, size // n_heads, step))
-    return dict(
-        tickvals=[i * n_heads + (n_heads - 1) / 2 for i in layers],
-        ticktext=[f"L{i}" for i in layers],
-    )
+    middles = [i * n_heads + (n_heads - 1) / 2 for i in layers]
+    return dict(tickvals=middles, ticktext=[f"L{i}" for i in layers])
 
 
 def _blocks(clustering: Clustering, k: int) -> list[tuple[float, float, float, float]]:

@@ -144,12 +144,8 @@ def canvas(width: float, height: float, style: dict[str, Any] | None = None) -> 
         # A character that no font has is drawn as a box; that is no matter for stderr.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message=".*does not support.*natively")
-        figure = Figure(
-            figsize=(min(width, _MAX_INCHES), min(height, _MAX_INCHES)),
-            dpi=_DPI,
-            facecolor=theme.paper(),
-            layout="constrained",
-        )
+        size = min(width, _MAX_INCHES), min(height, _MAX_INCHES)
+        figure = Figure(size, _DPI, facecolor=theme.paper(), layout="constrained")
         FigureCanvasAgg(figure)
         yield figure
 

@@ -121,9 +121,8 @@ def score_products(
 
 def _strip(values: Numbers, name: str, axis: str, colours: tuple[str, ...]) -> Part:
     reach = float(np.abs(values).max()) or 1.0
-    cells: Part = dict(
-        type="heatmap", z=values[None, :].astype(np.float32), y=[plotly_text(clean(name))]
-    )
+    row = values[None, :].astype(np.float32)
+    cells: Part = dict(type="heatmap", z=row, y=[plotly_text(clean(name))])
     cells |= dict(customdata=np.arange(len(values))[None], xgap=1 if len(values) <= 128 else 0)
     cells |= dict(zmin=-reach, zmax=reach, showscale=False, colorscale=theme.stops(colours))
     hover = "%{y}, dimension %{customdata}: <b>%{z:.4~g}</b><extra></extra>"

@@ -62,9 +62,8 @@ def worksheet(
         listed = " ".join(f"<b>{i}</b>&nbsp;{_text(token)}" for i, token in enumerate(tokens))
         parts.append(f'<p class="tokens">{listed}</p>')
     parts += [_task(number, task, answers) for number, task in enumerate(tasks, 1)]
-    return document(
-        clean(title, 200), f"{_COLOURS}\n{style('worksheet')}", "\n".join(parts), policy=NO_SCRIPT
-    )
+    css = f"{_COLOURS}\n{style('worksheet')}"
+    return document(clean(title, 200), css, "\n".join(parts), policy=NO_SCRIPT)
 
 
 def _task(number: int, task: SheetTask, answers: bool) -> str:

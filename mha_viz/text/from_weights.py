@@ -73,15 +73,8 @@ def record(
     if causal is None:
         heads = pattern.flatten(0, 1) if pattern.numel() else ()  # mostly the first one tells
         causal = not keys and not any(bool(head.triu(1).amax() > 0) for head in heads)
-    return AttentionRecord(
-        pattern=pattern,
-        tokens=queries,
-        key_tokens=keys,
-        model=model,
-        text=text,
-        part=part if part is not None else "cross" if keys else "self",
-        causal=causal,
-    )
+    part = part if part is not None else "cross" if keys else "self"
+    return AttentionRecord(pattern, queries, keys, model=model, text=text, part=part, causal=causal)
 
 
 def _read_again(

@@ -85,13 +85,9 @@ def exchange_test(
         of_a, of_b = _stacked(blocks_a, key), _stacked(blocks_b, key)
         if of_a is None or of_b is None:
             continue
-        differences = (_swapped if paired else _mixed)(
-            partial(blocks_a[0].finished, key),
-            partial(blocks_b[0].finished, key),
-            of_a,
-            of_b,
-            dealt,
-        )
+        finish_a, finish_b = (partial(one[0].finished, key) for one in (blocks_a, blocks_b))
+        compare = _swapped if paired else _mixed
+        differences = compare(finish_a, finish_b, of_a, of_b, dealt)
         if differences is not None and bool(differences.isfinite().all()):
             at_hand, drawn = float(differences[0]), differences[1:]
             count = int((drawn >= at_hand - _ROUNDING * max(1.0, at_hand)).sum())

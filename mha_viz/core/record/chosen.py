@@ -80,13 +80,7 @@ def chosen_heads(*heads: Chosen, most: int | None = None) -> AttentionRecord:
         return torch.stack([one.to(found[0]) for one in found])[:, None] if same else None
 
     nothing: dict[str, Any] = dict.fromkeys(("query", "key", "value", "removed", "allowed"))
-    return replace(
-        first,
-        patterns=ChosenPatterns(heads, queries),
-        tokens=tuple(first.tokens[i] for i in queries.tolist()),
-        z=stacked("z"),
-        sink=stacked("sink"),
-        scale=(),
-        W_O=(),
-        **nothing,
-    )
+    tokens = tuple(first.tokens[i] for i in queries.tolist())
+    kept: dict[str, Any] = {"patterns": ChosenPatterns(heads, queries), "tokens": tokens}
+    kept |= {"z": stacked("z"), "sink": stacked("sink"), "scale": (), "W_O": ()}
+    return replace(first, **kept, **nothing)

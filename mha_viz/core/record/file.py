@@ -25,6 +25,8 @@ MAX_HEADER_BYTES = 8_000_000  # lists in lists take twenty times as much once th
 TENSORS = ("pattern", "z", "query", "key", "value", "removed", "sink", "allowed")
 _TEXTS = ("model", "family", "part", "text")
 _FLAGS = ("causal", "merged")
+# What a file that is no record makes the libraries and the checks below raise.
+_FAULTS = SafetensorError, OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError
 _KINDS = {
     torch.float64: "F64",
     torch.float32: "F32",
@@ -184,15 +186,7 @@ def read(path: Path) -> dict[str, Any]:
         return {**found, "patterns": patterns, **_fields(raw, patterns.shape)}
     except RecordError:
         raise
-    except (
-        SafetensorError,
-        OSError,
-        KeyError,
-        TypeError,
-        ValueError,
-        OverflowError,
-        RecursionError,
-    ) as error:
+    except _FAULTS as error:
         raise RecordError(f"{path.name} cannot be read as a record: {error!s:.300}") from error
 
 

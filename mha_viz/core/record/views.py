@@ -35,14 +35,9 @@ def merged(record: Record) -> Record:
 
     kept: dict[str, Any] = dict.fromkeys(("query", "key", "value"))
     kept |= {name: averaged(getattr(record, name)) for name in ("z", "removed", "sink")}
-    return replace(
-        record,
-        patterns=_kept_alike(record, MergedPatterns(record.patterns, queries, Runs(columns))),
-        **kept,
-        tokens=tokens,
-        key_tokens=key_tokens,
-        merged=True,
-    )
+    kept |= dict(tokens=tokens, key_tokens=key_tokens, merged=True)
+    patterns = MergedPatterns(record.patterns, queries, Runs(columns))
+    return replace(record, patterns=_kept_alike(record, patterns), **kept)
 
 
 def without(record: Record, no_query: list[bool], no_key: list[bool], renormalize: bool) -> Record:
@@ -112,17 +107,10 @@ def long_table(
     small = np.int16 if max(pattern.shape) < 2**15 else np.int32
     axes = np.indices(tuple(pattern.shape), dtype=small)
     layer, head, query, key = (axis.ravel() for axis in axes)
-    return pd.DataFrame(
-        {
-            "layer": layer,
-            "head": head,
-            "query": query,
-            "key": key,
-            "query_token": labels_at(query_labels, query),
-            "key_token": labels_at(key_labels, key),
-            "weight": pattern.cpu().numpy().ravel(),
-        }
-    )
+    table: dict[str, Any] = dict(layer=layer, head=head, query=query, key=key)
+    table["query_token"] = labels_at(query_labels, query)
+    table["key_token"] = labels_at(key_labels, key)
+    return pd.DataFrame(table | dict(weight=pattern.cpu().numpy().ravel()))
 
 
 def _kept_alike(record: RecordFields, derived: Patterns) -> Patterns:
