@@ -67,7 +67,7 @@ def read_json(path: Path) -> Any:
 def check_files(
     folder: Path, place: Path, sizes: Mapping[str, int], *, opened: bool = True
 ) -> None:
-    """Raise StudyError unless each file is there, as long as it was and, opened, framed."""
+    """Raise StudyError unless each file is there, as long as it was, and, opened, Parquet."""
     for name, size in sizes.items():
         path = place / name
         if Path(name).name != name or not path.is_file():
