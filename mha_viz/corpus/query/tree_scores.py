@@ -142,7 +142,7 @@ class TreebankStudy(StudyTables):
         return best_heads(getattr(self, by), by)
 
     def sentence(self, text_id: int) -> Sentence:
-        """Read a text with its gold tree, for `corpus.treebank.relations`.
+        """Read a text with its gold tree, for `corpus.treebank.relations.head_vs_tree`.
 
         Of sentences that were joined, each has its own tree.
 
