@@ -76,7 +76,7 @@ def check_files(
         if whole and opened:
             with path.open("rb") as file:
                 head = file.read(len(_MAGIC))
-                file.seek(max(0, size - len(_MAGIC)))
+                file.seek(max(0, path.stat().st_size - len(_MAGIC)))
                 whole = head == file.read() == _MAGIC
         if not whole:
             raise damaged(folder, place, name, "was cut or changed")
