@@ -133,10 +133,7 @@ def composition(
     output.deliver(shown, title, through=kind)
 
 
-def copying(
-    checkpoint: options.NamedCheckpoint,
-    output: options.TableOutput,
-) -> None:
+def copying(checkpoint: options.NamedCheckpoint, output: options.TableOutput) -> None:
     """Show which heads raise the token that they look at, by their weights."""
     from mha_viz.circuits.weights.ov_circuit import copying_scores
 

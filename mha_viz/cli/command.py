@@ -33,8 +33,8 @@ def add(group: typer.Typer, name: str | None = None) -> Callable[[Callable[..., 
 def _flat(function: Callable[..., None]) -> Callable[..., None]:
     """Return a function of single options, which puts those of each group together."""
     own = signature(function, eval_str=True).parameters
-    kinds: dict[str, Any] = {name: one.annotation for name, one in own.items()}
-    groups = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
+    kinds = {name: one.annotation for name, one in own.items()}
+    groups: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
     parts = {name: signature(kind, eval_str=True).parameters for name, kind in groups.items()}
 
     @wraps(function)

@@ -161,9 +161,7 @@ def _app_script() -> Path:
 
 @command.add(app)
 def trace(
-    source: options.TextRun,
-    out: options.RecordOut = None,
-    kind: options.ListAs = ListFormat.table,
+    source: options.TextRun, out: options.RecordOut = None, kind: options.ListAs = ListFormat.table
 ) -> None:
     """Run a text through a model and show what its heads do."""
     record = _trace(source)

@@ -31,12 +31,10 @@ Text = Annotated[
     str, typer.Argument(help="The text; - reads it from standard input.", callback=read_text)
 ]
 Corrupt = Annotated[
-    str,
-    typer.Argument(help="Text of as many tokens with another answer.", callback=check_second),
+    str, typer.Argument(help="Text of as many tokens with another answer.", callback=check_second)
 ]
 Pair = Annotated[
-    str | None,
-    typer.Option(help="Second segment, or the decoder's text.", callback=check_second),
+    str | None, typer.Option(help="Second segment, or the decoder's text.", callback=check_second)
 ]
 Column = Literal["single", "double"]  # of a paper
 _PAIR_BYTES = 40  # of a row of the CSV of a head

@@ -238,11 +238,7 @@ def examples(
 
 @command.add(app)
 def compare(
-    first: Folder,
-    second: Folder,
-    output: options.TableOutput,
-    by: str = "metrics",
-    limit: int = 20,
+    first: Folder, second: Folder, output: options.TableOutput, by: str = "metrics", limit: int = 20
 ) -> None:
     """Show which heads differ between two studies, in metrics or in what they find in trees."""
     from mha_viz.corpus.query.comparison import (

@@ -22,13 +22,7 @@ from mha_viz.corpus.store.storage import MANIFEST
 from mha_viz.corpus.treebank.relations import ALL, MIN_TARGETS, TO_HEAD
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.errors import ArgumentError
-from mha_viz.paper.figures import (
-    Head,
-    StudyFigure,
-    default_head,
-    source_line,
-    study_figures,
-)
+from mha_viz.paper.figures import Head, StudyFigure, default_head, source_line, study_figures
 from mha_viz.paper.figures import over_steps as over_steps
 from mha_viz.plots.column_image import FORMATS
 from mha_viz.plots.table_text import markdown, table_csv, table_latex, table_markdown

@@ -53,9 +53,9 @@ class PaddedTexts(Texts):
         # Found here and not on the device, which would have to be waited for.
         places = (found.nonzero(as_tuple=True) for found in (same, ~real))
         same_pairs, padding = (tuple(to_device(axis, device) for axis in at) for at in places)
-        texts: dict[str, Any] = dict(lengths=lengths, ids=ids, is_special=special, real=real)
+        texts = dict(lengths=lengths, ids=ids, is_special=special, real=real)
         texts |= dict(punctuation=punctuation, same=same)
-        there = {name: to_device(one, device) for name, one in texts.items()}
+        there: dict[str, Any] = {name: to_device(one, device) for name, one in texts.items()}
         return cls(**there, causal=causal, same_pairs=same_pairs, padding=padding)
 
     @cached_property

@@ -14,7 +14,7 @@ from mha_viz.corpus.query.tree_scores import TreebankStudy
 from mha_viz.corpus.query.verification import refusing_damage, whole_manifest
 from mha_viz.corpus.sources.hub_datasets import as_dataset
 from mha_viz.corpus.store.manifest import study_notes, truncation_note, unit_note
-from mha_viz.errors import ArgumentError
+from mha_viz.errors import ArgumentError, StudyError
 
 if TYPE_CHECKING:
     import datasets
@@ -70,6 +70,35 @@ class Study(TreebankStudy):
     def __repr__(self) -> str:
         name, model = str(self.folder), self.manifest["model"]["name"]
         return f"Study({name!r}: {model}, {self.n_texts:,} texts, {self.n_tokens:,} tokens)"
+
+    def chosen_on(self, other: Study) -> Study:
+        """Choose heads by another study: a dev set chooses, a test set reports.
+
+        Args:
+            other: of the same model, over other sentences. All of them choose, and all of this
+                study's report, in `relations`, `trees` and `coreference`.
+
+        Raises:
+            StudyError: one of them has no trees, is of another model, or both have one source.
+        """
+        ours, theirs = self.manifest, other.manifest
+        for one in (self, other):
+            if not one.has_trees:
+                raise StudyError(f"Heads are chosen by gold trees: {one.folder} has none.")
+        if ours["model"]["weights_sha256"] != theirs["model"]["weights_sha256"]:
+            raise StudyError(
+                f"Heads are chosen on the model that they are reported of: {self.folder} is of "
+                f"{ours['model']['name']}, {other.folder} of {theirs['model']['name']} with other "
+                "weights."
+            )
+        if ours["source"] == theirs["source"]:
+            raise StudyError(
+                f"{self.folder} and {other.folder} are of the same sentences: give a study of "
+                "others to choose heads on, or leave it out, and one half of these chooses."
+            )
+        found = Study(self.folder, self.manifest)
+        found._chosen_on = other._database
+        return found
 
     def search(
         self,

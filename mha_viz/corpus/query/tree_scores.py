@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pandas as pd
 
@@ -25,35 +25,6 @@ class TreebankStudy(StudyTables):
     def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
         super().__init__(folder, manifest)
         self._chosen_on: Database | None = None  # of the study that chooses, where another does
-
-    def chosen_on(self, other: Self) -> Self:
-        """Choose heads by another study: a dev set chooses, a test set reports.
-
-        Args:
-            other: of the same model, over other sentences. All of them choose, and all of this
-                study's report, in `relations`, `trees` and `coreference`.
-
-        Raises:
-            StudyError: one of them has no trees, is of another model, or both have one source.
-        """
-        ours, theirs = self.manifest, other.manifest
-        for one in (self, other):
-            if not one.has_trees:
-                raise StudyError(f"Heads are chosen by gold trees: {one.folder} has none.")
-        if ours["model"]["weights_sha256"] != theirs["model"]["weights_sha256"]:
-            raise StudyError(
-                f"Heads are chosen on the model that they are reported of: {self.folder} is of "
-                f"{ours['model']['name']}, {other.folder} of {theirs['model']['name']} with other "
-                "weights."
-            )
-        if ours["source"] == theirs["source"]:
-            raise StudyError(
-                f"{self.folder} and {other.folder} are of the same sentences: give a study of "
-                "others to choose heads on, or leave it out, and one half of these chooses."
-            )
-        found = type(self)(self.folder, self.manifest)
-        found._chosen_on = other._database
-        return found
 
     @property
     def has_trees(self) -> bool:
@@ -142,7 +113,7 @@ class TreebankStudy(StudyTables):
         return best_heads(getattr(self, by), by)
 
     def sentence(self, text_id: int) -> Sentence:
-        """Read a text with its gold tree, for `corpus.treebank.relations`.
+        """Read a text with its gold tree, for `corpus.treebank.relations.head_vs_tree`.
 
         Of sentences that were joined, each has its own tree.
 

@@ -84,7 +84,7 @@ def missing_part(folder: Path, manifest: Mapping[str, Any]) -> str | None:
         place = storage.part_folder(folder, part.name)
         if not place.exists():
             return part.name
-        check_files(folder, place, part.files)
+        check_files(folder, place, part.files, opened=False)  # they may be very many
     if parts is None:  # rows lie in shards, of which the first ones may be in the totals
         begin = storage.n_in_totals(folder)
         if begin:

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from mha_viz import errors
 from mha_viz.checkpoints.untrained_copy import ModelParts, assemble, disassemble
@@ -52,7 +52,9 @@ class Plan:
     versions: dict[str, str]  # of the libraries of the machine that asks
 
     @classmethod
-    def of(cls, folder: Path, work: Work, device: str = "cpu", address: str | None = None) -> Self:
+    def of(
+        cls, folder: Path, work: Work, device: str = "cpu", address: str | None = None
+    ) -> "Plan":
         """Return the plan of a study that has begun; makes the model with random weights."""
         untrained = work.untrained()
         return cls(

@@ -20,22 +20,8 @@ _COLUMNS = 12  # of a sentence in which no predicate is annotated; each predicat
 _FORM, _TAG, _PARSE = 3, 4, 5  # the columns that are read, with the last one
 _CHAINS = re.compile(r"[-_]|(\(?[^-()|]+\)|\([^-()|]+)(\|(\(?[^-()|]+\)|\([^-()|]+))*")
 _BRACKETS = dict(zip("-LRB- -RRB- -LSB- -RSB- -LCB- -RCB-".split(), "()[]{}", strict=True))
-_TAGS = tomllib.loads(Path(__file__).with_name("penn_tags.toml").read_text("utf-8"))
-_UPOS = {tag: upos for upos, tags in _TAGS.items() for tag in tags.split()}
-# Which part of a phrase is its head: from the right (-1) or the left (1) the first of these kinds.
-# Source: the rules for noun phrases of Collins 1999, appendix A, shortened; a possessor stands for
-# a phrase that ends with 's.
-_NOMINAL = {"NP", "NML", "NX", "NAC", "WHNP", "QP"}
-_OF_NOUNS = [
-    (-1, {"NN", "NNS", "NNP", "NNPS", "NML", "NX", "PRP", "PRP$", "WP", "EX"}),
-    (1, {"NP", "WHNP"}),
-    (-1, {"CD", "QP", "JJ", "JJR", "JJS", "ADJP", "DT", "WDT"}),
-]
-_OF_OTHERS = [
-    (1, {"VB", "VBD", "VBG", "VBN", "VBP", "VBZ", "VP"}),
-    (1, {"S", "SBAR", "SINV", "SQ"}),
-    (-1, _NOMINAL),
-]
+_PENN = tomllib.loads(Path(__file__).with_name("penn_treebank.toml").read_text("utf-8"))
+_UPOS = {tag: upos for upos, tags in _PENN["upos"].items() for tag in tags.split()}
 
 
 def read_conll_2012(
@@ -119,7 +105,8 @@ def heads_of_phrases(parse: Sequence[str], tags: Sequence[str]) -> list[int]:
 
 
 def _head_part(kind: str, parts: list[tuple[str, int]]) -> int:
-    for step, kinds in _OF_NOUNS if kind in _NOMINAL else _OF_OTHERS:
+    rules = "heads_of_noun_phrases" if kind in _PENN["noun_phrases"] else "heads_of_others"
+    for step, kinds in _PENN[rules]:
         if found := [head for part, head in parts[::step] if part in kinds]:
             return found[0]
     return parts[-1][1]

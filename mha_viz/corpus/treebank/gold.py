@@ -1,8 +1,10 @@
 """Counts of every head against the gold trees of many sentences, as tables."""
 
+import tomllib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,12 +21,6 @@ from mha_viz.corpus.treebank.split_half import TREE_UNITS
 from mha_viz.corpus.treebank.trees import ROOT, Sentence, Word
 
 Rows = list[dict[str, Any]]  # of a table
-
-
-def schema(columns: str) -> pa.Schema:
-    """Read a schema out of columns as "name:type"."""
-    pairs = (column.split(":") for column in columns.split())
-    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in pairs])
 
 
 @dataclass(frozen=True)
@@ -102,34 +98,21 @@ def sentence_of(text: str, words: pd.DataFrame) -> Sentence:
     return Sentence(text, tuple(Word(*row) for row in zip(*columns, strict=True)))
 
 
-_HEAD = "layer:int16 head:int16"
-_TARGET = "half:string relation:string direction:string"
-_COUNTS = "n:int64 hits:int64"
-# of many rows, beside each other and not below; each unit stands for all with its remainder
-_BY_UNIT = " ".join(f"{name}_u{unit}:int32" for name in ("hits", "n") for unit in range(TREE_UNITS))
 _AT_UNIT = np.eye(TREE_UNITS, dtype=np.int64)
-# Tables with `text_id` have rows of single texts; of the others, rows of several shards add up.
-SCHEMAS = {
-    "arcs": schema(
-        "text_id:int64 dependent_token:int32 head_token:int32 relation:string "
-        "dependent_upos:string head_upos:string"
-    ),
-    "words": schema(
-        "text_id:int64 word:int32 form:string lemma:string upos:string head:int32 relation:string "
-        "start:int32 stop:int32"
-    ).append(pa.field("tokens", pa.list_(pa.int32()))),
-    "relations": schema(f"{_TARGET} {_HEAD} {_COUNTS} {_BY_UNIT}"),
-    "relation_offsets": schema(f"{_TARGET} offset:int16 {_COUNTS} {_BY_UNIT}"),
-    "parts_of_speech": schema(
-        f"{_HEAD} from_upos:string to_upos:string weight:double expected:double rows:int64"
-    ),
-    "parses": schema(
-        f"text_id:int64 half:string {_HEAD} unit:int32 n_arcs:int32 hits:int32 branching_hits:int32"
-    ),
-    "coreference": schema(
-        f"half:string {_HEAD} unit:int32 {_COUNTS} nearest_hits:int64 same_word_hits:int64"
-    ),
-}
+
+
+def _schema(columns: str) -> pa.Schema:
+    """Read a schema out of columns as "name:type"; a name that ends in * is one for each unit."""
+    found: list[tuple[str, pa.DataType]] = []
+    for name, kind in (column.split(":") for column in columns.split()):
+        field = pa.list_(pa.int32()) if kind == "int32s" else pa.type_for_alias(kind)
+        of_units = [f"{name[:-1]}{unit}" for unit in range(TREE_UNITS)]
+        found += [(one, field) for one in (of_units if name.endswith("*") else [name])]
+    return pa.schema(found)
+
+
+_TABLES = tomllib.loads(Path(__file__).with_name("tables.toml").read_text("utf-8"))
+SCHEMAS = {name: _schema(columns) for name, columns in _TABLES.items()}
 
 
 @dataclass(frozen=True)
