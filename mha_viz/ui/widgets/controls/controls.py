@@ -17,7 +17,6 @@ from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.operating.streamlit_run import rerun_parts
 from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import UNTRAINED_COPY, Choice, Compare, Shared
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, fetching, lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain
@@ -101,7 +100,7 @@ def model_picker() -> None:
     st.selectbox("Model", list(titles), key="ask_model", on_change=choose, **looks)
 
 
-def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> Shared:
+def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> views.Shared:
     """Say that a link's model cannot be shown at once, and how to get it; show another one."""
     if not allowed.may_be_named(name):
         state.add_problem(f"{allowed.not_shown(name)} Showing {instead}.")
@@ -242,7 +241,7 @@ def open_in_explore() -> None:
     page_button("explore", "Open in Explore")
 
 
-def page_button(page: str, label: str, number: int | str = "", **choices: Choice) -> None:
+def page_button(page: str, label: str, number: int | str = "", **choices: views.Choice) -> None:
     """Draw a button that leads to another page with these choices; each has another `number`."""
     if st.button(label, icon=":material/open_in_new:", key=f"open_in_{page}{number}"):
         state.change(**choices)
@@ -269,10 +268,10 @@ def open_file(key: str, popover: str, label: str, take: Callable[[bytes], object
 
 def other_models() -> list[str]:
     """Return the models to compare with; "" is the model itself, the last its untrained copy."""
-    typed, other = st.session_state.get("typed_models", ()), state.of(Compare).model_b
+    typed, other = st.session_state.get("typed_models", ()), state.of(views.Compare).model_b
     linked = [other] if other in state.folders() else []
     names = dict.fromkeys((*(info.name for info in allowed.models()), *typed, *linked))
-    return ["", *names, UNTRAINED_COPY]
+    return ["", *names, views.UNTRAINED_COPY]
 
 
 def other_side() -> None:
@@ -288,7 +287,7 @@ def other_side() -> None:
 def other_model_menu(names: Sequence[str], **looks: Unpack[choosing.Look]) -> None:
     """Draw the menu of a second model; "" is the model itself."""
     models = {info.name: info for info in allowed.models()}
-    own = {"": "The same", UNTRAINED_COPY: "The same with random weights"}
+    own = {"": "The same", views.UNTRAINED_COPY: "The same with random weights"}
     titles = {name: own.get(name) or _describe(name, models.get(name)) for name in names}
     looks["also"] = _same_head
     choosing.menu("model_b", "Other model", titles, **looks)

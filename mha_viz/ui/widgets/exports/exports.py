@@ -20,7 +20,6 @@ from mha_viz.plots.static import head_image
 from mha_viz.plots.table_text import table_latex, table_markdown
 from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.run import scene as scenes
-from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import own_address, state, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.link_values import MAX_PINS, Pin
@@ -38,7 +37,7 @@ MAX_EXACT = 16 * 2**20  # bytes of weights that Streamlit holds for a page, as a
 T = TypeVar("T")
 Urls = list[str]
 Head = Callable[[], tuple[int, int]]  # the head that is chosen by now
-GridBytes = Callable[[Scene, AttentionRecord], bytes]
+GridBytes = Callable[[scenes.Scene, AttentionRecord], bytes]
 
 
 def exact_url(record: AttentionRecord, urls: Urls) -> str | None:
@@ -54,7 +53,7 @@ def exact_url(record: AttentionRecord, urls: Urls) -> str | None:
     return urls[0] if urls else None
 
 
-def menu(scene: Scene, grid: GridBytes) -> None:
+def menu(scene: scenes.Scene, grid: GridBytes) -> None:
     """Draw downloads and the link, made only when they are asked for."""
     with st.container(width="content"):
         lazy_sections.popover(*lazy_sections.EXPORT, "export", lambda: _files(scene, grid))
@@ -67,7 +66,7 @@ def link_menu() -> None:
         lazy_sections.popover("Link", ":material/link:", "link", _link)
 
 
-def _files(scene: Scene, grid: GridBytes) -> None:
+def _files(scene: scenes.Scene, grid: GridBytes) -> None:
     view = state.of(Explore)
     name = f"{safe_name(scene.record.model, 'model')}_L{view.layer}_H{view.head}"
 
