@@ -1,7 +1,7 @@
 """The user's choices: model, text, and how the heads are shown."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -28,17 +28,11 @@ _ABOUT_DTYPES = (
 )
 
 
-class Bar(NamedTuple):
-    """The parts of the bar at a page's top that are filled once the model is there."""
-
-    second: DeltaGenerator  # the place of a second sentence
-    settings: DeltaGenerator  # of what is said about the model
-
-
-def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
+def bar(text: bool = True, parts: Sequence[str] = ()) -> tuple[DeltaGenerator, DeltaGenerator]:
     """Draw model, sentence, second sentence, examples and settings in one line.
 
-    `parts` are keys of fragments that run in place of the page when a text is typed.
+    `parts` are keys of fragments that run in place of the page when a text is typed. Returns the
+    places of a second sentence and of what is said about the model, once it is there.
     """
 
     def on_typed() -> None:
@@ -63,7 +57,7 @@ def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
         choosing.menu("dtype", "Weights as", DTYPES, help=_ABOUT_DTYPES)
         look.projector_switch()
         settings = st.container()
-    return Bar(columns[2] if text else columns[1], settings)
+    return columns[2 if text else 1], settings
 
 
 def model_picker() -> None:
