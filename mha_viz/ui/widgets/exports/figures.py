@@ -75,10 +75,14 @@ def chart(
     """Draw a figure alone: as wide as its column, in larger type where the page has that."""
     drawn = _prepared(figure, height, on_click is not None, look.dark())
     _follow_width(key, figure, drawn)
-    hear: Any = "ignore" if on_click is None else _listener(key, drawn, on_click)
     looks: dict[str, Any] = {"theme": None, "selection_mode": "points", "alt": alt}
     looks["config"] = _CONFIG | dict(displayModeBar="hover" if tools else False)
-    st.plotly_chart(drawn, key=key, on_select=hear, **looks)
+    st.plotly_chart(
+        drawn,
+        key=key,
+        on_select="ignore" if on_click is None else _listener(key, drawn, on_click),
+        **looks,
+    )
     return drawn
 
 
