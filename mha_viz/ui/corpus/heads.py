@@ -174,12 +174,8 @@ def _relations(study: Study) -> None:
     forms |= dict.fromkeys(("p", "q"), "%.2g")
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn(width=146)
     columns = {"Relation": text} | {one: number(format=forms[one], width=70) for one in forms}
-    shown: dict[str, Any] = {
-        "hide_index": True,
-        "placeholder": words.UNDEFINED,
-        "column_config": columns,
-    }
-    st.dataframe(table.head(_SHOWN), **shown)
+    best, none = table.head(_SHOWN), words.UNDEFINED
+    st.dataframe(best, hide_index=True, placeholder=none, column_config=columns)
     st.caption(TEXTS("grammar.relations", min_targets=MIN_TARGETS, min_units=MIN_UNITS))
     title, caption = f"Relations of {name}", figures.source_line(study, name)
     exports.table_file(table, key="corpus-relations", name=title, caption=caption)

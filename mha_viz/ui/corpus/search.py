@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -33,13 +33,21 @@ def draw(study: Study) -> None:
     st.header("Search", anchor=False)
     _controls(study)
     view = state.of(views.Corpus)
-    asked: dict[str, Any] = {"query": view.from_word.strip(), "key": view.to_word.strip()}
-    asked |= {"query_upos": view.from_upos, "key_upos": view.to_upos}
-    asked |= dict(zip(("relation", "direction"), overview.split_arc(view.along), strict=True))
-    asked = {name: one or None for name, one in asked.items()}
-    asked |= {} if view.any_head else {"layer": view.layer, "head": view.head}
-    least, previous = view.min_weight, view.previous
-    found = study.search(**asked, min_weight=least, previous=previous, limit=LIMIT)
+    relation, direction = overview.split_arc(view.along)
+    layer, head = (None, None) if view.any_head else view.chosen
+    found = study.search(
+        query=view.from_word.strip() or None,
+        key=view.to_word.strip() or None,
+        layer=layer,
+        head=head,
+        relation=relation or None,
+        min_weight=view.min_weight,
+        limit=LIMIT,
+        direction=direction or None,
+        query_upos=view.from_upos or None,
+        key_upos=view.to_upos or None,
+        previous=view.previous,
+    )
     if found.empty:
         st.info("Nothing found: take less weight, all heads, or ask for less.")
         return

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import urlencode
 
 import numpy as np
@@ -75,20 +75,16 @@ def _files(scene: scenes.Scene, grid: GridBytes) -> None:
         return lambda: make(scenes.displayed_record(scene, view))
 
     def all_html(record: AttentionRecord) -> str:
-        told: dict[str, Any] = {
-            "title": f"All heads of {record.model}",
-            "caption": caption(record, view),
-        }
-        drawn = grid(scene, record)
-        return grid_html(drawn, selected=view.chosen, scale=view.scale, **told)
+        chosen, scale, drawn = view.chosen, view.scale, grid(scene, record)
+        title, told = f"All heads of {record.model}", caption(record, view)
+        return grid_html(drawn, selected=chosen, scale=scale, title=title, caption=told)
 
     files: tuple[tuple[str, str, Callable[[AttentionRecord], str | bytes]], ...] = (
         ("Head as PNG", "png", head_file(head_image, view, file_format="png")),
         ("Head as SVG", "svg", head_file(head_image, view, file_format="svg")),
         ("Head as CSV", "csv", lambda record: csv(record, view)),
         ("Head as HTML", "html", head_file(head_html, view)),
-        ("All heads as HTML", "all.html",
-         all_html),
+        ("All heads as HTML", "all.html", all_html),
         ("Record file", "safetensors", _record_file),
     )  # fmt: skip
     columns = st.columns([6, 5], gap="xxsmall")  # low enough to open within a laptop's window
