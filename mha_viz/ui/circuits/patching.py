@@ -50,10 +50,8 @@ def draw(scene: Scene) -> None:
     if heads.refusal:
         st.caption(words.plain(heads.refusal))
     followed = " less ".join(f"“{one}”" for one in (heads.target, heads.against) if one)
-    behaviour, way = (
-        f"{heads.metric} {followed}".strip(),
-        TITLES["directions"][heads.direction].lower(),
-    )
+    behaviour = f"{heads.metric} {followed}".strip()
+    way = TITLES["directions"][heads.direction].lower()
     caption = words.settings(scene, behaviour, f"corrupted: {corrupt[:200]}", way)
     draw_maps = [partial(_map, one, caption) for one in maps]
     if len(heads.tokens) <= MOST_BESIDE:

@@ -41,10 +41,8 @@ def draw_best(study: Study) -> None:
     key = f"best-heads-{by}"
     words.choosable(table, lambda row: words.choose(places[row]), key=key, height=_HEIGHT)
     st.caption(f"{NOTES[by]} Click a row to see its head below.")
-    name, caption = (
-        f"Best heads: {QUESTIONS[by].lower()}",
-        figures.source_line(study, study.unit_note),
-    )
+    name = f"Best heads: {QUESTIONS[by].lower()}"
+    caption = figures.source_line(study, study.unit_note)
     exports.table_file(table, key=f"best-{by}", name=name, caption=caption)
 
 
