@@ -156,9 +156,7 @@ class Compare(Shared):
     """The view of the Compare page."""
 
     section: str = _choice("layers", read.one_of(SECTIONS))
-    maps: str = _choice(
-        "listed", read.one_of(TITLES["map_orders"])
-    )  # the order of the maps of all metrics
+    maps: str = _choice("listed", read.one_of(TITLES["map_orders"]))  # order of all metrics' maps
     order: str = _choice("layer", read.one_of(ORDERS))
     clusters: int = _choice(4, read.whole(1, MAX_CLUSTERS))
     text_b: str = _choice("", read.text)
@@ -210,9 +208,7 @@ class Circuits(Shared):
     direction: str = _choice("denoise", read.one_of(TITLES["directions"]))
     flow: str = _choice("proximity", read.one_of(TITLES["flows"]))
     listed: str = _choice("", read.text)  # words that are compared; "" for those of the text
-    graph_of: str = _choice(
-        "prediction", read.one_of(TITLES["graphs"])
-    )  # what the graph leads into
+    graph_of: str = _choice("prediction", read.one_of(TITLES["graphs"]))  # what it leads into
     explained: int = _choice(60, read.whole(min(SHARES), max(SHARES)))  # percent its edges hold
     graph_pins: str = _choice("", read.nodes)  # that its paths pass, as "L2H3@5,L1mid@4"
     fold: str = _choice("tokens", read.one_of(TITLES["folds"]))  # what its columns are
