@@ -18,7 +18,7 @@ from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import FLOWS, FOLDS, GRAPHS, MAX_TESTED, SHARES, TOGETHER, Circuits
+from mha_viz.ui.state.views import MAX_TESTED, SHARES, TITLES, Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components import flow_graph as graphs
 from mha_viz.ui.widgets.controls import choosing, controls
@@ -32,7 +32,8 @@ def draw(scene: Scene) -> None:
     """Draw the graph, why its chosen head looks where it does, and what that head writes."""
     known = objective(targets.model().network) in ("causal", "masked")
     if known:
-        choosing.segments("graph_of", "The graph of", GRAPHS, label_visibility="collapsed")
+        label, offered = "The graph of", TITLES["graphs"]
+        choosing.segments("graph_of", label, offered, label_visibility="collapsed")
     signed = known and state.of(Circuits).graph_of == "prediction"
     chosen = targets.over_pairs() if signed else None
     if chosen is not None:
@@ -56,7 +57,7 @@ def _state(scene: Scene) -> int:
     """Draw what one token's state is made of; return its position."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         place = targets.place_menu(scene, "Into this token")
-        choosing.segments("flow", "Shares by", FLOWS)
+        choosing.segments("flow", "Shares by", TITLES["flows"])
     measure = state.of(Circuits).flow
     size = 2_000_000
     found = targets.of_text(scene, graph_of, place, FINEST, measure=measure, size=size)
@@ -84,19 +85,13 @@ def _controls() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         looks = TEXTS.control("explained") | {"min_value": min(SHARES), "max_value": max(SHARES)}
         state.bound("explained", st.slider, **looks)
-        choosing.segments("fold", "Columns", FOLDS)
-        choosing.segments("together", "Heads", TOGETHER)
+        choosing.segments("fold", "Columns", TITLES["folds"])
+        choosing.segments("together", "Heads", TITLES["together"])
         controls.open_file("graph_upload", "open-graph", "A graph that was saved here", _take_file)
     if pins := _split(state.of(Circuits).graph_pins):  # a click on one takes its pin away
         offered = {name: f"{name} ✕" for name in pins} | {"": "Clear all pins"}
-        choosing.chips("pinned", TEXTS("graph.pinned"), offered, chosen=None, take=_unpin)
-
-
-def _unpin(name: str) -> None:
-    if name:
-        _toggle((name,))
-    else:
-        state.change(graph_pins="")
+        label, names = TEXTS("graph.pinned"), {name: (name,) for name in pins} | {"": pins}
+        choosing.chips("pinned", label, offered, chosen=None, take=lambda one: _toggle(names[one]))
 
 
 def _signed(

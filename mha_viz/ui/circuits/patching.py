@@ -16,7 +16,7 @@ from mha_viz.ui.circuits.paths import UNITS, PathSettings, say_clean, settings_o
 from mha_viz.ui.run import heavy
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import BEHAVIOURS, DIRECTIONS, Circuits
+from mha_viz.ui.state.views import BEHAVIOURS, TITLES, Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
@@ -33,7 +33,7 @@ def draw(scene: Scene) -> None:
     place = targets.pickers(scene, quantity=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
-        choosing.segments("direction", "Patch", DIRECTIONS)
+        choosing.segments("direction", "Patch", TITLES["directions"])
     swapped = _two_swapped(targets.model(), scene, place)
     hint = f"(none: {swapped})" if swapped else ""
     state.bound("source", st.text_input, **TEXTS.control("corrupt", hint=hint))
@@ -50,7 +50,8 @@ def draw(scene: Scene) -> None:
     if heads.refusal:
         st.caption(words.plain(heads.refusal))
     followed = " less ".join(f"“{one}”" for one in (heads.target, heads.against) if one)
-    behaviour, way = f"{heads.metric} {followed}".strip(), DIRECTIONS[heads.direction].lower()
+    behaviour = f"{heads.metric} {followed}".strip()
+    way = TITLES["directions"][heads.direction].lower()
     caption = words.settings(scene, behaviour, f"corrupted: {corrupt[:200]}", way)
     draw_maps = [partial(_map, one, caption) for one in maps]
     if len(heads.tokens) <= MOST_BESIDE:

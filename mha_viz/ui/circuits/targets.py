@@ -24,7 +24,7 @@ from mha_viz.ui.run import heavy, memory, reporting
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, state
-from mha_viz.ui.state.views import QUANTITIES, TASKS, Circuits
+from mha_viz.ui.state.views import TASKS, TITLES, Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
@@ -99,7 +99,7 @@ def pickers(scene: Scene, quantity: bool = True) -> int:
             both = bool(view.against.strip())
             shown = "logit" if both else view.quantity
             looks = choosing.Look(width=190, displayed=shown, disabled=both)
-            choosing.menu("quantity", "Decompose", QUANTITIES, **looks)
+            choosing.menu("quantity", "Decompose", TITLES["quantities"], **looks)
     return place
 
 

@@ -16,11 +16,9 @@ from mha_viz.reports.description import describe
 from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.compare.pair import NARROW
 from mha_viz.ui.run import memory, reporting, scene
-from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.link_values import MAX_PINS, UNTRAINED, Pin
-from mha_viz.ui.state.views import Compare, View
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections, token_window
 from mha_viz.ui.widgets.exports import exports, figures
@@ -29,12 +27,14 @@ from mha_viz.web.labels import head_name
 
 _ACROSS = 3  # cards side by side
 _MOVES = (("Move left", "arrow_back", -1), ("Move right", "arrow_forward", 1))
-Shown = tuple[HeadCard, Scene, View]  # a card, and the run and view that its picture is made of
+Shown = tuple[
+    HeadCard, scene.Scene, views.View
+]  # a card, and the run and view that its picture is made of
 
 
-def draw(first: Scene) -> None:
+def draw(first: scene.Scene) -> None:
     """Draw a card for each pin, and the ways to hand them on."""
-    pins = state.of(Compare).pins
+    pins = state.of(views.Compare).pins
     if len(pins) < 2:
         st.info(TEXTS(f"board.{'one' if pins else 'none'}", most=MAX_PINS), icon=":material/keep:")
     tools = st.container(horizontal=True, vertical_alignment="bottom")
@@ -44,7 +44,7 @@ def draw(first: Scene) -> None:
         head: dict[str, Any] = dict(zip(Pin._fields[:-1], pin, strict=False), query=-1, key=-1)
         with columns[i], st.container(border=True, gap="small"):
             with continue_on_error():
-                shown.append(_card(i, pin, replace(state.of(View), **head, window=())))
+                shown.append(_card(i, pin, replace(state.of(views.View), **head, window=())))
             _edits(i, pin, len(pins))
             if not pin.model.endswith(UNTRAINED):  # Explore shows no untrained copies
                 controls.page_button("explore", "Open in Explore", i, **head)
@@ -56,7 +56,7 @@ def draw(first: Scene) -> None:
             exports.link_menu()
 
 
-def _card(i: int, pin: Pin, view: View) -> Shown:
+def _card(i: int, pin: Pin, view: views.View) -> Shown:
     """Draw one card. Raises MhaVizError, once it is named, if its head cannot be shown any more."""
     name, text = head_name(pin.layer, pin.head), " | ".join(filter(None, (pin.text, pin.pair)))
     st.header(name, anchor=False)
@@ -103,7 +103,7 @@ def _edits(i: int, pin: Pin, n_pins: int) -> None:
 @guarded
 def _edit(pin: Pin, by: int | None, raw: str | None = None) -> None:
     """Move a pin by so many places, or take it off where that is None; or write its note."""
-    pins = list(state.of(Compare).pins)
+    pins = list(state.of(views.Compare).pins)
     for at in [at for at, one in enumerate(pins) if one.is_in([pin])]:
         one = pins.pop(at)
         if by is not None:
@@ -113,7 +113,7 @@ def _edit(pin: Pin, by: int | None, raw: str | None = None) -> None:
 
 def _files(shown: Sequence[Shown]) -> None:
     """Draw the downloads, which make the pictures at a click and then ask nothing of the page."""
-    view = state.of(View)
+    view = state.of(views.View)
     link = exports.link(view) if "pins" in views.to_params(view) else ""
 
     def cards() -> list[HeadCard]:

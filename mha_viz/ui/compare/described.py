@@ -17,7 +17,6 @@ from mha_viz.reports.report import report as make_report
 from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run import scene as runs
-from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.link_values import UNTRAINED
 from mha_viz.ui.state.views import UNTRAINED_COPY, Compare
@@ -31,11 +30,11 @@ MOST_MARKED = 3  # pairs of tokens, in both pictures
 class Other(NamedTuple):
     """A second run, and the records of both: of words, where two models cut texts differently."""
 
-    scene: Scene
+    scene: runs.Scene
     records: tuple[AttentionRecord, AttentionRecord]
 
 
-def second_run(name: str, text: str = "") -> Scene:
+def second_run(name: str, text: str = "") -> runs.Scene:
     """Run a text through another model; "" for the view's own model, and for its own text."""
     view, text = state.of(Compare), text if text.strip() else ""
     name = view.model + UNTRAINED if name == UNTRAINED_COPY else name or view.model
@@ -47,7 +46,7 @@ def second_run(name: str, text: str = "") -> Scene:
 
 
 def difference(
-    scene: Scene,
+    scene: runs.Scene,
     other: Other | None = None,
     places: tuple[tuple[int, int], tuple[int, int]] | None = None,
 ) -> Difference:
@@ -71,7 +70,7 @@ def difference(
     return reporting.cached(scene, "described", places, key, make=make)
 
 
-def _reports(scene: Scene, other: Other | None) -> list[Report]:
+def _reports(scene: runs.Scene, other: Other | None) -> list[Report]:
     """Return the report of all heads of each run."""
     view = state.of(Compare)
     if other is None:
@@ -106,7 +105,7 @@ def marked(found: Difference) -> tuple[tuple[int, int], ...]:
 
 
 def metrics(
-    scene: Scene, found: Difference, names: tuple[str, str], other: Other | None = None
+    scene: runs.Scene, found: Difference, names: tuple[str, str], other: Other | None = None
 ) -> None:
     """Draw every metric of both heads among all heads, the most unusual difference first."""
     if names[0] == names[1]:  # a head beside itself; columns must differ

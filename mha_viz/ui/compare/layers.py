@@ -67,7 +67,7 @@ def _map(scene: Scene, values: np.ndarray) -> None:
 def _maps(scene: Scene, report: Report) -> None:
     """Draw a small map of each metric; a click in one chooses it, and the head."""
     view = state.of(Compare)
-    choosing.segments("maps", "All metrics", views.MAP_ORDERS)
+    choosing.segments("maps", "All metrics", views.TITLES["map_orders"])
     keys = report.furthest_from_baselines() if view.maps == "baseline" else list(report.scores)
     maps = {METRICS[key].title: report.scores[key].numpy() for key in keys}
 

@@ -21,7 +21,6 @@ from mha_viz.ui.compare import TEXTS, described
 from mha_viz.ui.explore.card import labels
 from mha_viz.ui.explore.head_pictures import in_words
 from mha_viz.ui.run import reporting
-from mha_viz.ui.run.reporting import Chance
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.views import Compare
@@ -256,7 +255,7 @@ TOO_SHORT = "On so few tokens chance may bring about any likeness: no pair is ca
 AT_RATE = f"false-discovery rate {100 * RATE:g} %"
 
 
-def count_beyond(found: Chance) -> str:
+def count_beyond(found: reporting.Chance) -> str:
     """Say how many pairs are beyond chance."""
     if found.band is None:
         return TOO_SHORT
@@ -264,7 +263,7 @@ def count_beyond(found: Chance) -> str:
     return f"**More alike than chance: {int(found.pairs.sum()):,} of {pairs}** ({AT_RATE})."
 
 
-def given_by_chance(found: Chance) -> str:
+def given_by_chance(found: reporting.Chance) -> str:
     """Say how alike pairs are by chance; "" where too few tokens tell."""
     if found.band is None:
         return ""

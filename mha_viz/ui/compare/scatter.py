@@ -13,12 +13,10 @@ from mha_viz.core.metrics.chance import discoveries
 from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
 from mha_viz.plots.pair_scatter import CORNERS, MeasuredPairs, is_constant, pair_scatter
 from mha_viz.ui.compare import TEXTS, pair
-from mha_viz.ui.compare.pair import AT_RATE
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.reporting import Chance, chance
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
-from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -40,7 +38,7 @@ def draw(scene: Scene) -> None:
     with st.container(horizontal=True, gap="medium"):
         choosing.segments("outputs", "Likeness of outputs", views.OUTPUTS)
         choosing.segments("space", "Likeness of parameters, as colour", views.SPACES)
-    outputs, space = state.of(Compare).outputs, state.of(Compare).space
+    outputs, space = state.of(views.Compare).outputs, state.of(views.Compare).space
     make = partial(_pairs, scene, outputs, space)
     table = reporting.cached(scene, "alike", outputs, space, make=make)
     if not table[OUTPUT].notna().any():
@@ -59,7 +57,7 @@ def draw(scene: Scene) -> None:
     pair.beside(scene, lambda: _scatter(scene, table, outputs, level, looks, does))
     for side, found in (("Attention", looks), ("Output", does)):
         st.markdown(f"{side}. {pair.count_beyond(found)} {pair.given_by_chance(found)}".rstrip())
-    reporting.offer_random(state.of(Compare))
+    reporting.offer_random(state.of(views.Compare))
     if not level and not short:
         _odd_tables(scene, odd)
     pair.numbers(scene)
@@ -70,14 +68,14 @@ def _pairs(scene: Scene, outputs: str, space: str) -> pd.DataFrame:
     names = np.array(words.names(scene))
     attention, output = (reporting.likeness(scene, one)[i, j] for one in ("hellinger", outputs))
     columns = {"Head": names[i], "Other": names[j], ATTENTION: 1 - attention, OUTPUT: output}
-    matrix = reporting.parameter_likeness(state.of(Compare), space)
+    matrix = reporting.parameter_likeness(state.of(views.Compare), space)
     return pd.DataFrame(columns if matrix is None else columns | {_overlap(space): matrix[i, j]})
 
 
 def _scatter(
     scene: Scene, table: pd.DataFrame, outputs: str, level: bool, looks: Chance, does: Chance
 ) -> None:
-    space, (i, j) = state.of(Compare).space, pair.chosen_places(scene)
+    space, (i, j) = state.of(views.Compare).space, pair.chosen_places(scene)
     # On the scatter's x axis a distance is a likeness.
     turned = looks.band and Band(1 - looks.band.high, 1 - looks.band.low)
     weights = table.get(_overlap(space))
@@ -144,7 +142,7 @@ def _oddest(scene: Scene, sides: list[_Odd]) -> None:
     """Write the answer: how many pairs there are on either side, and which differ most."""
     for column, odd in zip(st.columns(2), sides, strict=True):
         among = words.count(odd.among, "pair")
-        answer = f"**{odd.title}: {odd.total:,} of {among}** ({AT_RATE})."
+        answer = f"**{odd.title}: {odd.total:,} of {among}** ({pair.AT_RATE})."
         with column:
             if not odd.total:
                 st.markdown(answer)

@@ -16,12 +16,9 @@ from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.plots.head_map import head_map
 from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
 from mha_viz.ui.compare import TEXTS, pair
-from mha_viz.ui.compare.pair import AT_RATE, count_beyond, given_by_chance
 from mha_viz.ui.run import reporting
-from mha_viz.ui.run.reporting import Chance, chance
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state, views
-from mha_viz.ui.state.views import Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
@@ -46,7 +43,7 @@ class _Comparison(NamedTuple):
 def draw(scene: Scene) -> None:
     """Draw the nearest pairs, the matrix with the chosen pair, the map, and clusters."""
     _controls(scene)
-    view = state.of(Compare)
+    view = state.of(views.Compare)
     make = partial(_compare, scene, view.measure, view.order)
     found = reporting.cached(scene, "twins", view.measure, view.order, make=make)
     if found is None:
@@ -54,12 +51,12 @@ def draw(scene: Scene) -> None:
         if scene.head_count > 1:
             pair.chosen_pair(scene)
         return
-    by_chance = chance(scene, view.measure)
+    by_chance = reporting.chance(scene, view.measure)
     alone = _open_on_twin(scene, found.apart, by_chance)
     each = found.apart[np.triu_indices(len(found.apart), 1)]
     order = np.argsort(each, kind="stable")[: min(N_NEAREST, int(np.isfinite(each).sum()))]
     nearest = np.stack(pair.indices(scene), axis=1)[order]
-    label = f"{count_beyond(by_chance)} The nearest:"
+    label = f"{pair.count_beyond(by_chance)} The nearest:"
     pair.strongest(scene, "nearest_pairs", label, nearest, each[order])
     limit = float(each[by_chance.pairs].max()) if by_chance.pairs.any() else None
     if alone:
@@ -85,7 +82,7 @@ def draw(scene: Scene) -> None:
 
     pair.beside(scene, matrix, large)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(given_by_chance(by_chance))
+        st.markdown(pair.given_by_chance(by_chance))
         if PAIR_MEASURES[view.measure] == "z":
             reporting.offer_random(view)
     if not large:
@@ -93,12 +90,12 @@ def draw(scene: Scene) -> None:
     pair.numbers(scene)
 
 
-def _open_on_twin(scene: Scene, apart: np.ndarray, by_chance: Chance) -> str:
+def _open_on_twin(scene: Scene, apart: np.ndarray, by_chance: reporting.Chance) -> str:
     """Put the chosen head beside its nearest twin beyond chance, unless a second one is chosen.
 
     Returns a sentence where it has none: its nearest head stands beside it.
     """
-    if state.of(Compare).second != st.session_state.get("auto_second"):
+    if state.of(views.Compare).second != st.session_state.get("auto_second"):
         return ""
     beyond = np.zeros(apart.shape, bool)
     beyond[np.triu_indices(len(apart), 1)] = by_chance.pairs
@@ -113,7 +110,7 @@ def _open_on_twin(scene: Scene, apart: np.ndarray, by_chance: Chance) -> str:
     state.change(layer_b=layer, head_b=head)
     if near is twins:
         return ""
-    name = words.head_name(*state.of(Compare).chosen)
+    name = words.head_name(*state.of(views.Compare).chosen)
     return f"{name} has no twin beyond chance: its nearest head is shown beside it."
 
 
@@ -134,7 +131,7 @@ def _controls(scene: Scene) -> None:
         for measure, made_of in PAIR_MEASURES.items()
         if getattr(scene.record, made_of) is not None
     }
-    if state.of(Compare).measure not in known:
+    if state.of(views.Compare).measure not in known:
         state.change(measure=next(iter(known)))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         choosing.menu("measure", "Measure", known, width=260)
@@ -143,7 +140,7 @@ def _controls(scene: Scene) -> None:
 
 
 def _matrix(scene: Scene, found: _Comparison, limit: float | None) -> None:
-    view = state.of(Compare)
+    view = state.of(views.Compare)
     metric, names, n_heads = METRICS[view.measure], words.names(scene), scene.record.n_heads
     found_in = found.matrix, names, found.clustering
     pairs = HeadPairs(*found_in, n_heads=n_heads, unit=metric.shown_unit, chance=limit)
@@ -164,7 +161,7 @@ def _matrix(scene: Scene, found: _Comparison, limit: float | None) -> None:
 
 
 def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
-    view, names = state.of(Compare), words.names(scene)
+    view, names = state.of(views.Compare), words.names(scene)
     spread = TEXTS("twins.kept" if np.isfinite(found.explained) else "twins.one_place", found=found)
     x, y = found.places.T
     title, clusters = METRICS[view.measure].title, groups if view.order == "cluster" else None
@@ -177,7 +174,7 @@ def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
     figures.show(drawn, height=430, on_click=words.choose, table=table, caption=caption, **texts)
 
 
-def _twins(scene: Scene, found: pd.DataFrame, by_chance: Chance) -> None:
+def _twins(scene: Scene, found: pd.DataFrame, by_chance: reporting.Chance) -> None:
     known = found.dropna().sort_values("distance", kind="stable")
     heads = known.index.to_numpy()
     twins = (known.twin_layer * scene.record.n_heads + known.twin_head).to_numpy(int)
@@ -193,7 +190,7 @@ def _twins(scene: Scene, found: pd.DataFrame, by_chance: Chance) -> None:
     pair.choosable(pd.DataFrame(columns), pairs, scene, key="nearest", height=height)
     missing = len(found) - len(known)
     lone = TEXTS("twins.lone", heads=words.count(missing, "head")) if missing else ""
-    st.caption(TEXTS("twins.nearest", rate=AT_RATE) + lone)
+    st.caption(TEXTS("twins.nearest", rate=pair.AT_RATE) + lone)
 
 
 def _clusters(scene: Scene, groups: np.ndarray, beyond: np.ndarray) -> None:
@@ -211,7 +208,7 @@ def _clusters(scene: Scene, groups: np.ndarray, beyond: np.ndarray) -> None:
 
 
 def _cover(scene: Scene, apart: np.ndarray) -> None:
-    view = state.of(Compare)
+    view = state.of(views.Compare)
     likeness = 1 - apart / _span(view.measure)[1]
     cover = measures.covering_heads(likeness, min(view.clusters, len(likeness)))
     named = [words.head_name(*words.place(i, scene)) for i in cover.heads]

@@ -224,10 +224,8 @@ def _pair(first: Scene, second: Scene, found: _Found, other: Place) -> None:
     if place not in found.names:
         st.caption(TEXTS("two_models.lone", model=words.plain(second.model)))
     names = (f"A {words.head_name(*place)}", f"B {words.head_name(*other)}")
-    sides, caption = (
-        ((first.record, place), (second.record, other)),
-        _settings(first, second, found),
-    )
+    caption = _settings(first, second, found)
+    sides = (first.record, place), (second.record, other)
     both_heatmaps(*sides, names=names, caption=caption, width=NARROW)
     st.caption(words.plain(f"A is {first.model}, B is {second.model}."))
 

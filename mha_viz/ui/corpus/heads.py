@@ -17,8 +17,8 @@ from mha_viz.corpus.treebank.relations import MIN_TARGETS
 from mha_viz.paper import figures
 from mha_viz.paper.figures import of_head, source_line
 from mha_viz.paper.report import NOTES, answer, pairs_note, titled
+from mha_viz.paper.report import NOTES, answer, pairs_note, titled
 from mha_viz.ui.corpus import TEXTS, overview
-from mha_viz.ui.corpus.overview import show
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import QUESTIONS, Corpus
 from mha_viz.ui.widgets import look
@@ -43,7 +43,8 @@ def draw_best(study: Study) -> None:
     key = f"best-heads-{by}"
     words.choosable(table, lambda row: words.choose(places[row]), key=key, height=_HEIGHT)
     st.caption(f"{NOTES[by]} Click a row to see its head below.")
-    name, caption = f"Best heads: {QUESTIONS[by].lower()}", source_line(study, study.unit_note)
+    name = f"Best heads: {QUESTIONS[by].lower()}"
+    caption = figures.source_line(study, study.unit_note)
     exports.table_file(table, key=f"best-{by}", name=name, caption=caption)
 
 
@@ -53,14 +54,14 @@ def draw_one(study: Study) -> None:
     st.header(f"One head: {words.head_name(*view.chosen)}", anchor=False)
     with st.container(horizontal=True):
         controls.head_menus(study.n_layers, study.n_heads, width=100)
-    found = of_head(study.labels, view.chosen)
+    found = figures.of_head(study.labels, view.chosen)
     if found.empty:
         st.markdown("It earns no label on these texts.")
     else:
         st.table(titled(found).drop(columns="Head").set_index("Label").map(words.format_number))
     for column, axis in zip(st.columns([3, 2], gap="medium"), figures.PROFILES, strict=True):
         with column:
-            show(figures.profile(study, axis, view.chosen), axis)
+            overview.show(figures.profile(study, axis, view.chosen), axis)
 
 
 def draw_all(study: Study) -> None:
@@ -69,14 +70,14 @@ def draw_all(study: Study) -> None:
     view = state.of(Corpus)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        show(figures.quantiles(study, view.metric, view.chosen), "quantiles", words.choose)
+        overview.show(figures.quantiles(study, view.metric, view.chosen), "quantiles", words.choose)
     with right:
         figure = figures.histogram(study, view.metric, view.chosen)
         if figure is None:
             title, name = METRICS[view.metric].title, words.head_name(*view.chosen)
             st.markdown(f"{title} is defined on no text for {name}.")
         else:
-            show(figure, "histogram")
+            overview.show(figure, "histogram")
 
 
 def draw_pairs(study: Study) -> None:
@@ -97,7 +98,7 @@ def _matrix(study: Study) -> None:
         if isinstance(clicked, list) and len(clicked) == 2:
             words.choose_both(*(divmod(int(place), study.n_heads) for place in clicked))
 
-    show(figures.pairs(study, view.measure, view.chosen), "pairs", choose)
+    overview.show(figures.pairs(study, view.measure, view.chosen), "pairs", choose)
 
 
 def _nearest(study: Study) -> None:
@@ -107,7 +108,7 @@ def _nearest(study: Study) -> None:
     heads = [((row[0], row[1]), (row[2], row[3])) for row in found[columns].to_numpy().tolist()]
     words.choosable(table, lambda row: words.choose_both(*heads[row]), key="corpus-nearest")
     st.caption(f"{pairs_note(state.of(Corpus).measure)} Click a row to choose both heads.")
-    name, caption = "Nearest pairs", source_line(study, "pairs")
+    name, caption = "Nearest pairs", figures.source_line(study, "pairs")
     exports.table_file(table, key="corpus-nearest-file", name=name, caption=caption)
 
 
@@ -125,8 +126,8 @@ def draw_training(study: Study, steps: pd.DataFrame) -> None:
         state.change(over="previous_token")
     choosing.menu("over", "Metric or label", known, width=280)
     view = state.of(Corpus)
-    source = source_line(study, "a run of its recipe")
-    show(figures.over_steps(steps, view.over, source, view.chosen), "steps")
+    source = figures.source_line(study, "a run of its recipe")
+    overview.show(figures.over_steps(steps, view.over, source, view.chosen), "steps")
 
 
 def _order(steps: pd.DataFrame) -> str:
@@ -155,13 +156,13 @@ def draw_grammar(study: Study) -> None:
         _relations(study)
     with right:
         figure = figures.parts_of_speech(study, state.of(Corpus).chosen)
-        show(figure, "speech", min_targets=MIN_TARGETS)
+        overview.show(figure, "speech", min_targets=MIN_TARGETS)
 
 
 def _relations(study: Study) -> None:
     name = words.head_name(*state.of(Corpus).chosen)
     st.markdown("**Relations that it finds best**")
-    rows = of_head(study.relations, state.of(Corpus).chosen)
+    rows = figures.of_head(study.relations, state.of(Corpus).chosen)
     rows = rows[rows["n"] >= MIN_TARGETS].sort_values(
         ["beats", "accuracy"], ascending=False, kind="stable"
     )
@@ -173,21 +174,17 @@ def _relations(study: Study) -> None:
     forms |= dict.fromkeys(("p", "q"), "%.2g")
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn(width=146)
     columns = {"Relation": text} | {one: number(format=forms[one], width=70) for one in forms}
-    shown: dict[str, Any] = {
-        "hide_index": True,
-        "placeholder": words.UNDEFINED,
-        "column_config": columns,
-    }
-    st.dataframe(table.head(_SHOWN), **shown)
+    best, none = table.head(_SHOWN), words.UNDEFINED
+    st.dataframe(best, hide_index=True, placeholder=none, column_config=columns)
     st.caption(TEXTS("grammar.relations", min_targets=MIN_TARGETS, min_units=MIN_UNITS))
-    title, caption = f"Relations of {name}", source_line(study, name)
+    title, caption = f"Relations of {name}", figures.source_line(study, name)
     exports.table_file(table, key="corpus-relations", name=title, caption=caption)
     scores = {
         "trees": (study.trees, "uuas", "n_arcs"),
         "mentions": (study.coreference, "accuracy", "n"),
     }
     for what, (found, score, n) in scores.items():
-        for row in of_head(found, state.of(Corpus).chosen).to_dict("records"):
+        for row in figures.of_head(found, state.of(Corpus).chosen).to_dict("records"):
             told = {"share": share(row, score), "verdicts": verdicts(row, score, n)}
             st.markdown(TEXTS(f"grammar.{what}", n=row[n], **told))
 

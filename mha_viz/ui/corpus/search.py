@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -18,7 +18,6 @@ from mha_viz.paper.figures import source_line
 from mha_viz.ui.corpus import TEXTS, overview
 from mha_viz.ui.run import memory
 from mha_viz.ui.state import state, views
-from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets.components.sentence_arcs import Arc, Piece, bring_script, sentence_arcs
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports
@@ -33,14 +32,22 @@ def draw(study: Study) -> None:
     """Draw the search, and the sentences that it finds."""
     st.header("Search", anchor=False)
     _controls(study)
-    view = state.of(Corpus)
-    asked: dict[str, Any] = {"query": view.from_word.strip(), "key": view.to_word.strip()}
-    asked |= {"query_upos": view.from_upos, "key_upos": view.to_upos}
-    asked |= dict(zip(("relation", "direction"), overview.split_arc(view.along), strict=True))
-    asked = {name: one or None for name, one in asked.items()}
-    asked |= {} if view.any_head else {"layer": view.layer, "head": view.head}
-    least, previous = view.min_weight, view.previous
-    found = study.search(**asked, min_weight=least, previous=previous, limit=LIMIT)
+    view = state.of(views.Corpus)
+    relation, direction = overview.split_arc(view.along)
+    layer, head = (None, None) if view.any_head else view.chosen
+    found = study.search(
+        query=view.from_word.strip() or None,
+        key=view.to_word.strip() or None,
+        layer=layer,
+        head=head,
+        relation=relation or None,
+        min_weight=view.min_weight,
+        limit=LIMIT,
+        direction=direction or None,
+        query_upos=view.from_upos or None,
+        key_upos=view.to_upos or None,
+        previous=view.previous,
+    )
     if found.empty:
         st.info("Nothing found: take less weight, all heads, or ask for less.")
         return
@@ -54,7 +61,7 @@ def draw(study: Study) -> None:
 
 
 def _controls(study: Study) -> None:
-    view = state.of(Corpus)
+    view = state.of(views.Corpus)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for name, label in (("from_word", "Token that looks"), ("to_word", "Token looked at")):
             state.bound(name, st.text_input, label, **TEXTS.control("word"))
@@ -74,7 +81,7 @@ def _grammar(study: Study) -> None:
     """Draw what can be searched in a treebank only."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for name, label in (("from_upos", "Part that looks"), ("to_upos", "Part looked at")):
-            if getattr(state.of(Corpus), name) not in ("", *PARTS):
+            if getattr(state.of(views.Corpus), name) not in ("", *PARTS):
                 state.change(**{name: ""})
             offered = {"": "any part of speech"} | {part: part for part in PARTS}
             choosing.menu(name, label, offered, width=180)
@@ -137,7 +144,7 @@ def in_explore(text: str, layer: int, head: int, query: int = -1, key: int = -1)
     """Return a markdown link to a text in Explore, on a head and perhaps a pair of tokens."""
     if len(text) > views.MAX_URL_TEXT:
         return "(too long for a link)"
-    view = state.of(Corpus)
+    view = state.of(views.Corpus)
     shown = views.View(model=view.model, device=view.device, dtype=view.dtype, text=text)
     shown = replace(shown, layer=layer, head=head, query=query, key=key)
     return f"[Open in Explore](./?{urlencode(views.to_params(shown))})"
@@ -149,7 +156,7 @@ _MOST = 24  # weights drawn over one text, the heaviest
 
 def draw_examples(study: Study) -> None:
     """Draw the texts that score highest by the chosen metric or label."""
-    view = state.of(Corpus)
+    view = state.of(views.Corpus)
     known = set(study.heads["metric"])
     by_label = view.kind in LABELS and LABELS[view.kind].metric in known
     by = view.kind if by_label else view.metric
@@ -159,7 +166,7 @@ def draw_examples(study: Study) -> None:
         if study.has_trees:
             state.bound("gold", st.toggle, "With the gold tree")
         state.bound("any_length", st.toggle, "Of any length")
-    view = state.of(Corpus)
+    view = state.of(views.Corpus)
     matched = not view.any_length
     found = study.examples(view.layer, view.head, by=by, k=_EXAMPLES, match_length=matched)
     if found.empty:
@@ -194,7 +201,7 @@ def draw_examples(study: Study) -> None:
 
 def _heaviest(study: Study, found: pd.DataFrame) -> dict[int, tuple[list[Piece], list[Arc]]]:
     """Return each text's tokens, and the drawn weights of the chosen head."""
-    view, ids = state.of(Corpus), ", ".join(map(str, found["text_id"].tolist()))
+    view, ids = state.of(views.Corpus), ", ".join(map(str, found["text_id"].tolist()))
     tokens = study.sql(
         f"SELECT text_id, tokens, is_special FROM sentences WHERE text_id IN ({ids})"
     )

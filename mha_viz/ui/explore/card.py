@@ -91,11 +91,13 @@ def _in_words(report: Report, place: tuple[int, int], found: Percentiles | None)
     further = "" if found is None else f"this head on {found.texts}, and "
     st.caption(f"Further right: {further}heads that have learned nothing. What each number means:")
     rows = table[["Metric", "This head", AMONG, MEANING]].map(words.plain).to_numpy().tolist()
-    lines = (f"- **{row[0]}**: {row[1]}{row[2] and f', {row[2]}'}. {row[3]}" for row in rows)
+    lines = (
+        f"- **{name}**: {value}{among and f', {among}'}. {text}"
+        for name, value, among, text in rows
+    )
     st.caption("\n".join(lines))
-    words.notes(
-        note for note in report.notes if not note.startswith(words.CUT)
-    )  # the page says those
+    # The page itself says what was cut.
+    words.notes(note for note in report.notes if not note.startswith(words.CUT))
 
 
 def _numbers(

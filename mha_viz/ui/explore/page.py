@@ -26,4 +26,4 @@ def page() -> None:
             st.caption(f":material/lightbulb: {hint}")
     memory.late("mha_viz.ui.explore.drawing").heads(scene, in_motion=is_playing)
     if line is not None:
-        memory.late("mha_viz.ui.explore.writing").fill(line, scene)
+        writing.fill(line, scene)

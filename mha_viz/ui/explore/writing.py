@@ -112,8 +112,8 @@ def _settings(found: Shown) -> None:
             ends, off = (0 * most, most), not drawing and name != "next_temperature"
             looks: dict[str, Any] = {"step": step, "width": 130, "help": hint, "disabled": off}
             state.bound(name, st.number_input, label, *ends, also=forget_branches, **looks)
-        use, looks = guarded(partial(state.change, text=found.text)), TEXTS.control("use_written")
-        st.button(key="use_written", disabled=not found.tokens, on_click=use, **looks)
+        use, looks = partial(state.change, text=found.text), TEXTS.control("use_written")
+        st.button(key="use_written", disabled=not found.tokens, on_click=guarded(use), **looks)
 
 
 def _status_line(found: Shown, last: int) -> str:

@@ -220,7 +220,10 @@ _STRINGS: dict[str, tuple[str, Callable[[str], object]]] = {
 _LISTS: dict[str, tuple[str, Callable[[str], object]]] = {
     "models": ("a list of models on the Hub, each as owner/name", is_hub_id),
     "embedded_in": ("a list of origins, each as https://example.org", _ORIGIN.match),
-    "trusted_proxies": ("a list of addresses or networks, as 10.0.0.7 or 10.0.0.0/8", _is_network),
+    "trusted_proxies": (
+        "a list of addresses or networks, each as 10.0.0.7 or 10.0.0.0/8",
+        _is_network,
+    ),
 }
 
 

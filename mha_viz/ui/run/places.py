@@ -10,7 +10,6 @@ from mha_viz.ui.operating import memory_limit, streamlit_run
 from mha_viz.ui.operating.refusals import refused
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import memory
-from mha_viz.ui.run.memory import STAYS
 
 OPENING = 3.0  # seconds in which a page runs by itself; whoever runs it later has done something
 
@@ -77,7 +76,7 @@ class Places:
                 place.left = None
             elif place.acted and place.left is None:
                 place.left = now
-            elif place.left is None or now - place.left > STAYS:
+            elif place.left is None or now - place.left > memory.STAYS:
                 del self._held[session]
 
     def _give_way(self) -> bool:

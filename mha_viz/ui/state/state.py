@@ -238,11 +238,6 @@ def _folders() -> set[str]:
     return set()
 
 
-def problems() -> list[str]:
-    """Return what the address asked for in vain; shown until the next choice."""
-    return list(st.session_state.get("problems", ()))
-
-
 def add_problem(problem: str) -> None:
     """Show a message until the next choice: what was asked for in vain."""
     shown = st.session_state.setdefault("problems", [])

@@ -33,19 +33,12 @@ SECTIONS = TITLES["sections"]
 CIRCUITS = TITLES["circuits"]
 TASKS = TITLES["tasks"]
 THROUGH = TITLES["through"]
-QUANTITIES = TITLES["quantities"]
 BEHAVIOURS = TITLES["behaviours"]
-FLOWS = TITLES["flows"]
-GRAPHS = TITLES["graphs"]
-FOLDS = TITLES["folds"]
-TOGETHER = TITLES["together"]
 SHARES = range(50, 100)  # of all contributions to a prediction, in percent
 WAYS = TITLES["ways"]
-DIRECTIONS = TITLES["directions"]
 PARTS = TITLES["parts"]
 BETWEEN = ("aa", "ab", "ba", "bb")  # sentences that look and are looked at
 ORDERS = TITLES["orders"]
-MAP_ORDERS = TITLES["map_orders"]
 OUTPUTS = TITLES["outputs"]
 QUESTIONS = TITLES["questions"]
 COMPARED = TITLES["compared"]  # by which two studies are
@@ -163,7 +156,7 @@ class Compare(Shared):
     """The view of the Compare page."""
 
     section: str = _choice("layers", read.one_of(SECTIONS))
-    maps: str = _choice("listed", read.one_of(MAP_ORDERS))  # the order of the maps of all metrics
+    maps: str = _choice("listed", read.one_of(TITLES["map_orders"]))  # order of all metrics' maps
     order: str = _choice("layer", read.one_of(ORDERS))
     clusters: int = _choice(4, read.whole(1, MAX_CLUSTERS))
     text_b: str = _choice("", read.text)
@@ -207,19 +200,19 @@ class Circuits(Shared):
     """The view of the Circuits page."""
 
     circuit: str = _choice("writes", read.one_of(CIRCUITS))
-    quantity: str = _choice("logit", read.one_of(QUANTITIES))
+    quantity: str = _choice("logit", read.one_of(TITLES["quantities"]))
     versus_key: int = _choice(-1, read.position)  # whose score is subtracted; -1 is none
     through: str = _choice("K", read.one_of(THROUGH))  # the input that reads the second head
     behaviour: str = _choice("logit_difference", read.one_of(BEHAVIOURS))
     way: str = _choice("direct", read.one_of(WAYS))
-    direction: str = _choice("denoise", read.one_of(DIRECTIONS))
-    flow: str = _choice("proximity", read.one_of(FLOWS))
+    direction: str = _choice("denoise", read.one_of(TITLES["directions"]))
+    flow: str = _choice("proximity", read.one_of(TITLES["flows"]))
     listed: str = _choice("", read.text)  # words that are compared; "" for those of the text
-    graph_of: str = _choice("prediction", read.one_of(GRAPHS))  # what the graph leads into
+    graph_of: str = _choice("prediction", read.one_of(TITLES["graphs"]))  # what it leads into
     explained: int = _choice(60, read.whole(min(SHARES), max(SHARES)))  # percent its edges hold
     graph_pins: str = _choice("", read.nodes)  # that its paths pass, as "L2H3@5,L1mid@4"
-    fold: str = _choice("tokens", read.one_of(FOLDS))  # what its columns are
-    together: str = _choice("heads", read.one_of(TOGETHER))  # heads that are one node
+    fold: str = _choice("tokens", read.one_of(TITLES["folds"]))  # what its columns are
+    together: str = _choice("heads", read.one_of(TITLES["together"]))  # heads that are one node
     task: str = _choice("induction", read.one_of(TASKS))  # "own" stands for `pairs`
     # lines of a clean text, a corrupted one and both answers; "" is an example
     pairs: str = _choice("", read.text)

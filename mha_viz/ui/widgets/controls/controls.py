@@ -1,7 +1,7 @@
 """The user's choices: model, text, and how the heads are shown."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -16,7 +16,6 @@ from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.operating.streamlit_run import rerun_parts
 from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.state.views import UNTRAINED_COPY, Choice, Compare, Shared
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, fetching, lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain
@@ -28,17 +27,11 @@ _ABOUT_DTYPES = (
 )
 
 
-class Bar(NamedTuple):
-    """The parts of the bar at a page's top that are filled once the model is there."""
-
-    second: DeltaGenerator  # the place of a second sentence
-    settings: DeltaGenerator  # of what is said about the model
-
-
-def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
+def bar(text: bool = True, parts: Sequence[str] = ()) -> tuple[DeltaGenerator, DeltaGenerator]:
     """Draw model, sentence, second sentence, examples and settings in one line.
 
-    `parts` are keys of fragments that run in place of the page when a text is typed.
+    `parts` are keys of fragments that run in place of the page when a text is typed. Returns the
+    places of a second sentence and of what is said about the model, once it is there.
     """
 
     def on_typed() -> None:
@@ -63,7 +56,7 @@ def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
         choosing.menu("dtype", "Weights as", DTYPES, help=_ABOUT_DTYPES)
         look.projector_switch()
         settings = st.container()
-    return Bar(columns[2] if text else columns[1], settings)
+    return columns[2 if text else 1], settings
 
 
 def model_picker() -> None:
@@ -100,7 +93,7 @@ def model_picker() -> None:
     st.selectbox("Model", list(titles), key="ask_model", on_change=choose, **looks)
 
 
-def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> Shared:
+def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> views.Shared:
     """Say that a link's model cannot be shown at once, and how to get it; show another one."""
     if not allowed.may_be_named(name):
         state.add_problem(f"{allowed.not_shown(name)} Showing {instead}.")
@@ -241,7 +234,7 @@ def open_in_explore() -> None:
     page_button("explore", "Open in Explore")
 
 
-def page_button(page: str, label: str, number: int | str = "", **choices: Choice) -> None:
+def page_button(page: str, label: str, number: int | str = "", **choices: views.Choice) -> None:
     """Draw a button that leads to another page with these choices; each has another `number`."""
     if st.button(label, icon=":material/open_in_new:", key=f"open_in_{page}{number}"):
         state.change(**choices)
@@ -268,10 +261,10 @@ def open_file(key: str, popover: str, label: str, take: Callable[[bytes], object
 
 def other_models() -> list[str]:
     """Return the models to compare with; "" is the model itself, the last its untrained copy."""
-    typed, other = st.session_state.get("typed_models", ()), state.of(Compare).model_b
+    typed, other = st.session_state.get("typed_models", ()), state.of(views.Compare).model_b
     linked = [other] if other in state.folders() else []
     names = dict.fromkeys((*(info.name for info in allowed.models()), *typed, *linked))
-    return ["", *names, UNTRAINED_COPY]
+    return ["", *names, views.UNTRAINED_COPY]
 
 
 def other_side() -> None:
@@ -287,7 +280,7 @@ def other_side() -> None:
 def other_model_menu(names: Sequence[str], **looks: Unpack[choosing.Look]) -> None:
     """Draw the menu of a second model; "" is the model itself."""
     models = {info.name: info for info in allowed.models()}
-    own = {"": "The same", UNTRAINED_COPY: "The same with random weights"}
+    own = {"": "The same", views.UNTRAINED_COPY: "The same with random weights"}
     titles = {name: own.get(name) or _describe(name, models.get(name)) for name in names}
     looks["also"] = _same_head
     choosing.menu("model_b", "Other model", titles, **looks)

@@ -69,8 +69,8 @@ def _offer(name: str) -> None:
     elif attempt is not None:
         st.caption(f"Stopped at {_share(attempt)}. It goes on from there.")
         label = "Go on"
-    begin, icon = guarded(partial(fetch, name)), ":material/download:"
-    st.button(label, on_click=begin, key="download", icon=icon, type="primary")
+    begin, icon = partial(fetch, name), ":material/download:"
+    st.button(label, on_click=guarded(begin), key="download", icon=icon, type="primary")
 
 
 def _attempt(name: str) -> Download | None:

@@ -29,7 +29,7 @@ def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
     """
     st.session_state.shown_problems = []
     state.sync_from_url()
-    bar = controls.bar(parts=parts)
+    second, settings = controls.bar(parts=parts)
     more, fault, warnings, work = st.container(), st.empty(), st.container(), st.container()
     with more:
         controls.other_model()
@@ -38,9 +38,9 @@ def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
         allowed.check_text(state.current().source)
         drawing = memory.late("mha_viz.ui.explore.drawing")
         model = drawing.known_model(state.current())
-        with bar.second:
+        with second:
             controls.pair_box(model.parts, model.accepts_pair)
-        with bar.settings:
+        with settings:
             drawing.model_facts(model)
         controls.part_picker(model.parts)
         scene: Scene = drawing.compute(state.current())
@@ -68,14 +68,14 @@ def sectioned_page(folder: str, title: str, name: str, titles: dict[str, str]) -
 def picked_model() -> AttentionModel:
     """Draw the bar of a page that brings its own texts: a model, and nothing typed."""
     st.session_state.shown_problems = []
-    bar = controls.bar(text=False)
+    _, settings = controls.bar(text=False)
     more, warnings = st.container(), st.container()
     with more:
         controls.other_model()
         fetching.draw()
     drawing = memory.late("mha_viz.ui.explore.drawing")
     model: AttentionModel = drawing.load_model(state.current())
-    with bar.settings:
+    with settings:
         drawing.model_facts(drawing.known_model(state.current()))
     with warnings:
         drawing.model_notes(model)

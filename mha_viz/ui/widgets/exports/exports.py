@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import urlencode
 
 import numpy as np
@@ -26,7 +26,6 @@ from mha_viz.plots.table_text import (
 )
 from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.run import scene as scenes
-from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import own_address, state, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.link_values import MAX_PINS, Pin
@@ -44,7 +43,7 @@ MAX_EXACT = 16 * 2**20  # bytes of weights that Streamlit holds for a page, as a
 T = TypeVar("T")
 Urls = list[str]
 Head = Callable[[], tuple[int, int]]  # the head that is chosen by now
-GridBytes = Callable[[Scene, AttentionRecord], bytes]
+GridBytes = Callable[[scenes.Scene, AttentionRecord], bytes]
 
 
 def exact_url(record: AttentionRecord, urls: Urls) -> str | None:
@@ -60,7 +59,7 @@ def exact_url(record: AttentionRecord, urls: Urls) -> str | None:
     return urls[0] if urls else None
 
 
-def menu(scene: Scene, grid: GridBytes) -> None:
+def menu(scene: scenes.Scene, grid: GridBytes) -> None:
     """Draw downloads and the link, made only when they are asked for."""
     with st.container(width="content"):
         lazy_sections.popover(*lazy_sections.EXPORT, "export", lambda: _files(scene, grid))
@@ -73,7 +72,7 @@ def link_menu() -> None:
         lazy_sections.popover("Link", ":material/link:", "link", _link)
 
 
-def _files(scene: Scene, grid: GridBytes) -> None:
+def _files(scene: scenes.Scene, grid: GridBytes) -> None:
     view = state.of(Explore)
     name = f"{safe_name(scene.record.model, 'model')}_L{view.layer}_H{view.head}"
 
@@ -82,20 +81,16 @@ def _files(scene: Scene, grid: GridBytes) -> None:
         return lambda: make(scenes.displayed_record(scene, view))
 
     def all_html(record: AttentionRecord) -> str:
-        told: dict[str, Any] = {
-            "title": f"All heads of {record.model}",
-            "caption": caption(record, view),
-        }
-        drawn = grid(scene, record)
-        return grid_html(drawn, selected=view.chosen, scale=view.scale, **told)
+        chosen, scale, drawn = view.chosen, view.scale, grid(scene, record)
+        title, told = f"All heads of {record.model}", caption(record, view)
+        return grid_html(drawn, selected=chosen, scale=scale, title=title, caption=told)
 
     files: tuple[tuple[str, str, Callable[[AttentionRecord], str | bytes]], ...] = (
         ("Head as PNG", "png", head_file(head_image, view, file_format="png")),
         ("Head as SVG", "svg", head_file(head_image, view, file_format="svg")),
         ("Head as CSV", "csv", lambda record: csv(record, view)),
         ("Head as HTML", "html", head_file(head_html, view)),
-        ("All heads as HTML", "all.html",
-         all_html),
+        ("All heads as HTML", "all.html", all_html),
         ("Record file", "safetensors", _record_file),
     )  # fmt: skip
     columns = st.columns([6, 5], gap="xxsmall")  # low enough to open within a laptop's window

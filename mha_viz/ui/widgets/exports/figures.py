@@ -18,11 +18,11 @@ from mha_viz.plots.figure_file import captioned, enlarged, figure_html
 from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.components.component import component
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports.exports import data_and_page, download, safe_name
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web import theme
+from mha_viz.web.browser import script, style
 
 PaperImage = Callable[[str, str], bytes]  # takes format and width
 Place = tuple[int, int]  # a point of a figure: number of its trace, number in that trace
@@ -75,10 +75,14 @@ def chart(
     """Draw a figure alone: as wide as its column, in larger type where the page has that."""
     drawn = _prepared(figure, height, on_click is not None, look.dark())
     _follow_width(key, figure, drawn)
-    hear: Any = "ignore" if on_click is None else _listener(key, drawn, on_click)
     looks: dict[str, Any] = {"theme": None, "selection_mode": "points", "alt": alt}
     looks["config"] = _CONFIG | dict(displayModeBar="hover" if tools else False)
-    st.plotly_chart(drawn, key=key, on_select=hear, **looks)
+    st.plotly_chart(
+        drawn,
+        key=key,
+        on_select="ignore" if on_click is None else _listener(key, drawn, on_click),
+        **looks,
+    )
     return drawn
 
 
@@ -239,7 +243,9 @@ def _customdata(figure: go.Figure, place: Place) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-_download = component("figure_download")
+_download = st.components.v2.component(
+    "mha_viz.figure_download", css=style("figure_download"), js=script("figure_download")
+)
 
 
 def figure_download(figure: go.Figure, *, file_name: str, key: str) -> None:

@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.run import places
 from mha_viz.ui.run.page_lock import page_run
-from mha_viz.ui.state import faults, state
+from mha_viz.ui.state import faults
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def stop_on_error(place: DeltaGenerator | None = None) -> Iterator[None]:
 
 def problems(already_shown: Iterable[str] = ()) -> list[str]:
     """Show what a link asked for in vain, except what is shown already; returns all of it."""
-    every = state.problems()
+    every = list(st.session_state.get("problems", ()))
     for problem in every:
         if problem not in already_shown:
             st.warning(plain(problem), icon=":material/link_off:")
