@@ -45,7 +45,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 NODE_STAMP := $(if $(NPM),node_modules/.installed-$(shell cat package.json package-lock.json | cksum | tr ' ' -))
 
 .DEFAULT_GOAL := help
-.PHONY: help run class test test-all test-extended test-numeric test-fast check check-javascript javascript format bench soak siege docs pictures lowest wheel wheel-try clean distclean image-try space fuzz mutations
+.PHONY: help run class test test-all test-extended test-numeric test-fast check check-javascript javascript format bench soak siege docs pictures lowest wheel wheel-try installed-wheel clean distclean image-try space fuzz mutations
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -144,12 +144,20 @@ dist: $(TEST_STAMP) ## build what a release publishes, sdist and wheel, into dis
 	rm -rf dist
 	$(PY) -m hatchling build
 
-wheel-try: wheel ## install the wheel into an empty environment, and run the command there
-	rm -rf $(EMPTY) && $(PY) -m venv $(EMPTY)
-	$(if $(UV),$(UV) pip install --python $(EMPTY)/bin/python,$(EMPTY)/bin/python -m pip install -q) \
-	    --constraint requirements.txt dist/*.whl
-	cd $(EMPTY) && bin/mha-viz models && bin/mha-viz trace "The cat sat on the mat." --model tiny-gpt2 \
-	    && bin/mha-viz show "The cat sat on the mat." --layer 2 --head 5 --out head.svg
+wheel-try: wheel ## install the wheel into an empty environment, alone and with the app; run the command there
+	rm -rf $(EMPTY)
+	@$(AGAIN) VENV=$(EMPTY) installed-wheel
+
+TRY := cd $(VENV) && bin/mha-viz
+TRY_SHOW := $(TRY) show "The cat sat on the mat." --layer 2 --head 5 --out
+installed-wheel: | $(PY)
+	$(INSTALL_TORCH)
+	$(INSTALL) --constraint requirements.txt dist/*.whl
+	$(TRY) models && bin/mha-viz trace "The cat sat on the mat." --model tiny-gpt2
+	$(TRY_SHOW) head.html && ! bin/mha-viz study sample --out study 2>&1
+	$(INSTALL) --constraint requirements.txt "$$(echo dist/*.whl)[app]"
+	$(TRY_SHOW) head.svg && bin/mha-viz study sample --out study
+	$(TRY) app --check --port $$((20000 + $$$$ % 20000))
 
 image-try: $(TEST_STAMP) ## build and try the Dockerfile without Docker (as root on Linux)
 	$(PY) -m hosting.try_image $(ARGS)

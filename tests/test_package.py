@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tomllib
 import venv
 import zipfile
 from importlib import metadata
@@ -20,13 +19,12 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from tests.declared import PROJECT, SETTINGS, of_extra
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PROJECT = SETTINGS["project"]
-EXTRAS = PROJECT["optional-dependencies"]
-REQUIRED = [*PROJECT["dependencies"], *EXTRAS["app"]]
+REQUIRED = [*PROJECT["dependencies"], *of_extra("app")]
 MODELS = ("tiny-bert", "tiny-gpt2", "tiny-llama")
 
 
@@ -191,10 +189,9 @@ def test_every_requirement_is_one_exact_version() -> None:
 @pytest.mark.parametrize(
     ("file", "wanted"),
     [
-        ("requirements.txt", PROJECT["dependencies"]),
-        ("requirements.txt", EXTRAS["app"]),
-        ("requirements-dev.txt", EXTRAS["dev"]),
-        ("requirements-docs.txt", PROJECT["optional-dependencies"]["docs"]),
+        ("requirements.txt", REQUIRED),
+        ("requirements-dev.txt", of_extra("dev")),
+        ("requirements-docs.txt", of_extra("docs")),
         ("requirements.txt", SETTINGS["build-system"]["requires"]),
     ],
 )
@@ -208,7 +205,7 @@ def test_the_pins_lie_within_the_declared_ranges(file: str, wanted: list[str]) -
     ("file", "wanted"),
     [
         ("requirements.txt", REQUIRED),
-        ("requirements-dev.txt", EXTRAS["dev"]),
+        ("requirements-dev.txt", of_extra("dev")),
     ],
 )
 def test_what_they_pull_in_is_pinned_too(file: str, wanted: list[str]) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.errors import ArgumentError
+from mha_viz.extras import require
 
 METHODS = ("pca", "tsne", "umap")
 _FEWEST = 16  # points that t-SNE and UMAP are given
@@ -31,7 +32,8 @@ def layout_of(
         seed: of t-SNE and UMAP.
 
     Raises:
-        ArgumentError: an unknown method, too few points for it, or its library is missing.
+        ArgumentError: an unknown method, or too few points for it.
+        MissingPackageError: its library is missing.
     """
     if method not in METHODS:
         raise ArgumentError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
@@ -63,10 +65,8 @@ def _embedding(method: str, n_points: int, seed: int) -> Callable[[Any], Any]:
             perplexity = min(30.0, n_points / 4)
             return lambda x: TSNE(perplexity=perplexity, random_state=seed).fit_transform(x)
         from umap import UMAP
-    except ModuleNotFoundError as error:
-        raise ArgumentError(
-            f"{method} needs the extra `maps`, which is not installed here: pip install "
-            "'mha-viz[maps]', or in a clone pip install '.[maps]'."
-        ) from error
+    except ModuleNotFoundError:
+        require("maps", f"A map by {method}")
+        raise
     n_near = min(15, n_points - 2)
     return lambda x: UMAP(n_neighbors=n_near, random_state=seed, n_jobs=1).fit_transform(x)
