@@ -38,6 +38,11 @@ class ModelInfo:
         family: transformers' model_type ("bert", "gpt2" ...), "" where the config cannot be read.
         n_layers, n_heads: from the config; 0 where it does not say.
         n_bytes: size of its weights.
+
+    >>> import mha_viz as mv
+    >>> model = mv.list_models()[0]
+    >>> model.name, model.source, model.n_layers, model.n_heads
+    ('tiny-bert', 'shipped', 4, 8)
     """
 
     name: str
@@ -56,7 +61,15 @@ def shipped_folder() -> Path:
 
 
 def list_models() -> list[ModelInfo]:
-    """List the shipped models, then those in the Hugging Face cache that are complete."""
+    """List the shipped models, then those in the Hugging Face cache that are complete.
+
+    Returns:
+        ModelInfo of each, by name.
+
+    >>> import mha_viz as mv
+    >>> [model.name for model in mv.list_models()][:3]
+    ['tiny-bert', 'tiny-gpt2', 'tiny-llama']
+    """
     shipped = [_info(name, "shipped", shipped_folder() / name) for name in _shipped_names()]
     cached = sorted(cached_models().items())
     return shipped + [_info(name, "cached", folder) for name, folder in cached]

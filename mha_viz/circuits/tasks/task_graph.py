@@ -39,9 +39,14 @@ def task_graph(
         share: as for `prediction_graph`, of the mean contributions.
         pins: likewise; of pooled pairs only those at any token, such as "L2 H3 @*".
 
+    Returns:
+        PredictionGraph, in logits, with a row for each edge.
+
     Raises:
         ArgumentError: a task of another model, and what `prediction_graph` raises.
         AttentionUnavailableError: as `prediction_graph`.
+
+    Source: as of `prediction_graph`.
 
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")

@@ -38,9 +38,14 @@ def task_paths(
         on_progress: called with how many pairs' paths are estimated, and of how many.
         n_measured: how many paths to measure at once, those with the largest estimates.
 
+    Returns:
+        PathEffects, means over pairs: (layer, head, layer, head, input).
+
     Raises:
         ArgumentError: a task of another model, and what `path_effects` raises.
         AttentionUnavailableError: as `path_effects`.
+
+    Source: as of `path_effect`.
 
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
