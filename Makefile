@@ -129,6 +129,7 @@ lowest: $(NODE_STAMP) ## run the tests with the oldest versions that pyproject.t
 	    --editable ".[app,dev]"
 	$(LOWEST)/bin/python -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder $(ARGS)
 
+# What the warning is about, and what is planned, stands in docs/architecture.md, "The site".
 docs: $(DOCS_STAMP) ## build the documentation into site/, test its links and its code
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 	$(PY) -m pytest -n 0 tests/test_docs.py tests/test_site.py
