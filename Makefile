@@ -45,7 +45,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 NODE_STAMP := $(if $(NPM),node_modules/.installed-$(shell cat package.json package-lock.json | cksum | tr ' ' -))
 
 .DEFAULT_GOAL := help
-.PHONY: help run class test test-all test-extended test-numeric test-fast check check-javascript javascript format bench soak siege docs pictures lowest wheel wheel-try installed-wheel clean distclean image-try space fuzz mutations
+.PHONY: help run class test test-all test-extended test-numeric test-fast check check-javascript javascript format bench soak siege docs notebooks pictures lowest wheel wheel-try installed-wheel clean distclean image-try space fuzz mutations
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -133,6 +133,9 @@ lowest: $(NODE_STAMP) ## run the tests with the oldest versions that pyproject.t
 docs: $(DOCS_STAMP) ## build the documentation into site/, test its links and its code
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 	$(PY) -m pytest -n 0 tests/test_docs.py tests/test_site.py
+
+notebooks: $(TEST_STAMP) ## run the notebooks of the documentation and store their results anew
+	$(PY) -m docs.store_notebooks $(ARGS)
 
 pictures: $(TEST_STAMP) ## do the pictures of the documentation still show the app?
 	$(PY) -m docs.make_pictures --check

@@ -14,33 +14,17 @@ from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.operating import figures
 from mha_viz.ui.pages import FIRST, PAGES
 from mha_viz.ui.run import memory, page_lock, places
-from mha_viz.ui.server import (
-    endpoints,
-    gate,
-    headers,
-    lifecycle,
-    page_style,
-    uploads,
-    websockets,
-)
+from mha_viz.ui.server import endpoints, gate, headers, lifecycle, page_style, uploads, websockets
 from mha_viz.ui.state import reconnect, state
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import messages
 
 if __name__ != "__main__":
     lifecycle.begin()
-    before = (
-        headers.SafeHeaders,
-        endpoints.Endpoints,
-        gate.Gate,
-        websockets.Websockets,
-        uploads.Uploads,
-        gate.FirstPage,
-        page_style.PageStyle,
-    )
-    app = st.App(
-        __file__, lifespan=lifecycle.quietly, middleware=[Middleware(each) for each in before]
-    )
+    before = headers.SafeHeaders, endpoints.Endpoints, gate.Gate, websockets.Websockets
+    behind = uploads.Uploads, gate.FirstPage, page_style.PageStyle
+    middleware = [Middleware(each) for each in (*before, *behind)]
+    app = st.App(__file__, lifespan=lifecycle.quietly, middleware=middleware)
 else:
     st.set_page_config(
         page_title="mha_viz",
@@ -49,15 +33,11 @@ else:
         initial_sidebar_state=256,
         menu_items={"About": "mha_viz: see and measure every attention head."},
     )
-    tools = {
-        key: st.Page(
-            import_module(f"mha_viz.ui.{key}.page").page,
-            title=key.capitalize(),
-            url_path=key,
-            default=key == FIRST,
-        )
-        for key in PAGES
-    }
+    tools = {}
+    for key in PAGES:
+        page = import_module(f"mha_viz.ui.{key}.page").page
+        looks = {"title": key.capitalize(), "url_path": key, "default": key == FIRST}
+        tools[key] = st.Page(page, **looks)
     labs = {
         "start": st.Page(learn.start, title="Start here", url_path="start"),
         "learn": st.Page(learn.index, title="All labs", url_path="learn"),

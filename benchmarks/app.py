@@ -183,11 +183,11 @@ def _switch(page: Any, i: int) -> float:
 
 
 @contextmanager
-def running(**environment: str) -> Iterator[tuple[str, int]]:
+def running(*options: str, **environment: str) -> Iterator[tuple[str, int]]:
     """The app on a free port, from the moment it answers: its address, and its process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "mha_viz", "app", "--port", str(port)]
+    command = [sys.executable, "-m", "mha_viz", "app", "--port", str(port), *options]
     app = subprocess.Popen(
         command,
         cwd=ROOT,

@@ -23,8 +23,8 @@ from benchmarks.measure import Result, at_least, at_most, interleaved, ratio, sp
 from benchmarks.study import ALONE, passes, prose
 from benchmarks.trace import network as bert
 from benchmarks.trace import text, traced_model
+from mha_viz.checkpoints.building import model_size
 from mha_viz.checkpoints.device import device_of
-from mha_viz.checkpoints.model_size import model_size
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.attention.scoring import Scoring, Sight, Tiles, attention_by_rows
 from mha_viz.core.measure import measure as metrics_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 SENTENCE = "ask_text"  # the key of the box that the text is typed into
 PAYLOAD = "bench-payload"  # of the element that brings all heads
@@ -31,6 +32,7 @@ class RawSession:
         self._sent: dict[str, ForwardMsg] = {}  # what the server may name instead of repeating
         self.elements: dict[Path, Any] = {}
         self._folded: set[str] = set()  # expanders
+        self.name = ""  # of the session, as the server calls it
         self._shown = ""  # the page that the server has shown, by which a browser names it
 
     async def run(
@@ -39,6 +41,7 @@ class RawSession:
         click: str = "",
         unfold: str = "",
         until: Callable[[Any], bool] = lambda element: False,
+        states: Iterable[WidgetState] = (),
     ) -> float:
         """Run the page once.
 
@@ -47,6 +50,7 @@ class RawSession:
             click: the label of a button.
             unfold: the key of an expander that is open in this run.
             until: asked of each element that comes.
+            states: of widgets of other kinds.
 
         Returns:
             Seconds to the first element that `until` holds for; nan where none came.
@@ -55,6 +59,7 @@ class RawSession:
         state = message.rerun_script
         state.query_string, state.page_name = self.query, self.page
         state.page_script_hash = self._shown
+        state.widget_states.widgets.extend(states)
         for key, text in (typed or {}).items():
             widget = state.widget_states.widgets.add()
             widget.id, widget.string_value = self._boxes(key)[0], text
@@ -80,6 +85,7 @@ class RawSession:
             elif kind == "navigation":
                 self._shown = received.navigation.page_script_hash
             elif kind == "new_session":
+                self.name = received.new_session.initialize.session_id
                 self.elements, self._folded = {}, set()
             elif kind == "script_finished" and received.script_finished != _BEGINS_ANEW:
                 return found

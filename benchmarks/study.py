@@ -6,6 +6,7 @@ import copy
 import random
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def measure(
     found, _ = batches(model.reader, items, batch_tokens)
     ways: dict[str, Callable[[], Any]] = {"bare": lambda: passes(bare, model, found)}
     for name, (settings, _) in WAYS.items():
-        own = Settings(batch_tokens, settings.pairs, settings.edges, settings.baselines)
+        own = replace(settings, batch_tokens=batch_tokens)
         ways[name] = lambda own=own: measure_shard(model, items, own)
     seconds = interleaved(ways, repeats)
     n_padded, n_real = (sum(getattr(b, name) for b in found) for name in ("n_padded", "n_real"))

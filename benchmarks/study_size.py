@@ -110,7 +110,7 @@ def added(n_shards: int) -> dict[str, float]:
     import mha_viz as mv
     from mha_viz.corpus.run import run
     from mha_viz.corpus.statistics.totals import Totals
-    from mha_viz.corpus.store.merged import merge_shards
+    from mha_viz.corpus.store.blocks import merge_shards
     from mha_viz.corpus.store.storage import shard_folder
 
     run.remove_shards = lambda _: None

@@ -1,6 +1,7 @@
 """The notebooks of docs/notebooks, run from top to bottom, as pages of the site.
 
-They are kept without results, so that what the site shows is what the code of today gives.
+The site shows what the code of today gives, alive; the files hold text and pictures of it
+(docs/store_notebooks.py).
 """
 
 import ast
@@ -34,7 +35,7 @@ def assets() -> dict[str, str]:
 def render(path: Path) -> str:
     """The Markdown of a notebook and of what its cells give."""
     parts = []
-    with _empty_folder():
+    with empty_folder():
         for kind, source, results in run(path):
             if kind == "markdown":
                 parts.append(source)
@@ -119,7 +120,7 @@ def _one_line(page: str) -> str:
 
 
 @contextlib.contextmanager
-def _empty_folder() -> Iterator[None]:
+def empty_folder() -> Iterator[None]:
     """What a cell writes goes into a folder that is thrown away."""
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:

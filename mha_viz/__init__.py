@@ -51,7 +51,7 @@ def _head_figure(record: Any, layer: int, head: int) -> Any:
 
 
 def _query_key_figure(*table: Any, **look: Any) -> Any:
-    from mha_viz.plots.query_key import query_key_figure
+    from mha_viz.plots.head_map import query_key_figure
 
     return query_key_figure(*table, **look)
 

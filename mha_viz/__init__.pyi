@@ -26,16 +26,16 @@ from mha_viz.circuits.patching.patching_map import PatchingMap as PatchingMap
 from mha_viz.circuits.patching.patching_map import patching_map as patching_map
 from mha_viz.circuits.patching.path_effect import path_effect as path_effect
 from mha_viz.circuits.patching.path_effects import path_effects as path_effects
-from mha_viz.circuits.tasks.accuracy import task_accuracy as task_accuracy
 from mha_viz.circuits.tasks.faithfulness import (
     faithfulness as faithfulness,
 )
 from mha_viz.circuits.tasks.faithfulness import (
     find_heads as find_heads,
 )
-from mha_viz.circuits.tasks.task_attribution import task_attribution as task_attribution
-from mha_viz.circuits.tasks.task_graph import task_graph as task_graph
-from mha_viz.circuits.tasks.task_paths import task_paths as task_paths
+from mha_viz.circuits.tasks.over_pairs import task_attribution as task_attribution
+from mha_viz.circuits.tasks.over_pairs import task_graph as task_graph
+from mha_viz.circuits.tasks.over_pairs import task_paths as task_paths
+from mha_viz.circuits.tasks.task_runs import task_accuracy as task_accuracy
 from mha_viz.circuits.tasks.tasks import make_task as make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness as Faithfulness
 from mha_viz.circuits.weights.composition import composition as composition
@@ -57,7 +57,7 @@ from mha_viz.core.attention.multi_head import (
 from mha_viz.core.compare.matching import match_heads as match_heads
 from mha_viz.core.measure import head_similarity as head_similarity
 from mha_viz.core.metrics import METRICS as METRICS
-from mha_viz.core.metrics.registering import register_metric as register_metric
+from mha_viz.core.metrics.table import register_metric as register_metric
 from mha_viz.core.record.record import AttentionRecord as AttentionRecord
 from mha_viz.core.record.record import Token as Token
 from mha_viz.corpus.query.study import Study as Study

@@ -1,6 +1,7 @@
 """The benchmarks run; how fast anything is depends on the machine and is not tested."""
 
 import mmap
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -295,8 +296,10 @@ def aside(measured, **sizes):
 
 
 def test_a_crowd_waits_and_each_sees_what_is_theirs() -> None:
-    results = aside(crowd.measure, raw=3, browsers=0, pause=0.3, seconds=6, n_alone=3)
-    assert [r.aim for r in results] == ["", "", "below 3", "below 5", "", "0"]
+    sizes = dict(raw=3, browsers=0, pause=0.3, seconds=6, n_alone=3)
+    results = aside(crowd.measure, **sizes, replicas=2 if shutil.which("caddy") else 1)
+    rows = ["", "", "below 3", "below 5", ""]
+    assert [r.aim for r in results] == [*rows * (1 + bool(shutil.which("caddy"))), "0"]
     assert results[-1].met and results[-1].ours.startswith("0 of ")
 
 

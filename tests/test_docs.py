@@ -79,6 +79,7 @@ def test_the_readme_leads_to_every_guide_and_is_short() -> None:
         target.partition("#")[0] for target in links(ROOT / "README.md")
     }
     assert len(text.split()) <= 900
+    assert "[Bring your own model](docs/models.md)" in text.partition("\n## ")[0]
 
 
 def test_contributing_names_what_is_there() -> None:

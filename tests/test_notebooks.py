@@ -8,7 +8,7 @@ import pytest
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
-from docs import notebook_pages
+from docs import notebook_pages, store_notebooks
 from mha_viz import AttentionRecord
 
 
@@ -22,12 +22,27 @@ def test_a_notebook_runs_and_shows_something(
     assert any(isinstance(result, str) for result in results)
 
 
-@pytest.mark.parametrize("path", notebook_pages.NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_kept_without_results(path: Path) -> None:
+@pytest.mark.parametrize("path", store_notebooks.NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_stored_with_the_results_of_its_code(path: Path) -> None:
+    assert not store_notebooks.differences(path), "run make notebooks"
     cells = json.loads(path.read_text("utf-8"))["cells"]
-    code = [cell for cell in cells if cell["cell_type"] == "code"]
-    assert code and not any(cell["outputs"] or cell["execution_count"] for cell in code)
     assert cells[0]["cell_type"] == "markdown" and cells[0]["source"][0].startswith("# ")
+    assert len({cell["id"] for cell in cells}) == len(cells)
+
+
+def test_a_stored_number_that_is_not_the_codes_is_found(tmp_path: Path) -> None:
+    (path,) = [path for path in store_notebooks.NOTEBOOKS if path.stem == "cost"]
+    text = path.read_text("utf-8")
+    assert text.count("75497472") == 1
+    (tmp_path / path.name).write_text(text.replace("75497472", "85497472"), "utf-8")
+    assert store_notebooks.differences(tmp_path / path.name) == ["-85497472 +75497472"]
+
+
+def test_notebooks_are_small_and_hold_no_script() -> None:
+    texts = [path.read_text("utf-8") for path in store_notebooks.NOTEBOOKS]
+    assert sum(map(len, texts)) < 400_000
+    assert sum(text.count("image/png") for text in texts) >= 5
+    assert not [text for text in texts if "<script" in text or "plotly.v1" in text]
 
 
 @pytest.mark.parametrize("repository", ["", "https://git.example/us/heads"])

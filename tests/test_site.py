@@ -5,6 +5,7 @@
 
 import html
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -99,6 +100,14 @@ def test_every_page_of_the_menu_is_there(site: Path) -> None:
             "notebooks/switching-heads-off",
         )
     }
+
+
+def test_the_search_finds_what_one_looks_for_by_its_title(site: Path) -> None:
+    index = json.loads((site / "search" / "search_index.json").read_text("utf-8"))
+    found = {entry["title"]: entry["location"] for entry in index["docs"]}
+    assert found["Bring your own model"] == "models.html"
+    for title in ("TransformerLens", "nnsight", "Inseq", "Captum", "A LoRA adapter"):
+        assert found[title].startswith("models.html#")
 
 
 def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[Path, Page]) -> None:

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,15 @@ from transformers.utils.logging import (
     is_progress_bar_enabled,
 )
 
-from mha_viz.errors import BrokenCheckpointError, LoadError, UnsafeCheckpointError, translating
+from mha_viz.core.amounts import of_bytes
+from mha_viz.core.available_memory import available
+from mha_viz.errors import (
+    BrokenCheckpointError,
+    LoadError,
+    OutOfMemoryError,
+    UnsafeCheckpointError,
+    translating,
+)
 
 _HEADS = (  # how a class of the checkpoint's config ends -> the loader for it
     ("ForMaskedLM", AutoModelForMaskedLM),
@@ -36,6 +45,7 @@ _HEADS = (  # how a class of the checkpoint's config ends -> the loader for it
     ("ForConditionalGeneration", AutoModelForSeq2SeqLM),
 )
 _BUILDING = threading.Lock()
+_MOST_MODULES = 5_000  # the largest models in use have two thousand; laying one out takes 0.3 ms
 
 
 @contextmanager
@@ -44,8 +54,17 @@ def building_lock() -> Iterator[None]:
 
     Its own log is silenced, too: a model's notes say what matters.
     """
-    with _BUILDING, _quiet():
-        yield
+    log = logging.getLogger("transformers")
+    with _BUILDING:
+        level, bars = log.level, is_progress_bar_enabled()
+        log.setLevel(logging.ERROR)
+        disable_progress_bar()
+        try:
+            yield
+        finally:
+            log.setLevel(level)
+            if bars:
+                enable_progress_bar()
 
 
 def load_config(folder: Path) -> PreTrainedConfig:
@@ -109,21 +128,6 @@ def load_tokenizer(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenize
         return tokenizer
 
 
-class _quiet:
-    """A block in which transformers' warnings and bars stay off the terminal."""
-
-    def __enter__(self) -> None:
-        self.logger = logging.getLogger("transformers")
-        self.level, self.bars = self.logger.level, is_progress_bar_enabled()
-        self.logger.setLevel(logging.ERROR)
-        disable_progress_bar()
-
-    def __exit__(self, *exc: object) -> None:
-        self.logger.setLevel(self.level)
-        if self.bars:
-            enable_progress_bar()
-
-
 def check_size(name: str, config: PreTrainedConfig, stored: int) -> None:
     """Refuse a config that would take far more memory than its weights, `stored` bytes, explain.
 
@@ -141,8 +145,7 @@ def check_size(name: str, config: PreTrainedConfig, stored: int) -> None:
         )
 
     # The densest storage in use is a byte a weight; weights may be shared or be new.
-    budget = _Budget(n_numbers=4 * stored + 50_000_000)
-    with translating(unbuildable), torch.device("meta"), budget:
+    with translating(unbuildable), torch.device("meta"), _budget(n_numbers=4 * stored + 50_000_000):
         AutoModel.from_config(config, trust_remote_code=False)
 
 
@@ -150,38 +153,30 @@ class _TooMuchError(Exception):
     pass
 
 
-class _Budget:
-    """A limit of numbers and modules that stops this thread's building of a network."""
+@contextmanager
+def _budget(n_numbers: int) -> Iterator[None]:
+    """Stop this thread's building of a network that has more numbers or modules."""
+    left, thread = {"numbers": n_numbers, "modules": _MOST_MODULES}, threading.get_ident()
 
-    MODULES = 5_000  # the largest models in use have two thousand; laying one out takes 0.3 ms
+    def spend(what: str, amount: int) -> None:
+        if threading.get_ident() == thread:  # the hooks are every thread's
+            left[what] -= amount
+            if left[what] < 0:
+                raise _TooMuchError(f"too many {what}")
 
-    def __init__(self, n_numbers: int) -> None:
-        self.left = {"numbers": n_numbers, "modules": self.MODULES}
-        self.thread = threading.get_ident()
+    def count(module: nn.Module, name: str, tensor: torch.Tensor | None) -> None:
+        spend("numbers", 0 if tensor is None else tensor.numel())
 
-    def __enter__(self) -> None:
-        self.hooks = [
-            registration.register_module_parameter_registration_hook(self._numbers),
-            registration.register_module_buffer_registration_hook(self._numbers),
-            registration.register_module_module_registration_hook(self._module),
-        ]
-
-    def __exit__(self, *exc: object) -> None:
-        for hook in self.hooks:
+    hooks = [
+        registration.register_module_parameter_registration_hook(count),
+        registration.register_module_buffer_registration_hook(count),
+        registration.register_module_module_registration_hook(lambda *_: spend("modules", 1)),
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
             hook.remove()
-
-    def _numbers(self, module: nn.Module, name: str, tensor: torch.Tensor | None) -> None:
-        self._spend("numbers", 0 if tensor is None else tensor.numel())
-
-    def _module(self, module: nn.Module, name: str, child: nn.Module | None) -> None:
-        self._spend("modules", 1)
-
-    def _spend(self, what: str, amount: int) -> None:
-        if threading.get_ident() != self.thread:  # the hooks are every thread's
-            return
-        self.left[what] -= amount
-        if self.left[what] < 0:
-            raise _TooMuchError(f"too many {what}")
 
 
 def first_line(message: str) -> str:
@@ -190,3 +185,53 @@ def first_line(message: str) -> str:
     if lines and lines[0].endswith(":"):
         lines[0] += " " + " ".join(lines[1:2])
     return (lines[0] if lines else "no reason given")[:300]
+
+
+_SIZES = (
+    "num_hidden_layers num_attention_heads num_key_value_heads hidden_size head_dim "
+    "max_position_embeddings"
+).split()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSize:
+    """The size of a network, by its config and the precision of its weights alone."""
+
+    n_parameters: int  # numbers in its weights; weights that layers share count once
+    weights: int  # bytes of the weights
+    n_ctx: int  # tokens of the longest text; 0 where the config does not say
+    # bytes that each token of a long text leaves in a record: z, query, key and value of every
+    # head, in float32; query heads may share keys and values.
+    token: int
+
+
+def model_size(config: PreTrainedConfig, dtype: torch.dtype) -> ModelSize:
+    """Return the size of the network that a config describes, laid out without storage.
+
+    >>> from transformers import GPT2Config
+    >>> model_size(GPT2Config(architectures=["GPT2LMHeadModel"]), torch.bfloat16)
+    ModelSize(n_parameters=124439808, weights=248879616, n_ctx=1024, token=147456)
+    """
+    loader = loader_of(config)
+    with torch.device("meta"):
+        try:
+            network = loader.from_config(config, trust_remote_code=False)
+        except ValueError:  # the family has no such head
+            network = AutoModel.from_config(config, trust_remote_code=False)
+    n_parameters = sum(weight.numel() for weight in network.parameters())
+    n_layers, n_heads, n_kv_heads, d_model, d_head, n_ctx = (
+        getattr(config.get_text_config(), name, None) or 0 for name in _SIZES
+    )
+    width = d_head or d_model // max(n_heads, 1)
+    token = 4 * n_layers * width * 2 * (n_heads + (n_kv_heads or n_heads))
+    return ModelSize(n_parameters, n_parameters * dtype.itemsize, n_ctx, token)
+
+
+def check_room(name: str, n_bytes: int, device: torch.device) -> None:
+    """Refuse weights that a device cannot hold; OutOfMemoryError says what is needed and free."""
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else available()
+    if free is not None and n_bytes > free:
+        raise OutOfMemoryError(
+            f"{name} needs {of_bytes(n_bytes)} for its weights, and {device} has {of_bytes(free)} "
+            "free: choose bfloat16 in place of float32, another device or a smaller model."
+        )

@@ -4,12 +4,13 @@ Imports neither torch nor transformers, so that a page can list models before th
 are loaded.
 """
 
-from dataclasses import dataclass
+import tomllib
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from mha_viz.checkpoints.config_file import LIMITS as _LIMITS
-from mha_viz.checkpoints.config_file import read_config
+from mha_viz.checkpoints.checkpoint_files import LIMITS as _LIMITS
+from mha_viz.checkpoints.checkpoint_files import adapter_base, not_merged, read_config
 from mha_viz.checkpoints.download import download as begin
 from mha_viz.checkpoints.files import is_file, list_folder, size
 from mha_viz.checkpoints.hub import online
@@ -34,10 +35,11 @@ class ModelInfo:
     Args:
         name: what `load` takes.
         source: where it comes from.
-        path: the folder with its files.
+        path: the folder with its files; of an adapter, with those of its base model.
         family: transformers' model_type ("bert", "gpt2" ...), "" where the config cannot be read.
         n_layers, n_heads: from the config; 0 where it does not say.
         n_bytes: size of its weights.
+        adapter: the folder of a LoRA adapter that is to be merged into it.
 
     >>> import mha_viz as mv
     >>> model = mv.list_models()[0]
@@ -52,6 +54,7 @@ class ModelInfo:
     n_layers: int
     n_heads: int
     n_bytes: int
+    adapter: Path | None = None
 
 
 def shipped_folder() -> Path:
@@ -72,23 +75,37 @@ def list_models() -> list[ModelInfo]:
     """
     shipped = [_info(name, "shipped", shipped_folder() / name) for name in _shipped_names()]
     cached = sorted(cached_models().items())
-    return shipped + [_info(name, "cached", folder) for name, folder in cached]
+    return shipped + [
+        _info(name, "cached", folder) for name, folder in cached if is_file(folder / "config.json")
+    ]
 
 
 def find_model(name: str, *, download: bool = True) -> ModelInfo:
     """Find a model by name: shipped, a local folder, cached, or else fetched from the Hub.
 
-    Args:
-        name: "tiny-bert", a path to a folder with config.json, or a Hub id ("owner/name"), with a
-            branch, tag or commit of it ("owner/name@step512") or without.
-        download: whether the network may be asked.
+    A LoRA adapter leads to its base model, by the name that the adapter gives.
 
-    Raises:
-        ArgumentError: the name is empty or is neither a folder nor a possible Hub id.
-        ModelNotFoundError: it is nowhere, or the network cannot be reached (within a second) or
-            fails.
-        UnsafeCheckpointError: the Hub has it without safetensors weights, or far too large.
+    `name` is "tiny-bert", a path to a folder with config.json, or a Hub id ("owner/name"), with a
+    branch, tag or commit of it ("owner/name@step512") or without; `download` tells whether the
+    network may be asked. Raises ArgumentError: the name is empty or is neither a folder nor a
+    possible Hub id. ModelNotFoundError: it is nowhere, or the network cannot be reached (within a
+    second) or fails. UnsafeCheckpointError: the Hub has it without safetensors weights, or far too
+    large. BrokenCheckpointError: an adapter of another kind than LoRA, or one of an adapter.
     """
+    found = _find(name, download)
+    base = adapter_base(found.path)
+    if not base:
+        return found
+    if found.source == "cached" and not is_hub_revision(base):
+        raise not_merged(found.path, f"its base is no model of the Hub, but {_quoted(base)}")
+    below = _find(base, download)
+    if adapter_base(below.path):
+        raise not_merged(found.path, f"its base {_quoted(base)} is an adapter, too")
+    return replace(below, name=found.name, source=found.source, adapter=found.path)
+
+
+def _find(name: str, download: bool) -> ModelInfo:
+    """Find the folder of that name, a model's or an adapter's."""
     name = name.strip()
     if not name or "\0" in name or len(name) > MAX_NAME:
         raise ArgumentError("A model name must be a shipped name, a folder or a Hub id.")
@@ -165,3 +182,25 @@ def _info(name: str, source: Source, folder: Path) -> ModelInfo:
 def _shipped_names() -> list[str]:
     folders = list_folder(shipped_folder())
     return [folder.name for folder in folders if is_file(folder / "config.json")]
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedModel:
+    """One model of the Hub that is worth a place in the menu."""
+
+    name: str
+    about: str
+    n_bytes: int
+
+
+_ENTRIES = tomllib.loads(Path(__file__).with_name("suggested.toml").read_text("utf-8"))
+SUGGESTED = tuple(
+    SuggestedModel(name, entry["about"], entry["megabytes"] * 10**6)
+    for name, entry in _ENTRIES.items()
+)
+
+
+def suggested(here: set[str]) -> list[SuggestedModel]:
+    """Return the suggested models not `here`, where the Hub's older ones have no owner."""
+    known = {name.rpartition("/")[2] for name in here if "/" not in name} | here
+    return [one for one in SUGGESTED if not {one.name, one.name.rpartition("/")[2]} & known]

@@ -31,12 +31,9 @@ def device_of(name: str) -> torch.device:
 def devices_of(names: Sequence[str] | str) -> tuple[torch.device, ...]:
     """Return several devices of this machine, on which as many processes are to work.
 
-    Args:
-        names: of devices of one kind, as `device_of` takes them; "all" for every CUDA card. The
-            processor may be named more than once, a card may not.
-
-    Raises:
-        ArgumentError: none, an unknown one, a card twice, or devices of two kinds.
+    `names` are those of devices of one kind, as `device_of` takes them; "all" for every CUDA card.
+    The processor may be named more than once, a card may not. Raises ArgumentError: none, an
+    unknown one, a card twice, or devices of two kinds.
 
     >>> devices_of(["cpu", "cpu"])
     (device(type='cpu'), device(type='cpu'))

@@ -26,20 +26,14 @@ class Download:
 
     huggingface_hub may wait for minutes, in some calls for ever. A thread that has fallen silent is
     left alone, and ends with the next byte.
-
-    Attributes:
-        name: the Hub id, with its revision if one was named.
-        done, total: bytes; `total` is 0 until the Hub has answered.
-        folder: with the model's files, once all of them are there.
-        error: where it failed, in words for people.
-        stopped: whether it was stopped by `stop`.
     """
 
     def __init__(self, name: str) -> None:
-        self.name, self.done, self.total = name, 0, 0
-        self.folder: Path | None = None
-        self.error: MhaVizError | None = None
-        self.stopped = False
+        self.name = name  # the Hub id, with its revision if one was named
+        self.done = self.total = 0  # bytes; the latter 0 until the Hub has answered
+        self.folder: Path | None = None  # with the model's files, once all of them are there
+        self.error: MhaVizError | None = None  # where it failed, in words for people
+        self.stopped = False  # by `stop`
         self._moved = time.monotonic()
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
@@ -171,8 +165,7 @@ class Download:
         try:
             with get_session().stream("GET", url, headers=headers, timeout=STALLED_AFTER) as answer:
                 hf_raise_for_status(answer)
-                resumed = answer.status_code == 206
-                with part.open("ab" if resumed else "wb") as opened:
+                with part.open("ab" if answer.status_code == 206 else "wb") as opened:
                     for piece in answer.iter_bytes():
                         opened.write(piece)
                         self._note_progress(before + min(opened.tell(), n_bytes))

@@ -18,6 +18,7 @@ HOW_TO_CONVERT = (
     "Where you trust it, convert it: load it with transformers' AutoModel.from_pretrained, write "
     "model and tokenizer with save_pretrained into a folder, and give that folder."
 )
+ADAPTER = {"adapter_config.json", "adapter_model.safetensors"}  # weights for another model
 _PART = re.compile(r".*-\d+-of-\d+\.safetensors")
 _VOCABULARY = re.compile(r"(tokenizer|tekken)\.json|vocab.*|.*\.(model|spm|tiktoken)")
 _NO_VOCABULARY = ("ByT5Tokenizer",)  # reads bytes, and has no file of them
@@ -94,19 +95,17 @@ def cached_model(name: str) -> Path | None:
 
 
 def is_complete(folder: Path) -> bool:
-    """Return whether config, weights and tokenizer are all there.
+    """Return whether config, weights and tokenizer are all there, or an adapter's two files.
 
     Other programs fetch what they need of a model, and no more: weights without their tokenizer,
     a tokenizer without its network. Where a cache was tidied up, links may lead into nothing.
     """
     listed = [path for path in list_folder(folder) if path.suffix in READ]
     names = {path.name for path in listed if is_file(path)}
-    return (
-        len(names) == len(listed)
-        and "config.json" in names
-        and _has_weights(folder, names)
-        and _has_tokenizer(folder, names)
-    )
+    if len(names) < len(listed):
+        return False
+    is_model = "config.json" in names and _has_weights(folder, names)
+    return (is_model and _has_tokenizer(folder, names)) or names >= ADAPTER
 
 
 def _has_weights(folder: Path, names: set[str]) -> bool:

@@ -8,26 +8,33 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from transformers import AutoModel, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from mha_viz.checkpoints.adapter import check_adapter, merge
 from mha_viz.checkpoints.building import (
+    ModelSize,
     building_lock,
+    check_room,
     first_line,
     load_config,
     load_tokenizer,
     loader_of,
+    model_size,
 )
 from mha_viz.checkpoints.catalog import ModelInfo, find_model
-from mha_viz.checkpoints.checkpoint_files import check_files
-from mha_viz.checkpoints.config_file import read_config, read_json
+from mha_viz.checkpoints.checkpoint_files import (
+    check_files,
+    check_weight_files,
+    read_config,
+    read_json,
+)
 from mha_viz.checkpoints.device import device_of
-from mha_viz.checkpoints.model_size import ModelSize, check_room, model_size
 from mha_viz.checkpoints.trial import check_on_trial
-from mha_viz.checkpoints.weight_files import check_weight_files
 from mha_viz.core.names import DTYPES, Device
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.projections import is_plain
 from mha_viz.errors import ArgumentError, BrokenCheckpointError, OutOfMemoryError, translating
 
 Place = torch.device | str | dict[str, int | str | torch.device]  # or a map of devices
@@ -45,7 +52,8 @@ def load(
 
     Args:
         name: a shipped name ("tiny-bert", "tiny-gpt2", "tiny-llama"), a local folder, or a Hub id,
-            with a branch, tag or commit of it ("EleutherAI/pythia-70m@step512") or without.
+            with a branch, tag or commit of it ("EleutherAI/pythia-70m@step512") or without. Also
+            the folder or Hub id of a LoRA adapter, which is merged into its base model.
         device: "auto" takes cuda, then mps, then cpu.
         dtype: "float32", "bfloat16" or "float16", as text or as torch names it, of the weights
             while running; "auto" takes the one that config.json names, else float32. Weights
@@ -79,9 +87,9 @@ def load(
     target = device_of(device) if device_map is None else _check_map(device_map, device)
     info = check(name, download=download)
     if info.source == "shipped":
-        return _model(info.path, info.name, target, precision)
+        return _model(info, target, precision)
     with translating(partial(_broken, info.name)):
-        return _model(info.path, info.name, target, precision)
+        return _model(info, target, precision)
 
 
 def check(name: str, *, download: bool = True) -> ModelInfo:
@@ -95,6 +103,8 @@ def check(name: str, *, download: bool = True) -> ModelInfo:
     if (info.path / "generation_config.json").is_file():
         read_json(info.path / "generation_config.json")
     check_weight_files(info.path)
+    if info.adapter is not None:
+        check_adapter(info.adapter)
     if info.source != "shipped":
         check_on_trial(info.path, stamp, family)
     return info
@@ -121,7 +131,8 @@ def size_of(name: str, dtype: str) -> ModelSize:
         return model_size(config, getattr(torch, precision_of(dtype, config)))
 
 
-def _model(folder: Path, name: str, place: Place, dtype: str) -> AttentionModel:
+def _model(info: ModelInfo, place: Place, dtype: str) -> AttentionModel:
+    folder, name = info.path, info.name
     with building_lock():
         config = load_config(folder)
         dtype = precision_of(dtype, config)
@@ -138,6 +149,8 @@ def _model(folder: Path, name: str, place: Place, dtype: str) -> AttentionModel:
             f"{name} does not fit into the memory of the devices of device_map: some weights would "
             "stay on the disk or be moved for every text. Choose bfloat16 or a smaller model."
         )
+    if info.adapter is not None:
+        notes += merge(network, info.adapter)
     check_finite(network, name)
     network.eval().requires_grad_(False)
     if isinstance(place, torch.device):
@@ -261,20 +274,12 @@ def check_finite(network: PreTrainedModel, name: str) -> None:
     for key, weight in network.state_dict().items():
         # The extremes of numbers with NaN are NaN; isfinite would take copies of the weight.
         # Quantised parts keep dtypes among their numbers.
-        if (
-            isinstance(weight, Tensor)
-            and weight.is_floating_point()
-            and weight.numel()
-            and not _finite(*weight.aminmax())
-        ):
+        plain = is_plain(weight) and weight.numel()
+        if plain and not all(torch.isfinite(end) for end in weight.aminmax()):
             raise BrokenCheckpointError(
                 f"{name} has NaN or infinite numbers in {key}: every picture of it would be "
                 "meaningless. The training has diverged, or the file is damaged."
             )
-
-
-def _finite(least: torch.Tensor, most: torch.Tensor) -> bool:
-    return bool(torch.isfinite(least) and torch.isfinite(most))
 
 
 def wrap(network: Any, tokenizer: Any = None, name: str = "") -> AttentionModel:

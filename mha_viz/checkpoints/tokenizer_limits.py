@@ -94,8 +94,7 @@ def growth(rule: dict[str, Any]) -> int:
 def _check_growth(name: str, parts: list[Any]) -> None:
     rules = list(_rules(parts))
     _check(name, "rules for a text", len(rules), MAX_RULES)
-    longer = prod(map(growth, rules))
-    if longer > MAX_GROWTH:
+    if prod(map(growth, rules)) > MAX_GROWTH:
         raise UnsafeCheckpointError(
             f"The tokenizer of {name} has rules that can make a text more than {MAX_GROWTH} times "
             "longer; those of real models hardly lengthen it."

@@ -64,8 +64,7 @@ def is_ready() -> bool:
 def _error(name: str, answer: dict[str, Any]) -> LoadError:
     if "error" in answer:
         kind = getattr(errors, answer["error"])
-        error: LoadError = kind(answer["message"])
-        return error
+        return kind(answer["message"])
     if answer["died"] == "late":
         return UnsafeCheckpointError(
             f"Reading config and tokenizer of {name} took more than {LIMITS['cpu_seconds']} s; "
@@ -120,8 +119,7 @@ class _TrialProcess:
                 self._stop()
                 return {"died": "late" if was_late.is_set() else "crash"}
             self._restart_idle_timer()
-            answer: dict[str, Any] = json.loads(line)
-            return answer
+            return json.loads(line)
 
     def _restart_idle_timer(self) -> None:
         self._idle_timer = child_process.start_timer(IDLE, self.stop_if_idle)

@@ -77,8 +77,7 @@ def _in_a_child(request: dict[str, Any]) -> Answer:
     if os.WIFSIGNALED(status) or not line:
         late = (signal.SIGALRM, signal.SIGXCPU)
         return {"died": "late" if status & 0x7F in late else "crash"}
-    answer: Answer = json.loads(line)
-    return answer
+    return json.loads(line)
 
 
 def _limit(request: dict[str, Any]) -> None:

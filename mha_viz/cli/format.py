@@ -10,8 +10,10 @@ import json
 import math
 import os
 import sys
+import tomllib
 from dataclasses import asdict
 from enum import StrEnum
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from mha_viz.core.reprs import count
@@ -155,7 +157,7 @@ def _pairs(record: AttentionRecord, layer: int, head: int) -> DataFrame:
 
 
 def _csv(table: DataFrame) -> str:
-    from mha_viz.plots.csv_file import csv_text
+    from mha_viz.plots.table_text import csv_text
 
     return csv_text(table.reset_index(drop=True))  # the number of a row means nothing here
 
@@ -173,20 +175,8 @@ def head_json(record: AttentionRecord, layer: int, head: int) -> str:
     return json.dumps(shown, indent=2) + "\n"
 
 
-REPORT_COLUMNS = {  # of the table, with short names; the other formats hold everything
-    "entropy": "\nentropy",
-    "distance": "\ndistance",
-    "previous_token": "previous\ntoken",
-    "self_token": "same\nplace",
-    "first_token": "first\ntoken",
-    "induction": "\ninduction",
-    "output_share": "output\nshare",
-}
-BASELINE_NAMES = {
-    "uniform": "uniform attention",
-    "offset": "always the token before",
-    "random": "random weights, mean",
-}
+_TEXTS = tomllib.loads((files(__package__) / "report.toml").read_text("utf-8"))
+REPORT_COLUMNS: dict[str, str] = _TEXTS["columns"]  # the other formats hold everything
 
 
 def report(record: AttentionRecord, table: DataFrame, kind: ReportFormat) -> str | bytes:
@@ -223,18 +213,13 @@ def _report_table(table: DataFrame) -> str:
         ]
         for row in table.to_dict("records")
     ]
-    for name, title in BASELINE_NAMES.items():
+    for name, title in _TEXTS["baselines"].items():
         known = {key: table[f"{key}_{name}"][0] for key in shown if f"{key}_{name}" in table}
         if known:
             numbers = [_score_text(known[key]) if key in known else "" for key in shown]
             rows.append(["", *numbers, "", f"({title})"])
     drawn = grid(["\nhead", *shown.values(), "nearest\nhead", "\nlabels"], rows, 1, tight=True)
-    return (
-        f"{drawn}\nEntropy in nats, distance in tokens, the rest are shares of 1. In brackets: "
-        "what heads that\nhave learned nothing score on this text. Nearest: the smallest Hellinger "
-        "distance of weights, by\nchance or not. Every metric and why a head has its label: "
-        "--format csv\n"
-    )
+    return f"{drawn}\n{_TEXTS['below']}"
 
 
 def _score_text(value: float) -> str:

@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from mha_viz import __version__
-from mha_viz.cli import circuits, interventions, options, patching, study_commands
+from mha_viz.cli import circuits, command, options, patching, study_commands
 from mha_viz.cli import format as formats
 from mha_viz.cli import server as cli_server
 from mha_viz.cli import streams as cli_streams
@@ -105,6 +105,10 @@ def start_app(
         bool,
         typer.Option("--class", help="Class mode: public mode for this network, with one class."),
     ] = False,
+    replicas: Annotated[
+        int,
+        typer.Option(min=1, max=32, help="Processes that share the visitors, behind Caddy."),
+    ] = 1,
     config: Annotated[
         Path | None, typer.Option(help="A TOML file with settings, in a table named mha_viz.")
     ] = None,
@@ -120,17 +124,22 @@ def start_app(
     if host is None:
         host = "0.0.0.0" if in_class else "127.0.0.1"
     if check:
-        checking.print_check(modes, config, host, port)
+        checking.print_check(modes, config, host, port, replicas)
         return
-    classroom = checking.read_settings(modes, config).settings.classroom
+    settings = checking.read_settings(modes, config).settings
     script = _app_script()
     cli_server.check_free(host, port)
     require("app", "The web app")
     from streamlit.web import cli as streamlit
 
+    if replicas > 1:
+        from mha_viz.cli.replicas import serve
+
+        serve(host, port, replicas, settings)
+        return
     # Both are always given: Streamlit exchanges a port that was not requested for another one.
     command = ["run", str(script), "--server.address", host, "--server.port", str(port)]
-    with cli_server.announce_address(host, port, classroom):
+    with cli_server.announce_address(host, port, settings.classroom):
         streamlit.main(command)
 
 
@@ -144,19 +153,14 @@ def _app_script() -> Path:
     return script
 
 
-@app.command(cls=options.Command)
+@command.add(app)
 def trace(
-    text: options.Text,
-    model: options.Model = "tiny-bert",
-    device: options.Device = "auto",
-    dtype: options.Precision = "float32",
-    pair: options.Pair = None,
-    part: options.Part = None,
+    source: options.TextRun,
     out: options.RecordOut = None,
     kind: options.ListAs = ListFormat.table,
 ) -> None:
     """Run a text through a model and show what its heads do."""
-    record = _trace(text, (model, device, dtype), pair, part)
+    record = _trace(source)
     if out is not None:
         record.save(out)
         typer.echo(f"wrote {out}", err=True)
@@ -174,38 +178,22 @@ def trace(
         typer.echo(f"  {fact['title']:<22} {place:<8} {fact['value']:.3f}")
 
 
-@app.command(cls=options.Command)
+@command.add(app)
 def show(
-    text: options.Text,
-    layer: Annotated[
-        int | None, typer.Option("--layer", "-l", help="Counted from 0; -1 is the last.")
-    ] = None,
-    head: Annotated[
-        int | None, typer.Option("--head", "-H", help="Counted from 0; -1 is the last.")
-    ] = None,
-    model: options.Model = "tiny-bert",
-    device: options.Device = "auto",
-    dtype: options.Precision = "float32",
-    pair: options.Pair = None,
-    part: options.Part = None,
+    source: options.TextRun,
+    layer: int | None = None,
+    head: int | None = None,
     kind: options.ShowAs = Format.table,
     out: options.Out = None,
-    words: options.Words = False,
-    no_special: Annotated[
-        bool,
-        typer.Option(
-            "--no-special", help="Leave special tokens out; rows are rescaled to sum to 1."
-        ),
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Write a long CSV without asking.")
-    ] = False,
+    words: bool = False,
+    no_special: bool = False,
+    yes: bool = False,
 ) -> None:
     """Show one head's attention weights; without --layer and --head a picture of all heads."""
     chosen = None if layer is None or head is None else (layer, head)
     if chosen is None and (kind not in formats.PICTURES or layer != head):
         raise ArgumentError("Choose a head with --layer and --head (both counted from 0).")
-    record = _trace(text, (model, device, dtype), pair, part)
+    record = _trace(source)
     record = record.merge_words() if words else record
     record = record.without_special() if no_special else record
     if chosen is not None:
@@ -221,43 +209,33 @@ def show(
     options.deliver(writers.get(kind, formats.head_json)(record, *chosen), out)
 
 
-@app.command(cls=options.Command)
+@command.add(app)
 def report(
-    text: options.Text,
-    model: options.Model = "tiny-bert",
-    device: options.Device = "auto",
-    dtype: options.Precision = "float32",
-    pair: options.Pair = None,
-    part: options.Part = None,
+    source: options.TextRun,
     kind: options.ReportAs = ReportFormat.table,
     out: options.Out = None,
-    words: options.Words = False,
-    baseline: Annotated[
-        bool, typer.Option(help="Measure the same architecture with random weights, too.")
-    ] = True,
+    words: bool = False,
+    baseline: bool = True,
 ) -> None:
     """Measure every head: scores with baselines, labels, nearest heads."""
-    given = options.read(text, pair)  # before anything heavy is imported
     from mha_viz.reports.report import KEEP
     from mha_viz.reports.report import report as make
 
-    loaded = options.load(model, device, dtype)
-    keep = KEEP if loaded.backend == "mha_viz" else ("pattern",)
-    record = loaded.trace(given, pair, part=part, keep=keep)
+    loaded = source.load()
+    record = source.trace(loaded, KEEP)
     record = record.merge_words() if words else record
     made = make(record, loaded, untrained=baseline)
     options.deliver(formats.report(record, made.table(record), kind), out)
     options.print_notes(made.notes)
 
 
-@app.command(cls=options.Command)
+@command.add(app)
 def models(kind: options.ListAs = ListFormat.table) -> None:
     """List the models that load without network: shipped, and in the Hugging Face cache.
 
     Below them, except as JSON, some of the Hub that are fetched when they are first asked for.
     """
-    from mha_viz.checkpoints.catalog import list_models
-    from mha_viz.checkpoints.suggested import suggested
+    from mha_viz.checkpoints.catalog import list_models, suggested
     from mha_viz.core.amounts import of_bytes
 
     found = list_models()
@@ -277,26 +255,23 @@ def models(kind: options.ListAs = ListFormat.table) -> None:
         typer.echo(formats.grid(["name", "what it is", "size"], more, 2), nl=False)
 
 
-for command in (interventions.ablate, interventions.importance, interventions.prune):
-    app.command(cls=options.Command)(command)
+for function in (patching.ablate, patching.importance, patching.prune):
+    command.add(app)(function)
 app.add_typer(study_commands.app, name="study")
 group = typer.Typer(no_args_is_help=True, help="How heads work together, across layers.")
-for circuit_command in (
+for of_circuits in (
     *(circuits.logits, circuits.scores, circuits.tokens, circuits.lens),
     *(circuits.composition, circuits.copying, circuits.vocabulary, circuits.flow),
     *(patching.path, patching.paths, patching.patch, patching.faithfulness),
     *(patching.edges, patching.report),
 ):
-    group.command(cls=options.Command)(circuit_command)
-group.command("map", cls=options.Command)(circuits.query_key_map)
+    command.add(group)(of_circuits)
+command.add(group, "map")(circuits.query_key_map)
 app.add_typer(group, name="circuits")
 
 
-def _trace(
-    text: str, checkpoint: tuple[str, str, str], pair: str | None, part: str | None
-) -> AttentionRecord:
-    given = options.read(text, pair)  # before anything heavy is imported
-    record = options.load(*checkpoint).trace(given, pair, part=part, keep=("pattern",))
+def _trace(source: options.TextRun) -> AttentionRecord:
+    record = source.trace(source.load(), ("pattern",))
     options.print_notes(record.notes)
     return record
 

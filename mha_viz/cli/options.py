@@ -5,47 +5,40 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer.core import TyperCommand
 
+from mha_viz.cli import format as formats
 from mha_viz.cli.format import Format, ListFormat, ReportFormat, TableFormat
+from mha_viz.cli.texts import check_second, read_text
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.names import Dtype
 from mha_viz.core.output_file import check_writable, write_file
-from mha_viz.errors import ArgumentError, TextError, WriteError
-from mha_viz.text.cleaning import clean_text
+from mha_viz.errors import ArgumentError, WriteError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from mha_viz.circuits.tasks.tasks import Task
+    from mha_viz.core.record.record import AttentionRecord
     from mha_viz.engine.model import AttentionModel
 
 
-Text = Annotated[str, typer.Argument(help="The text; - reads it from standard input.")]
-Texts = Annotated[
-    str, typer.Argument(help="A text, a file with one text a line, or - for standard input.")
+Text = Annotated[
+    str, typer.Argument(help="The text; - reads it from standard input.", callback=read_text)
 ]
-Model = Annotated[str, typer.Option("--model", "-m", help="Shipped name, folder or Hub id.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")]
-Devices = Annotated[
+Corrupt = Annotated[
     str,
-    typer.Option(help="auto, cpu, cuda, mps; cuda:0,cuda:1 or all: one process on each card."),
+    typer.Argument(help="Text of as many tokens with another answer.", callback=check_second),
 ]
-Precision = Annotated[Dtype, typer.Option(help="Precision of the weights; auto: config.json's.")]
-Pair = Annotated[str | None, typer.Option(help="Second segment, or the decoder's text.")]
-Part = Annotated[
-    Literal["encoder", "decoder", "cross"] | None,
-    typer.Option(help="Which attention of an encoder-decoder to show."),
+Pair = Annotated[
+    str | None,
+    typer.Option(help="Second segment, or the decoder's text.", callback=check_second),
 ]
-Target = Annotated[str | None, typer.Option(help="Token to track.")]
-Against = Annotated[str | None, typer.Option(help="Token whose logit is subtracted.")]
-Position = Annotated[
-    int | None,
-    typer.Option(help="Position of the prediction, from 0. [default: last token or first mask]"),
-]
+Column = Literal["single", "double"]  # of a paper
 _PAIR_BYTES = 40  # of a row of the CSV of a head
 SHOWN = 20  # rows of a long table to read; files and JSON have all
 
@@ -83,20 +76,7 @@ _CHOICE = "File for the tested choice, .json, which opens again"
 Out = Annotated[Path | None, _file(_OUT, "File to write")]
 RecordOut = Annotated[Path | None, _file(_OUT, _RECORD, "safetensors", parents=True)]
 JsonOut = Annotated[Path | None, _file(("--save",), _CHOICE, "json")]
-Column = Annotated[Literal["single", "double"], typer.Option(help="Width of a paper's figures.")]
-Words = Annotated[bool, typer.Option("--words", help="Merge sub-words to words.")]
 _FORMAT = ("--format", "-f")
-
-
-class Command(TyperCommand):
-    """A command that takes --json where it has --format."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read --json as --format json."""
-        if any("--format" in one.opts for one in self.params):
-            end = args.index("--") if "--" in args else len(args)
-            args = ["--format=json" if a == "--json" else a for a in args[:end]] + args[end:]
-        return super().parse_args(ctx, args)
 
 
 def _format_of(context: Any, param: Any, requested: Any) -> Any:
@@ -116,107 +96,123 @@ def _format_of(context: Any, param: Any, requested: Any) -> Any:
 
 
 _JSON = "--json is short for --format json."
-
-
-def _format() -> Any:
-    help_text = f"By default the ending of --out decides. {_JSON}"
-    return typer.Option(*_FORMAT, callback=_format_of, help=help_text)
-
-
-ShowAs = Annotated[Format, _format()]
-ReportAs = Annotated[ReportFormat, _format()]
-TableAs = Annotated[TableFormat, _format()]
+_AS_ENDING = typer.Option(
+    *_FORMAT, callback=_format_of, help=f"By default the ending of --out decides. {_JSON}"
+)
+ShowAs = Annotated[Format, _AS_ENDING]
+ReportAs = Annotated[ReportFormat, _AS_ENDING]
+TableAs = Annotated[TableFormat, _AS_ENDING]
 ListAs = Annotated[ListFormat, typer.Option(*_FORMAT, help=_JSON)]
 
-MAX_FILE_BYTES = 1_000_000  # of a file of texts: more than any of these commands can run
-_TEXT_ENDINGS = frozenset(
-    ".txt .text .md .rst .csv .tsv .json .jsonl .conllu .parquet .gz .zip .log .html .htm .xml "
-    ".tex .pdf .doc .docx .odt .rtf .xlsx .py .ipynb .yaml .yml".split()
-)
+
+@dataclass(kw_only=True)
+class Checkpoint:
+    """The model of a command, and how it is loaded."""
+
+    model: str = "tiny-gpt2"
+    device: str = "auto"
+    dtype: Dtype = "float32"
+
+    def load(self) -> AttentionModel:
+        """Return the model; imports what that needs only now: --help must not wait for torch.
+
+        Raises:
+            ArgumentError: a device that this machine does not have, or an unknown precision.
+            LoadError, OutOfMemoryError: as `mv.load`.
+        """
+        from mha_viz.checkpoints import trial
+
+        if os.path.isdir(self.model):  # the process for its trial imports torch meanwhile
+            trial.prepare()
+        from mha_viz.checkpoints.loading import load
+
+        return load(self.model, device=self.device, dtype=self.dtype)
 
 
-def _is_file_name(given: str) -> bool:
-    """Return whether a text is the name of a file, existing or not, and not something to read."""
-    if len(given) < 2 or any(map(str.isspace, given)):
-        return False
-    path = Path(given)
-    if (
-        path.suffix.lower() in _TEXT_ENDINGS
-        or path.is_absolute()
-        or given.startswith(("./", "../", "~/"))
-    ):
-        return True
-    try:
-        return "/" in given and path.parent.is_dir()
-    except (OSError, ValueError):  # too long a name, or one with NUL in it
-        return False
+@dataclass(kw_only=True)
+class BertCheckpoint(Checkpoint):
+    """The model of a command that takes one of any kind."""
+
+    model: str = "tiny-bert"
 
 
-def read(text: str, pair: str | None = None) -> str:
-    """Return the text, or that of standard input; check it and its pair before a model loads.
+@dataclass(kw_only=True)
+class NamedCheckpoint(Checkpoint):
+    """The model of a command about nothing else."""
 
-    Raises:
-        TextError: as `clean_text` says; the name of a file.
-    """
-    for one in (text, pair or ""):
-        if _is_file_name(one):
-            raise TextError(
-                f"{one} is the name of a file, and a text is expected here: give a file, or this "
-                "name as a text, on standard input with - in its place."
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Shipped name, folder or Hub id.")
+    ] = "tiny-gpt2"
+
+
+@dataclass(kw_only=True)
+class TextRun(BertCheckpoint):
+    """A text, and the model that it runs through."""
+
+    text: Text
+    pair: Pair = None
+    part: Literal["encoder", "decoder", "cross"] | None = None
+
+    def trace(self, model: AttentionModel, keep: tuple[str, ...]) -> AttentionRecord:
+        """Run the text, and keep of it what this family has."""
+        keep = keep if model.backend == "mha_viz" else ("pattern",)
+        return model.trace(self.text, self.pair, part=self.part, keep=keep)
+
+
+@dataclass(kw_only=True)
+class Tracked:
+    """The tokens whose prediction is followed, and where."""
+
+    target: str | None = None
+    against: str | None = None
+    position: int | None = None
+
+
+@dataclass(kw_only=True)
+class TaskChoice:
+    """A task of `make_task`: by its name, or of pairs, or of a template."""
+
+    task: Annotated[
+        str | None, typer.Argument(help="induction, phrase, agreement, closing or ioi.")
+    ] = None
+    pairs: Path | None = None
+    template: str | None = None
+    examples: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self._given = [one for one in (self.task, self.pairs, self.template) if one is not None]
+        if len(self._given) != 1:
+            raise ArgumentError("Give one task: its name, or --pairs FILE, or --template TEXT.")
+        if self.pairs is not None and not self.pairs.is_file():
+            raise ArgumentError(
+                f"There is no file {self.pairs}: --pairs expects a CSV or TSV file."
             )
-    given = sys.stdin.read() if text == "-" else text
-    clean_text(given)
-    if pair is not None:
-        clean_text(pair, "second text")
-    return given
+
+    def make(self, model: AttentionModel) -> Task:
+        """Make the task for a model, and print which pairs were left out."""
+        from mha_viz.circuits.tasks.tasks import make_task
+
+        made = make_task(model, self._given[0], self.examples, self.seed)
+        print_notes(made.left_out)
+        return made
 
 
-def read_texts(given: str) -> list[str]:
-    """Return each line of a file or of standard input that is not blank; or the text itself.
+@dataclass(kw_only=True)
+class TableOutput:
+    """The form and the place of a command's table."""
 
-    Raises:
-        TextError: no text, or one that cannot be used; a file that is too large or holds no text.
-    """
-    path = Path(given)
-    try:
-        is_file = given != "-" and path.is_file()
-    except (OSError, ValueError):  # a long text, or one with NUL in it, names no file
-        is_file = False
-    if given != "-" and not is_file:
-        if _is_file_name(given):
-            raise TextError(
-                f"There is no file {given}: expected a text, a file with one text a line, or - for "
-                "standard input, which also takes a text that looks like a file name."
-            )
-        return [read(given)]
-    if is_file and path.stat().st_size > MAX_FILE_BYTES:
-        raise TextError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: give fewer texts.")
-    try:
-        content = sys.stdin.read() if given == "-" else path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise TextError(f"{path} is not a text in UTF-8.") from error
-    lines = [line.strip() for line in content.splitlines() if line.strip()]
-    if not lines:
-        raise TextError("There is no text in it: expected one text a line.")
-    for line in lines:
-        clean_text(line)
-    return lines
+    file_format: TableAs = TableFormat.table
+    out: Out = None
 
+    @property
+    def to_read(self) -> bool:
+        """True for a table that people read, which may be a part of all rows."""
+        return self.file_format is TableFormat.table
 
-def load(name: str, device: str, dtype: str) -> AttentionModel:
-    """Return a model; imports what that needs only now, as --help must not wait for torch.
-
-    Raises:
-        ArgumentError: a device that this machine does not have, or an unknown precision.
-        LoadError, OutOfMemoryError: as `mv.load`.
-    """
-    from mha_viz.checkpoints import trial
-
-    if os.path.isdir(name):  # the process for its trial imports torch at the same time as this one
-        trial.prepare()
-    from mha_viz.checkpoints.loading import load
-
-    return load(name, device=device, dtype=dtype)
+    def deliver(self, table: DataFrame, title: str, **more: object) -> None:
+        """Deliver it to read under its title, or as CSV, or as JSON with all single numbers."""
+        deliver(formats.table(table, self.file_format, title, **more), self.out)
 
 
 def devices(given: str) -> list[str] | str | None:
@@ -260,7 +256,7 @@ def confirm_rows(n_rows: int) -> None:
     Raises:
         ArgumentError: there is nobody to answer, or the answer is no.
     """
-    from mha_viz.plots.csv_file import MOST_UNASKED
+    from mha_viz.plots.table_text import MOST_UNASKED
 
     if n_rows <= MOST_UNASKED:
         return
@@ -274,15 +270,6 @@ def confirm_rows(n_rows: int) -> None:
 def _is_asked() -> bool:
     """Return whether somebody sits at a terminal who can answer a question."""
     return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def deliver_table(
-    table: DataFrame, kind: TableFormat, out: Path | None, title: str, **more: object
-) -> None:
-    """Deliver a table to read under its title, or CSV, or JSON with all single numbers."""
-    from mha_viz.cli import format as formats
-
-    deliver(formats.table(table, kind, title, **more), out)
 
 
 def parse_heads(given: str) -> list[tuple[int, int]]:

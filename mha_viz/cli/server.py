@@ -52,11 +52,27 @@ def _bind_briefly(host: str, port: int) -> None:
 def _port_taken(host: str, port: int) -> str:
     """Suggest a place where a port is taken, perhaps by another one of these servers."""
     at = "" if host == "127.0.0.1" else f" --host {host}"
-    for other in range(port + 1, min(port + _PORTS_TRIED, MAX_PORT) + 1):
-        with suppress(OSError):
-            _bind_briefly(host, other)
-            return f"Port {port} is taken; {other} is free: mha-viz app{at} --port {other}"
+    for other in free_ports(host, port):
+        return f"Port {port} is taken; {other} is free: mha-viz app{at} --port {other}"
     return f"Port {port} is taken, as are those after it. Choose another place with --port."
+
+
+def free_ports(host: str, after: int) -> Iterator[int]:
+    """Yield the free ones among the ports that follow one."""
+    for port in range(after + 1, min(after + _PORTS_TRIED, MAX_PORT) + 1):
+        with suppress(OSError):
+            _bind_briefly(host, port)
+            yield port
+
+
+def host_to_call(host: str) -> str:
+    """Return an address at which a server is called that listens on `host`."""
+    return _WILDCARD_HOSTS.get(host, host)
+
+
+def bracketed(host: str) -> str:
+    """Return an address as it stands before a port."""
+    return f"[{host}]" if ":" in host else host
 
 
 @contextmanager
@@ -76,11 +92,10 @@ def announce_address(host: str, port: int, classroom: bool = False) -> Iterator[
 
 def _announce_when_serving(host: str, port: int, classroom: bool, ended: Event) -> None:
     while not ended.wait(_POLL_SECONDS):
-        if not _is_serving(_WILDCARD_HOSTS.get(host, host), port):
+        if not _is_serving(host_to_call(host), port):
             continue
-        shown = f"[{host}]" if ":" in host else host
         try:
-            typer.echo(f"mha_viz opens at http://{shown}:{port} (Ctrl-C stops it)")
+            typer.echo(f"mha_viz opens at http://{bracketed(host)}:{port} (Ctrl-C stops it)")
             if classroom:
                 typer.echo(class_lines(host, port))
         except OSError:  # nobody reads it: the server serves all the same, and stops in silence
@@ -93,7 +108,7 @@ def class_lines(host: str, port: int) -> str:
     from mha_viz.ui.state import class_answers, own_address
 
     code, leader = class_answers.first_class()
-    local = f"http://{_WILDCARD_HOSTS.get(host, host)}:{port}"
+    local = f"http://{bracketed(host_to_call(host))}:{port}"
     own = own_address.seen_by_others(f"{local}/class", host, own_address.in_network)
     reach = own.problem or "Everybody in this network can open it: there is no password."
     return (
@@ -110,9 +125,8 @@ def _is_serving(host: str, port: int) -> bool:
     connection = HTTPConnection(host, port, timeout=5)
     try:
         connection.request("GET", "/_stcore/health")
-        connection.getresponse()
+        return connection.getresponse().status < 500  # as of a proxy whose processes still start
     except (OSError, HTTPException):
         return False
     finally:
         connection.close()
-    return True

@@ -11,11 +11,9 @@ _checks: ContextVar[tuple[Callable[[], object], ...]] = ContextVar("cancellation
 def cancellation(check: Callable[[], object] | None) -> Iterator[None]:
     """Let `check` cancel the work inside: it is called before each block and may raise.
 
-    It travels with the call and its thread alone, so that no signature has to name it.
-
-    Args:
-        check: called often, hence quick; what it raises abandons the work, which leaves nothing.
-            Checks around this call are called first. None lifts them: the work is finished.
+    It travels with the call and its thread alone, so that no signature has to name it. `check` is
+    called often, hence quick; what it raises abandons the work, which leaves nothing. Checks around
+    this call are called first. None lifts them: the work is finished.
 
     >>> def overtaken():
     ...     raise TimeoutError

@@ -86,12 +86,8 @@ def text_sums(
 ) -> TextSums:
     """Return the sums that the metrics of a text's weights are made of, with nothing in them yet.
 
-    Args:
-        keys: the tokens of the key axis.
-        n_queries: tokens of the query axis.
-        causal: as in a record.
-        merged: as in a record.
-        has_sinks: whether heads have learned a sink.
+    `keys` are the tokens of the key axis; `causal` and `merged` are as in a record; `has_sinks`:
+    heads have learned a sink.
     """
     about = {name: one for name, one in _about_tokens(keys, merged).items() if one is not None}
     texts = Texts(
@@ -180,8 +176,7 @@ def head_similarity(
     torch.Size([32, 32])
     """
     if measure not in PAIR_MEASURES:
-        known = ", ".join(PAIR_MEASURES)
-        raise ArgumentError(f"measure must be one of {known}, got {measure!r}.")
+        raise ArgumentError(f"measure must be one of {', '.join(PAIR_MEASURES)}, got {measure!r}.")
     if not normalize:
         if measure != "redundancy":
             raise ArgumentError(f'normalize=False is for "redundancy" only, got {measure!r}.')

@@ -25,15 +25,10 @@ def write_file(
     pipe, a terminal, /dev/stdout), and a file that is not ours alone, having a second name (a hard
     link) or another owner.
 
-    Args:
-        path: the name.
-        content: bytes, or parts of them that are written one after another, so that what is large
-            need not be copied into one piece.
-        parents: make the folders that the file lies in.
-
-    Raises:
-        WriteError: a folder, a disk (block device), a full disk, a place that may not be written.
-            What was there is as it was.
+    `content` may be parts that are written one after another, so that what is large need not be
+    copied into one piece; `parents` makes the folders that the file lies in. Raises WriteError: a
+    folder, a disk (block device), a full disk, a place that may not be written; what was there is
+    as it was.
     """
     if not str(path):
         raise WriteError("Expected the name of a file to write, got an empty one.")

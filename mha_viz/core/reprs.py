@@ -25,8 +25,7 @@ def record_line(record: Any) -> str:
     """Describe an `AttentionRecord` by its source, its sizes and what it keeps."""
     layers, heads, queries, keys = record.shape
     text = record.text if len(record.text) <= 40 else record.text[:39] + "…"
-    names = ("z", "query", "key", "value")
-    kept = [name for name in names if getattr(record, name) is not None]
+    kept = [name for name in ("z", "query", "key", "value") if getattr(record, name) is not None]
     return (
         f"AttentionRecord({text!r}, model={record.model!r}, part={record.part!r}, "
         f"layers={layers}, heads={heads}, queries={queries}, keys={keys}"

@@ -26,20 +26,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class StoredRun(Generic[T]):
-    """A run that is stored, and the way to repeat it.
+    """A run that is stored, and the way to repeat it."""
 
-    Args:
-        name: of its file, without the ending.
-        settings: the settings that it was made with, as `long_work.trained` is given them.
-        kind: the type of its result: a dataclass, a NamedTuple, a tuple or dict of such, of
-            tensors, numpy arrays, DataFrames of numbers and strings, numbers, strings and None.
-        make: computes the result anew.
-    """
-
-    name: str
-    settings: tuple[object, ...]
+    name: str  # of its file, without the ending
+    settings: tuple[object, ...]  # that it was made with, as `long_work.trained` is given them
+    # the type of its result: a dataclass, a NamedTuple, a tuple or dict of such, of tensors, numpy
+    # arrays, DataFrames of numbers and strings, numbers, strings and None
     kind: Any
-    make: Callable[[], T]
+    make: Callable[[], T]  # computes the result anew
 
     @property
     def path(self) -> Path:
@@ -51,8 +45,7 @@ class StoredRun(Generic[T]):
 def read(run: StoredRun[T]) -> T:
     """Read a stored result; it is shared by all sessions, so nobody may write into it.
 
-    Raises:
-        OSError, SafetensorError: the file is missing or damaged.
+    Raises OSError, SafetensorError: the file is missing or damaged.
     """
     with safe_open(run.path, framework="pt") as file:
         tensors = {key: file.get_tensor(key) for key in file.keys()}

@@ -38,9 +38,7 @@ def in_threads(work: Callable[[_Part], _Found], parts: Sequence[_Part]) -> Itera
 def part_size(n: int, most: int) -> int:
     """Return how many of n things make a part, so that each thread has as many parts.
 
-    Args:
-        n: all things.
-        most: that a part may have; 1 at least.
+    A part may have `most`, and has 1 at least.
 
     >>> usual = torch.get_num_threads()
     >>> torch.set_num_threads(2)

@@ -1,19 +1,15 @@
 """The choice between our attention function and a family's own weights."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 from transformers import PreTrainedModel
 
 from mha_viz.engine.attention_function import IMPLEMENTATION, register
-from mha_viz.engine.own_weights import rounding
 from mha_viz.engine.probe import KEEPABLE, Probe
-from mha_viz.engine.run import Backend, Run, check_own, run
+from mha_viz.engine.run import Backend, Batch, Run, check_own, rounding, run
 from mha_viz.errors import AttentionUnavailableError, MhaVizError
 from mha_viz.text.tokens import Encoded
-
-Texts = Sequence[Encoded]
 
 register()
 
@@ -42,7 +38,7 @@ def choose_backend(
 
 
 def _try_both(
-    network: PreTrainedModel, sources: Texts, targets: Texts | None
+    network: PreTrainedModel, sources: Batch, targets: Batch | None
 ) -> tuple[Backend, dict[str, Run], str]:
     ours, eager, reason = None, None, ""
     if _switch(network, IMPLEMENTATION):
@@ -71,8 +67,7 @@ def _try_both(
     check_own(eager, sources, targets, network.config.model_type)
     # A window can be as wide as one text is long, but not as two.
     sources, targets = _shorter(sources), None if targets is None else _shorter(targets)
-    less = run(network, "eager", sources, targets)
-    check_own(less, sources, targets, network.config.model_type)
+    check_own(run(network, "eager", sources, targets), sources, targets, network.config.model_type)
     return "eager", eager, reason
 
 
@@ -83,7 +78,7 @@ def _switch(network: PreTrainedModel, implementation: str) -> bool:
     return bool(network.config._attn_implementation == implementation)
 
 
-def _shorter(texts: Texts) -> Texts:
+def _shorter(texts: Batch) -> Batch:
     """Drop the last token of texts that have more than one."""
     return [
         replace(text, input_ids=text.input_ids[:-1] or text.input_ids, token_type_ids=None)

@@ -13,10 +13,9 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.own_weights import own_weights
 from mha_viz.engine.probe import KEEPABLE, HeadEdits, Probe
 from mha_viz.engine.projections import float32
-from mha_viz.engine.run import OnLayer, Run, within_memory
+from mha_viz.engine.run import OnLayer, Run, own_weights, within_memory
 from mha_viz.errors import AttentionUnavailableError
 
 
@@ -26,10 +25,8 @@ class CachedRun:
     Each piece reads the keys and values that are kept of the pieces before it; its rows of every
     head's pattern are kept as the network used them. All keys stay in the cache, also those that a
     sliding window has passed (its mask hides them): they are wanted when tokens are taken back.
-    `edits` are what happens to heads, in every piece.
-
-    Raises:
-        AttentionUnavailableError: it sees what comes later, or has no cache of keys and values.
+    `edits` are what happens to heads, in every piece. Raises AttentionUnavailableError: it sees
+    what comes later, or has no cache of keys and values.
     """
 
     def __init__(self, model: AttentionModel, edits: HeadEdits | None = None) -> None:
@@ -45,10 +42,7 @@ class CachedRun:
 
     @torch.no_grad()
     def run(self, ids: Sequence[int], on_layer: OnLayer | None = None) -> Float[Tensor, " d_vocab"]:
-        """Run the next tokens; a run that is abandoned leaves nothing behind.
-
-        Returns the logits of what follows the last of them, as the network gave them.
-        """
+        """Run the next tokens, and return the logits behind them; abandoned, it leaves nothing."""
         before = len(self)
         try:
             with within_memory(self.model.network):

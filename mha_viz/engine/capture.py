@@ -20,22 +20,17 @@ from mha_viz.errors import ArgumentError, RecordError
 from mha_viz.text.from_weights import record
 
 if TYPE_CHECKING:
+    from mha_viz.core.record.fields import Token
     from mha_viz.core.record.record import AttentionRecord
-    from mha_viz.core.record.token import Token
 
 TOLERANCE = 1e-4  # of float32: between our weights and the mean over heads that a module returns
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call of attention.
+    """One call of attention and its weights."""
 
-    Args:
-        module: name of the innermost module that made it, as `network.named_modules()` has it.
-        pattern: its weights.
-    """
-
-    module: str
+    module: str  # the innermost one that made it, by its name in `network.named_modules()`
     pattern: Float[Tensor, "batch n_heads query key"]
 
 

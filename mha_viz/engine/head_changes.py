@@ -30,21 +30,14 @@ def head_edits(
 ) -> HeadEdits | None:
     """Check gates and an intervention for a run; None where there is nothing to change.
 
-    Args:
-        model: the model that will run.
-        gates: factors (layer, head) on the heads' z, finite numbers in a tensor, an array or
-            nested lists; 1 leaves a head as it is, 0 switches it off.
-        intervention: what else happens to some heads, of its own `part`.
-        part: the stack of an encoder-decoder that the gates are for; the first one if not given.
-        texts: the text, and the decoder's of an encoder-decoder, that will run; None where it
-            grows, as in generation: then neither a mean over it nor a patch is possible.
-
-    Raises:
-        ShapeError: gates that are not (layer, head) of that part.
-        ArgumentError: gates that are not finite numbers, or of another part than the intervention;
-            no such head or part; a source record of other sizes or another token count.
-        AttentionUnavailableError: the family computes its attention by itself.
-        NotKeptError: a source record without z.
+    Gates are finite factors (layer, head) on the heads' z, in a tensor, an array or nested lists; 1
+    leaves a head as it is, 0 switches it off. They are for `part`, the first one if not given, an
+    intervention for its own. `texts` are the text, and the decoder's of an encoder-decoder, that
+    will run; None where it grows, as in generation: then neither a mean over it nor a patch is
+    possible. Raises ShapeError: gates that are not (layer, head) of that part. ArgumentError: gates
+    that are not finite numbers, or of another part than the intervention; no such head or part; a
+    source record of other sizes or another token count. AttentionUnavailableError: the family
+    computes its attention by itself. NotKeptError: a source record without z.
     """
     if gates is None and intervention is None:
         return None

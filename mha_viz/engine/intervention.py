@@ -22,18 +22,12 @@ from mha_viz.errors import ArgumentError
 
 @dataclass(frozen=True, eq=False)
 class ReferenceMeans:
-    """Each head's mean z over every position of some texts, special tokens too.
+    """Each head's mean z over every position of some texts, special tokens too."""
 
-    Args:
-        means: float32 (layer, head, d_head).
-        n_texts, n_positions: how much was averaged.
-        part: of which stack of layers.
-    """
-
-    means: Float[Tensor, "layer head d_head"]
-    n_texts: int
+    means: Float[Tensor, "layer head d_head"]  # float32
+    n_texts: int  # it and `n_positions`: how much was averaged
     n_positions: int
-    part: str = "self"
+    part: str = "self"  # of which stack of layers
 
     def __repr__(self) -> str:
         return f"ReferenceMeans({self.n_texts} texts, {self.n_positions} positions)"

@@ -112,11 +112,9 @@ class LoadedNetwork:
         """Limit texts from now on, so that a full record of one takes at most so many bytes.
 
         A longer text is cut, like one that does not fit the model, and the record's notes say so.
-
-        Args:
-            n_bytes: of z, query, key, value and the weights, or tiles of them, together. Where
-                longer texts fit with tiles, weights are stored up to half of it.
-            n_tokens: that a text may have at most; None is as many as the model takes.
+        `n_bytes` are those of z, query, key, value and the weights, or tiles of them, together;
+        where longer texts fit with tiles, weights are stored up to half of it. `n_tokens` is the
+        most that a text may have; None is as many as the model takes.
         """
         # An encoder-decoder runs all its parts, whichever of them is returned.
         cells = n_bytes / (4 * self.n_layers * self.n_heads * len(self.parts))

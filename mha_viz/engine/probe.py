@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from mha_viz.core.attention.attention import visible
 from mha_viz.core.attention.scoring import (
     RowReduction,
     Scoring,
@@ -17,7 +17,6 @@ from mha_viz.core.attention.scoring import (
     sight_and_bias,
 )
 from mha_viz.core.cancellation import check_cancelled
-from mha_viz.engine.masks import visible_to_any_head
 from mha_viz.errors import AttentionUnavailableError
 
 KEEPABLE = ("pattern", "z", "query", "key", "value")
@@ -166,24 +165,30 @@ class Probe:
         return layer, None if gates is None else gates[..., layer, :], self.edits
 
     def note_mask(self, bias: Tensor | None, *made_of: Tensor | None) -> None:
-        """Note what a layer lets its queries see."""
-        self.allowed.append(self._once(visible_to_any_head, bias, *made_of))
+        """Note what a layer lets its queries see in any head; None where no mask was added."""
+
+        def seen(bias: Tensor | None) -> Tensor | None:
+            return None if bias is None else visible(bias).any(1)
+
+        self.allowed.append(self._once(seen, bias, *made_of))
 
     def attend_by_rows(
         self, attend: LayerAttention, scoring: Scoring, tensors: Sequence[Tensor], *mask: Any
     ) -> Tensor:
         """Compute the z of one text, and keep what its pattern is computed from.
 
-        Args:
-            attend: the layer's `attention`, its mask included.
-            scoring: its scale, soft cap and sinks.
-            tensors: query, key and value, (1, head, position, width).
-            mask: what is added to the scores, and the tensors that it is made of.
+        `attend` is the layer's `attention`, its mask included, `scoring` its scale, soft cap and
+        sinks; `tensors` are query, key and value, (1, head, position, width); `mask` is what is
+        added to the scores, and the tensors that it is made of.
         """
         bias, *made_of = mask
         query, key, value = tensors
         query, key = self._gather("query", query), self._gather("key", key)
-        rule = partial(_rule, shape=(query.shape[-2], key.shape[-2]))
+        shape = (-1, query.shape[-2], key.shape[-2])
+
+        def rule(added: Tensor | None) -> tuple[Sight, Tensor | None]:
+            return sight_and_bias(None if added is None else added[0].expand(shape))
+
         sight, bias = self._once(rule, bias, *made_of)
         scoring = replace(scoring, sight=sight, bias=bias)
         layer = len(self.modules)
@@ -257,11 +262,6 @@ class Probe:
             self.on_layer(len(self.modules))
         if self.stop and len(self.modules) == self.n_layers:
             raise EverythingKept
-
-
-def _rule(added: Tensor | None, shape: tuple[int, int]) -> tuple[Sight, Tensor | None]:
-    """Return the sight and the bias of the only text of a batch."""
-    return sight_and_bias(None if added is None else added[0].expand(-1, *shape))
 
 
 def _pages(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:

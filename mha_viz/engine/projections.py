@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from transformers.pytorch_utils import Conv1D
 
 from mha_viz.core.attention.multi_head import AttentionWeights
@@ -51,11 +52,10 @@ class LayerProjections:
     def find(self, names: tuple[str, ...]) -> nn.Linear | Conv1D | None:
         """Return the first projection under one of these paths; None where there is none."""
         for name in names:
-            root = self.parent if name.startswith("^") else self.module
-            found: object = root
+            found: object = self.parent if name.startswith("^") else self.module
             for step in name.lstrip("^").split("."):
                 found = getattr(found, step, None)
-            if isinstance(found, nn.Linear | Conv1D):
+            if isinstance(found, nn.Linear | Conv1D) and is_plain(found.weight):
                 return found
         return None
 
@@ -115,9 +115,9 @@ class LayerProjections:
 
     def _unknown(self) -> NotKeptError:
         return NotKeptError(
-            f"{type(self.module).__name__} keeps its projections under names that are not "
-            "known here; W_Q, W_K, W_V and W_O can be read from BERT, GPT-2, Llama and most "
-            "of their relatives."
+            f"{type(self.module).__name__} keeps its projections quantised, or under names that "
+            "are not known here; W_Q, W_K, W_V and W_O can be read from BERT, GPT-2, Llama and "
+            "most of their relatives."
         )
 
     def _query_key_value(self) -> tuple[tuple[Tensor, Tensor | None], ...]:
@@ -133,6 +133,12 @@ class LayerProjections:
         widths = [n * d_head for n in (self.n_heads, self.n_kv_heads, self.n_kv_heads)]
         biases = (None,) * 3 if bias is None else bias.split(widths)
         return tuple(zip(matrix.split(widths, dim=1), biases, strict=True))
+
+
+def is_plain(weight: Any) -> bool:
+    """Return whether weights are floating point numbers, and no codes that stand for some."""
+    plain = isinstance(weight, Tensor) and not is_traceable_wrapper_subclass(weight)
+    return plain and weight.is_floating_point()
 
 
 def in_out(projection: nn.Linear | Conv1D) -> Tensor:

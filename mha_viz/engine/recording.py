@@ -2,27 +2,31 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from mha_viz.core.attention.scoring import RowReduction, Scoring, Tiles
+from mha_viz.core.measure import text_sums
+from mha_viz.core.metrics.row_sums import TextSums
 from mha_viz.core.record.patterns import ComputedPatterns, Patterns, StoredPatterns, weight_bounds
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.intervention import Change
-from mha_viz.engine.loaded_network import LoadedNetwork
-from mha_viz.engine.masks import infer_window, none_if_ordinary
-from mha_viz.engine.own_weights import check_own_weights
-from mha_viz.engine.pattern_reductions import PatternReductions
+from mha_viz.engine.loaded_network import TILES, LoadedNetwork
 from mha_viz.engine.probe import HeadEdits, LayerTensors, Probe, ScoredLayer
 from mha_viz.engine.projections import float32, stacked
 from mha_viz.engine.run import (
     REDUCIBLE,
+    Batch,
     OnLayer,
     Reduce,
     Run,
     check_keep,
     check_own,
+    check_own_weights,
     run,
     run_first_stack,
 )
@@ -30,10 +34,48 @@ from mha_viz.text.encoding import Texts, attending, text_notes
 from mha_viz.text.tokens import Encoded
 
 
+class PatternReductions:
+    """The tiles and metrics, as far as `keep` names them, of one text's only stack."""
+
+    def __init__(self, model: LoadedNetwork, source: Encoded, keep: Sequence[str]) -> None:
+        self._causal, self._tokens = model.causal, source.tokens
+        self.wanted = {"tiles", "metrics"} & set(keep)
+        self._tiles: list[Tiles] = []
+        self._sums: TextSums | None = None
+
+    def __call__(self, layer: int, scoring: Scoring, query: Tensor) -> list[RowReduction]:
+        """Return what the rows of a layer are to be given to."""
+        found: list[RowReduction] = []
+        shape = (query.shape[1], len(self._tokens), len(self._tokens))
+        if "tiles" in self.wanted:
+            self._tiles.append(Tiles(shape, TILES, device=query.device))
+            found.append(self._tiles[-1])
+        if "metrics" in self.wanted:
+            if self._sums is None:
+                self._sums = text_sums(
+                    self._tokens,
+                    len(self._tokens),
+                    self._causal,
+                    has_sinks=scoring.sinks is not None,
+                )
+            n, sight = len(self._tokens), scoring.sight
+            seen = partial(sight.seen, n_queries=n, n_keys=n, device=query.device)
+            found.append(self._sums.layer(seen, device=query.device))
+        return found
+
+    def attach_to(self, record: AttentionRecord) -> None:
+        """Give a record what the pass has made of its weights."""
+        patterns = record.patterns
+        if self._tiles and isinstance(patterns, ComputedPatterns):
+            patterns.pooled[TILES, "max"] = torch.stack([one.found.cpu() for one in self._tiles])
+        if self._sums is not None and isinstance(patterns, ComputedPatterns):
+            patterns.measured[self._sums.about] = self._sums.finish()
+
+
 def run_texts(
     model: LoadedNetwork,
-    sources: Sequence[Encoded],
-    targets: Sequence[Encoded] | None,
+    sources: Batch,
+    targets: Batch | None,
     keep: Sequence[str],
     on_layer: OnLayer | None = None,
     edits: HeadEdits | None = None,
@@ -67,10 +109,7 @@ def trace_encoded(
     only: str | None = None,
     edits: HeadEdits | None = None,
 ) -> dict[str, AttentionRecord]:
-    """Run as `AttentionModel.trace_parts` does, with texts that are encoded already.
-
-    `only` names the one part that is to be returned; `edits` are changes to heads.
-    """
+    """Trace encoded texts as `trace_parts` does, or the one part `only`, under `edits`."""
     made = None
     if target is None and _change_of_patterns(edits) is None:
         made = PatternReductions(model, source, check_keep(keep))
@@ -89,12 +128,9 @@ def trace_encoded(
 
 @torch.inference_mode()
 def reduce_texts(
-    model: LoadedNetwork, sources: Sequence[Encoded], reduce: Reduce, keep: Sequence[str] = ()
+    model: LoadedNetwork, sources: Batch, reduce: Reduce, keep: Sequence[str] = ()
 ) -> Run:
-    """Run a batch once and hand on each layer of the first part, without keeping it.
-
-    All that is handed on is on `model.device`, wherever the layer is.
-    """
+    """Run a batch and hand on each layer of the first part, on the model's device, keeping none."""
     probe = Probe(
         keep, n_layers=model.n_layers, stop=True, reduce=lambda one: reduce(one.on(model.device))
     )
@@ -111,7 +147,7 @@ def reduce_texts(
     return left
 
 
-def _seen_by_weights(pattern: Tensor, sources: Sequence[Encoded], causal: bool) -> Tensor:
+def _seen_by_weights(pattern: Tensor, sources: Batch, causal: bool) -> Tensor:
     """Infer each text's mask of a layer from its weights, (batch, query, key)."""
     found = torch.zeros(pattern.shape[0], *pattern.shape[2:], dtype=torch.bool)
     for row, source in enumerate(sources):
@@ -142,7 +178,8 @@ def record_of(
     causal = model.causal if part == "self" else part == "decoder"
     if left.scored:
         patterns: Patterns = computed_patterns(left.scored, kept)
-        sink, allowed = _sink(left.scored), None
+        shares = [one.sink.float().cpu() for one in left.scored if one.sink is not None]
+        sink, allowed = torch.stack(shares) if shares else None, None
         change = _change_of_patterns(edits, part)
         if change is not None:
             patterns = change.replaced(patterns)
@@ -218,12 +255,6 @@ def _without_neighbours(tensor: Tensor, held: int) -> Tensor:
     return tensor if tensor.untyped_storage().nbytes() <= held else tensor.clone()
 
 
-def _sink(layers: list[ScoredLayer]) -> Tensor | None:
-    """Return the shares that sinks took, (layer, head, query); None where there are none."""
-    shares = [layer.sink.float().cpu() for layer in layers if layer.sink is not None]
-    return torch.stack(shares) if shares else None
-
-
 def recorded_mask(
     left: Run, row: int, pattern: Sequence[Tensor] | Tensor, causal: bool, is_cross: bool = False
 ) -> Tensor | None:
@@ -240,3 +271,27 @@ def recorded_mask(
     if is_cross:
         return None
     return none_if_ordinary([infer_window(layer, ordinary) for layer in pattern], ordinary)
+
+
+def infer_window(
+    weights: Float[Tensor, "head query key"], ordinary: Bool[Tensor, "query key"]
+) -> Bool[Tensor, "query key"]:
+    """Infer from a layer's weights what it let its queries see, where no mask is at hand.
+
+    A sliding window hides every key from some distance on: a weight of exactly 0 there in all rows
+    of all heads. Zeros elsewhere say nothing, since a softmax rounds to 0 as well.
+    """
+    used = (weights != 0).any(0)
+    offsets = torch.arange(used.shape[0])[:, None] - torch.arange(used.shape[1])
+    reached = offsets[used.cpu()]
+    return ordinary & (offsets <= reached.max()) & (offsets >= reached.min())
+
+
+def none_if_ordinary(
+    layers: Sequence[Bool[Tensor, "query key"] | None], ordinary: Bool[Tensor, "query key"]
+) -> Bool[Tensor, "layer query key"] | None:
+    """Stack the layers' masks as a record holds them: None where all are as ordinary."""
+    found = [ordinary if layer is None else layer for layer in layers]
+    if all(torch.equal(layer, ordinary) for layer in found):
+        return None
+    return torch.stack(found)

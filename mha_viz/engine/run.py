@@ -11,17 +11,20 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mha_viz.core.copies import to_device
-from mha_viz.engine.own_weights import check_own_weights, own_weights
+from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.probe import KEEPABLE, EverythingKept, Layers, LayerTensors, Probe, ScoredLayer
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, OutOfMemoryError
 from mha_viz.text.encoding import attending
 from mha_viz.text.tokens import Encoded
 
 Backend = Literal["mha_viz", "eager"]
+Batch = Sequence[Encoded]  # of texts
+Inputs = dict[str, Any]  # of a network, by name
 OnLayer = Callable[[int], None]
 Reduce = Callable[[LayerTensors], None]
 REDUCIBLE = ("tiles", "metrics")  # of the weights of a long text, made while they are there
 PARTS = ("encoder", "decoder", "cross")  # of a model with two stacks; others have one, "self"
+_INSTEAD = "Choose a BERT, GPT-2, Llama, T5 or another softmax-attention model."
 
 
 @dataclass
@@ -66,8 +69,8 @@ def check_keep(keep: Sequence[str]) -> Sequence[str]:
 def run(
     network: PreTrainedModel,
     backend: Backend,
-    sources: Sequence[Encoded],
-    targets: Sequence[Encoded] | None = None,
+    sources: Batch,
+    targets: Batch | None = None,
     *,
     pad: int = 0,
     probe: Probe | None = None,
@@ -90,12 +93,7 @@ def run(
 
 @torch.inference_mode()
 def run_first_stack(
-    network: PreTrainedModel,
-    backend: Backend,
-    sources: Sequence[Encoded],
-    *,
-    pad: int = 0,
-    probe: Probe,
+    network: PreTrainedModel, backend: Backend, sources: Batch, *, pad: int = 0, probe: Probe
 ) -> Run:
     """Run the only stack or an encoder alone, no further than its last attention; as `run`."""
     inputs = padded(network, sources, pad)
@@ -122,15 +120,13 @@ def within_memory(network: PreTrainedModel) -> Iterator[None]:
         raise
 
 
-def check_own(
-    left: dict[str, Run], sources: Sequence[Encoded], targets: Sequence[Encoded] | None, family: str
-) -> None:
+def check_own(left: dict[str, Run], sources: Batch, targets: Batch | None, family: str) -> None:
     """Check that every part's own weights are weights of its queries and keys."""
     for part, one in left.items():
         check_own_weights(one.pattern, *attending(part, sources, targets), family)
 
 
-def _one_stack(network: Any, backend: Backend, inputs: dict[str, Any], probe: Probe) -> Run:
+def _one_stack(network: Any, backend: Backend, inputs: Inputs, probe: Probe) -> Run:
     if "use_cache" in inspect.signature(network.forward).parameters:
         inputs["use_cache"] = False
     if backend == "eager":
@@ -144,7 +140,7 @@ def _one_stack(network: Any, backend: Backend, inputs: dict[str, Any], probe: Pr
 
 
 def _two_stacks(
-    network: Any, inputs: dict[str, Any], decoder_inputs: dict[str, Any], probe: Probe
+    network: Any, inputs: Inputs, decoder_inputs: Inputs, probe: Probe
 ) -> dict[str, Run]:
     """Run the encoder by itself, then the decoder, which attends to itself and to it."""
     inputs.pop("token_type_ids", None)
@@ -177,12 +173,9 @@ def _two_stacks(
     return dict(zip(PARTS, (encoder, decoder, cross), strict=True))
 
 
-def _two_stacks_eager(
-    network: Any, inputs: dict[str, Any], decoder_inputs: dict[str, Any]
-) -> dict[str, Run]:
+def _two_stacks_eager(network: Any, inputs: Inputs, decoder_inputs: Inputs) -> dict[str, Run]:
     inputs.pop("token_type_ids", None)
-    arguments = inputs | _decoder_arguments(inputs, decoder_inputs)
-    output = network(**arguments, output_attentions=True)
+    output = network(**inputs | _decoder_arguments(inputs, decoder_inputs), output_attentions=True)
     lists = (output.encoder_attentions, output.decoder_attentions, output.cross_attentions)
     return {
         part: Run(own_weights(patterns, network), _result(output))
@@ -190,7 +183,7 @@ def _two_stacks_eager(
     }
 
 
-def _decoder_arguments(inputs: dict[str, Any], decoder_inputs: dict[str, Any]) -> dict[str, Any]:
+def _decoder_arguments(inputs: Inputs, decoder_inputs: Inputs) -> Inputs:
     return {
         "decoder_input_ids": decoder_inputs["input_ids"],
         "decoder_attention_mask": decoder_inputs.get("attention_mask"),
@@ -214,7 +207,7 @@ def _left_by(probe: Probe, hidden: Tensor | None, network: Any) -> Run:
     )
 
 
-def padded(network: PreTrainedModel, texts: Sequence[Encoded], pad: int) -> dict[str, Any]:
+def padded(network: PreTrainedModel, texts: Batch, pad: int) -> Inputs:
     """Return a network's inputs: right-padded tensors, with a mask only where there is padding."""
     shape = len(texts), max(len(text.input_ids) for text in texts)
     ids = torch.full(shape, pad, dtype=torch.long)
@@ -235,9 +228,63 @@ def padded(network: PreTrainedModel, texts: Sequence[Encoded], pad: int) -> dict
 
 
 def _result(output: Any) -> Tensor:
-    """Return the final hidden states, or logits where the network's body is its head.
-
-    T5 with a language-model head has no base model of its own.
-    """
+    """Return the final hidden states, or logits where the body is the head itself, as in T5."""
     hidden: Tensor | None = getattr(output, "last_hidden_state", None)
     return output.logits if hidden is None else hidden
+
+
+def own_weights(attentions: Any, network: PreTrainedModel) -> dict[str, Layers]:
+    """Return the attentions of a run, checked to have four axes in each layer."""
+    if attentions and all(layer is not None and layer.ndim == 4 for layer in attentions):
+        return {"pattern": list(attentions)}
+    family, built = network.config.model_type, network.config._attn_implementation
+    if built not in ("eager", IMPLEMENTATION):
+        raise AttentionUnavailableError(
+            f"This {type(network).__name__} was built with {built!r} attention, which gives no "
+            "attention weights, and takes no other any more: build it with "
+            'attn_implementation="eager".'
+        )
+    raise AttentionUnavailableError(
+        f"The {family} family gives no attention weights (batch, head, query, key), neither "
+        f"through our attention function nor through output_attentions. {_INSTEAD}"
+    )
+
+
+def check_own_weights(layers: Layers, queries: Batch, keys: Batch, family: str) -> None:
+    """Check weights over each text's own tokens: the length of each axis, and row sums of 1.
+
+    Longformer's last axis holds offsets in a window, Funnel and CANINE shorten their texts from
+    layer to layer, SqueezeBERT gives scores: drawn by query and key, all of these would mislead.
+    """
+    n, m = (max(len(text.input_ids) for text in texts) for texts in (queries, keys))
+    expected = torch.Size((len(queries), layers[0].shape[1], n, m))
+    for layer in layers:
+        if layer.shape != expected:
+            raise AttentionUnavailableError(
+                f"The {family} family gives attention weights of shape {tuple(layer.shape)} where "
+                f"a weight for every query and key has shape {tuple(expected)} (batch, head, "
+                f"query, key): they cannot be shown over the text's tokens. {_INSTEAD}"
+            )
+        for row, (query, key) in enumerate(zip(queries, keys, strict=True)):
+            own = layer[row, :, : len(query.input_ids), : len(key.input_ids)].float()
+            _check_rows(own, rounding(layer.dtype), family)
+
+
+def rounding(dtype: torch.dtype) -> float:
+    """Return how far apart two ways to compute the same weights may be in a precision."""
+    return 1e-4 if torch.finfo(dtype).bits >= 32 else 0.03
+
+
+def _check_rows(own: Tensor, tolerance: float, family: str) -> None:
+    sums = own.sum(-1)
+    wrong = ~((sums - 1).abs() <= tolerance)  # NaN, too
+    if bool(wrong.any()) or bool((own < -tolerance).any()):
+        found = (
+            f"sum to {float(sums[wrong][0]):.4g}, not to 1"
+            if bool(wrong.any())
+            else f"hold {float(own.min()):.4g}, which no weight is"
+        )
+        raise AttentionUnavailableError(
+            f"What the {family} family gives as attention weights are none by query and key: a "
+            f"row's weights over the text's tokens {found}. {_INSTEAD}"
+        )

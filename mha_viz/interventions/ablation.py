@@ -16,26 +16,20 @@ from mha_viz.engine.intervention import Intervention, ReferenceMeans
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.prediction import Prediction, mean_known, predict
-from mha_viz.text.vocabulary import continuing, id_of, label_of
+from mha_viz.text.encoding import continuing, id_of, label_of
 
 _NAMED = 6  # heads that a line has room for
 
 
 @dataclass(frozen=True)
 class Target:
-    """One token of the vocabulary before and after.
+    """One token of the vocabulary before and after."""
 
-    Args:
-        text, id: its label and its number.
-        before, after: its log-probability, nats.
-        continues: it continues the word before it.
-    """
-
-    text: str
+    text: str  # text, id: its label and its number
     id: int
-    before: float
+    before: float  # before, after: its log-probability, nats
     after: float
-    continues: bool = False
+    continues: bool = False  # it continues the word before it
 
     @property
     def change(self) -> float:
@@ -45,29 +39,20 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Ablation:
-    """A prediction with all heads as they are, one with some changed, and how they differ.
+    """A prediction with all heads as they are, one with some changed, and how they differ."""
 
-    Args:
-        before, after: the predictions.
-        intervention: what was done.
-        averaged: for how="mean", over what: "the 7 positions of this text"; "" otherwise.
-        kl: KL(before || after) = sum p ln(p / q) at the predicted place, nats, 0 or more.
-        target, against: the chosen tokens, or None.
-        loss_changes: after - before for each token of the text, nats; None where there is no loss.
-        candidates, continues: a label for every number in `ids`, and whether it continues a
-            word.
-        ids: the likeliest tokens before, then those that are among the likeliest only after.
-    """
-
-    before: Prediction
+    before: Prediction  # before, after: the predictions
     after: Prediction
-    intervention: Intervention
-    averaged: str
-    kl: float
-    target: Target | None
+    intervention: Intervention  # what was done
+    averaged: str  # for how="mean", over what: "the 7 positions of this text"; "" otherwise
+    kl: float  # KL(before || after) = sum p ln(p / q) at the predicted place, nats, 0 or more
+    target: Target | None  # target, against: the chosen tokens, or None
     against: Target | None
+    # after - before for each token of the text, nats; None where there is no loss.
     loss_changes: tuple[float | None, ...]
+    # candidates, continues: a label for every number in `ids`, and whether it continues a word.
     candidates: tuple[str, ...]
+    # the likeliest tokens before, then those that are among the likeliest only after.
     ids: tuple[int, ...]
     continues: tuple[bool, ...]
 

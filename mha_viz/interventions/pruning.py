@@ -15,7 +15,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.interventions.importance import HeadImportance, head_importance, t_interval
 from mha_viz.interventions.robustness import Robustness, robustness
-from mha_viz.prediction.loss import OnProgress, losses
+from mha_viz.prediction.replay import OnProgress, losses
 from mha_viz.prediction.targets import MASKED_SHARE, prediction_targets
 
 Heads = Sequence[tuple[int, int]]
@@ -29,30 +29,22 @@ SAME_TEXTS = (
 
 @dataclass(frozen=True, eq=False)
 class PruningCurve:
-    """The loss of a model that keeps fewer and fewer of its heads.
+    """The loss of a model that keeps fewer and fewer of its heads."""
 
-    Args:
-        order: how the heads were put in order; "given" where the caller did.
-        n_off: (point,), how many heads are off, from 0 to all of them.
-        values: (run, point, text), nats per token. A run is one order: random ones have several.
-        loss: (point,), mean over runs and texts.
-        low, high: (point,), its 95 % t-interval over the texts; NaN for one text.
-        lowest, highest: (point,), over the runs, of their means over the texts: the band of random
-            orders. One run: both are its loss.
-        removed: of each run all heads as (layer, head), the first to go first.
-        notes: what to know before reading it.
-    """
-
-    order: str
-    n_off: Int[Tensor, " point"]
+    order: str  # how the heads were put in order; "given" where the caller did
+    n_off: Int[Tensor, " point"]  # how many heads are off, from 0 to all of them
+    # nats per token. A run is one order: random ones have several.
     values: Float[Tensor, "run point text"]
-    loss: Float[Tensor, " point"]
-    low: Float[Tensor, " point"]
+    loss: Float[Tensor, " point"]  # mean over runs and texts
+    low: Float[Tensor, " point"]  # low, high: its 95 % t-interval over the texts; NaN for one text
     high: Float[Tensor, " point"]
+    # lowest, highest: over the runs, of their means over the texts: the band of random orders. One
+    # run: both are its loss.
     lowest: Float[Tensor, " point"]
     highest: Float[Tensor, " point"]
+    # of each run all heads as (layer, head), the first to go first.
     removed: tuple[tuple[tuple[int, int], ...], ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what to know before reading it
 
     @property
     def share_left(self) -> Float[Tensor, " point"]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import HeadImportance, t_interval
-from mha_viz.prediction.loss import OnProgress, losses
+from mha_viz.prediction.replay import OnProgress, losses
 from mha_viz.prediction.targets import MASKED_SHARE, prediction_targets
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -19,27 +19,16 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True, eq=False)
 class Robustness:
-    """The loss with one random head off, and with pairs of heads off.
+    """The loss with one random head off, and with pairs of heads off."""
 
-    Args:
-        loss: (text,), with all heads on, nats per token.
-        heads: (draw, 2), the (layer, head) that is off; no head twice.
-        change: (draw, text), the loss then, less `loss`.
-        pairs: (pair, 2, 2), two heads that are off together.
-        pair_change: (pair, text), the loss then, less `loss`.
-        apart: (pair, text), the sum of the changes when either is off alone.
-        tolerance: nats per token; a smaller change counts as none.
-        notes: what to know before reading it.
-    """
-
-    loss: Float[Tensor, " text"]
-    heads: Int[Tensor, "draw 2"]
-    change: Float[Tensor, "draw text"]
-    pairs: Int[Tensor, "pair 2 2"]
-    pair_change: Float[Tensor, "pair text"]
-    apart: Float[Tensor, "pair text"]
-    tolerance: float
-    notes: tuple[str, ...] = ()
+    loss: Float[Tensor, " text"]  # with all heads on, nats per token
+    heads: Int[Tensor, "draw 2"]  # the (layer, head) that is off; no head twice
+    change: Float[Tensor, "draw text"]  # the loss then, less `loss`
+    pairs: Int[Tensor, "pair 2 2"]  # two heads that are off together
+    pair_change: Float[Tensor, "pair text"]  # the loss then, less `loss`
+    apart: Float[Tensor, "pair text"]  # the sum of the changes when either is off alone
+    tolerance: float  # nats per token; a smaller change counts as none
+    notes: tuple[str, ...] = ()  # what to know before reading it
 
     @property
     def extra(self) -> Float[Tensor, "pair text"]:
@@ -152,31 +141,20 @@ def robustness(
     if importance is None:
         by_head[alone] = change[: len(alone)]
     else:
-        by_head = _single_heads(importance, by_head.shape)
+        shape, by_head = by_head.shape, importance.values.flatten(1).T
+        if importance.method != "ablation" or by_head.shape != shape:
+            raise ArgumentError(
+                f"importance must be by ablation, of {shape[0]} heads over {shape[1]} texts; got "
+                f"{importance.method} of {by_head.shape[0]} over {by_head.shape[1]}."
+            )
+    places = model.n_layers, model.n_heads
     return Robustness(
         loss=found[0],
-        heads=_layer_head(drawn, model.n_heads),
+        heads=torch.stack(torch.unravel_index(drawn, places), -1),
         change=by_head[drawn],
-        pairs=_layer_head(both, model.n_heads),
+        pairs=torch.stack(torch.unravel_index(both, places), -1),
         pair_change=change[len(singles) :],
         apart=by_head[both].sum(1),
         tolerance=tolerance,
         notes=targets.notes,
     )
-
-
-def _single_heads(
-    importance: HeadImportance, shape: torch.Size
-) -> Float[Tensor, "every_head text"]:
-    """Return the change in loss with each head off, as measured before."""
-    change = importance.values.flatten(1).T
-    if importance.method != "ablation" or change.shape != shape:
-        raise ArgumentError(
-            f"importance must be by ablation, of {shape[0]} heads over {shape[1]} texts; got "
-            f"{importance.method} of {change.shape[0]} over {change.shape[1]}."
-        )
-    return change
-
-
-def _layer_head(numbers: Int[Tensor, "*which"], n_heads: int) -> Int[Tensor, "*which 2"]:
-    return torch.stack([numbers // n_heads, numbers % n_heads], -1)

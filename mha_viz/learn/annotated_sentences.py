@@ -1,7 +1,7 @@
-"""Lab 12: short sentences of our own, in which somebody has marked which words belong together.
+"""Lab 12: short sentences of our own, with marks on the words that belong together.
 
-They are in `annotated_sentences.tsv` beside this file: a relation and a sentence a line, with its
-pairs as "word -> word". A word that is there more than once has its number: "king#2".
+`annotated_sentences.tsv` beside this file has a relation and a sentence a line, with its pairs as
+"word -> word". A word that occurs more than once has its number: "king#2".
 """
 
 import csv
@@ -36,9 +36,8 @@ class Relation:
 
     Args:
         kind: one of `KINDS`.
-        query: what the word is that looks.
-        key: what the one is that it should look at.
-        sentences: where that was marked.
+        query: the kind of word that attends. key: the kind that it should attend to.
+        sentences: those with such pairs.
     """
 
     kind: str
@@ -53,11 +52,11 @@ class Relation:
 
     @property
     def is_offset(self) -> bool:
-        """Asks for the same step each time: a fixed offset is no opponent, but the answer."""
+        """True where all pairs are the same step apart: a fixed offset is then the answer."""
         return self.kind == "local"
 
     def turned(self) -> "Relation":
-        """Return the same pairs, looked at from the other word."""
+        """Return the same pairs in the other direction."""
         back = tuple(replace(s, pairs=tuple((k, q) for q, k in s.pairs)) for s in self.sentences)
         return replace(self, query=self.key, key=self.query, sentences=back)
 
@@ -91,7 +90,7 @@ def annotated(text: str, pairs: str) -> Annotated:
     """Read a sentence with its pairs as the file writes them.
 
     Raises:
-        ArgumentError: a word that is not there, or more than once and without its number.
+        ArgumentError: a word that does not occur, or more than once and without its number.
 
     >>> annotated("The ship and the dog", "The -> ship; the -> dog").pairs
     ((0, 1), (3, 4))

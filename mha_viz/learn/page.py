@@ -6,10 +6,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from mha_viz.learn.frame import block_map, ending, frame
+from mha_viz.learn.frame import block_map, frame
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.contents import BY_KEY, LABS, ROUTES, START, Lab
+from mha_viz.learn.frame.texts import read_texts
 from mha_viz.ui.run import memory
+from mha_viz.ui.run.page_lock import one_thread
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import messages
 
@@ -60,7 +62,9 @@ def start() -> None:
     choices = Choices(START)
     st.title(START.title, anchor=False)
     with messages.stop_on_error():
-        memory.late("mha_viz.learn.start.page").draw(choices)
+        module = memory.late("mha_viz.learn.start.page")
+        with one_thread():
+            module.draw(choices)
         choices.publish()
 
 
@@ -93,8 +97,10 @@ def page(lab: Lab) -> Callable[[], None]:
         frame.begin(lab)
         problems = st.container()
         with messages.stop_on_error():
-            memory.late(lab.module).draw(choices)
-            ending.draw(choices)
+            module = memory.late(lab.module)
+            with one_thread():  # labs compute on tiny matrices
+                module.draw(choices)
+                _end(choices)
             choices.publish()
         with problems:  # where a text is picked, some have been said beside it
             messages.problems(st.session_state.shown_problems)
@@ -102,3 +108,23 @@ def page(lab: Lab) -> Callable[[], None]:
 
     draw.__name__ = lab.address.replace("-", "_")
     return draw
+
+
+def _end(choices: Choices) -> None:
+    """Draw the lab's `learned`, the question `exit` of its texts.toml, and links to its `next`."""
+    lab, pages = choices.lab, st.session_state.get("pages", {})
+    st.header("What you now know", anchor=False)
+    st.markdown("\n".join(f"- {sentence}" for sentence in lab.learned))
+    _exit_question(choices)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("**Open next:**")
+        for key in lab.next:
+            page = f"lab-{key}" if key in BY_KEY else key
+            name = BY_KEY[key].title if key in BY_KEY else key.capitalize()
+            if page in pages:
+                st.page_link(pages[page], label=name, icon=":material/arrow_forward:")
+
+
+@frame.part
+def _exit_question(choices: Choices) -> None:
+    read_texts(choices.lab.module.removesuffix(".page")).predict(choices, frame.EXIT)

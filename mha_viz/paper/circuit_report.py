@@ -1,6 +1,7 @@
 """The report of a task: its pairs, the heads that do it, the edges between, and what is left."""
 
 import tomllib
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,25 +11,23 @@ import pandas as pd
 
 from mha_viz.circuits.edges.edge_circuit import ENOUGH, N_RANDOM, EdgeCurve, edge_faithfulness
 from mha_viz.circuits.edges.edge_effects import EdgeScores, edge_effects
-from mha_viz.circuits.tasks.accuracy import TaskAccuracy, task_accuracy
-from mha_viz.circuits.tasks.attended import attended
 from mha_viz.circuits.tasks.faithfulness import FoundHeads, faithfulness, find_heads, task_of
-from mha_viz.circuits.tasks.task_attribution import TaskAttribution, task_attribution
+from mha_viz.circuits.tasks.over_pairs import TaskAttribution, task_attribution
+from mha_viz.circuits.tasks.task_runs import TaskAccuracy, attended, task_accuracy
 from mha_viz.circuits.tasks.tasks import TASKS, Example, Task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError
 from mha_viz.paper.figures import StudyFigure
-from mha_viz.paper.report import Report, write_files
-from mha_viz.paper.tables import StudyTable
+from mha_viz.paper.report import Report, StudyTable, write_files
 from mha_viz.plots.bars import signed_rows
-from mha_viz.plots.csv_file import table_csv
-from mha_viz.plots.curves import curves
+from mha_viz.plots.curves import LineAxes, curves
 from mha_viz.plots.head_values import importance_map
-from mha_viz.prediction.loss import OnProgress
+from mha_viz.plots.table_text import table_csv
+from mha_viz.prediction.replay import OnProgress
 from mha_viz.text.cleaning import in_a_row
+from mha_viz.text.encoding import label_of
 from mha_viz.text.tokens import Encoded
-from mha_viz.text.vocabulary import label_of
 from mha_viz.web.labels import head_name
 
 _TEXTS = tomllib.loads((files(__package__) / "circuit_report.toml").read_text("utf-8"))
@@ -235,15 +234,13 @@ def _figures(found: _Findings, source: str) -> dict[str, StudyFigure]:
     figures = {
         "heads": StudyFigure(
             names["heads"],
-            lambda dark=False: importance_map(effect, names["heads"], "logits", dark=dark),
+            partial(importance_map, effect, names["heads"], "logits"),
             pd.DataFrame({"Head": places, "Effect": effect.ravel()}),
             source,
         ),
         "writes": StudyFigure(
             names["writes"],
-            lambda dark=False: signed_rows(
-                rows["component"].tolist(), rows["share"].to_numpy(), "logits", dark=dark
-            ),
+            partial(signed_rows, rows["component"].tolist(), rows["share"].to_numpy(), "logits"),
             rows,
             source,
         ),
@@ -253,22 +250,15 @@ def _figures(found: _Findings, source: str) -> dict[str, StudyFigure]:
         table = curve.table()
         lines = {name: (table.edges, table[name]) for name in ("faithfulness", "complement")}
         lines["random"] = (table.edges, table.random)
-        figures["curve"] = StudyFigure(
-            names["curve"],
-            lambda dark=False: curves(
-                lines,
-                dict(
-                    title=names["curve"],
-                    x_title="edges",
-                    y_title="share of the behaviour",
-                    x_axis="log",
-                    bands={"faithfulness": (table.low, table.high)},
-                ),
-                dark=dark,
-            ),
-            table,
-            source,
+        axes = LineAxes(
+            title=names["curve"],
+            x_title="edges",
+            y_title="share of the behaviour",
+            x_axis="log",
+            bands={"faithfulness": (table.low, table.high)},
         )
+        draw = partial(curves, lines, axes)
+        figures["curve"] = StudyFigure(axes["title"], draw, table, source)
     return figures
 
 

@@ -18,8 +18,8 @@ from mha_viz.core.measure import as_distances
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.output_file import write_file
 from mha_viz.core.reprs import count
-from mha_viz.corpus.measure.histograms import N_BINS, edges
-from mha_viz.corpus.query.percentile import scores_of_head
+from mha_viz.corpus.measure.profiles import N_BINS, edges
+from mha_viz.corpus.query.comparison import scores_of_head
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.study_set import LABEL
 from mha_viz.corpus.run.summary import QUANTILES
@@ -27,11 +27,10 @@ from mha_viz.corpus.treebank.parts_of_speech import PARTS
 from mha_viz.corpus.treebank.relations import MIN_TARGETS
 from mha_viz.errors import ArgumentError
 from mha_viz.plots import cells
-from mha_viz.plots.bars import token_bars
+from mha_viz.plots.bars import histogram_bars, token_bars
 from mha_viz.plots.column_image import column_image
 from mha_viz.plots.curves import LineAxes, curves, ticks
 from mha_viz.plots.difference import difference_heatmap
-from mha_viz.plots.distributions import histogram_bars
 from mha_viz.plots.head_values import head_quantiles, importance_map
 from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
 from mha_viz.web.labels import head_name
@@ -155,13 +154,8 @@ def over_steps(
 ) -> StudyFigure:
     """Make the picture of a metric or label while a model learned, for the heads that change most.
 
-    Args:
-        steps: as `StudySet.over_steps` gives it.
-        name: a metric's key, or that of a label after `LABEL`.
-        source: of the numbers, in one line.
-        head: drawn first, whatever it does.
-
-    ArgumentError: there is no such name.
+    `steps` is of `StudySet.over_steps`, `name` as for `StudySet.figure`; `head` is drawn first.
+    Raises ArgumentError: there is no such name.
     """
     rows = steps[steps["name"] == name]
     if rows.empty:

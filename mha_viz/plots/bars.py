@@ -1,20 +1,27 @@
-"""A number as a sum of parts: parts stacked place by place, rows of signed bars, a matrix."""
+"""Bars: a number as a sum of parts, groups of tokens, histograms, and how a change is spread."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from jaxtyping import Num
+from jaxtyping import Int, Num
 from torch import Tensor
 
-from mha_viz.errors import ShapeError
+from mha_viz.core.reprs import count
+from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells, frame
+from mha_viz.plots.frame import Numbers, Part
 from mha_viz.web import theme
-from mha_viz.web.labels import clean, clean_all, hover_text, plotly_text
+from mha_viz.web.labels import clean, clean_all, head_name, hover_text, plotly_text
 
 _ROW = 20  # pixels that a signed bar takes
 _NAME = 15  # letters of a label beside its bar, on a phone; hover shows more
+_NAMED = 60  # tokens up to which each has its name below
+_LIMITS = 6  # limits of bins that are named below
+QUANTILES = (0.05, 0.5, 0.95)  # of the draws, that are marked
+_DRAWS = 0.2  # height of the strip of draws below the histogram, as a share of it
+_OPACITY = 0.5
 
 
 def stacked_shares(
@@ -33,14 +40,14 @@ def stacked_shares(
     hovers = [hover_text(name) for name in clean_all(places, n, "places")]
     at = np.arange(n)
 
-    def trace(name: str, values: Any, **more: Any) -> dict[str, Any]:
+    def trace(name: str, values: Any, **more: Any) -> Part:
         hover = f"%{{customdata}}, {hover_text(name)}<br><b>%{{y:+.4~g}}</b> {hover_text(unit)}"
         text = dict(customdata=hovers, hovertemplate=f"{hover}<extra></extra>")
         return dict(x=at, y=values, name=plotly_text(name), **text, **more)
 
     traces = []
     for i, (name, values) in enumerate(parts.items()):
-        look: dict[str, Any] = dict(color=theme.qualitative(dark)[i % 8], line=dict(width=0))
+        look: Part = dict(color=theme.qualitative(dark)[i % 8], line=dict(width=0))
         traces.append(trace(clean(name, 30), values, type="bar", marker=look))
     edge = dict(width=2, color=theme.paper(dark))
     look = dict(symbol="diamond", size=11, color=theme.ink(dark), line=edge)
@@ -119,9 +126,6 @@ def share_matrix(
     )
 
 
-_NAMED = 60  # tokens up to which each has its name below
-
-
 def token_bars(
     series: Mapping[str, Num[np.ndarray, " token"]],
     labels: Sequence[str],
@@ -135,7 +139,7 @@ def token_bars(
         raise ShapeError(f"each series must have {n} numbers, one per token.")
     names = clean_all(labels, n, "tokens")
     hovers = [hover_text(label) for label in names]
-    traces: list[dict[str, Any]] = []
+    traces: list[Part] = []
     for i, (name, values) in enumerate(series.items()):
         colour, pattern = theme.qualitative(dark)[i % 8], dict(shape=["", "/"][i % 2])
         hover = f"{hover_text(clean(name))}<br>%{{customdata}} (%{{x}}): <b>%{{y:.4~g}}</b>"
@@ -155,3 +159,145 @@ def token_bars(
         yaxis=dict(title=dict(text=plotly_text(unit), font=dict(size=12)), rangemode="tozero"),
     )
     return frame.build_figure(traces, dark, layout)
+
+
+def histogram_bars(
+    limits: Num[np.ndarray, " limit"],
+    counts: Int[np.ndarray, " bin"],
+    title: str,
+    unit: str,
+    *,
+    dark: bool = False,
+) -> go.Figure:
+    """Draw how many texts lie in each bin: bars of one width, whatever their limits.
+
+    `limits` ascend, one more than bins. Empty bins before the first filled one and behind the last
+    are left out.
+    """
+    ends, numbers = np.asarray(limits, float), np.asarray(counts)
+    filled = np.flatnonzero(numbers)
+    if len(ends) != len(numbers) + 1 or not filled.size:
+        raise ShapeError(f"{len(numbers)} bins need as many limits and one, and something in them.")
+    first, last = int(filled[0]), int(filled[-1]) + 1
+    ends, numbers = ends[first : last + 1], numbers[first:last]
+    named = np.unique(np.linspace(0, len(numbers), min(_LIMITS, len(ends))).round().astype(int))
+    hovers = [
+        f"{frame.quantity(low, '')} to {frame.quantity(high, unit)}<br><b>{count(n, 'text')}</b>"
+        for low, high, n in zip(ends[:-1], ends[1:], numbers.tolist(), strict=True)
+    ]
+    bars = _bars(np.arange(len(numbers)) + 0.5, numbers, 1, hovers, dark)
+    bars |= dict(textposition="none")
+    limits_named = [f"{ends[place]:.3g}" for place in named]
+    across = frame.named_axis(named.tolist(), limits_named, (-0.2, len(numbers) + 0.2), tickangle=0)
+    across |= dict(title=frame.axis_title(frame.with_unit(title, unit)))
+    layout = dict(
+        xaxis=across, yaxis=frame.value_axis("texts") | dict(rangemode="tozero"), bargap=0
+    )
+    notes = [f"{count(int(numbers.sum()), 'text')}."]
+    return frame.headed_figure([bars], dark, title, notes, 260, layout, frame.Margins(below=46))
+
+
+def _bars(x: Any, y: Any, width: Any, hovers: list[str], dark: bool) -> Part:
+    edge = dict(width=1, color=theme.paper(dark))
+    look = dict(color=theme.qualitative(dark)[0], line=edge)
+    text = dict(hovertext=hovers, hoverinfo="text")
+    return dict(type="bar", x=x, y=y, width=width, marker=look, **text)
+
+
+def change_distribution(
+    values: Num[np.ndarray | Tensor, " draw"],
+    title: str,
+    unit: str,
+    *,
+    heads: Sequence[tuple[int, int]] | None = None,
+    dark: bool = False,
+) -> go.Figure:
+    """Draw how a change (draw,) is spread: a histogram, every draw below it, quantiles as lines.
+
+    Hover shows how many draws a bar holds and the exact value of each draw. `heads` are the (layer,
+    head) that each draw switched off: named on hover, and customdata of the draws.
+    """
+    numbers = frame.as_numbers(values, 1, "values (draw)")
+    if heads is not None and len(heads) != len(numbers):
+        raise ShapeError(f"There are {len(numbers)} draws, but {len(heads)} heads were given.")
+    known = np.isfinite(numbers)
+    if not known.any():
+        raise ArgumentError("No draw has a value, so there is nothing to draw.")
+    bars, most = _histogram(numbers[known], unit, dark)
+    marked = [(share, float(np.quantile(numbers[known], share))) for share in QUANTILES]
+    traces = [bars, _draws(numbers, heads, most, unit, dark)]
+    traces += [_quantile(*pair, most, dark) for pair in marked]
+    above = float((numbers[known] > 0).mean())
+    notes = [
+        ", ".join(f"{_name(share)} {theme.format_number(value)}" for share, value in marked) + ".",
+        f"{int(known.sum()):,} draws, {100 * above:.3g} % above 0.",
+        frame.missing_note(known, "draws"),
+    ]
+    down = dict(range=[-_DRAWS * most, 1.04 * most], tickvals=_counts(most), zeroline=False)
+    layout = dict(
+        bargap=0,
+        xaxis=frame.value_axis(frame.with_unit("change", unit), fixedrange=True),
+        yaxis=frame.value_axis("draws", fixedrange=True, **down),
+        annotations=[_name_above(i, *pair, dark) for i, pair in enumerate(marked)],
+    )
+    return frame.headed_figure(
+        traces, dark, title, notes, 300, layout, frame.Margins(above=34, right=14)
+    )
+
+
+def _histogram(known: Numbers, unit: str, dark: bool) -> tuple[Part, int]:
+    """Return bars of equal width with exact counts, and the largest count."""
+    bins = int(np.clip(np.ceil(2 * len(known) ** (1 / 3)), 1, 40))  # Rice's rule
+    counts, edges = np.histogram(known, bins if np.ptp(known) else 1)
+    ends = list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
+    hovers = [
+        f"{frame.quantity(a, '')} to {frame.quantity(b, unit)}<br>"
+        f"<b>{n:,}</b> of {len(known):,} draws"
+        for a, b, n in ends
+    ]
+    bars = _bars((edges[:-1] + edges[1:]) / 2, counts, np.diff(edges), hovers, dark)
+    bars["marker"]["opacity"] = 0.75
+    return bars, int(counts.max())
+
+
+def _draws(
+    values: Numbers, heads: Sequence[tuple[int, int]] | None, most: int, unit: str, dark: bool
+) -> Part:
+    """Return every draw as a short upright stroke below the bars."""
+    at = np.flatnonzero(np.isfinite(values)).tolist()
+    names = [f"draw {i}" if heads is None else f"{head_name(*heads[i])} off" for i in at]
+    hovers = [
+        f"{name}<br><b>{frame.quantity(float(values[i]), unit)}</b>"
+        for i, name in zip(at, names, strict=True)
+    ]
+    stroke = dict(symbol="line-ns-open", size=16, color=theme.muted(dark), line=dict(width=1.5))
+    look = dict(marker=dict(stroke, opacity=_OPACITY), **frame.keep_on_click(_OPACITY))
+    if heads is not None:
+        look |= dict(customdata=[list(map(int, heads[i])) for i in at])
+    return frame.markers(values[at], np.full(len(at), -_DRAWS * most / 2), hovers, **look)
+
+
+def _quantile(share: float, value: float, most: int, dark: bool) -> Part:
+    hover = f"{_name(share)} of the draws: <b>{theme.format_number(value)}</b>"
+    line = dict(width=2, color=theme.accent(dark), dash="solid" if share == 0.5 else "dash")
+    places = np.linspace(-_DRAWS * most, most, 12)
+    return frame.markers([value] * 12, places, hover, line=line) | dict(mode="lines")
+
+
+def _name_above(i: int, share: float, value: float, dark: bool) -> Part:
+    """Return a quantile's name over its line; every second one is higher up."""
+    side = "right" if share < 0.5 else "left"
+    place = dict(yref="paper", yanchor="bottom", xanchor=side, yshift=13 * (i % 2))
+    return frame.annotation(_name(share), value, 1, theme.accent(dark), 11, **place)
+
+
+def _name(share: float) -> str:
+    return "median" if share == 0.5 else f"{100 * share:.4g} %"
+
+
+def _counts(most: int) -> list[int]:
+    """Return a few whole numbers from 0 to the largest count: below 0 there is nothing to count."""
+    step = max(1, round(most / 4))
+    if step > 10:
+        step = 5 * round(step / 5)
+    return list(range(0, most + 1, step))

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from mha_viz.plots import frame
+from mha_viz.plots.frame import Mask, Numbers, Part
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, plotly_text
 
@@ -16,14 +17,14 @@ MAX_CLICKABLE = 21_000  # cells; 144 x 144 are 20,736
 PHONE_WIDTH = 300  # pixels that a phone leaves for all columns: their labels fit this width
 BAR = 44  # height of the colour bar
 # Cells are squares, in the upper left corner of the room that there is.
-SQUARE: dict[str, Any] = dict(
+SQUARE: Part = dict(
     xaxis=dict(constrain="domain", constraintoward="left"),
     yaxis=dict(scaleanchor="x", constrain="domain", constraintoward="top"),
 )
 
 
 def scale_limits(
-    values: NDArray[np.float64], diverging: bool, limits: frame.Limits | None
+    values: Numbers, diverging: bool, limits: frame.Limits | None
 ) -> tuple[float, float]:
     """Return a scale's ends: of signed numbers symmetric around 0, else their least and largest."""
     if limits is not None:
@@ -38,8 +39,8 @@ def scale_limits(
 
 
 def scale_colours(
-    values: NDArray[np.float64], diverging: bool, limits: frame.Limits | None, dark: bool
-) -> dict[str, Any]:
+    values: Numbers, diverging: bool, limits: frame.Limits | None, dark: bool
+) -> Part:
     """Return plotly's zmin, zmax, colorscale and colorbar; for the ends see `scale_limits`."""
     low, high = scale_limits(values, diverging, limits)
     scale = theme.diverging(dark) if diverging else theme.sequential(dark)
@@ -47,12 +48,9 @@ def scale_colours(
 
 
 def heatmap_cells(
-    values: NDArray[np.floating], cell: float, colours: dict[str, Any], hover: str = ""
-) -> dict[str, Any]:
-    """Return a heatmap of cells `cell` pixels high.
-
-    `colours` are plotly's settings, `hover` is the template of the text of a cell, if it has one.
-    """
+    values: NDArray[np.floating], cell: float, colours: Part, hover: str = ""
+) -> Part:
+    """Return a heatmap of cells `cell` pixels high, whose text has the template `hover`."""
     space = 1.0 if cell >= 12 else 0.0  # only cells that are large enough can spare it
     text = dict(hovertemplate=hover, hoverongaps=False) if hover else dict(hoverinfo="skip")
     numbers = values.astype(np.float32)
@@ -61,7 +59,7 @@ def heatmap_cells(
 
 def colour_bar(
     dark: bool, marks: Mapping[SupportsFloat, str] | None = None, *, length: int = 210
-) -> dict[str, Any]:
+) -> Part:
     """Return a colour bar between the title and the picture, `length` pixels long.
 
     Neither a y of 1 nor a title of its own: plotly would then shift the figure's title upwards.
@@ -79,7 +77,7 @@ def colour_bar(
 
 
 def with_height_rule(
-    figure: go.Figure, cell: float, row_names: dict[str, Any], shape: tuple[int, int]
+    figure: go.Figure, cell: float, row_names: Part, shape: tuple[int, int]
 ) -> go.Figure:
     """Note in a figure of square cells how its height should follow its width; return it.
 
@@ -95,7 +93,7 @@ def with_height_rule(
 
 
 def square_cells_figure(
-    traces: Sequence[dict[str, Any]],
+    traces: Sequence[Part],
     names: tuple[Sequence[str], Sequence[str]],
     cell: float,
     title: str,
@@ -133,9 +131,9 @@ def cell_axes(
     cell: float,
     wide: float,
     *,
-    marks: dict[str, Any] | None = None,
+    marks: Part | None = None,
     domain: tuple[float, float] = (0.0, 1.0),
-) -> dict[str, Any]:
+) -> Part:
     """Return axes of cells `cell` pixels high and `wide` wide that stretch, names left and below.
 
     `marks` are ticks of both axes instead of the names that fit, `domain` says where the cells lie
@@ -152,11 +150,8 @@ def cell_axes(
 
 
 def named_axes(
-    row_names: Sequence[str],
-    column_names: Sequence[str],
-    down: dict[str, Any],
-    across: dict[str, Any],
-) -> dict[str, Any]:
+    row_names: Sequence[str], column_names: Sequence[str], down: Part, across: Part
+) -> Part:
     """Return two pairs of axes in the same place.
 
     x and y belong to the cells and know the name of each, which is what hover reads. x2 and y2 draw
@@ -175,21 +170,21 @@ def named_axes(
     )
 
 
-def _ticks(names: Sequence[str], step: int = 1) -> dict[str, Any]:
+def _ticks(names: Sequence[str], step: int = 1) -> Part:
     return dict(
         tickvals=list(range(0, len(names), step)),
         ticktext=[plotly_text(name) for name in names[::step]],
     )
 
 
-def label_axes_trace() -> dict[str, Any]:
+def label_axes_trace() -> Part:
     """Return an empty trace on x2 and y2: plotly draws no axes without one."""
     return dict(x=[None], y=[None], xaxis="x2", yaxis="y2", hoverinfo="skip")
 
 
 def fitting_ticks(
     names: Sequence[str], cell: float, *, letters: int = 14, largest: float = 12.0
-) -> dict[str, Any]:
+) -> Part:
     """Return ticks of the labels that fit `cell` pixels each: every one, or every second, fifth ...
 
     Labels are cut to `letters`, hover shows the rest; `largest` is the size of the type where there
@@ -200,14 +195,14 @@ def fitting_ticks(
     return _ticks([clean(name, letters) for name in names], step) | dict(tickfont=dict(size=size))
 
 
-def longest_label(ticks: dict[str, Any]) -> int:
+def longest_label(ticks: Part) -> int:
     """Return the number of letters of the longest label."""
     return max(map(len, ticks["ticktext"]))
 
 
 def missing_background(
     rows: int, columns: int, dark: bool, corner: tuple[int, int] = (0, 0)
-) -> dict[str, Any]:
+) -> Part:
     """Return a grey rectangle that shows where a cell has no number; `corner` is (row, column)."""
     row, column = corner
     look = dict(layer="below", fillcolor=theme.missing(dark))
@@ -221,29 +216,25 @@ def fade_rows(figure: go.Figure, rows: Iterable[int], columns: int, dark: bool) 
     figure.layout.shapes += tuple(shapes)
 
 
-def _cell_rectangle(rows: tuple[int, int], columns: tuple[int, int], **look: Any) -> dict[str, Any]:
+def _cell_rectangle(rows: tuple[int, int], columns: tuple[int, int], **look: Any) -> Part:
     (top, below), (left, right) = rows, columns
     corners = (left - 0.5, top - 0.5), (right - 0.5, below - 0.5)
     return frame.rectangle(*corners, xref="x", yref="y", **look)
 
 
-def masked(
-    where: NDArray[np.bool_], cell: float, dark: bool, name: str = "%{y} → %{x}"
-) -> dict[str, Any]:
+def masked(where: Mask, cell: float, dark: bool, name: str = "%{y} → %{x}") -> Part:
     """Return grey cells whose hover text explains, below their name, why they have no weight."""
     hover = f"{name}<br>{frame.MASKED}<extra></extra>"
     return grey_cells(np.where(where, 0.0, np.nan), cell, dark, hover)
 
 
-def grey_cells(values: NDArray[np.floating], cell: float, dark: bool, hover: str) -> dict[str, Any]:
+def grey_cells(values: NDArray[np.floating], cell: float, dark: bool, hover: str) -> Part:
     """Return cells that have the one colour of what is missing, whatever their values."""
     grey = dict(showscale=False, colorscale=theme.stops([theme.missing(dark)] * 2))
     return heatmap_cells(values, cell, grey, hover)
 
 
-def hatching(
-    where: NDArray[np.bool_], dark: bool, *, falling: bool = False
-) -> list[dict[str, Any]]:
+def hatching(where: Mask, dark: bool, *, falling: bool = False) -> list[Part]:
     """Return a diagonal line through each of these cells, as one trace; none without cells."""
     rows, columns = np.nonzero(where)
     half = np.array([-0.5, 0.5, np.nan], dtype=np.float32)
@@ -255,16 +246,14 @@ def hatching(
 
 def frame_trace(
     corners: Sequence[tuple[float, float, float, float]], width: SupportsFloat, colour: str
-) -> dict[str, Any]:
+) -> Part:
     """Return frames of rectangles (x0, y0, x1, y1) as one line trace."""
     x = [v for x0, _, x1, _ in corners for v in (x0, x1, x1, x0, x0, None)]
     y = [v for _, y0, _, y1 in corners for v in (y0, y0, y1, y1, y0, None)]
     return frame.plain_lines(x, y, width, colour, cliponaxis=False)
 
 
-def clickable(
-    values: NDArray[np.float64], customdata: NDArray[np.intp], names: str, number: str
-) -> list[dict[str, Any]]:
+def clickable(values: Numbers, customdata: NDArray[np.intp], names: str, number: str) -> list[Part]:
     """Return invisible points over cells: plotly's cells cannot be selected by a click, points can.
 
     They also carry the hover, since they lie in front. Only one of them is put into the page
@@ -274,10 +263,10 @@ def clickable(
     %{marker.color}.
     """
     missing = np.isnan(values)
-    traces: list[dict[str, Any]] = []
+    traces: list[Part] = []
     for where, text in ((~missing, number), (missing, "not defined")):
         rows, columns = np.nonzero(where)
-        marker: dict[str, Any] = dict(opacity=0, size=8, maxdisplayed=1)
+        marker: Part = dict(opacity=0, size=8, maxdisplayed=1)
         if text == number:
             marker |= dict(color=values[where].astype(np.float32), showscale=False)
         trace = dict(x=columns.astype(np.int16), y=rows.astype(np.int16), mode="markers")

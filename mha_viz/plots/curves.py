@@ -8,12 +8,12 @@ from typing import Any, Literal, Required, SupportsFloat, TypedDict, cast
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Num
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import frame
 from mha_viz.plots.cells import BAR, colour_bar
+from mha_viz.plots.frame import Numbers, Part
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, plotly_text
 
@@ -45,7 +45,7 @@ class LineAxes(TypedDict, total=False):
     more: Mapping[str, Any]
 
 
-_PLAIN: dict[str, Any] = dict(bands={}, levels={}, moments={}, note="", height=340, more={})
+_PLAIN: Part = dict(bands={}, levels={}, moments={}, note="", height=340, more={})
 _PLAIN |= dict(x_axis="linear", y_axis="linear")
 
 
@@ -59,7 +59,7 @@ def curves(
     if not lines:
         raise ArgumentError("There is no line to draw.")
     axes = cast(LineAxes, _PLAIN | axes)
-    traces: list[dict[str, Any]] = []
+    traces: list[Part] = []
     for i, (name, points) in enumerate(lines.items()):
         x, y = (frame.as_numbers(values, 1, name) for values in points)
         if x.shape != y.shape:
@@ -88,19 +88,19 @@ def curves(
     return frame.headed_figure(traces, dark, axes["title"], notes, 0, layout, margins, named=named)
 
 
-def _axis(title: str, kind: Axis) -> dict[str, Any]:
+def _axis(title: str, kind: Axis) -> Part:
     text = dict(font=dict(size=12), standoff=6, text=plotly_text(title))
     return dict(title=text, type=kind, zeroline=False, fixedrange=True)
 
 
-def ticks(numbers: Sequence[int], places: Sequence[int] | None = None) -> dict[str, Any]:
+def ticks(numbers: Sequence[int], places: Sequence[int] | None = None) -> Part:
     """Return an axis with these numbers named, and no others; at `places`, if these are others."""
     named = [f"{number:,}" for number in numbers]
     at = list(numbers if places is None else places)
     return dict(tickmode="array", tickvals=at, ticktext=named)
 
 
-def _line(x: Any, y: Any, name: str, x_title: str) -> dict[str, Any]:
+def _line(x: Any, y: Any, name: str, x_title: str) -> Part:
     label = plotly_text(clean(name, 60))
     numbers = [[frame.quantity(value, "") for value in pair] for pair in zip(x, y, strict=True)]
     hovers = [f"{label}<br>{plotly_text(x_title)}: {a}<br><b>{b}</b>" for a, b in numbers]
@@ -108,10 +108,10 @@ def _line(x: Any, y: Any, name: str, x_title: str) -> dict[str, Any]:
     return frame.markers(x, y, hovers) | dict(name=label, mode=mode)
 
 
-def _mark_names(axes: LineAxes, dark: bool) -> list[dict[str, Any]]:
+def _mark_names(axes: LineAxes, dark: bool) -> list[Part]:
     """Return the names of levels, above their right ends, and of moments, beside their tops."""
-    end: dict[str, Any] = dict(xref="paper", xanchor="right", yanchor="bottom")
-    top: dict[str, Any] = dict(yref="paper", xanchor="left", yanchor="top")
+    end: Part = dict(xref="paper", xanchor="right", yanchor="bottom")
+    top: Part = dict(yref="paper", xanchor="left", yanchor="top")
     colour = theme.muted(dark)
     return [
         *(
@@ -134,16 +134,14 @@ def _annotation_place(value: float, axis: Axis) -> float:
     return math.log10(value) if axis == "log" and value > 0 else value
 
 
-def _band(x: Any, band: tuple[Any, Any], name: str, colour: str) -> dict[str, Any]:
+def _band(x: Any, band: tuple[Any, Any], name: str, colour: str) -> Part:
     low, high = (frame.as_numbers(values, 1, f"band of {name}") for values in band)
     if not len(low) == len(high) == len(x):
         raise ShapeError(f"{name}: {len(x)} places, but a band of {len(low)} and {len(high)}.")
     known = np.isfinite(low) & np.isfinite(high)
     around = np.concatenate([x[known], x[known][::-1]])
     edge = np.concatenate([high[known], low[known][::-1]])
-    filled: dict[str, Any] = dict(
-        fill="toself", fillcolor=theme.rgba(colour, 0.2), showlegend=False
-    )
+    filled: Part = dict(fill="toself", fillcolor=theme.rgba(colour, 0.2), showlegend=False)
     return frame.plain_lines(around, edge, 0, colour, **filled)
 
 
@@ -164,7 +162,7 @@ def pruning_curves(
     """
     if not curves and band is None:
         raise ArgumentError("There is no curve to draw.")
-    traces: list[dict[str, Any]] = []
+    traces: list[Part] = []
     if band is not None:
         traces += _random_band(_by_share(band, band_name), band_name, dark)
     level = float(unpruned)
@@ -194,7 +192,7 @@ def pruning_curves(
     return frame.headed_figure(traces, dark, title, [], 340 + 16 * len(traces), layout, named=True)
 
 
-def _by_share(given: Sequence[Any], name: str) -> list[NDArray[np.float64]]:
+def _by_share(given: Sequence[Any], name: str) -> list[Numbers]:
     """Return arrays of one length, from all heads left to the fewest."""
     arrays = [frame.as_numbers(values, 1, f"{clean(name, 40)} (point)") for values in given]
     if len({len(values) for values in arrays}) != 1:
@@ -204,7 +202,7 @@ def _by_share(given: Sequence[Any], name: str) -> list[NDArray[np.float64]]:
     return [values[order] for values in arrays]
 
 
-def _random_band(points: list[NDArray[np.float64]], name: str, dark: bool) -> list[dict[str, Any]]:
+def _random_band(points: list[Numbers], name: str, dark: bool) -> list[Part]:
     share, low, high = points
     label = plotly_text(clean(name, 60))
     hovers = [
@@ -269,8 +267,7 @@ def landscape(
     axes = [dict(plain, title=frame.axis_title(name)) for name in (x_title, y_title)]
     layout = dict(xaxis=axes[0], yaxis=axes[1])
     margins = frame.Margins(above=BAR, left=56, below=48)
-    traces = [surface, line, end]
-    return frame.headed_figure(traces, dark, title, [note], _HEIGHT, layout, margins)
+    return frame.headed_figure([surface, line, end], dark, title, [note], _HEIGHT, layout, margins)
 
 
 def _round_losses(low: float, high: float) -> dict[SupportsFloat, str]:

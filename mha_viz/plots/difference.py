@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Num
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ShapeError
 from mha_viz.plots import cells, frame
-from mha_viz.plots.pooling import Pooled
+from mha_viz.plots.frame import Numbers, Part
+from mha_viz.plots.heatmap import Pooled
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, head_name, hover_text
 
@@ -65,15 +65,13 @@ def difference_heatmap(
     return cells.square_cells_figure(traces, (rows, columns), cell, title, notes, dark)
 
 
-def _sizes(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sizes(a: Numbers, b: Numbers) -> Numbers:
     """Return what each cell counts where they are pooled; one that a side lacks: less than any."""
     lone = np.where(np.isnan(a) != np.isnan(b), 1e-30, np.nan)
     return np.where(np.isnan(b - a), lone, np.abs(b - a) + 1e-29)
 
 
-def _change(
-    a: NDArray[np.float64], b: NDArray[np.float64], names: tuple[str, str], cell: float, dark: bool
-) -> dict[str, Any]:
+def _change(a: Numbers, b: Numbers, names: tuple[str, str], cell: float, dark: bool) -> Part:
     change = b - a
     first, second = (hover_text(name) for name in names)
     hover = (
@@ -86,10 +84,10 @@ def _change(
 
 
 def _lone_cells(
-    a: NDArray[np.float64], b: NDArray[np.float64], names: tuple[str, str], cell: float, dark: bool
-) -> list[dict[str, Any]]:
+    a: Numbers, b: Numbers, names: tuple[str, str], cell: float, dark: bool
+) -> list[Part]:
     """Return the cells of only one of the two, as separate cells that all have one colour."""
-    traces: list[dict[str, Any]] = []
+    traces: list[Part] = []
     for values, other, name, falling in ((a, b, names[0], False), (b, a, names[1], True)):
         lone = np.isfinite(values) & np.isnan(other)
         hover = f"%{{y}} → %{{x}}<br>only in {hover_text(name)}: <b>%{{z:.4~g}}</b><extra></extra>"
@@ -99,7 +97,7 @@ def _lone_cells(
     return traces
 
 
-def _notes(a: NDArray[np.float64], b: NDArray[np.float64], names: tuple[str, str]) -> list[str]:
+def _notes(a: Numbers, b: Numbers, names: tuple[str, str]) -> list[str]:
     only_a, only_b = (
         int((np.isfinite(values) & np.isnan(other)).sum()) for values, other in ((a, b), (b, a))
     )
@@ -156,18 +154,14 @@ def head_changes(
     )
     title = frame.with_unit(title, unit)
     notes = _largest(values, diverging)
-    inner = cell * layers + 34
     return frame.headed_figure(
-        traces, dark, title, notes, inner, layout, frame.Margins(above=cells.BAR)
+        traces, dark, title, notes, cell * layers + 34, layout, frame.Margins(above=cells.BAR)
     )
 
 
 def _head_points(
-    values: NDArray[np.float64],
-    unit: str,
-    diverging: bool,
-    hover_notes: Sequence[Sequence[str]] | None,
-) -> list[dict[str, Any]]:
+    values: Numbers, unit: str, diverging: bool, hover_notes: Sequence[Sequence[str]] | None
+) -> list[Part]:
     heads = np.moveaxis(np.indices(values.shape), 0, -1)
     number = f"<b>%{{marker.color:{'+' * diverging}.4~g}}</b> {hover_text(unit)}"
     # customdata as lists: browsers return typed arrays as mappings
@@ -183,7 +177,7 @@ def _head_points(
     return points
 
 
-def _largest(values: NDArray[np.float64], signed: bool) -> list[str]:
+def _largest(values: Numbers, signed: bool) -> list[str]:
     """Return notes on the largest values, and on heads without one."""
     sizes = np.abs(np.nan_to_num(values)).ravel()
     order = np.argsort(-sizes, kind="stable")[:3]

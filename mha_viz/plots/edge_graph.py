@@ -35,10 +35,8 @@ def edge_graph(
     on the middle of an edge names both ends, what the receiver reads with, and the score.
 
     With `columns`, labels of positions, each edge names its column behind the score and stands in
-    it: the picture has a column per position and a row per layer.
-
-    Raises:
-        ArgumentError: no edge, or a name of another kind.
+    it: the picture has a column per position and a row per layer. Raises ArgumentError: no edge, or
+    a name of another kind.
     """
     if not edges:
         raise ArgumentError("There is no edge to draw.")

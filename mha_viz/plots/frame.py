@@ -18,19 +18,22 @@ from mha_viz.web.labels import clean, clean_all, head_name, plotly_text
 
 # Letters of a line that fits a phone 390 pixels wide; plotly does not wrap lines.
 _TITLE_LETTERS, _NOTE_LETTERS = 42, 54
+Numbers = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Part = dict[str, Any]  # of a Plotly figure: a trace, an axis, a look, all of its layout
 Limits = tuple[SupportsFloat, SupportsFloat]  # lowest and highest value of an axis or a scale
 F = TypeVar("F", bound=np.floating)
 MASKED = "masked: this query cannot see this key"
 # Axes: one that is not drawn, and one of which only its labels are.
-HIDDEN: dict[str, Any] = dict(visible=False, fixedrange=True)
-QUIET: dict[str, Any] = dict(showgrid=False, zeroline=False, showline=False, ticks="")
+HIDDEN: Part = dict(visible=False, fixedrange=True)
+QUIET: Part = dict(showgrid=False, zeroline=False, showline=False, ticks="")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = tuple(
     "circle diamond square triangle-up cross triangle-down x star hexagon pentagon bowtie".split()
 )
 
 
-def as_numbers(values: Any, axes: int, name: str) -> NDArray[np.float64]:
+def as_numbers(values: Any, axes: int, name: str) -> Numbers:
     """Return a float64 copy with that many axes, none empty; what is not finite becomes NaN."""
     if isinstance(values, Tensor):
         values = values.detach().cpu().double().numpy()
@@ -49,7 +52,7 @@ def check_head(selected: tuple[int, int], layers: int, heads: int) -> tuple[int,
     return layer, head
 
 
-def only_head(selected: tuple[int, int], known: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def only_head(selected: tuple[int, int], known: Mask) -> Mask:
     """Return a mask (layer, head) of the chosen head, empty where it is not `known`."""
     place = check_head(selected, *known.shape)
     mask = np.zeros_like(known)
@@ -80,13 +83,13 @@ def with_unit(title: str, unit: str) -> str:
     return f"{title} ({unit})" if title and unit else title or unit
 
 
-def heading(title: str, notes: Sequence[str], dark: bool) -> tuple[dict[str, Any], int]:
+def heading(title: str, notes: Sequence[str], dark: bool) -> tuple[Part, int]:
     """Return a title with smaller notes below it, wrapped for a phone, and its height."""
     lines = [plotly_text(line) for line in _wrapped(title, _TITLE_LETTERS)]
     small = f'<span style="font-size:12px;color:{theme.muted(dark)}">'
     for note in notes:
         lines += [f"{small}{plotly_text(line)}</span>" for line in _wrapped(note, _NOTE_LETTERS)]
-    text: dict[str, Any] = dict(text="<br>".join(lines), font=dict(size=15, color=theme.ink(dark)))
+    text: Part = dict(text="<br>".join(lines), font=dict(size=15, color=theme.ink(dark)))
     text |= dict(x=0, xref="container", xanchor="left", y=1, yref="container", yanchor="top")
     text |= dict(pad=dict(t=8 if len(lines) < 2 else 19, l=4))  # plotly draws more lines higher up
     return text, 14 + 20 * len(lines) if lines else 10
@@ -96,16 +99,14 @@ def _wrapped(text: str, letters: int) -> list[str]:
     return textwrap.wrap(clean(text, 400), letters) if text else []
 
 
-def legend(dark: bool) -> dict[str, Any]:
+def legend(dark: bool) -> Part:
     """Return a legend below the picture, in as many lines as it needs."""
     place = dict(x=0, xanchor="left", y=0, yref="container", yanchor="bottom", orientation="h")
     look = dict(font=dict(size=12, color=theme.ink(dark)), bgcolor="rgba(0,0,0,0)", itemwidth=30)
     return dict(**place, **look, itemclick=False, itemdoubleclick=False)
 
 
-def build_figure(
-    traces: Sequence[dict[str, Any]], dark: bool, layout: Mapping[str, Any]
-) -> go.Figure:
+def build_figure(traces: Sequence[Part], dark: bool, layout: Mapping[str, Any]) -> go.Figure:
     """Build a figure with `layout` over the theme's, at once: plotly checks each step.
 
     A trace names its type; a scatter need not.
@@ -128,7 +129,7 @@ _DEFAULT_MARGINS = Margins()
 
 
 def headed_figure(
-    traces: Sequence[dict[str, Any]],
+    traces: Sequence[Part],
     dark: bool,
     title: str,
     notes: Sequence[str],
@@ -157,7 +158,7 @@ def headed_figure(
     return build_figure(traces, dark, merged(headed, layout))
 
 
-def merged(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def merged(below: Part, above: Mapping[str, Any]) -> Part:
     """Return two nested settings as one; where both have a value, that of `above` holds.
 
     >>> merged(dict(height=300, xaxis=dict(nticks=5)), dict(xaxis=dict(type="log")))
@@ -171,23 +172,23 @@ def merged(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     return {**below, **above, **both}
 
 
-def value_axis(title: str, **more: Any) -> dict[str, Any]:
+def value_axis(title: str, **more: Any) -> Part:
     """Return an axis of numbers with its title, which may be any text."""
     return dict(zeroline=True, showline=False, nticks=7, title=axis_title(title)) | more
 
 
-def axis_title(title: str) -> dict[str, Any]:
+def axis_title(title: str) -> Part:
     """Return the title of an axis; any text."""
     return dict(text=plotly_text(clean(title, 44)), font=dict(size=12), standoff=6)
 
 
-def chosen_marker(dark: bool, size: int = 13) -> dict[str, Any]:
+def chosen_marker(dark: bool, size: int = 13) -> Part:
     """Return what the chosen head looks like everywhere."""
     edge = dict(width=2, color=theme.paper(dark))
     return dict(size=size, color=theme.accent(dark), line=edge, opacity=1)
 
 
-def keep_on_click(opacity: SupportsFloat) -> dict[str, Any]:
+def keep_on_click(opacity: SupportsFloat) -> Part:
     """Return settings that keep points as they are when one is clicked: the page draws its mark."""
     still = dict(marker=dict(opacity=float(opacity)))
     return dict(selected=still, unselected=still)
@@ -195,13 +196,13 @@ def keep_on_click(opacity: SupportsFloat) -> dict[str, Any]:
 
 def named_axis(
     places: Sequence[SupportsFloat], names: Sequence[str], span: Limits, **more: Any
-) -> dict[str, Any]:
+) -> Part:
     """Return an axis with these names at these places and no grid."""
     ticks = dict(tickvals=list(places), ticktext=[plotly_text(name) for name in names])
     return dict(ticks, range=list(span), showgrid=False, zeroline=False, **more)
 
 
-def series_look(i: int, size: int, dark: bool) -> dict[str, Any]:
+def series_look(i: int, size: int, dark: bool) -> Part:
     """Return the line and marker of the i-th of several lines: dash and symbol tell them apart."""
     colour = theme.qualitative(dark)[i % 8]
     return dict(
@@ -210,19 +211,19 @@ def series_look(i: int, size: int, dark: bool) -> dict[str, Any]:
     )
 
 
-def plain_lines(x: Any, y: Any, width: SupportsFloat, colour: str, **more: Any) -> dict[str, Any]:
+def plain_lines(x: Any, y: Any, width: SupportsFloat, colour: str, **more: Any) -> Part:
     """Return a line, or several with gaps between them, that hover passes over."""
     return (
         dict(x=x, y=y, mode="lines", hoverinfo="skip", line=dict(width=width, color=colour)) | more
     )
 
 
-def plain_markers(x: Any, y: Any, marker: dict[str, Any], **more: Any) -> dict[str, Any]:
+def plain_markers(x: Any, y: Any, marker: Part, **more: Any) -> Part:
     """Return markers that hover passes over."""
     return dict(x=x, y=y, mode="markers", hoverinfo="skip", marker=marker) | more
 
 
-def markers(x: Any, y: Any, hovers: Sequence[str], **more: Any) -> dict[str, Any]:
+def markers(x: Any, y: Any, hovers: Sequence[str], **more: Any) -> Part:
     """Return markers with a text that hover shows: one for each, or one for all."""
     return dict(x=x, y=y, mode="markers", hovertext=hovers, hoverinfo="text", **more)
 
@@ -234,7 +235,7 @@ def text_trace(
     sides: str | Sequence[str],
     size: SupportsFloat,
     dark: bool,
-) -> dict[str, Any]:
+) -> Part:
     """Return texts fit for plotly beside their places, `sides` of them, as one trace."""
     text = dict(text=texts, textposition=sides, textfont=dict(size=size, color=theme.ink(dark)))
     return dict(x=x, y=y, mode="text", hoverinfo="skip", cliponaxis=False, **text)
@@ -242,29 +243,24 @@ def text_trace(
 
 def annotation(
     text: str, x: SupportsFloat, y: SupportsFloat, colour: str | None, size: int = 12, **more: Any
-) -> dict[str, Any]:
+) -> Part:
     """Return a text of the layout, fit for plotly already, at a place."""
     return dict(text=text, x=x, y=y, showarrow=False, font=dict(size=size, color=colour), **more)
 
 
-def rectangle(corner: Limits, other: Limits, **more: Any) -> dict[str, Any]:
+def rectangle(corner: Limits, other: Limits, **more: Any) -> Part:
     """Return a rectangle of the layout between two corners (x, y); without a line by default."""
     (x0, y0), (x1, y1) = corner, other
     return dict(dict(type="rect", x0=x0, y0=y0, x1=x1, y1=y1, line=dict(width=0)), **more)
 
 
-def framed(corner: Limits, other: Limits, width: int, dark: bool) -> dict[str, Any]:
+def framed(corner: Limits, other: Limits, width: int, dark: bool) -> Part:
     """Return the frame around what is chosen."""
     return rectangle(corner, other, line=dict(width=width, color=theme.accent(dark)))
 
 
 def rank_correlation(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    what: str,
-    *,
-    constant: bool = False,
-    interval: bool = False,
+    x: Numbers, y: Numbers, what: str, *, constant: bool = False, interval: bool = False
 ) -> str:
     """Put Spearman's rank correlation of two measures of some things, `what`, into words.
 
@@ -282,7 +278,7 @@ def rank_correlation(
     return f"Spearman’s rank correlation {found}, {len(x):,} {what}."
 
 
-def missing_note(known: NDArray[np.bool_], what: str = "heads") -> str:
+def missing_note(known: Mask, what: str = "heads") -> str:
     """Return a note on what is not `known` and left out; empty where nothing is."""
     missing = int((~known).sum())
     return f"{missing:,} of {known.size:,} {what} without a value, left out." if missing else ""

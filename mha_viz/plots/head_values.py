@@ -7,13 +7,13 @@ from typing import Any, SupportsFloat
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Num
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.core.reprs import count
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import frame
 from mha_viz.plots.difference import head_changes
+from mha_viz.plots.frame import Mask, Numbers, Part
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, head_name, hover_text, plotly_text
 
@@ -42,7 +42,7 @@ def by_layer(
     known = np.isfinite(numbers)
     line = f"<b>%{{y:.4~g}}</b> {hover_text(clean(unit, 30)) if unit else ''}<extra></extra>"
 
-    def dots(where: NDArray[np.bool_], name: str, marker: dict[str, Any]) -> dict[str, Any]:
+    def dots(where: Mask, name: str, marker: Part) -> Part:
         drawn = np.argwhere(where).tolist()
         names = [head_name(*head) for head in drawn]
         points = dict(x=place[where], y=numbers[where], text=names, customdata=drawn)
@@ -63,7 +63,7 @@ def by_layer(
     return _over_layers(traces, title, unit, frame.missing_note(known), layers, dark)
 
 
-def _means(numbers: NDArray[np.float64], line: str, dark: bool) -> dict[str, Any]:
+def _means(numbers: Numbers, line: str, dark: bool) -> Part:
     given, ink = np.ma.masked_invalid(numbers), theme.ink(dark)
     n_known, means = given.count(axis=1), given.mean(axis=1).filled(np.nan)
     return dict(
@@ -80,9 +80,7 @@ def _means(numbers: NDArray[np.float64], line: str, dark: bool) -> dict[str, Any
     )
 
 
-def _baseline(
-    i: int, name: str, level: float, unit: str, layers: int, dark: bool
-) -> dict[str, Any]:
+def _baseline(i: int, name: str, level: float, unit: str, layers: int, dark: bool) -> Part:
     label, colour = clean(name, 40), theme.qualitative(dark)[1 + i % 7]
     return dict(
         x=np.linspace(-0.6, layers - 0.4, 2 * layers + 1),
@@ -128,7 +126,7 @@ def layer_lines(
         for i, (name, values) in enumerate(lines.items())
     ]
     note = frame.missing_note(np.isfinite(np.stack(list(lines.values()))), "points")
-    together: dict[str, Any] = dict(
+    together: Part = dict(
         hovermode="x unified", xaxis=dict(unifiedhovertitle=dict(text="layer %{x}"))
     )
     if band is not None:
@@ -138,7 +136,7 @@ def layer_lines(
 
 
 def _over_layers(
-    traces: list[dict[str, Any]], title: str, unit: str, note: str, layers: int, dark: bool
+    traces: list[Part], title: str, unit: str, note: str, layers: int, dark: bool
 ) -> go.Figure:
     """Return the figure of these traces: each layer has a tick as long as they fit a phone."""
     across = dict(range=[-0.6, layers - 0.4], tickmode="linear", tick0=0, dtick=-(-layers // 16))
@@ -183,7 +181,7 @@ def importance_map(
     )
 
 
-def _of_shape(values: Any, numbers: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+def _of_shape(values: Any, numbers: Numbers, name: str) -> Numbers:
     other = frame.as_numbers(values, 2, f"{name} (layer, head)")
     if other.shape != numbers.shape:
         raise ShapeError(f"{name} must have shape {numbers.shape}; got {other.shape}.")
@@ -216,7 +214,7 @@ def head_scatter(
     known = np.isfinite(across) & np.isfinite(down)
     titles = [clean(title, 60) for title in (x_title, y_title)]
 
-    def dots(where: NDArray[np.bool_], marker: dict[str, Any]) -> dict[str, Any]:
+    def dots(where: Mask, marker: Part) -> Part:
         hovers = [
             f"{head_name(layer, head)}<br>"
             + "<br>".join(
@@ -239,13 +237,7 @@ def head_scatter(
     return frame.headed_figure(traces, dark, "", notes, 394, layout, frame.Margins(above=6))
 
 
-def _dots(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    where: NDArray[np.bool_],
-    hovers: list[str],
-    marker: dict[str, Any],
-) -> dict[str, Any]:
+def _dots(x: Numbers, y: Numbers, where: Mask, hovers: list[str], marker: Part) -> Part:
     """Return a dot for each head of `where`; a click on one sends [layer, head]."""
     look = dict(marker=marker, customdata=np.argwhere(where).tolist())
     return frame.markers(
@@ -273,13 +265,13 @@ def head_quantiles(
     places = np.arange(layers * heads).reshape(layers, heads) + 0.6 * np.arange(layers)[:, None]
     known = np.isfinite(spread[2])
     colour = theme.qualitative(dark)[0]
-    traces: list[dict[str, Any]] = []
+    traces: list[Part] = []
     for low, high, width in ((0, 4, 1), (1, 3, 5)):  # a vertical line for each head
         gap = np.full(int(known.sum()), np.nan)
         ends = np.c_[spread[low][known], spread[high][known], gap].ravel()
         traces.append(frame.plain_lines(np.repeat(places[known], 3), ends, width, colour))
 
-    def medians(where: NDArray[np.bool_], marker: dict[str, Any]) -> dict[str, Any]:
+    def medians(where: Mask, marker: Part) -> Part:
         hovers = [
             f"{head_name(*head)}<br>median <b>{frame.quantity(mid, unit)}</b><br>"
             f"half of the texts {frame.quantity(lower, '')} to {frame.quantity(upper, '')}<br>"

@@ -1,20 +1,24 @@
-"""Weights of heads as plotly heatmaps: one with its tokens on both axes, or a few small ones."""
+"""Weights of heads as plotly heatmaps: one with its tokens, or a few small ones; pooled cells."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import plotly.graph_objects as go
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError
 from mha_viz.plots import cells, frame
-from mha_viz.plots.pooling import Pooled
+from mha_viz.plots.frame import Part
 from mha_viz.web import theme
 from mha_viz.web.labels import head_name, plotly_text
 from mha_viz.web.standalone import figure_html
 
+S = TypeVar("S", bound=np.generic)
+MOST = 512  # rows and columns of a chart; more would take its browser seconds and tens of MB
 _TITLE, _BAR = 32, 40  # heights above the labels, in pixels
 _LETTERS = 16  # of a label beside the axis; hover shows all of it
 # Names of the columns stand above the cells, slanted.
@@ -24,6 +28,56 @@ _ACROSS = 4  # tiles side by side: a phone has room for no more
 _TILE_HEIGHT = 150  # in pixels
 _LABEL = 17  # height of a tile's name, in pixels
 _GAP = 0.08  # between tiles, as a share of one
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """The number that stands for each cell: the one furthest from 0 among `side` x `side`."""
+
+    side: int  # 1 where nothing had to be pooled
+    # the place of that number in the flattened matrix, (row, column)
+    at: Int[np.ndarray, "row column"]
+
+    @classmethod
+    def of(cls, matrix: Float[np.ndarray, "query key"], most: int = MOST) -> "Pooled":
+        """Pool a matrix to at most that many rows and columns; NaN gives way to numbers.
+
+        >>> Pooled.of(np.array([[1.0, -3.0], [np.nan, 2.0]]), most=1).at
+        array([[1]])
+        """
+        queries, keys = matrix.shape
+        side = -(-max(matrix.shape) // most)
+        if side == 1:
+            return cls(1, np.arange(matrix.size).reshape(matrix.shape))
+        rows, columns = -(-queries // side), -(-keys // side)
+        size = np.full((rows * side, columns * side), -2.0, dtype=np.float32)
+        size[:queries, :keys] = np.nan_to_num(np.abs(matrix), nan=-1.0)
+        blocks = size.reshape(rows, side, columns, side).swapaxes(1, 2).reshape(rows, columns, -1)
+        down, across = np.divmod(blocks.argmax(-1), side)
+        down += side * np.arange(rows)[:, None]
+        across += side * np.arange(columns)
+        return cls(side, down * keys + across)
+
+    def take(self, matrix: NDArray[S]) -> NDArray[S]:
+        """Return the numbers at these places of a matrix of the same shape."""
+        return matrix if self.side == 1 else matrix.ravel()[self.at]
+
+    def names(self, labels: Sequence[str]) -> list[str]:
+        """Return the cells' names: the first and the last token of each.
+
+        >>> Pooled(2, np.zeros((2, 2), int)).names(["a", "b", "c"])
+        ['a … b', 'c']
+        """
+        if self.side == 1:
+            return list(labels)
+        groups = [labels[start : start + self.side] for start in range(0, len(labels), self.side)]
+        return [g[0] if len(g) == 1 else f"{g[0]} … {g[-1]}" for g in groups]
+
+    @property
+    def note(self) -> str:
+        """The meaning of a cell in words; "" where it is one number."""
+        side = self.side
+        return "" if side == 1 else f"each cell is the largest of {side} × {side}"
 
 
 def head_heatmap(
@@ -108,7 +162,7 @@ def head_html(
     return figure_html(figure, title=title, caption=caption)
 
 
-def _masked_legend(dark: bool, below: float) -> dict[str, Any]:
+def _masked_legend(dark: bool, below: float) -> Part:
     """Return a legend of masked cells beside the colour bar, `below` of the height from the top."""
     place = dict(x=1, xref="container", xanchor="right", y=1 - below, yref="container")
     font = dict(size=11, color=theme.muted(dark))
@@ -117,14 +171,14 @@ def _masked_legend(dark: bool, below: float) -> dict[str, Any]:
     return dict(showlegend=True, legend=legend)
 
 
-def _overhang(ticks: dict[str, Any], keys: int, cell: float) -> float:
+def _overhang(ticks: Part, keys: int, cell: float) -> float:
     """Return how far slanted labels of the last columns reach past the right edge."""
     pairs = zip(ticks["tickvals"], ticks["ticktext"], strict=True)
     reach = (3.2 * min(len(text), _LETTERS) - (keys - 1 - place) * cell for place, text in pairs)
     return max(0.0, *reach)
 
 
-def _colour_bar(scale: str, dark: bool, top: int) -> dict[str, Any]:
+def _colour_bar(scale: str, dark: bool, top: int) -> Part:
     """Return an empty trace that carries the colour bar, in places of the scale, not weights."""
     ticks = np.array(theme.ticks(scale), dtype=np.float32)
     places = theme.scale_weights(ticks, scale)
@@ -161,10 +215,10 @@ def head_tiles(
     across = min(_ACROSS, n_heads)
     lines = -(-n_heads // across)  # of one layer
     label = _LABEL / _TILE_HEIGHT
-    traces: list[dict[str, Any]] = []
-    names: list[dict[str, Any]] = []
-    frames: list[dict[str, Any]] = []
-    corner: dict[str, Any] = dict(xanchor="left", yanchor="bottom", borderpad=0)
+    traces: list[Part] = []
+    names: list[Part] = []
+    frames: list[Part] = []
+    corner: Part = dict(xanchor="left", yanchor="bottom", borderpad=0)
     for layer, head in np.ndindex(n_layers, n_heads):
         left = (head % across) * (1 + _GAP)
         above = (layer * lines + head // across) * (1 + label) + label
@@ -186,9 +240,7 @@ def head_tiles(
     )
 
 
-def _tile(
-    weights: np.ndarray, name: str, left: float, above: float, dark: bool
-) -> list[dict[str, Any]]:
+def _tile(weights: np.ndarray, name: str, left: float, above: float, dark: bool) -> list[Part]:
     """Return one head's cells, a unit wide and high; customdata is (query, key)."""
     queries, keys = weights.shape
     place = dict(

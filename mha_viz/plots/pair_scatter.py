@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -14,6 +13,7 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import frame
 from mha_viz.plots.cells import BAR, colour_bar, scale_limits
+from mha_viz.plots.frame import Mask, Numbers, Part
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, hover_text, plotly_text
 
@@ -129,7 +129,7 @@ class _Drawn:
             "<extra></extra>"
         )
 
-    def dots(self, where: NDArray[np.bool_]) -> dict[str, Any]:
+    def dots(self, where: Mask) -> Part:
         pairs = self.pairs[where]
         return dict(
             type="scatter",
@@ -152,9 +152,7 @@ def is_constant(values: NDArray[np.floating]) -> bool:
     return len(known) > 1 and float(np.ptp(known)) <= _TOLERANCE
 
 
-def _densest(
-    x: NDArray[np.float64], y: NDArray[np.float64], known: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _densest(x: Numbers, y: Numbers, known: Mask) -> Mask:
     """Mark the pairs in the densest cells, so that at most `_MOST_DOTS` are left as dots."""
     crowd = np.zeros(len(known), dtype=bool)
     if known.sum() > _MOST_DOTS:
@@ -165,7 +163,7 @@ def _densest(
     return crowd
 
 
-def _counts(x: NDArray[np.float64], y: NDArray[np.float64], dark: bool) -> dict[str, Any]:
+def _counts(x: Numbers, y: Numbers, dark: bool) -> Part:
     """Return how many pairs lie in each cell, the darker the more; a cell without any is empty."""
     counts, *edges = np.histogram2d(x, y, bins=_GRID)
     middle_x, middle_y = ((edge[1:] + edge[:-1]) / 2 for edge in edges)
@@ -181,11 +179,9 @@ def _counts(x: NDArray[np.float64], y: NDArray[np.float64], dark: bool) -> dict[
     )
 
 
-def _look(
-    kind: int, shade: NDArray[np.float64] | None, where: NDArray[np.bool_], dark: bool
-) -> dict[str, Any]:
+def _look(kind: int, shade: Numbers | None, where: Mask, dark: bool) -> Part:
     """Return the colour by kind of pair, or by the third measure, and the marker by kind."""
-    marker: dict[str, Any] = dict(
+    marker: Part = dict(
         size=(4.5, 7)[kind],
         symbol=("circle", "diamond")[kind],
         opacity=_OPACITY,
@@ -205,14 +201,14 @@ def _look(
     return dict(name=("two layers", "same layer")[kind], marker=marker)
 
 
-def _correlation(x: NDArray[np.float64], y: NDArray[np.float64], titles: tuple[str, str]) -> str:
+def _correlation(x: Numbers, y: Numbers, titles: tuple[str, str]) -> str:
     """Put Spearman's rank correlation into words, and which measure is constant."""
     constant = [title for values, title in zip((x, y), titles, strict=True) if is_constant(values)]
     text = frame.rank_correlation(x, y, "pairs", constant=bool(constant))
     return text + "".join(f" All pairs are the same in “{title}”." for title in constant)
 
 
-def _band(axis: str, limits: frame.Limits, shaded: bool, dark: bool) -> dict[str, Any]:
+def _band(axis: str, limits: frame.Limits, shaded: bool, dark: bool) -> Part:
     """Return a stripe over the whole height or width, under the dots."""
     other = "y" if axis == "x" else "x"
     look = (
@@ -225,7 +221,7 @@ def _band(axis: str, limits: frame.Limits, shaded: bool, dark: bool) -> dict[str
     return dict(type="rect", layer="below", **{f"{other}ref": f"{other} domain"}, **ends, **look)
 
 
-def _corner(i: int, meaning: str, dark: bool) -> dict[str, Any]:
+def _corner(i: int, meaning: str, dark: bool) -> Part:
     upper, right = divmod(i, 2)
     text = plotly_text(clean(meaning, 60)).replace(", ", ",<br>")
     side, end = ("left", "right")[right], ("bottom", "top")[upper]
@@ -233,7 +229,7 @@ def _corner(i: int, meaning: str, dark: bool) -> dict[str, Any]:
     return frame.annotation(text, right, upper, theme.muted(dark), 11, **place)
 
 
-def _axis(values: NDArray[np.float64], title: str) -> dict[str, Any]:
+def _axis(values: Numbers, title: str) -> Part:
     """Return a range around the values, with room for whole dots."""
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     short = max(_MIN_SPAN - (high - low), 0.0) / 2

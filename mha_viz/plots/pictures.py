@@ -1,10 +1,10 @@
-"""Pictures made of pixels side by side, and where several heads look in them."""
+"""Cells that the browser draws: small matrices with their numbers, and pictures made of pixels."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, TypedDict
 
 import numpy as np
 import plotly.graph_objects as go
@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.cells import BAR, colour_bar, missing_background
-from mha_viz.plots.frame import QUIET, annotation, as_numbers, build_figure, framed, markers
-from mha_viz.plots.numbers import Cells, short_numbers
+from mha_viz.plots.cells import BAR, colour_bar, missing_background, scale_limits
+from mha_viz.plots.frame import QUIET, Limits, annotation, as_numbers, build_figure, framed, markers
 from mha_viz.web import theme
-from mha_viz.web.labels import clean, plotly_text
+from mha_viz.web.labels import clean, clean_all, plotly_text
 
+MAX_CELLS = 4_096
+_WIDTH, _HEIGHT = 46, 30  # of a cell with a number in it, in pixels
+_LETTER = 7  # about the width of one, in pixels
+_EDGE, _SLANTED = 8, 44  # pixels beside the cells, and with slanted names above them
 _HEAD = 26  # pixels for a picture's title
 _TINT = 0.75  # the largest share of the weights' colour in a picture under them
 MAX_SIDE = 64
@@ -26,6 +29,115 @@ Place = tuple[int, int]
 _ABOVE_LEFT = dict(xref="paper", yref="paper", xanchor="left", yanchor="bottom")
 _BARE = QUIET | dict(showticklabels=False, fixedrange=True, automargin=False, constrain="domain")
 _BARE_X, _BARE_Y = _BARE | dict(constraintoward="left"), _BARE | dict(constraintoward="top")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A matrix as the browser draws it: plain JSON values.
+
+    `names` of rows and columns are shown with a cell under the pointer, those `shown` stand beside
+    the cells. `numbers` stand row after row; None is not defined; on the scale "colours" they are
+    red, green and blue. The scale runs from `low` to `high`; it is "diverging", "sequential",
+    "sqrt", "grey" or "colours". `cell` is width and height in pixels, `shape` is written behind the
+    title, `texts` into the cells (None: too small for it). `marked` and `note` are as in
+    `MatrixLook`. `said` are shown for a cell under the pointer in place of its colour's numbers.
+    """
+
+    title: str
+    names: Sequence[Sequence[str]]
+    numbers: Sequence[float | None] | Sequence[Sequence[float] | None]
+    low: float
+    high: float
+    scale: str
+    cell: tuple[float, float]
+    shape: str = ""
+    shown: Sequence[Sequence[str] | None] = (None, None)
+    slanted: bool = False
+    texts: Sequence[str] | None = None
+    marked: Sequence[tuple[int, int]] = ()
+    note: str = ""
+    said: Sequence[float | None] | None = None
+
+
+class MatrixLook(TypedDict, total=False):
+    """The names and the look of a matrix with its numbers.
+
+    `rows` and `columns` name them, where given, in at most `letters`. Without `limits` the scale
+    takes what the numbers need, symmetric around 0 where they are `diverging`. `marked` cells (row,
+    column) are framed. `note` is shown below row, column and value of a cell under the pointer,
+    with their names in place of {row} and {column}. `cell` is a cell's width; below 30 no numbers
+    are written. Cells become narrower to fit `room` pixels, where that is known and little (a
+    phone).
+    """
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    shape: str
+    diverging: bool
+    limits: Limits | None
+    marked: Sequence[tuple[int, int]]
+    note: str
+    cell: int
+    letters: int
+    room: int | None
+
+
+_PLAIN = MatrixLook(rows=(), columns=(), shape="", diverging=True, limits=None, marked=(), note="")
+_PLAIN |= MatrixLook(cell=_WIDTH, letters=14, room=None)
+
+
+def number_matrix(values: Any, title: str, look: MatrixLook = _PLAIN) -> Cells:
+    """Make coloured cells of a matrix (row, column), each with its number; "–" where it has none.
+
+    Raises ShapeError: not a matrix. ArgumentError: more than 4,096 cells.
+    """
+    numbers, look = as_numbers(values, 2, "values"), _PLAIN | look
+    n_rows, n_columns = numbers.shape
+    if numbers.size > MAX_CELLS:
+        raise ArgumentError(
+            f"A matrix of {n_rows} x {n_columns} is too large to be written out: at most "
+            f"{MAX_CELLS:,} cells."
+        )
+    rows = clean_all(look["rows"] or [str(i) for i in range(n_rows)], n_rows, "rows")
+    columns = clean_all(look["columns"] or [str(i) for i in range(n_columns)], n_columns, "columns")
+    shown = (
+        [clean(name, look["letters"]) for name in rows] if look["rows"] else None,
+        [clean(name, look["letters"]) for name in columns] if look["columns"] else None,
+    )
+    cell = look["cell"]
+    if look["room"] is not None:
+        beside = 10 + _LETTER * max(map(len, shown[0])) if shown[0] else 6
+        around = beside + (_SLANTED if look["columns"] else _EDGE)
+        cell = max(1, min(cell, (look["room"] - around) // n_columns))
+    low, high = scale_limits(numbers, look["diverging"], look["limits"])
+    return Cells(
+        clean(title, 60),
+        (rows, columns),
+        short_numbers(numbers),
+        low,
+        high,
+        "diverging" if look["diverging"] else "sequential",
+        (float(cell), float(min(_HEIGHT, cell))),
+        look["shape"],
+        shown,
+        slanted=bool(look["columns"]) and max(map(len, columns)) * _LETTER > cell,
+        texts=[_text(value) for value in numbers.flat] if cell >= 30 else None,
+        marked=[(int(row), int(column)) for row, column in look["marked"]],
+        note=look["note"],
+    )
+
+
+def short_numbers(numbers: NDArray[np.float64]) -> list[float | None]:
+    """Return all numbers, row after row, with six digits, more than a page shows; None for NaN."""
+    return [float(f"{n:.6g}") if math.isfinite(n) else None for n in numbers.ravel().tolist()]
+
+
+def _text(value: float) -> str:
+    if not np.isfinite(value):
+        return "–"
+    short = f"{value:.2f}"
+    short = short.lstrip("-") if float(short) == 0 else short
+    return short if len(short) <= 6 else f"{value:.0e}"
 
 
 def cells_figure(tables: Sequence[Cells], *, across: int, dark: bool = False) -> go.Figure:
@@ -57,7 +169,8 @@ def cells_figure(tables: Sequence[Cells], *, across: int, dark: bool = False) ->
         axes[f"yaxis{n}"] = _BARE_Y | y_span | dict(anchor=f"x{n}", scaleanchor=f"x{n}")
         title = plotly_text(table.title)
         texts.append(annotation(title, left, top, theme.ink(dark), 12, **_ABOVE_LEFT))
-        drawn = [missing_background(rows, wide, dark), *(_frame(at, dark) for at in table.marked)]
+        drawn = [missing_background(rows, wide, dark)]
+        drawn += [framed((x - 0.5, y - 0.5), (x + 0.5, y + 0.5), 2, dark) for y, x in table.marked]
         shapes += [dict(shape, xref=f"x{n}", yref=f"y{n}") for shape in drawn]
     bar = 0
     if tables[0].scale == "sqrt":
@@ -184,11 +297,6 @@ def _as_picture(values: Any, title: str) -> NDArray[np.float64]:
     if max(numbers.shape[:2]) > MAX_SIDE:
         raise ArgumentError(f"{title}: at most {MAX_SIDE} x {MAX_SIDE} pixels are drawn.")
     return numbers
-
-
-def _frame(place: Place, dark: bool) -> dict[str, Any]:
-    row, column = place
-    return framed((column - 0.5, row - 0.5), (column + 0.5, row + 0.5), 2, dark)
 
 
 def _window(

@@ -2,7 +2,6 @@
 
 import unicodedata
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells, frame
+from mha_viz.plots.frame import Numbers, Part
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, plotly_text
 
@@ -64,7 +64,7 @@ def before_after(
     look = dict(type="bar", orientation="h", width=0.34, textposition="none")
     look |= dict(hovertext=hovers, hoverinfo="text")
     colours = (theme.muted(dark), theme.qualitative(dark)[0])
-    traces: list[dict[str, Any]] = []
+    traces: list[Part] = []
     for i, values in enumerate((first, second)):
         marker = dict(color=colours[i], line=dict(width=0))
         place = np.arange(len(values)) + (-0.19, 0.19)[i]
@@ -93,7 +93,7 @@ def _percentage_points(change: float) -> str:
 
 
 def _bar_figure(
-    traces: list[dict[str, Any]], rows: list[str], highest: float, notes: list[str], dark: bool
+    traces: list[Part], rows: list[str], highest: float, notes: list[str], dark: bool
 ) -> go.Figure:
     quiet = dict(zeroline=False, fixedrange=True, ticklabeloverflow="allow")  # else it takes long
     names = dict(tickvals=list(range(len(rows))), ticktext=rows, tickfont=dict(size=12.5))
@@ -129,7 +129,7 @@ def token_strip(
     bars = dict(type="bar", orientation="h", width=0.86, hoverinfo="text", **frame.keep_on_click(1))
     bars |= dict(textposition="inside", textangle=0, insidetextanchor="middle")
     bars |= dict(constraintext="inside", cliponaxis=False)
-    traces: list[dict[str, Any]] = []
+    traces: list[Part] = []
     for where in (~missing, missing):
         at = np.flatnonzero(where).tolist()
         trace = dict(
@@ -161,9 +161,7 @@ def _label_width(text: str) -> float:
     return max(len(drawn) + 0.9 * wide, 1.4) + _PAD
 
 
-def _break_lines(
-    widths: Sequence[float],
-) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+def _break_lines(widths: Sequence[float]) -> tuple[NDArray[np.intp], Numbers, Numbers]:
     """Return line, start and width of each cell; a line ends where the next would not fit."""
     line, place = 0, 0.0
     lines, starts = [], []
@@ -176,8 +174,8 @@ def _break_lines(
     return np.array(lines, dtype=np.intp), np.array(starts), np.array(widths)
 
 
-def _cell_look(values: NDArray[np.float64], scale: dict[str, Any], dark: bool) -> dict[str, Any]:
-    look: dict[str, Any] = dict(opacity=1, line=dict(width=1, color=theme.gridline(dark)))
+def _cell_look(values: Numbers, scale: Part, dark: bool) -> Part:
+    look: Part = dict(opacity=1, line=dict(width=1, color=theme.gridline(dark)))
     if np.isnan(values).any():
         hatch = dict(shape="/", fgcolor=theme.hatch(dark), size=7, solidity=0.12)
         return look | dict(color=theme.missing(dark), pattern=hatch)
@@ -189,7 +187,7 @@ def _cell_look(values: NDArray[np.float64], scale: dict[str, Any], dark: bool) -
     )
 
 
-def _text_colour(value: float, scale: dict[str, Any], dark: bool) -> str:
+def _text_colour(value: float, scale: Part, dark: bool) -> str:
     """Return dark letters for a light cell, light ones for a dark cell."""
     if value != value:
         return theme.ink(dark)

@@ -7,11 +7,11 @@ from typing import Any, SupportsFloat
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Num
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import frame
+from mha_viz.plots.frame import Numbers, Part
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, head_name, plotly_text
 
@@ -83,7 +83,7 @@ def report_card(
 class _Scale:
     """From a metric's values to places in [0, 1]; all in the middle where they are all equal."""
 
-    def __init__(self, table: NDArray[np.float64]) -> None:
+    def __init__(self, table: Numbers) -> None:
         known = table[np.isfinite(table)]
         ends = (known.min(), known.max()) if known.size else (np.nan, np.nan)
         self.low, self.high = map(float, ends)
@@ -94,7 +94,7 @@ class _Scale:
         return (value - self.low) / (self.high - self.low)
 
 
-def _dots(table: NDArray[np.float64], scale: _Scale, row: int, name: str, unit: str) -> list[_Dot]:
+def _dots(table: Numbers, scale: _Scale, row: int, name: str, unit: str) -> list[_Dot]:
     """Return a dot for each head that has a value; hover shows its rank from the top."""
     layers, heads = np.nonzero(np.isfinite(table))
     known = table[layers, heads]
@@ -115,7 +115,7 @@ def _dots(table: NDArray[np.float64], scale: _Scale, row: int, name: str, unit: 
     ]
 
 
-def _markers(dots: Sequence[tuple[Any, ...]], look: dict[str, Any]) -> dict[str, Any]:
+def _markers(dots: Sequence[tuple[Any, ...]], look: Part) -> Part:
     """Return dots (x, y, hover), each with what a click sends, if it sends something."""
     x, y, hovers, *sent = zip(*dots, strict=True) if dots else ((), (), ())
     across, down = (np.array(values, np.float32) for values in (x, y))
@@ -141,7 +141,7 @@ def _row_ticks(
     return ticks
 
 
-def _baselines(ticks: list[_Tick], dark: bool) -> dict[str, Any]:
+def _baselines(ticks: list[_Tick], dark: bool) -> Part:
     # a tick reaches 0.7 of its size up: less than the row's text is above its line
     x, y, symbols, hovers = map(list, zip(*ticks, strict=True)) if ticks else ([], [], [], [])
     upright = [symbol.startswith("line") for symbol in symbols]
@@ -151,7 +151,7 @@ def _baselines(ticks: list[_Tick], dark: bool) -> dict[str, Any]:
     return frame.markers(x, y, hovers, marker=look, **frame.keep_on_click(1))
 
 
-def _row_lines(rows: int, dark: bool) -> dict[str, Any]:
+def _row_lines(rows: int, dark: bool) -> Part:
     across, down = np.tile([0.0, 1.0, np.nan], rows), np.repeat(np.arange(rows, dtype=float), 3)
     return frame.plain_lines(across, down, 1, theme.gridline(dark))
 
@@ -177,18 +177,13 @@ def _row_texts(
     return texts
 
 
-def _text_trace(texts: list[_Text], dark: bool) -> dict[str, Any]:
+def _text_trace(texts: list[_Text], dark: bool) -> Part:
     x, y, written, sides = map(list, zip(*texts, strict=True))
     return frame.text_trace(x, y, written, sides, 12.5, dark)
 
 
 def _row_figure(
-    traces: list[dict[str, Any]],
-    n_rows: int,
-    title: str,
-    notes: list[str],
-    dark: bool,
-    named: bool = False,
+    traces: list[Part], n_rows: int, title: str, notes: list[str], dark: bool, named: bool = False
 ) -> go.Figure:
     """Return the figure of all these; `named` adds a legend below."""
     down = frame.HIDDEN | dict(range=[n_rows - 0.65, -0.65])

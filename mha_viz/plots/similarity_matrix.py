@@ -1,7 +1,5 @@
 """All heads against all heads, in an order that shows which are alike."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,12 +8,12 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Bool, Num
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.core.compare.twins import Clustering
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells, frame
+from mha_viz.plots.frame import Numbers, Part
 from mha_viz.web import theme
 from mha_viz.web.labels import clean_all, hover_text
 
@@ -145,7 +143,7 @@ class _Drawn:
         return self.order.index(layer * n_heads + head)
 
 
-def _notes(clustering: Clustering, names: Sequence[str], values: NDArray[np.float64]) -> list[str]:
+def _notes(clustering: Clustering, names: Sequence[str], values: Numbers) -> list[str]:
     if not clustering.undefined:
         return ["Hatched: not defined."] if np.isnan(values).any() else []
     shown = ", ".join(names[i] for i in clustering.undefined[:_LISTED])
@@ -156,9 +154,7 @@ def _notes(clustering: Clustering, names: Sequence[str], values: NDArray[np.floa
     ]
 
 
-def _cells(
-    drawn: _Drawn, colours: dict[str, Any], cell: float, unit: str, dark: bool
-) -> list[dict[str, Any]]:
+def _cells(drawn: _Drawn, colours: Part, cell: float, unit: str, dark: bool) -> list[Part]:
     values, known, dotted = drawn.values, drawn.known, drawn.dotted
     clickable = values.size <= cells.MAX_CLICKABLE
     pair, after = "%{y} and %{x}", f"</b> {hover_text(unit)}" if unit else "</b>"
@@ -166,7 +162,7 @@ def _cells(
     hover = "" if clickable else f"{pair}<br><b>%{{z:.4~g}}{after}<extra></extra>"
     traces = [cells.heatmap_cells(values, cell, colours, hover), *cells.hatching(~known, dark)]
     traces.append(dict(cells.label_axes_trace(), mode="markers"))
-    points: list[dict[str, Any]] = []
+    points: list[Part] = []
     if clickable:
         heads = np.stack(np.meshgrid(drawn.order, drawn.order, indexing="ij"), axis=-1)
         points = cells.clickable(values, heads, pair, "<b>%{marker.color:.4~g}" + after)
@@ -182,13 +178,13 @@ def _cells(
     return traces + points
 
 
-def _layer_lines(size: int, n_heads: int, dark: bool) -> dict[str, Any]:
+def _layer_lines(size: int, n_heads: int, dark: bool) -> Part:
     cuts = [v for i in range(n_heads, size, n_heads) for v in (i - 0.5, i - 0.5, None)]
     ends = [-0.5, size - 0.5, None] * (len(cuts) // 3)
     return frame.plain_lines(cuts + ends, ends + cuts, 1, theme.ink(dark), opacity=0.55)
 
 
-def _chosen(place: int, size: int, dark: bool) -> dict[str, Any]:
+def _chosen(place: int, size: int, dark: bool) -> Part:
     """Return frames of a row and a column, or arrows at the four ends where cells are small."""
     low, high, accent = -0.5, size - 0.5, theme.accent(dark)
     if size <= _FRAMED:
@@ -201,25 +197,25 @@ def _chosen(place: int, size: int, dark: bool) -> dict[str, Any]:
     return frame.plain_markers(x, y, arrows, cliponaxis=False)
 
 
-def _chosen_cell(row: int, column: int, cell: float, dark: bool) -> dict[str, Any]:
+def _chosen_cell(row: int, column: int, cell: float, dark: bool) -> Part:
     """Return a ring that is larger than the cell; its edge is seen on dark and on pale cells."""
     ring = dict(symbol="square-open", opacity=1, size=max(cell, 9.0) + 5, line=dict(width=[5, 3]))
     ring |= dict(color=[theme.paper(dark), theme.accent(dark)])
     return frame.plain_markers([column, column], [row, row], ring, cliponaxis=False)
 
 
-def _chance_line(height: float, size: int, dark: bool) -> dict[str, Any]:
+def _chance_line(height: float, size: int, dark: bool) -> Part:
     x, y = np.linspace(-0.5, size - 0.5, 2 * size + 1), np.full(2 * size + 1, height)
     line = dict(width=1.5, dash="dash", color=theme.accent(dark))
     return _above_columns(x, y, line, "as alike as by chance above")
 
 
-def _above_columns(x: Any, y: Any, line: dict[str, Any], text: str) -> dict[str, Any]:
+def _above_columns(x: Any, y: Any, line: Part, text: str) -> Part:
     hover = f"{text} <b>%{{y:.4~g}}</b><extra></extra>"
     return dict(x=x, y=y, mode="lines", xaxis="x", yaxis="y3", line=line, hovertemplate=hover)
 
 
-def _layer_ticks(size: int, n_heads: int, cell: float) -> dict[str, Any]:
+def _layer_ticks(size: int, n_heads: int, cell: float) -> Part:
     """Return a label in the middle of each layer, as many as fit."""
     step = max(1, -int(-26 // max(n_heads * cell, 1.0)))
     layers = list(range(0, size // n_heads, step))
@@ -237,7 +233,7 @@ def _blocks(clustering: Clustering, k: int) -> list[tuple[float, float, float, f
     return [(a - 0.5, a - 0.5, b - 0.5, b - 0.5) for a, b in pairwise(cuts)]
 
 
-def _dendrogram(clustering: Clustering, dark: bool) -> dict[str, Any]:
+def _dendrogram(clustering: Clustering, dark: bool) -> Part:
     """Return the merges as brackets above the columns, as high as the distance merged at."""
     place = dict(zip(clustering.leaves(), np.arange(len(clustering.known)) * 1.0, strict=True))
     height = dict.fromkeys(place, 0.0)

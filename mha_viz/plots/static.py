@@ -108,8 +108,7 @@ def grid_image(
 
 def _pooled(weights: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the largest weights of equal cells, where a tile has too many of them."""
-    tiles: NDArray[np.float32] = StoredPatterns(from_numpy(weights)).tiles(TILE).numpy()
-    return tiles
+    return StoredPatterns(from_numpy(weights)).tiles(TILE).numpy()
 
 
 def _mosaic(weights: NDArray[np.float32]) -> tuple[NDArray[np.float32], tuple[int, int]]:

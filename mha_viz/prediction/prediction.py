@@ -18,19 +18,19 @@ from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
 from mha_viz.errors import ArgumentError, TextError
-from mha_viz.prediction.logits import Objective, check_predicts, logits
-from mha_viz.prediction.masking import (
+from mha_viz.prediction.logits import (
     Forward,
+    Objective,
     causal_losses,
+    check_predicts,
+    logits,
     mask_token_at,
     masked_losses,
     replace_mask,
 )
-from mha_viz.prediction.masking import mask_word_at as mask_word_at
 from mha_viz.text.cleaning import visible
-from mha_viz.text.encoding import encode_texts, text_notes
+from mha_viz.text.encoding import continuing, encode_texts, label_of, text_notes
 from mha_viz.text.tokens import Encoded
-from mha_viz.text.vocabulary import continuing, label_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,41 +38,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """The distribution over the vocabulary at one place of a text, and the loss of its tokens.
+    """The distribution over the vocabulary at one place of a text, and the loss of its tokens."""
 
-    Args:
-        objective: "causal" (what follows the token at `position`) or "masked" (what stands at it).
-        position: index in `tokens`, 0-based.
-        tokens: the text's, labelled as in a record; a masked one is "[MASK]".
-        candidates, ids, probabilities: the likeliest tokens, likeliest first: labels, numbers in
-            the vocabulary, probabilities in [0, 1]. Two tokens may have one label: "ing" as a word
-            and as its end; `continues` says which ones continue the word before them.
-        entropy: of the whole distribution, nats, in [0, ln d_vocab].
-        losses: for each of `tokens` -ln p(it), nats; None where the model says nothing about it.
-            Causal: given what is before it. Masked: with it alone masked, where requested.
-        log_probs: float32 (d_vocab), natural logarithms, at temperature 1.
-        display_temperature, displayed: probabilities of `ids` at another temperature, to be looked
-            at only; every other number here is at temperature 1.
-        masks: where [MASK] stands in the text; () for a causal model.
-        others: predictions at the other masks, in their order.
-        model, text, text_pair, notes: as in a record.
-    """
-
+    # "causal" (what follows the token at `position`) or "masked" (what stands at it).
     objective: Objective
-    position: int
-    tokens: tuple[Token, ...]
+    position: int  # index in `tokens`, 0-based
+    tokens: tuple[Token, ...]  # the text's, labelled as in a record; a masked one is "[MASK]"
+    # candidates, ids, probabilities: the likeliest tokens, likeliest first: labels, numbers in the
+    # vocabulary, probabilities in [0, 1]. Two tokens may have one label: "ing" as a word and as its
+    # end; `continues` says which ones continue the word before them.
     candidates: tuple[str, ...]
     ids: tuple[int, ...]
     probabilities: tuple[float, ...]
     continues: tuple[bool, ...]
-    entropy: float
+    entropy: float  # of the whole distribution, nats, in [0, ln d_vocab]
+    # for each of `tokens` -ln p(it), nats; None where the model says nothing about it. Causal:
+    # given what is before it. Masked: with it alone masked, where requested.
     losses: tuple[float | None, ...]
-    log_probs: Float[Tensor, " d_vocab"]
+    log_probs: Float[Tensor, " d_vocab"]  # float32 (d_vocab), natural logarithms, at temperature 1
+    # display_temperature, displayed: probabilities of `ids` at another temperature, to be looked at
+    # only; every other number here is at temperature 1.
     display_temperature: float = 1.0
     displayed: tuple[float, ...] = ()
-    masks: tuple[int, ...] = ()
-    others: tuple[Prediction, ...] = ()
-    model: str = ""
+    masks: tuple[int, ...] = ()  # where [MASK] stands in the text; () for a causal model
+    others: tuple[Prediction, ...] = ()  # predictions at the other masks, in their order
+    model: str = ""  # model, text, text_pair, notes: as in a record
     text: str = ""
     text_pair: str | None = None
     notes: tuple[str, ...] = ()
@@ -166,9 +156,8 @@ def predict(
         raise ArgumentError(f"top_k must be a whole number of 1 or more, got {top_k!r}.")
     if not (math.isfinite(temperature) and temperature > 0):
         raise ArgumentError(f"temperature must be a finite number above 0, got {temperature}.")
-    typed = text if kind == "causal" else replace_mask(model, text)
-    pair = text_pair if kind == "causal" or text_pair is None else replace_mask(model, text_pair)
-    whole, _ = encode_texts(model.reader, typed, pair)
+    pair = None if text_pair is None else replace_mask(model, text_pair)
+    whole, _ = encode_texts(model.reader, replace_mask(model, text), pair)
     encoded, places = places_to_predict(model, kind, whole, position)
     forward = _forward(model, gates, intervention, encoded)
     found = forward([encoded])[0]

@@ -1,4 +1,4 @@
-"""Runs under gates that reuse the layers no gate has touched.
+"""The loss of texts with some heads switched off, by runs that reuse the layers no gate touches.
 
 A setting is a factor for every head. One forward pass takes many of them, one after the other in
 the batch: all rows of text under the first, then all under the second.
@@ -9,15 +9,15 @@ are shared; the model itself is never written to, so that threads may share it).
 does not allow that (ALBERT runs one layer again and again), every layer is run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from mha_viz.engine.layer_activations import CallRecorder, ModuleProxy, replace_modules
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import CallRecorder, ModuleProxy, replace_modules
 from mha_viz.engine.probe import HeadEdits, Probe
 from mha_viz.engine.run import OnLayer
 from mha_viz.prediction.logits import logits
@@ -27,6 +27,74 @@ MAX_TOKENS = 2048  # in one forward pass; more makes it no faster, and takes mor
 MAX_LOGIT_BYTES = 2**28
 MAX_RECORDED_BYTES = 2**29
 Gates = Float[Tensor, "setting layer head"]
+OnProgress = Callable[[int, int], None]
+
+
+class Progress:
+    """The progress of a measurement, reported often, so that a listener may stop it.
+
+    `on_progress` is called with how much is done, and of how much; None: not called.
+    """
+
+    def __init__(self, on_progress: OnProgress | None, total: int) -> None:
+        self.on_progress, self.total, self.done = on_progress, total, 0
+        self.report()
+
+    def add(self, more: int) -> None:
+        """Report that so much more is done."""
+        self.done += more
+        self.report()
+
+    def report(self, _layer: int = 0) -> None:
+        """Report the same once more; takes a layer's number, to serve as `on_layer`."""
+        if self.on_progress is not None:
+            self.on_progress(self.done, self.total)
+
+
+@torch.inference_mode()
+def losses(
+    model: AttentionModel,
+    targets: PredictionTargets,
+    off: Sequence[Sequence[int]],
+    on_progress: OnProgress | None = None,
+) -> Float[Tensor, "setting text"]:
+    """Compute the loss of texts with some of a model's heads switched off.
+
+    The mean of -ln p over the target tokens of a text (`prediction_targets`): of a
+    causal model each given those before it, of a masked one each with its share hidden.
+
+    Args:
+        model: the model that the targets were made for.
+        targets: the tokens to predict.
+        off: of every setting the heads that are off, numbered layer * n_heads + head; [] is the
+            model as it is. Equal settings are run once.
+        on_progress: called with how much is done, and of how much (rows of text under a setting),
+            at least once a layer; an exception it raises stops the work.
+
+    Returns:
+        (setting, text), nats per token, 0 or more, float64; the same at every call.
+
+    >>> import mha_viz as mv
+    >>> from mha_viz.prediction.targets import prediction_targets
+    >>> model = mv.load("tiny-gpt2")
+    >>> all_on, all_off = losses(model, prediction_targets(model, "The cat sat."), [[], range(32)])
+    >>> bool(all_on < all_off)
+    True
+    """
+    gates = torch.ones(len(off), model.n_layers * model.n_heads)
+    for setting, heads in zip(gates, off, strict=True):
+        setting[list(heads)] = 0.0
+    gates, which = torch.unique(gates, dim=0, return_inverse=True)
+    gates = gates.unflatten(1, (model.n_layers, model.n_heads))
+    total = torch.zeros(len(gates), targets.n_texts, dtype=torch.float64)
+    progress = Progress(on_progress, len(gates) * len(targets.rows))
+    for part in in_passes(targets, len(gates)):
+        prepared = ReplayingPass(model, part)
+        for layer, chosen in prepared.batches(gates, progress.report):
+            found = prepared.log_p(gates[chosen], layer, progress.report)
+            total[chosen] -= part.of_texts(found.cpu().double())
+            progress.add(len(chosen) * len(part.rows))
+    return (total / targets.n_answers)[which]
 
 
 def in_passes(targets: PredictionTargets, n_settings: int) -> Iterator[PredictionTargets]:
@@ -64,12 +132,18 @@ class ReplayingPass:
         most = MAX_TOKENS // (len(targets.rows) * n), MAX_LOGIT_BYTES // n_bytes
         self.n_settings = max(1, min(most))
 
-    def first_layers(self, gates: Gates, on_layer: OnLayer) -> Int[Tensor, " setting"]:
-        """Return each setting's first layer to run; record what earlier layers give."""
+    def batches(
+        self, gates: Gates, on_layer: OnLayer
+    ) -> Iterator[tuple[int, Int[Tensor, " setting"]]]:
+        """Yield for each pass its first layer and settings; record what earlier layers give."""
         touched = (gates != 1).any(-1)
         nothing = touched.shape[1] - 1  # the last layer alone then
         first = torch.where(touched.any(-1), touched.int().argmax(-1), nothing)
-        return first if bool(first.any()) and self.record(on_layer) else torch.zeros_like(first)
+        if not (bool(first.any()) and self.record(on_layer)):
+            first = torch.zeros_like(first)
+        for layer in first.unique().tolist():
+            for chosen in torch.where(first == layer)[0].split(self.n_settings):
+                yield layer, chosen
 
     def log_p(
         self, gates: Gates, start: int = 0, on_layer: OnLayer | None = None
@@ -98,11 +172,9 @@ class ReplayingPass:
     ) -> Float[Tensor, "setting target d_vocab"]:
         """Return the logits at every target, under the probe's edits; gradients flow to it.
 
-        Args:
-            n_settings: how many times the rows are repeated in the batch.
-            probe: of the layers that are run; it counts them from 0.
-            start: the first layer that is run; earlier ones are replayed as `record` kept them.
-            inside: replacements of modules of the layers that are run.
+        The rows are repeated `n_settings` times in the batch. Layers before `start` are replayed as
+        `record` kept them; the probe counts the others from 0, and `inside` replaces modules of
+        them.
         """
         replacements = dict(self.replacements)
         if start:
@@ -122,10 +194,8 @@ class ReplayingPass:
     ) -> bool:
         """Run once without gates and keep what each layer gives; whether it can be given back.
 
-        Args:
-            on_layer: called after each layer.
-            probe: of that run, in place of one that keeps nothing; it changes no number.
-            inside: replacements of modules of the layers in that run, likewise.
+        `probe` stands in place of one that keeps nothing, and `inside` replaces modules of the
+        layers in that run; neither changes a number.
         """
         found = _layer_list(self.model)
         n = max(len(row.input_ids) for row in self.targets.rows)

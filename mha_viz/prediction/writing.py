@@ -13,16 +13,19 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.recording import record_of
 from mha_viz.engine.run import OnLayer
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction import written_text
-from mha_viz.prediction.generated_token import (
+from mha_viz.prediction.arguments import check_whole_number
+from mha_viz.prediction.generation import (
     GeneratedToken,
     describe_token,
     draw,
+    encode_prompt,
+    end_token_ids,
+    extend_prompt,
     sampling_probabilities,
 )
 from mha_viz.text.cleaning import visible
+from mha_viz.text.encoding import label_of
 from mha_viz.text.tokens import Encoded
-from mha_viz.text.vocabulary import label_of
 
 MAX_SEED = 2**32 - 1
 
@@ -83,11 +86,11 @@ class Writing:
                 f"temperature must be a finite number of 0 or more, got {temperature}."
             )
         if top_k is not None:
-            written_text.check_whole_number("top_k", top_k, 1, model.d_vocab)
+            check_whole_number("top_k", top_k, 1, model.d_vocab)
         seed = SystemRandom().randrange(MAX_SEED) if seed is None else seed
-        written_text.check_whole_number("seed", seed, 0, MAX_SEED)
+        check_whole_number("seed", seed, 0, MAX_SEED)
         self.model, self.temperature, self.top_k, self.seed = model, temperature, top_k, seed
-        self._prompt = written_text.encode_prompt(model, text)
+        self._prompt = encode_prompt(model, text)
         self.n_prompt = len(self._prompt.input_ids)
         self._edits = head_edits(model, gates, intervention)
         self._run = CachedRun(model, self._edits)
@@ -126,7 +129,7 @@ class Writing:
     def finished(self) -> bool:
         """True where no step follows: the model ends the text, or it takes no more tokens."""
         self._catch_up()
-        return self.is_full or self._drawn() in written_text.end_token_ids(self.model)
+        return self.is_full or self._drawn() in end_token_ids(self.model)
 
     @property
     def is_full(self) -> bool:
@@ -145,27 +148,16 @@ class Writing:
     # -- on and back -------------------------------------------------------------------------------
 
     def step(self, on_layer: OnLayer | None = None) -> GeneratedToken | None:
-        """Write one more token.
-
-        Args:
-            on_layer: called after each layer.
-
-        Returns:
-            The token; None where the text is `finished`, and nothing was written.
-        """
+        """Write one more token and return it; None, and nothing, where the text is `finished`."""
         self._catch_up(on_layer)
         return None if self.finished else self._write(self._drawn(), on_layer)
 
     def steps(self, n: int = 20) -> Iterator[GeneratedToken]:
-        """Write up to so many tokens, each when it is asked for.
+        """Write up to n tokens, each when it is asked for; fewer where the text is `finished`.
 
-        Args:
-            n: 1 or more; fewer where the text is `finished` before.
-
-        Raises:
-            ArgumentError: no such number.
+        ArgumentError: n is below 1 or above what the model takes.
         """
-        written_text.check_whole_number("n", n, 1, self.model.n_stored)
+        check_whole_number("n", n, 1, self.model.n_stored)
         for _ in range(n):
             token = self.step()
             if token is None:
@@ -173,39 +165,27 @@ class Writing:
             yield token
 
     def back(self, n: int = 1, on_layer: OnLayer | None = None) -> None:
-        """Take back the tokens that were written last.
+        """Take back the n tokens that were written last; the last one left is run again.
 
-        Args:
-            n: how many, 1 or more.
-            on_layer: as for `step`; the last token that is left is run again.
-
-        Raises:
-            ArgumentError: nothing is written, or less than that.
+        ArgumentError: nothing is written, or less than that.
         """
         if not self._written:
             raise ArgumentError("Nothing is written yet that could be taken back: step first.")
-        written_text.check_whole_number("n", n, 1, len(self))
+        check_whole_number("n", n, 1, len(self))
         self._keep(self._n_tokens - n)
         self._catch_up(on_layer)
 
     def branch(self, at: int, token_id: int, on_layer: OnLayer | None = None) -> GeneratedToken:
-        """Write another token at a place; what stood there and behind it is taken back.
+        """Write another token at a place, and return it; what stood there and behind is taken back.
 
-        Args:
-            at: index in `tokens`: of a written one, or len(tokens) to choose the next one.
-            token_id: number in the vocabulary, of a runner-up or of any other token.
-            on_layer: as for `step`.
-
-        Returns:
-            The token that was chosen.
-
-        Raises:
-            ArgumentError: no such place or token; a token that ends texts.
+        `at` is an index in `tokens`, of a written one, or len(tokens) to choose the next one;
+        `token_id` is the number of a runner-up or of any other token of the vocabulary.
+        ArgumentError: no such place or token; a token that ends texts.
         """
         last = min(self._n_tokens, self.model.n_stored - 1)
-        written_text.check_whole_number("at", at, self.n_prompt, last)
-        written_text.check_whole_number("token_id", token_id, 0, self.model.d_vocab - 1)
-        if token_id in written_text.end_token_ids(self.model):
+        check_whole_number("at", at, self.n_prompt, last)
+        check_whole_number("token_id", token_id, 0, self.model.d_vocab - 1)
+        if token_id in end_token_ids(self.model):
             raise ArgumentError(
                 f"{label_of(self.model.tokenizer, token_id)} ends a text, so that nothing could "
                 "follow it: choose another token."
@@ -227,7 +207,7 @@ class Writing:
 
     def _encoded(self) -> Encoded:
         ids = self._ids()
-        return written_text.extend_prompt(self.model, self._prompt, ids) if ids else self._prompt
+        return extend_prompt(self.model, self._prompt, ids) if ids else self._prompt
 
     def _catch_up(self, on_layer: OnLayer | None = None) -> None:
         """Run the tokens that have not been run, so that it is known what follows the last one."""

@@ -13,9 +13,8 @@ from mha_viz.engine.run import Run
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import t_interval
 from mha_viz.reports.induction_scores import InductionScores as InductionScores
-from mha_viz.text.cleaning import visible
-from mha_viz.text.encoding import decoder_text
-from mha_viz.text.tokens import Encoded, encode, tokenizer_errors
+from mha_viz.text.encoding import decoder_text, label_of
+from mha_viz.text.tokens import Encoded, encode
 
 LONGEST_PERIOD = 25
 _TEXT = "A short text, for what stands around it."
@@ -64,7 +63,12 @@ def induction_scores(
     n_around = len(sample.tokens) - (own.stop - own.start)
     period = _period(model, period, n_around, len(vocabulary))
     length = n_around + 2 * period
-    _check_count(model, n_seeds, length)
+    most = MOST_BYTES // (4 * model.n_layers * model.n_heads * length**2)
+    if not 2 <= n_seeds <= most:
+        raise ArgumentError(
+            f"n_seeds must lie in 2..{most:,}: an interval takes two texts, and they are all run "
+            f"at once; got {n_seeds}."
+        )
     drawn = (_repeated_text(vocabulary, period, seed) for seed in range(n_seeds))
     texts = [with_tokens(sample, ids, model) for ids in drawn]
     left = _run(model, part, texts)
@@ -84,9 +88,6 @@ def induction_scores(
     found = t_interval(torch.stack(scores, dim=1).double())
     mean, low, high = (bound.clamp(0.0, 1.0).float() for bound in found)
     return InductionScores(mean, low, high, n_seeds, period, *baseline_scores)
-
-
-# -- the texts -----------------------------------------------------------------------------------
 
 
 def sample_text(model: AttentionModel, part: str) -> Encoded:
@@ -112,11 +113,9 @@ def own_tokens(sample: Encoded) -> slice:
 def with_tokens(sample: Encoded, ids: list[int], model: AttentionModel) -> Encoded:
     """Replace the sample's own tokens, as a text of these would be encoded."""
     own, types = own_tokens(sample), sample.token_type_ids
-    with tokenizer_errors("its own tokens"):
-        labels = model.tokenizer.convert_ids_to_tokens(ids)
-    tokens = list(sample.tokens)
+    tokens, labels = list(sample.tokens), [label_of(model.tokenizer, i) for i in ids]
     tokens[own] = [
-        replace(tokens[own.start], text=visible(label), id=i, start=None, end=None, word=n)
+        replace(tokens[own.start], text=label, id=i, start=None, end=None, word=n)
         for n, (i, label) in enumerate(zip(ids, labels, strict=True))
     ]
     if types is not None:
@@ -148,23 +147,10 @@ def _period(model: AttentionModel, requested: int | None, n_around: int, n_token
     return period
 
 
-def _check_count(model: AttentionModel, n_seeds: int, n_tokens: int) -> None:
-    each = 4 * model.n_layers * model.n_heads * n_tokens**2
-    most = MOST_BYTES // each
-    if not 2 <= n_seeds <= most:
-        raise ArgumentError(
-            f"n_seeds must lie in 2..{most:,}: an interval takes two texts, and they are all run "
-            f"at once; got {n_seeds}."
-        )
-
-
 def _repeated_text(vocabulary: list[int], period: int, seed: int) -> list[int]:
     """Draw different tokens in random order, and repeat them."""
     order = torch.randperm(len(vocabulary), generator=torch.Generator().manual_seed(seed))
     return [vocabulary[i] for i in order[:period].tolist()] * 2
-
-
-# -- the run and its numbers ---------------------------------------------------------------------
 
 
 def _run(model: AttentionModel, part: str, texts: list[Encoded]) -> Run:
@@ -172,13 +158,9 @@ def _run(model: AttentionModel, part: str, texts: list[Encoded]) -> Run:
     sources, targets = texts, None
     if part == "encoder":
         targets = [decoder_text(model.reader, None)] * len(texts)
-    elif part == "decoder":
-        sources, targets = [_nothing(model)] * len(texts), texts
+    elif part == "decoder":  # whose encoder reads special tokens, or padding if it has none
+        sample = sample_text(model, "encoder")
+        special = any(token.is_special for token in sample.tokens)
+        nothing = with_tokens(sample, [] if special else [model.tokenizer.pad_token_id or 0], model)
+        sources, targets = [nothing] * len(texts), texts
     return run_texts(model, sources, targets, ("pattern",))[part]
-
-
-def _nothing(model: AttentionModel) -> Encoded:
-    """Return an encoder's special tokens without a text; a padding token if it has none."""
-    sample = sample_text(model, "encoder")
-    special = any(token.is_special for token in sample.tokens)
-    return with_tokens(sample, [] if special else [model.tokenizer.pad_token_id or 0], model)

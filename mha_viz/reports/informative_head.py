@@ -20,11 +20,8 @@ def most_informative_head(
     whatever the words are: at the token before, after, itself, the first, special ones. A rule of
     thumb for opening a page, not a finding.
 
-    Args:
-        scores: (layer, head) for each key of `METRICS`; what is missing is passed over.
-
-    Returns:
-        (layer, head); (0, 0) where the scores of all heads are equal.
+    Returns its layer and head; (0, 0) where the scores of all heads are equal. Keys of `METRICS`
+    that are missing are passed over.
 
     >>> scores = {"mutual_information": np.array([[0.9, 1.0]]),
     ...           "previous_token": np.array([[0.1, 0.9]])}
@@ -33,8 +30,7 @@ def most_informative_head(
     """
     if "mutual_information" not in scores:
         return 0, 0
-    information = np.nan_to_num(np.asarray(scores["mutual_information"], dtype=np.float64))
-    worth = information
+    worth = np.nan_to_num(np.asarray(scores["mutual_information"], dtype=np.float64))
     for key in PLACES:
         if key in scores:
             worth = worth * (1 - np.nan_to_num(np.asarray(scores[key], dtype=np.float64)))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,12 +25,16 @@ if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
     from mha_viz.reports.induction_scores import InductionScores
 
+_NOTES = tomllib.loads((files(__package__) / "report.toml").read_text("utf-8"))["notes"]
 TWIN_MEASURES = {"twin": "hellinger", "output_twin": "cka"}  # looks alike; does alike
 KEEP = ("pattern", "z", "value")  # what a record must hold for every number of the report
 _MAIN = (
     "layer head labels entropy distance previous_token self_token first_token induction "
     "output_share twin"
 ).split()  # columns that are shown
+
+
+Earned = list[list[tuple[EarnedLabel, ...]]]  # [layer][head]
 
 
 class HeadReport(pd.DataFrame):
@@ -69,7 +75,7 @@ class Report:
 
     scores: Mapping[str, Tensor]
     baselines: Mapping[str, Baseline]
-    labels: list[list[tuple[EarnedLabel, ...]]]
+    labels: Earned
     induction: InductionScores | None = None
     notes: tuple[str, ...] = field(default=())
     withheld: list[list[tuple[Label, ...]]] = field(default_factory=list)
@@ -141,17 +147,11 @@ def report(
 ) -> Report:
     """Measure every head of a record.
 
-    Args:
-        record: traced with `keep=KEEP` for every number; what is missing is left out.
-        model: where the record comes from: adds the induction probe and, if `untrained`, the
-            baseline of the same architecture with random weights.
-        untrained: whether to take that baseline, which builds and runs a second model.
-        random: the model with random weights, where it is at hand already.
-        induction: the probe's scores, where they are at hand already.
-        random_induction: its scores on the model with random weights, likewise.
-        random_scores: what `scores_of_random` gives for all of this, in the model's place.
-
-    It can be abandoned between its blocks, see `mha_viz.core.cancellation`.
+    `record` is traced with `keep=KEEP` for every number; what is missing is left out. The `model`
+    that it comes from adds the induction probe and, if `untrained`, the baseline of the same
+    architecture with random weights, which is built and run. What is at hand already may be given:
+    `random`, that second model; the probe's scores on either; and `random_scores`, what
+    `scores_of_random` gives. It can be abandoned between its blocks, see `core.cancellation`.
     """
     notes: list[str] = []
     if model is not None and record.part != "cross":
@@ -168,7 +168,7 @@ def report(
     if random is not None:
         random_head_scores = scores_of_random(record, random, random_induction)
         if random_head_scores is None:
-            notes.append("No random-weights baseline: tokens were left out of this record.")
+            notes.append(_NOTES["no_random"])
     found = text_baselines(record, random_head_scores)
     if induction is not None:  # its texts are the probe's, not this one
         found["induction"] = replace(
@@ -214,41 +214,26 @@ def _missing(record: AttentionRecord) -> Iterator[str]:
     mass = record.patterns.row_sums()
     nothing = mass == 0
     if record.removed is not None:
-        scaled = bool(((mass > 0.99) | nothing).all())
-        kept = "rows scaled back to 1" if scaled else "rows not scaled back to 1"
-        yield f"Tokens were left out and {kept}: scores are of what is left."
+        yield _NOTES["scaled" if ((mass > 0.99) | nothing).all() else "not_scaled"]
     if record.merged:
-        yield "Sub-words were merged first: scores are of words."
+        yield _NOTES["merged"]
     if record.sink_mass is not None:
         low, high = record.sink_mass.aminmax()
-        yield (
-            f"Heads have learned a sink, which is no token and took {low:.0%} to {high:.0%} of "
-            "their weight: entropies are of the rest, as shares of it."
-        )
-    idle = int(nothing.all(-1).sum())
-    if idle:
-        yield (
-            f"Heads that attend to nothing on this text: {idle}. What is measured of their weights "
-            "is not defined."
-        )
+        yield _NOTES["sink"].format(low=low, high=high)
+    if idle := int(nothing.all(-1).sum()):
+        yield _NOTES["idle"].format(idle=idle)
     if (nothing.any(-1) & ~nothing.all(-1)).any():
-        yield "Some queries attend to nothing: in a head's means their rows count as 0."
+        yield _NOTES["nothing"]
     if record.is_cross:
-        yield (
-            "Cross attention reads another text: positions beside each other, induction and random "
-            "weights are not measured."
-        )
+        yield _NOTES["cross"]
     elif len(record.tokens) == 1:
-        yield "A single token has no neighbours, and its likeness of outputs is not defined."
+        yield _NOTES["single_token"]
     if record.z is None:
-        yield "What heads write was not kept: no numbers are made of outputs."
+        yield _NOTES["no_z"]
     elif not record.W_O:
-        yield (
-            "The model's output weights are not at hand (a record that was read from a file): how "
-            "much heads write is not measured."
-        )
+        yield _NOTES["no_W_O"]
     if record.n_layers * record.n_heads == 1:
-        yield "There is one head only: it has no twin."
+        yield _NOTES["single_head"]
 
 
 def _too_short(made: Report, n_layers: int) -> Iterator[str]:
@@ -257,12 +242,10 @@ def _too_short(made: Report, n_layers: int) -> Iterator[str]:
     titles = list(dict.fromkeys(label.title for labels in of_layers for label in labels))
     if titles:
         some = " in some layers" * (len(set(of_layers)) > 1)
-        yield f"The text is too short to tell{some}: {', '.join(titles)}."
+        yield _NOTES["too_short"].format(some=some, titles=", ".join(titles))
 
 
-def _withheld(
-    reached: list[list[tuple[EarnedLabel, ...]]], earned: list[list[tuple[EarnedLabel, ...]]]
-) -> list[list[tuple[Label, ...]]]:
+def _withheld(reached: Earned, earned: Earned) -> list[list[tuple[Label, ...]]]:
     """Return the labels of each head that stand in the first list alone."""
     return [
         [
@@ -277,10 +260,7 @@ def _by_chance(made: Report) -> Iterator[str]:
     """Name the labels that some heads reach and do not hold, since chance explains as many."""
     if withheld := Counter(one.title for row in made.withheld for head in row for one in head):
         counts = ", ".join(f"{title} ({n})" for title, n in withheld.items())
-        yield (
-            f"Labels withheld, because heads reach them by chance as often: {counts}. Chance is "
-            "the heads' own weights, moved to other keys."
-        )
+        yield _NOTES["by_chance"].format(counts=counts)
 
 
 def _probed(model: AttentionModel, part: str, notes: list[str]) -> InductionScores | None:

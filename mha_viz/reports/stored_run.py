@@ -107,26 +107,22 @@ def read(name: str) -> StoredRun | None:
             tensors = {key: file.get_tensor(key) for key in file.keys()}
         if about["sources"] != _hash(folder):
             return None
+        named: dict[str, dict[str, Any]] = {"induction": {}, "random": {}}
+        W_O = tuple(tensors.pop("W_O").float())
+        for key, tensor in tensors.items():
+            prefix, _, name = key.partition(".")
+            named[prefix][name] = tensor
+        facts: dict[str, Any] = about["model"]
+        lists = {"parts": tuple(facts["parts"]), "notes": tuple(facts["notes"])}  # as JSON has them
         record = AttentionRecord.load(folder / FOLDER / RECORD)
-        return _assembled(about, tensors, record)
+        return StoredRun(
+            ModelFacts(**{**facts, **lists}),
+            replace(record, W_O=W_O),
+            InductionScores(**named["induction"], **about["induction"]),
+            named["random"],
+        )
     except (SafetensorError, RecordError, OSError, KeyError, TypeError, ValueError):
         return None
-
-
-def _assembled(
-    about: Mapping[str, Any], tensors: Mapping[str, Tensor], record: AttentionRecord
-) -> StoredRun:
-    def named(prefix: str) -> dict[str, Any]:
-        return {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
-
-    facts: dict[str, Any] = about["model"]
-    lists = {"parts": tuple(facts["parts"]), "notes": tuple(facts["notes"])}  # as JSON has them
-    return StoredRun(
-        ModelFacts(**{**facts, **lists}),
-        replace(record, W_O=tuple(tensors["W_O"].float())),
-        InductionScores(**named("induction."), **about["induction"]),
-        named("random."),
-    )
 
 
 def _hash(folder: Path) -> str:

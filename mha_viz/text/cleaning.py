@@ -42,13 +42,9 @@ def clean_text(text: str, what: str = "text") -> str:
 
     Line ends become "\n"; every other control character (C0, C1) but the tab becomes one space, so
     that words on both sides stay apart. A surrogate pair becomes its character. All else stays:
-    capitals, accents, spaces, invisible characters. Cleaning twice changes nothing.
-
-    Returns:
-        The text, never blank.
-
-    Raises:
-        TextError: no text, a blank one, one of over a million characters, or half a character.
+    capitals, accents, spaces, invisible characters. Cleaning twice changes nothing. Returns the
+    text, never blank. Raises TextError: no text, a blank one, one of over a million characters, or
+    half a character.
 
     >>> clean_text("one\r\ntwo\x00three")
     'one\ntwo three'
@@ -140,10 +136,8 @@ def kind_of(char: str) -> str:
 def glyph(char: str, inside: bool = False, last: bool = False) -> str:
     """Return a character, or a visible sign for one that would not show.
 
-    Args:
-        char: one character.
-        inside: it has a character before it, so that joiners and selectors act on that one.
-        last: it ends its text, so that a joiner joins nothing.
+    `inside`: it has a character before it, so that joiners and selectors act on that one. `last`:
+    it ends its text, so that a joiner joins nothing.
     """
     if _JOINER.match(char) or _SELECTOR.match(char):
         hidden = not inside or (last and _JOINER.match(char) is not None)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from mha_viz.core.record.fields import Token
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.core.record.token import Token
 from mha_viz.errors import RecordError
 
 if TYPE_CHECKING:

@@ -77,19 +77,11 @@ def encode(
 
     What does not fit is cut from the end, of the longer text first; special tokens stay. Of a very
     long text only as much is tokenised as can be kept. The tokenizer is not changed: threads may
-    share it.
-
-    Args:
-        tokenizer: any of transformers; slow ones give tokens without offsets.
-        text: typed text; cleaned here.
-        text_pair: a second one, or none.
-        max_length: positions that the model has (n_ctx).
-        add_special_tokens: whether to add [CLS], [SEP], <s> ... as the model was trained with.
-
-    Raises:
-        TextError: text that cannot be used (`clean_text`), that leaves no token, or a pair for a
-            tokenizer that puts nothing between two texts.
-        ArgumentError: `max_length` leaves no room for the text.
+    share it. Slow tokenizers give tokens without offsets. Texts are cleaned here; `max_length` are
+    positions that the model has (n_ctx); `add_special_tokens` adds [CLS], [SEP], <s> ... as the
+    model was trained with. Raises TextError: text that cannot be used (`clean_text`), that leaves
+    no token, or a pair for a tokenizer that puts nothing between two texts. ArgumentError:
+    `max_length` leaves no room for the text.
     """
     texts = [clean_text(text)]
     if text_pair is not None:

@@ -8,8 +8,8 @@ import numpy as np
 import streamlit as st
 from streamlit import runtime
 
+from mha_viz.core.record.fields import Token
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.core.record.token import Token
 from mha_viz.text.from_weights import record
 from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, from_params
 from mha_viz.ui.widgets.components.head_grid import head_grid

@@ -11,7 +11,7 @@ from streamlit import runtime
 
 from mha_viz.circuits.flow.graph import FlowGraph
 from mha_viz.circuits.flow.signed_graph import COLUMNS, PredictionGraph, named_edges
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.ui.widgets.components.flow_graph import HeadPair, flow_graph
 from mha_viz.ui.widgets.look import dark
 

@@ -26,6 +26,7 @@ from tests.browser.compare_page import (
     tick,
     ticked,
 )
+from tests.browser.idle import wait_until
 from tests.making.comparing import near
 
 PINS = Pin("tiny-bert", TEXT, "", "self", 0, 2), Pin("tiny-gpt2", "Two cats.", "", "self", 1, 3)
@@ -107,7 +108,7 @@ def test_a_section_is_at_most_three_screens_tall(open_page, wait_idle, section):
     page = open_page(f"/compare?model=tiny-gpt2&section={section}{more}", viewport=LAPTOP)
     plot(page)
     wait_idle(page)
-    page.wait_for_function("() => !document.querySelector('[data-testid=stSpinner]')")
+    wait_until(page, "() => !document.querySelector('[data-testid=stSpinner]')")
     assert page.get_by_test_id("stMainBlockContainer").bounding_box()["height"] <= 3 * 900
 
 

@@ -25,8 +25,25 @@ def test_what_a_fold_holds_comes_with_it_and_its_link(open_page, wait_idle):
     page.get_by_text("Measured on this machine", exact=True).click()
     expect(page).to_have_url(re.compile("measured=1"))
     wait_idle(page)
+    expect(page.get_by_text("takes some seconds")).to_be_visible()
+
+
+def test_measuring_can_be_stopped_and_begun_again(open_page, wait_idle):
+    page = open_page("/lab-cost?longest=4096&time_width=1024&measured=1")
     page.get_by_role("button", name="Measure").click()
-    expect(page.get_by_text("time grows with n to the power")).to_be_visible(timeout=400_000)
+    stop = page.get_by_test_id("stMain").get_by_role("button", name="Stop")
+    stop.click()
+    expect(stop).to_have_count(0)
+    wait_idle(page)
+    assert page.get_by_text("products a second here").count() == 0
+    slider = page.get_by_role("slider", name="Longest text")
+    for _ in range(3):
+        slider.focus()
+        slider.press("ArrowLeft")
+        wait_idle(page)
+    expect(page).to_have_url(re.compile("longest=512"))
+    page.get_by_role("button", name="Measure").click()
+    expect(page.get_by_text("products a second here")).to_be_visible(timeout=400_000)
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(open_page):

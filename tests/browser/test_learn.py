@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from mha_viz.learn.frame.contents import LABS
+from tests.browser.idle import wait_until
 
 
 @pytest.mark.journey
@@ -38,7 +39,7 @@ def test_cards_stand_three_in_a_row_as_tall_as_each_other_behind_the_first_page(
     page = open_page("/learn")
     cards = page.locator("[class*=st-key-lab-card-]")
     expect(cards).to_have_count(len(LABS))
-    page.wait_for_function("Array.from(document.images).every(image => image.complete)")
+    wait_until(page, "() => Array.from(document.images).every(image => image.complete)")
     boxes = [cards.nth(number).bounding_box() for number in range(len(LABS))]
     for first in range(0, len(LABS), 3):  # the last may stand alone
         row = boxes[first : first + 3]

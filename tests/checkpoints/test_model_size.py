@@ -8,7 +8,7 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.checkpoints import building, loading, model_size
+from mha_viz.checkpoints import building, loading
 from mha_viz.core import available_memory
 from mha_viz.errors import ArgumentError, OutOfMemoryError
 from tests.making.checkpoints import TEXT, gpt2, save
@@ -49,7 +49,7 @@ def test_model_size_of_published_sizes(network, sizes, n_parameters, per_token):
     with torch.device("meta"):
         assert network(config).num_parameters() == n_parameters
     for dtype, width in ((torch.float32, 4), (torch.bfloat16, 2), (torch.float16, 2)):
-        size = model_size.model_size(config, dtype)
+        size = building.model_size(config, dtype)
         assert (size.n_parameters, size.weights) == (n_parameters, width * n_parameters)
         assert size.token == 2 * 4 * per_token  # z, query; key, value; in float32
         assert size.n_ctx == config.max_position_embeddings
@@ -57,7 +57,7 @@ def test_model_size_of_published_sizes(network, sizes, n_parameters, per_token):
 
 def test_model_size_of_an_unknown_head_is_that_of_the_body():
     config = tf.CLIPTextConfig(architectures=["ForCausalLM"], num_hidden_layers=1)
-    body = model_size.model_size(config, torch.float32)
+    body = building.model_size(config, torch.float32)
     assert body.n_parameters == tf.CLIPTextModel(config).num_parameters()
 
 
@@ -66,7 +66,7 @@ def test_token_bytes_are_those_of_a_record(tmp_path):
     model.cut_texts(1)  # from here on every text is a long one
     model.n_ctx = 31
     record = model.trace(TEXT, keep="all")
-    size = model_size.model_size(model.network.config, torch.float32)
+    size = building.model_size(model.network.config, torch.float32)
     held = [record.z, record.query, record.key, record.value]
     assert sum(one.nbytes for one in held) == size.token * len(record.tokens)
 
@@ -163,7 +163,7 @@ def test_device_map_is_what_transformers_gets(tmp_path, monkeypatch, device_map)
 def test_load_refuses_weights_beyond_the_memory_before_reading_them(tmp_path, monkeypatch):
     folder = save(gpt2(), tmp_path / "gpt2", pairs=False)
     n_parameters = gpt2().num_parameters()
-    monkeypatch.setattr(model_size, "available", lambda: 3 * n_parameters)
+    monkeypatch.setattr(building, "available", lambda: 3 * n_parameters)
     assert mv.load(str(folder), device="cpu", dtype="bfloat16").dtype == torch.bfloat16
     monkeypatch.setattr(tf.GPT2LMHeadModel, "from_pretrained", lambda *_: pytest.fail("was read"))
     needed, there = 4 * n_parameters / 1000, 3 * n_parameters / 1000
@@ -174,15 +174,15 @@ def test_load_refuses_weights_beyond_the_memory_before_reading_them(tmp_path, mo
 def test_check_room_reads_the_free_memory_of_a_graphics_card(monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (7 * 10**9, 80 * 10**9))
     card = torch.device("cuda:0")
-    model_size.check_room("m", 6 * 10**9, card)
+    building.check_room("m", 6 * 10**9, card)
     with pytest.raises(OutOfMemoryError, match=r"m needs 8 GB .*, and cuda:0 has 7 GB free"):
-        model_size.check_room("m", 8 * 10**9, card)
+        building.check_room("m", 8 * 10**9, card)
 
 
 def test_check_room_where_the_system_tells_nothing(monkeypatch, tmp_path):
     monkeypatch.setattr(available_memory, "_MACHINE", tmp_path / "nothing")
     assert available_memory.available() is None
-    model_size.check_room("m", 10**15, torch.device("cpu"))
+    building.check_room("m", 10**15, torch.device("cpu"))
 
 
 def test_available_is_what_a_container_has_left(monkeypatch, tmp_path):

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from mha_viz.checkpoints.catalog import SUGGESTED, suggested
 from mha_viz.checkpoints.hub import MAX_DOWNLOAD_BYTES
 from mha_viz.checkpoints.hub_cache import is_hub_id
-from mha_viz.checkpoints.suggested import SUGGESTED, suggested
 from mha_viz.core.amounts import of_bytes
 
 GUIDE = Path(__file__).parents[2] / "docs" / "models.md"

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.checkpoints.transfer import assemble, disassemble
-from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.checkpoints.untrained_copy import assemble, disassemble, untrained_copy
 from mha_viz.corpus.store.manifest import model_identity
 from mha_viz.errors import ArgumentError
 

@@ -1,6 +1,7 @@
 """A network in memory, ready to be looked at; what is no network or no tokenizer is said."""
 
 import copy
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +12,8 @@ from mha_viz.errors import ArgumentError, BrokenCheckpointError, NotKeptError
 from tests.making.checkpoints import TEXT, bert, gpt2, tokenizer
 from tests.making.comparing import close
 from tests.making.families import FAMILIES
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("make", [bert, gpt2], ids=["bert", "gpt2"])
@@ -115,6 +118,85 @@ def test_a_network_in_whole_numbers_is_traced_as_it_computes():
     close(model.trace(TEXT).pattern, expected)
     with pytest.raises(NotKeptError, match="projections"):
         mv.parameter_similarity(model, "W_QK")
+
+
+class Codes(torch.nn.Linear):
+    """A layer whose weights are codes for numbers, as bitsandbytes keeps them."""
+
+    def __init__(self, plain: torch.nn.Linear) -> None:
+        super().__init__(plain.in_features, plain.out_features)
+        self.step = plain.weight.detach().abs().max() / 127
+        codes = (plain.weight.detach() / self.step).round().to(torch.int8)
+        self.weight = torch.nn.Parameter(codes, requires_grad=False)
+        self.bias = plain.bias
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.linear(x, self.weight * self.step, self.bias)
+
+
+def test_weights_that_are_codes_are_traced_and_not_taken_apart():
+    network, rounded = bert(), bert()
+    for name, plain in [*network.named_modules()]:
+        if isinstance(plain, torch.nn.Linear) and ".attention." in name:
+            codes = Codes(plain)
+            network.set_submodule(name, codes)
+            rounded.get_submodule(name).weight.data = codes.weight * codes.step
+    words = tokenizer(pairs=True)
+    model, expected = mv.wrap(network, words), mv.wrap(rounded, words)
+    record = model.trace(TEXT)
+    close(record.pattern, expected.trace(TEXT).pattern)
+    with pytest.raises(NotKeptError, match="keeps its projections quantised"):
+        mv.parameter_similarity(model, "W_QK")
+    with pytest.raises(NotKeptError, match="output weights W_O"):
+        record.head_output  # noqa: B018
+
+
+def _by_torchao(folder: Path) -> tf.PreTrainedModel:
+    quantization = pytest.importorskip("torchao.quantization", reason="torchao is not installed")
+    network = tf.AutoModelForMaskedLM.from_pretrained(folder)
+    quantization.quantize_(network, quantization.Int8WeightOnlyConfig())
+    return network
+
+
+def _by_bitsandbytes(folder: Path) -> tf.PreTrainedModel:
+    pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed")
+    pytest.importorskip("accelerate", reason="accelerate is not installed")
+    config = tf.BitsAndBytesConfig(load_in_8bit=True)
+    return tf.AutoModelForMaskedLM.from_pretrained(
+        folder, quantization_config=config, device_map="cpu", dtype=torch.float32
+    )
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("quantised", [_by_torchao, _by_bitsandbytes])
+def test_networks_in_int8_of_other_libraries_are_traced_as_they_compute(folder, quantised):
+    network = quantised(folder).eval()
+    own = copy.deepcopy(network)
+    own.set_attn_implementation("eager")
+    model = mv.wrap(network, tokenizer(pairs=True))
+    ids = torch.tensor([model.tokenizer(TEXT)["input_ids"]])
+    expected = torch.stack(own(ids, output_attentions=True).attentions)[:, 0].detach()
+    assert model.backend == "mha_viz"
+    close(model.trace(TEXT).pattern, expected)
+    with pytest.raises(NotKeptError, match="quantised"):
+        mv.parameter_similarity(model, "W_QK")
+
+
+@pytest.mark.extended
+def test_a_model_of_sentence_transformers_itself_is_taken():
+    library = pytest.importorskip("sentence_transformers", reason="it is not installed")
+    folder = str(ROOT / "models" / "tiny-bert")
+    given = library.SentenceTransformer(folder, device="cpu", model_kwargs={"dtype": "float32"})
+    expected = mv.load("tiny-bert").trace(TEXT).pattern
+    close(mv.wrap(given).trace(TEXT).pattern, expected)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2", "tiny-llama"])
+def test_accelerate_itself_maps_a_model_and_it_stays_what_it_is(name):
+    pytest.importorskip("accelerate", reason="accelerate is not installed")
+    mapped = mv.load(name, device_map="auto", dtype=torch.float32)
+    close(mapped.trace(TEXT).pattern.cpu(), mv.load(name).trace(TEXT).pattern.cpu())
 
 
 class Adapted(torch.nn.Module):

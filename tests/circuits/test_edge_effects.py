@@ -13,7 +13,7 @@ from mha_viz.circuits.edges.edge_runs import EdgeRuns
 from mha_viz.circuits.tasks.tasks import Example, make_task
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.interventions.importance import agreement
-from mha_viz.prediction.loss import Progress
+from mha_viz.prediction.replay import Progress
 from tests.circuits import networks
 from tests.circuits.plain_edges import PlainEdges
 from tests.circuits.test_path_effect import predicting

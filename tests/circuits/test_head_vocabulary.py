@@ -12,7 +12,7 @@ from mha_viz.circuits.weights.head_vocabulary import ENDS, head_vocabulary
 from mha_viz.circuits.weights.token_circuits import token_matrices
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
-from mha_viz.text.vocabulary import id_of, label_of
+from mha_viz.text.encoding import id_of, label_of
 from tests.circuits.networks import NETWORKS, build, causal, in_order, matrix
 from tests.circuits.test_ov_circuit import FINAL, explicit
 from tests.circuits.test_path_effect import predicting

@@ -208,8 +208,8 @@ def test_the_copy_of_a_shared_key_changes_for_one_head_alone():
     ).runs
     group = model.n_heads // model.n_kv_heads
     for name in ("key", "value"):
-        read = runs.receiver_inputs(0, [1], direct=False, readers=[2], to_logits=False)
-        heads = read.inputs[2][name][0].unflatten(0, (-1, group))
+        read, _ = runs.receiver_inputs(0, [1], direct=False, readers=[2], to_logits=False)
+        heads = read[2][name][0].unflatten(0, (-1, group))
         assert torch.equal(heads[:, 0], heads[:, 1])
         one, other = (
             path_effect(model, CLEAN, CORRUPT, (0, 1), (2, head, name), **asked(model))
@@ -240,7 +240,7 @@ def test_slopes_are_those_of_finite_differences(name, metric):
     experiment = patching_experiment(model, CLEAN, CORRUPT, metric, **options)
     runs, step = experiment.runs, 1e-5
     gradients = {way: runs.gradients(experiment.behaviour, direct=way) for way in (True, False)}
-    received = runs.receiver_inputs(0, [1], direct=True, readers=[2]).inputs[2]
+    received = runs.receiver_inputs(0, [1], direct=True, readers=[2])[0][2]
     near = {  # so near the clean run that softmax is straight there
         name: runs.inputs[name][2] + step * (one - runs.inputs[name][2])
         for name, one in received.items()
@@ -260,7 +260,7 @@ def test_slopes_are_those_of_finite_differences(name, metric):
         for sign in (1, -1):
             near = copy.copy(runs)
             near.other = runs.z + sign * step * (runs.other - runs.z)
-            exact.append(float(experiment.behaviour(near.receiver_inputs(1, [2], direct).logits)))
+            exact.append(float(experiment.behaviour(near.receiver_inputs(1, [2], direct)[1])))
         assert abs((exact[0] - exact[1]) / (2 * step) - at_logits) <= 1e-7
         assert abs(at_logits) > 1e-7
 

@@ -14,9 +14,9 @@ import mha_viz as mv
 from mha_viz.circuits.decompose.query_key_map import map_of_records, query_key_map
 from mha_viz.core.attention.scoring import Scoring
 from mha_viz.core.compare import query_key_space as space
+from mha_viz.core.record.fields import Token
 from mha_viz.core.record.patterns import ComputedPatterns
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.core.record.token import Token
 from mha_viz.errors import (
     ArgumentError,
     AttentionUnavailableError,

@@ -10,7 +10,7 @@ from scipy import stats
 from mha_viz.circuits.edges.edge_effects import edge_effects
 from mha_viz.circuits.patching.patching import INPUTS
 from mha_viz.circuits.patching.path_effects import path_effects
-from mha_viz.circuits.tasks.task_paths import task_paths
+from mha_viz.circuits.tasks.over_pairs import task_paths
 from mha_viz.circuits.tasks.tasks import make_task
 from mha_viz.errors import ArgumentError
 from tests.circuits.test_path_effect import predicting

@@ -4,6 +4,7 @@ import pytest
 
 from mha_viz.circuits.tasks.tasks import TASKS, make_task
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
+from mha_viz.text.encoding import label_of
 from tests.circuits.test_path_effect import predicting
 from tests.making.families import build
 
@@ -42,6 +43,16 @@ def test_induction_asks_for_what_followed_before(shipped):
             before = ids[place] if shipped.causal else ids[place - 1]
             first = ids.index(before)
             assert first < place - 1 and ids[first + 1] == answer
+
+
+def test_random_tokens_are_labelled_as_in_a_record(shipped):
+    """A byte-level vocabulary writes " Will" as one piece with a mark, which nobody types."""
+    mask, labels = shipped.tokenizer.mask_token_id, list[str]()
+    for one in make_task(shipped, "induction", 5).examples:
+        own = [token for token in one.clean.tokens if not token.is_special and token.id != mask]
+        assert [token.text for token in own] == [label_of(shipped.tokenizer, t.id) for t in own]
+        labels += [token.text for token in own]
+    assert labels and not any("Ġ" in label for label in labels)
 
 
 def test_answers_are_what_the_templates_say(shipped):

@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 import mha_viz as mv
 from mha_viz.checkpoints import loading
-from mha_viz.checkpoints.suggested import SUGGESTED
+from mha_viz.checkpoints.catalog import SUGGESTED
 from mha_viz.cli import main as cli
 from mha_viz.cli import options as cli_common
 from mha_viz.cli import server as cli_server
-from mha_viz.plots import csv_file
+from mha_viz.plots import table_text
 from tests.cli.command import TEXT, call
 from tests.making.comparing import near
 
@@ -99,7 +99,7 @@ def test_show_csv_of_very_many_rows_is_written_after_an_answer(record, monkeypat
     show = ("show", TEXT, "-l", "1", "-H", "5", "-f", "csv")
     whole = call(*show).stdout
     n_rows = record.shape[2] * record.shape[3]
-    monkeypatch.setattr(csv_file, "MOST_UNASKED", n_rows - 1)
+    monkeypatch.setattr(table_text, "MOST_UNASKED", n_rows - 1)
     refused = call(*show, code=2)
     assert f"has {n_rows} rows, about " in refused.stderr and "add --yes" in refused.stderr
     assert not refused.stdout

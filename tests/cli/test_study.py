@@ -41,13 +41,13 @@ def test_make_of_very_many_texts_suggests_to_keep_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mha_viz.corpus.sources.source.SHARD_TEXTS", 2)
-    monkeypatch.setattr("mha_viz.corpus.run.space.MANY", 16)
+    monkeypatch.setattr("mha_viz.corpus.run.progress.MANY", 16)
     (tmp_path / "texts.txt").write_text("\n".join(f"The cat sat {i} times." for i in range(17)))
     given = ("study", str(tmp_path / "texts.txt"), "--batch-tokens", "32")
     done = call(*given, "--out", str(tmp_path / "kept"))
     assert done.stderr.count("with --no-texts") == 1 and "of about 17 texts" in done.stderr
     assert "--no-texts" not in call(*given, "--no-texts", "--out", str(tmp_path / "sums")).stderr
-    monkeypatch.setattr("mha_viz.corpus.run.space.MANY", 17)
+    monkeypatch.setattr("mha_viz.corpus.run.progress.MANY", 17)
     assert "--no-texts" not in call(*given, "--out", str(tmp_path / "few")).stderr
 
 

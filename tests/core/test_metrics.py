@@ -9,7 +9,7 @@ import scipy.stats
 import torch
 
 from mha_viz.core import metrics
-from mha_viz.core.metrics import content, focus, position, spread
+from mha_viz.core.metrics import position, spread
 from mha_viz.errors import ArgumentError, DTypeError, MhaVizError, ShapeError
 from tests.core.patterns import (
     HEADS,
@@ -52,30 +52,30 @@ def test_distances_of_a_long_text_add_up_without_loss() -> None:
 def test_a_separator_is_no_word_that_occurs_again() -> None:
     ids, special = torch.tensor([5, 9, 5]), torch.tensor([True, False, True])
     with pytest.raises(ArgumentError, match="occurs twice"):
-        content.duplicate_token(THREE, ids=ids, is_special=special)
+        position.duplicate_token(THREE, ids=ids, is_special=special)
     assert "duplicate_token" in metrics.head_table(THREE, ids=ids)
     assert "duplicate_token" not in metrics.head_table(THREE, ids=ids, is_special=special)
     four = torch.tensor([5, 9, 9, 5])
     pattern = torch.full((1, 1, 4, 4), 0.25)
     pattern[..., 0, 3] = 1.0  # [SEP] to [SEP]
-    got = content.duplicate_token(pattern, ids=four, is_special=four == 5)
+    got = position.duplicate_token(pattern, ids=four, is_special=four == 5)
     close(got, 0.25)
-    assert content.duplicate_token(pattern, ids=four) > 0.25
+    assert position.duplicate_token(pattern, ids=four) > 0.25
 
 
 def test_a_repetition_outside_the_window_is_none() -> None:
     pattern, ids = random_pattern(), torch.tensor([1, 2, 3, 1, 1, 4, 5])
     causal = torch.ones(N, N, dtype=torch.bool).tril()
     allowed = torch.stack([causal.triu(-1), causal.triu(-3)])
-    got = content.duplicate_token(pattern, ids=ids, allowed=allowed)
+    got = position.duplicate_token(pattern, ids=ids, allowed=allowed)
     close(got[0], pattern[0, :, 4, 3])
     close(got[1], (pattern[1, :, 3, 0] + pattern[1, :, 4, 3]) / 2)
     nearer = torch.stack([causal.triu(), causal.triu(-3)])
-    assert content.duplicate_token(pattern, ids=ids, allowed=nearer)[0].isnan().all()
+    assert position.duplicate_token(pattern, ids=ids, allowed=nearer)[0].isnan().all()
 
 
 def test_a_hidden_future_holds_no_duplicates() -> None:
-    got = content.duplicate_token(THREE, ids=torch.tensor([5, 9, 5]), causal=True)
+    got = position.duplicate_token(THREE, ids=torch.tensor([5, 9, 5]), causal=True)
     close(got, 0.2)  # the first 5 has no other one that it may see
 
 
@@ -135,12 +135,12 @@ def test_looking_at_everything_alike() -> None:
     for n in (3, 11, 101, 499):  # in floats the share may come out above 1
         assert spread.normalized_entropy(uniform(5, n)).max() <= 1.0
     close(spread.mutual_information(pattern), 0.0)
-    close(focus.confidence(pattern), 1 / N)
-    close(focus.keys_for_mass(pattern), N)  # 6/7 is short of 90 %
+    close(spread.confidence(pattern), 1 / N)
+    close(spread.keys_for_mass(pattern), N)  # 6/7 is short of 90 %
     close(position.distance(pattern), (N * N - 1) / (3 * N))
     for name in ("previous_token", "next_token", "self_token", "first_token"):
         close(metrics.METRICS[name].function(pattern), 1 / N)
-    close(content.special_token(pattern, is_special=torch.arange(N) < 2), 2 / N)
+    close(position.special_token(pattern, is_special=torch.arange(N) < 2), 2 / N)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_looking_at_everything_alike() -> None:
 )
 def test_sparsity_of_equal_weights_is_not_a_matter_of_rounding(n: int, want: int) -> None:
     for dtype in (torch.float16, torch.float32, torch.float64):
-        close(focus.keys_for_mass(uniform(3, n).to(dtype)), want)
+        close(spread.keys_for_mass(uniform(3, n).to(dtype)), want)
 
 
 @pytest.mark.parametrize("n", [769, 1031, 2053])
@@ -164,13 +164,13 @@ def test_sparsity_of_long_rows_by_a_loop(n: int) -> None:
     for row in pattern.double().tolist():
         lightest = itertools.accumulate(sorted(row))
         counts.append(n - sum(held <= 0.1 + 1e-5 for held in lightest))
-    close(focus.keys_for_mass(pattern[None, :, None]).flatten(), torch.tensor(counts).float())
+    close(spread.keys_for_mass(pattern[None, :, None]).flatten(), torch.tensor(counts).float())
 
 
 def test_sparsity_counts_the_heaviest_first() -> None:
     pattern = head([0.05, 0.6, 0.05, 0.3])
     for share, want in ((0.5, 1), (0.6, 1), (0.61, 2), (0.9, 2), (0.91, 3), (1.0, 4)):
-        close(focus.keys_for_mass(pattern, share=share), want)
+        close(spread.keys_for_mass(pattern, share=share), want)
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_a_head_with_one_fixed_offset(offset: int, name: str) -> None:
         close(metrics.METRICS[other].function(pattern), want)
     close(position.distance(pattern), abs(offset) * (N - 1) / N)
     close(spread.entropy(pattern), 0.0)
-    close(focus.confidence(pattern), 1.0)
-    close(focus.keys_for_mass(pattern), 1.0)
+    close(spread.confidence(pattern), 1.0)
+    close(spread.keys_for_mass(pattern), 1.0)
 
 
 def test_each_query_with_a_key_of_its_own_has_all_the_information() -> None:
@@ -234,9 +234,9 @@ def test_causal_counts_from_the_first_key_in_cross_attention(query: int, key: in
 def test_special_tokens_by_a_plain_sum() -> None:
     pattern, special = random_pattern(5, KEYS), torch.arange(KEYS) % 4 == 0
     want = sum(pattern[..., k] for k in (0, 4, 8)).mean(-1)
-    close(content.special_token(pattern, is_special=special), want)
-    close(content.special_token(pattern, is_special=~special), 1 - want)
-    close(content.special_token(pattern, is_special=torch.zeros(KEYS, dtype=torch.bool)), 0.0)
+    close(position.special_token(pattern, is_special=special), want)
+    close(position.special_token(pattern, is_special=~special), 1 - want)
+    close(position.special_token(pattern, is_special=torch.zeros(KEYS, dtype=torch.bool)), 0.0)
 
 
 def test_duplicates_by_a_plain_loop() -> None:
@@ -245,7 +245,7 @@ def test_duplicates_by_a_plain_loop() -> None:
     for q in (0, 1, 2, 4, 5):  # 15 and 16 occur once
         others = [k for k in range(N) if k != q and ids[k] == ids[q]]
         sums.append(pattern[..., q, others].sum(-1))
-    close(content.duplicate_token(pattern, ids=torch.tensor(ids)), torch.stack(sums).mean(0))
+    close(position.duplicate_token(pattern, ids=torch.tensor(ids)), torch.stack(sums).mean(0))
 
 
 @pytest.mark.parametrize("start", [0, 1])
@@ -269,7 +269,7 @@ P, CROSS = random_pattern(), random_pattern(5, KEYS)
 M = metrics
 WRONG: dict[str, tuple[type[MhaVizError], str, object]] = {
     "axes": (ShapeError, r"layer, head, query, key.*\(3, 7, 7\)", lambda: spread.entropy(P[0])),
-    "empty": (ShapeError, "none empty", lambda: focus.confidence(P[..., :0])),
+    "empty": (ShapeError, "none empty", lambda: spread.confidence(P[..., :0])),
     "integers": (DTypeError, "floating point.*int64", lambda: position.first_token(P.long())),
     "one token": (
         ArgumentError,
@@ -280,23 +280,23 @@ WRONG: dict[str, tuple[type[MhaVizError], str, object]] = {
     "special length": (
         ShapeError,
         r"is_special.*\(11,\).*\(7,\)",
-        lambda: content.special_token(CROSS, is_special=torch.ones(N) > 0),
+        lambda: position.special_token(CROSS, is_special=torch.ones(N) > 0),
     ),
     "special ids": (
         DTypeError,
         "is_special must be bool.*int64",
-        lambda: content.special_token(P, is_special=torch.arange(N)),
+        lambda: position.special_token(P, is_special=torch.arange(N)),
     ),
-    "ids length": (ShapeError, "ids.*7", lambda: content.duplicate_token(P, ids=torch.arange(6))),
+    "ids length": (ShapeError, "ids.*7", lambda: position.duplicate_token(P, ids=torch.arange(6))),
     "float ids": (
         DTypeError,
         "ids.*integers",
-        lambda: content.duplicate_token(P, ids=torch.ones(N)),
+        lambda: position.duplicate_token(P, ids=torch.ones(N)),
     ),
     "no twice": (
         ArgumentError,
         "occurs twice",
-        lambda: content.duplicate_token(P, ids=torch.arange(N)),
+        lambda: position.duplicate_token(P, ids=torch.arange(N)),
     ),
     "table ids": (ShapeError, "ids.*7", lambda: M.head_table(P, ids=torch.arange(8))),
     "allowed": (
@@ -309,7 +309,7 @@ WRONG: dict[str, tuple[type[MhaVizError], str, object]] = {
         "allowed must be bool",
         lambda: spread.normalized_entropy(P, allowed=torch.ones(N, N)),
     ),
-    "share": (ArgumentError, r"share.*\(0, 1\].*1.5", lambda: focus.keys_for_mass(P, share=1.5)),
+    "share": (ArgumentError, r"share.*\(0, 1\].*1.5", lambda: spread.keys_for_mass(P, share=1.5)),
     "period": (ArgumentError, "7 tokens.*period 4", lambda: M.induction(P, period=4)),
     "short": (ArgumentError, "period >= 2.*period 1", lambda: M.induction(P, period=1)),
     "start": (ArgumentError, "start 2", lambda: M.induction(P, period=3, start=2)),
@@ -325,7 +325,7 @@ WRONG: dict[str, tuple[type[MhaVizError], str, object]] = {
     "cross duplicate": (
         ArgumentError,
         "self-attention",
-        lambda: content.duplicate_token(CROSS, ids=torch.zeros(KEYS).long()),
+        lambda: position.duplicate_token(CROSS, ids=torch.zeros(KEYS).long()),
     ),
     "cross induction": (ArgumentError, "self-attention", lambda: M.induction(CROSS, period=2)),
 }

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mha_viz.core import metrics
-from mha_viz.core.metrics import content, spread
+from mha_viz.core.metrics import position, spread
 from mha_viz.errors import ArgumentError, ShapeError
 from tests.core.patterns import HEADS, KEYS, LAYERS, N, random_pattern
 from tests.making.comparing import close
@@ -62,8 +62,8 @@ def test_the_table_holds_what_the_functions_say() -> None:
     assert torch.equal(table["entropy"], spread.entropy(pattern))
     assert torch.equal(table["normalized_entropy"], spread.normalized_entropy(pattern, causal=True))
     assert torch.equal(table["mutual_information"], spread.mutual_information(pattern))
-    assert torch.equal(table["special_token"], content.special_token(pattern, is_special=special))
-    duplicates = content.duplicate_token(pattern, ids=ids, causal=True)
+    assert torch.equal(table["special_token"], position.special_token(pattern, is_special=special))
+    duplicates = position.duplicate_token(pattern, ids=ids, causal=True)
     assert torch.equal(table["duplicate_token"], duplicates)
     assert torch.equal(table["induction"], metrics.induction(pattern, period=3))
     close(table["next_token"], 0.0)

@@ -28,11 +28,7 @@ PUNCTUATION = set(".,;:!?'\"()-")
 class PlainShard:
     tables: dict[str, pa.Table]
     skipped: list[tuple[str, str]]
-    n_texts: int
-    n_tokens: int
-    n_padded: int
-    n_truncated: int = 0
-    n_left_out: int = 0
+    counts: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,9 @@ def measure_shard(
         n_texts, n_tokens = n_texts + 1, n_tokens + len(record.tokens)
         if on_batch is not None:
             on_batch(1, len(record.tokens))
-    return PlainShard(_tables(rows, untrained is not None), skipped, n_texts, n_tokens, n_tokens)
+    counts = {"n_texts": n_texts, "n_tokens": n_tokens, "n_padded": n_tokens}
+    counts |= {"n_skipped": len(skipped), "n_truncated": 0, "n_left_out": 0}
+    return PlainShard(_tables(rows, untrained is not None), skipped, counts)
 
 
 def _add(rows: _Rows, item: Any, record: AttentionRecord, untrained: AttentionModel | None) -> None:

@@ -43,7 +43,7 @@ def plain_study(
     files = summarise(folder, totals)
     counts = {"n_shards": len(shards), "n_texts": len(texts), "n_units": len(texts)}
     counts |= {"n_skipped": 0, "n_truncated": 0, "n_left_out": 0}
-    counts["n_tokens"] = counts["n_padded"] = sum(shard.n_tokens for shard in measured)
+    counts["n_tokens"] = counts["n_padded"] = sum(shard.counts["n_tokens"] for shard in measured)
     done = {"finished": True, "unit": "text", "counts": counts, "skipped": [], "files": files}
     write_manifest(folder, {**manifest, **done})
     return Study.load(folder)

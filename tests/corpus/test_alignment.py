@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.corpus.treebank.alignment import align_words
 from mha_viz.corpus.treebank.trees import Sentence, Word
 from tests.making.comparing import close

@@ -4,8 +4,8 @@ import torch
 
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import PAIR_MEASURES
-from mha_viz.corpus.measure import batch_pairs, pair_similarity
-from mha_viz.corpus.measure.batch_pairs import sums_of_pairs
+from mha_viz.corpus.measure import pair_similarity
+from mha_viz.corpus.measure.pair_similarity import sums_of_pairs
 from tests.making.comparing import close
 
 MEASURES = (*pair_similarity.MEASURES, "jensen_shannon")
@@ -52,7 +52,7 @@ def test_a_batch_at_once_finds_what_each_of_its_texts_does(monkeypatch) -> None:
     expected = one_by_one(pattern, z)
     assert len(set(expected[0].flatten().tolist())) >= 4  # some are not defined on some texts
     close(sums_of_pairs(MEASURES, pattern, z, LENGTHS), expected)
-    monkeypatch.setattr(batch_pairs, "AT_ONCE", 1)  # a text at a time
+    monkeypatch.setattr(pair_similarity, "AT_ONCE", 1)  # a text at a time
     close(sums_of_pairs(MEASURES, pattern, z, LENGTHS), expected)
 
 

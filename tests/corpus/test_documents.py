@@ -13,8 +13,7 @@ import torch
 from mha_viz.corpus.sources import documents
 from mha_viz.corpus.sources.documents import join_documents, join_sentences
 from mha_viz.corpus.sources.reading import Passage
-from mha_viz.corpus.treebank.head_vs_tree import head_vs_tree
-from mha_viz.corpus.treebank.relations import ALL
+from mha_viz.corpus.treebank.relations import ALL, head_vs_tree
 from mha_viz.corpus.treebank.trees import Sentence, read_conllu, sample_lines
 from mha_viz.errors import SourceError
 from mha_viz.text.encoding import encode_texts

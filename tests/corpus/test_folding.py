@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.measure.histograms import edges
+from mha_viz.corpus.measure.profiles import edges
 from mha_viz.corpus.query.comparison import compare
 from mha_viz.corpus.run import run
 from mha_viz.corpus.run.progress import Progress

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mha_viz.corpus.treebank.head_vs_tree import head_vs_tree
+from mha_viz.corpus.treebank.relations import head_vs_tree
 from mha_viz.errors import ArgumentError
 from tests.making.trees import plain_words, sample
 

@@ -16,7 +16,7 @@ from mha_viz.corpus.query.comparison import compare, compare_with_random
 from mha_viz.corpus.query.verification import verify_study
 from mha_viz.corpus.run import run
 from mha_viz.corpus.sources import source as sources
-from mha_viz.corpus.store import merged
+from mha_viz.corpus.store import blocks
 from mha_viz.corpus.store.integrity import file_hash, is_unchanged
 from mha_viz.corpus.treebank.trees import sample_lines
 from mha_viz.errors import StudyError
@@ -27,11 +27,11 @@ from tests.corpus.small_studies import files_of, resealed, without_hashes
 def whole(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study of trees in three parts, with every kind of file that a study has."""
     folder = tmp_path_factory.mktemp("whole")
-    blocks = "\n".join(sample_lines()).strip().split("\n\n")[::31]
-    (folder / "a.conllu").write_text("\n\n".join(blocks) + "\n\n", "utf-8")
+    sentences = "\n".join(sample_lines()).strip().split("\n\n")[::31]
+    (folder / "a.conllu").write_text("\n\n".join(sentences) + "\n\n", "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "SHARD_TEXTS", 3)
-        patch.setattr(merged, "PART_BYTES", 1)
+        patch.setattr(blocks, "PART_BYTES", 1)
         return mv.study(bert, folder / "a.conllu", folder / "study").folder
 
 

@@ -12,7 +12,7 @@ import mha_viz as mv
 from mha_viz.corpus.query.comparison import compare
 from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.sources import source as sources
-from mha_viz.corpus.treebank.head_vs_tree import head_vs_tree
+from mha_viz.corpus.treebank.relations import head_vs_tree
 from mha_viz.errors import ArgumentError, SourceError, StudyError
 from tests.corpus.small_studies import files_of
 from tests.making.trees import conllu, document

@@ -15,7 +15,7 @@ import mha_viz as mv
 from mha_viz.corpus.query.comparison import compare, compare_with_random
 from mha_viz.corpus.run import run
 from mha_viz.corpus.sources import source as sources
-from mha_viz.corpus.store import merged
+from mha_viz.corpus.store import blocks
 from mha_viz.corpus.store.blocks import whole_column
 
 PER_SHARD, N_TEXTS = 3, 31
@@ -31,7 +31,7 @@ def made(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, mv.St
         patch.setattr(run, "remove_shards", lambda made: shutil.copytree(made, folder / "shards"))
         one = mv.study(bert, TEXTS, folder / "one")
         patch.setattr(run, "remove_shards", lambda _: None)
-        patch.setattr(merged, "PART_BYTES", 1)
+        patch.setattr(blocks, "PART_BYTES", 1)
         many = mv.study(bert, TEXTS, folder / "many")
     shutil.rmtree(folder / "shards/parts")
     old = {name: of for name, of in one.manifest.items() if name != "parts"}

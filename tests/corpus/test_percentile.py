@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.query.percentile import percentiles, scores_of_head
+from mha_viz.corpus.query.comparison import percentiles, scores_of_head
 
 TEXTS = [
     "The cat sat on the mat because it was tired.",

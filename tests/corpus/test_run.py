@@ -11,7 +11,7 @@ import torch
 
 import mha_viz as mv
 from mha_viz.corpus.run.progress import Progress
-from mha_viz.corpus.store.lock import LOCK, locked
+from mha_viz.corpus.store.integrity import LOCK, locked
 from mha_viz.errors import ArgumentError, MhaVizError, StudyError
 from mha_viz.text.encoding import encode_texts
 from tests.corpus.plain_study import TEXTS

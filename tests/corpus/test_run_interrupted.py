@@ -17,8 +17,8 @@ import mha_viz as mv
 from mha_viz.corpus.run import run
 from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.statistics import totals
-from mha_viz.corpus.store import merged, storage
-from mha_viz.corpus.store.lock import LOCK
+from mha_viz.corpus.store import blocks, storage
+from mha_viz.corpus.store.integrity import LOCK
 from mha_viz.errors import StudyError, WriteError
 from tests.corpus.small_studies import LINES, Stopped, files_of
 from tests.waiting import wait_for
@@ -128,7 +128,7 @@ def test_a_part_is_written_while_the_next_is_measured(
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put two shards into a part."""
-    monkeypatch.setattr(merged, "PART_BYTES", 50_000)
+    monkeypatch.setattr(blocks, "PART_BYTES", 50_000)
 
 
 @pytest.mark.usefixtures("in_parts")
@@ -171,7 +171,7 @@ def test_stopped_while_parts_are_merged_and_shards_deleted(
         if listed:
             shutil.rmtree(folder / "shards/00003")
         elif left:
-            merged.merge(folder, range(4))
+            blocks.merge(folder, range(4))
         raise Stopped
 
     with monkeypatch.context() as patch:

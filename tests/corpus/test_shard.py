@@ -11,10 +11,9 @@ import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.corpus.measure import pair_similarity
-from mha_viz.corpus.measure.histograms import N_BINS, edges, histogram
 from mha_viz.corpus.measure.measuring import WAYS, BatchOptions
 from mha_viz.corpus.measure.padded import KINDS, is_punctuation
-from mha_viz.corpus.measure.profiles import FAR, LATE
+from mha_viz.corpus.measure.profiles import FAR, LATE, N_BINS, edges, histogram
 from mha_viz.corpus.measure.scores import SCORES
 from mha_viz.corpus.measure.shard import Settings, Shard, measure_shard
 from mha_viz.errors import ArgumentError, MhaVizError
@@ -60,9 +59,10 @@ def test_texts_are_rows_of_text_layer_and_head(shard: Shard, records) -> None:
 
 
 def test_counts_of_texts_and_tokens(shard: Shard, records) -> None:
-    assert shard.n_texts == len(records)
-    assert shard.n_tokens == sum(len(r.tokens) for r in records)
-    assert shard.n_padded >= shard.n_tokens and not shard.skipped
+    counts = shard.counts
+    assert counts["n_texts"] == len(records)
+    assert counts["n_tokens"] == sum(len(r.tokens) for r in records)
+    assert counts["n_padded"] >= counts["n_tokens"] and not shard.skipped
 
 
 def test_chance_is_each_text_s_own(shard: Shard, records) -> None:
@@ -210,7 +210,7 @@ def test_a_text_that_cannot_be_read_is_counted_and_skipped() -> None:
     assert [place for place, _ in shard.skipped] == ["here:2"]
     assert shard.tables["sentences"]["text_id"].to_pylist() == [0, 2]
     nothing = measure_shard(small("gpt2"), items((" ",)), SETTINGS)
-    assert nothing.n_texts == 0 and nothing.tables == {}
+    assert nothing.counts["n_texts"] == 0 and nothing.tables == {}
 
 
 @pytest.mark.parametrize("wrong", [{"batch_tokens": 0}, {"min_weight": 1.5}])

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.run import run, space
-from mha_viz.corpus.run.space import space_note
+from mha_viz.corpus.run import progress, run
+from mha_viz.corpus.run.progress import space_note
 from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.store.storage import write_manifest
 
@@ -49,7 +49,7 @@ def test_space_note_estimates_what_the_study_takes(
 ) -> None:
     finished, folder = begun
     assert space_note(folder, 10**6) == "" and space_note(tmp_path, 10**9) is None
-    monkeypatch.setattr(space, "MANY", N_TEXTS - 1)
+    monkeypatch.setattr(progress, "MANY", N_TEXTS - 1)
     note = space_note(folder, N_TEXTS)
     assert note is not None and f"about {N_TEXTS} texts" in note and note.count("--no-texts") == 1
     at_end, meanwhile, alone = sizes(note)
@@ -64,7 +64,7 @@ def test_space_note_estimates_what_the_study_takes(
 def test_number_of_texts_is_estimated_from_the_size_of_the_source(
     begun: tuple[mv.Study, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(space, "MANY", N_TEXTS - 20)
+    monkeypatch.setattr(progress, "MANY", N_TEXTS - 20)
     folder = Path(shutil.copytree(begun[1], tmp_path / "study"))
     note = space_note(folder, None)
     assert note

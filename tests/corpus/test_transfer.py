@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from mha_viz.corpus.measure.batches import DeviceTransfer, Found
 from mha_viz.corpus.measure.measuring import BatchMeasure, BatchOptions
 from mha_viz.corpus.measure.profiles import Profile
-from mha_viz.corpus.measure.transfer import DeviceTransfer, Found
 from tests.corpus.elsewhere import There
 from tests.corpus.reference import one_batch, small
 

@@ -14,8 +14,8 @@ from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.metrics.chance import RATE
 from mha_viz.core.metrics.units import jackknife, t_quantile
 from mha_viz.corpus.query.best_heads import UNKNOWN
+from mha_viz.corpus.query.comparison import TREE_QUESTIONS, compare_trees
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.query.tree_comparison import TREE_QUESTIONS, compare_trees
 from mha_viz.corpus.treebank.split_half import in_units
 from mha_viz.errors import ArgumentError
 from tests.corpus.small_studies import resealed

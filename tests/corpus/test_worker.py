@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import mha_viz as mv
-from mha_viz.checkpoints.transfer import disassemble
+from mha_viz.checkpoints.untrained_copy import disassemble
 from mha_viz.corpus.measure.shard import Settings
 from mha_viz.corpus.run.worker import Plan, Task, Worker
 from mha_viz.corpus.sources.source import open_source, shards

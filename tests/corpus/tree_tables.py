@@ -8,7 +8,7 @@ import pyarrow as pa
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.corpus.treebank.batch_trees import BatchTrees
 from mha_viz.corpus.treebank.gold import TreeCounts
 from mha_viz.corpus.treebank.trees import Sentence

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import transformers as tf
 from torch import nn
 from torch.nn import functional as F
 
@@ -121,3 +122,33 @@ def test_keys_that_a_module_adds_are_captured_as_its_own() -> None:
         _, averaged = network(x, x, x)
     assert taken.calls[0].pattern.shape == (3, HEADS, N, N + 2)
     torch.testing.assert_close(taken.calls[0].pattern.mean(1), averaged)
+
+
+@pytest.mark.parametrize("family", ["ViT", "CLIPVision"])
+def test_a_model_of_images_is_captured_as_it_computes(family: str) -> None:
+    sizes = {"hidden_size": 35, "num_attention_heads": 5, "intermediate_size": 37}
+    config = getattr(tf, f"{family}Config")(
+        image_size=12, patch_size=4, num_hidden_layers=2, **sizes
+    )
+    network = getattr(tf, f"{family}Model")(config).eval()
+    pictures = torch.rand(3, 3, 12, 12, generator=torch.Generator().manual_seed(3))
+    with mv.capture(network) as taken, torch.no_grad():
+        network(pixel_values=pictures)
+    network.set_attn_implementation("eager")
+    with torch.no_grad():
+        own = network(pixel_values=pictures, output_attentions=True).attentions
+    record = taken.record(["class", *(f"patch {i}" for i in range(9))], item=1)
+    torch.testing.assert_close(record.pattern, torch.stack(own)[:, 1])
+
+
+def test_of_two_towers_one_is_chosen_by_its_name() -> None:
+    both = {"num_hidden_layers": 2, "hidden_size": 35, "num_attention_heads": 5}
+    config = tf.CLIPConfig(
+        vision_config=both | {"image_size": 12, "patch_size": 4},
+        text_config=both | {"vocab_size": 17},
+    )
+    network = tf.CLIPModel(config).eval()
+    with mv.capture(network) as taken:
+        network(pixel_values=torch.rand(1, 3, 12, 12), input_ids=torch.arange(7)[None])
+    patches = [f"patch {i}" for i in range(10)]
+    assert taken.record(patches, modules="vision_model").shape == (2, 5, 10, 10)

@@ -13,7 +13,7 @@ from mha_viz.core.record import patterns
 from mha_viz.core.record.patterns import ComputedPatterns, StoredPatterns
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_tiles
-from mha_viz.engine import loaded_network, pattern_reductions
+from mha_viz.engine import loaded_network, recording
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.probe import KEEPABLE
 from mha_viz.errors import NotKeptError, RecordError
@@ -274,7 +274,7 @@ def test_metrics_of_computed_weights_equal_those_of_stored_ones(monkeypatch, nam
 def test_what_the_pass_makes_is_what_is_made_of_the_record(monkeypatch, name):
     model = build(SINGLE[name], name)
     keep = ("pattern", "z", "tiles", "metrics")
-    monkeypatch.setattr(pattern_reductions, "TILES", 5)
+    monkeypatch.setattr(recording, "TILES", 5)
     ((own, made),) = both(monkeypatch, model, LONG, keep=keep)
     assert list(made.patterns.pooled) == [(5, "max")] and len(made.patterns.measured) == 1
     close(made.tiles(5), own.tiles(5), EXACT)

@@ -4,7 +4,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.record.patterns import ComputedPatterns, StoredPatterns
-from mha_viz.engine import loaded_network, pattern_reductions
+from mha_viz.engine import loaded_network, recording
 from mha_viz.engine.probe import KEEPABLE
 from tests.making.checkpoints import D_HEAD, HEADS, LAYERS, N_CTX
 
@@ -25,7 +25,7 @@ def test_texts_are_cut_to_what_their_record_may_take(folders, name, n_bytes):
 @pytest.mark.parametrize("tiles", [2, 3])
 def test_texts_whose_weights_are_not_stored_are_cut_to_what_is_held(monkeypatch, folders, tiles):
     monkeypatch.setattr(loaded_network, "TILES", tiles)
-    monkeypatch.setattr(pattern_reductions, "TILES", tiles)
+    monkeypatch.setattr(recording, "TILES", tiles)
     per_token = 4 * LAYERS * HEADS * 4 * D_HEAD
     model = mv.load(str(folders["gpt2"]))
     model.cut_texts(13 * per_token + 4 * LAYERS * HEADS * tiles**2)

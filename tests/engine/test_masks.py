@@ -9,7 +9,7 @@ import mha_viz as mv
 from mha_viz.core.measure import measure, text_baselines
 from mha_viz.core.metrics import METRICS
 from mha_viz.engine.intervention import Intervention
-from mha_viz.engine.masks import infer_window
+from mha_viz.engine.recording import infer_window
 from tests.engine.test_families import (
     CAUSAL,
     FALLBACK,

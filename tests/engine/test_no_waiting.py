@@ -11,8 +11,7 @@ from mha_viz.core.attention import scoring
 from mha_viz.core.attention.scoring import Sight
 from mha_viz.engine import loaded_network, probe
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.pattern_reductions import PatternReductions
-from mha_viz.engine.recording import record_of, run_texts
+from mha_viz.engine.recording import PatternReductions, record_of, run_texts
 from mha_viz.reports.report import KEEP
 from mha_viz.text.encoding import encode_texts
 from mha_viz.text.tokens import Encoded

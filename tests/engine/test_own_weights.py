@@ -5,7 +5,7 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.engine.own_weights import check_own_weights
+from mha_viz.engine.run import check_own_weights
 from mha_viz.errors import AttentionUnavailableError
 from mha_viz.text.tokens import encode
 from tests.making.checkpoints import D_HEAD, HEADS, N_CTX, WORDS, save, spread, tokenizer

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mha_viz.corpus.query.study import Study
-from mha_viz.ui.jobs.shared_flag import SharedFlag
+from mha_viz.ui.jobs.calls import SharedFlag
 from tests.cli.command import TEXT, call
 from tests.faults.disk import full_disk
 

@@ -11,8 +11,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from mha_viz.ui.jobs import calls
-from mha_viz.ui.jobs.calls import Call
-from mha_viz.ui.jobs.cancel_token import Cancelled, CancelToken
+from mha_viz.ui.jobs.calls import Call, Cancelled, CancelToken
 from mha_viz.ui.jobs.process import Workers
 from tests.ui.jobs import calls_for_tests as ours
 from tests.waiting import PATIENCE, wait_for

@@ -7,14 +7,14 @@ from transformers.models.gpt2.modeling_gpt2 import GPT2Block
 
 import mha_viz as mv
 from mha_viz.errors import TextError
-from mha_viz.interventions import duration
-from mha_viz.interventions.duration import (
+from mha_viz.interventions import importance
+from mha_viz.interventions.importance import (
+    head_importance,
     importance_passes,
     n_tokens,
     pruning_passes,
     seconds_per_token,
 )
-from mha_viz.interventions.importance import head_importance
 from mha_viz.interventions.pruning import pruning_curve
 from mha_viz.interventions.robustness import robustness
 
@@ -112,11 +112,11 @@ def test_a_large_model_is_measured_by_a_part_of_a_batch_and_every_layer(
     model, machine, monkeypatch
 ):
     n_parameters = sum(each.numel() for each in model.network.parameters())
-    monkeypatch.setattr(duration, "_MEASURED", 100 * n_parameters)
+    monkeypatch.setattr(importance, "_MEASURED", 100 * n_parameters)
     assert seconds_per_token(model, MANY, machine) > 0
     assert len(machine.tokens) == 2 * model.n_layers and max(machine.tokens) <= 100
     machine.tokens.clear()
-    monkeypatch.setattr(duration, "_MEASURED", 1)  # one row at least
+    monkeypatch.setattr(importance, "_MEASURED", 1)  # one row at least
     assert seconds_per_token(model, MANY, machine) > 0
     assert machine.tokens and max(machine.tokens) < 30
 

@@ -14,8 +14,7 @@ from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError,
 from mha_viz.interventions import importance as module
 from mha_viz.interventions.importance import agreement, head_importance, t_interval
 from mha_viz.prediction import replay
-from mha_viz.prediction.loss import losses
-from mha_viz.prediction.replay import ReplayingPass
+from mha_viz.prediction.replay import ReplayingPass, losses
 from mha_viz.prediction.targets import ONE_TEXT, prediction_targets
 from tests.engine.test_families import CAUSAL, FALLBACK, SINGLE
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, WORDS, spread, tokenizer

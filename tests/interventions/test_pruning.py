@@ -16,7 +16,7 @@ from mha_viz.interventions.pruning import (
     redundancy_order,
 )
 from mha_viz.interventions.robustness import robustness
-from mha_viz.prediction.loss import losses
+from mha_viz.prediction.replay import losses
 from mha_viz.prediction.targets import ONE_TEXT
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT
 from tests.making.families import build

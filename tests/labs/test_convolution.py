@@ -132,10 +132,12 @@ def test_each_step_of_alpha_divides_the_error_by_e():
         assert before / after == pytest.approx(math.e, rel=0.05)
 
 
-def test_one_head_knows_no_neighbours():
+def test_one_head_knows_no_neighbours_and_nine_do():
     picture, kernel = random_case(size=1)
     alone = torch.einsum("rci,oi->rco", picture, kernel[:, :, 0, 0])
     close(convolution.attended(picture, kernel), alone)
+    one, nine = measures.shuffle_gaps(picture)
+    assert one < 1e-5 and nine > 0.05
 
 
 @pytest.mark.parametrize(("size", "n_in", "n_out"), [(1, 3, 3), (3, 1, 1), (5, 3, 2)])

@@ -181,11 +181,18 @@ def test_sizes_that_make_no_layer(given, error, words):
 # -- measured
 
 
-def test_measuring_goes_through_every_length_and_tells_how_far_it_is():
+def test_measuring_goes_through_every_layer_and_tells_how_far_it_is():
     told = []
-    found = measured.measure([16, 61], told.append)
-    assert list(found) == list(measured.WAYS) and told == [1, 2, 3, 4, 5, 6]
-    assert all(len(times) == 2 and min(times) > 0 for times in found.values())
+    found = measured.measure([(n, 32, 4) for n in (16, 64, 257)], on_step=told.append)
+    assert set(found.seconds) == set(found.fastest) == set(measured.WAYS)
+    assert all(len(times) == 3 and min(times) > 0 for times in found.seconds.values())
+    assert found.pattern == [4 * 4 * n**2 for n in (16, 64, 257)]
+    assert found.speed > 1e8 and found.threads == torch.get_num_threads()
+    assert told == list(range(1, 10))
+    pairs = [(found.fastest[way], found.seconds[way]) for way in measured.WAYS]
+    assert all(low <= mid for both in pairs for low, mid in zip(*both, strict=True))
+    last = found.part(slice(2, None))
+    assert last.pattern == found.pattern[2:] and last.seconds["fused"] == found.seconds["fused"][2:]
 
 
 def test_an_exception_of_whoever_is_told_stops_the_work():
@@ -197,25 +204,45 @@ def test_an_exception_of_whoever_is_told_stops_the_work():
             raise Stop
 
     with pytest.raises(Stop):
-        measured.measure([16, 61], stop)
+        measured.measure([(16, 32, 4), (61, 32, 4)], on_step=stop)
+
+
+def test_heads_of_the_same_width_in_all_have_more_weights():
+    found = measured.measure([(61, 32, h) for h in (1, 2, 8)])
+    assert found.pattern == [4 * h * 61**2 for h in (1, 2, 8)]
+
+
+def test_long_texts_are_done_some_heads_at_a_time_and_give_the_same_bytes(monkeypatch):
+    monkeypatch.setattr(measured, "MAX_BYTES", 2 * 4 * 61**2)
+    assert measured.heads_at_once(61, 8) == 2
+    assert measured.measure([(61, 32, 8)]).pattern == [4 * 8 * 61**2]
+    monkeypatch.undo()
+    assert measured.heads_at_once(4096, 64) * 4 * 4096**2 <= 2**27
 
 
 def test_the_fused_way_is_fused_and_makes_no_weights():
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        measured.measure([64])
+        measured.measure([(61, 32, 4)])
     names = {event.key for event in profile.key_averages()}
     assert any("flash_attention" in name for name in names)
     assert not any("scaled_dot_product_attention_math" in name for name in names)
 
 
 def test_the_exponent_is_the_power():
-    places = (64, 128, 256, 512)
+    places = (64, 256, 512, 4096)
     for power in (1.0, 1.5, 2.0):
         seconds = [3e-7 * n**power for n in places]
         assert measured.exponent(places, seconds) == pytest.approx(power)
+    # a constant beginning of every call hides in short texts: only the long ones count
+    seconds = [1e-2 + 1e-6 * n**2 for n in (64, 4096, 8192)]
+    assert measured.exponent((64, 4096, 8192), seconds, least=4096) == pytest.approx(2, abs=0.01)
+    with pytest.raises(ArgumentError, match="needs two lengths"):
+        measured.exponent([64], [1.0])
 
 
 def test_what_would_take_too_long_is_refused():
-    for lengths in ([8192], [0], []):
-        with pytest.raises(ArgumentError, match="Give lengths"):
-            measured.measure(lengths)
+    for runs in ([(64, 2048, 4)], [(8192, 64, 4)], []):
+        with pytest.raises(ArgumentError, match="Give layers"):
+            measured.measure(runs)
+    with pytest.raises(ShapeError, match="do not divide"):
+        measured.measure([(64, 64, 5)])

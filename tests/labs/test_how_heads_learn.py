@@ -172,6 +172,13 @@ def test_the_film_is_bounded(film):
     assert sum(p.nbytes for p in (*film.patterns, *film.weights.values())) < 1_200_000
 
 
+@pytest.mark.parametrize("step", [4, 60, 200])
+def test_the_weights_of_any_step_come_from_training_once_more(step):
+    settings = (2, 200, 0.01, 3, "adam")
+    film = lab.film(2, 200, 0.01, 3, all_weights=True)
+    close(lab.weights_at(settings, step), film.weights[step], atol=0)
+
+
 def test_training_repeats_from_its_seed():
     one, again, steps = trained_twice(partial(lab.film, n_steps=30), seed=5)
     assert one.loss == again.loss and torch.equal(one.patterns[-1], again.patterns[-1])

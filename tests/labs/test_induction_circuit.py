@@ -136,6 +136,9 @@ def test_the_cut_of_one_reader_is_made_up_for_and_that_of_all_is_not(found):
     assert abs(one) < 0.1 * every
     others = table.more["All others of that layer → all readers, keys"]
     assert every > 1 > 10 * abs(others)
+    by_sender = lab.cut_by_sender(found)
+    assert (0, int(by_sender.more.argmax())) == found.writers[0]
+    assert by_sender.more[found.writers[0][1]] == pytest.approx(every)
 
 
 def test_what_is_stored_says_what_the_task_itself_gives(model):

@@ -72,9 +72,10 @@ def test_the_verdict_knows_down_from_up_and_level():
     assert made(smallest=1.0, unsure=(0.0, 0.1)).verdict == "up"
 
 
-def test_the_plane_goes_through_the_end_and_has_the_loss_there(weights):
+@pytest.mark.parametrize("kind", lab.KINDS)
+def test_the_plane_goes_through_the_end_and_has_the_loss_there(weights, kind):
     done = []
-    found = lab.plane(2, weights, done.append, side=5)
+    found = lab.plane(2, weights, kind, done.append, side=5)
     assert found.loss.shape == (len(found.y), len(found.x)) and max(found.loss.shape) <= 5
     assert done == list(range(1, found.loss.numel() + 1)) and 0 <= found.share <= 1
     row, column = int(found.y.abs().argmin()), int(found.x.abs().argmin())
@@ -84,26 +85,42 @@ def test_the_plane_goes_through_the_end_and_has_the_loss_there(weights):
     close(found.path[-1], torch.zeros(2, dtype=torch.float64))
 
 
-def test_a_run_is_repeated_for_its_plane(weights):
+@pytest.mark.parametrize("kind", lab.KINDS)
+def test_a_run_is_repeated_for_its_plane(weights, kind, monkeypatch):
+    monkeypatch.setattr(lab, "SIDE", 5)
     done = []
-    found = lab.plane_of_run((2, 40, 0.01, 0, "adam"), done.append)
-    expected = lab.plane(2, weights)
+    found = lab.plane_of_run((2, 40, 0.01, 0, "adam"), kind, done.append)
+    expected = lab.plane(2, weights, kind)
     assert done[-1] == 40 + expected.loss.numel() and done == sorted(done)
     close(found.path, expected.path)
     close(found.loss, expected.loss)
 
 
-def test_the_path_lies_in_its_own_plane(weights):
+def test_the_path_lies_in_its_own_plane_and_hardly_in_a_random_one(weights):
     own = lab.plane(2, weights, side=3)
     moved = torch.stack([w.double() - weights[-1].double() for w in weights])
     values = torch.linalg.svdvals(moved).square()
     assert own.share == near(float(values[:2].sum() / values.sum()))
     for places, path in ((own.x, own.path[:, 0]), (own.y, own.path[:, 1])):
         assert places.min() < path.min() and path.max() < places.max()
+    assert lab.plane(2, weights, "random", side=3).share < 0.01 < own.share
+
+
+def test_random_directions_are_as_long_as_the_weights_filter_by_filter(weights):
+    end = weights[-1].double()
+    model = learning.restored(2, end)
+    one, two = (learning.by_name(model, v) for v in lab._random(2, end, seed=0))
+    for name, weight in learning.by_name(model, end).items():
+        axis = -1 if name in ("embed", "position") else -2
+        for direction in (one, two):
+            close(direction[name].norm(dim=axis), weight.norm(dim=axis))
+    assert not torch.equal(one["embed"], two["embed"])
 
 
 def test_what_makes_no_sense(weights):
-    with pytest.raises(ArgumentError):
+    with pytest.raises(ArgumentError, match="one of path, random"):
+        lab.plane(2, weights, "sideways")
+    with pytest.raises(ArgumentError, match="3 weights"):
         lab.plane(2, weights[:2])
     with pytest.raises(ArgumentError):
         lab.curvature(2, weights[0], n_products=1)

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.corpus.treebank.relations import TO_DEPENDENT, TO_HEAD
 from mha_viz.corpus.treebank.trees import ROOT, Sentence, read_conllu, sample_lines
 

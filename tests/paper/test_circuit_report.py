@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.circuits.tasks.attended import attended
+from mha_viz.circuits.tasks.task_runs import attended
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.paper import circuit_report as report
 from tests.making.tags import Tags

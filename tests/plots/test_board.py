@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 import numpy as np
 from PIL import Image
 
-from mha_viz.plots.board import HeadCard, board_html, board_zip
 from mha_viz.plots.static import head_image
+from mha_viz.plots.worksheet import HeadCard, board_html, board_zip
 
 HOSTILE = "<script>alert(1)</script> | **b** [x](javascript:1) http://a.b `c` $x$ &lt; &amp;\nd"
 LINK = "http://127.0.0.1:8501/compare?section=pins&pins=eJwrSS0u"

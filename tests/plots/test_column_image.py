@@ -10,10 +10,9 @@ import pytest
 
 from mha_viz.core.compare.twins import head_order
 from mha_viz.errors import ArgumentError
-from mha_viz.plots.bars import token_bars
+from mha_viz.plots.bars import histogram_bars, token_bars
 from mha_viz.plots.column_image import column_image
 from mha_viz.plots.difference import difference_heatmap, head_changes
-from mha_viz.plots.distributions import histogram_bars
 from mha_viz.plots.head_values import head_quantiles, importance_map
 from mha_viz.plots.similarity_matrix import HeadPairs, similarity_matrix
 from mha_viz.web import theme

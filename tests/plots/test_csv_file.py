@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.plots.csv_file import commented_csv, csv_text, table_csv
+from mha_viz.plots.table_text import commented_csv, csv_text, table_csv
 from tests.strangers.spreadsheets import cells, formulas, undone
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.distributions import histogram_bars
+from mha_viz.plots.bars import histogram_bars
 from mha_viz.plots.head_values import head_quantiles
 from tests.plots.drawn import HOSTILE, clicked, is_neutral
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.static import grid_image, head_image

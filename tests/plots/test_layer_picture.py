@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from mha_viz.errors import ShapeError
-from mha_viz.plots.layer_picture import layer_picture
+from mha_viz.plots.vectors import layer_picture
 
 
 def picture(n: int, heads: int, width: int, chosen: int = 0, dark: bool = False):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import metric_maps as module
-from mha_viz.plots.metric_maps import metric_maps
+from mha_viz.plots import head_map as module
+from mha_viz.plots.head_map import metric_maps
 from tests.plots.drawn import HOSTILE
 
 DICE = np.random.default_rng(7)

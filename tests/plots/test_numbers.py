@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.numbers import Cells, MatrixLook, number_matrix
+from mha_viz.plots.pictures import Cells, MatrixLook, number_matrix
 
 VALUES = np.array([[0.5, -1.25, 0.001], [-0.001, 1234567.0, np.inf]])
 

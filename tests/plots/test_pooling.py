@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from mha_viz.plots.difference import difference_heatmap
-from mha_viz.plots.heatmap import head_heatmap
-from mha_viz.plots.pooling import MOST, Pooled
+from mha_viz.plots.heatmap import MOST, Pooled, head_heatmap
 
 QUERIES, KEYS, SIDE = 17, 23, 5  # 23 in cells of 5: 5 columns, the last one narrower
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots.bars import change_distribution
 from mha_viz.plots.curves import pruning_curves
-from mha_viz.plots.distributions import change_distribution
 from mha_viz.plots.head_values import head_scatter, importance_map
 from mha_viz.plots.prediction import before_after, token_strip
 from mha_viz.web import theme

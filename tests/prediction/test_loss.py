@@ -14,8 +14,8 @@ from mha_viz.errors import (
     AttentionUnavailableError,
     TextError,
 )
-from mha_viz.prediction.loss import losses as losses_without
 from mha_viz.prediction.replay import ReplayingPass
+from mha_viz.prediction.replay import losses as losses_without
 from mha_viz.prediction.targets import ONE_TEXT, prediction_targets
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, spread, tokenizer
 from tests.making.comparing import close

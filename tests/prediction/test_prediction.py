@@ -10,8 +10,8 @@ import mha_viz as mv
 from mha_viz.engine.attention_function import IMPLEMENTATION, register
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
-from mha_viz.prediction.masking import mask_word_at
-from mha_viz.text.vocabulary import continuing, id_of, label_of
+from mha_viz.prediction.logits import mask_word_at
+from mha_viz.text.encoding import continuing, id_of, label_of
 from tests.making.checkpoints import OTHER, TEXT, bert, spread, tokenizer
 from tests.making.comparing import close
 from tests.making.families import build
@@ -57,7 +57,7 @@ def test_losses_are_cross_entropy_and_their_mean_the_models_own(gpt):
 
 def test_losses_of_a_long_text_are_taken_piece_by_piece(gpt, monkeypatch):
     expected = mv.predict(gpt, STORY).losses
-    monkeypatch.setattr("mha_viz.prediction.masking._NUMBERS_AT_ONCE", 5 * gpt.d_vocab)
+    monkeypatch.setattr("mha_viz.prediction.logits._NUMBERS_AT_ONCE", 5 * gpt.d_vocab)
     close(mv.predict(gpt, STORY).losses[1:], expected[1:])
 
 

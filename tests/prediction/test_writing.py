@@ -11,7 +11,7 @@ from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError
-from mha_viz.prediction.generated_token import draw, sampling_probabilities, upcoming
+from mha_viz.prediction.generation import draw, sampling_probabilities, upcoming
 from tests.engine.test_families import CAUSAL, SHORT, SINGLE, small_tokenizer
 from tests.making import predicting
 from tests.making.checkpoints import spread

@@ -19,7 +19,7 @@ import mha_viz as mv
 from mha_viz.cli import format as printed
 from mha_viz.cli.main import app
 from mha_viz.errors import MhaVizError
-from mha_viz.plots.csv_file import csv_text
+from mha_viz.plots.table_text import csv_text
 from mha_viz.text.cleaning import clean_text, word_numbers
 from tests.strangers.fuzzing import LONG, fuzzed
 from tests.strangers.hostile_texts import LARGE, MEGABYTE, NAMED, texts

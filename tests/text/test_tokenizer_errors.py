@@ -9,8 +9,8 @@ from transformers import PreTrainedTokenizerFast
 
 import mha_viz as mv
 from mha_viz.errors import ArgumentError, TextError, is_panic
+from mha_viz.text.encoding import continuing, id_of, label_of
 from mha_viz.text.tokens import encode, tokenizer_errors
-from mha_viz.text.vocabulary import continuing, id_of, label_of
 from tests.making.checkpoints import TEXT, copy
 
 ASTRAY = "(z+)+$"  # tries every way to part a run of "z" that something else follows

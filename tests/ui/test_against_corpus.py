@@ -6,7 +6,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.metrics import METRICS
-from mha_viz.corpus.query.percentile import percentiles, scores_of_head
+from mha_viz.corpus.query.comparison import percentiles, scores_of_head
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.studies import studies
 from mha_viz.ui.state.views import DEFAULT

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.metrics import METRICS
-from mha_viz.plots.board import HeadCard
+from mha_viz.plots.worksheet import HeadCard
 from mha_viz.reports.report import report
 from mha_viz.ui.compare import board
 from mha_viz.ui.run.memory import SHOWN_SEED

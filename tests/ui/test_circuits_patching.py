@@ -3,7 +3,7 @@
 import pytest
 
 import mha_viz as mv
-from mha_viz.ui.circuits import patching, vocabulary
+from mha_viz.ui.circuits import patching, weights
 from mha_viz.web.theme import format_number
 from tests.making.comparing import close
 from tests.ui.circuits_app import TEXT, circuits
@@ -48,7 +48,7 @@ def test_without_a_corrupted_text_two_words_are_swapped_and_equal_texts_have_no_
 
 @pytest.mark.parametrize(
     ("module", "link", "button"),
-    [(patching, PATCHED, "measure_patching"), (vocabulary, WORDS, "find_pairs")],
+    [(patching, PATCHED, "measure_patching"), (weights, WORDS, "find_pairs")],
 )
 def test_long_work_waits_for_a_click(monkeypatch, module, link, button):
     monkeypatch.setattr(module, "AT_ONCE", 0.0)

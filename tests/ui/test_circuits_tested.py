@@ -5,8 +5,8 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.circuits.tasks.tasks import TASKS
-from mha_viz.text.vocabulary import label_of
-from mha_viz.ui.circuits import TEXTS, tasks
+from mha_viz.text.encoding import label_of
+from mha_viz.ui.circuits import TEXTS, targets
 from mha_viz.ui.state import views
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
@@ -147,7 +147,7 @@ def test_long_pairs_are_kept_though_no_link_holds_them(models):
 def test_a_long_pair_shows_what_is_near_where_its_texts_differ():
     row = ("Tom saw the cat " * 9 + "and", "Tom saw the dog " + "Tom saw the cat " * 8 + "and")
     (one,) = mv.make_task(mv.load("tiny-gpt2"), [(*row, "he", "she")]).examples
-    shown = tasks.aligned(one)
+    shown = targets.aligned(one)
     assert "the · **cat / dog** · Tom" not in shown or shown.count("…") == 1
     assert len(shown.split(" · ")) < len(one.clean.tokens)
 

@@ -4,6 +4,7 @@ import html
 import json
 import math
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -11,8 +12,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
+from mha_viz.errors import SettingsError
 from mha_viz.learn.frame import classroom
 from mha_viz.learn.frame.lesson_plan import PHASES, STOPS, Stop, sheet
+from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.state import class_answers
 from mha_viz.ui.state.class_answers import Classes, classes
 from tests.ui.compare_app import check
@@ -65,6 +68,39 @@ def test_a_browser_is_in_the_last_class_it_came_to_and_leads_its_own(monkeypatch
     assert found.of("anna") is None and found.of("z") == code
     found.close(code)
     assert found.of("z") is None and not found.leads(code, "anna")
+
+
+def test_servers_that_share_a_folder_have_the_same_classes(tmp_path):
+    """Also after all of them have ended."""
+    first, second = (Classes(tmp_path / class_answers.FILE) for _ in "ab")
+    code, leader = first.first("anna")
+    assert second.first("ben") == (code, "anna") == (code, leader)
+    second.join(code, "carl")
+    first.vote(code, "why", "carl", 1)
+    second.vote(code, "why", "dora", 1)
+    second.bring(code, 3)
+    for each in (first, second, Classes(tmp_path / class_answers.FILE)):
+        assert each.counts(code, "why", 2) == (0, 2) and each.size(code) == 1
+        assert each.place(code) == (3, 1) and each.of("carl") == code and each.leads(code, leader)
+    first.close(code)
+    assert code not in second and second.counts(code, "why", 2) == (0, 0)
+    assert Classes(tmp_path / class_answers.FILE).first("ben") == (code, "anna") and code in second
+
+
+def test_a_folder_that_cannot_hold_classes_is_a_sentence(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(class_answers, "settings", lambda: Settings(shared=str(tmp_path / "file")))
+    with pytest.raises(SettingsError, match="shared: expected a folder that can be written"):
+        classes.__wrapped__()
+
+
+def test_votes_of_many_threads_are_all_counted(tmp_path):
+    both = [Classes(tmp_path / class_answers.FILE) for _ in "ab"]
+    code = both[0].open("t")
+    with ThreadPoolExecutor(5) as threads:
+        for number in range(31):
+            threads.submit(both[number % 2].vote, code, "why", f"p{number}", number % 3)
+    assert both[0].counts(code, "why", 3) == (11, 10, 10)
 
 
 def _question() -> None:

@@ -11,8 +11,8 @@ import mha_viz as mv
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.corpus.run.sample_study import shipped_steps
 from mha_viz.corpus.run.study_set import formed
-from mha_viz.corpus.treebank.head_vs_tree import head_vs_tree
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
+from mha_viz.corpus.treebank.relations import head_vs_tree
 from mha_viz.ui.run.studies import studies
 from mha_viz.web.theme import format_number
 from tests.making.comparing import near

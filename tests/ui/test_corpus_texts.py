@@ -22,6 +22,7 @@ from tests.making.comparing import close
 from tests.making.trees import conllu, document
 from tests.ui.compare_app import check, said
 from tests.ui.corpus_app import begun, corpus, made, making
+from tests.waiting import wait_for
 
 TEXTS = "The cat sat on the mat.\nA dog ran home because it was late.\nBirds sing.\n"
 
@@ -221,7 +222,8 @@ def test_give_of_many_texts_pushes_out_those_of_the_same_visitor(monkeypatch, by
     who = "c"  # one who comes anew pushes out the oldest of who has most
     new = kept.add_texts(b"Of c.", "")
     assert list(kept.own()) == [first[1], second[-1], new]
-    assert kept._owners.keys() == {*kept.own(), *kept._made}
+    beside = {path.stem for path in kept._folder.glob("*.json")}
+    assert beside == {*kept.own(), *kept._made}
 
 
 @pytest.mark.parametrize("public", [False, True])
@@ -302,3 +304,57 @@ def test_their_folder_goes_though_a_study_is_being_written_into_it(monkeypatch):
     monkeypatch.setattr(os, "rmdir", meets_a_new_file)
     every.close()
     assert next(written, None) is None and not study.parent.exists()
+
+
+def test_servers_share_texts_and_studies_and_keep_no_more_than_one_may(tmp_path, monkeypatch):
+    """Two in one process: what they know of each other lies in the folder."""
+    monkeypatch.setattr(studies, "settings", lambda: Settings(max_studies=3))
+    model, first, second = (
+        mv.load("tiny-bert"),
+        studies.Studies(tmp_path),
+        studies.Studies(tmp_path),
+    )
+    view = replace(DEFAULT, corpus=first.add_texts(TEXTS.encode(), "mine.txt"))
+    assert second.own() == {view.corpus: "mine.txt"} and second.finished(view) is None
+    first.begin(view, model)
+    first.find(view).wait()
+    made, found = first.find(view).study, second.find(view)
+    assert found.study.manifest == made.manifest and not found.runs  # opened, and not made anew
+    assert second.finished(view).n_texts == 3
+    again = studies.Studies(tmp_path)  # as after the end of the first
+    assert again.find(view).study.n_texts == 3
+    for number in range(3):
+        other = replace(view, corpus=second.add_texts(f"Other {number}.".encode(), ""))
+        assert second.find(other) is not None
+    assert len(second.own()) == 3 and first.find(view) is None and not made.folder.exists()
+    assert {path.suffix for path in tmp_path.iterdir()} == {"", ".json"}
+    for key in ("../../etc", "own_/etc", "own_" + "0" * 32, "own_" + "A" * 32, "own_\0"):
+        assert first.find(replace(view, corpus=key)) is None
+
+
+def test_a_study_that_another_server_makes_is_waited_for_and_opened(tmp_path, monkeypatch):
+    lanes = [Jobs(Settings()), Jobs(Settings())]
+    model, both = mv.load("tiny-bert"), [studies.Studies(tmp_path) for _ in lanes]
+    view = replace(DEFAULT, corpus=both[0].add_texts(TEXTS.encode(), ""))
+    goes_on, tries = threading.Event(), []
+
+    def slow(*given, on_progress, **options):
+        def waits(progress):
+            goes_on.wait()
+            on_progress(progress)
+
+        tries.append(threading.get_ident())
+        return study(*given, on_progress=waits, **options)
+
+    study = study_job.study
+    monkeypatch.setattr(study_job, "study", slow)
+    for lane, one in zip(lanes, both, strict=True):
+        monkeypatch.setattr(heavy, "jobs", lambda lane=lane: lane)
+        one.begin(view, model)
+        wait_for((tmp_path / one._key_of(view) / "lock").exists, "the study")
+    wait_for(lambda: len(set(tries)) == 2, "the second server")
+    assert both[1].find(view).runs and not studies._delete(both[1].find(view).folder)
+    goes_on.set()
+    for one in both:
+        one.find(view).wait()
+        assert one.find(view).error is None and one.find(view).study.n_texts == 3

@@ -9,9 +9,9 @@ from mha_viz.corpus.query.comparison import (
     compare,
     compare_distributions,
     compare_matched,
+    compare_trees,
     compare_with_random,
 )
-from mha_viz.corpus.query.tree_comparison import compare_trees
 from mha_viz.ui.corpus import two_studies
 from mha_viz.ui.run import studies
 from mha_viz.ui.state.views import DEFAULT, SAME_MODEL

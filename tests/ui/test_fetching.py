@@ -4,9 +4,9 @@ import pytest
 from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.checkpoints import suggested
+from mha_viz.checkpoints import catalog
+from mha_viz.checkpoints.catalog import SuggestedModel
 from mha_viz.checkpoints.download import under_way
-from mha_viz.checkpoints.suggested import SuggestedModel
 from mha_viz.core.amounts import of_bytes
 from mha_viz.ui.widgets.controls.controls import OTHER
 from tests.making import fake_hub
@@ -42,7 +42,7 @@ def page(**params: str) -> AppTest:
 def hub(served, monkeypatch):
     """A Hub, one of whose models is suggested."""
     one = SuggestedModel(NAME, "a tiny BERT with random weights", 12_000_000)
-    monkeypatch.setattr(suggested, "SUGGESTED", (one,))
+    monkeypatch.setattr(catalog, "SUGGESTED", (one,))
     return served
 
 

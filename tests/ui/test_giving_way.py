@@ -88,6 +88,8 @@ def test_pages_that_are_run_meanwhile_have_all_processors(monkeypatch):
             page = threading.Thread(target=page_is_run)
             page.start()
             page.join()
+            with page_run():  # a part of that page, as a fragment's first run is
+                assert torch.get_num_threads() == 3
             assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)

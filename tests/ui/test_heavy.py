@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.interventions import duration
+from mha_viz.interventions import importance as module
 from mha_viz.interventions.importance import head_importance
 from mha_viz.ui.jobs.jobs import Jobs
 from mha_viz.ui.jobs.ticket import SHORT, Work
@@ -63,7 +63,7 @@ def test_what_runs_here_and_there_is_the_same(elsewhere, monkeypatch):
     press(app, "measure")
     here = table(app, "importance", "low")
     assert not elsewhere.workers.pids
-    monkeypatch.setattr(duration, "seconds_per_token", lambda *given: 1.0)
+    monkeypatch.setattr(module, "seconds_per_token", lambda *given: 1.0)
     app = intervene("importance", more="A dog ran home.")
     assert "minutes on this machine" in said(app)
     press(app, "measure")
@@ -103,7 +103,7 @@ def test_the_pace_is_measured_in_as_many_threads_as_the_work_has(monkeypatch):
     """Two threads that wait for each other on a busy machine took ten times as long as one."""
     seen = []
     monkeypatch.setattr(
-        duration,
+        module,
         "seconds_per_token",
         lambda *given: seen.append(torch.get_num_threads()) or 0.1,
     )

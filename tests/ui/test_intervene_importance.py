@@ -77,7 +77,7 @@ def test_stored_pruning_is_there_at_once_and_begins_with_the_models_own_loss():
 def test_how_long_it_takes_is_said_before_the_click(monkeypatch):
     calls = []
     monkeypatch.setattr(
-        "mha_viz.interventions.duration.seconds_per_token",
+        "mha_viz.interventions.importance.seconds_per_token",
         lambda *given: calls.append(given) or 0.1,
     )
     app = intervene(more="", text="The cat sat on the mat.")

@@ -9,18 +9,20 @@ import torch
 from PIL import Image
 
 from mha_viz.learn.frame import stored_runs
-from mha_viz.learn.labs.convolution import inputs, learning
+from mha_viz.learn.labs.convolution import inputs, learning, measures
 from mha_viz.learn.labs.convolution import numbers as convolution
+from mha_viz.web.theme import format_number
 from tests.making.comparing import near
 from tests.making.pairwise import pairwise
 from tests.ui.compare_app import check, matrices, said, table
 from tests.ui.lab_app import answers, done_once, lab, link
 
 KEY = "convolution"
+FOLDS = dict.fromkeys(("sharpness", "at-the-border", "one-head", "cost"), "1")
 
 
 def test_every_number_is_that_of_the_library():
-    asked = dict(preset="edge", side="16", alpha="3", sharpness="1", cost="1")
+    asked = dict(preset="edge", side="16", alpha="3", **FOLDS)
     app = lab(KEY, "both", "tiles", "sharpness", **asked)
     check(app)
     picture = inputs.picture("house", 16)
@@ -37,6 +39,8 @@ def test_every_number_is_that_of_the_library():
     assert heads["adds (first channel)"].sum() == near(at_8_8)
     assert len(table(app, "alpha", "bound")) > 10
     assert "times** as many; and 2.36 MB of weights" in said(app)  # 9 heads of 256 x 256 floats
+    _, nine = measures.shuffle_gaps(picture)
+    assert f"nine heads that blur by **{format_number(nine)}**" in said(app)
 
 
 def test_controls_change_the_link_and_the_link_opens_them():
@@ -66,9 +70,8 @@ def test_numbers_in_a_link_are_the_kernel():
 
 @pairwise(dear=True, size=["1", "3", "5"], colour=["0", "1"], alpha=["0", "30"])
 def test_every_size_comes_whole(size, colour, alpha):
-    folds = dict.fromkeys(("sharpness", "at-the-border", "cost"), "1")
-    asked = dict(size=size, colour=colour, alpha=alpha, side="16")
-    check(lab(KEY, "both", "tiles", "sharpness", **asked, **folds))
+    asked = dict(size=size, colour=colour, alpha=alpha, side="16", **FOLDS)
+    check(lab(KEY, "both", "tiles", "sharpness", **asked))
 
 
 def test_what_a_link_says_in_vain_is_told():
@@ -156,9 +159,10 @@ def test_the_first_training_is_there_at_once():
 
 
 def test_the_answers():
-    folds = dict.fromkeys(("sharpness", "at-the-border", "learning"), "1")
-    found = " ".join(answers(KEY, "same", "alpha", "border", "data", "exit", **folds))
+    asked = "same", "alpha", "border", "shuffle", "data", "exit"
+    found = " ".join(answers(KEY, *asked, **FOLDS, learning="1"))
     assert "6.9%" in found and "replicate" in found and "Nine heads look" in found
+    assert "sees no neighbours" in found
 
 
 def test_the_chosen_pixel_is_framed_in_every_picture():

@@ -67,8 +67,8 @@ def test_sizes_that_make_no_layer_get_a_sentence_and_the_rest_stays(asked, words
 
 
 def test_what_a_link_says_in_vain_is_told():
-    asked = dict(n="many", bytes="3", at="1e9", at_bytes="<b>")
-    text = check(lab(KEY, models="1", **asked)).replace("\\", "")
+    asked = dict(n="many", bytes="3", longest="7", seed="-1", at="1e9", time_width="<b>")
+    text = check(lab(KEY, models="1", measured="1", **asked)).replace("\\", "")
     for name in asked:
         assert f"{name}=" in text, text
 
@@ -86,17 +86,28 @@ def test_the_table_follows_its_length_and_has_the_loaded_model():
     assert kept == of_bytes(12 * 12 * 1024**2 * 4)
 
 
-def test_what_was_measured_is_kept(monkeypatch):
-    monkeypatch.setattr(measured, "LENGTHS", (16, 32, 64, 128, 256))
-    app = lab(KEY, "lengths", measured="1")
-    check(app)
+def test_measuring_is_kept_under_its_settings(monkeypatch):
+    monkeypatch.setattr(measured, "RUNS", 1)
+    asked = dict(time_width="64", time_heads="2", longest="512", measured="1")
+    app = lab(KEY, "lengths", "time-by-heads", **asked)
+    assert "takes some seconds" in check(app)
     app.button(key=f"{KEY}-start").click().run()
     assert re.search(r"power \*\*-?\d\.\d\d\*\* for the projections", check(app))
-    found = app.session_state[f"{KEY}-start-results"][()]
-    shown = table(app, "n", "seconds, weights kept")
-    assert list(shown["seconds, weights kept"]) == found["weights"]
-    app.number_input(key=f"{KEY}-n").set_value(64).run()
-    again = table(app, "n", "seconds, weights kept")["seconds, weights kept"]
+    found = app.session_state[f"{KEY}-start-results"][64, 2, 512, 0]
+    shown = table(app, "n", "bytes, calculated")
+    assert list(shown["n"]) == [64, 128, 256, 512]
+    assert list(shown["seconds, weights kept"]) == found.seconds["weights"][:4]
+    assert (shown["bytes of the weights, measured"] == shown["bytes, calculated"]).all()
+    counted = costs(Sizes(512, 64, 2)).projections / found.speed
+    assert shown["count: projections (seconds)"].iloc[-1] == pytest.approx(counted)
+    by_heads = table(app, "heads", "bytes of the weights")
+    assert list(by_heads["seconds, weights kept"]) == found.seconds["weights"][4:]
+    assert list(by_heads["bytes of the weights"]) == [4 * h * 512**2 for h in (1, 2, 4, 8, 16, 32)]
+    # another setting has no result yet; back again, the old one is there
+    app.select_slider(key=f"{KEY}-time_heads").set_value(4).run()
+    assert "takes some seconds" in check(app)
+    app.select_slider(key=f"{KEY}-time_heads").set_value(2).run()
+    again = table(app, "n", "bytes, calculated")["seconds, weights kept"]
     assert (again == shown["seconds, weights kept"]).all()
 
 

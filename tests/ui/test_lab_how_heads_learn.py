@@ -9,7 +9,7 @@ from mha_viz.learn.frame import stored_runs
 from mha_viz.learn.labs.how_heads_learn import film as numbers
 from mha_viz.learn.labs.how_heads_learn import gradient_descent, loss_landscape
 from mha_viz.learn.labs.how_heads_learn.analysis_page import VERDICTS
-from mha_viz.learn.labs.how_heads_learn.numbers import CURVATURE, FILM, PLANE
+from mha_viz.learn.labs.how_heads_learn.numbers import CURVATURE, FILM, PLANES
 from mha_viz.web.theme import format_number
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, table
@@ -52,8 +52,10 @@ def test_the_first_run_is_there_at_once_and_another_is_trained_when_asked():
     scores = [float(score[1, 0]) for score in film.scores["induction"]]
     assert list(table(app, "step", "L1 H0")["L1 H0"]) == near(scores)
     assert f"smallest eigenvalue | {format_number(curved.smallest)} |" in text
-    plane = stored_runs.read(PLANE)
-    assert list(table(app, "second direction", "loss")["loss"]) == near(plane.loss.flatten())
+    for kind in PLANES:
+        app.button_group(key=f"{NAME}-plane").set_value(kind).run()
+        plane = stored_runs.read(PLANES[kind])
+        assert list(table(app, "second direction", "loss")["loss"]) == near(plane.loss.flatten())
     assert app.button(key=f"{NAME}-train").label == "Run it yourself"
     # one definition of the induction score, here and in the glossary
     assert any(METRICS["induction"].formula in latex.value for latex in app.latex)
@@ -96,10 +98,12 @@ def test_the_film_is_scrubbed_and_curves_are_chosen(trained, film):
 
 
 def test_a_step_is_taken_apart(trained, film):
-    trained.button_group(key=f"{NAME}-at").set_value("middle").run()
-    step = list(film.weights)[1]
-    assert f"weights of step {step}" in check(trained)
-    trained.button_group(key=f"{NAME}-at").set_value("first").run()
+    trained.slider(key=f"{NAME}-at").set_value(0.25).run()
+    step = film.snapshots[round(0.25 * (len(film.snapshots) - 1))]
+    assert step not in film.weights and "training once more" in check(trained)
+    trained.button(key=f"{NAME}-again").click().run()
+    assert f"weights of step {step} on" in check(trained)
+    trained.slider(key=f"{NAME}-at").set_value(0.0).run()
     chain = gradient_descent.chain_rule(2, film.weights[0], film.ids, numbers.PERIODS[1], 0)
     text = check(trained)
     assert "**Adam does something else.**" in text and format_number(film.off_rule[0]) in text
@@ -144,7 +148,8 @@ def test_plain_sgd_keeps_to_its_rule_and_a_head_that_does_not_form_is_told():
 
 
 def test_what_a_link_says_in_vain_is_told():
-    warns_of(NAME, steps="7", heads="3", rate="1e9", seed="<b>", moment="2", aspect="x", decay="-1")
+    odd = dict(steps="7", heads="3", rate="1e9", seed="<b>", moment="2", aspect="x", decay="-1")
+    warns_of(NAME, "one-step", "landscape", at="-1", plane="sideways", **odd)
 
 
 def test_answers():

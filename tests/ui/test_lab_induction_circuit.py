@@ -20,8 +20,10 @@ def found():
 
 
 def test_what_is_said_and_drawn_are_the_labs_numbers(found):
-    opened = dict.fromkeys(("patterns", "score", "composition", "cut"), "1")
-    app = lab(NAME, "shares", "edges", "test", words="6", seed="2", word="1", **opened)
+    opened = dict.fromkeys(("patterns", "score", "composition", "cut", "senders"), "1")
+    app = lab(
+        NAME, "shares", "senders-figure", "edges", "test", words="6", seed="2", word="1", **opened
+    )
     text = check(app)
     assert f"**{found.second_loss:.2g}** in the second" in text
     model = mv.load(numbers.MODEL)
@@ -31,6 +33,9 @@ def test_what_is_said_and_drawn_are_the_labs_numbers(found):
     assert shown["component"].iloc[0] == numbers.by_key_component(score).component[0]
     cuts = table(app, "Path cut")
     assert list(cuts["Loss, nats"]) == near(list(numbers.cuts(found).loss))
+    by_sender = table(app, "head", "more")
+    assert by_sender.more.idxmax() == found.writers[0][1]
+    assert list(by_sender.loss) == near(list(numbers.cut_by_sender(found).loss))
     assert any("K-composition" in matrix["title"] for matrix in matrices(app))
     task = read(numbers.STORED[0])
     assert list(table(app, "edges", "faithfulness").faithfulness) == near(
@@ -38,7 +43,7 @@ def test_what_is_said_and_drawn_are_the_labs_numbers(found):
     )
     assert list(table(app, "heads", "share").share) == near(list(task.tested.table().share))
     assert f"{task.size} of {task.n_edges:,}" in text and task.accuracy in text
-    assert len(figures(app)) == 7
+    assert len(figures(app)) == 8
     assert link(app) == {"words": "6", "seed": "2", "word": "1", **opened}
 
 

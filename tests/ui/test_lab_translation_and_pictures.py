@@ -1,9 +1,13 @@
 """The page of the lab on translation and pictures: odd sentences, links, what is said of a run."""
 
+import functools
+
 import pytest
+import torch
 
 from mha_viz.learn.frame import stored_runs
 from mha_viz.learn.labs.translation_and_pictures import digits, numbers
+from mha_viz.ui.run import page_lock
 from tests.making.comparing import near
 from tests.ui.compare_app import check, matrices, table
 from tests.ui.lab_app import answers, lab, link, warns_of
@@ -26,6 +30,28 @@ def test_the_lab_opens_with_its_runs_and_says_their_numbers():
     assert titles[-2:] == ["mean of heads", "rollout"]
     curves = table(app, "hidden", "most ink")
     assert list(curves["most attention"]) == near(read.hidden["attention"])
+
+
+def test_a_lab_computes_in_one_thread_and_leaves_the_number_as_it_was(monkeypatch):
+    """In two, matrices this small took seconds on a busy machine in place of 11 ms."""
+    seen, usual, translate = [], torch.get_num_threads(), numbers.translate
+
+    def noted(weights, words):
+        seen.append(torch.get_num_threads())
+        return translate(weights, words)
+
+    monkeypatch.setattr(numbers, "translate", noted)
+    torch.set_num_threads(3)
+    try:
+        monkeypatch.setattr(page_lock, "_usual_threads", functools.cache(torch.get_num_threads))
+        check(lab(NAME))
+        assert seen == [1] and torch.get_num_threads() == 3
+        given = stored_runs.read(numbers.STORED[0]).weights, ["the", "cat", "hears", "a", "dog"]
+        with page_lock.one_thread():
+            alone = translate(*given)
+        assert torch.equal(alone.pattern, translate(*given).pattern)
+    finally:
+        torch.set_num_threads(usual)
 
 
 def test_a_digit_is_drawn_under_the_weights_of_its_record():

@@ -1,6 +1,8 @@
 """Lab 12's page: measuring, the table, one relation with its sentences, links, other models."""
 
+import shutil
 from functools import partial
+from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -142,6 +144,20 @@ def test_a_causal_model_is_asked_only_what_it_sees(models):
     assert len(figures(app)[0]["layout"]["annotations"]) == len(relations()) // 2
     options = app.selectbox(key=f"{NAME}-relation-coreference").options
     assert "pronoun → antecedent" in options and "antecedent → pronoun" not in options
+
+
+def test_a_published_model_is_offered_where_the_machine_has_it(models, tmp_path: Path, monkeypatch):
+    assert "offers to fetch it" in check(lab(NAME, larger="1"))
+    snapshot = tmp_path / "models--bert-base-uncased" / "snapshots" / ("1" * 40)
+    shutil.copytree(models["two"], snapshot)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    app = lab(NAME, larger="1")
+    assert "offers to fetch it" not in check(app)
+    app.button(key=f"{NAME}-take-bert-base-uncased").click().run()
+    check(app)
+    assert app.selectbox(key="ask_model").value == "bert-base-uncased"
+    assert link(app)["model"] == "bert-base-uncased"
+    assert app.button(key=f"{NAME}-take-bert-base-uncased").disabled
 
 
 def test_what_a_link_says_in_vain_is_told():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mha_viz.checkpoints import model_size
+from mha_viz.checkpoints import building
 from mha_viz.errors import OutOfMemoryError
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.run import memory
@@ -36,11 +36,11 @@ def test_other_models_are_dropped_for_one_that_does_not_fit_beside_them(
     monkeypatch.setattr(
         memory, "let_go", lambda everything: (dropped.append(everything), let_go(everything))
     )
-    monkeypatch.setattr(model_size, "available", lambda: 10**9 if dropped else 0)
+    monkeypatch.setattr(building, "available", lambda: 10**9 if dropped else 0)
     assert memory.model(own, "cpu", "float32").name == own
     assert dropped == [True] and list(memory._loaded) == [(own, "cpu", "float32")]
     memory.let_go(True)
-    monkeypatch.setattr(model_size, "available", lambda: 0)
+    monkeypatch.setattr(building, "available", lambda: 0)
     n_dropped = len(dropped)
     with pytest.raises(OutOfMemoryError, match="and cpu has 0 bytes free"):
         memory.model(own, "cpu", "float32")

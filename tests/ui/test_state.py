@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mha_viz.core.names import HOWS, METHODS, ORDERS
 from mha_viz.engine.run import PARTS
 from mha_viz.ui.explore import head_pictures
-from mha_viz.ui.intervene import importance, pruning, switches
+from mha_viz.ui.intervene import importance, switches
 from mha_viz.ui.state import views
 from mha_viz.ui.state.link_values import MAX_PINS, MAX_URL_PINS, Pin, written
 from mha_viz.ui.state.views import (
@@ -283,7 +283,7 @@ def test_every_choice_has_a_title_on_the_page():
     assert tuple(views.SCALES) == SCALES
     assert tuple(switches.HOW_NAMES) == tuple(switches.HOW_HELP) == HOWS
     assert views.PARTS.keys() >= set(PARTS)
-    assert tuple(importance.METHOD_NAMES) == METHODS and tuple(pruning.ORDERS) == ORDERS
+    assert tuple(importance.METHOD_NAMES) == METHODS and tuple(importance.ORDERS) == ORDERS
     drawn_in_the_browser = {"heatmap", "lines", "table"}
     assert head_pictures.PICTURES.keys() | drawn_in_the_browser == views.SHOWS.keys()
 

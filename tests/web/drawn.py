@@ -7,7 +7,7 @@ import numpy as np
 from mha_viz.circuits.flow.pins import Pin
 from mha_viz.core.metrics import LABELS
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.plots.numbers import MatrixLook, number_matrix
+from mha_viz.plots.pictures import MatrixLook, number_matrix
 from mha_viz.ui.state.views import BENCH, DEFAULT, SCALES, SHOWS
 from mha_viz.ui.widgets.components import head_switches
 from mha_viz.ui.widgets.components.flow_graph import graph_payload, prediction_payload

@@ -7,7 +7,7 @@ import numpy as np
 
 import mha_viz as mv
 from mha_viz.circuits.flow.graph import flow_graph
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.core.record.views import between
 from mha_viz.learn.start import numbers, story
 from mha_viz.reports.report import KEEP, report

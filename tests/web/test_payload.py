@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.text.from_weights import record
 from mha_viz.web.payload import (

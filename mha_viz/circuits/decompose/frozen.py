@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mha_viz.engine.module_proxies import ModuleProxy
-from mha_viz.engine.own_weights import rounding
+from mha_viz.engine.layer_activations import ModuleProxy
 from mha_viz.engine.projections import in_out
+from mha_viz.engine.run import rounding
 
 
 class Recorder(ModuleProxy):

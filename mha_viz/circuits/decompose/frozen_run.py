@@ -17,8 +17,8 @@ from mha_viz.circuits.decompose.layout import (
     stack_of,
     unknown_layout,
 )
+from mha_viz.engine.layer_activations import CallRecorder, replace_modules, with_replaced
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import CallRecorder, replace_modules, with_replaced
 from mha_viz.engine.probe import EverythingKept, Probe
 from mha_viz.engine.run import padded, within_memory
 from mha_viz.errors import MhaVizError

@@ -136,18 +136,13 @@ def layout_of(model: AttentionModel) -> Layout:
     )
 
 
-def layer_paths(model: AttentionModel) -> list[str]:
-    """Return the path of each layer; a module that is run again stands there again (ALBERT)."""
+def layer_and_mlp_paths(model: AttentionModel) -> tuple[list[str], list[str]]:
+    """Return the paths of each layer and its MLP; a module that is run again stands there again."""
     paths = {module: path for path, module in model.network.named_modules()}
-    return [layer_path(model, paths[layer.module]) for layer in model.layers()]
-
-
-def mlp_paths(model: AttentionModel) -> list[str]:
-    """Return the path of each layer's MLP, as `mlp_of` finds it."""
-    paths = {module: path for path, module in model.network.named_modules()}
+    layers = [layer_path(model, paths[layer.module]) for layer in model.layers()]
     inside = (set(layer.module.modules()) for layer in model.layers())
-    pairs = zip(layer_paths(model), inside, strict=True)
-    return [paths[mlp_of(model, path, attention)] for path, attention in pairs]
+    mlps = (mlp_of(model, *one) for one in zip(layers, inside, strict=True))
+    return layers, [paths[mlp] for mlp in mlps]
 
 
 def layer_path(model: AttentionModel, path: str) -> str:

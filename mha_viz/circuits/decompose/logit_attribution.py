@@ -1,6 +1,6 @@
 """Direct logit attribution: a token's logit as a sum over what each component wrote."""
 
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass
 from typing import Literal, get_args
 
 import pandas as pd
@@ -9,13 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.circuits.decompose.layout import Component
-from mha_viz.circuits.decompose.readout import Readout, check_index, read_at, token_pair
+from mha_viz.circuits.decompose.readout import Readout, read_at, token_pair
 from mha_viz.circuits.decompose.residual import on_cpu
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.text.encoding import text_notes
-from mha_viz.text.vocabulary import label_of
+from mha_viz.prediction.arguments import check_index
+from mha_viz.text.encoding import label_of, text_notes
 
 Of = Literal["logit", "log_probability"]
 _COLUMNS = ["component", "kind", "layer", "head"]  # the fields of a `Component`
@@ -23,38 +23,27 @@ _COLUMNS = ["component", "kind", "layer", "head"]  # the fields of a `Component`
 
 @dataclass(frozen=True, eq=False)
 class LogitAttribution:
-    """A logit, a difference of two or a log-probability, as a sum over components.
+    """A logit, a difference of two or a log-probability, as a sum over components."""
 
-    Args:
-        components: what the number is a sum of, in order; see `ResidualStream`. After those of the
-            stream come "prediction head bias" (BERT's transform), "unembedding bias", "soft cap"
-            and "entropy", as far as there are such.
-        shares: of each component; logits, or nats.
-        sources: each head's share split by the token that it comes from; over the keys they sum to
-            the head's share.
-        value: the number that the model itself gave.
-        of: "logit" or "log_probability".
-        token, token_id: the label and number of the token.
-        versus, versus_id: of the one whose logit is taken off; None without one.
-        position: which token the prediction is read at.
-        tokens: of the text; a masked one is "[MASK]".
-        model, text, notes: as in a record.
-    """
-
+    # what the number is a sum of, in order; see `ResidualStream`. After those of the stream come
+    # "prediction head bias" (BERT's transform), "unembedding bias", "soft cap" and "entropy", as
+    # far as there are such.
     components: tuple[Component, ...]
-    shares: Float[Tensor, " component"]
+    shares: Float[Tensor, " component"]  # of each component; logits, or nats
+    # each head's share split by the token that it comes from; over the keys they sum to the head's
+    # share.
     sources: Float[Tensor, "layer head key"]
-    value: float
-    of: Of
-    token: str
+    value: float  # the number that the model itself gave
+    of: Of  # "logit" or "log_probability"
+    token: str  # token, token_id: the label and number of the token
     token_id: int
-    versus: str | None
+    versus: str | None  # versus, versus_id: of the one whose logit is taken off; None without one
     versus_id: int | None
-    position: int
-    tokens: tuple[Token, ...]
-    model: str = ""
+    position: int  # which token the prediction is read at
+    tokens: tuple[Token, ...]  # of the text; a masked one is "[MASK]"
+    model: str = ""  # model, text, notes: as in a record
     text: str = ""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def sum(self) -> float:
         """Sum all shares: the value but for rounding."""
@@ -77,12 +66,7 @@ class LogitAttribution:
     def sources_table(self, layer: int, head: int) -> pd.DataFrame:
         """Make a row for each token that a head reads: position, token, share.
 
-        Args:
-            layer: from 0.
-            head: from 0.
-
-        Raises:
-            ArgumentError: no such head.
+        ArgumentError: no such head.
         """
         n_layers, n_heads, _ = self.sources.shape
         check_index("layer", layer, n_layers)

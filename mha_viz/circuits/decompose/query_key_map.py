@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mha_viz.circuits.decompose.readout import check_index
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.compare import query_key_space as space
-from mha_viz.core.compare.plane_layout import layout_of
+from mha_viz.core.compare.query_key_space import layout_of
 from mha_viz.core.record import display
 from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.core.record.visible import visible_keys
+from mha_viz.core.reprs import head_rows
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
+from mha_viz.prediction.arguments import check_index
 from mha_viz.text.encoding import encode_texts
 
 MAX_POINTS = 10_000  # of a head
@@ -80,18 +80,14 @@ class QueryKeyMap:
 
     def table(self) -> pd.DataFrame:
         """Make a row for each head: the map that follows its scores best comes first."""
-        layers, heads = self.scale.shape
-        places = np.indices((layers, heads)).reshape(2, -1)
         names = ["plane_correlation", "baseline", "nearer_has_more", "correlation"]
-        numbers = {name: getattr(self, name).flatten() for name in (*names, "explained", "scale")}
-        found = pd.DataFrame({"layer": places[0], "head": places[1]} | numbers)
+        found = head_rows(**{name: getattr(self, name) for name in (*names, "explained", "scale")})
         return found.sort_values("plane_correlation", ascending=False, ignore_index=True)
 
     def points_table(self, layer: int, head: int) -> pd.DataFrame:
         """Make a row for each query and key of a head; a query names the key it looks at most.
 
-        Raises:
-            ArgumentError: no such head.
+        ArgumentError: no such head.
         """
         self._check(layer, head)
         n, place = len(self.tokens), self.points[layer, head].reshape(-1, 2)
@@ -111,11 +107,7 @@ class QueryKeyMap:
         )
 
     def figure(self, layer: int, head: int, *, dark: bool = False) -> Any:
-        """Draw the map of one head as a Plotly figure.
-
-        Raises:
-            ArgumentError: no such head.
-        """
+        """Draw the map of one head as a Plotly figure; ArgumentError where there is none."""
         self._check(layer, head)
         place = layer, head
         numbers = self.plane_correlation, self.baseline, self.correlation
@@ -186,19 +178,15 @@ def query_key_map(
     (torch.Size([4, 8, 2]), 'plane_correlation')
     """
     given = [texts] if isinstance(texts, str) else list(texts)
-    limit = _n_tokens(max_points)
+    if isinstance(max_points, bool) or not isinstance(max_points, int) or max_points < 2:
+        raise ArgumentError(f"max_points must be a whole number from 2 on, got {max_points!r}.")
+    limit = max_points // 2
     used, notes = _drawn(model, given, limit, seed)
     keep = ("pattern", "query", "key")
     records = [model.trace(text, keep=keep) for text in used]
     rotary = any("rotary" in type(part).__name__.lower() for part in model.network.modules())
     notes += [_ROTARY] * rotary
     return map_of_records(records, method=method, heads=heads, limit=limit, seed=seed, notes=notes)
-
-
-def _n_tokens(max_points: int) -> int:
-    if isinstance(max_points, bool) or not isinstance(max_points, int) or max_points < 2:
-        raise ArgumentError(f"max_points must be a whole number from 2 on, got {max_points!r}.")
-    return max_points // 2
 
 
 def _drawn(
@@ -229,19 +217,10 @@ def map_of_records(
     seed: int = 0,
     notes: Sequence[str] = (),
 ) -> QueryKeyMap:
-    """Make the maps of records that hold queries and keys, as `query_key_map` does of texts.
+    """Make the maps of one model's records, as `query_key_map` does of texts, with its errors.
 
-    Args:
-        records: one or more of one model.
-        method: as there.
-        heads: as there.
-        seed: as there.
-        limit: how many tokens of each text take part at most.
-        notes: that the map is given, besides its own.
-
-    Raises:
-        ArgumentError, NotKeptError: as there.
-        AttentionUnavailableError: records of cross attention.
+    The records hold queries and keys, are not of cross attention (AttentionUnavailableError), and
+    take part with `limit` tokens each at most. `notes` are given to the map besides its own.
     """
     if any(record.is_cross for record in records):
         raise AttentionUnavailableError(

@@ -12,16 +12,14 @@ from mha_viz.circuits.decompose.frozen import FrozenNorm, frozen
 from mha_viz.circuits.decompose.layout import is_norm, stack_of, unknown_layout
 from mha_viz.circuits.decompose.residual import ResidualStream
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.own_weights import rounding
 from mha_viz.engine.projections import in_out
+from mha_viz.engine.run import rounding
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
-from mha_viz.prediction.logits import check_predicts
-from mha_viz.prediction.masking import replace_mask
+from mha_viz.prediction.logits import check_predicts, replace_mask
 from mha_viz.prediction.prediction import places_to_predict, spaced_at
 from mha_viz.text.cleaning import visible
-from mha_viz.text.encoding import encode_texts
+from mha_viz.text.encoding import encode_texts, id_of, label_of
 from mha_viz.text.tokens import Encoded
-from mha_viz.text.vocabulary import id_of, label_of
 
 
 @dataclass(frozen=True)
@@ -115,10 +113,8 @@ def readout(model: AttentionModel, encoded: Encoded, position: int) -> Readout:
 
 def read_at(model: AttentionModel, text: str, position: int | None) -> tuple[Readout, int]:
     """Decompose a run of a text where the model predicts, and return that position, too."""
-    kind = check_predicts(model.network)
-    typed = text if kind == "causal" else replace_mask(model, text)
-    whole, _ = encode_texts(model.stored_reader, typed)
-    encoded, places = places_to_predict(model, kind, whole, position)
+    whole, _ = encode_texts(model.stored_reader, replace_mask(model, text))
+    encoded, places = places_to_predict(model, check_predicts(model.network), whole, position)
     return readout(model, encoded, places[0]), places[0]
 
 
@@ -146,13 +142,6 @@ def token_pair(
             "another one."
         )
     return chosen, against
-
-
-def check_index(name: str, given: object, n: int, first: int = 0) -> None:
-    """Check that a whole number is one of n from `first` on; else raise ArgumentError."""
-    last = first + n - 1
-    if isinstance(given, bool) or not isinstance(given, int) or not first <= given <= last:
-        raise ArgumentError(f"{name} must lie in {first}..{last}, got {given!r}.")
 
 
 def _beyond(model: AttentionModel, unembedding: nn.Module) -> list[nn.Module]:

@@ -19,9 +19,9 @@ from mha_viz.circuits.decompose.layout import (
 )
 from mha_viz.core.amounts import of_bytes
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.own_weights import rounding
 from mha_viz.engine.probe import EverythingKept, Probe
 from mha_viz.engine.projections import repeat_heads
+from mha_viz.engine.run import rounding
 from mha_viz.errors import ArgumentError
 from mha_viz.text.tokens import Encoded
 
@@ -86,6 +86,11 @@ class ResidualStream:
     def at(self, layer: int) -> Float[Tensor, "component position d_model"]:
         """Return the components of what enters a layer; for n_layers of what leaves the last."""
         return self._at_all_layers[layer]
+
+    @property
+    def wide(self) -> torch.dtype:
+        """The precision of sums: half precision is not for them."""
+        return torch.promote_types(self.run.entering[0].dtype, torch.float32)
 
     @property
     def final(self) -> Float[Tensor, "component position d_model"]:
@@ -257,5 +262,4 @@ class ResidualStream:
 
 def on_cpu(tensor: Tensor) -> Tensor:
     """Move a result to the CPU, in float32 or wider: half precision is not for sums and tables."""
-    wide = torch.float64 if tensor.dtype == torch.float64 else torch.float32
-    return tensor.detach().to("cpu", wide)
+    return tensor.detach().to("cpu", torch.promote_types(tensor.dtype, torch.float32))

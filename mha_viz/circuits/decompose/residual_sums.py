@@ -74,6 +74,11 @@ class _LayerCalls:
                 return norm, y
         return None
 
+    def on_its_way(self, written: Tensor) -> tuple[tuple[FrozenNorm, ...], Tensor]:
+        """Apply the norm that an output passes before it is added (Gemma 2), if there is one."""
+        found = self.norm_of(written)
+        return ((), written) if found is None else ((found[0],), found[1])
+
 
 def residual_sums(stream: ResidualStream, layer: int) -> tuple[ResidualSum, ...]:
     """List the sums of a layer in their order: attention's and the MLP's, or one for both.
@@ -86,8 +91,8 @@ def residual_sums(stream: ResidualStream, layer: int) -> tuple[ResidualSum, ...]
     x, y = stream.whole(layer), stream.whole(layer + 1)
     ((_, _, written),) = layer_calls.calls(layout.outputs)
     ((_, mlp_reads, mlp),) = layer_calls.calls(layout.mlps)
-    own, attention = _on_its_way(layer_calls, written)
-    own_mlp, mlp = _on_its_way(layer_calls, mlp)
+    own, attention = layer_calls.on_its_way(written)
+    own_mlp, mlp = layer_calls.on_its_way(mlp)
     after = layer_calls.norm_of(x + attention)
     last = None if after is None else layer_calls.norm_of(after[1] + mlp)
     if after is not None and last is not None and _same(last[1], y):
@@ -108,45 +113,27 @@ def residual_sums(stream: ResidualStream, layer: int) -> tuple[ResidualSum, ...]
             ),
         )
     else:
-        sums = _pre_norm(layer_calls, own, own_mlp, attention, mlp, mlp_reads)
+        # The stream is never normed: y = x + factor * (attention + MLP).
+        factor = float(getattr(stream.model.config, "residual_multiplier", 1.0))  # Granite
+        bias = factor * _passed(stream.values[f"L{layer} attention bias"], own)
+        mlp_bias = factor * _passed(torch.zeros_like(y), own_mlp)
+        mlp = factor * mlp - mlp_bias
+        middle = x + factor * attention
+        if _same(mlp_reads, middle) or layer_calls.norm_of(middle) is not None:
+            sums = (
+                ResidualSum(layer, middle, x, bias, None, factor, own),
+                ResidualSum(layer, y, middle, mlp_bias, mlp),
+            )
+        else:
+            norms = layer_calls.calls(layout.norms)
+            made = [normed for _, read, normed in norms if _same(read, x)]
+            if not any(_same(mlp_reads, one) for one in (x, *made)):
+                why = f"layer {layer}'s MLP reads neither what enters nor what attention left"
+                raise unknown_layout(stream.model, why)
+            sums = (ResidualSum(layer, y, x, bias + mlp_bias, mlp, factor, own),)
     for one in sums:
         _check(stream, one)
     return sums
-
-
-def _on_its_way(layer_calls: _LayerCalls, written: Tensor) -> tuple[tuple[FrozenNorm, ...], Tensor]:
-    """Apply the norm that an output passes before it is added (Gemma 2), if there is one."""
-    found = layer_calls.norm_of(written)
-    return ((), written) if found is None else ((found[0],), found[1])
-
-
-def _pre_norm(
-    layer_calls: _LayerCalls,
-    own: tuple[FrozenNorm, ...],
-    own_mlp: tuple[FrozenNorm, ...],
-    attention: Tensor,
-    mlp: Tensor,
-    mlp_reads: Tensor | None,
-) -> tuple[ResidualSum, ...]:
-    """Build the sums of a layer that never norms its stream: y = x + factor * (attention + MLP)."""
-    stream, layer = layer_calls.stream, layer_calls.layer
-    x, y = stream.whole(layer), stream.whole(layer + 1)
-    factor = float(getattr(stream.model.config, "residual_multiplier", 1.0))  # Granite
-    bias = factor * _passed(stream.values[f"L{layer} attention bias"], own)
-    mlp_bias = factor * _passed(torch.zeros_like(y), own_mlp)
-    mlp = factor * mlp - mlp_bias
-    middle = x + factor * attention
-    if _same(mlp_reads, middle) or layer_calls.norm_of(middle) is not None:
-        return (
-            ResidualSum(layer, middle, x, bias, None, factor, own),
-            ResidualSum(layer, y, middle, mlp_bias, mlp),
-        )
-    norms = layer_calls.calls(stream.run.layout.norms)
-    made = [normed for _, read, normed in norms if _same(read, x)]
-    if not any(_same(mlp_reads, one) for one in (x, *made)):
-        why = f"layer {layer}'s MLP reads neither what enters nor what attention left"
-        raise unknown_layout(stream.model, why)
-    return (ResidualSum(layer, y, x, bias + mlp_bias, mlp, factor, own),)
 
 
 def _passed(x: Tensor, norms: tuple[FrozenNorm, ...]) -> Tensor:
@@ -211,10 +198,9 @@ def part_shares(
     By "proximity" a part z of the sum y counts max(0, ||y||_1 - ||y - z||_1), by "norm" ||z||_2; a
     share is that over its sum over all parts.
     """
-    wide = torch.float64 if stream.whole(0).dtype == torch.float64 else torch.float32
     single = torch.zeros_like(one.whole) if one.mlp is None else one.mlp
-    alone = torch.stack([one.residual, one.bias, single])[:, list(at)].to(wide)
-    y = one.whole[list(at)].to(wide)
+    alone = torch.stack([one.residual, one.bias, single])[:, list(at)].to(stream.wide)
+    y = one.whole[list(at)].to(stream.wide)
     raw = torch.cat([_size(alone, y, measure).T, *_of_heads(stream, one, at, y, measure)], dim=1)
     raw = raw.double()  # so that thousands of shares sum to 1
     total = raw.sum(1)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 import torch
@@ -10,42 +9,34 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.circuits.decompose.layout import Component
-from mha_viz.circuits.decompose.readout import check_index
 from mha_viz.circuits.decompose.residual import ResidualStream, on_cpu
 from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
+from mha_viz.prediction.arguments import check_index
 from mha_viz.text.encoding import encode_texts, text_notes
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreAttribution:
-    """The score of one query and one key, or the difference of two, as a sum of products.
+    """The score of one query and one key, or the difference of two, as a sum of products."""
 
-    Args:
-        query_components: what the query is a sum of; the last one is the bias of its projection.
-        key_components: what the key, or the difference of two, is a sum of, likewise.
-        shares: of a query's component and a key's, scale and rotation included.
-        beyond: what is in the score and no product: "position bias" (T5), "soft cap" (Gemma 2).
-        value: the score that the run itself used.
-        layer, head: which head.
-        query, key, versus: positions; versus is None without a second key.
-        tokens: of the text.
-        model, text, notes: as in a record.
-    """
-
+    # what the query is a sum of; the last one is the bias of its projection.
     query_components: tuple[Component, ...]
+    # what the key, or the difference of two, is a sum of, likewise.
     key_components: tuple[Component, ...]
+    # of a query's component and a key's, scale and rotation included.
     shares: Float[Tensor, "query_component key_component"]
+    # what is in the score and no product: "position bias" (T5), "soft cap" (Gemma 2).
     beyond: Mapping[str, float]
-    value: float
-    layer: int
+    value: float  # the score that the run itself used
+    layer: int  # layer, head: which head
     head: int
-    query: int
+    query: int  # query, key, versus: positions; versus is None without a second key
     key: int
     versus: int | None
-    tokens: tuple[Token, ...]
-    model: str = ""
+    tokens: tuple[Token, ...]  # of the text
+    model: str = ""  # model, text, notes: as in a record
     text: str = ""
     notes: tuple[str, ...] = ()
 
@@ -136,7 +127,13 @@ def score_attribution(
         raise ArgumentError(f"versus is the key itself, {key}: choose another position.")
     places = sorted({query, *keys})
     stream = ResidualStream(model, encoded, places)
-    _check_seen(stream, layer, query, keys)
+    allowed = stream.run.probe.allowed[layer]
+    for one in keys:  # the mask hides a score that is computed and never used
+        if allowed is not None and not bool(allowed[0, query, one]):
+            raise ArgumentError(
+                f"Query {query} does not see key {one} in layer {layer} of {model.name}: choose a "
+                "key that it may attend to."
+            )
     all_q, all_k = stream.queries_and_keys(layer)
     q, of_group = all_q[:, head, places.index(query)], head // (model.n_heads // all_k.shape[1])
     k = all_k[:, of_group, places.index(key)]
@@ -148,14 +145,17 @@ def score_attribution(
     if versus is not None:
         value = value - scores[1][0]
         beyond = {name: share - scores[1][1][name] for name, share in beyond.items()}
-    of: dict[str, Any] = dict(layer=layer, head=head, query=query, key=key, versus=versus)
     return ScoreAttribution(
         query_components=_named(stream, reached, "query bias"),
         key_components=_named(stream, reached, "key bias"),
         shares=on_cpu(stream.run.probe.scale[layer] * q[reached] @ k[reached].T),
         beyond=beyond,
         value=value,
-        **of,
+        layer=layer,
+        head=head,
+        query=query,
+        key=key,
+        versus=versus,
         tokens=encoded.tokens,
         model=model.name,
         text=encoded.text,
@@ -166,17 +166,6 @@ def score_attribution(
 def _named(stream: ResidualStream, reached: list[int], bias: str) -> tuple[Component, ...]:
     components = (*stream.components, Component(bias, "projection bias"))
     return tuple(components[i] for i in reached)
-
-
-def _check_seen(stream: ResidualStream, layer: int, query: int, keys: list[int]) -> None:
-    """Raise ArgumentError for a key that the mask hides: its score is computed and never used."""
-    allowed = stream.run.probe.allowed[layer]
-    for key in keys:
-        if allowed is not None and not bool(allowed[0, query, key]):
-            raise ArgumentError(
-                f"Query {query} does not see key {key} in layer {layer} of {stream.model.name}: "
-                "choose a key that it may attend to."
-            )
 
 
 def _score(

@@ -8,31 +8,26 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mha_viz.circuits.decompose.readout import check_index, read_at, token_number
+from mha_viz.circuits.decompose.readout import read_at, token_number
 from mha_viz.core.record.record import Token
+from mha_viz.engine.layer_activations import OutputProxy, with_replaced
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import OutputProxy, with_replaced
-from mha_viz.text.vocabulary import label_of
+from mha_viz.prediction.arguments import check_index
+from mha_viz.text.encoding import label_of
 
 
 @dataclass(frozen=True, eq=False)
 class HeadTokens:
-    """The tokens whose logits a head raises and lowers most at one place.
+    """The tokens whose logits a head raises and lowers most at one place."""
 
-    Args:
-        layer, head, position: which head, and at which token the prediction is read.
-        promoted, suppressed: labels, the largest effect first.
-        promoted_ids, suppressed_ids: their numbers in the vocabulary.
-        raised, lowered: what the head adds to their logits, less its mean over the vocabulary.
-    """
-
-    layer: int
+    layer: int  # layer, head, position: which head, and at which token the prediction is read
     head: int
     position: int
-    promoted: tuple[str, ...]
+    promoted: tuple[str, ...]  # promoted, suppressed: labels, the largest effect first
     suppressed: tuple[str, ...]
-    promoted_ids: tuple[int, ...]
+    promoted_ids: tuple[int, ...]  # promoted_ids, suppressed_ids: their numbers in the vocabulary
     suppressed_ids: tuple[int, ...]
+    # raised, lowered: what the head adds to their logits, less its mean over the vocabulary.
     raised: Float[Tensor, " token"]
     lowered: Float[Tensor, " token"]
 
@@ -45,26 +40,17 @@ class HeadTokens:
 
 @dataclass(frozen=True, eq=False)
 class LogitLens:
-    """The predictions of a model that ends after each layer.
+    """The predictions of a model that ends after each layer."""
 
-    Args:
-        ids: after the embeddings and after each layer, the likeliest tokens.
-        labels: of these tokens.
-        probabilities: of these tokens, in [0, 1].
-        token, token_id: the label and number of the chosen token.
-        chosen: its probability after the embeddings and after each layer.
-        position: where the prediction is read.
-        tokens: of the text.
-    """
-
+    # after the embeddings and after each layer, the likeliest tokens.
     ids: Int[Tensor, "depth token"]
-    labels: tuple[tuple[str, ...], ...]
-    probabilities: Float[Tensor, "depth token"]
-    token: str
+    labels: tuple[tuple[str, ...], ...]  # of these tokens
+    probabilities: Float[Tensor, "depth token"]  # of these tokens, in [0, 1]
+    token: str  # token, token_id: the label and number of the chosen token
     token_id: int
-    chosen: Float[Tensor, " depth"]
-    position: int
-    tokens: tuple[Token, ...]
+    chosen: Float[Tensor, " depth"]  # its probability after the embeddings and after each layer
+    position: int  # where the prediction is read
+    tokens: tuple[Token, ...]  # of the text
 
     def table(self) -> pd.DataFrame:
         """Make a row for each depth: after, the token's probability, first guess, its own."""

@@ -13,10 +13,10 @@ from torch import Tensor
 from mha_viz.circuits.edges.edge_effects import EdgeScores
 from mha_viz.circuits.edges.edge_graph import Edges
 from mha_viz.circuits.edges.edge_runs import EdgeRuns
-from mha_viz.circuits.tasks.task_graph import shared_tokens
+from mha_viz.circuits.tasks.over_pairs import shared_tokens
 from mha_viz.core.reprs import count, table_html
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.loss import OnProgress, Progress
+from mha_viz.prediction.replay import OnProgress, Progress
 
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # of all edges
 N_RANDOM = 5  # circuits of each size
@@ -27,15 +27,10 @@ LEAST_ERRORS = 2  # standard errors that clean and corrupt must be apart
 
 @dataclass(frozen=True, eq=False)
 class EdgeCircuit:
-    """A choice of edges, each on a path from the embedding to the logits.
+    """A choice of edges, each on a path from the embedding to the logits."""
 
-    Args:
-        scores: what it was chosen by.
-        kept: (sender, receiver), whether the edge is in it.
-    """
-
-    scores: EdgeScores
-    kept: Edges
+    scores: EdgeScores  # what it was chosen by
+    kept: Edges  # (sender, receiver), whether the edge is in it
 
     @property
     def size(self) -> int:
@@ -56,21 +51,15 @@ class EdgeCircuit:
 
     def table(self) -> pd.DataFrame:
         """Make a row per edge, the strongest first; columns as of `EdgeScores.table`."""
-        found = self.scores.table()
-        graph, at = self.scores.graph, self.kept.nonzero().tolist()
-        kept = {(graph.senders[i], graph.receivers[j]) for i, j in at}
-        names = zip(found.sender, found.receiver, strict=True)
-        return found[[one in kept for one in names]].reset_index(drop=True)
+        return self.scores.table(self.kept)
 
     def by_position(self) -> pd.DataFrame:
         """Split the estimate of each edge by position, the largest part first.
 
         Columns: sender, receiver, position, token, score: the parts of an edge sum to its estimate.
         The position is that of the query whose output changes; a key or a value may have been
-        written before it. The token is the pairs' own, or "…" behind the first of several.
-
-        Raises:
-            ArgumentError: pairs of several lengths, or scores without estimates.
+        written before it. The token is the pairs' own, or "…" behind the first of several. Raises
+        ArgumentError: pairs of several lengths, or scores without estimates.
         """
         scores, pairs = self.scores, self.scores.task.to_choose_on
         n = len(pairs[0].clean.tokens)
@@ -79,15 +68,11 @@ class EdgeCircuit:
                 "Edges have no positions here: that takes estimates (method “eap” or “eap-ig”) and "
                 "pairs of one length."
             )
-        at, tokens = self.kept.nonzero(), shared_tokens(pairs)
-        found = pd.DataFrame(
-            {
-                "sender": np.repeat([scores.senders[i] for i in at[:, 0].tolist()], n),
-                "receiver": np.repeat([scores.receivers[i] for i in at[:, 1].tolist()], n),
-                "position": np.tile(np.arange(n), len(at)),
-                "token": np.tile([token.text for token in tokens], len(at)),
-                "score": scores.by_position[tuple(at.T)].flatten().numpy(),
-            }
+        edges = scores.graph.table(self.kept)
+        found = edges.loc[edges.index.repeat(n)].assign(
+            position=np.tile(np.arange(n), len(edges)),
+            token=np.tile([token.text for token in shared_tokens(pairs)], len(edges)),
+            score=scores.by_position[self.kept].flatten().numpy(),
         )
         return found.sort_values("score", key=abs, ascending=False, ignore_index=True)
 
@@ -96,23 +81,16 @@ class EdgeCircuit:
 
         Columns: sender, receiver, cost: the share of the behaviour that the circuit loses when that
         edge, too, carries the corrupt value. Edges near 0 could be left out one by one.
-
-        Args:
-            on_progress: called with how many runs are done, and of how many.
+        `on_progress` is called with how many runs are done, and of how many.
         """
-        at, graph = self.kept.nonzero(), self.scores.graph
+        at = self.kept.nonzero()
         without = self.kept.repeat(len(at) + 1, 1, 1)
         without[range(len(at)), at[:, 0], at[:, 1]] = False
         runs = self.scores.held_out
         values = runs.values(without, Progress(on_progress, len(without)))
         shares = _share(runs, values.mean(1))
-        found = pd.DataFrame(
-            {
-                "sender": [graph.senders[i] for i in at[:, 0].tolist()],
-                "receiver": [graph.receivers[i] for i in at[:, 1].tolist()],
-                "cost": (shares[-1] - shares[:-1]).numpy(),
-            }
-        )
+        edges = self.scores.graph.table(self.kept)
+        found = edges.assign(cost=(shares[-1] - shares[:-1]).numpy())
         return found.sort_values("cost", ascending=False, ignore_index=True)
 
     def __repr__(self) -> str:
@@ -164,23 +142,18 @@ class EdgeCurve:
 
     A value is (F - F_corrupt) / (F_clean - F_corrupt), where F is the mean metric over the pairs
     while every other edge carries the corrupt run's value: 1 is the whole behaviour, 0 none of it.
-
-    Args:
-        circuits: from small to large.
-        n_edges: how many edges there are.
-        faithfulness: (circuit,), of each.
-        low, high: (circuit,), its 95 % interval over the pairs, which are drawn again 2,000 times.
-        complement: (circuit,), the same of all edges but the circuit's. Near 0 it is complete:
-            nothing outside of it makes the behaviour.
-        random: (circuit, draw), faithfulness of random circuits of as many edges, nothing dangling.
     """
 
-    circuits: tuple[EdgeCircuit, ...]
-    n_edges: int
-    faithfulness: Float[Tensor, " circuit"]
+    circuits: tuple[EdgeCircuit, ...]  # from small to large
+    n_edges: int  # how many edges there are
+    faithfulness: Float[Tensor, " circuit"]  # of each
+    # low, high: its 95 % interval over the pairs, which are drawn again 2,000 times.
     low: Float[Tensor, " circuit"]
     high: Float[Tensor, " circuit"]
+    # the same of all edges but the circuit's. Near 0 it is complete: nothing outside of it makes
+    # the behaviour.
     complement: Float[Tensor, " circuit"]
+    # faithfulness of random circuits of as many edges, nothing dangling.
     random: Float[Tensor, "circuit draw"]
 
     @property

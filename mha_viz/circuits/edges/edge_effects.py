@@ -4,12 +4,14 @@ from functools import cached_property
 from math import nan
 from typing import Literal, get_args
 
+import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float64
 from torch import Tensor
 
 from mha_viz.circuits.edges.edge_estimates import estimates
+from mha_viz.circuits.edges.edge_graph import Edges
 from mha_viz.circuits.edges.edge_runs import (
     EDGE_METRICS,
     MAX_SETTINGS,
@@ -22,7 +24,8 @@ from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import agreement, t_interval
-from mha_viz.prediction.loss import OnProgress, Progress
+from mha_viz.prediction.arguments import one_of
+from mha_viz.prediction.replay import OnProgress, Progress
 
 Method = Literal["exact", "eap", "eap-ig"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -95,15 +98,10 @@ class EdgeScores:
         return EdgeRuns(self.model, self.task.held_out, self.metric)
 
     def measure(self, top: int | None = N_MEASURED, on_progress: OnProgress | None = None) -> None:
-        """Measure the edges with the largest scores exactly, each by a run of its own.
+        """Measure the edges with the largest scores exactly, each by a run; None for all of them.
 
-        Args:
-            top: how many; None for all.
-            on_progress: called with how many are done, and of how many; an exception it raises
-                stops the work, and what is done stays.
-
-        Raises:
-            ArgumentError: a negative number.
+        `on_progress` is called with how many are done, and of how many; an exception it raises
+        stops the work, and what is done stays. Raises ArgumentError: a negative number.
         """
         if top is not None and top < 0:
             raise ArgumentError(f"top must be 0 or more, got {top}.")
@@ -122,24 +120,19 @@ class EdgeScores:
             for ends, of_part in zip((self.exact, self.low, self.high), found, strict=True):
                 ends.view(-1)[part] = of_part
 
-    def table(self) -> pd.DataFrame:
-        """Make a row per edge, the strongest first.
+    def table(self, edges: Edges | None = None) -> pd.DataFrame:
+        """Make a row per edge (of some of them, if given), the strongest first.
 
         Columns: sender, receiver, score, low, high, known, estimate, exact.
         """
-        at = self.graph.exists.nonzero()
-        places = tuple(at.T)
-        found = pd.DataFrame(
-            {
-                "sender": [self.senders[i] for i in at[:, 0].tolist()],
-                "receiver": [self.receivers[i] for i in at[:, 1].tolist()],
-                "score": self.scores[places].numpy(),
-                "low": self.low[places].numpy(),
-                "high": self.high[places].numpy(),
-                "known": ["measured" if x else "estimate" for x in self.exact[places].isfinite()],
-                "estimate": self.estimate[places].numpy(),
-                "exact": self.exact[places].numpy(),
-            }
+        found = self.graph.table(
+            self.graph.exists if edges is None else edges,
+            score=self.scores,
+            low=self.low,
+            high=self.high,
+            known=np.where(self.exact.isfinite(), "measured", "estimate").astype(object),
+            estimate=self.estimate,
+            exact=self.exact,
         )
         return found.sort_values("score", key=abs, ascending=False, ignore_index=True)
 
@@ -212,12 +205,7 @@ def edge_effects(
     >>> found
     EdgeScores(eap-ig, logit_difference ..., 3 of 1,519 edges measured)
     """
-    known = next((one for one in METHODS if one == method), None)
-    wanted = next((one for one in EDGE_METRICS if one == metric), None)
-    if known is None:
-        raise ArgumentError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
-    if wanted is None:
-        raise ArgumentError(f"metric must be one of {', '.join(EDGE_METRICS)}; got {metric!r}.")
+    known, wanted = one_of("method", method, METHODS), one_of("metric", metric, EDGE_METRICS)
     if known == "eap" and wanted == "kl":
         raise ArgumentError(
             'The gradient of "kl" is 0 at the clean run, so that method="eap" scores nothing: take '

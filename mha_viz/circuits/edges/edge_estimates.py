@@ -11,8 +11,7 @@ from torch import Tensor
 from mha_viz.circuits.edges.edge_runs import EdgePass, EdgeRuns, PairRuns
 from mha_viz.circuits.edges.edge_sites import LayerSites, Recording
 from mha_viz.engine.probe import EverythingKept, HeadEdits, Probe
-from mha_viz.prediction.loss import Progress
-from mha_viz.prediction.replay import MAX_TOKENS
+from mha_viz.prediction.replay import MAX_TOKENS, Progress
 
 Scores = Float64[Tensor, "sender receiver position"]
 MAX_BYTES = 2**28  # of scores by position

@@ -4,6 +4,8 @@ import random
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -63,6 +65,16 @@ class EdgeGraph:
             found[: self.n_before(layer, mlp=True), at.stop] = True
         found[:, -1] = True
         return found
+
+    def table(self, edges: Edges, **columns: Tensor | np.ndarray) -> pd.DataFrame:
+        """Make a row for each of some edges: sender, receiver, and its cell of each column."""
+        sender, receiver = edges.numpy().nonzero()
+        ends = {
+            "sender": np.array(self.senders, object)[sender],
+            "receiver": np.array(self.receivers, object)[receiver],
+        }
+        cells = {name: np.asarray(values)[sender, receiver] for name, values in columns.items()}
+        return pd.DataFrame(ends | cells)
 
     def of_attention(self, layer: int) -> slice:
         """Return the places of a layer's queries, keys and values; its MLP comes behind them."""

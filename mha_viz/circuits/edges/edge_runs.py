@@ -9,18 +9,17 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from mha_viz.circuits.decompose.behaviour import Behaviour
 from mha_viz.circuits.edges.edge_graph import EdgeGraph
 from mha_viz.circuits.edges.edge_sites import EdgeSites, Recording, first, no_edges
-from mha_viz.circuits.tasks.task_runs import targets_of
+from mha_viz.circuits.patching.experiment import Behaviour
+from mha_viz.circuits.tasks.task_runs import by_length, targets_of
 from mha_viz.circuits.tasks.tasks import Example
+from mha_viz.engine.layer_activations import ModuleProxy
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import ModuleProxy
-from mha_viz.engine.own_weights import rounding
 from mha_viz.engine.probe import Changed, HeadEdits, Probe
+from mha_viz.engine.run import rounding
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.loss import Progress
-from mha_viz.prediction.replay import ReplayingPass
+from mha_viz.prediction.replay import Progress, ReplayingPass
 
 EdgeMetric = Literal["logit_difference", "log_probability", "kl"]
 EDGE_METRICS: tuple[EdgeMetric, ...] = get_args(EdgeMetric)
@@ -173,25 +172,22 @@ class EdgeRuns:
         sites: EdgeSites | None = None
         for places in _alike(examples, n_numbers):
             chosen = [examples[i] for i in places]
-            both = [
-                ReplayingPass(model, targets_of(chosen, "clean")),
-                ReplayingPass(model, targets_of(chosen, "corrupt")),
-            ]
-            sites = sites or EdgeSites(model, both[0])
-            clean, corrupt = (sites.record(runs) for runs in both)
-            behaviour = _behaviour(metric, chosen, clean.logits)
-            self.pairs.append(PairRuns(places, both[0], behaviour, clean, corrupt))
+            runs = ReplayingPass(model, targets_of(chosen))
+            sites = sites or EdgeSites(model, runs)
+            clean = sites.record(runs)
+            corrupt = sites.record(ReplayingPass(model, targets_of(chosen, "corrupt")))
+            ends = zip(*((one.right, one.wrong) for one in chosen), strict=True)
+            right, wrong = map(torch.tensor, ends)
+            kind = "loss" if metric == "log_probability" else metric
+            behaviour = Behaviour(kind, right, wrong, clean.logits)
+            self.pairs.append(PairRuns(places, runs, behaviour, clean, corrupt))
         assert sites is not None  # there are examples
         self.sites = sites
         self.graph = EdgeGraph(model.n_layers, model.n_heads, sites.parallel)
-        self.n_settings = max(1, min(n_numbers // self._n_tokens, MAX_SETTINGS))
-        self.clean, self.corrupt = (
-            self._in_order([one.each(logits[None])[0] for one, logits in each])
-            for each in (
-                [(one, one.clean.logits) for one in self.pairs],
-                [(one, one.corrupt.logits) for one in self.pairs],
-            )
-        )
+        n_tokens = max(one.clean.final[..., 0].numel() for one in self.pairs)  # in one setting
+        self.n_settings = max(1, min(n_numbers // n_tokens, MAX_SETTINGS))
+        self.clean = self._in_order([one.each(one.clean.logits[None])[0] for one in self.pairs])
+        self.corrupt = self._in_order([one.each(one.corrupt.logits[None])[0] for one in self.pairs])
         self._check()
 
     def values(
@@ -209,11 +205,6 @@ class EdgeRuns:
                 if progress is not None:
                     progress.add(len(part))
         return torch.cat(found)
-
-    @property
-    def _n_tokens(self) -> int:
-        """The most tokens that one pass has under one setting."""
-        return max(pairs.clean.final[..., 0].numel() for pairs in self.pairs)
 
     def _in_order(self, each: list[Tensor]) -> Tensor:
         """Put what was found by passes in the order of the pairs."""
@@ -240,24 +231,14 @@ class EdgeRuns:
 
 def _alike(examples: Sequence[Example], n_tokens: int) -> Iterator[tuple[int, ...]]:
     """Split pairs into those of one length, up to so many tokens."""
-    by_length: dict[int, list[int]] = {}
-    for i, example in enumerate(examples):
+    for i, example in enumerate(examples, 1):
         n, other = len(example.clean.input_ids), len(example.corrupt.input_ids)
         if other != n:
             raise ArgumentError(
-                f"Pair {i + 1} has {n} tokens and {other}: both texts of a pair must have as many. "
+                f"Pair {i} has {n} tokens and {other}: both texts of a pair must have as many. "
                 "Change a word in one of them."
             )
-        by_length.setdefault(n, []).append(i)
-    for n, places in by_length.items():
+    for n, places in by_length([example.clean for example in examples]).items():
         size = max(1, n_tokens // n)
         for start in range(0, len(places), size):
             yield tuple(places[start : start + size])
-
-
-def _behaviour(metric: EdgeMetric, examples: Sequence[Example], clean: Tensor) -> Behaviour:
-    right = torch.tensor([example.right for example in examples])
-    if metric == "logit_difference":
-        wrong = torch.tensor([example.wrong for example in examples])
-        return Behaviour("logit_difference", right, wrong)
-    return Behaviour("kl", right, clean=clean) if metric == "kl" else Behaviour("loss", right)

@@ -11,11 +11,11 @@ from transformers.pytorch_utils import Conv1D
 
 from mha_viz.circuits.decompose.layout import Site, layout_of
 from mha_viz.circuits.patching.patching import INPUTS
+from mha_viz.engine.layer_activations import ModuleProxy
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import ModuleProxy
-from mha_viz.engine.own_weights import rounding
 from mha_viz.engine.probe import Probe
 from mha_viz.engine.projections import in_out, repeat_heads
+from mha_viz.engine.run import rounding
 from mha_viz.errors import AttentionUnavailableError
 from mha_viz.prediction.replay import ReplayingPass
 

@@ -12,8 +12,8 @@ from mha_viz.circuits.decompose.frozen import LinearMap
 from mha_viz.circuits.decompose.layout import unknown_layout
 from mha_viz.circuits.decompose.residual import ResidualStream
 from mha_viz.circuits.decompose.residual_sums import ResidualSum, residual_sums
-from mha_viz.engine.own_weights import rounding
 from mha_viz.engine.projections import repeat_heads
+from mha_viz.engine.run import rounding
 
 
 class Parts(NamedTuple):
@@ -142,7 +142,8 @@ class FrozenPaths:
     def __init__(self, stream: ResidualStream) -> None:
         """Take a run that was recorded at the first tokens, up to the one that predicts."""
         self.n, self.n_layers = len(stream.positions), stream.model.n_layers
-        self.start = stream.whole(0).to(_wide(stream))
+        self.n_heads = stream.model.n_heads
+        self.start = stream.whole(0).to(stream.wide)
         maps = stream.value_maps()
         self.sums: list[PathSum] = []
         for layer in range(self.n_layers):
@@ -169,11 +170,9 @@ class FrozenPaths:
     def contributions(
         self, gradient: Float[Tensor, "position d_model"], kept: Sequence[Parts] | None
     ) -> list[Parts]:
-        """Compute what each part adds over all paths that are kept.
+        """Compute what each part adds over all paths that are kept, of all without `kept`.
 
-        Args:
-            gradient: of the number by the stream behind the last layer.
-            kept: truth values of each sum's parts; None for all.
+        The gradient is that of the number by the stream behind the last layer.
         """
         streams = self.forward(kept)
         found: list[Parts] = []
@@ -247,13 +246,7 @@ def _of_heads(stream: ResidualStream, one: ResidualSum, values: LinearMap) -> Pa
     W_O = stream.W_O(layer)
     written = torch.einsum("hqk,hkd,hdm->qm", pattern, moved.expand(-1, n, -1), W_O)
     norms = one.from_heads(written[None], range(n))[0]
-    wide = _wide(stream)
-    return PathSum(one, one.bias + norms, pattern.to(wide), W_O.to(wide), values)
-
-
-def _wide(stream: ResidualStream) -> torch.dtype:
-    """Return the precision of sums: half precision is not for them."""
-    return torch.float64 if stream.whole(0).dtype == torch.float64 else torch.float32
+    return PathSum(one, one.bias + norms, pattern.to(stream.wide), W_O.to(stream.wide), values)
 
 
 def _column(kept: Tensor | None) -> Tensor | float:

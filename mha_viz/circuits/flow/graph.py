@@ -13,10 +13,11 @@ from mha_viz.circuits.decompose.residual import ResidualStream
 from mha_viz.circuits.decompose.residual_sums import MEASURES, Measure, part_shares, residual_sums
 from mha_viz.circuits.flow.walk import Walk, edge_table, node_table
 from mha_viz.core.attention.checks import Given, Number
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
+from mha_viz.prediction.arguments import one_of
 from mha_viz.text.encoding import encode_texts, text_notes
 
 if TYPE_CHECKING:
@@ -76,11 +77,7 @@ class FlowGraph:
         return columns.sort_values("flow", ascending=False, ignore_index=True)
 
     def networkx(self) -> networkx.DiGraph[str]:
-        """Convert the graph to networkx; nodes and edges carry their row as attributes.
-
-        Raises:
-            ArgumentError: networkx is not installed.
-        """
+        """Convert the graph to networkx (ArgumentError without it); rows become attributes."""
         try:
             import networkx
         except ImportError as error:
@@ -158,9 +155,7 @@ def flow_graph(
     >>> round(graph.kept + graph.cut, 5)
     1.0
     """
-    known = next((one for one in MEASURES if one == measure), None)
-    if known is None:
-        raise ArgumentError(f"measure must be one of {', '.join(MEASURES)}; got {measure!r}.")
+    known = one_of("measure", measure, MEASURES)
     if isinstance(threshold, bool) or not isinstance(threshold, int | float):
         raise ArgumentError(f"threshold must be a number in [0, 1], got {threshold!r}.")
     if not 0 <= threshold <= 1:
@@ -171,9 +166,13 @@ def flow_graph(
     _check_size(model, n)
     stream = ResidualStream(model, encoded, range(n))
     walk = _walk(stream, at, float(threshold), known)
+    parts = walk.parts()
+    nodes = node_table(parts, ("residual", "source", "MLP"), (at, 1.0), encoded.tokens)
+    nodes.insert(2, "stage", nodes.node.str.extract(r"\b(in|mid|out) @", expand=False).fillna(""))
+    nodes = nodes.sort_values("layer", ascending=False, na_position="first", kind="stable")
     return FlowGraph(
-        nodes=node_table(walk, encoded.tokens),
-        edges=edge_table(walk),
+        nodes=nodes.reset_index(drop=True),
+        edges=edge_table(parts),
         kept=walk.kept,
         cut=walk.cut,
         position=at,

@@ -50,10 +50,8 @@ class Pin(NamedTuple):
 def on_pinned_paths(paths: FrozenPaths, pins: Sequence[Pin]) -> list[Parts] | None:
     """Mark the parts on paths through a pin of every level that has pins; None without pins.
 
-    A path crosses each level at one node, so that two pins of one level are alternatives.
-
-    Raises:
-        ArgumentError: a pin that the model or the text does not have.
+    A path crosses each level at one node, so that two pins of one level are alternatives. Raises
+    ArgumentError: a pin that the model or the text does not have.
     """
     if not pins:
         return None
@@ -83,12 +81,11 @@ def _by_sum(
     for pin in pins:
         late = pin.what in ("mid", "MLP") and per_layer == 2
         i = per_layer * pin.layer + late
-        heads = 0 if pin.layer >= paths.n_layers else _n_heads(paths, per_layer * pin.layer)
-        known = pin.layer < paths.n_layers and pin.head < heads and pin.position < n
+        known = pin.layer < paths.n_layers and pin.head < paths.n_heads and pin.position < n
         if not known or (pin.what == "mid" and per_layer == 1):
             raise ArgumentError(
                 f"The graph has no node {pin}: it has {paths.n_layers} layers of "
-                f"{_n_heads(paths, 0)} heads and {n} tokens"
+                f"{paths.n_heads} heads and {n} tokens"
                 + (", and no “mid”." if per_layer == 1 else ".")
             )
         at = slice(None) if pin.position < 0 else pin.position
@@ -103,8 +100,3 @@ def _by_sum(
         else:
             nodes[i].mlp[at] = True
     return places, nodes
-
-
-def _n_heads(paths: FrozenPaths, i: int) -> int:
-    pattern = paths.sums[i].pattern
-    return 0 if pattern is None else len(pattern)

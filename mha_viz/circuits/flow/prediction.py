@@ -13,13 +13,13 @@ from mha_viz.circuits.decompose.readout import Readout, read_at, token_pair
 from mha_viz.circuits.decompose.residual import ResidualStream, on_cpu
 from mha_viz.circuits.flow.frozen_paths import FrozenPaths, Parts, strongest
 from mha_viz.circuits.flow.pins import Pin, on_pinned_paths
-from mha_viz.circuits.flow.signed_graph import COLUMNS, KINDS, PredictionGraph, named_edges
+from mha_viz.circuits.flow.signed_graph import COLUMNS, PredictionGraph, named_edges
+from mha_viz.circuits.flow.walk import KINDS
 from mha_viz.core.attention.checks import Given, Number
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import t_interval
-from mha_viz.text.encoding import text_notes
-from mha_viz.text.vocabulary import label_of
+from mha_viz.text.encoding import label_of, text_notes
 
 SHARE = 0.6
 MAX_WEIGHTS = 20_000_000  # attention weights of all layers, each an edge
@@ -123,8 +123,11 @@ class PathsToLogit:
         _check_size(model, n)
         weights = logit_weights(made.logits, token, versus, "logit")
         self.paths, self.place = FrozenPaths(ResidualStream(model, encoded, range(n))), place
-        self.gradient = torch.zeros_like(self.paths.start)
-        self.gradient[place] = _direction(made, weights)
+        # Of the number by what leaves the last layer, at the token that predicts.
+        self.gradient, direction = torch.zeros_like(self.paths.start), made.W_U @ weights
+        self.gradient[place] = made.stream.final_gradient(lambda x: made.linear(x)[0] @ direction)[
+            0
+        ]
         value = made.logits[token] - (0.0 if versus is None else made.logits[versus])
         self.value, self.rest = float(value), _behind_the_stack(made, weights)
 
@@ -191,12 +194,6 @@ def _over(found: Sequence[Sequence[Parts]], which: int) -> list[Parts]:
         return t_interval(torch.stack(one))[which] if one[0].numel() else one[0]
 
     return [Parts(*map(of, parts)) for parts in by_sum]
-
-
-def _direction(made: Readout, weights: Tensor) -> Tensor:
-    """Differentiate the number by what leaves the last layer at the token that predicts."""
-    direction = made.W_U @ weights
-    return made.stream.final_gradient(lambda given: made.linear(given)[0] @ direction)[0]
 
 
 def _behind_the_stack(made: Readout, weights: Tensor) -> float:

@@ -1,9 +1,9 @@
-"""A signed graph of one prediction: its edges and nodes, folded, and as a file."""
+"""A signed graph of one prediction: its edges and nodes, folded, and as a JSON file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -11,18 +11,32 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from mha_viz.circuits.flow import graph_file
-from mha_viz.circuits.flow.walk import KINDS as KINDS
-from mha_viz.circuits.flow.walk import residual_names, whole_numbers
+from mha_viz.circuits.flow.walk import KINDS, name_nodes, node_table, whole_numbers
+from mha_viz.core.json_file import JsonKind, is_finite, is_text, is_whole
 from mha_viz.core.output_file import write_file
-from mha_viz.core.record.token import Token, merge
+from mha_viz.core.record.fields import Token, merge
 from mha_viz.core.reprs import table_html
 from mha_viz.errors import ArgumentError
+from mha_viz.prediction.arguments import one_of
 
 COLUMNS = ("level", "kind", "layer", "head", "query", "key", "weight", "contribution", "flow")
 ENDS = ("low", "high")  # of a graph over pairs: columns behind the others
 Columns = Literal["tokens", "words", "text"]
 _SHOWN = 10
+MAX_BYTES = 64_000_000
+MAX_TEXT = 1_000_000
+MAX_SIZE = 30_000  # of layers, heads and tokens: the browser takes levels in 16 bits
+FILE = JsonKind(
+    "mha_viz prediction graph", 1, MAX_BYTES, "a graph", "PredictionGraph.save or the page Circuits"
+)
+_TEXTS = ("token", "model", "text")
+_NUMBERS = ("value", "rest", "share")
+_LISTS = ("pins", "notes", "tokens", "names", "edges")
+_ENDS = ("level", "kind", "layer", "head", "query", "key", "weight", "contribution", "flow")
+_NAMES = {
+    *(*_TEXTS, *_NUMBERS, "versus", "position", "pins", "tokens", "n_layers", "n_heads", "step"),
+    *("notes", "names", "nodes", "edges"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,22 +89,8 @@ class PredictionGraph:
     @cached_property
     def nodes(self) -> pd.DataFrame:
         """A row for each node: node, kind, layer, head, position, token, and `flow` through it."""
-        edges = self.edges
-        inner = edges[edges.kind != "residual"].assign(
-            node=edges.through, position=edges["query"], kind=edges.kind.replace("source", "head")
-        )
-        below = edges[edges.kind.isin(["residual", "source"])].assign(
-            node=edges.source, position=edges.key.fillna(edges["query"]), kind="residual", head=None
-        )
-        top = pd.DataFrame(
-            [dict(node=f"out @{self.position}", kind="residual", position=self.position)]
-        ).assign(flow=self.held)
-        columns = ["node", "kind", "layer", "head", "position", "flow"]
-        whole = pd.concat([one.reindex(columns=columns) for one in (top, inner, below)])
-        grouped = whole.groupby("node", as_index=False, sort=False)
-        found = grouped.agg({**dict.fromkeys(columns[1:-1], "first"), "flow": "sum"})
-        found.insert(5, "token", [self.tokens[int(at)].text for at in found.position])
-        return whole_numbers(found)
+        top = self.position, self.held
+        return node_table(self.edges, ("residual", "source"), top, self.tokens)
 
     @property
     def held(self) -> float:
@@ -116,10 +116,7 @@ class PredictionGraph:
         >>> abs(folded.held - graph.held) < 1e-9, folded.edges.through.dropna().iloc[-1]
         (True, 'L0 attention bias @0')
         """
-        if columns not in get_args(Columns):
-            raise ArgumentError(
-                f"columns must be one of {', '.join(get_args(Columns))}; got {columns!r}."
-            )
+        one_of("columns", columns, get_args(Columns))
         places, tokens = np.arange(len(self.tokens)), self.tokens
         if columns == "words":
             found, tokens = merge(self.tokens, self.text, None)
@@ -152,7 +149,7 @@ class PredictionGraph:
 
     def to_bytes(self) -> bytes:
         """Encode the graph as JSON, in the form that docs/circuits.md describes."""
-        return graph_file.to_bytes(vars(self) | {"nodes": self.nodes})
+        return _encoded(vars(self) | {"nodes": self.nodes})
 
     def save(self, path: str | Path) -> None:
         """Write `to_bytes` to a file."""
@@ -161,12 +158,12 @@ class PredictionGraph:
     @classmethod
     def load(cls, path: str | Path) -> PredictionGraph:
         """Open a file that `save` wrote; RecordError where it is none."""
-        return cls.from_bytes(graph_file.FILE.read(Path(path)), path)
+        return cls.from_bytes(FILE.read(Path(path)), path)
 
     @classmethod
     def from_bytes(cls, raw: bytes, file: str | Path = "The file") -> PredictionGraph:
         """Decode what `to_bytes` gave; RecordError where it is anything else."""
-        fields = graph_file.from_bytes(raw, file)
+        fields = _decoded(raw, file)
         shape = fields["n_layers"], fields["step"], fields["names"]
         return cls(**fields | {"edges": named_edges(fields["edges"], *shape)})
 
@@ -193,29 +190,115 @@ def named_edges(
     names: Mapping[tuple[int, int], str] | None = None,
 ) -> pd.DataFrame:
     """Put to edges the names of their nodes: source, through and target."""
-    known = names or {}
-    kind, layer, head = (edges[name].tolist() for name in ("kind", "layer", "head"))
-    query = edges["query"].to_numpy(int)
-    level = edges.level.to_numpy(int)
-    below = np.where(edges.kind == "source", edges.key.fillna(-1).to_numpy(int), query)
-    source = _places(level - step, below, n_layers)
-    through: list[str | None] = []
-    for i, at in enumerate(query.tolist()):
-        name = known.get((layer[i], head[i]), f"H{head[i]}")
-        bias = "bias" if step == 2 else "MLP bias" if level[i] % 2 == 0 else "attention bias"
-        inner = {"residual": None, "source": name, "MLP": "MLP", "bias": bias}[kind[i]]
-        through.append(None if inner is None else f"L{layer[i]} {inner} @{at}")
-        if kind[i] in ("MLP", "bias"):
-            source[i] = through[i] or ""
-    found = edges.assign(
-        source=source,
-        through=pd.Series(through, edges.index, object),
-        target=_places(level, query, n_layers),
-    )
+    found = name_nodes(edges, step, n_layers, names, both="bias")
+    found["source"] = found.source.where(~found.kind.isin(["MLP", "bias"]), found.through)
     ends = [name for name in ENDS if name in found]
     found = found[["source", "through", "target", *COLUMNS, *ends]]
     return whole_numbers(found.reset_index(drop=True))
 
 
-def _places(level: Any, position: Any, n_layers: int) -> list[str]:
-    return residual_names(level // 2, level % 2 == 1, position, n_layers)
+def _encoded(graph: dict[str, Any]) -> bytes:
+    """Encode the fields of a graph, its nodes and its edges, a row each."""
+    fields = {name: graph[name] for name in _NAMES}
+    fields["names"] = [[*head, name] for head, name in graph["names"].items()]
+    fields["tokens"] = [asdict(token) for token in graph["tokens"]]
+    order = [*sorted(_NAMES - {"nodes", "edges"}), "nodes", "edges"]
+    made = {name: fields[name] for name in order}
+    made |= {name: _rows(fields[name]) for name in ("nodes", "edges")}
+    raw = FILE.to_bytes(made)
+    if len(raw) > MAX_BYTES:
+        raise ArgumentError(
+            f"The graph has {len(graph['edges']):,} edges, too many for a file: choose a smaller "
+            "share, or fold it."
+        )
+    return raw
+
+
+def _decoded(raw: bytes, file: str | Path) -> dict[str, Any]:
+    """Decode the fields of a graph, and check each; else raise RecordError. Nodes are left out."""
+    found = FILE.from_bytes(_NAMES, raw, file)
+    del found["nodes"]  # they follow from the edges
+    if fault := _fault(found):
+        raise FILE.wrong(file, fault)
+    found["tokens"] = tuple(Token(**token) for token in found["tokens"])
+    found |= {name: tuple(found[name]) for name in ("pins", "notes")}
+    found |= {name: float(found[name]) for name in _NUMBERS}
+    found["names"] = {(layer, head): name for layer, head, name in found["names"]}
+    edges = pd.DataFrame(found["edges"], columns=list(_ENDS))
+    for name in ("head", "key"):
+        edges[name] = edges[name].fillna(-1).astype(int)
+    edges["weight"] = edges.weight.astype(float)
+    found["edges"] = edges.astype({"contribution": float, "flow": float})
+    return found
+
+
+def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """List the rows, with null for what does not apply to them."""
+    whole = table.astype(object).where(table.notna(), None)
+    return [{str(name): value for name, value in row.items()} for row in whole.to_dict("records")]
+
+
+def _fault(given: dict[str, Any]) -> str:
+    """Say what is wrong with the fields; "" where nothing is."""
+    lists = all(isinstance(given[name], list) for name in _LISTS)
+    n_tokens = len(given["tokens"]) if lists else 0
+    right = {
+        "texts are not texts": all(is_text(given[name], MAX_TEXT) for name in _TEXTS)
+        and (given["versus"] is None or is_text(given["versus"], MAX_TEXT)),
+        "numbers are not finite": all(is_finite(given[name]) for name in _NUMBERS),
+        "sizes are not whole numbers": is_whole(given["step"], 1, 2)
+        and all(is_whole(given[name], 1, MAX_SIZE) for name in ("n_layers", "n_heads")),
+        f"{', '.join(_LISTS)} are not lists": lists,
+        "position is not that of a token": is_whole(given["position"], 0, n_tokens - 1),
+    }
+    if not all(right.values()):
+        return next(fault for fault, ok in right.items() if not ok)
+    if not all(is_text(one, MAX_TEXT) for one in (*given["pins"], *given["notes"])):
+        return "pins and notes are not texts"
+    if n_tokens > MAX_SIZE or not all(map(_is_token, given["tokens"])):
+        return "tokens are not those of a text"
+    if not all(_is_name(one, given) for one in given["names"]):
+        return "names are not (layer, head, name)"
+    wrong = next((i for i, edge in enumerate(given["edges"]) if not _is_edge(edge, given)), None)
+    return "" if wrong is None else f"edge {wrong} is not one of this graph"
+
+
+def _is_name(value: Any, given: dict[str, Any]) -> bool:
+    if not isinstance(value, list) or len(value) != 3:
+        return False
+    layer, head, name = value
+    known = is_whole(layer, 0, given["n_layers"] - 1) and is_whole(head, 0, given["n_heads"] - 1)
+    return known and is_text(name, 300)
+
+
+def _is_token(value: Any) -> bool:
+    if not isinstance(value, dict) or set(value) != {one.name for one in fields(Token)}:
+        return False
+    numbers = (value["start"], value["end"], value["word"])
+    return (
+        is_text(value["text"], MAX_TEXT)
+        and isinstance(value["is_special"], bool)
+        and all(one is None or is_whole(one) for one in numbers)
+        and is_whole(value["id"], -1)
+        and is_whole(value["segment"])
+        and is_whole(value["parts"])
+    )
+
+
+def _is_edge(value: Any, given: dict[str, Any]) -> bool:
+    if not isinstance(value, dict) or not set(_ENDS) <= set(value):
+        return False
+    kind, n = value["kind"], len(given["tokens"])
+    through = kind == "source"
+    return (
+        kind in KINDS
+        and is_whole(value["layer"], 0, given["n_layers"] - 1)
+        and is_whole(value["level"], 2 * value["layer"] + 1, 2 * value["layer"] + 2)
+        and value["level"] % given["step"] == 0
+        and is_whole(value["query"], 0, n - 1)
+        and (is_whole(value["key"], 0, n - 1) if through else value["key"] is None)
+        and (is_whole(value["head"], 0, given["n_heads"] - 1) if through else value["head"] is None)
+        and (value["weight"] is None or is_finite(value["weight"]))
+        and is_finite(value["contribution"])
+        and is_finite(value["flow"])
+    )

@@ -1,6 +1,6 @@
 """The walk down from one token's state: the parts of each sum that it keeps, as nodes and edges."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.circuits.decompose.residual_sums import PartShares, ResidualSum
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 
 KINDS = ("residual", "source", "MLP", "bias")
 Columns = dict[str, NDArray[Any]]
@@ -20,10 +20,11 @@ Columns = dict[str, NDArray[Any]]
 class Walk:
     """A walk from the chosen token downwards, one sum after the other.
 
-    Each part that is kept becomes a row: layer; target and source, 0 for the stream that enters the
-    layer, 1 between attention and MLP, 2 behind the layer; kind, the number of one of `KINDS`;
-    query, head and key (-1 where there is none); weight, that of attention (NaN likewise); share,
-    in the sum; head_share, that of the part's whole head (NaN likewise); and flow.
+    Each part that is kept becomes a row: layer; level, of the stream that the sum gives (1 behind
+    the first layer's attention, 2 behind its MLP, and so on); step, how many levels it passes;
+    kind, one of `KINDS`; query, head and key (-1 where there is none); weight, that of attention
+    (NaN likewise); share, in the sum; head_share, that of the part's whole head (NaN likewise);
+    and flow.
 
     Attributes:
         cut: share of the chosen state that fell below the threshold so far.
@@ -66,22 +67,21 @@ class Walk:
         places = np.array(self.places(), dtype=int)
         flow, before = self._flow, self._biases
         self._flow, self._reached = np.zeros(self.n), np.zeros(self.n, dtype=bool)
-        source = 1 if one.norms is None else 0
-        target = 1 if one.norms is not None and not both else 2
+        level = 2 * one.layer + (1 if one.norms is not None and not both else 2)
         for kind, query, head, key, more in _parts(one, found, pattern, seen, places):
             kept = more["share"] >= self.threshold
             query, head, key = query[kept], head[kept], key[kept]
             block: Columns = {name: values[kept] for name, values in more.items()}
             block |= {"query": query, "head": head, "key": key}
             block["flow"] = flow[query] * block["share"]
-            every = {"layer": one.layer, "source": source, "target": target, "kind": kind}
+            every = {"layer": one.layer, "level": level, "step": 1 + both, "kind": kind}
             block |= {name: np.full(len(query), value) for name, value in every.items()}
             self._blocks.append(block)
             self.n_parts += len(query)
-            if KINDS[kind] == "bias":
+            if kind == "bias":
                 self._biases += float(block["flow"].sum())
             else:
-                below = key if KINDS[kind] == "source" else query
+                below = key if kind == "source" else query
                 np.add.at(self._flow, below, block["flow"])
                 self._reached[below] = True
         lost = flow.sum() - self._flow.sum() - (self._biases - before)
@@ -89,12 +89,13 @@ class Walk:
         self._n_sums += len(places)
         self._by_norm += int(found.by_norm.sum())
 
-    def columns(self) -> Columns:
-        """Concatenate all rows so far, the chosen token's first."""
-        return {
+    def parts(self) -> pd.DataFrame:
+        """Return all rows so far, the chosen token's first, with the names of `name_nodes`."""
+        columns = {
             name: np.concatenate([block[name] for block in self._blocks])
             for name in self._blocks[0]
         }
+        return name_nodes(pd.DataFrame(columns), columns["step"], self.n_layers)
 
     def notes(self) -> tuple[str, ...]:
         """Return notes on the shares."""
@@ -112,8 +113,8 @@ def _parts(
     pattern: Tensor,
     seen: Tensor | None,
     places: NDArray[np.int_],
-) -> Iterator[tuple[int, NDArray[np.int_], NDArray[np.int_], NDArray[np.int_], Columns]]:
-    """Yield the queries, heads, keys, and columns share, weight, head_share of each kind."""
+) -> Iterator[tuple[str, NDArray[np.int_], NDArray[np.int_], NDArray[np.int_], Columns]]:
+    """Yield kind, queries, heads, keys, and columns share, weight, head_share."""
     none = np.full(len(places), -1)
     unknown = np.full(len(places), np.nan)
 
@@ -121,7 +122,7 @@ def _parts(
         more = {"share": _numbers(share), "weight": unknown, "head_share": unknown}
         return places, none, none, more
 
-    yield 0, *single(found.residual)
+    yield "residual", *single(found.residual)
     if one.norms is not None:
         heads = found.heads
         mask = torch.ones_like(heads, dtype=torch.bool)
@@ -130,11 +131,11 @@ def _parts(
         row, head, key = (index.cpu().numpy() for index in mask.nonzero(as_tuple=True))
         whole = heads.sum(2, keepdim=True).expand_as(heads)
         more = {"share": heads[mask], "weight": pattern[mask], "head_share": whole[mask]}
-        yield 1, places[row], head, key, {name: _numbers(v) for name, v in more.items()}
+        yield "source", places[row], head, key, {name: _numbers(v) for name, v in more.items()}
     if one.mlp is not None:
-        yield 2, *single(found.mlp)
+        yield "MLP", *single(found.mlp)
     if bool(one.bias.any()):
-        yield 3, *single(found.bias)
+        yield "bias", *single(found.bias)
 
 
 def _numbers(values: Tensor) -> NDArray[np.float64]:
@@ -144,29 +145,28 @@ def _numbers(values: Tensor) -> NDArray[np.float64]:
 _COLUMNS = ["source", "target", "kind", "layer", "head", "query", "key", "weight", "share"]
 
 
-def edge_table(walk: Walk) -> pd.DataFrame:
-    """Make a row for each edge; see `FlowGraph`.
+def edge_table(parts: pd.DataFrame) -> pd.DataFrame:
+    """Make a row for each edge of a walk's parts; see `FlowGraph`.
 
     A part that comes through a head is an edge into the head, and all that come through one head
     share an edge out of it; an MLP has an edge on either side, too.
     """
-    parts = _named_parts(walk)
     inner = parts.kind.isin(["source", "MLP"])
     # Into heads and MLPs: the share is that of the part among the head's, or all of the MLP's.
     into = parts[inner].copy()
     into["contribution"] = into.share
     within = into.share / into.head_share.where(into.head_share > 0, 1.0)
     into["share"] = within.where(into.kind == "source", 1.0)  # of a silent head 0
-    into["target"] = into.inner
+    into["target"] = into.through
     into["kind"] = into.kind.replace({"MLP": "MLP input"})
     heads = parts[parts.kind == "source"]
     grouped = heads.groupby(["layer", "query", "head"], as_index=False, sort=False)
     out = grouped.agg(
-        {"inner": "first", "target": "first", "head_share": "first", "flow": "sum"}
-    ).rename(columns={"inner": "source", "head_share": "share"})
+        {"through": "first", "target": "first", "head_share": "first", "flow": "sum"}
+    ).rename(columns={"through": "source", "head_share": "share"})
     out["kind"] = "head"
     straight = parts[parts.kind != "source"].copy()
-    straight.loc[straight.kind.isin(["MLP", "bias"]), "source"] = straight.inner
+    straight.loc[straight.kind.isin(["MLP", "bias"]), "source"] = straight.through
     both = pd.concat([straight, out])
     both["contribution"] = both.share
     found = pd.concat([both, into], ignore_index=True)
@@ -174,67 +174,72 @@ def edge_table(walk: Walk) -> pd.DataFrame:
     return whole_numbers(found[[*_COLUMNS, "contribution", "flow"]])
 
 
-def node_table(walk: Walk, tokens: Sequence[Token]) -> pd.DataFrame:
-    """Make a row for each node; see `FlowGraph`."""
-    parts = _named_parts(walk)
-    below = np.where(parts.kind == "source", parts.key, parts["query"])
-    residual = pd.DataFrame(
-        {"node": parts.source, "position": below, "flow": parts.flow, "stage": parts.source_stage}
-    )[parts.kind != "bias"]
-    residual["layer"] = parts.layer
-    residual["kind"] = "residual"
-    inner = parts[parts.kind != "residual"].rename(columns={"inner": "node", "query": "position"})
-    inner = inner.assign(
-        kind=inner.kind.replace({"source": "head"}),
-        head=inner["head"].where(inner.kind == "source"),
-        stage=None,
+def node_table(
+    parts: pd.DataFrame,
+    from_stream: Sequence[str],
+    top: tuple[int, float],
+    tokens: Sequence[Token],
+) -> pd.DataFrame:
+    """Make a row for each node: node, kind, layer, head, position, token, and `flow` through it.
+
+    `from_stream` are the kinds of parts that come from a position of the stream below; `top` is the
+    position of the chosen token behind the last layer, and its flow.
+    """
+    query, is_source = parts["query"], parts.kind == "source"
+    inner = parts[parts.kind != "residual"].assign(
+        node=parts.through, position=query, kind=parts.kind.replace("source", "head")
     )
-    names = ["node", "kind", "stage", "layer", "head", "position"]
-    top = pd.DataFrame(
-        [dict(node=f"out @{walk.at}", kind="residual", stage="out", position=walk.at, flow=1.0)]
+    below = parts[parts.kind.isin(from_stream)].assign(
+        node=parts.source, position=parts.key.where(is_source, query), kind="residual", head=None
     )
-    whole = pd.concat([top, inner, residual]).reindex(columns=[*names, "flow"])
-    found = whole.groupby("node", as_index=False, sort=False).agg(
-        {**dict.fromkeys(names[1:], "first"), "flow": "sum"}
+    at, flow = top
+    first = pd.DataFrame([dict(node=f"out @{at}", kind="residual", position=at, flow=flow)])
+    columns = ["node", "kind", "layer", "head", "position", "flow"]
+    whole = pd.concat([one.reindex(columns=columns) for one in (first, inner, below)])
+    grouped = whole.groupby("node", as_index=False, sort=False)
+    found = grouped.agg({**dict.fromkeys(columns[1:-1], "first"), "flow": "sum"})
+    found.insert(5, "token", [tokens[int(at)].text for at in found.position])
+    return whole_numbers(found)
+
+
+def name_nodes(
+    parts: pd.DataFrame,
+    step: int | NDArray[np.int_],
+    n_layers: int,
+    heads: Mapping[tuple[int, int], str] | None = None,
+    both: str = "attention bias",
+) -> pd.DataFrame:
+    """Add to parts of sums the names of source and target, and of what stands between: `through`.
+
+    The parts have level, kind, layer, head, query and key, as of `Walk`, and pass `step` levels.
+    Source and target are positions of the stream; through is a head, an MLP or biases, None for
+    what stays in the stream. `heads` names some heads, others are "H3"; `both` names the biases of
+    a sum that attention and MLP write into.
+    """
+    level, query = parts.level.to_numpy(int), parts["query"].to_numpy(int)
+    below = parts.key.where(parts.kind == "source", parts["query"]).to_numpy(int)
+    bias = np.where(level % 2 == 0, "MLP bias", "attention bias")
+    bias = np.where(np.equal(step, 2), both, bias)
+    columns = (parts.kind, parts.layer, parts["head"], parts["query"])
+    through: list[str | None] = []
+    for kind, layer, head, at, of_bias in zip(*map(list, columns), bias, strict=True):
+        of_head = (heads or {}).get((layer, head), f"H{head}")
+        inner = {"residual": None, "source": of_head, "MLP": "MLP", "bias": of_bias}[kind]
+        through.append(None if inner is None else f"L{layer} {inner} @{at}")
+    return parts.assign(
+        source=_in_stream(level - step, below, n_layers),
+        through=pd.Series(through, parts.index, object),
+        target=_in_stream(level, query, n_layers),
     )
-    found.insert(6, "token", [tokens[int(at)].text for at in found.position])
-    found["stage"] = found.stage.fillna("")
-    order = found.layer.fillna(walk.n_layers).to_numpy()
-    return whole_numbers(found.iloc[np.argsort(-order, kind="stable")].reset_index(drop=True))
 
 
-def _named_parts(walk: Walk) -> pd.DataFrame:
-    """Add to the walk's rows the names of the nodes at both ends, and of a head or MLP between."""
-    columns = walk.columns()
-    kinds = np.array(KINDS, dtype=object)[columns["kind"]]
-    layer, query, middle = columns["layer"], columns["query"], columns["source"] == 1
-    below = np.where(kinds == "source", columns["key"], query)
-    above, rows = columns["target"], (kinds, layer, columns["head"], query, middle)
-    named = {
-        "kind": kinds,
-        "source": residual_names(layer, middle, below, walk.n_layers),
-        "source_stage": np.where(middle, "mid", "in"),
-        "target": residual_names(layer + (above == 2), above == 1, query, walk.n_layers),
-        "inner": list(map(inner_name, *(each.tolist() for each in rows))),
-    }
-    return pd.DataFrame(columns | named)
-
-
-def inner_name(kind: str, layer: int, head: int, query: int, middle: bool) -> str | None:
-    """Name the node between both ends of a part; None where there is none."""
-    if kind == "residual":
-        return None
-    names = {"source": f"H{head}", "MLP": "MLP", "bias": f"{'MLP' if middle else 'attention'} bias"}
-    return f"L{layer} {names[kind]} @{query}"
-
-
-def residual_names(
-    layers: NDArray[Any], middle: NDArray[Any], at: NDArray[Any], n_layers: int
-) -> list[str]:
-    """Name residual positions before layers, or between attention and MLP."""
+def _in_stream(level: NDArray[Any], at: NDArray[Any], n_layers: int) -> list[str]:
+    """Name positions of the stream before layers, or between attention and MLP."""
     return [
-        f"out @{place}" if layer == n_layers else f"L{layer} {'mid' if between else 'in'} @{place}"
-        for layer, between, place in zip(layers, middle, at, strict=True)
+        f"out @{place}"
+        if one == 2 * n_layers
+        else f"L{one // 2} {'mid' if one % 2 else 'in'} @{place}"
+        for one, place in zip(level.tolist(), at.tolist(), strict=True)
     ]
 
 

@@ -2,27 +2,73 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from mha_viz.circuits.decompose.behaviour import METRICS, Behaviour, Metric
 from mha_viz.circuits.patching.patching import PathRuns
 from mha_viz.engine.head_changes import part_size, reference_means
 from mha_viz.engine.intervention import ReferenceMeans
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Probe
 from mha_viz.errors import ArgumentError, TextError
-from mha_viz.prediction.logits import check_predicts
-from mha_viz.prediction.masking import replace_mask
+from mha_viz.prediction.arguments import one_of
+from mha_viz.prediction.logits import check_predicts, replace_mask
 from mha_viz.prediction.prediction import places_to_predict, spaced_at
 from mha_viz.prediction.replay import ReplayingPass
 from mha_viz.prediction.targets import PredictionTargets
 from mha_viz.text.cleaning import in_a_row
-from mha_viz.text.encoding import encode_texts, text_notes
+from mha_viz.text.encoding import encode_texts, id_of, label_of, text_notes
 from mha_viz.text.tokens import Encoded
-from mha_viz.text.vocabulary import id_of, label_of
+
+Metric = Literal["logit_difference", "logit", "loss", "kl"]
+METRICS: tuple[Metric, ...] = get_args(Metric)
+
+
+@dataclass(frozen=True, eq=False)
+class Behaviour:
+    """A model's behaviour as one number: a mean where the model predicts at several places.
+
+    - "logit": the logit of the right token. "logit_difference": less that of a wrong one.
+    - "loss": -ln p of the right token, nats.
+    - "kl": KL(clean || now) of the whole distributions, nats.
+    """
+
+    metric: Metric  # which of them
+    right: Int[Tensor, " target"]  # the right token at each place
+    wrong: Int[Tensor, " target"]  # the wrong one; read for "logit_difference" alone
+    clean: Float[Tensor, "target d_vocab"] | None = None  # logits of the clean run; for "kl"
+
+    def __call__(
+        self, logits: Float[Tensor, "setting target d_vocab"]
+    ) -> Float[Tensor, " setting"]:
+        """Compute the number under each setting, float64; gradients flow to the logits."""
+        return self.each(logits).mean(-1)
+
+    def each(
+        self, logits: Float[Tensor, "setting target d_vocab"]
+    ) -> Float[Tensor, "setting target"]:
+        """Compute the number at each place by itself."""
+        if self.metric == "kl":
+            assert self.clean is not None
+            p, q = self.clean.double().log_softmax(-1), logits.double().log_softmax(-1)
+            return torch.where(p.isneginf(), 0.0, p.exp() * (p - q)).sum(-1)
+        right = _of(logits, self.right)
+        if self.metric == "loss":
+            return logits.double().logsumexp(-1) - right
+        if self.metric == "logit":
+            return right
+        return right - _of(logits, self.wrong)
+
+
+def _of(
+    logits: Float[Tensor, "setting target d_vocab"], tokens: Int[Tensor, " target"]
+) -> Float[Tensor, "setting target"]:
+    index = tokens.to(logits.device).expand(len(logits), -1)[..., None]
+    return logits.gather(-1, index)[..., 0].double()
+
 
 Other = str | Sequence[str] | ReferenceMeans  # where the sender's other output comes from
 Word = str | int | None
@@ -34,9 +80,9 @@ class PatchingExperiment:
 
     runs: PathRuns
     behaviour: Behaviour
-    target: str
-    against: str
-    notes: tuple[str, ...]
+    target: str = ""
+    against: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def clean(self) -> Float[Tensor, ""]:
@@ -74,27 +120,19 @@ def patching_experiment(
     runs = PathRuns(model, targets, z, with_graph=metric != "kl")  # which has no slope there
     spaced = spaced_at(kind, text, place)
     right, wrong = _tokens(model, runs.logits[-1], after, spaced, target, against)
-    answers = predicted if whole else (right,)
-    two = metric == "logit_difference"
+    answers = torch.tensor(predicted if whole else (right,))
     return PatchingExperiment(
         runs,
-        Behaviour(
-            known,
-            torch.tensor(answers),
-            torch.tensor([wrong]) if two else None,
-            runs.logits if metric == "kl" else None,
-        ),
+        Behaviour(known, answers, torch.full_like(answers, wrong), runs.logits),
         "" if whole or metric == "kl" else label_of(model.tokenizer, right),
-        label_of(model.tokenizer, wrong) if two else "",
+        label_of(model.tokenizer, wrong) if metric == "logit_difference" else "",
         text_notes(model.name, text),
     )
 
 
 def metric_of(metric: str, target: Word = None, against: Word = None) -> Metric:
     """Return a known metric; ArgumentError where there is none, or tokens that it does not use."""
-    known: Metric | None = next((one for one in METRICS if one == metric), None)
-    if known is None:
-        raise ArgumentError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
+    known = one_of("metric", metric, METRICS)
     if against is not None and metric != "logit_difference":
         raise ArgumentError(f'against is for metric="logit_difference"; got metric={metric!r}.')
     if target is not None and metric == "kl":
@@ -104,9 +142,8 @@ def metric_of(metric: str, target: Word = None, against: Word = None) -> Metric:
 
 def as_run(model: AttentionModel, text: str, position: int | None) -> tuple[Encoded, int]:
     """Encode the text, for a masked model with [MASK] where it predicts; return that place, too."""
-    kind = check_predicts(model.network)
-    typed = text if kind == "causal" else replace_mask(model, text)
-    encoded, places = places_to_predict(model, kind, encode_texts(model.reader, typed)[0], position)
+    whole, _ = encode_texts(model.reader, replace_mask(model, text))
+    encoded, places = places_to_predict(model, check_predicts(model.network), whole, position)
     return encoded, places[0]
 
 
@@ -123,8 +160,7 @@ def _other_run(
                 f"{(model.n_layers, model.n_heads, model.d_head)}."
             )
         return means.means[:, :, None], None
-    plain = corrupt if check_predicts(model.network) == "causal" else replace_mask(model, corrupt)
-    other = encode_texts(model.reader, plain)[0]
+    other = encode_texts(model.reader, replace_mask(model, corrupt))[0]
     if len(other.tokens) != len(text.tokens):
         labels = [in_a_row(token.text for token in one.tokens) for one in (text, other)]
         raise TextError(

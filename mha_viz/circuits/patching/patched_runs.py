@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mha_viz.circuits.decompose.layout import layer_paths, mlp_paths, unknown_layout
+from mha_viz.circuits.decompose.layout import layer_and_mlp_paths, unknown_layout
+from mha_viz.engine.layer_activations import CallRecorder, ModuleProxy
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.module_proxies import CallRecorder, ModuleProxy
 from mha_viz.engine.probe import Changed, HeadEdits, Probe
 from mha_viz.prediction.replay import ReplayingPass
 from mha_viz.prediction.targets import PredictionTargets
@@ -40,8 +40,8 @@ class PatchedRuns:
     def __init__(
         self, model: AttentionModel, base: PredictionTargets, other: PredictionTargets, part: Part
     ) -> None:
-        paths_of = {"residual": layer_paths, "mlp": mlp_paths}
-        self._paths = paths_of[part](model) if part in paths_of else []
+        whole = {"residual": 0, "mlp": 1}.get(part)
+        self._paths = [] if whole is None else layer_and_mlp_paths(model)[whole]
         self._model = model
         with torch.inference_mode(False), torch.no_grad():
             self._pass = ReplayingPass(model, base)

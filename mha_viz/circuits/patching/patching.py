@@ -8,21 +8,23 @@ The clean run itself is made once: it keeps what each layer and module gave, for
 its graph, for the gradients.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
 
-from mha_viz.circuits.decompose.behaviour import Behaviour
-from mha_viz.circuits.patching.frozen_modules import FrozenModules
+from mha_viz.circuits.decompose.layout import layer_and_mlp_paths
+from mha_viz.engine.layer_activations import CallRecorder, ModuleProxy
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Changed, EverythingKept, HeadEdits, LayerAttention, Probe
 from mha_viz.engine.projections import repeat_heads
-from mha_viz.prediction.replay import ReplayingPass
+from mha_viz.errors import AttentionUnavailableError
+from mha_viz.prediction.replay import ReplayingPass, repeated
 from mha_viz.prediction.targets import PredictionTargets
 
 Head = tuple[int, int]
@@ -30,15 +32,6 @@ Input = Literal["query", "key", "value"]
 INPUTS: tuple[Input, ...] = ("query", "key", "value")
 MAX_INPUT_BYTES = 2**28  # of all that later heads read, with one sender after the other replaced
 Z = Float[Tensor, "layer head query d_head"]
-
-
-@dataclass(frozen=True, eq=False)
-class ReceiverInputs:
-    """The inputs of later heads, with each sender of a layer replaced in turn."""
-
-    # of each layer query, key and value, (sender, head, position, width).
-    inputs: Mapping[int, Mapping[Input, Tensor]]
-    logits: Float[Tensor, "sender target d_vocab"] | None  # None where they were not asked for
 
 
 class PathRuns:
@@ -82,16 +75,24 @@ class PathRuns:
         direct: bool,
         readers: Sequence[int] = (),
         to_logits: bool = True,
-    ) -> ReceiverInputs:
+    ) -> tuple[Mapping[int, Mapping[Input, Tensor]], Float[Tensor, "sender target d_vocab"] | None]:
         """Run the text with each of a layer's heads replaced in turn, at most `n_settings`.
 
         Direct runs freeze all other heads and the MLPs at their clean outputs: of the layers behind
-        the sender's they compute norms, queries, keys and values alone. `readers` are the layers
-        whose inputs are returned; without `to_logits` a run ends with the last of them.
+        the sender's they compute norms, queries, keys and values alone. Returns query, key and
+        value of the layers `readers`, (sender, head, position, width), and the logits; without
+        `to_logits` a run ends with the last reader, and there are none.
         """
         start, n = layer if self._replays else 0, len(heads)
         inputs: dict[int, Mapping[Input, Tensor]] = {}
-        sent = _PatchedZ(layer, heads, self._other_z(layer, heads))
+        other = self._other_z(layer, heads)
+
+        def sent(at: int, z: Tensor) -> Tensor:
+            """Replace z of the i-th of the heads in setting i."""
+            if at == layer:
+                z = z.clone()
+                z[range(n), list(heads)] = other
+            return z
 
         def read(at: int, *tensors: Tensor) -> tuple[Tensor, ...] | Tensor:
             now = start + at
@@ -99,14 +100,17 @@ class PathRuns:
                 inputs[now] = dict(zip(INPUTS, self._by_query_head(tensors), strict=True))
                 if now == max(readers) and not to_logits:
                     raise EverythingKept
-            return sent(now, self.z[now].expand(n, -1, -1, -1), None)[0] if direct else tensors
+            return sent(now, self.z[now].expand(n, -1, -1, -1)) if direct else tensors
 
-        change = None if direct else lambda at, *given: sent(start + at, *given)
-        probe, logits = Probe((), edits=HeadEdits(change=change, inputs=read)), None
+        def change(at: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
+            return sent(start + at, z), pattern
+
+        edits = HeadEdits(change=None if direct else change, inputs=read)
+        probe, logits = Probe((), edits=edits), None
         with torch.inference_mode(False), torch.no_grad(), suppress(EverythingKept):
             inside = self._frozen.frozen(start, n, layer) if direct else {}
             logits = self._pass.logits(n, probe, start, inside)
-        return ReceiverInputs(inputs, logits)
+        return inputs, logits
 
     def patch_receiver(
         self, layer: int, readers: Sequence[tuple[int, Input]], read: Sequence[Tensor]
@@ -141,7 +145,9 @@ class PathRuns:
             change = _PatchedInputs(layer, readers, [read[head] for head in heads])
             return self._pass.logits(1, Probe((), edits=HeadEdits(inputs=change)))
 
-    def gradients(self, behaviour: Behaviour, *, direct: bool, first: int = 0) -> Z:
+    def gradients(
+        self, behaviour: Callable[[Tensor], Tensor], *, direct: bool, first: int = 0
+    ) -> Z:
         """Differentiate a behaviour at the clean run by each head's z, from layer `first` on.
 
         Direct gradients go straight to the logits, others by all ways: back through the clean run,
@@ -190,22 +196,67 @@ class PathRuns:
         return [repeat_heads(one.detach(), self.model.n_heads) for one in tensors]
 
 
-# -- what happens to heads in these runs ----------------------------------------------------------
+# -- what happens to modules and heads in these runs ----------------------------------------------
 
 
-@dataclass
-class _PatchedZ:
-    """A change of z: in setting i the i-th of some heads of a layer has another one."""
+class FrozenModules:
+    """The MLPs and output projections of a model, recorded in one run and frozen in others."""
 
-    layer: int
-    heads: Sequence[int]
-    z: Float[Tensor, "setting query d_head"]
+    def __init__(self, model: AttentionModel) -> None:
+        self.model = model
+        paths = {module: path for path, module in model.network.named_modules()}
+        layers, self._mlps = layer_and_mlp_paths(model)  # ALBERT's are all the same one
+        # W_O, and what computes for the MLP alone: the first projection of BERT's stands beside it.
+        self._others: list[list[str]] = []
+        get = model.network.get_submodule
+        for layer, whole, mlp in zip(model.layers(), layers, self._mlps, strict=True):
+            inside = {*layer.module.modules(), *get(mlp).modules()}
+            others = {*get(whole).modules()} - inside | {layer.find_output()}
+            linear = [one for one in others if isinstance(one, nn.Linear | Conv1D)]
+            self._others.append([paths[one] for one in linear])
+        every = {*self._mlps, *(path for some in self._others for path in some)}
+        self._calls: dict[str, list[tuple[Any, Any]]] = {path: [] for path in every}
 
-    def __call__(self, layer: int, z: Tensor, pattern: Tensor | None, *_: Any) -> Changed:
-        if layer == self.layer:
-            z = z.clone()
-            z[range(len(self.heads)), list(self.heads)] = self.z
-        return z, pattern
+    def recorders(self) -> dict[str, nn.Module]:
+        """Make stand-ins that record each module's output."""
+        get = self.model.network.get_submodule
+        return {path: CallRecorder(get(path), calls=calls) for path, calls in self._calls.items()}
+
+    def frozen(
+        self, start: int, n_settings: int, sender: int | None = None
+    ) -> dict[str, nn.Module]:
+        """Make stand-ins that give the recorded outputs, whatever their input.
+
+        `start` is the first layer that is run; each row is repeated `n_settings` times in the
+        batch. With a sender's layer the output projections of all others are frozen, too.
+        """
+        if sum(len(self._calls[path]) for path in {*self._mlps}) != len(self._mlps):
+            raise AttentionUnavailableError(
+                f"{self.model.name} keeps the MLPs between its heads in a way that is not known "
+                "here, so that a path cannot be cut out of the rest: take a BERT, GPT-2, Llama or "
+                "one of their relatives."
+            )
+        outputs: dict[str, list[Any]] = {}
+        for layer in range(start, len(self._mlps)):
+            path = self._mlps[layer]
+            turn = self._mlps[:layer].count(path)
+            given = self._calls[path][turn][1]
+            outputs.setdefault(path, []).append(repeated(given, n_settings))
+            for path in self._others[layer] if sender is not None else ():
+                # One row, which is added to each row of the stream; None: what it makes itself.
+                given = None if layer == sender else repeated(self._calls[path][turn][1], 1)
+                outputs.setdefault(path, []).append(given)
+        get = self.model.network.get_submodule
+        return {path: _Frozen(get(path), outputs=iter(one)) for path, one in outputs.items()}
+
+
+class _Frozen(ModuleProxy):
+    """A module that gives one of its `outputs` after the other; where it is None, its own."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the next output."""
+        output = next(self.outputs)
+        return self.original(*args, **kwargs) if output is None else output
 
 
 @dataclass

@@ -1,27 +1,25 @@
 """Activation patching maps: the layers, positions and heads that carry a behaviour."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
-from mha_viz.circuits.decompose.behaviour import Metric
-from mha_viz.circuits.patching.experiment import Other, Word, as_run, patching_experiment
+from mha_viz.circuits.patching.experiment import Metric, Other, Word, as_run, patching_experiment
 from mha_viz.circuits.patching.patched_runs import PARTS, Part, PatchedRuns, pooled_axis
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.loss import OnProgress, Progress
+from mha_viz.prediction.arguments import one_of
+from mha_viz.prediction.replay import OnProgress, Progress
 
 Direction = Literal["denoise", "noise"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 AXES = {"heads": ("layer", "head"), "heads_by_position": ("layer", "head", "position")}
 LEAST = 0.01  # logits or nats that both runs must differ by for a share of the difference
 MAX_CELLS = 2**15  # of a map: each takes a run of its own
-
-Choice = TypeVar("Choice", bound=str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +78,8 @@ class PatchingMap:
     def share(self) -> Float64[np.ndarray, "layer *cell"]:
         """The effects as shares of the difference between both runs.
 
-        0: nothing changes. 1: the behaviour is that of the run that is patched from.
-
-        Raises:
-            ArgumentError: the runs differ too little for shares; see `refusal`.
+        0: nothing changes. 1: the behaviour is that of the run that is patched from. ArgumentError:
+        the runs differ too little for shares; see `refusal`.
         """
         if self.refusal:
             raise ArgumentError(self.refusal)
@@ -184,8 +180,8 @@ def patching_map(
     """
     if not isinstance(corrupt, str):
         raise ArgumentError(f"A patching map takes one corrupted text, got {corrupt!r:.60}.")
-    chosen = _one_of("part", part, PARTS)
-    way = _one_of("direction", direction, DIRECTIONS)
+    chosen = one_of("part", part, PARTS)
+    way = one_of("direction", direction, DIRECTIONS)
     experiment = patching_experiment(model, clean, corrupt, metric, target, against, position)
     targets, behaviour = experiment.runs.targets, experiment.behaviour
     other = as_run(model, corrupt, targets.places[0][0])[0]
@@ -219,11 +215,3 @@ def patching_map(
         corrupt_tokens=tuple(token.text for token in other.tokens),
         notes=experiment.notes,
     )
-
-
-def _one_of(name: str, given: str, known: tuple[Choice, ...]) -> Choice:
-    """Return the one of the known values that was given; else raise ArgumentError."""
-    found = next((one for one in known if one == given), None)
-    if found is None:
-        raise ArgumentError(f"{name} must be one of {', '.join(known)}; got {given!r}.")
-    return found

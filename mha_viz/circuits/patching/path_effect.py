@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from mha_viz.circuits.decompose.behaviour import Metric
 from mha_viz.circuits.patching.experiment import (
+    Metric,
     Other,
     PatchingExperiment,
     Word,
@@ -27,31 +27,23 @@ Receiver = tuple[int, int, Input] | str
 
 @dataclass(frozen=True, eq=False)
 class PathEffect:
-    """The effect of one path on a behaviour: the change that patching it makes.
+    """The effect of one path on a behaviour: the change that patching it makes."""
 
-    Args:
-        sender: (layer, head).
-        receiver: (layer, head, input), or "logits".
-        metric: of the behaviour; its unit is nats for "loss" and "kl".
-        clean: the behaviour with nothing patched.
-        direct, total: its change: by the path alone, and with all between answering to the sender.
-        direct_estimate, total_estimate: the same, estimated by a gradient; NaN for "kl", whose
-            gradient at the clean run is 0 whatever a head does.
-        target, against: labels of the tokens that were followed; "" where there is none.
-        notes: what was cut off.
-    """
-
-    sender: Head
-    receiver: Receiver
-    metric: Metric
-    clean: float
+    sender: Head  # (layer, head)
+    receiver: Receiver  # (layer, head, input), or "logits"
+    metric: Metric  # of the behaviour; its unit is nats for "loss" and "kl"
+    clean: float  # the behaviour with nothing patched
+    # direct, total: its change: by the path alone, and with all between answering to the sender.
     direct: float
     total: float
+    # direct_estimate, total_estimate: the same, estimated by a gradient; NaN for "kl", whose
+    # gradient at the clean run is 0 whatever a head does.
     direct_estimate: float
     total_estimate: float
+    # target, against: labels of the tokens that were followed; "" where there is none.
     target: str = ""
     against: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was cut off
 
     def table(self) -> pd.DataFrame:
         """Make a row for "direct" and one for "total": exact, and estimated."""
@@ -186,12 +178,14 @@ def _effects(
     runs, behaviour, (layer, head) = experiment.runs, experiment.behaviour, sender
     ways = (True, False)  # direct or not
     if isinstance(receiver, str):
-        ends = [runs.receiver_inputs(layer, [head], way).logits for way in ways]
+        ends = [runs.receiver_inputs(layer, [head], way)[1] for way in ways]
         direct, total = (float(experiment.effect(one)) for one in ends if one is not None)
     else:
         later, reader, name = receiver
-        arriving = [runs.receiver_inputs(layer, [head], way, [later], False) for way in ways]
-        read = [one.inputs[later][name][0, reader] for one in arriving]
+        arriving = [
+            runs.receiver_inputs(layer, [head], way, [later], False)[0][later] for way in ways
+        ]
+        read = [inputs[name][0, reader] for inputs in arriving]
         patched = runs.patch_receiver(later, [(reader, name)] * 2, read)
         direct, total = experiment.effect(patched).tolist()
     if behaviour.metric == "kl":
@@ -201,8 +195,8 @@ def _effects(
         both = [runs.estimated_logit_effects(one, layer)[head] for one in gradients]
     else:
         gradient = runs.gradients(behaviour, direct=False, first=later)
-        inputs, index = [one.inputs[later] for one in arriving], (0, reader, INPUTS.index(name))
-        both = [runs.estimated_effects(gradient, one, later)[index] for one in inputs]
+        index = 0, reader, INPUTS.index(name)
+        both = [runs.estimated_effects(gradient, one, later)[index] for one in arriving]
     return direct, total, float(both[0]), float(both[1])
 
 

@@ -20,7 +20,7 @@ from mha_viz.circuits.patching.patching import INPUTS, Input
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import agreement, t_interval
-from mha_viz.prediction.loss import OnProgress, Progress
+from mha_viz.prediction.replay import OnProgress, Progress
 
 Way = Literal["direct", "total"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -135,11 +135,8 @@ class PathEffects:
     def recall(self, top: int = N_MEASURED) -> float:
         """Compute the share of the strongest paths that are among as many largest estimates.
 
-        In [0, 1]; NaN until every path is measured, and where there are no estimates. Strong is
-        far from 0, whatever the sign.
-
-        Args:
-            top: how many paths count as the strongest.
+        In [0, 1]; NaN until every path is measured, and where there are no estimates. The strongest
+        are the `top` ones that are furthest from 0, whatever the sign.
         """
         if self.n_measured < self.n_paths or not np.isfinite(self.estimate).any():
             return float("nan")
@@ -149,9 +146,8 @@ class PathEffects:
     def measure(self, on_progress: OnProgress | None = None) -> None:
         """Measure every path that is not measured yet.
 
-        Args:
-            on_progress: called with how many paths are done, and of how many; an exception it
-                raises stops the work, and what is done stays.
+        `on_progress` is called with how many paths are done, and of how many; an exception it
+        raises stops the work, and what is done stays.
         """
         progress = Progress(on_progress, self.n_paths)
         progress.add(self.n_measured)
@@ -200,10 +196,10 @@ class PathEffects:
                 self.estimate_at_logits[layer] += found.cpu().numpy() / self.n_pairs
             for heads in _batches(range(self.exact.shape[1]), runs.n_settings):
                 later = range(layer + 1, len(self.exact)) if gradient is not None else ()
-                receivers = runs.receiver_inputs(layer, heads, self._direct, later)
-                assert receivers.logits is not None
-                at_logits[layer, heads] = experiment.effect(receivers.logits).cpu()
-                for reader, reads in receivers.inputs.items():
+                inputs, logits = runs.receiver_inputs(layer, heads, self._direct, later)
+                assert logits is not None
+                at_logits[layer, heads] = experiment.effect(logits).cpu()
+                for reader, reads in inputs.items():
                     assert gradient is not None  # or nothing is read
                     found = runs.estimated_effects(gradient, reads, reader)
                     self.estimate[layer, heads, reader] += found.cpu().numpy() / self.n_pairs
@@ -237,8 +233,8 @@ class PathEffects:
         """Measure chosen paths from heads of a layer in one pair; yield places and effects."""
         layers = (np.flatnonzero(chosen[:, layer + 1 :].any((0, 2, 3))) + layer + 1).tolist()
         runs = experiment.runs
-        arriving = runs.receiver_inputs(layer, heads, self._direct, layers, to_logits=False)
-        for later, reads in arriving.inputs.items():
+        arriving, _ = runs.receiver_inputs(layer, heads, self._direct, layers, to_logits=False)
+        for later, reads in arriving.items():
             missing = np.argwhere(chosen[:, later])
             for paths in np.split(missing, range(at_once, len(missing), at_once)):
                 sender, head, name = paths.T

@@ -18,7 +18,8 @@ from mha_viz.core.attention.checks import Number
 from mha_viz.engine.head_changes import check_head
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.loss import OnProgress, Progress
+from mha_viz.prediction.arguments import check_index
+from mha_viz.prediction.replay import OnProgress, Progress
 
 N_RANDOM = 20
 ENOUGH = 0.9  # of the behaviour, for a search to stop
@@ -71,8 +72,7 @@ def faithfulness(
     """
     task = task_of(model, task)
     chosen = _checked(model, heads)
-    if not 2 <= n_random <= 1000:
-        raise ArgumentError(f"n_random must lie in 2..1000, got {n_random}.")
+    check_index("n_random", n_random, 999, first=2)
     generator = random.Random(task.seed)
     every = list(product(range(model.n_layers), range(model.n_heads)))
     choices = [chosen, *(generator.sample(every, len(chosen)) for _ in range(n_random))]
@@ -105,25 +105,18 @@ def faithfulness(
 
 @dataclass(frozen=True, eq=False)
 class FoundHeads:
-    """Heads by how much a behaviour loses without each, and what the first ones carry together.
+    """Heads by how much a behaviour loses without each, and what the first ones carry together."""
 
-    Args:
-        order: all heads, the one with the largest effect first.
-        effect: (layer, head), the behaviour less what is left of it without that head.
-        share: share[n] is that of the behaviour with only the first n of `order` acting, on the
-            texts that they were chosen on.
-        heads: the fewest first heads that carry the share that was asked for.
-        held_out: the share that `heads` carry on the other half of the task's texts; NaN where all
-            heads together add too little there.
-        stand_in: what a head that does not act gave, as in `Faithfulness`.
-    """
-
-    order: tuple[Head, ...]
-    effect: Float[Tensor, "layer head"]
+    order: tuple[Head, ...]  # all heads, the one with the largest effect first
+    effect: Float[Tensor, "layer head"]  # the behaviour less what is left of it without that head
+    # share[n] is that of the behaviour with only the first n of `order` acting, on the texts that
+    # they were chosen on.
     share: tuple[float, ...]
-    heads: tuple[Head, ...]
+    heads: tuple[Head, ...]  # the fewest first heads that carry the share that was asked for
+    # the share that `heads` carry on the other half of the task's texts; NaN where all heads
+    # together add too little there.
     held_out: float
-    stand_in: str
+    stand_in: str  # what a head that does not act gave, as in `Faithfulness`
 
     def __repr__(self) -> str:
         n = len(self.heads)

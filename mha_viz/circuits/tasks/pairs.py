@@ -10,12 +10,10 @@ import pandas as pd
 from mha_viz.circuits.tasks.templates import Pair
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.logits import check_predicts
-from mha_viz.prediction.masking import mask_token
+from mha_viz.prediction.logits import check_predicts, mask_token
 from mha_viz.text.cleaning import clean_text, in_a_row, kind_of, visible
-from mha_viz.text.encoding import encode_texts
+from mha_viz.text.encoding import encode_texts, label_of
 from mha_viz.text.tokens import Encoded, tokenizer_errors
-from mha_viz.text.vocabulary import label_of
 
 MAX_BYTES = 1_000_000  # of a file of pairs
 Source = str | Path | pd.DataFrame | Sequence[Any]  # which are rows of four texts
@@ -26,13 +24,10 @@ _MASK = "[MASK]"
 def read_pairs(source: Source) -> tuple[dict[str, Pair], list[str]]:
     """Read pairs by their name ("Line 3", a DataFrame's "Row 0"), and why other rows are none.
 
-    Args:
-        source: lines of four cells, separated by tabs, else by |, else by commas, where the first
-            line may name the columns; cells in quotation marks are read as CSV has them. Or a file
-            of such lines, rows of four texts, or a DataFrame.
-
-    Raises:
-        ArgumentError: a table without the columns; a file that cannot be read.
+    The source is lines of four cells, separated by tabs, else by |, else by commas, where the first
+    line may name the columns; cells in quotation marks are read as CSV has them. Or it is a file of
+    such lines, rows of four texts, or a DataFrame. Raises ArgumentError: a table without the
+    columns; a file that cannot be read.
     """
     if isinstance(source, Path):
         source = _content(source)
@@ -114,10 +109,8 @@ def encode_pair(model: AttentionModel, pair: Pair) -> tuple[Encoded, Encoded, in
     """Encode both texts and answers: clean, corrupt, the place of the answer, right, wrong.
 
     A causal model reads the text as far as [MASK]. Where a text holds no [MASK], the answer follows
-    it: a word behind a space, a sign at once.
-
-    Raises:
-        ArgumentError, TextError: what does not fit, for instance texts of different lengths.
+    it: a word behind a space, a sign at once. Raises ArgumentError or TextError: what does not fit,
+    for instance texts of different lengths.
     """
     masked = check_predicts(model.network) == "masked"
     before, space, typed = _parts(model, pair.clean, pair.answer, masked)

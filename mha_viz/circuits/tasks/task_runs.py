@@ -1,30 +1,35 @@
-"""Runs of a task's texts with some heads as they are, and a stand-in for every other one."""
+"""Runs of a task's texts: how often the model is right, what heads look at, and which it needs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.circuits.decompose.behaviour import Behaviour
+from mha_viz.circuits.patching.experiment import Behaviour
+from mha_viz.circuits.patching.patching import Head
 from mha_viz.circuits.tasks.tasks import Example, Task
+from mha_viz.core.reprs import count
+from mha_viz.engine.head_changes import check_head
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import Changed, HeadEdits, Probe
-from mha_viz.prediction.logits import logits
-from mha_viz.prediction.loss import Progress
-from mha_viz.prediction.replay import ReplayingPass, in_passes
+from mha_viz.prediction.logits import check_predicts, logits
+from mha_viz.prediction.replay import OnProgress, Progress, ReplayingPass, in_passes
 from mha_viz.prediction.targets import PredictionTargets
 from mha_viz.text.tokens import Encoded
 
 _TOKENS_AT_ONCE = 2048
+LEAST = 0.6  # of the pairs; chance is one half
+KINDS = ("right answer", "wrong answer", "after a copy", "previous", "first", "itself")
 
 
 def passes(examples: Sequence[Example], n_settings: int = 1) -> Iterator[PredictionTargets]:
     """Yield the examples in passes, each of texts of one length; `text` counts the examples."""
     targets = targets_of(examples)
-    for rows in _by_length([example.clean for example in examples]).values():
+    for rows in by_length([example.clean for example in examples]).values():
         yield from in_passes(targets.part(rows), n_settings)
 
 
@@ -41,7 +46,7 @@ def targets_of(
     )
 
 
-def _by_length(texts: Sequence[Encoded]) -> dict[int, list[int]]:
+def by_length(texts: Sequence[Encoded]) -> dict[int, list[int]]:
     """Group the numbers of texts by their count of tokens."""
     found: dict[int, list[int]] = {}
     for number, text in enumerate(texts):
@@ -60,7 +65,7 @@ class TaskRuns:
         self.model = model
         self._means = {
             length: _means(model, [task.others[i] for i in rows])
-            for length, rows in _by_length(task.others).items()
+            for length, rows in by_length(task.others).items()
         }
 
     def values(
@@ -73,29 +78,18 @@ class TaskRuns:
         found = torch.zeros(len(kept), len(examples), dtype=torch.float64)
         with torch.inference_mode(False), torch.no_grad():
             for part in passes(examples, len(kept)):
-                self._add(found, part, [examples[row] for row in part.text], kept, progress)
+                runs, rows = ReplayingPass(self.model, part), torch.tensor(part.text)
+                asked = [examples[row] for row in part.text]
+                wrong = torch.tensor([example.wrong for example in asked])
+                behaviour = Behaviour("logit_difference", runs.answer, wrong)
+                instead = self._instead(asked)
+                for layer, chosen in runs.batches(kept.float(), progress.report):
+                    change = _Instead(kept[chosen, layer:], instead[layer:])
+                    probe = Probe((), progress.report, edits=HeadEdits(change=change))
+                    values = behaviour.each(runs.logits(len(chosen), probe, layer))
+                    found[chosen[:, None], rows] = values.cpu()
+                    progress.add(len(chosen) * len(rows))
         return found
-
-    def _add(
-        self,
-        found: Tensor,
-        part: PredictionTargets,
-        examples: Sequence[Example],
-        kept: Bool[Tensor, "setting layer head"],
-        progress: Progress,
-    ) -> None:
-        runs, rows = ReplayingPass(self.model, part), torch.tensor(part.text)
-        wrong = torch.tensor([example.wrong for example in examples])
-        behaviour = Behaviour("logit_difference", runs.answer, wrong)
-        instead = self._instead(examples)
-        first = runs.first_layers(kept.float(), progress.report)
-        for layer in first.unique().tolist():
-            for chosen in torch.where(first == layer)[0].split(runs.n_settings):
-                change = _Instead(kept[chosen, layer:], instead[layer:])
-                probe = Probe((), progress.report, edits=HeadEdits(change=change))
-                values = behaviour.each(runs.logits(len(chosen), probe, layer))
-                found[chosen[:, None], rows] = values.cpu()
-                progress.add(len(chosen) * len(rows))
 
     def _instead(self, examples: Sequence[Example]) -> list[Float[Tensor, "row head query d_head"]]:
         """Return each layer's z in the place of heads that do not act; one row is for all."""
@@ -138,3 +132,147 @@ def _means(
             sums = [layer.double().sum(0, keepdim=True) for layer in found]
             total = [a + b for a, b in zip(total, sums, strict=True)] if total else sums
     return [(layer / len(others)).to(model.dtype) for layer in total]
+
+
+@dataclass(frozen=True, eq=False)
+class TaskAccuracy:
+    """Accuracy of a model on a task, pair by pair."""
+
+    model: str  # model, task: names of what was measured
+    task: str
+    difference: Float[Tensor, " example"]  # logit(right) - logit(wrong) on each clean text, logits
+    first: Bool[Tensor, " example"]  # whether the right answer is the model's first choice there
+
+    @property
+    def n_preferred(self) -> int:
+        """The number of pairs in which the right answer has the higher logit of the two."""
+        return int((self.difference > 0).sum())
+
+    @property
+    def share(self) -> float:
+        """The share of pairs in which the model prefers the right answer; 0.5 is chance."""
+        return self.n_preferred / len(self.difference)
+
+    @property
+    def sentence(self) -> str:
+        """A sentence on both counts, and one more where there is nothing to explain."""
+        n = len(self.difference)
+        found = (
+            f"{self.model} prefers the right answer in {self.n_preferred} of {count(n, 'pair')}; "
+            f"it is the first choice of all tokens in {int(self.first.sum())}."
+        )
+        if self.share >= LEAST:
+            return found
+        return (
+            f"{found} Chance is one half, and below {LEAST:.0%} there is nothing to explain: the "
+            "model does not do this task."
+        )
+
+    def __repr__(self) -> str:
+        return f"TaskAccuracy({self.task}: {self.sentence})"
+
+
+def task_accuracy(
+    model: AttentionModel, task: Task, on_progress: OnProgress | None = None
+) -> TaskAccuracy:
+    """Measure in how many pairs of a task the model prefers the right answer to the wrong one.
+
+    Args:
+        model: the one that the task was made for.
+        task: of `make_task`.
+        on_progress: called with how much is done, and of how much; an exception stops the work.
+
+    Returns:
+        TaskAccuracy: for each pair the difference of logits and whether the right answer is the
+        first choice, and the shares of all pairs, in [0, 1].
+
+    Raises:
+        ArgumentError: a task of another model.
+
+    Source: the difference of logits of Wang et al. 2023.
+
+    >>> import mha_viz as mv
+    >>> model = mv.load("tiny-gpt2")
+    >>> task_accuracy(model, mv.make_task(model, "closing", n_examples=6)).share > 0.6
+    True
+    """
+    task.check_model(model)
+    difference = torch.zeros(len(task.examples), dtype=torch.float64)
+    first = torch.zeros(len(task.examples), dtype=torch.bool)
+    progress = Progress(on_progress, len(task.examples))
+    with torch.inference_mode(False), torch.no_grad():
+        for part in passes(task.examples):
+            runs, rows = ReplayingPass(model, part), torch.arange(len(part.text))
+            logits = runs.logits(1, Probe((), progress.report))[0].cpu()
+            right, wrong = (
+                torch.tensor([getattr(task.examples[i], name) for i in part.text])
+                for name in ("right", "wrong")
+            )
+            at = torch.tensor(part.text)
+            difference[at] = logits[rows, right].double() - logits[rows, wrong].double()
+            first[at] = logits.argmax(-1) == right
+            progress.add(len(part.text))
+    return TaskAccuracy(model.name, task.name, difference, first)
+
+
+def attended(model: AttentionModel, task: Task, heads: Sequence[Head]) -> pd.DataFrame:
+    """Average the weight that heads give to each kind of key where the answer belongs.
+
+    On the held-out texts, from the query at the answer's place:
+
+    - "right answer", "wrong answer": positions of that very token;
+    - "after a copy": what followed an earlier copy of the token at hand, as an induction head does
+      (of a masked model, of the token before [MASK]);
+    - "previous", "first", "itself": by position.
+
+    Returns:
+        A row per head and kind: layer, head, kind, weight, uniform, n. `uniform` is the share of
+        the keys that the query may see: what a head has that spreads its weight evenly. n counts
+        the texts that have such a key; the means are over these.
+
+    Raises:
+        ArgumentError: no such head, a task of another model.
+
+    >>> import mha_viz as mv
+    >>> model = mv.load("tiny-gpt2")
+    >>> found = attended(model, mv.make_task(model, "induction", n_examples=8), [(1, 2)])
+    >>> round(float(found.set_index("kind").weight["after a copy"]), 1)
+    0.9
+    """
+    task.check_model(model)
+    for layer, head in heads:
+        check_head(model, layer, head)
+    masked = check_predicts(model.network) == "masked"
+    rows = []
+    with torch.inference_mode():
+        for part in passes(task.held_out):
+            examples = [task.held_out[i] for i in part.text]
+            probe = Probe(("pattern",))
+            logits(model.network, part.rows, probe, last=True)
+            for number, one in enumerate(examples):
+                kinds, seen = _kinds(one, masked)
+                for layer, head in heads:
+                    row = (
+                        probe.kept["pattern"][layer][number, head, one.place, :seen].double().cpu()
+                    )
+                    rows += [
+                        (layer, head, kind, float(row[keys].sum()), float(keys.sum()) / seen)
+                        for kind, keys in kinds.items()
+                        if keys.any()
+                    ]
+    table = pd.DataFrame(rows, columns=["layer", "head", "kind", "weight", "uniform"])
+    groups = table.groupby(["layer", "head", "kind"], sort=False)
+    return groups.mean().assign(n=groups.size()).reset_index()
+
+
+def _kinds(one: Example, masked: bool) -> tuple[dict[str, Bool[Tensor, " key"]], int]:
+    """Mark the keys of each kind that the query may see, and count all that it may see."""
+    seen = len(one.clean.input_ids) if masked else one.place + 1
+    ids, key = torch.tensor(one.clean.input_ids[:seen]), torch.arange(seen)
+    at_hand = one.place - masked
+    copies = ids == ids[at_hand]
+    copies[at_hand] = False
+    after = copies.roll(1) & (key > 0) & (key != one.place)
+    marks = (ids == one.right, ids == one.wrong, after, key == one.place - 1, key == 0)
+    kinds = dict(zip(KINDS, (*marks, key == one.place), strict=True))
+    return kinds, seen

@@ -15,8 +15,8 @@ from mha_viz.core.reprs import count
 from mha_viz.engine.head_changes import part_size
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, TextError
-from mha_viz.prediction.logits import check_predicts
-from mha_viz.prediction.masking import mask_token_at
+from mha_viz.prediction.arguments import check_index
+from mha_viz.prediction.logits import check_predicts, mask_token_at
 from mha_viz.reports.induction import own_tokens, plain_tokens, sample_text, with_tokens
 from mha_viz.text.tokens import Encoded
 
@@ -155,12 +155,9 @@ def make_task(
     >>> len(task.examples), task.left_out
     (1, ('Pair 2 was left out. It has 2 of 4 cells: expected a clean text, ...',))
     """
-    if n_examples is not None and (
-        isinstance(n_examples, bool) or not LEAST_EXAMPLES <= n_examples <= MOST_EXAMPLES
-    ):
-        raise ArgumentError(
-            f"n_examples must lie in {LEAST_EXAMPLES}..{MOST_EXAMPLES}, got {n_examples!r}."
-        )
+    if n_examples is not None:
+        n_sizes = MOST_EXAMPLES - LEAST_EXAMPLES + 1
+        check_index("n_examples", n_examples, n_sizes, first=LEAST_EXAMPLES)
     check_predicts(model.network)
     part_size(model, model.parts[0])
     if isinstance(source, str) and not re.search("[\t|,\n]", source):

@@ -97,15 +97,9 @@ def filled(
     """Return what fills a template's slots at random, and the given words that it leaves out.
 
     Slots of one vocabulary get different words. A capital letter is a name; a number at the end
-    tells two slots of a vocabulary apart. Words are those that the model holds as one token.
-
-    Args:
-        model: whose tokens they are.
-        row: with slots.
-        given: words by slot or vocabulary; before those of the row, and these before ours.
-
-    Raises:
-        ArgumentError: a slot without words, or more slots than words.
+    tells two slots of a vocabulary apart. Words are those that the model holds as one token; those
+    `given` by slot or vocabulary come before those of the row, and these before ours. Raises
+    ArgumentError: a slot without words, or more slots than words.
     """
     own = {slot[1]: slot[2].split("/") for slot in _SLOT.finditer("\n".join(row)) if slot[2]}
     known = VOCABULARIES | own | dict(given)

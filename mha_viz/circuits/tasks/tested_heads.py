@@ -2,15 +2,22 @@
 
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from mha_viz.circuits.patching.patching import Head
-from mha_viz.circuits.tasks import circuit_file
+from mha_viz.core.json_file import JsonKind, is_finite, is_text, is_whole
 from mha_viz.core.output_file import write_file
 from mha_viz.core.reprs import table_html
 
+KIND, VERSION = "mha_viz circuit", 3
+MAX_BYTES = 1_000_000
+MAX_NAME = 300
+WRITERS = "Faithfulness.save or `mha-viz circuits faithfulness --save`"
+FILE = JsonKind(KIND, VERSION, MAX_BYTES, "a circuit", WRITERS)
+OUTCOMES = ("held_out", "chosen_on")  # four settings and a standard error each
+N_MEASURED = 5
 STAND_INS = {
     "mean": "A head that does not act gave its mean over other texts of the task.",
     "corrupt": "A head that does not act gave its output on the corrupted text.",
@@ -19,20 +26,13 @@ LEAST = 0.1  # logits that all heads must add for a share of them: a factor of 1
 
 
 class Outcome(NamedTuple):
-    """A task's behaviour under four settings of the heads, as means over some texts, in logits.
+    """A task's behaviour under four settings of the heads, as means over some texts, in logits."""
 
-    Args:
-        whole, nothing: with every head as it is, and with none acting.
-        alone: with the heads of a choice alone acting.
-        missing: with every head acting but those of the choice.
-        error: the standard error of whole - nothing over the texts.
-    """
-
-    whole: float
+    whole: float  # whole, nothing: with every head as it is, and with none acting
     nothing: float
-    alone: float
-    missing: float
-    error: float
+    alone: float  # with the heads of a choice alone acting
+    missing: float  # with every head acting but those of the choice
+    error: float  # the standard error of whole - nothing over the texts
 
     @property
     def refusal(self) -> str:
@@ -124,37 +124,26 @@ class Faithfulness:
         return pd.DataFrame(rows, columns=["heads", "behaviour", "share", "share_chosen_on"])
 
     def save(self, path: str | Path) -> None:
-        """Write it as JSON, which `load` opens again.
-
-        Args:
-            path: of the file.
-
-        Raises:
-            WriteError: it cannot be written.
-        """
+        """Write it as JSON, which `load` opens again; WriteError where it cannot be written."""
         write_file(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """Make the file that `save` writes, in memory."""
-        return circuit_file.FILE.to_bytes(asdict(self))
+        return FILE.to_bytes(asdict(self))
 
     @classmethod
     def load(cls, path: str | Path) -> "Faithfulness":
         """Open what `save` wrote; a file of anybody's is checked, number by number.
 
-        Args:
-            path: of the file.
-
-        Raises:
-            RecordError: it is none, of another version, or contradicts itself.
+        RecordError: it is none, of another version, or contradicts itself.
         """
-        return cls.from_bytes(circuit_file.FILE.read(Path(path)), str(path))
+        return cls.from_bytes(FILE.read(Path(path)), str(path))
 
     @classmethod
     def from_bytes(cls, raw: bytes, file: str) -> "Faithfulness":
         """Open a file that is in memory, as `load` does; `file` is what an error calls it."""
-        found = circuit_file.from_bytes({field.name for field in fields(cls)}, raw, file)
-        outcomes = {name: Outcome(*found[name]) for name in circuit_file.OUTCOMES}
+        found = _fields({field.name for field in fields(cls)}, raw, file)
+        outcomes = {name: Outcome(*found[name]) for name in OUTCOMES}
         return cls(**found | outcomes)
 
     def __repr__(self) -> str:
@@ -172,3 +161,49 @@ class Faithfulness:
         note = self.held_out.refusal or "Share of the behaviour; 1 is all of it."
         instead = STAND_INS[self.stand_in]
         return table_html(repr(self), self.table(), f"{note} {self.beside_random} {instead}")
+
+
+def _fields(names: set[str], raw: bytes, file: str | Path) -> dict[str, Any]:
+    """Decode the fields that `FILE.to_bytes` was given, and check each; else raise RecordError."""
+    fields = FILE.from_bytes(names, raw, file)
+    fault = _fault(fields)
+    if fault:
+        raise FILE.wrong(file, fault)
+    fields["heads"] = tuple((layer, head) for layer, head in fields["heads"])
+    for name in (*OUTCOMES, "random_alone", "random_missing"):
+        fields[name] = tuple(map(float, fields[name]))
+    return fields
+
+
+def _fault(given: dict[str, Any]) -> str:
+    """Say what is wrong with the fields; "" where nothing is."""
+    for name in ("model", "task"):
+        if not is_text(given[name], MAX_NAME):
+            return f"{name} is not a short text"
+    if given["stand_in"] not in ("mean", "corrupt"):
+        return "stand_in is neither “mean” nor “corrupt”"
+    for name in ("seed", "n_examples", "n_layers", "n_heads"):
+        if not is_whole(given[name]):
+            return f"{name} is not a whole number"
+    for name in OUTCOMES:
+        values = given[name]
+        if not _all_finite(values) or len(values) != N_MEASURED or values[-1] < 0:
+            return f"{name} is not {N_MEASURED} finite numbers, the last of them an error"
+    heads, sizes = given["heads"], (given["n_layers"], given["n_heads"])
+    if not isinstance(heads, list) or not all(_is_head(head, *sizes) for head in heads):
+        return "heads are not (layer, head) pairs of this model"
+    if not 0 < len({tuple(head) for head in heads}) == len(heads) < sizes[0] * sizes[1]:
+        return "heads are none, all, or named twice"
+    alone, missing = given["random_alone"], given["random_missing"]
+    if not (_all_finite(alone) and _all_finite(missing) and 2 <= len(alone) == len(missing)):
+        return "the random choices are not two lists of as many finite numbers"
+    return ""
+
+
+def _all_finite(value: Any) -> bool:
+    return isinstance(value, list) and all(map(is_finite, value))
+
+
+def _is_head(value: Any, n_layers: int, n_heads: int) -> bool:
+    pair = isinstance(value, list) and len(value) == 2
+    return pair and is_whole(value[0], 0, n_layers - 1) and is_whole(value[1], 0, n_heads - 1)

@@ -9,8 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.weights.factored_matrix import FactoredMatrix, squared_products
-from mha_viz.circuits.weights.fold import Fold, Passage, centre
+from mha_viz.circuits.weights.factored_matrix import (
+    FactoredMatrix,
+    Fold,
+    Passage,
+    centre,
+    squared_products,
+)
 from mha_viz.circuits.weights.norm_placement import NormPlacement, norm_placement
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.attention.multi_head import AttentionWeights
@@ -36,26 +41,18 @@ _IN_THE_STREAM = (
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """Composition scores of every head with each earlier one, heads in order of layer.
+    """Composition scores of every head with each earlier one, heads in order of layer."""
 
-    Args:
-        kind: through the later head's "Q", "K" or "V".
-        n_layers, n_heads: head h of layer l is number l * n_heads + h.
-        score: (earlier head, later head), in [0, 1]; NaN where the first is not in an earlier
-            layer, or where a head's weights are zero.
-        zscore: how many standard deviations score^2 lies above its mean for random matrices of
-            the same shape and spectra.
-        expected: the root of that mean: what heads that know nothing of each other score.
-        notes: what was computed of this family.
-    """
-
-    kind: Kind
-    n_layers: int
+    kind: Kind  # through the later head's "Q", "K" or "V"
+    n_layers: int  # n_layers, n_heads: head h of layer l is number l * n_heads + h
     n_heads: int
+    # in [0, 1]; NaN where the first is not in an earlier layer, or where a head's weights are zero.
     score: Float[Tensor, "sender receiver"]
+    # how many standard deviations score^2 lies above its mean for random matrices of the same shape
+    # and spectra.
     zscore: Float[Tensor, "sender receiver"]
-    expected: float
-    notes: tuple[str, ...] = ()
+    expected: float  # the root of that mean: what heads that know nothing of each other score
+    notes: tuple[str, ...] = ()  # what was computed of this family
 
     def table(self) -> pd.DataFrame:
         """Make a row for each pair, the highest z-score first.

@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.decompose.readout import check_index
 from mha_viz.circuits.weights.factored_matrix import (
     FactoredMatrix,
     largest,
@@ -20,8 +19,9 @@ from mha_viz.circuits.weights.token_circuits import TokenCircuit, token_circuits
 from mha_viz.core.reprs import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.importance import t_interval
-from mha_viz.prediction.loss import OnProgress, Progress
-from mha_viz.text.vocabulary import label_of
+from mha_viz.prediction.arguments import check_index
+from mha_viz.prediction.replay import OnProgress, Progress
+from mha_viz.text.encoding import label_of
 
 N_RANDOM = 8  # matrices that chance is taken from
 N_DIRECTIONS = 8
@@ -35,35 +35,27 @@ class VocabularyCircuit:
 
     Strengths are in units of the root mean square over all pairs of the vocabulary. Chance is the
     mean over random matrices, and the range in which another one would lie with 95 %.
-
-    Args:
-        name: "QK": how much a query token's score of a key token is raised by the tokens. "OV": how
-            much the logit of a token is raised where the head looks at one.
-        pairs: a row for each of the strongest: query and key (QK) or source and destination (OV),
-            with their ids; strength; chance, chance_low, chance_high of the pair of the same rank.
-        directions: a row for each of the largest singular values: singular_value; its chance; the
-            tokens that lie furthest in the direction at both ends, and those furthest against it.
     """
 
+    # "QK": how much a query token's score of a key token is raised by the tokens. "OV": how much
+    # the logit of a token is raised where the head looks at one.
     name: str
+    # a row for each of the strongest: query and key (QK) or source and destination (OV), with their
+    # ids; strength; chance, chance_low, chance_high of the pair of the same rank.
     pairs: pd.DataFrame
+    # a row for each of the largest singular values: singular_value; its chance; the tokens that lie
+    # furthest in the direction at both ends, and those furthest against it.
     directions: pd.DataFrame
 
 
 @dataclass(frozen=True, eq=False)
 class HeadVocabulary:
-    """The circuits of one head, read as tokens.
+    """The circuits of one head, read as tokens."""
 
-    Args:
-        layer, head: which head.
-        circuits: "QK" and "OV", those that the family has.
-        notes: what is left out, and why a circuit is missing.
-    """
-
-    layer: int
+    layer: int  # layer, head: which head
     head: int
-    circuits: dict[str, VocabularyCircuit]
-    notes: tuple[str, ...]
+    circuits: dict[str, VocabularyCircuit]  # "QK" and "OV", those that the family has
+    notes: tuple[str, ...]  # what is left out, and why a circuit is missing
 
     def __repr__(self) -> str:
         first = [

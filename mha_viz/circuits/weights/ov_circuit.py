@@ -9,15 +9,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.decompose.readout import check_index
 from mha_viz.circuits.weights.composition import folded
 from mha_viz.circuits.weights.factored_matrix import FactoredMatrix, largest, product_blocks
 from mha_viz.circuits.weights.norm_placement import NormPlacement, norm_placement
 from mha_viz.core.reprs import head_rows, table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
+from mha_viz.prediction.arguments import check_index
 from mha_viz.prediction.logits import check_predicts
-from mha_viz.text.vocabulary import label_of
+from mha_viz.text.encoding import label_of
 
 CELLS = 2**26  # pairs of tokens that are looked at: all of 8,192 x 8,192
 TURNS = 16  # random rotations that the spread by chance is taken from
@@ -26,21 +26,17 @@ OWN_AMONG = 10  # a token is copied if it is among so many that its head raises 
 
 @dataclass(frozen=True, eq=False)
 class Copying:
-    """Copying scores: how far each head raises the very token that it reads.
+    """Copying scores: how far each head raises the very token that it reads."""
 
-    Args:
-        score: (layer, head), in [-1, 1]: the sum of the eigenvalues of the head's OV circuit over
-            the sum of their absolute values (Elhage et al. 2021). 1: all positive, it copies.
-        positive_share: (layer, head), the share of eigenvalues whose real part is positive.
-        zscore: (layer, head), the score in standard deviations of what the same weights give
-            when what the head writes is turned at random; the mean is 0.
-        eigenvalues: (layer, head, d_head), complex, the largest first.
-    """
-
+    # in [-1, 1]: the sum of the eigenvalues of the head's OV circuit over the sum of their absolute
+    # values (Elhage et al. 2021). 1: all positive, it copies.
     score: Float[Tensor, "layer head"]
+    # the share of eigenvalues whose real part is positive.
     positive_share: Float[Tensor, "layer head"]
+    # the score in standard deviations of what the same weights give when what the head writes is
+    # turned at random; the mean is 0.
     zscore: Float[Tensor, "layer head"]
-    eigenvalues: Tensor
+    eigenvalues: Tensor  # complex, the largest first
 
     def table(self) -> pd.DataFrame:
         """Make a row per head, highest first: layer, head, score, positive_share, zscore."""
@@ -57,22 +53,17 @@ class Copying:
 
 @dataclass(frozen=True, eq=False)
 class FavouredPairs:
-    """The pairs of tokens (looked at, raised) that a head favours.
+    """The pairs of tokens (looked at, raised) that a head favours."""
 
-    Args:
-        pairs: a row for each of the strongest: source and destination with their ids; strength, in
-            standard deviations of all of this head's pairs; n_as_strong, how many pairs of the
-            whole vocabulary are at least as strong, with its standard error, 0 where exact.
-        copied: the share of sources that are themselves among the 10 tokens that they raise most.
-        copied_error: its standard error, 0 where all sources were looked at.
-        copied_by_chance: 10 / d_vocab.
-        n_sources, d_vocab: how many tokens were looked at as sources, and how many there are.
-    """
-
+    # a row for each of the strongest: source and destination with their ids; strength, in standard
+    # deviations of all of this head's pairs; n_as_strong, how many pairs of the whole vocabulary
+    # are at least as strong, with its standard error, 0 where exact.
     pairs: pd.DataFrame
+    # the share of sources that are themselves among the 10 tokens that they raise most.
     copied: float
-    copied_error: float
-    copied_by_chance: float
+    copied_error: float  # its standard error, 0 where all sources were looked at
+    copied_by_chance: float  # 10 / d_vocab
+    # n_sources, d_vocab: how many tokens were looked at as sources, and how many there are.
     n_sources: int
     d_vocab: int
 

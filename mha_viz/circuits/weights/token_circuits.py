@@ -9,15 +9,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.circuits.decompose.readout import check_index
 from mha_viz.circuits.weights.composition import folded
-from mha_viz.circuits.weights.factored_matrix import FactoredMatrix
-from mha_viz.circuits.weights.fold import Fold
+from mha_viz.circuits.weights.factored_matrix import FactoredMatrix, Fold
 from mha_viz.circuits.weights.norm_placement import NormPlacement, norm_placement
 from mha_viz.circuits.weights.ov_circuit import vocabulary_ends
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
-from mha_viz.text.vocabulary import id_of, label_of
+from mha_viz.prediction.arguments import check_index
+from mha_viz.text.encoding import id_of, label_of
 
 MAX_WORDS = 64
 _LEFT_OUT = (

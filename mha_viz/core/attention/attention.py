@@ -136,9 +136,8 @@ def scores(
     """Compute how well each query fits each key: scale * Q K^T, then softcap, then the mask.
 
     Arguments as in `attention`, which checks them; here they are taken as right. Returns real
-    numbers (*batch, n_heads, query, key), -inf where a bool mask or `causal` forbids.
-
-    Source: Vaswani et al. 2017, eq. 1.
+    numbers (*batch, n_heads, query, key), -inf where a bool mask or `causal` forbids. Source:
+    Vaswani et al. 2017, eq. 1.
 
     >>> scores(torch.tensor([[[2.0]]]), torch.tensor([[[3.0], [5.0]]]))
     tensor([[[ 6., 10.]]])
@@ -182,9 +181,8 @@ def pattern_of(
 def visible(bias: Tensor) -> Bool[Tensor, "..."]:
     """Return which keys a query may see, by what was added to its scores.
 
-    Args:
-        bias: mask and position bias, of any shape: bool (True = may attend), or floats of which
-            those near their dtype's lowest forbid.
+    `bias` is mask and position bias, of any shape: bool (True = may attend), or floats of which
+    those near their dtype's lowest forbid.
     """
     return bias if bias.dtype == torch.bool else bias > _forbidding(bias.dtype)
 

@@ -53,15 +53,8 @@ class AttentionOutput(NamedTuple):
 class AttentionWeights:
     """One attention layer's parameters, head by head; a bias the layer lacks is None.
 
-    Args:
-        W_Q: (n_heads, d_model, d_head); W_K: (n_kv_heads, d_model, d_head);
-        W_V: (n_kv_heads, d_model, d_value); W_O: (n_heads, d_value, d_model). In cross-attention
-            W_K and W_V may read tokens of another width than d_model.
-        b_Q, b_K, b_V: (heads, width), the same as in their weight; b_O: (d_model,).
-        scale: factor on Q K^T; None means 1 / sqrt(d_head).
-
-    Raises:
-        ShapeError, DTypeError: if the parts do not fit each other.
+    In cross-attention W_K and W_V may read tokens of another width than d_model. Raises ShapeError,
+    DTypeError: if the parts do not fit each other.
 
     >>> weights = AttentionWeights(*torch.ones(3, 2, 4, 3), torch.ones(2, 3, 4))
     >>> weights.W_O.shape
@@ -76,7 +69,7 @@ class AttentionWeights:
     b_K: Given[Float[Tensor, "n_kv_heads d_head"]] | None = None
     b_V: Given[Float[Tensor, "n_kv_heads d_value"]] | None = None
     b_O: Given[Float[Tensor, "d_model"]] | None = None
-    scale: Number | None = None
+    scale: Number | None = None  # factor on Q K^T; None means 1 / sqrt(d_head)
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{name} {shape_text(getattr(self, name))}" for name in MATRICES)

@@ -202,10 +202,8 @@ class RowReduction(ABC):
 def row_blocks(n_queries: int, bytes_of_row: int, device: torch.device = _CPU) -> list[slice]:
     """Divide the queries into blocks of rows that take about `BLOCK_BYTES`.
 
-    Args:
-        n_queries: rows in all.
-        bytes_of_row: what a row of all heads takes.
-        device: that computes them; other than the processor, it takes `DEVICE_BLOCK_BYTES`.
+    `bytes_of_row` is what a row of all heads takes. On another device than the processor a block
+    takes `DEVICE_BLOCK_BYTES`.
 
     >>> row_blocks(7, BLOCK_BYTES // 4)
     [slice(0, 4, None), slice(4, 7, None)]
@@ -239,12 +237,7 @@ def attention_by_rows(
 ) -> Float[Tensor, "head query d_value"]:
     """Compute the z of one text, while reductions read its pattern block by block.
 
-    Args:
-        query: of all positions.
-        key: likewise; key heads are not repeated.
-        value: likewise.
-        scoring: what the layer does to them.
-        reductions: what else is made of the pattern.
+    Query, key and value are of all positions; key heads are not repeated.
     """
     mixed = query.new_empty(*query.shape[:2], value.shape[-1])
 
@@ -283,11 +276,8 @@ class SinkShares(RowReduction):
 class Tiles(RowReduction):
     """Cells of equal size of one layer's pattern, pooled block by block.
 
-    Args:
-        shape: head, query and key.
-        side: how many cells a side may have.
-        pool: "max" or "sum" of the weights in a cell.
-        device: where the blocks are.
+    `shape` is head, query and key, `side` how many cells a side may have, `pool` "max" or "sum" of
+    the weights in a cell.
     """
 
     def __init__(

@@ -1,7 +1,5 @@
 """An edit alignment of the tokens of two texts, and matrices on common axes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,15 +22,8 @@ def align(
     Among alignments of equal cost, the one with the most equal tokens; then the one that has
     insertions and deletions as late as it can.
 
-    Args:
-        tokens_a: any text.
-        tokens_b: any text.
-        ignore_case: "The" and "the" are the same token.
-
-    Returns:
-        Pairs of places (in A, in B), in order; None where the other has no such token. Each place
-        of either text is in exactly one pair.
-
+    With `ignore_case`, "The" and "the" are the same token. Returns pairs of places (in A, in B), in
+    order; None where the other has no such token. Each place of either text is in exactly one pair.
     Source: Levenshtein 1966; Wagner and Fischer 1974.
 
     >>> align(["the", "cat", "sat"], ["the", "old", "cat", "ran"])
@@ -57,9 +48,6 @@ def equal_places(
     ignore_case: bool = False,
 ) -> list[tuple[int, int]]:
     """Return the pairs of an alignment whose tokens are equal.
-
-    Returns:
-        Pairs of places (in A, in B), in order.
 
     >>> equal_places("abc", "axc", align("abc", "axc"))
     [(0, 0), (2, 2)]
@@ -103,13 +91,9 @@ def aligned(
 ) -> Shaped[np.ndarray, "aligned_query aligned_key"]:
     """Take the rows and columns of a matrix at the places of an alignment; NaN where None.
 
-    Args:
-        matrix: (query, key), weights or any other numbers.
-        index: places of one text, such as one side of what `align` returns.
-        key_index: the same for the columns, where keys are another text than queries.
-
-    Returns:
-        (aligned_query, aligned_key), of the matrix's own precision (float64 for whole numbers).
+    `index` has places of one text, such as one side of what `align` returns; `key_index` has those
+    of the columns, where keys are another text than queries. Returns (aligned_query, aligned_key),
+    of the matrix's own precision (float64 for whole numbers).
 
     >>> aligned(np.array([[1.0, 2.0], [3.0, 4.0]]), [0, None, 1]).tolist()
     [[1.0, nan, 2.0], [nan, nan, nan], [3.0, nan, 4.0]]
@@ -142,18 +126,10 @@ def pattern_change(
     mean over rows of 1/2 sum_k |A[q, k] - B[q', k']|, where a key that only one text has counts
     with its whole weight, and a key that replaces another is compared with that one.
 
-    Args:
-        pattern_a: (layer, head, query, key) of self-attention on the first text.
-        pattern_b: of as many layers and heads, on the second text.
-        pairs: the alignment of their tokens.
-        rows: the pairs that are averaged over, such as `equal_places`; None means all pairs with a
-            place in both texts, even where one token replaces another.
-
-    Returns:
-        (layer, head), probability in [0, 1]; NaN where there are no such rows.
-
-    Raises:
-        ShapeError: different numbers of layers or heads.
+    `pairs` is the alignment of their tokens, `rows` are the pairs that are averaged over, such as
+    `equal_places`; None means all pairs with a place in both texts, even where one token replaces
+    another. Returns (layer, head), probability in [0, 1]; NaN where there are no such rows. Raises
+    ShapeError: different numbers of layers or heads.
 
     >>> one = torch.eye(2)[None, None]
     >>> pattern_change(one, one, [(0, 0), (1, 1)])

@@ -1,7 +1,5 @@
 """The likeness of heads by chance: what a likeness, or a lack of diversity, has to exceed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -38,18 +36,12 @@ class Band(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ChancePairs:
-    """A comparison of a record's pairs of heads with heads that share nothing.
+    """A comparison of a record's pairs of heads with heads that share nothing."""
 
-    Args:
-        band: where 95 % of the pairs of heads that share nothing lie.
-        pairs: distances of these pairs (see `as_distances`), ascending.
-        p_pairs: how often a pair of the record would be as near by chance, in the order of
-            `np.triu_indices`; NaN where it has no distance.
-        p_nearest: how often a head's nearest other one would be as near by chance; NaN likewise.
-    """
-
-    band: Band
-    pairs: Float[np.ndarray, "chance"]
+    band: Band  # where 95 % of the pairs of heads that share nothing lie
+    pairs: Float[np.ndarray, "chance"]  # distances of these (see `as_distances`), ascending
+    # how often a pair of the record would be as near by chance, in the order of `np.triu_indices`,
+    # and how often a head's nearest other one would; NaN where there is no distance
     p_pairs: Float[np.ndarray, "pair"]
     p_nearest: Float[np.ndarray, "head2"]
 
@@ -74,9 +66,7 @@ def permuted_pairs(record: AttentionRecord, measure: str, seed: int = 0) -> Chan
     nearest other head is the smallest of many distances; it is compared with such minima, and by
     how much nearer it is than that head's own mean alone. Returns None where there are fewer than
     five things to permute, or no pair has a number. Distances are those of `as_distances`, p-values
-    in (0, 1].
-
-    Source: the p-value of Phipson and Smyth 2010, of chance pairs of all heads together.
+    in (0, 1]. Source: the p-value of Phipson and Smyth 2010, of chance pairs of all heads together.
     """
     made_of = PAIR_MEASURES[measure]
     queries = _some_queries(record) if made_of == "pattern" else slice(None)
@@ -122,10 +112,7 @@ def untrained_band(record: AttentionRecord, measure: str) -> Band | None:
     """Return the band of the pairs of an untrained copy's heads.
 
     It is a baseline of outputs, not of patterns: before training all rows are nearly uniform, so
-    all patterns are nearly the same.
-
-    Returns:
-        None where no pair has a number.
+    all patterns are nearly the same. Returns None where no pair has a number.
     """
     return _band([head_similarity(record, measure)])
 

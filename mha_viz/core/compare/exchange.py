@@ -1,7 +1,5 @@
 """Differences of two heads' metrics beyond what an exchange of their rows gives."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,23 +23,17 @@ _DRAWS = 1_999
 _ROUNDING = 1e-6  # of a metric in float32, as a share of its size
 _NOTHING = 1e-12  # a sum below this is what rounding leaves of 0
 _Finish = Callable[[Sums], Tensor]
+Dealt = NDArray[np.bool_]  # (draw, block): which blocks change places, or go to the first head
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """The differences of two heads that an exchange of their rows gives.
+    """The differences of two heads that an exchange of their rows gives, by metric."""
 
-    Args:
-        p: metric key -> how often an exchange differs as much, in (0, 1].
-        noise: metric key -> the difference, without its sign, that 95 % of exchanges do not exceed.
-        rows: how many rows, or blocks of them, of either head have a choice of keys.
-        paired: rows of the same query change places; else any rows of two texts.
-    """
-
-    p: Mapping[str, float]
-    noise: Mapping[str, float]
-    rows: tuple[int, int]
-    paired: bool
+    p: Mapping[str, float]  # how often an exchange differs as much, in (0, 1]
+    noise: Mapping[str, float]  # the difference that 95 % of exchanges do not exceed, unsigned
+    rows: tuple[int, int]  # how many rows, or blocks of them, of either head have a choice of keys
+    paired: bool  # rows of the same query change places; else any rows of two texts
 
     def rows_needed(self, n_metrics: int) -> int:
         """Return how many rows each head needs for one of so many metrics to be found."""
@@ -71,14 +63,9 @@ def exchange_test(
     consecutive rows are exchanged as a whole. It takes neighbouring rows to be draws of their own,
     and knows one text.
 
-    Args:
-        a: a record of one head, see `chosen_heads`.
-        b: another one, on the same tokens if `paired`.
-        paired: whether rows have a partner.
-        seed: of the 1,999 exchanges.
-
-    Returns:
-        Exchange; metrics of what heads write are not tested.
+    `a` and `b` are records of one head each (see `chosen_heads`), on the same tokens if `paired`,
+    that is if rows have a partner. Metrics of what heads write are not tested. There are 1,999
+    exchanges.
 
     Source: the permutation test of Fisher 1935, with the p-value of Phipson and Smyth 2010.
     """
@@ -141,7 +128,7 @@ def _stacked(blocks: list[HeadSums], key: str) -> list[Float[Tensor, "block ..."
 
 
 def _swapped(
-    finish: _Finish, _: _Finish, of_a: list[Tensor], of_b: list[Tensor], dealt: NDArray[np.bool_]
+    finish: _Finish, _: _Finish, of_a: list[Tensor], of_b: list[Tensor], dealt: Dealt
 ) -> Float[Tensor, "draw"]:
     """Return how far two heads differ after each exchange of some blocks with their partners."""
     swap, sums = torch.from_numpy(dealt).double(), []
@@ -154,16 +141,9 @@ def _swapped(
 
 
 def _mixed(
-    finish_a: _Finish,
-    finish_b: _Finish,
-    of_a: list[Tensor],
-    of_b: list[Tensor],
-    dealt: NDArray[np.bool_],
+    finish_a: _Finish, finish_b: _Finish, of_a: list[Tensor], of_b: list[Tensor], dealt: Dealt
 ) -> Float[Tensor, "draw"] | None:
-    """Return how far the means differ after blocks of two texts are dealt out anew.
-
-    None for a metric that is no mean over rows.
-    """
+    """Return how far means differ after blocks of two texts are dealt anew; None for no mean."""
     pooled = []
     for finish, sums in ((finish_a, of_a), (finish_b, of_b)):
         of_blocks = finish(tuple(part[:, None] for part in sums))[:, 0]

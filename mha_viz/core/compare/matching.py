@@ -38,40 +38,24 @@ _TIE = 1e-9  # a distance below rounding, by which heads with the same number wi
 
 
 class MatchChance(NamedTuple):
-    """The match of heads that have nothing to do with each other, in the unit of the distances.
+    """The match of heads that have nothing to do with each other, in the unit of the distances."""
 
-    Args:
-        mean: of the distances of matched heads, over heads and rounds.
-        band: where 95 % of these distances lie.
-        means: the mean of each round.
-        p: for each matched pair, how often chance brings as near a counterpart.
-    """
-
-    mean: float
-    band: Band
-    means: Float[np.ndarray, " round"]
-    p: Float[np.ndarray, " match"]
+    mean: float  # of the distances of matched heads, over heads and rounds
+    band: Band  # where 95 % of these distances lie
+    means: Float[np.ndarray, " round"]  # the mean of each round
+    p: Float[np.ndarray, " match"]  # how often chance brings as near a counterpart
 
 
 @dataclass(frozen=True, eq=False)
 class HeadMatches:
-    """Pairs of heads of two models, each head in at most one of them.
+    """Pairs of heads of two models, each head in at most one of them."""
 
-    Args:
-        a: numbers of the heads of the first model (layer * heads + head), ascending.
-        b: their counterparts in the second one.
-        apart: distances of all heads of the first from all of the second; NaN: not defined.
-        n_heads: the heads of a layer, in each model.
-        n_rows: the tokens of all texts that were compared.
-        chance: None where there are too few tokens to permute.
-    """
-
-    a: Int[np.ndarray, " match"]
-    b: Int[np.ndarray, " match"]
-    apart: Float[np.ndarray, "head_a head_b"]
-    n_heads: tuple[int, int]
-    n_rows: int
-    chance: MatchChance | None
+    a: Int[np.ndarray, " match"]  # heads of the first model (layer * heads + head), ascending
+    b: Int[np.ndarray, " match"]  # their counterparts in the second one
+    apart: Float[np.ndarray, "head_a head_b"]  # distances of all heads; NaN: not defined
+    n_heads: tuple[int, int]  # the heads of a layer, in each model
+    n_rows: int  # the tokens of all texts that were compared
+    chance: MatchChance | None  # None where there are too few tokens to permute
 
     @property
     def distance(self) -> Float[np.ndarray, " match"]:
@@ -236,8 +220,7 @@ def _distances(a: list[_Heads], b: list[_Heads], measure: str) -> NDArray[np.flo
         rows = one.rows.shape[1]
         n_rows += rows
         total = total + rows * matrix[:n_a, n_a:].double().numpy() ** 2
-    found: NDArray[np.float64] = np.sqrt(total / n_rows)
-    return found
+    return np.sqrt(total / n_rows)
 
 
 def _matches(
@@ -264,10 +247,7 @@ def _matches(
 
 
 def assigned(apart: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return each row's column in the best match, and its distance (NaN: not defined).
-
-    There must be as many columns as rows, or more.
-    """
+    """Return the best column of each row, of at least as many, and its distance (NaN: none)."""
     from scipy.optimize import linear_sum_assignment
 
     rows, columns = apart.shape

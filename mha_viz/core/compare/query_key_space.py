@@ -1,22 +1,27 @@
 """Queries and keys of heads in one space, where near means a high score, and the plane of it."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
+from mha_viz.errors import ArgumentError
+from mha_viz.extras import require
 
 N_STRONGEST = 4  # keys of a query that a map knows by their weights
 N_PAIRS = 20_000  # of a query and a key, of which the numbers of a layer are made
 _MOST_CELLS = 2_000_000  # of a text's mask in which pairs are looked for
 _SCALES = 2.0 ** (torch.arange(-24, 25, dtype=torch.float64) / 4)  # of c², about equal lengths
+Vectors = Float[Tensor, "head token d_head"]  # queries or keys of all heads of a layer
+Places = Float[Tensor, "head token place"]  # the same in a plane, or in any space
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +40,7 @@ class SampledPairs:
 
 def layer_vectors(
     records: Sequence[AttentionRecord], layer: int, tokens: int
-) -> tuple[Float[Tensor, "head token d_head"], Float[Tensor, "head token d_head"]]:
+) -> tuple[Vectors, Vectors]:
     """Return queries and keys of a layer over all texts, the first `tokens` of each.
 
     Their products are the scores: the scale is in the queries. Each query head has its key head.
@@ -53,18 +58,14 @@ def layer_vectors(
 def sample_pairs(
     records: Sequence[AttentionRecord],
     layer: int,
-    vectors: tuple[Float[Tensor, "head token d_head"], Float[Tensor, "head token d_head"]],
+    vectors: tuple[Vectors, Vectors],
     tokens: int,
     generator: torch.Generator,
 ) -> SampledPairs:
     """Draw pairs of a query and a key of one text that the query may see, all where they are few.
 
-    Args:
-        records: of the texts.
-        layer: from 0.
-        vectors: queries and keys of the layer, as `layer_vectors` gives them.
-        tokens: how many of each text take part.
-        generator: of the draw.
+    `vectors` are queries and keys of the layer, as `layer_vectors` gives them; `tokens` of each
+    text take part.
     """
     sizes = [min(len(one.tokens), tokens) for one in records]
     squares, first = sum(n * n for n in sizes), 0
@@ -100,9 +101,7 @@ def _pairs_of_text(
 
 
 def best_scale(
-    queries: Float[Tensor, "head token d_head"],
-    keys: Float[Tensor, "head token d_head"],
-    pairs: SampledPairs,
+    queries: Vectors, keys: Vectors, pairs: SampledPairs
 ) -> tuple[Float[Tensor, " head"], Float[Tensor, " head"]]:
     """Return the c with which nearness follows the scores of pairs best, and their correlation.
 
@@ -126,18 +125,14 @@ def best_scale(
     return tried.gather(1, best)[:, 0].sqrt().float(), fit.gather(1, best)[:, 0].float()
 
 
-def met(
-    queries: Float[Tensor, "head token d_head"], keys: Float[Tensor, "head token d_head"]
-) -> Float[Tensor, "head token d_head"]:
+def met(queries: Vectors, keys: Vectors) -> Vectors:
     """Return the keys moved until their mean is that of the queries: no weight changes."""
     return keys - keys.mean(1, keepdim=True) + queries.mean(1, keepdim=True)
 
 
 def one_space(
-    queries: Float[Tensor, "head token d_head"],
-    keys: Float[Tensor, "head token d_head"],
-    scale: Float[Tensor, " head"],
-) -> tuple[Float[Tensor, "head token d_head"], Float[Tensor, "head token d_head"]]:
+    queries: Vectors, keys: Vectors, scale: Float[Tensor, " head"]
+) -> tuple[Vectors, Vectors]:
     """Return c q and (k − k̄ + q̄) / c around the mean of them all.
 
     Their products, before that mean is taken off, give the same weights as q · k.
@@ -164,10 +159,7 @@ def principal_plane(
 
 
 def nearness(
-    queries: Float[Tensor, "head token place"],
-    keys: Float[Tensor, "head token place"],
-    query: Int[Tensor, " pair"],
-    key: Int[Tensor, " pair"],
+    queries: Places, keys: Places, query: Int[Tensor, " pair"], key: Int[Tensor, " pair"]
 ) -> Float[Tensor, "head pair"]:
     """Return minus the squared distance of each pair of a query and a key."""
     return -(queries[:, query] - keys[:, key]).square().sum(-1)
@@ -181,11 +173,7 @@ def correlation(
     return ((x * y).sum(-1) / (x.norm(dim=-1) * y.norm(dim=-1))).float()
 
 
-def nearer_has_more(
-    queries: Float[Tensor, "head token place"],
-    keys: Float[Tensor, "head token place"],
-    pairs: SampledPairs,
-) -> Float[Tensor, " head"]:
+def nearer_has_more(queries: Places, keys: Places, pairs: SampledPairs) -> Float[Tensor, " head"]:
     """Return how often the nearer of two keys that a query sees has the larger weight, in [0, 1].
 
     By chance it is 0.5; NaN where no query sees two keys of different score.
@@ -214,3 +202,55 @@ def strongest_keys(
         first += n
     keys, weights = (torch.cat(part, 1) for part in zip(*found, strict=True))
     return keys.int(), weights.float()
+
+
+METHODS = ("pca", "tsne", "umap")
+_FEWEST = 16  # points that t-SNE and UMAP are given
+
+LayOut = Callable[[int, tuple[Tensor, Tensor], Tensor], Float[Tensor, "head 2 token 2"]]
+
+
+def layout_of(
+    method: str, heads: Collection[tuple[int, int]] | None, n_points: int, seed: int
+) -> LayOut:
+    """Return what puts a layer's queries and keys in planes: by its number, them and projections.
+
+    `method` is one of `METHODS`; t-SNE and UMAP lay out `heads` (layer, head), of `n_points` each,
+    and others are NaN; None is all. Raises ArgumentError: an unknown method, too few points for it,
+    or its library is missing.
+    """
+    if method not in METHODS:
+        raise ArgumentError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+    if method == "pca":
+        return lambda layer, full, plane: torch.stack([one @ plane for one in full], 1)
+    if n_points < _FEWEST:
+        raise ArgumentError(f"{method} needs {_FEWEST} points or more, and these are {n_points}.")
+    embed = _embedding(method, n_points, seed)
+
+    def lay_out(layer: int, full: tuple[Tensor, Tensor], plane: Tensor) -> Tensor:
+        queries, keys = full
+        found = torch.full((*queries.shape[:1], 2, queries.shape[1], 2), torch.nan)
+        for head in range(len(queries)):
+            if heads is None or (layer, head) in heads:
+                check_cancelled()
+                vectors = torch.cat([queries[head], keys[head]]).numpy()
+                placed = np.asarray(embed(vectors), dtype=np.float32)
+                found[head] = torch.from_numpy(placed).unflatten(0, (2, -1))
+        return found
+
+    return lay_out
+
+
+def _embedding(method: str, n_points: int, seed: int) -> Callable[[Any], Any]:
+    try:
+        if method == "tsne":
+            from sklearn.manifold import TSNE
+
+            perplexity = min(30.0, n_points / 4)
+            return lambda x: TSNE(perplexity=perplexity, random_state=seed).fit_transform(x)
+        from umap import UMAP
+    except ModuleNotFoundError:
+        require("maps", f"A map by {method}")
+        raise
+    n_near = min(15, n_points - 2)
+    return lambda x: UMAP(n_neighbors=n_near, random_state=seed, n_jobs=1).fit_transform(x)

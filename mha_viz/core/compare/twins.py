@@ -1,7 +1,5 @@
 """The likeness of heads: an order, clusters, a map, nearest twins, a few that cover all."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -14,6 +12,7 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 
 Order = Literal["layer", "cluster"]
+PerPair = Num[np.ndarray | Tensor, "head2 head2"]  # a number for each pair of heads
 _MOST_ORDERED = 512  # beyond, the best order of the leaves takes seconds; any order is a valid one
 
 
@@ -62,24 +61,17 @@ class Cover(NamedTuple):
     covered: list[float]
 
 
-def head_order(
-    distance: Num[np.ndarray | Tensor, "head2 head2"], by: str = "cluster"
-) -> Clustering:
+def head_order(distance: PerPair, by: str = "cluster") -> Clustering:
     """Order the heads so that similar ones stand together, and return the tree behind it.
 
     Average linkage on the distances; the branches are turned such that neighbours are as alike as
     they can be (up to 512 heads).
 
-    Args:
-        distance: (head2, head2), symmetric, 0 or more, any unit; NaN: not defined. Where a pair
-            has no distance, the head with the most such pairs is left out, until none is left.
-        by: "cluster", heads that are left out come last; "layer", all heads as they are numbered.
-
-    Raises:
-        ShapeError: a matrix that is not square, or empty.
-        ArgumentError: distances that are not symmetric or negative; an unknown order.
-
-    Source: Bar-Joseph, Gifford and Jaakkola 2001 (order of the leaves).
+    `distance` is symmetric, 0 or more, any unit; NaN: not defined. Where a pair has no distance,
+    the head with the most such pairs is left out, until none is left. By "cluster" heads that are
+    left out come last, by "layer" all stand as they are numbered. Raises ShapeError: a matrix that
+    is not square, or empty. ArgumentError: distances that are not symmetric or negative; an unknown
+    order. Source: Bar-Joseph, Gifford and Jaakkola 2001 (order of the leaves).
 
     >>> head_order(np.array([[0.0, 9, 1], [9, 0, 9], [1, 9, 0]])).order
     (0, 2, 1)
@@ -108,17 +100,14 @@ def head_order(
     return Clustering("cluster", order, tuple(known), undefined, tree)
 
 
-def classical_mds(
-    distance: Num[np.ndarray | Tensor, "head2 head2"],
-) -> tuple[Float[np.ndarray, "head2 2"], float]:
+def classical_mds(distance: PerPair) -> tuple[Float[np.ndarray, "head2 2"], float]:
     """Place heads in a plane so that their distances come close to the given ones.
 
     Axes are turned such that later heads tend to lie right and up: a small change of the distances
     does not mirror the map. Returns (head2, 2), in the unit of the distances; NaN for heads that
     are left out. And the explained share in [0, 1]: the two eigenvalues' part of all positive ones;
-    NaN where there is nothing to explain (one head, or heads that are all equal).
-
-    Source: Torgerson 1952.
+    NaN where there is nothing to explain (one head, or heads that are all equal). Source: Torgerson
+    1952.
 
     >>> points, explained = classical_mds(np.array([[0.0, 2], [2, 0]]))
     >>> points.round(6).tolist(), round(explained, 6)
@@ -145,7 +134,7 @@ def classical_mds(
     return points, float(values[:2][real].sum() / values.sum())
 
 
-def nearest_twins(distance: Num[np.ndarray | Tensor, "head2 head2"], n_heads: int) -> pd.DataFrame:
+def nearest_twins(distance: PerPair, n_heads: int) -> pd.DataFrame:
     """Find for every head the nearest other one; the first of several.
 
     Returns a row per head: layer, head, twin_layer, twin_head (missing where there is none),
@@ -171,7 +160,7 @@ def nearest_twins(distance: Num[np.ndarray | Tensor, "head2 head2"], n_heads: in
 
 
 def nearest_others(
-    distance: Num[np.ndarray | Tensor, "head2 head2"],
+    distance: PerPair,
 ) -> tuple[Int[np.ndarray, " head2"], Float[np.ndarray, " head2"]]:
     """Find the nearest heads as `nearest_twins` does, as arrays: a table takes longer to build.
 
@@ -190,23 +179,18 @@ def nearest_others(
     return np.where(lone, -1, twin), np.where(lone, np.nan, nearest)
 
 
-def covering_heads(similarity: Num[np.ndarray | Tensor, "head2 head2"], k: int) -> Cover:
+def covering_heads(similarity: PerPair, k: int) -> Cover:
     """Choose `k` heads such that every head is close to one of them.
 
     Greedy: each step adds the head that raises sum_i max_{j chosen} similarity_ij the most, the
     first of several. The sum is submodular, so that it reaches at least 1 - 1/e of what the best
     choice of k would.
 
-    Args:
-        similarity: (head2, head2), row i: how well each j stands for i. Negative counts as 0.
-            Heads whose row or column is NaN throughout are left out; other NaN count as 0.
-        k: how many; fewer come back where there are fewer.
-
-    Returns:
-        The chosen heads, and after each the sum's share, in [0, 1], of what all heads together
-        reach (NaN where that is 0).
-
-    Source: facility location; Nemhauser, Wolsey and Fisher 1978 (the bound).
+    Row i of `similarity` is how well each j stands for i; negative counts as 0. Heads whose row or
+    column is NaN throughout are left out; other NaN count as 0. Returns the chosen heads, fewer
+    where there are fewer than `k`, and after each the sum's share, in [0, 1], of what all heads
+    together reach (NaN where that is 0). Source: facility location; Nemhauser, Wolsey and Fisher
+    1978 (the bound).
 
     >>> covering_heads(np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]]), 2)
     Cover(heads=[0, 2], covered=[0.666..., 1.0])
@@ -279,5 +263,4 @@ def _sign(axis: NDArray[np.float64]) -> float:
     trend = float(axis @ (np.arange(len(axis)) - (len(axis) - 1) / 2))
     if abs(trend) > 1e-9 * reach * len(axis):
         return 1.0 if trend > 0 else -1.0
-    first = axis[np.abs(axis) > 1e-9 * reach][0]
-    return 1.0 if first < 0 else -1.0
+    return 1.0 if axis[np.abs(axis) > 1e-9 * reach][0] < 0 else -1.0

@@ -12,8 +12,8 @@ from mha_viz.core.attention.checks import Array, Given, as_tensor
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics.blocks import Visible
 from mha_viz.core.metrics.checks import Allowed, OutputMatrices, Pattern, allowed_keys
-from mha_viz.core.metrics.content import repeated_tokens
 from mha_viz.core.metrics.outputs import outputs_of, reduce_outputs
+from mha_viz.core.metrics.position import repeated_tokens
 from mha_viz.core.metrics.reduction import texts_of
 from mha_viz.core.metrics.table import METRICS, head_table, output_metrics
 from mha_viz.errors import ArgumentError
@@ -24,26 +24,20 @@ _ROWS = {"previous_token": -1, "next_token": -1}  # a row less than there are ha
 
 @dataclass(frozen=True)
 class Baseline:
-    """One metric's value for heads that have learned nothing; None where it has none.
+    """One metric's value for heads that have learned nothing; None where it has none."""
 
-    Args:
-        uniform: a head that gives every token it may see the same weight. For metrics of a head's
-            output: this head's own values under such weights, averaged over all heads.
-        offset: a head that always looks at the token before (the first one at itself).
-        random: mean over the heads of the same architecture with random weights.
-        random_low, random_high: the smallest and the largest of those heads.
-        n_rows: how many rows of weights the score is a mean of; of repeated tokens, how many
-            different ones, since a head looks from equal tokens alike.
-        by_layer: where layers see different keys (a sliding window in some of them), the baseline
-            of each; its random heads are those of layers in which uniform attention scores alike.
-    """
-
+    # a head that gives every token it may see the same weight. For metrics of a head's output: this
+    # head's own values under such weights, averaged over all heads.
     uniform: float | None = None
-    offset: float | None = None
-    random: float | None = None
-    random_low: float | None = None
-    random_high: float | None = None
+    offset: float | None = None  # one that always looks at the token before (the first at itself)
+    random: float | None = None  # mean over the heads of the same architecture with random weights
+    random_low: float | None = None  # the smallest of those heads
+    random_high: float | None = None  # the largest
+    # how many rows of weights the score is a mean of; of repeated tokens, how many different ones,
+    # since a head looks from equal tokens alike
     n_rows: float | None = None
+    # where layers see different keys (a sliding window in some of them), the baseline of each; its
+    # random heads are those of layers in which uniform attention scores alike
     by_layer: tuple["Baseline", ...] = ()
 
     def at(self, layer: int) -> "Baseline":
@@ -98,23 +92,13 @@ def baselines(
 ) -> dict[str, Baseline]:
     """Score uniform, fixed-offset and random heads by each metric that applies to this text.
 
-    Args:
-        pattern: (layer, head, query, key); its shape alone is looked at.
-        ids: integers (key,), token ids.
-        is_special: bool (key,).
-        causal: whether the future was hidden.
-        allowed: bool (layer, query, key), True = may attend, where more was hidden than that; of
-            tokens, even where words were merged.
-        layers: which of these masks each layer has, where layers share them.
-        parts: integers (query,) and (key,), how many tokens each place was before words were
-            merged; all are still heads of tokens, seen as the pattern is: after merging.
-        value: (layer, kv_head, key, d_value), what is read from each key.
-        W_O: each layer's output weights (head, d_value, d_model): with both, metrics of a head's
-            output have a uniform and a fixed-offset baseline as well.
-        random: metric -> (layer, head) of the same architecture with random weights on this text.
-
-    Returns:
-        metric key -> Baseline.
+    The pattern's shape alone is looked at. `allowed`, bool (layer, query, key), hides more than
+    `causal` does: of tokens, even where words were merged; `layers` tells which of its masks each
+    layer has, where layers share them. `parts`, integers (query,) and (key,), tell how many tokens
+    each place was before words were merged; all are still heads of tokens, seen as the pattern is:
+    after merging. With `value` (layer, kv_head, key, d_value), what is read from each key, and
+    `W_O`, metrics of a head's output have a uniform and a fixed-offset baseline as well. `random`
+    is metric -> (layer, head) of the same architecture with random weights on this text.
     """
     pattern = as_tensor("pattern", pattern)
     n_query, n_key = pattern.shape[-2:] if parts is None else (int(n.sum()) for n in parts)

@@ -33,24 +33,15 @@ class Texts(Shared):
     """The texts of a batch. The layers of a record are a batch as well, all of one text.
 
     A first axis of 1 stands for a batch whose texts are alike.
-
-    Args:
-        lengths: the number of queries of each text.
-        ids: token ids of the keys, -1 in padding; None where they are unknown.
-        is_special: which keys are special tokens, False in padding; None where none is known.
-        causal: whether the future was hidden.
-        cross: whether queries and keys are different tokens.
-        period: tokens in one copy, where each text is a sequence that is repeated once.
-        start: tokens before the first copy.
     """
 
-    lengths: Int[Tensor, "#batch"]
-    ids: Int[Tensor, "#batch key"] | None = None
-    is_special: Bool[Tensor, "#batch key"] | None = None
-    causal: bool = False
-    cross: bool = False
-    period: int | None = None
-    start: int = 0
+    lengths: Int[Tensor, "#batch"]  # the number of queries of each text
+    ids: Int[Tensor, "#batch key"] | None = None  # of the keys, -1 in padding; None: unknown
+    is_special: Bool[Tensor, "#batch key"] | None = None  # False in padding; None: none is known
+    causal: bool = False  # the future was hidden
+    cross: bool = False  # queries and keys are different tokens
+    period: int | None = None  # tokens in one copy, where each text is a sequence repeated once
+    start: int = 0  # tokens before the first copy
 
     def part(self, batch: slice) -> Texts:
         """Return some of the texts."""
@@ -140,20 +131,14 @@ class Visible(Shared):
 
 @dataclass(frozen=True, eq=False)
 class RowBlock:
-    """Consecutive rows of one layer's pattern, and numbers that several metrics are made of.
+    """Consecutive rows of one layer's pattern, and numbers that several metrics are made of."""
 
-    Args:
-        pattern: float32 or float64; zeros in the rows of padding.
-        first: the number of the first row.
-        texts: of the batch.
-        visible: what these rows see.
-        sinks: the share of each row that a learned sink took; None: what the row lacks.
-    """
-
+    # float32 or float64; zeros in the rows of padding
     pattern: Float[Tensor, "batch head query key"]
-    first: int
-    texts: Texts
-    visible: Visible
+    first: int  # the number of the first row
+    texts: Texts  # of the batch
+    visible: Visible  # what these rows see
+    # the share of each row that a learned sink took; None: what the row lacks
     sinks: Float[Tensor, "batch head query"] | None = None
 
     @cached_property

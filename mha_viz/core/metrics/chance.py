@@ -62,14 +62,8 @@ def rank_interval(rho: float, n: int) -> tuple[float, float]:
 def beyond_chance(n_rows: Number, by_chance: Number) -> float | None:
     """Return the least score that heads which pick their keys at random hardly ever reach.
 
-    There `chance_bound` is `RARE`.
-
-    Args:
-        n_rows: n, the rows that the score is a mean of.
-        by_chance: p, what uniform attention scores, in [0, 1].
-
-    Returns:
-        a, a share of the weight in [0, 1]; None where even 1 may be chance, for want of rows.
+    There `chance_bound` is `RARE`; `n_rows` and `by_chance` are as there. Returns a share of the
+    weight in [0, 1]; None where even 1 may be chance, for want of rows.
 
     >>> beyond_chance(3, 0.4), round(beyond_chance(8, 0.2), 2), round(beyond_chance(64, 0.2), 2)
     (None, 0.73, 0.38)
@@ -91,15 +85,11 @@ def beyond_chance(n_rows: Number, by_chance: Number) -> float | None:
 def chance_bound(score: Number, n_rows: Number, by_chance: Number) -> float:
     """Bound how often heads that pick their keys at random score as much.
 
-    Such a head puts the whole weight of each row on one key, drawn from those that the row may
-    see; on average it scores what uniform attention does. By Chernoff's bound the mean of n such
-    rows is a or more with a probability of at most exp(-n D(a)), where p is what it is on average
-    and D(a) = a ln(a / p) + (1 - a) ln((1 - a) / (1 - p)).
-
-    Args:
-        score: a, a share of the weight in [0, 1].
-        n_rows: n, the rows that the score is a mean of.
-        by_chance: p, what uniform attention scores, in [0, 1].
+    Such a head puts the whole weight of each row on one key, drawn from those that the row may see;
+    on average it scores what uniform attention does. By Chernoff's bound the mean of n such rows is
+    a or more with a probability of at most exp(-n D(a)), where p is what it is on average and D(a)
+    = a ln(a / p) + (1 - a) ln((1 - a) / (1 - p)). Here a is the `score` and p is `by_chance`, what
+    uniform attention scores, both in [0, 1]; n is `n_rows`, the rows that the score is a mean of.
 
     Source: Hoeffding 1963, theorem 1, which holds for rows that differ in their chances.
 

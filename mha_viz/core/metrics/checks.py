@@ -86,14 +86,10 @@ def allowed_keys(
 ) -> Bool[Tensor, "#layer query key"]:
     """Return which keys each query may see, True = may attend.
 
-    Args:
-        pattern: (layer, head, query, key), checked already.
-        causal: query q may see keys 0 to q only, counted from the first of both, as attention does.
-        allowed: bool (query, key), or (layer, query, key) where layers differ; takes the place of
-            `causal`.
-
-    Returns:
-        (1, query, key) where all layers see the same, else (layer, query, key).
+    `pattern` is checked already. Where `causal`, query q may see keys 0 to q only, counted from the
+    first of both, as attention does; `allowed`, bool (query, key), or (layer, query, key) where
+    layers differ, takes its place. Returns (1, query, key) where all layers see the same, else
+    (layer, query, key).
 
     >>> allowed_keys(torch.ones(1, 1, 2, 2), causal=True)[0].int().tolist()
     [[1, 0], [1, 1]]

@@ -30,18 +30,10 @@ def attention_rollout(pattern: Pattern, residual: float = 0.5) -> Float[Tensor, 
     R_l = M_l R_{l-1} with R_{-1} the identity and M_l the layer's rows, scaled to a sum of 1, of
     residual * I + (1 - residual) * mean over heads of A. It leaves out what values and MLPs do.
 
-    Args:
-        pattern: (layer, head, query, key) of self-attention.
-        residual: the share of a token's state that goes past attention, in [0, 1].
-
-    Returns:
-        (layer, query, key), shares in [0, 1]; rows sum to 1, or to 0 where residual is 0 and a
-        query saw nothing.
-
-    Raises:
-        ArgumentError: for cross-attention, or a residual out of range.
-
-    Source: Abnar and Zuidema 2020, section 3, who take residual = 0.5.
+    `residual` is the share of a token's state that goes past attention, in [0, 1]. Returns (layer,
+    query, key), shares in [0, 1]; rows sum to 1, or to 0 where residual is 0 and a query saw
+    nothing. Raises ArgumentError: for cross-attention, or a residual out of range. Source: Abnar
+    and Zuidema 2020, section 3, who take residual = 0.5.
 
     >>> A = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
     >>> attention_rollout(torch.stack([A, A])[:, None])
@@ -58,12 +50,7 @@ def last_rollout(
 ) -> Float[Tensor, "query key"]:
     """Compute `attention_rollout` after the last of these layers, of which it holds one at a time.
 
-    Args:
-        layers: weights of self-attention, at least one layer of them.
-        residual: as for `attention_rollout`.
-
-    Returns:
-        (query, key), shares in [0, 1].
+    There is one layer at least. Returns (query, key), shares in [0, 1].
 
     >>> A = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
     >>> last_rollout([A, A])
@@ -84,20 +71,10 @@ def attention_flow(pattern: Pattern, query: int, residual: float = 0.5) -> Float
     a unit for each edge of its smallest cut: less than layer * key ** 2 / 2 ** 31 in any case, and
     1e-8 or so in fact.
 
-    Args:
-        pattern: (layer, head, query, key) of self-attention, layer * key ** 3 at most
-            80,000,000 (187 tokens in 12 layers), which keeps it within 5 s.
-        query: the token of the last layer, from 0; negative numbers count from the end.
-        residual: the share of a token's state that goes past attention, in [0, 1].
-
-    Returns:
-        (key,), shares in [0, 1].
-
-    Raises:
-        ArgumentError: for cross-attention, a query that does not exist, a residual out of range, or
-            a text too long.
-
-    Source: Abnar and Zuidema 2020, section 3.
+    layer * key ** 3 is at most 80,000,000 (187 tokens in 12 layers), which keeps it within 5 s.
+    `query` is the token of the last layer, from 0; negative numbers count from the end. Returns
+    (key,), shares in [0, 1]. Raises ArgumentError: for cross-attention, a query that does not
+    exist, a residual out of range, or a text too long. Source: Abnar and Zuidema 2020, section 3.
 
     >>> A = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
     >>> attention_flow(torch.stack([A, A])[:, None], query=1)
@@ -133,16 +110,10 @@ def value_weighted(
     """Multiply weights by the length of what they carry: A_qk ||v_k W_O||.
 
     A head may give a token much weight and take little from it, which A alone does not show.
-
-    Args:
-        pattern: (layer, head, query, key).
-        value: (layer, kv_head, key, d_value), as the attention saw them, biases included.
-        W_O: per layer (head, d_value, d_model).
-
-    Returns:
-        (layer, head, query, key), lengths in the model's hidden space, 0 or more.
-
-    Source: Kobayashi et al. 2020, ||alpha f(x)||; b_O, which no token brings, is left out.
+    `value` (layer, kv_head, key, d_value) is as the attention saw it, biases included; `W_O` is
+    (head, d_value, d_model) per layer. Returns (layer, head, query, key), lengths in the model's
+    hidden space, 0 or more. Source: Kobayashi et al. 2020, ||alpha f(x)||; b_O, which no token
+    brings, is left out.
 
     >>> A, v = torch.tensor([[[[0.5, 0.5]]]]), torch.tensor([[[[3.0], [0.0]]]])
     >>> value_weighted(A, v, [torch.tensor([[[3.0, 4.0]]])])
@@ -215,5 +186,4 @@ def _lengths(value: Tensor, W_O: Tensor) -> Tensor:
     """
     W_O = W_O.detach().to(value.device, torch.float64)
     value = value.detach().double()
-    squares = ((value @ (W_O @ W_O.mT)) * value).sum(-1)
-    return squares.clamp_min(0.0).sqrt()
+    return ((value @ (W_O @ W_O.mT)) * value).sum(-1).clamp_min(0.0).sqrt()

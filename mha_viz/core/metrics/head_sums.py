@@ -55,10 +55,8 @@ def row_mean(
 ) -> Reduction:
     """Average a number of each row.
 
-    Args:
-        of_rows: (block) -> (batch, head, some of its rows); 0 in padding.
-        n_rows: (texts) -> (batch,), how many rows count.
-        more: `check`, `defined` and `of_idle` of the `Reduction`.
+    `of_rows` makes (batch, head, some of its rows) of a block, 0 in padding; `n_rows` tells how
+    many rows count, (batch,); `more` are `check`, `defined` and `of_idle` of the `Reduction`.
     """
     return Reduction(
         lambda block, **settings: (Total(of_rows(block, **settings)),), n_rows=n_rows, **more
@@ -93,13 +91,8 @@ def _plus(a: Any, b: Any) -> Any:
 class HeadSums:
     """The sums that metrics of the heads of one layer are made of, from block to block.
 
-    Nothing is read from the device before `check`.
-
-    Args:
-        texts: of the batch.
-        reductions: the metrics, by their key.
-        checked: whether `check` is going to be called.
-        settings: of the only metric.
+    Nothing is read from the device before `check`. `checked` tells whether that is going to be
+    called; `settings` are those of the only metric.
     """
 
     def __init__(
@@ -173,8 +166,7 @@ class HeadSums:
         if reduction.finish is not None:
             return reduction.finish(texts, *sums)
         assert reduction.n_rows is not None
-        mean: Tensor = sums[0] / exact(reduction.n_rows(texts))[:, None]
-        return mean
+        return sums[0] / exact(reduction.n_rows(texts))[:, None]
 
     @property
     def places(self) -> dict[str, int]:

@@ -17,32 +17,20 @@ from mha_viz.core.metrics.rotation import least_beyond_chance
 
 @dataclass(frozen=True)
 class Label:
-    """A name for a kind of head, and the rule that a head must meet to get it.
+    """A name for a kind of head, and the rule that a head must meet to get it."""
 
-    Args:
-        key: its name in code.
-        title: its name on screen.
-        metric: key of the metric that decides.
-        threshold: what the score must reach, in the metric's unit or, where `relative`, as a
-            multiple of the baseline: see `head_labels`.
-        at_least: the score must be no smaller; else no larger.
-        relative: see `threshold`.
-        unless: labels that a head must not have as well.
-        meaning: one sentence in plain words.
-        does: what such heads do, as it follows "These heads".
-        badge: the title in few letters, for a small picture.
-    """
-
-    key: str
-    title: str
-    metric: str
+    key: str  # its name in code
+    title: str  # its name on screen
+    metric: str  # key of the metric that decides
+    # what the score must reach, in the metric's unit or, where `relative`, as a multiple of the
+    # baseline: see `head_labels`
     threshold: float
-    at_least: bool = True
+    at_least: bool = True  # the score must be no smaller; else no larger
     relative: bool = False
-    unless: tuple[str, ...] = ()
-    meaning: str = ""
-    does: str = field(default="", repr=False)
-    badge: str = ""
+    unless: tuple[str, ...] = ()  # labels that a head must not have as well
+    meaning: str = ""  # one sentence in plain words
+    does: str = field(default="", repr=False)  # by such heads, as it follows "These heads"
+    badge: str = ""  # the title in few letters, for a small picture
 
 
 @dataclass(frozen=True)
@@ -100,14 +88,8 @@ def head_labels(
     of those that reach it: sharp random heads look at something, too, and some of them at what a
     label names. Heads that reach a share of the weight are left out of that chance.
 
-    Args:
-        scores: metric key -> (layer, head).
-        baselines: metric key -> Baseline, from `baselines`.
-        rotated: gives the scores of some heads with keys rotated: `RotatedScores`, called with
-            heads, metric and least.
-
-    Returns:
-        result[layer][head]: labels in the order of `LABELS`.
+    `rotated` gives the scores of some heads with keys rotated: `RotatedScores`, called with heads,
+    metric and least. Labels come in the order of `LABELS`.
     """
     layers, heads = next(iter(scores.values())).shape
     hurdles = {
@@ -190,10 +172,8 @@ def too_short(baselines: Mapping[str, Baseline], layer: int) -> tuple[Label, ...
     """Return the labels that this text is too short to give: chance alone might earn them.
 
     Of weights: so few rows that even a score of 1 may be chance (`chance.beyond_chance`). Of
-    distances: uniform attention looks less than 3 tokens away.
-
-    Returns:
-        Labels in the order of `LABELS`.
+    distances: uniform attention looks less than 3 tokens away. Labels come in the order of
+    `LABELS`.
     """
     return tuple(
         label
@@ -219,8 +199,8 @@ def _beyond_chance(baseline: Baseline) -> float | None:
 def baseline_and_threshold(label: Label, baseline: Baseline) -> tuple[str, float, float] | None:
     """Return the baseline to beat and the threshold to reach for a label; see `head_labels`.
 
-    Returns:
-        The name of the baseline, its value, the threshold; None where there is nothing to compare.
+    Returns the name of the baseline, its value, the threshold; None where there is nothing to
+    compare.
     """
     if _too_short(label, baseline):
         return None

@@ -67,14 +67,11 @@ def coverage(z: HeadVectors, W_O: OutputMatrices) -> Coverage:
     The stack of a layer is (head * query, d_model). Takes about a second for BERT-base: the
     eigenvalues of a d_model x d_model matrix for every layer.
 
-    Returns:
-        together: (layer,), directions in [1, d_model]; 0 where nothing is written.
-        apart: (layer,), the sum over heads of `effective_rank`.
-        ratio: (layer,), together / apart: 1 / head if all heads write in the same directions, 1
-            if no two share any and each is as strong as it is wide; NaN (not defined) where
-            nothing is written.
-
-    Source: the effective rank of Roy and Vetterli 2007; the comparison is ours.
+    Returns, each (layer,): `together`, directions in [1, d_model], 0 where nothing is written;
+    `apart`, the sum over heads of `effective_rank`; `ratio`, together / apart: 1 / head if all
+    heads write in the same directions, 1 if no two share any and each is as strong as it is wide;
+    NaN (not defined) where nothing is written. Source: the effective rank of Roy and Vetterli 2007;
+    the comparison is ours.
 
     >>> z = torch.ones(1, 2, 1, 1)
     >>> coverage(z, [torch.tensor([[[1.0, 0.0]], [[1.0, 0.0]]])]).ratio
@@ -100,18 +97,10 @@ def pattern_coverage(pattern: Pattern) -> Coverage:
     span(A_i) is what the rows of the head's pattern span: the mixtures of keys that it can hand
     on. The textbook's union of these is taken as their sum, all mixtures that the layer can make.
 
-    Args:
-        pattern: (layer, head, query, key), rows summing to 1.
-
-    Returns:
-        together: (layer,), effective rank of all the heads' rows stacked, in [1, key].
-        apart: (layer,), the sum over heads of the effective rank of each pattern.
-        ratio: (layer,), together / apart: 1 / head if all patterns are the same.
-
-    Raises:
-        ShapeError, DTypeError: not a pattern.
-
-    Source: the effective rank of Roy and Vetterli 2007; the comparison is ours.
+    Rows sum to 1. Returns, each (layer,): `together`, the effective rank of all the heads' rows
+    stacked, in [1, key]; `apart`, the sum over heads of that of each pattern; `ratio`, together /
+    apart: 1 / head if all patterns are the same. Source: the effective rank of Roy and Vetterli
+    2007; the comparison is ours.
 
     >>> pattern_coverage(torch.eye(3).expand(1, 2, 3, 3)).ratio
     tensor([0.5000])
@@ -128,17 +117,11 @@ def capacity(pattern: Pattern) -> Capacity:
     information of all these keys together, I(q; k_1 ... k_H), takes key^H sums; but it lies
     between `best` and `bound`.
 
-    Args:
-        pattern: (layer, head, query, key), rows summing to 1.
-
-    Returns:
-        total: (layer,), nats, sum_i C_i with C_i the head's `mutual_information`.
-        best: (layer,), nats, max_i C_i: all keys carry no less than one of them.
-        pooled: (layer,), nats, information of the heads' mean pattern: of one key if
-            the head is not named. At most the mean of C_i, hence at most `best`.
-        bound: (layer,), nats, min(total, ln query): given the query the heads draw independently,
-            so they carry no more than one by one; and no more than which query it was.
-
+    Rows sum to 1. Returns, each (layer,) in nats: `total`, sum_i C_i with C_i the head's
+    `mutual_information`; `best`, max_i C_i: all keys carry no less than one of them; `pooled`, the
+    information of the heads' mean pattern: of one key if the head is not named, at most the mean of
+    C_i, hence at most `best`; `bound`, min(total, ln query): given the query the heads draw
+    independently, so they carry no more than one by one, and no more than which query it was.
     Source: data processing, independence and convexity, as in Cover and Thomas 2006, chapter 2.
 
     >>> pattern = torch.eye(2).expand(1, 3, 2, 2)
@@ -160,11 +143,9 @@ def variance_statement(z: HeadVectors, W_O: OutputMatrices) -> VarianceStatement
     It holds only where the heads' covariances sum to nothing or less. Var is over the queries,
     summed over d_model, as in `variance`; the bias b_O would change neither side.
 
-    Returns:
-        of_sum: (layer,), Var of the heads' summed output, squared units of the residual stream.
-        sum_of: (layer,), the sum of the heads' `variance`, in the same units.
-
-    Source: the variance of a sum is the sum of all covariances; standard.
+    Returns both, (layer,) in squared units of the residual stream: `of_sum`, Var of the heads'
+    summed output; `sum_of`, the sum of the heads' `variance`. Source: the variance of a sum is the
+    sum of all covariances; standard.
 
     >>> z, W_O = torch.tensor([[[[0.0], [2.0]], [[0.0], [2.0]]]]), [torch.ones(2, 1, 1)]
     >>> variance_statement(z, W_O)
@@ -177,13 +158,9 @@ def variance_statement(z: HeadVectors, W_O: OutputMatrices) -> VarianceStatement
 def norm_statement(z: HeadVectors, W_O: OutputMatrices) -> NormStatement:
     """Compute both sides of E_q ||sum_i head_i(q)||^2 = d_model, a statement of textbooks.
 
-    Without the bias b_O, which is not the heads'.
-
-    Returns:
-        mean_square: (layer,), at least 0, squared units of the residual stream.
-        d_model: (layer,), the width of the residual stream.
-
-    Source: what independent coordinates of variance 1 would give.
+    Without the bias b_O, which is not the heads'. Returns both, (layer,): `mean_square`, at least
+    0, squared units of the residual stream; `d_model`, its width. Source: what independent
+    coordinates of variance 1 would give.
 
     >>> norm_statement(torch.ones(1, 2, 1, 1), [torch.ones(2, 1, 3)])
     NormStatement(mean_square=tensor([12.]), d_model=tensor([3.]))

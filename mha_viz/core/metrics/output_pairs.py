@@ -25,9 +25,7 @@ def correlation(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     does not depend on the coordinates.
 
     Returns (layer * head, layer * head) in [-1, 1]; NaN (not defined) where a head's z is constant,
-    up to `rounding`.
-
-    Source: Pearson's correlation coefficient.
+    up to `rounding`. Source: Pearson's correlation coefficient.
 
     >>> correlation(torch.tensor([[[[1.0], [2.0]], [[5.0], [3.0]]]]))
     tensor([[ 1., -1.],
@@ -46,16 +44,10 @@ def redundancy(z: HeadVectors, normalize: bool = True) -> Float[Tensor, "all_hea
     sqrt(R_ii R_jj): two heads with the same z get 1. Like `correlation` it compares the
     coordinates of z as they stand.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        normalize: divide by sqrt(R_ii R_jj); False gives the textbook's number.
-
-    Returns:
-        (layer * head, layer * head) in [0, 1]: 0 for z in orthogonal directions; NaN (not
-        defined) where a head's z is all zero. Normalized, the diagonal is 1.
-
-    Source: the redundancy of two heads as textbooks give it; normalized, it is the root of the
-    cosine of two second-moment matrices.
+    `normalize=False` gives the textbook's number. Returns (layer * head, layer * head) in [0, 1]: 0
+    for z in orthogonal directions; NaN (not defined) where a head's z is all zero. Normalized, the
+    diagonal is 1. Source: the redundancy of two heads as textbooks give it; normalized, it is the
+    root of the cosine of two second-moment matrices.
 
     >>> z = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [1.0, 0.0]]]])
     >>> redundancy(z), redundancy(z, normalize=False).diagonal()
@@ -103,9 +95,8 @@ def cka(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     Returns (layer * head, layer * head) in [-1, 1]: 1 for the same z up to rotation and scale,
     about 0 for heads that have nothing in common; NaN (not defined) for fewer than 4 queries, and
     where nothing but rounding is left of a head's U, as where z is the same for every query.
-
-    Source: Song et al. 2012 (the estimator); Szekely and Rizzo 2014 (U-centring);
-    Nguyen et al. 2021 and Murphy et al. 2024 (in CKA).
+    Source: Song et al. 2012 (the estimator); Szekely and Rizzo 2014 (U-centring); Nguyen et al.
+    2021 and Murphy et al. 2024 (in CKA).
 
     >>> z = torch.randn(1, 2, 8, 3, generator=torch.Generator().manual_seed(0))
     >>> z[0, 1] = 5 * z[0, 0].roll(1, dims=-1)
@@ -131,7 +122,6 @@ def cka_biased(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
 
     Returns (layer * head, layer * head) in [0, 1]: 1 for the same z up to rotation and scale; NaN
     (not defined) where a head's z is the same for every query, up to `rounding`, so for one query.
-
     Source: Kornblith et al. 2019, equation 1 with a linear kernel.
 
     >>> z = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]], [[0.0, 3.0], [3.0, 0.0]]]])

@@ -147,9 +147,8 @@ def norm_of_mean_output(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "l
 
     What the head adds to every token alike; 0 if its outputs cancel over the text.
 
-    Returns (layer, head), at least 0, in units of the residual stream.
-
-    Source: the norm-based view of Kobayashi et al. 2020; the mean inside the norm is ours.
+    Returns (layer, head), at least 0, in units of the residual stream. Source: the norm-based view
+    of Kobayashi et al. 2020; the mean inside the norm is ours.
 
     >>> z = torch.tensor([[[[1.0], [3.0]]]])
     >>> norm_of_mean_output(z, [torch.tensor([[[3.0, 4.0]]])])
@@ -162,9 +161,8 @@ def norm_of_mean_output(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "l
 def output_norm(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]:
     """Average the norm of a head's output: mean_q ||head_i(q)||_2.
 
-    Returns (layer, head), at least `norm_of_mean_output`, in units of the residual stream.
-
-    Source: Kobayashi et al. 2020, who take the norm of each key's part; here it is of their sum.
+    Returns (layer, head), at least `norm_of_mean_output`, in units of the residual stream. Source:
+    Kobayashi et al. 2020, who take the norm of each key's part; here it is of their sum.
 
     >>> z = torch.tensor([[[[1.0], [-3.0]]]])
     >>> output_norm(z, [torch.tensor([[[3.0, 4.0]]])])
@@ -178,9 +176,7 @@ def output_share(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer he
     """Compute a head's share of its layer's norms: `output_norm` over the sum of its layer's.
 
     Returns (layer, head), shares in [0, 1] that sum to 1 over a layer; NaN (not defined) where no
-    head of the layer writes anything.
-
-    Source: ours, from the norms of Kobayashi et al. 2020.
+    head of the layer writes anything. Source: ours, from the norms of Kobayashi et al. 2020.
 
     >>> z = torch.tensor([[[[1.0]], [[3.0]]]])
     >>> output_share(z, [torch.ones(2, 1, 5)])
@@ -196,9 +192,8 @@ def variance(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]
     The population's variance (divided by the number of queries), summed over d_model.
 
     Returns (layer, head), at least 0, in squared units of the residual stream; 0 for one query, and
-    for outputs that differ by no more than `rounding`.
-
-    Source: the trace of the covariance matrix; standard.
+    for outputs that differ by no more than `rounding`. Source: the trace of the covariance matrix;
+    standard.
 
     >>> z = torch.tensor([[[[1.0], [3.0]]]])
     >>> variance(z, [torch.tensor([[[3.0, 4.0]]])])
@@ -215,7 +210,6 @@ def effective_rank(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer 
     measured of a head otherwise, so it is no part of a report: a metric of layers (`head_rank`) is
     made of it. Returns (layer, head), directions in [1, min(query, d_head, d_model)]; 0 for a head
     that writes nothing. Singular values below 1e-7 of the largest count as rounding, hence as 0.
-
     Source: Roy and Vetterli 2007, definition 1.
 
     >>> effective_rank(torch.eye(3).reshape(1, 1, 3, 3), [torch.eye(3, 5)[None]])

@@ -50,8 +50,7 @@ class AllRows:
     @property
     def spans(self) -> list[slice]:
         """The queries of each block."""
-        begins = range(0, self.n_query, self.step)
-        return [slice(begin, begin + self.step) for begin in begins]
+        return [slice(begin, begin + self.step) for begin in range(0, self.n_query, self.step)]
 
     def block(self, queries: slice, heads: Tensor | None = None) -> Tensor:
         """Return some heads' rows, all of a head in one; "nowhere" is a key where any looks."""
@@ -65,15 +64,10 @@ class AllRows:
 def hellinger(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_heads"]:
     """Compute the Hellinger distance of two heads' rows: sqrt(1 - mean_q sum_k sqrt(A_i A_j)).
 
-    Args:
-        pattern: (layer, head, query, key), rows summing to 1 or all zero; or its `AllRows`.
-
-    Returns:
-        (layer * head, layer * head) in [0, 1]: 0 for the same pattern, 1 for patterns that never
-        look at the same key. Heads nearer than 0.003 are compared in float64: as a difference of
-        float32 sums, that would be rounding.
-
-    Source: Hellinger 1909; the root of the mean over queries of the squared distance of rows.
+    Rows sum to 1 or are all zero. Returns (layer * head, layer * head) in [0, 1]: 0 for the same
+    pattern, 1 for patterns that never look at the same key. Heads nearer than 0.003 are compared in
+    float64: as a difference of float32 sums, that would be rounding. Source: Hellinger 1909; the
+    root of the mean over queries of the squared distance of rows.
 
     >>> hellinger(torch.tensor([[[[1.0, 0.0]], [[0.0, 1.0]], [[0.64, 0.36]]]]))
     tensor([[0.0000, 1.0000, 0.4472],
@@ -95,16 +89,10 @@ def hellinger(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_heads"
 def jensen_shannon(pattern: Pattern | AllRows) -> Float[Tensor, "all_heads all_heads"]:
     """Average the Jensen-Shannon divergence of two heads' rows: mean_q JS(A_i(q), A_j(q)).
 
-    JS(a, b) = H((a + b) / 2) - (H(a) + H(b)) / 2.
-
-    Args:
-        pattern: (layer, head, query, key), rows summing to 1 or all zero; or its `AllRows`.
-
-    Returns:
-        (layer * head, layer * head), nats in [0, ln 2]: 0 for the same pattern, ln 2 for patterns
-        that never look at the same key.
-
-    Source: Lin 1991; between heads, Clark et al. 2019, section 6, who sum it over the tokens.
+    JS(a, b) = H((a + b) / 2) - (H(a) + H(b)) / 2. Rows are as for `hellinger`. Returns (layer *
+    head, layer * head), nats in [0, ln 2]: 0 for the same pattern, ln 2 for patterns that never
+    look at the same key. Source: Lin 1991; between heads, Clark et al. 2019, section 6, who sum it
+    over the tokens.
 
     >>> jensen_shannon(torch.tensor([[[[1.0, 0.0]], [[0.0, 1.0]]]]))
     tensor([[0.0000, 0.6931],

@@ -28,7 +28,6 @@ def cosine(weights: Weights) -> Float[Tensor, "pair pair"]:
     basis may have any cosine: see `subspace_overlap`. Independent random weights are close to 0.
 
     Returns (layer * head, layer * head), a plain number in [-1, 1]; NaN for a head of zeros.
-
     Source: the Frobenius inner product; between heads, Li et al. 2018, of their values on a text.
 
     >>> W = torch.tensor([[[1.0], [0.0]], [[1.0], [1.0]]])
@@ -51,15 +50,10 @@ def product_cosine(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]:
     basis of the head's inside. No P is ever laid out: <A_i B_i^T, A_j B_j^T> is
     <A_i^T A_j, B_i^T B_j>, and is taken for two layers at a time.
 
-    Args:
-        left: per layer (head, d_model, d_head).
-        right: per layer (head, d_other, d_head); d_other is d_model but in cross-attention.
-
-    Returns:
-        (layer * head, layer * head), a plain number in [-1, 1]; NaN for a head whose product is
-        zero within rounding.
-
-    Source: the query-key and output-value circuits of Elhage et al. 2021.
+    `left` is (head, d_model, d_head) per layer, `right` (head, d_other, d_head); d_other is d_model
+    but in cross-attention. Returns (layer * head, layer * head), a plain number in [-1, 1]; NaN for
+    a head whose product is zero within rounding. Source: the query-key and output-value circuits of
+    Elhage et al. 2021.
 
     >>> W = torch.eye(3)[None]
     >>> product_cosine([W, W], [W, -W])
@@ -81,9 +75,8 @@ def subspace_overlap(weights: Weights) -> Float[Tensor, "pair pair"]:
 
     Returns (layer * head, layer * head), a share in [0, 1]: 1 is the same subspace, 0 is orthogonal
     ones. A head of lower rank spans less: the divisor is then the smaller rank of the two, and 1
-    means that the smaller subspace lies in the larger. NaN for a head of zeros or with NaN.
-
-    Source: principal angles, Bjorck and Golub 1973.
+    means that the smaller subspace lies in the larger. NaN for a head of zeros or with NaN. Source:
+    principal angles, Bjorck and Golub 1973.
 
     >>> W = torch.tensor([[[1.0], [0.0]], [[1.0], [1.0]]])
     >>> subspace_overlap([W])
@@ -106,15 +99,10 @@ def product_overlap(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]
     overlaps, which is the overlap of the spaces of all matrices between those subspaces. Random
     ones have (d_head / d_model)^2 on average.
 
-    Args:
-        left: per layer (head, d_model, d_head).
-        right: per layer (head, d_other, d_head); d_other is d_model but in cross-attention.
-
-    Returns:
-        (layer * head, layer * head), a share in [0, 1]: 1 is the same two subspaces, 0 means that
-        one of them is orthogonal to the other head's. NaN for a head whose product is zero.
-
-    Source: principal angles, Bjorck and Golub 1973; that of products is ours.
+    Shapes are as for `product_cosine`. Returns (layer * head, layer * head), a share in [0, 1]: 1
+    is the same two subspaces, 0 means that one of them is orthogonal to the other head's. NaN for a
+    head whose product is zero. Source: principal angles, Bjorck and Golub 1973; that of products is
+    ours.
 
     >>> left, right = torch.tensor([[[1.0], [0.0]], [[1.0], [1.0]]]), torch.ones(2, 3, 1)
     >>> product_overlap([left], [right])
@@ -131,15 +119,11 @@ def product_overlap(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]
 def diversity(weights: Given[Float[Array, "head d_model d_head"]]) -> Float[Tensor, ""]:
     """Measure how different a layer's heads are: the mean over i != j of 1 - |cos theta_ij|.
 
-    Args:
-        weights: (head, d_model, d_head), one layer's.
-
-    Returns:
-        A share in [0, 1]: 0 if all heads are multiples of one, 1 if all are orthogonal, as random
-        ones nearly are. NaN (not defined) for a layer of one head, or with a head of zeros.
-
-    Source: the disagreement of Li et al. 2018, there of values on a text and by the cosine itself;
-    here by its size, since a head and its negative read the same direction.
+    `weights` are those of one layer. Returns a share in [0, 1]: 0 if all heads are multiples of
+    one, 1 if all are orthogonal, as random ones nearly are. NaN (not defined) for a layer of one
+    head, or with a head of zeros. Source: the disagreement of Li et al. 2018, there of values on a
+    text and by the cosine itself; here by its size, since a head and its negative read the same
+    direction.
 
     >>> diversity(torch.eye(3)[:, :, None])
     tensor(1.)

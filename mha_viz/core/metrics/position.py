@@ -1,12 +1,15 @@
-"""Metrics of where a head looks: how far, at which neighbour, and one copy back."""
+"""Metrics of where a head looks: how far, at which neighbour, one copy back, at which tokens."""
+
+from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mha_viz.core.metrics.blocks import RowBlock
-from mha_viz.core.metrics.checks import Pattern, check_self_attention
-from mha_viz.core.metrics.head_sums import row_mean
+from mha_viz.core.attention.checks import Array, Given
+from mha_viz.core.metrics.blocks import RowBlock, Texts, Visible
+from mha_viz.core.metrics.checks import Allowed, Pattern, check_self_attention
+from mha_viz.core.metrics.head_sums import Reduction, Total, row_mean
 from mha_viz.core.metrics.reduction import reduced
 from mha_viz.errors import ArgumentError
 
@@ -23,7 +26,6 @@ def distance(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average how far a head looks: mean_q sum_k A |q - k|.
 
     Returns (layer, head), tokens in [0, key - 1]. Raises ArgumentError: for cross-attention.
-
     Source: Vig and Belinkov 2019.
 
     >>> distance(torch.tensor([[[[0.5, 0.5], [0.5, 0.5]]]]))
@@ -37,16 +39,8 @@ def distance(pattern: Pattern) -> Float[Tensor, "layer head"]:
 def previous_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the token before: mean over q >= 1 of A[q, q - 1].
 
-    Args:
-        pattern: (layer, head, query, key) of self-attention, two tokens at least.
-
-    Returns:
-        (layer, head), probability in [0, 1].
-
-    Raises:
-        ArgumentError: for cross-attention, or a single token.
-
-    Source: Clark et al. 2019, section 3.1; Voita et al. 2019.
+    Returns (layer, head), probability in [0, 1]. Raises ArgumentError: for cross-attention, or a
+    single token. Source: Clark et al. 2019, section 3.1; Voita et al. 2019.
 
     >>> previous_token(torch.tensor([[[[1.0, 0.0], [0.75, 0.25]]]]))
     tensor([[0.7500]])
@@ -59,16 +53,8 @@ def previous_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
 def next_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the token after: mean over q <= key - 2 of A[q, q + 1].
 
-    Args:
-        pattern: (layer, head, query, key) of self-attention, two tokens at least.
-
-    Returns:
-        (layer, head), probability in [0, 1]; 0 in a causal model.
-
-    Raises:
-        ArgumentError: for cross-attention, or a single token.
-
-    Source: Clark et al. 2019, section 3.1; Voita et al. 2019.
+    Returns (layer, head), probability in [0, 1]; 0 in a causal model. Raises ArgumentError: for
+    cross-attention, or a single token. Source: Clark et al. 2019, section 3.1; Voita et al. 2019.
 
     >>> next_token(torch.tensor([[[[0.5, 0.5], [0.75, 0.25]]]]))
     tensor([[0.5000]])
@@ -81,9 +67,8 @@ def next_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
 def self_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the token itself: mean_q A[q, q].
 
-    Returns (layer, head), probability in [0, 1]. Raises ArgumentError: for cross-attention.
-
-    Source: Clark et al. 2019, section 3.1.
+    Returns (layer, head), probability in [0, 1]. Raises ArgumentError: for cross-attention. Source:
+    Clark et al. 2019, section 3.1.
 
     >>> self_token(torch.tensor([[[[1.0, 0.0], [0.75, 0.25]]]]))
     tensor([[0.6250]])
@@ -96,9 +81,8 @@ def self_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
 def first_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Average the mass on the first key: mean_q A[q, 0]. A causal row 0 can look nowhere else.
 
-    Returns (layer, head), probability in [0, 1].
-
-    Source: Vig and Belinkov 2019; the attention sink of Xiao et al. 2024.
+    Returns (layer, head), probability in [0, 1]. Source: Vig and Belinkov 2019; the attention sink
+    of Xiao et al. 2024.
 
     >>> first_token(torch.tensor([[[[1.0, 0.0], [0.75, 0.25]]]]))
     tensor([[0.8750]])
@@ -120,20 +104,10 @@ def _copied(block: RowBlock) -> Float[Tensor, "batch head row"]:
 def induction(pattern: Pattern, *, period: int, start: int = 0) -> Float[Tensor, "layer head"]:
     """Average, on a random text repeated twice, the mass on the token after the same token.
 
-    Mean over the second copy's positions q of A[q, q - period + 1].
-
-    Args:
-        pattern: (layer, head, query, key) of self-attention on the repeated text.
-        period: tokens in one copy, 2 at least.
-        start: tokens before the first copy (a [CLS], say).
-
-    Returns:
-        (layer, head), probability in [0, 1].
-
-    Raises:
-        ArgumentError: for cross-attention, or if two copies do not fit into the text.
-
-    Source: Olsson et al. 2022, the prefix-matching score.
+    Mean over the second copy's positions q of A[q, q - period + 1]. `period` tokens make a copy, 2
+    at least; `start` tokens stand before the first (a [CLS], say). Returns (layer, head),
+    probability in [0, 1]. Raises ArgumentError: for cross-attention, or if two copies do not fit
+    into the text. Source: Olsson et al. 2022, the prefix-matching score.
 
     >>> a, b, c, d = torch.eye(4)
     >>> induction(torch.stack([a, a, b, c]).reshape(1, 1, 4, 4), period=2)
@@ -147,3 +121,120 @@ def induction(pattern: Pattern, *, period: int, start: int = 0) -> Float[Tensor,
             f"{pattern.shape[-1]} tokens, got period {period} and start {start}"
         )
     return reduced(induction, pattern, period=period, start=start)
+
+
+def _have_special(texts: Texts) -> Tensor:
+    assert texts.is_special is not None
+    return texts.is_special.any(-1)
+
+
+@row_mean(lambda block: block.on_special, defined=_have_special)
+def special_token(
+    pattern: Pattern, *, is_special: Given[Bool[Array, "key"]]
+) -> Float[Tensor, "layer head"]:
+    """Average the mass on special tokens ([CLS], [SEP], <s> ...): mean_q sum over special k of A.
+
+    Returns (layer, head), probability in [0, 1]; 0 if no token is special. Source: Clark et al.
+    2019, section 3.2.
+
+    >>> import torch
+    >>> special_token(torch.tensor([[[[0.5, 0.5]]]]), is_special=torch.tensor([True, False]))
+    tensor([[0.5000]])
+    """
+    return reduced(special_token, pattern, is_special=is_special)
+
+
+@row_mean(lambda block: block.on_special[..., 1:], defined=_have_special)
+def separator_token(
+    pattern: Pattern, *, is_special: Given[Bool[Array, "key"]]
+) -> Float[Tensor, "layer head"]:
+    """Average the mass on special tokens after the first: mean_q sum over special k >= 1 of A.
+
+    A first special token ([CLS], <s>) is a sink of its own and counts in `first_token`.
+
+    Returns (layer, head), probability in [0, 1]; 0 if there is no such token. Source: the [SEP]
+    heads of Clark et al. 2019, section 3.2.
+
+    >>> import torch
+    >>> separator_token(torch.tensor([[[[0.5, 0.5]]]]), is_special=torch.tensor([True, True]))
+    tensor([[0.5000]])
+    """
+    return reduced(separator_token, pattern, is_special=is_special)
+
+
+_sink = row_mean(lambda block: block.sink_mass, of_idle=True)
+
+
+@_sink
+def sink(
+    pattern: Pattern, *, sink: Given[Float[Array, "layer head query"]]
+) -> Float[Tensor, "layer head"]:
+    """Average the mass on a learned sink, which is no token: of the run itself, 1 - mean_q sum_k A.
+
+    `sink` (layer, head, query) is the share of each row's softmax that the sink took. It stays what
+    it is where tokens are left out of the pattern, whose rows then sum to still less. Returns
+    (layer, head), probability in [0, 1]. Source: OpenAI 2025 (gpt-oss).
+
+    >>> import torch
+    >>> sink(torch.tensor([[[[0.5, 0.25]]]]), sink=torch.tensor([[[0.25]]]))
+    tensor([[0.2500]])
+    """
+    return reduced(_sink, pattern, sink=sink)
+
+
+def _on_repeats(block: RowBlock) -> tuple[Total, Tensor]:
+    """Sum the weights on repeated tokens, and count the rows that see one."""
+    mass = block.dot(block.visible.repeats_as(block.pattern.dtype))
+    return Total(mass), block.visible.n_repeating
+
+
+def _check_repeats(rows: Tensor) -> None:
+    if not rows.any():
+        raise ArgumentError(
+            "expected a token that occurs twice and may be seen, got none (special tokens do not "
+            "count)"
+        )
+
+
+# 0 of 0 rows is NaN
+@Reduction(
+    _on_repeats,
+    lambda texts, mass, rows: mass / rows,
+    check=(lambda block: (block.visible.n_repeating,), _check_repeats),
+)
+def duplicate_token(
+    pattern: Pattern,
+    *,
+    ids: Given[Int[Array, "key"]],
+    causal: bool = False,
+    allowed: Allowed | None = None,
+    is_special: Given[Bool[Array, "key"]] | None = None,
+) -> Float[Tensor, "layer head"]:
+    """Average the mass on the same token elsewhere: over the rows q that may see such a token.
+
+    `ids` are integers (key,), the token ids. A row whose token occurs again only where it may not
+    look does not count: in the future where `causal`, or where `allowed`, bool (query, key) or
+    (layer, query, key), is False; it takes the place of `causal`. With `is_special`, bool (key,), a
+    separator that occurs twice is not counted as a repeated word. Returns (layer, head),
+    probability in [0, 1]; NaN in a layer none of whose rows may see such a token. Raises
+    ArgumentError: for cross-attention, or if no token occurs twice where it may be seen. Source:
+    duplicate-token heads, Wang et al. 2022; there earlier places count only, here later ones as
+    well where a row may see them.
+
+    >>> import torch
+    >>> pattern = torch.tensor([[[[0.25, 0.75], [0.5, 0.5]]]])
+    >>> duplicate_token(pattern, ids=torch.tensor([7, 7]))
+    tensor([[0.6250]])
+    """
+    check_self_attention(pattern)
+    about: dict[str, Any] = {"causal": causal, "allowed": allowed, "is_special": is_special}
+    return reduced(duplicate_token, pattern, ids=ids, **about)
+
+
+def repeated_tokens(visible: Visible, texts: Texts) -> Float[Tensor, "#batch"]:
+    """Count the different tokens that may see themselves elsewhere."""
+    assert visible.repeats is not None and texts.ids is not None
+    queries = visible.repeats.any(-1)
+    same = texts.ids[:, :, None] == texts.ids[:, None]
+    held_before = (same & queries[:, None]).tril(-1).any(-1)
+    return (queries & ~held_before).sum(-1).float()

@@ -15,6 +15,8 @@ from mha_viz.core.metrics.pairs import AllRows
 from mha_viz.core.metrics.table import head_table
 
 N_ROTATIONS = 20
+Seen = Bool[Tensor, "query key"]  # the keys that a query may see
+Counts = Float[Tensor, "query key"]  # what a weight counts in a metric
 _AT_ONCE = 2**21  # numbers that are made of rotated rows
 
 
@@ -33,7 +35,7 @@ class RotatedScores:
 
     rows: AllRows  # the weights
     # layers and the keys that their queries may see, (query, key), of each different mask
-    masks: Sequence[tuple[list[int], Bool[Tensor, "query key"]]]
+    masks: Sequence[tuple[list[int], Seen]]
     # `ids` and `is_special` as for `head_table`, where they are known
     about: Mapping[str, Any] = field(default_factory=dict)
 
@@ -42,14 +44,9 @@ class RotatedScores:
     ) -> Float[Tensor, "rotation layer head"]:
         """Compute a score in 20 rotations.
 
-        Args:
-            heads: True = to be rotated.
-            metric: key of a metric that is linear in the weights, such as "first_token".
-            least: heads that reach less than this in every rotation may be left out.
-
-        Returns:
-            The metric's own unit. NaN for heads that are left out or attend to nothing, and where
-            the metric does not apply.
+        `metric` is the key of one that is linear in the weights, such as "first_token". Of `heads`,
+        those that reach less than `least` in every rotation may be left out. NaN for heads that are
+        left out or attend to nothing, and where the metric does not apply.
         """
         found = torch.full((N_ROTATIONS, heads.numel()), torch.nan)
         strongest = self._strongest.view(*heads.shape, -1)
@@ -73,10 +70,7 @@ class RotatedScores:
         return torch.cat([self.rows.rows(span, None).amax(-1) for span in self.rows.spans], 1)
 
     def _product(
-        self,
-        heads: Int[Tensor, " head"],
-        weight: Float[Tensor, "query key"],
-        seen: Bool[Tensor, "query key"],
+        self, heads: Int[Tensor, " head"], weight: Counts, seen: Seen
     ) -> Float[Tensor, "rotation head"]:
         """Sum all weights times what each counts after a rotation, some rows at a time."""
         found = weight.new_zeros((N_ROTATIONS, len(heads)))
@@ -89,9 +83,7 @@ class RotatedScores:
         return found
 
 
-def rotations(
-    weight: Float[Tensor, "query key"], seen: Bool[Tensor, "query key"]
-) -> Float[Tensor, "rotation query key"]:
+def rotations(weight: Counts, seen: Seen) -> Float[Tensor, "rotation query key"]:
     """Return what a key counts once its weight is moved: `RotatedScores` as a linear form."""
     n_seen = seen.sum(-1, keepdim=True)
     place = seen.cumsum(-1) - 1
@@ -108,26 +100,19 @@ def least_beyond_chance(
 ) -> float | None:
     """Return the least score at which at most 5 % of the heads are expected by chance.
 
-    Args:
-        scores: of the heads that reach a label's threshold; higher is better.
-        rotated: of all heads that reach it in any of the 20 rotations.
-
-    Returns:
-        None where there is none: chance explains as many. Heads at or above a score t are
-        expected by chance as often as rotations reach t, on average over them, the pattern as it
-        stands counted with them (Phipson and Smyth 2010).
+    `scores` are those of the heads that reach a label's threshold, higher being better; `rotated`
+    those of all heads that reach it in any of the 20 rotations. Heads at or above a score t are
+    expected by chance as often as rotations reach t, on average over them, the pattern as it stands
+    counted with them (Phipson and Smyth 2010). None where chance explains as many at every score.
     """
     ordered = scores.sort(descending=True).values
     n_found = (scores >= ordered[:, None]).sum(-1)
-    n_rotated = (rotated.flatten() >= ordered[:, None]).sum(-1)
-    rate = (n_rotated + 1) / (N_ROTATIONS + 1) / n_found
+    rate = ((rotated.flatten() >= ordered[:, None]).sum(-1) + 1) / (N_ROTATIONS + 1) / n_found
     kept = ordered[rate <= RATE]
     return float(kept.min()) if len(kept) else None
 
 
-def _weight(
-    metric: str, seen: Bool[Tensor, "query key"], about: Mapping[str, Any]
-) -> Float[Tensor, "query key"] | None:
+def _weight(metric: str, seen: Seen, about: Mapping[str, Any]) -> Counts | None:
     """Return what each weight counts in a metric that is linear in them: its gradient."""
     with torch.inference_mode(False), torch.enable_grad():
         uniform = (seen / seen.sum(-1, keepdim=True).clamp(min=1))[None, None].requires_grad_()

@@ -10,19 +10,17 @@ from torch import Tensor
 
 from mha_viz.core.attention.scoring import RowReduction
 from mha_viz.core.metrics.blocks import RowBlock, Texts, Visible
-from mha_viz.core.metrics.by_text import known
 from mha_viz.core.metrics.head_sums import HeadSums, Reduction
+from mha_viz.core.metrics.metric import known
 from mha_viz.core.metrics.table import METRICS, pattern_reductions
 
 
 class RowSums(RowReduction):
     """Sums over the rows of one layer of one text.
 
-    Args:
-        texts: the text; its tensors are where the weights are.
-        reductions: the metrics, by their key.
-        seen: returns which keys some consecutive queries see, (row, key).
-        sinks: the share of each row that a learned sink took, (head, query); None: what it lacks.
+    The tensors of `texts` are where the weights are. `seen` returns which keys some consecutive
+    queries see, (row, key); `sinks` is the share of each row that a learned sink took, (head,
+    query); None: what it lacks.
     """
 
     def __init__(
@@ -76,10 +74,7 @@ def _up_to_key(texts: Texts, n_keys: int) -> Texts:
 
 
 class TextSums:
-    """The metrics of all layers of one text.
-
-    `texts` is the text, on the processor, which tells what is known of it.
-    """
+    """The metrics of all layers of one text, which is on the processor and tells what is known."""
 
     def __init__(self, texts: Texts, has_sinks: bool = False) -> None:
         self._texts = texts

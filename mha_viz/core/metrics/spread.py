@@ -1,7 +1,11 @@
-"""Entropies of a head's rows in nats: how spread out they are, and how much they differ."""
+"""Metrics of a row's spread: its entropy, its largest weight, the keys that hold its mass."""
 
+from typing import Any
+
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.core.metrics.blocks import RowBlock, Texts, scaled_entropy
@@ -18,9 +22,7 @@ def entropy(pattern: Pattern) -> Float[Tensor, "layer head"]:
     A row that sums to less than 1 (weight went to a sink, or was taken away) is scaled to 1 first:
     its entropy is of where the rest of its weight lies. A row of zeros counts as 0.
 
-    Returns (layer, head), nats in [0, ln key].
-
-    Source: Clark et al. 2019, section 3.3.
+    Returns (layer, head), nats in [0, ln key]. Source: Clark et al. 2019, section 3.3.
 
     >>> entropy(torch.tensor([[[[1.0, 0.0], [0.5, 0.5]]]]))
     tensor([[0.3466]])
@@ -60,18 +62,9 @@ def normalized_entropy(
 ) -> Float[Tensor, "layer head"]:
     """Average the entropy of the rows as a share of its maximum: ln(keys the row may see).
 
-    Args:
-        pattern: (layer, head, query, key).
-        causal: query q may see keys 0 to q only.
-        allowed: bool (query, key), or (layer, query, key) where layers differ, True = may attend;
-            takes the place of `causal`.
-
-    Returns:
-        (layer, head) in [0, 1]; a row that may see one key or none counts as 0.
-
-    Raises:
-        ArgumentError: if a row is more spread out than the keys it may see would let it be.
-
+    `allowed`, bool (query, key), or (layer, query, key) where layers differ, takes the place of
+    `causal`. Returns (layer, head) in [0, 1]; a row that may see one key or none counts as 0.
+    Raises ArgumentError: if a row is more spread out than the keys it may see would let it be.
     Source: entropy over its maximum (Shannon's relative entropy, 1948, section 7).
 
     >>> normalized_entropy(torch.tensor([[[[1.0, 0.0], [0.5, 0.5]]]]), causal=True)
@@ -100,10 +93,138 @@ def mutual_information(pattern: Pattern) -> Float[Tensor, "layer head"]:
     as much as they sum to: those of zeros not at all.
 
     Returns (layer, head), nats in [0, ln min(query, key)]; 0 for a head that attends to nothing.
-
     Source: Shannon 1948; the same form as the Jensen-Shannon divergence of all rows (Lin 1991).
 
     >>> mutual_information(torch.eye(2).reshape(1, 1, 2, 2))
     tensor([[0.6931]])
     """
     return reduced(mutual_information, pattern)
+
+
+_GROUP = 16  # sorted weights that are added up at once
+_CHUNK = 512  # weights that are sorted at once: numpy takes four times as long for each of 2,048
+_WIDE = 32  # sorted weights of a chunk that are added up at once
+_NEAR = 3  # such groups of a chunk whose weights are looked at one by one
+
+
+@row_mean(lambda block: block.strongest)
+def confidence(pattern: Pattern) -> Float[Tensor, "layer head"]:
+    """Average the largest weight in each row: mean_q max_k A.
+
+    Returns (layer, head), probability in [1 / key, 1], less where rows are all zero. Source: Voita
+    et al. 2019, who leave out the end-of-sentence token; we keep it.
+
+    >>> confidence(torch.tensor([[[[0.75, 0.25], [0.5, 0.5]]]]))
+    tensor([[0.6250]])
+    """
+    return reduced(confidence, pattern)
+
+
+def _row_keys(block: RowBlock, share: float = 0.9) -> Float[Tensor, "batch head query"]:
+    """Count the keys of `keys_for_mass` for each row."""
+    rows = block.pattern.detach()
+    # of ten equal weights one is given up, though in floats 0.1 may come out above 1 - 0.9
+    rest = 1 - share + 1e-5
+    if rows.device.type == "cpu":
+        count = torch.from_numpy(rows.shape[-1] - _count_light(rows.numpy(), rest))
+    else:
+        held = rows.sort(-1).values.cumsum(-1)
+        count = (held > rest * held[..., -1:]).sum(-1)
+    return torch.add(count, block.mass, alpha=0)  # NaN stays NaN
+
+
+def _count_light(rows: NDArray[Any], rest: float) -> NDArray[Any]:
+    """Count the lightest keys of each row that hold no more than this share of its mass."""
+    flat = rows.reshape(-1, rows.shape[-1])
+    count = _count_in_sorted if flat.shape[-1] <= 1.5 * _CHUNK else _count_in_chunks
+    return count(flat, rest).reshape(rows.shape[:-1])
+
+
+def _count_in_sorted(rows: NDArray[Any], rest: float) -> NDArray[Any]:
+    """Count as `_count_light`, with each row sorted as a whole."""
+    n_rows, n_key = rows.shape
+    padding = -n_key % _GROUP
+    groups = _ascending(rows, padding).reshape(n_rows, -1, _GROUP)
+    held = (groups @ np.ones(_GROUP, rows.dtype)).cumsum(-1)
+    most = rest * held[..., -1:]
+    # whole groups first, then within the one that holds too much
+    whole = (held <= most).sum(-1, keepdims=True)
+    at = np.minimum(whole, held.shape[-1] - 1)
+    before = np.where(whole > 0, np.take_along_axis(held, np.maximum(whole - 1, 0), -1), 0)
+    within = before + np.take_along_axis(groups, at[..., None], -2)[..., 0, :].cumsum(-1)
+    more = np.where(whole == at, (within <= most).sum(-1, keepdims=True), 0)
+    return (_GROUP * whole + more - padding)[..., 0]
+
+
+def _count_in_chunks(rows: NDArray[Any], rest: float) -> NDArray[Any]:
+    """Count as `_count_light` for long rows, without sorting them as a whole.
+
+    Chunks of a row are sorted, which takes a fraction of the time that sorting the row does. The
+    weight at which the lightest hold the share lies in or just below one group of each chunk: these
+    are sorted again, and of all lighter groups the mass is known.
+    """
+    n_rows, n_key = rows.shape
+    padding = -n_key % _CHUNK
+    ordered = _ascending(rows, padding, _CHUNK)
+    groups = ordered.reshape(n_rows, -1, _CHUNK // _WIDE, _WIDE)
+    held, heaviest = groups @ np.ones(_WIDE, rows.dtype), groups[..., -1]
+    order = heaviest.reshape(n_rows, -1).argsort(-1)
+    whole = np.take_along_axis(held.reshape(n_rows, -1), order, -1).cumsum(-1)
+    most = rest * whole[:, -1:]
+    # at this weight, groups that are lighter as a whole hold more than the share
+    at = np.minimum((whole <= most).sum(-1, keepdims=True), whole.shape[-1] - 1)
+    high = np.take_along_axis(heaviest.reshape(n_rows, -1), np.take_along_axis(order, at, -1), -1)
+    first = ((heaviest < high[..., None]).sum(-1) - _NEAR + 1).clip(0, held.shape[-1] - _NEAR)
+    near = np.take_along_axis(groups, (first[..., None] + np.arange(_NEAR))[..., None], 2)
+    near = _ascending(near.reshape(n_rows, -1))
+    before = np.where(np.arange(held.shape[-1]) < first[..., None], held, 0).sum((-2, -1))
+    within = (before[:, None] + near.cumsum(-1) <= most).sum(-1)
+    found = _WIDE * first.sum(-1) + within - padding
+    # right only if no lighter group reaches beyond the first weight that does not count
+    reach = np.take_along_axis(heaviest, np.maximum(first - 1, 0)[..., None], -1)[..., 0]
+    end = np.take_along_axis(near, within.clip(max=near.shape[-1] - 1)[:, None], -1)[:, 0]
+    wrong = np.where(first > 0, reach, 0).max(-1) > end
+    if wrong.any():
+        found[wrong] = _count_in_sorted(rows[wrong], rest)
+    return found
+
+
+def _ascending(rows: NDArray[Any], padding: int = 0, width: int | None = None) -> NDArray[Any]:
+    """Sort each row, or each `width` weights of it, with so many zeros put before it."""
+    n_rows, n_key = rows.shape
+    ordered = np.zeros((n_rows, n_key + padding), rows.dtype)
+    ordered[:, padding:] = rows
+    # Weights are not negative, so their bits are in the same order, and sorted in less time.
+    ordered.reshape(-1, width or ordered.shape[1]).view(f"i{rows.itemsize}").sort(axis=-1)
+    return ordered
+
+
+@row_mean(_row_keys)
+def keys_for_mass(pattern: Pattern, *, share: float = 0.9) -> Float[Tensor, "layer head"]:
+    """Average the number of keys that hold `share` of a row's mass, the heaviest first.
+
+    Returns (layer, head), keys in [1, key]; a row of zeros counts as 0. Raises ArgumentError: if
+    share is not in (0, 1]. Source: the size of the smallest set with a given mass, as in nucleus
+    sampling (Holtzman et al. 2020).
+
+    >>> keys_for_mass(torch.tensor([[[[0.95, 0.05], [0.5, 0.5]]]]))
+    tensor([[1.5000]])
+    """
+    if not 0 < share <= 1:
+        raise ArgumentError(f"share must be in (0, 1], got {share}")
+    return reduced(keys_for_mass, pattern, share=share)
+
+
+def strongest_other(
+    weights: Float[Tensor, "*batch head query key"],
+) -> Int[Tensor, "*batch head query"]:
+    """Return for each word the other one with the most weight; -1 for ties and for none.
+
+    >>> strongest_other(torch.tensor([[[[0.9, 0.1, 0.0], [0.0, 0.0, 0.0], [0.3, 0.3, 0.4]]]]))
+    tensor([[[ 1, -1, -1]]])
+    """
+    itself = torch.eye(weights.shape[-1], dtype=torch.bool, device=weights.device)
+    others = weights.masked_fill(itself, -1.0)
+    most, place = others.max(-1)
+    shared = (others == most[..., None]).sum(-1) > 1
+    return place.masked_fill(shared | (most <= 0), -1)

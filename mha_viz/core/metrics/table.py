@@ -1,20 +1,21 @@
-"""The one table that names every quantity, and one call for all that apply to a text."""
+"""The table that names every quantity, one's own among them, and one call for all of a text."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import tomllib
 from collections.abc import Callable, Collection, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mha_viz.core.attention.checks import Array, Given
 from mha_viz.core.metrics.blocks import Visible
-from mha_viz.core.metrics.by_text import known, of_outputs, reduction_of
 from mha_viz.core.metrics.checks import (
     Allowed,
     HeadVectors,
@@ -23,11 +24,12 @@ from mha_viz.core.metrics.checks import (
     allowed_keys,
     check_pattern,
 )
-from mha_viz.core.metrics.head_sums import Reduction
+from mha_viz.core.metrics.head_sums import Reduction, row_mean
 from mha_viz.core.metrics.metric import RENAMED as RENAMED
-from mha_viz.core.metrics.metric import Metric, MetricTable
+from mha_viz.core.metrics.metric import Metric, MetricTable, Need, known, of_outputs, reduction_of
 from mha_viz.core.metrics.outputs import Outputs, outputs_of, reduce_outputs
-from mha_viz.core.metrics.reduction import check_sink, reduce_pattern, texts_of
+from mha_viz.core.metrics.reduction import check_sink, reduce_pattern, reduced, texts_of
+from mha_viz.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,22 +89,11 @@ def head_table(
     cross-attention, neighbours of a single token, repetitions where no token repeats. Of a head
     that attends to nothing, what is made of its pattern is NaN (not defined).
 
-    Args:
-        pattern: (layer, head, query, key).
-        ids: integers (key,), token ids.
-        is_special: bool (key,).
-        causal: whether the future was hidden.
-        allowed: bool (query, key) or (layer, query, key), True = may attend, where more was hidden
-            than that; takes the place of `causal`.
-        period: tokens in one copy, if the text is two copies of a sequence, one after the other.
-        sink: (layer, head, query), the share of each row that went to a learned sink.
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model): with both, what a head writes is
-            measured, too.
-        only: keys of metrics, where not all are to be computed.
-
-    Returns:
-        metric key -> (layer, head).
+    `ids` are integers (key,), `is_special` bool (key,); `allowed`, bool (query, key) or (layer,
+    query, key), hides more than `causal` does and takes its place. `period`: the text is two copies
+    of so many tokens. `sink` (layer, head, query) is the share of each row that went to a learned
+    sink. With `z` and `W_O` what a head writes is measured, too. `only` are keys of metrics, where
+    not all are to be computed. Returns metric key -> (layer, head).
 
     >>> import torch
     >>> table = head_table(torch.eye(2).reshape(1, 1, 2, 2))
@@ -161,3 +152,104 @@ def compare_heads(
         if metric.of == "pair" and subject is not None:
             found[key] = float(metric.function(subject[None])[0, 1])
     return pd.Series(found, dtype=float)
+
+
+_Measure = TypeVar("_Measure", bound=Callable[..., Any])
+_ALLOWED = ("special", "ids", "causal", "allowed", "period", "self", "neighbours", "outputs")
+
+
+def register_metric(
+    function: _Measure,
+    *,
+    key: str = "",
+    title: str = "",
+    unit: str = "",
+    limits: tuple[float, float | None] = (0.0, None),
+    needs: Collection[str] = (),
+    by_blocks: bool = False,
+) -> _Measure:
+    """Register a custom metric of every head, beside those of `METRICS`.
+
+    From then on `head_report` has a column for it, with its baselines, and so have the grid of a
+    record, its facts, studies and the app, in this process. Registering the same key again replaces
+    a custom metric, never one of the library.
+
+    Args:
+        function: (pattern) -> (layer, head), tensor or array, of a float32 pattern (layer, head,
+            query, key). Its docstring's first line is what the metric means.
+        key: its name in tables; if not given, the function's.
+        title: its name on screen; if not given, made of the key.
+        unit: such as "nats" or "tokens"; "" for a plain number.
+        limits: its lowest and highest value; None where the highest grows with the text.
+        needs: what else it is called with, by keyword: "special" (is_special), "ids", "causal",
+            "allowed" (causal and, or None, allowed: bool (layer, query, key)), "period"; or what
+            must be there: "self" (self-attention), "neighbours" (of two tokens or more), "outputs"
+            (called with z and W_O in place of the pattern).
+        by_blocks: whether the function is called with a `RowBlock` alone and returns a number for
+            each of its rows, (batch, head, row), 0 in padding: the metric is their mean. Of a long
+            text or a batch it never needs all weights at once.
+
+    Returns:
+        The function, so that this serves as a decorator.
+
+    Raises:
+        ArgumentError: a key that is taken or is no name, or unknown needs.
+
+    >>> import mha_viz as mv
+    >>> @mv.register_metric
+    ... def strongest(pattern):
+    ...     "The largest weight of all."
+    ...     return pattern.amax((-2, -1))
+    >>> "strongest" in mv.head_report(mv.load("tiny-bert").trace("The cat sat"))
+    True
+    >>> _ = METRICS.pop("strongest")
+    """
+    key = key or getattr(function, "__name__", "")
+    if not key.isidentifier():
+        raise ArgumentError(f"key must be a name such as my_metric, got {key!r}.")
+    if key in BUILT_IN:
+        raise ArgumentError(f"{key!r} is a metric of the library: give yours another key.")
+    if unknown := sorted(set(needs) - set(_ALLOWED)):
+        raise ArgumentError(f"needs may hold {', '.join(_ALLOWED)}; got {', '.join(unknown)}.")
+    METRICS[key] = Metric(
+        key=key,
+        title=title or key.replace("_", " ").capitalize(),
+        unit=unit,
+        limits=limits,
+        direction="",
+        meaning=(inspect.getdoc(function) or "A metric of your own.").partition("\n")[0],
+        formula="",
+        source="",
+        function=_checked(key, _of_pattern(function) if by_blocks else function),
+        needs=frozenset(need for need in get_args(Need) if need in needs),
+    )
+    return function
+
+
+def _of_pattern(of_rows: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return the function of a whole pattern that averages a number of each row."""
+    reduction = row_mean(of_rows)
+
+    @reduction
+    @functools.wraps(of_rows)
+    def of_pattern(pattern: Tensor, **about: Any) -> Tensor:
+        return reduced(reduction, pattern, **about)
+
+    return of_pattern
+
+
+def _checked(key: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
+    """Wrap the function so that its result must be a float tensor with a number for each head."""
+
+    @functools.wraps(function)
+    def measured(subject: Tensor, *others: Any, **named: Any) -> Tensor:
+        found = torch.as_tensor(function(subject, *others, **named))
+        heads = tuple(subject.shape[:2])
+        if tuple(found.shape) != heads:
+            raise ShapeError(
+                f"The metric {key} must return a number for each of (layer, head) = {heads}, got "
+                f"shape {tuple(found.shape)}."
+            )
+        return found.to(torch.promote_types(found.dtype, torch.float32))
+
+    return measured

@@ -7,6 +7,7 @@ from jaxtyping import Float, Int, Num
 
 MIN_UNITS = 10  # of fewer an interval covers too seldom for a label or a verdict
 LEVEL = 0.95  # of intervals
+PerUnit = Float[np.ndarray, "row unit"]
 
 
 class Jackknife(NamedTuple):
@@ -19,9 +20,7 @@ class Jackknife(NamedTuple):
 
 
 @np.errstate(all="ignore")  # a damaged file holds any numbers
-def jackknife(
-    sums: Float[np.ndarray, "row unit"], counts: Float[np.ndarray, "row unit"]
-) -> Jackknife:
+def jackknife(sums: PerUnit, counts: PerUnit) -> Jackknife:
     """Leave out one unit after the other.
 
     With S and N the sums over all of G units, unit g moves the mean m = S / N by its influence
@@ -42,8 +41,8 @@ def jackknife(
 
 
 def _influences(
-    sums: Float[np.ndarray, "row unit"], counts: Float[np.ndarray, "row unit"]
-) -> tuple[Float[np.ndarray, "row"], Float[np.ndarray, "row unit"], Int[np.ndarray, "row"]]:
+    sums: PerUnit, counts: PerUnit
+) -> tuple[Float[np.ndarray, "row"], PerUnit, Int[np.ndarray, "row"]]:
     """Return the means, how far each unit's influence is from their mean, and how many units."""
     there = counts > 0
     n, total = there.sum(-1), counts.sum(-1)
@@ -53,7 +52,7 @@ def _influences(
     return mean, np.where(there, moved - (moved.sum(-1) / n)[:, None], 0.0), n
 
 
-Shares = tuple[Float[np.ndarray, "row unit"], Float[np.ndarray, "row unit"]]  # sums and counts
+Shares = tuple[PerUnit, PerUnit]  # sums and counts
 
 
 @np.errstate(all="ignore")  # a damaged file holds any numbers
@@ -113,9 +112,7 @@ def interval(found: Jackknife) -> tuple[Float[np.ndarray, "row"], Float[np.ndarr
 
 
 @np.errstate(all="ignore")  # a damaged file holds any numbers
-def paired_p_value(
-    found: Float[np.ndarray, "row unit"], baseline: Float[np.ndarray, "row unit"]
-) -> Float[np.ndarray, "row"]:
+def paired_p_value(found: PerUnit, baseline: PerUnit) -> Float[np.ndarray, "row"]:
     """Compute the probability that a baseline's hits, on the same words, fall so far behind.
 
     With d_g = n10 - n01 in unit g, the words that only the head gets right less those that only the

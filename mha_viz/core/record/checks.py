@@ -9,8 +9,7 @@ from typing import Any, SupportsIndex
 import torch
 from torch import Tensor
 
-from mha_viz.core.record.fields import RecordFields
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import RecordFields, Token
 from mha_viz.errors import ArgumentError, RecordError
 
 Place = tuple[SupportsIndex, SupportsIndex]  # a layer and a head

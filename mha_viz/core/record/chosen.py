@@ -63,13 +63,9 @@ def place_of(record: AttentionRecord, head: Place) -> tuple[int, int]:
 def chosen_heads(*heads: Chosen, most: int | None = None) -> AttentionRecord:
     """Return a record of these heads alone, each a layer of its own.
 
-    Args:
-        heads: records on the same tokens, and a head of each.
-        most: the largest number of queries, evenly spaced ones of a longer text; None for all.
-
-    Returns:
-        AttentionRecord (head, 1, query, key), with the z of these heads where all of them have one
-        of the same width.
+    `heads` are records on the same tokens, and a head of each; `most` is the largest number of
+    queries, evenly spaced ones of a longer text. Returns a record (head, 1, query, key), with the z
+    of these heads where all of them have one of the same width.
     """
     first = heads[0][0]
     n = first.shape[2]

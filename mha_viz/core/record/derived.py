@@ -17,10 +17,7 @@ _NOTHING = 1e-6  # a row's mass below this is a softmax's rounding; scaled up, i
 
 
 class Runs:
-    """Neighbouring tokens that make a word each.
-
-    `places` has the number of each token's word, ascending from 0.
-    """
+    """Neighbouring tokens that make a word each; `places` are their words, ascending from 0."""
 
     def __init__(self, places: Int[Tensor, " token"]) -> None:
         self.sizes = torch.bincount(places)

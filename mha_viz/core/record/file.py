@@ -14,8 +14,8 @@ from torch import Tensor
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.attention.scoring import Scoring, Sight
 from mha_viz.core.output_file import write_file
+from mha_viz.core.record.fields import Token
 from mha_viz.core.record.patterns import ComputedPatterns, Patterns, StoredPatterns
-from mha_viz.core.record.token import Token
 from mha_viz.errors import RecordError
 
 FORMAT = "mha_viz.record.1"
@@ -70,10 +70,7 @@ def parts(record: Any) -> list[memoryview]:
 
 
 def tensors(record: Any) -> dict[str, Tensor]:
-    """Return the tensors of a record by their names in its file.
-
-    Raises NotKeptError: weights that follow from computed ones, and take more than 2 GiB.
-    """
+    """Return a record's tensors by name; NotKeptError if its own weights take over 2 GiB."""
     held = {name: getattr(record, name) for name in TENSORS[1:]}
     patterns = record.patterns
     if isinstance(patterns, ComputedPatterns):

@@ -72,10 +72,7 @@ class Patterns(ABC):
         return F.pad(found, (0, beyond)) if beyond else found
 
     def each_block(self, layer: int, work: Callable[[int, Tensor], Found]) -> Iterator[Found]:
-        """Yield what `work` makes of each block of rows, (first row, weights), in order.
-
-        It is called in threads.
-        """
+        """Yield what `work`, called in threads, makes of each (first row, weights), in order."""
         blocks = row_blocks(self.shape[2], 4 * self.shape[1] * self.shape[3])
 
         def of_rows(rows: slice) -> Found:
@@ -109,11 +106,7 @@ class Patterns(ABC):
         return whole
 
     def all(self) -> Float[Tensor, "layer head query key"]:
-        """Return all weights as one tensor.
-
-        Raises:
-            NotKeptError: they would take more than `MOST_BYTES`.
-        """
+        """Return all weights as one tensor; NotKeptError if they take over `MOST_BYTES`."""
         layers, heads, queries, keys = self.shape
         if self.n_bytes > MOST_BYTES:
             raise NotKeptError(
@@ -168,12 +161,7 @@ def weight_bounds(weights: Float[Tensor, "*batch head query key"]) -> Float[Tens
 
 
 class StoredPatterns(Patterns):
-    """Weights that are kept as a tensor: float32 (layer, head, query, key).
-
-    Args:
-        weights: the tensor.
-        bounds: their `weight_bounds`, where these are known beforehand.
-    """
+    """Weights kept as a float32 tensor, and their `weight_bounds`, where these are known."""
 
     def __init__(
         self,

@@ -22,8 +22,8 @@ from mha_viz.core.record.checks import (
     place_in,
 )
 from mha_viz.core.record.fields import RecordFields
+from mha_viz.core.record.fields import Token as Token
 from mha_viz.core.record.patterns import Patterns, StoredPatterns
-from mha_viz.core.record.token import Token as Token
 from mha_viz.core.reprs import record_line
 from mha_viz.errors import ArgumentError
 

@@ -14,9 +14,8 @@ from torch import Tensor
 
 from mha_viz.core.record.checks import check_positions
 from mha_viz.core.record.derived import KeptPatterns, MergedPatterns, Runs
-from mha_viz.core.record.fields import RecordFields
+from mha_viz.core.record.fields import RecordFields, merge
 from mha_viz.core.record.patterns import Patterns, StoredPatterns
-from mha_viz.core.record.token import merge
 from mha_viz.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -82,17 +81,9 @@ def weight_among(record: Record, tokens: Sequence[int]) -> Float[Tensor, "layer 
     """Return how much some tokens look at each other in every head, themselves included.
 
     That is the sum of a row's weights on these tokens, averaged over the tokens that look. Times
-    their number it is the sum of all weights from the set to the set.
-
-    Args:
-        record: of self-attention, or any with both texts on one axis each.
-        tokens: places on both axes, counted from 0; each counts once.
-
-    Returns:
-        A number in [0, 1] for each head; 1 where they look at nothing else.
-
-    Raises:
-        ArgumentError: no such token, or none.
+    their number it is the sum of all weights from the set to the set. `tokens` are places on both
+    axes, counted from 0; each counts once. Returns a number in [0, 1] for each head; 1 where they
+    look at nothing else. Raises ArgumentError: no such token, or none.
 
     >>> import mha_viz as mv
     >>> record = mv.load("tiny-bert").trace("The cat sat")
@@ -136,8 +127,7 @@ def long_table(
 
 def _kept_alike(record: RecordFields, derived: Patterns) -> Patterns:
     """Store weights that follow from stored ones; compute those that follow from computed ones."""
-    stored = isinstance(record.patterns, StoredPatterns)
-    return StoredPatterns(derived.all()) if stored else derived
+    return StoredPatterns(derived.all()) if isinstance(record.patterns, StoredPatterns) else derived
 
 
 def _at(kept: Tensor | None, places: list[int]) -> Tensor | None:

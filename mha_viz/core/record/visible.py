@@ -23,9 +23,8 @@ def parts(record: AttentionRecord) -> tuple[Int[Tensor, "query"], Int[Tensor, "k
 def allowed_keys(record: AttentionRecord) -> Bool[Tensor, "layer query key"] | None:
     """Return what each layer's mask lets a query see, of words where they were merged.
 
-    Returns:
-        None where that is everything or, in a causal record, all but the future; and where
-        `patterns` are computed, which tell it themselves.
+    None where that is everything or, in a causal record, all but the future; and where `patterns`
+    are computed, which tell it themselves.
     """
     if record.allowed is None or not record.merged:
         return record.allowed

@@ -10,16 +10,16 @@ from torch import Tensor
 
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.blocks import Texts, Visible
-from mha_viz.core.metrics.content import repeated_tokens
 from mha_viz.core.metrics.output_weights import output_root
 from mha_viz.core.metrics.outputs import Outputs, reduce_outputs
+from mha_viz.core.metrics.position import repeated_tokens
 from mha_viz.core.metrics.reduction import reduce_pattern
 from mha_viz.core.metrics.table import UNSEEN, output_metrics, pattern_reductions
+from mha_viz.corpus.measure.batches import DeviceTransfer, Found
 from mha_viz.corpus.measure.edges import HeaviestKeys, LayerEdges, layer_edges
 from mha_viz.corpus.measure.padded import PaddedTexts, visible_keys
 from mha_viz.corpus.measure.profiles import AT, Profile, rows_of, weight_of
 from mha_viz.corpus.measure.scores import NO_BASELINE, SCORES, chance_patterns, chance_z
-from mha_viz.corpus.measure.transfer import DeviceTransfer, Found
 from mha_viz.corpus.treebank.batch_trees import BatchTrees
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import LayerTensors

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -52,19 +53,10 @@ class PaddedTexts(Texts):
         # Found here and not on the device, which would have to be waited for.
         places = (found.nonzero(as_tuple=True) for found in (same, ~real))
         same_pairs, padding = (tuple(to_device(axis, device) for axis in at) for at in places)
-        tensors = (lengths, ids, real, special, punctuation, same)
-        lengths, ids, real, special, punctuation, same = (to_device(one, device) for one in tensors)
-        return cls(
-            lengths,
-            ids,
-            is_special=special,
-            causal=causal,
-            real=real,
-            punctuation=punctuation,
-            same=same,
-            same_pairs=same_pairs,
-            padding=padding,
-        )
+        texts: dict[str, Any] = dict(lengths=lengths, ids=ids, is_special=special, real=real)
+        texts |= dict(punctuation=punctuation, same=same)
+        there = {name: to_device(one, device) for name, one in texts.items()}
+        return cls(**there, causal=causal, same_pairs=same_pairs, padding=padding)
 
     @cached_property
     def kinds_of_keys(self) -> dict[str, Tensor]:

@@ -1,12 +1,15 @@
-"""Profiles of each head's weight over all texts: by offset, by position, by kind of key."""
+"""Tables of each head over all texts: profiles of its weight, and histograms of its scores."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
+from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.checks import exact
 from mha_viz.corpus.measure.padded import KINDS, PaddedTexts, kinds_of_keys
 
@@ -42,24 +45,16 @@ class Profile:
 
     def table(self) -> pa.Table:
         """Make a row for each layer, head, axis and bin: layer, head, axis, at, weight, rows."""
-        columns: dict[str, list[np.ndarray]] = {}
+        parts = []
         for axis, names in AT.items():
-            shape = self.weight[axis].shape
-            layer, head, place = np.indices(shape, dtype=np.int16)
-            rows = self.rows[axis][:, None].expand(shape).numpy()
-            found = {
-                "layer": layer,
-                "head": head,
-                "axis": np.full(shape, axis),
-                "at": np.array(names)[place],
-                "weight": self.weight[axis].numpy(),
-                "rows": rows,
-            }
-            for name, values in found.items():
-                columns.setdefault(name, []).append(values.ravel())
-        whole = {name: np.concatenate(parts) for name, parts in columns.items()}
-        order = np.lexsort((whole["head"], whole["layer"]))  # stable: axes and bins as they stand
-        return pa.table({name: values[order] for name, values in whole.items()})
+            weight = self.weight[axis].numpy()
+            layer, head, place = (at.ravel() for at in np.indices(weight.shape, dtype=np.int16))
+            bins = {"axis": np.full(len(place), axis), "at": np.array(names)[place]}
+            sums = {"weight": weight.ravel(), "rows": self.rows[axis].numpy()[layer, place]}
+            parts.append(pa.table({"layer": layer, "head": head, **bins, **sums}))
+        # stable: axes and bins as they stand
+        order = [("layer", "ascending"), ("head", "ascending")]
+        return pa.concat_tables(parts).sort_by(order).combine_chunks()
 
 
 def weight_of(pattern: Tensor, texts: PaddedTexts) -> dict[str, Tensor]:
@@ -124,3 +119,63 @@ def _by_bin(values: Tensor, bins: Tensor, n_bins: int) -> Tensor:
     """Add up the columns of (row, column) by bin: (row, bin)."""
     values = exact(values)
     return values.new_zeros(len(values), n_bins).index_add_(1, bins, values)
+
+
+N_BINS = 64
+_NATS = (0.0, 8.0)  # ln 2981: no text that a model reads here is spread out more
+_LEAST, _MOST = 1e-3, 1e4  # of what grows with the text or with the model
+
+
+def edges(metric: str) -> np.ndarray:
+    """Return the limits of a metric's bins, float64 (65,); the outer bins are open.
+
+    A metric between two limits has bins of one width, and so has one in nats, from 0 to 8. Others
+    have no highest value: their bins grow by a constant factor from 0.001 to 10,000, and the first
+    begins at 0.
+
+    >>> edges("confidence")[[0, 32, 64]]
+    array([0. , 0.5, 1. ])
+    >>> edges("distance")[[0, 1, 64]]
+    array([0.e+00, 1.e-03, 1.e+04])
+    """
+    low, high = METRICS[metric].limits
+    if METRICS[metric].unit == "nats":
+        low, high = _NATS
+    if high is not None:
+        return np.linspace(low, high, N_BINS + 1)
+    return np.concatenate([[low], np.geomspace(_LEAST, _MOST, N_BINS)])
+
+
+def histogram(scores: Mapping[str, np.ndarray]) -> pa.Table:
+    """Count texts by bin: metric, layer, head, bin, n, without empty bins; NaN is not counted."""
+    parts = []
+    for metric, values in scores.items():
+        shape = (*values.shape[1:], N_BINS)
+        bins = np.searchsorted(edges(metric)[1:-1], values, side="right")
+        text, layer, head = np.isfinite(values).nonzero()
+        place = np.ravel_multi_index((layer, head, bins[text, layer, head]), shape)
+        counts = np.bincount(place, minlength=int(np.prod(shape))).reshape(shape)
+        filled = counts.nonzero()
+        layers, heads, places = (axis.astype(np.int16) for axis in filled)
+        where = {"metric": pa.array([metric] * len(places), pa.string()), "layer": layers}
+        parts.append(pa.table({**where, "head": heads, "bin": places, "n": counts[filled]}))
+    return pa.concat_tables(parts).combine_chunks()
+
+
+def histogram_quantiles(
+    counts: pa.Table, metric: str, shape: tuple[int, int], shares: Sequence[float]
+) -> np.ndarray:
+    """Estimate quantiles of each head's texts from their counts, (share, layer * head).
+
+    They are as exact as the bins are narrow; NaN where no text has the metric.
+    """
+    own = counts.filter(pc.field("metric") == metric)
+    layer, head, place, n_there = (own[name].to_numpy() for name in ("layer", "head", "bin", "n"))
+    in_bins = np.zeros((shape[0] * shape[1], N_BINS))
+    in_bins[layer.astype(int) * shape[1] + head, place] = n_there
+    limits, n = edges(metric), in_bins.sum(1)
+    up_to = np.concatenate([np.zeros((len(n), 1)), in_bins.cumsum(1)], 1)
+    found = np.full((len(shares), len(n)), np.nan)
+    for one in n.nonzero()[0]:
+        found[:, one] = np.interp(np.multiply(shares, n[one]), up_to[one], limits)
+    return found

@@ -1,5 +1,6 @@
 """One shard of a study: some texts run, measured and put into tables."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,14 +10,12 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from mha_viz.corpus.measure.batches import Batch, batches, pass_tokens
+from mha_viz.corpus.measure.batches import Batch, DeviceTransfer, batches, pass_tokens
 from mha_viz.corpus.measure.edges import Edges
-from mha_viz.corpus.measure.histograms import histogram
 from mha_viz.corpus.measure.measuring import WAYS, BatchMeasure, BatchOptions
 from mha_viz.corpus.measure.pair_similarity import MEASURES, PairSums, parts_to_keep
-from mha_viz.corpus.measure.profiles import Profile
+from mha_viz.corpus.measure.profiles import Profile, histogram
 from mha_viz.corpus.measure.scores import own_scores
-from mha_viz.corpus.measure.transfer import DeviceTransfer
 from mha_viz.corpus.sources.documents import DOCUMENT
 from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.treebank.batch_trees import BatchTrees
@@ -29,15 +28,14 @@ OnBatch = Callable[[int, int], None]
 TWIN_TREES = ("relations", "parses", "coreference")  # that are counted of an untrained copy, too
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """The settings of a study; with the source they decide every byte of the result."""
 
     batch_tokens: int = 8192  # padded tokens that run together; a longer text runs by itself
     pairs: bool = True  # whether heads are compared with each other
-    jensen_shannon: bool = (
-        False  # whether by this divergence, too: a logarithm for each two weights
-    )
+    # whether by this divergence, too: a logarithm for each two weights
+    jensen_shannon: bool = False
     edges: bool = True  # whether to keep which token attends to which
     baselines: bool = True  # whether to score heads that learned nothing
     min_weight: float = 0.3  # in [0, 1], of an edge that is not its query's strongest
@@ -72,11 +70,10 @@ class Shard:
 
     make_tables: Callable[[], dict[str, pa.Table]]  # waits for the last batch
     skipped: list[tuple[str, str]]  # place and reason of each text that the model cannot read
-    n_texts: int  # that were measured
-    n_tokens: int  # of these texts
-    n_padded: int  # tokens that were run, with the padding
-    n_truncated: int  # texts that were longer than the model takes
-    n_left_out: int  # tokens that were cut off them; of very long texts an estimate
+    # n_texts that were measured; n_tokens of these; n_padded, tokens that were run with the
+    # padding; n_skipped texts; n_truncated, texts that were longer than the model takes; and
+    # n_left_out, tokens that were cut off them, of very long texts an estimate
+    counts: dict[str, int]
 
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
@@ -147,15 +144,9 @@ def measure_batches(
         return tables
 
     left_out = [text.n_truncated for batch in whole for text in batch.encoded]
-    return Shard(
-        make_tables,
-        skipped,
-        n_texts=sum(len(batch.items) for batch in whole),
-        n_tokens=sum(batch.n_real for batch in whole),
-        n_padded=sum(batch.n_padded for batch in whole),
-        n_truncated=sum(n > 0 for n in left_out),
-        n_left_out=sum(left_out),
-    )
+    counts = dict(n_texts=texts, n_tokens=tokens, n_padded=sum(one.n_padded for one in whole))
+    counts |= dict(n_skipped=len(skipped), n_truncated=sum(n > 0 for n in left_out))
+    return Shard(make_tables, skipped, counts | dict(n_left_out=sum(left_out)))
 
 
 class _Measured:
@@ -180,10 +171,8 @@ class _Measured:
         self.edges = Edges()
         self.transfer = DeviceTransfer()
         self.texts: list[tuple[Item, Encoded]] = []
-        # of the texts so far, a part for each batch
-        self.scores: list[np.ndarray] = []
-        self.chance: list[np.ndarray] = []
-        self.repeating: list[np.ndarray] = []
+        # by name, of the texts so far, a part for each batch
+        self.numbers: dict[str, list[np.ndarray]] = defaultdict(list)
         self.trees = TreeCounts(causal=model.causal)
 
     def add(self, batch: Batch) -> None:
@@ -197,10 +186,8 @@ class _Measured:
     def _take(self, batch: Batch, found: BatchMeasure) -> None:
         """Take the numbers of a batch that have arrived."""
         self.texts += zip(batch.items, batch.encoded, strict=True)
-        self.scores.append(found.numbers("scores"))
-        if self.options.chance:
-            self.chance.append(found.numbers("chance"))
-            self.repeating.append(found.numbers("repeating"))
+        for name in ("scores", "chance", "repeating") if self.options.chance else ("scores",):
+            self.numbers[name].append(found.numbers(name))
         if self.options.min_weight is not None:
             self.edges.add([item.number for item in batch.items], batch.encoded, found.edges)
 
@@ -220,18 +207,17 @@ class _Measured:
         numbers, order = self.numbers_in_order()
         texts = [self.texts[place] for place in order]
         lengths = np.array([len(encoded.tokens) for _, encoded in texts], np.int32)
-        scores = np.concatenate(self.scores)[order]
-        by_metric = {key: scores[..., at] for at, key in enumerate(self.options.scores)}
+        found = {name: np.concatenate(parts)[order] for name, parts in self.numbers.items()}
+        by_metric = {key: found["scores"][..., at] for at, key in enumerate(self.options.scores)}
         tables = {
-            "texts": _score_table(self.options.scores, numbers, scores, lengths),
+            "texts": _score_table(self.options.scores, numbers, found["scores"], lengths),
             "sentences": _sentences(texts),
             "profile": self.profile.table(),
             "histogram": histogram(by_metric),
         }
-        if self.chance:
-            rows = np.concatenate(self.repeating)[order]
-            chance = np.concatenate(self.chance)[order]
-            tables["chance"] = _chance_table(self.options.baselines, numbers, chance, rows)
+        if "chance" in found:
+            of_chance = found["chance"], found["repeating"]
+            tables["chance"] = _chance_table(self.options.baselines, numbers, *of_chance)
         if self.options.min_weight is not None:
             tables["edges"] = self.edges.table()
         if self.pairs is not None:

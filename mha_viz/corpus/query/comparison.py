@@ -1,16 +1,22 @@
-"""Comparison of two studies, or of one with its random weights: heads by standard errors."""
+"""Comparison of studies, or of one with random weights or a single text: metrics, gold trees."""
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, SupportsFloat
 
 import numpy as np
 import pandas as pd
 
 from mha_viz.core.attention.checks import Number
 from mha_viz.core.compare.matching import assigned
+from mha_viz.core.metrics.chance import RATE, q_values
+from mha_viz.core.metrics.units import difference
+from mha_viz.corpus.query.best_heads import UNKNOWN
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.statistics.intervals import UnitSums
 from mha_viz.corpus.store.blocks import blocks, columns_of
+from mha_viz.corpus.treebank.relations import KEYS, MIN_TARGETS
+from mha_viz.corpus.treebank.split_half import has_units, in_units
 from mha_viz.errors import ArgumentError, StudyError
 
 _KEYS = ["layer", "head", "metric"]
@@ -196,3 +202,123 @@ def _paired(a: _Side, b: _Side) -> pd.DataFrame:
     rows = {"layer": layer, "head": head, "metric": np.array(columns)[column]}
     rows |= {"difference": of_units.mean, "standard_error": of_units.error}
     return pd.DataFrame({**rows, "n_texts": sums.counts.sum(1).astype(int)})
+
+
+TREE_QUESTIONS = ("relations", "trees", "coreference")
+_HEAD = ["layer", "head"]
+_NAMES = {"n_arcs": "n", "uuas": "accuracy"}
+
+
+def compare_trees(a: Study, b: Study, by: str = "relations") -> pd.DataFrame:
+    """Compare two studies of a treebank by what their heads find in it.
+
+    Where both are of the same source, the test is paired by unit, else the studies are independent
+    (`core.metrics.units.difference`). A causal model is asked for fewer words, so that n_a and n_b
+    may differ. All is of the half of the sentences that reports, on which no head was chosen.
+
+    Args:
+        a: a study.
+        b: another one.
+        by: "relations", "trees" (UUAS) or "coreference": head by head, of models with as many
+            layers and heads; or "best": of any models, the best heads for each of these questions.
+
+    Returns:
+        DataFrame with relation, or the question, and direction; layer and head, of "best" layer_a,
+        head_a, layer_b and head_b; n_a, n_b, accuracy_a, accuracy_b (or the UUAS), difference (b -
+        a) with its 95 % interval, low and high; p, two-sided; q, the least false-discovery rate at
+        which it is a difference, of all rows of 20 words or more; and better, "a", "b" or
+        "neither". The least q first.
+
+    Raises:
+        ArgumentError: no such question; models of other sizes, head by head.
+        StudyError: no gold trees, or a study of an earlier version without units.
+    """
+    if by == "best":
+        every = [_compared_in_trees(a, b, one, KEYS) for one in TREE_QUESTIONS]
+        return _ranked(pd.concat(every, ignore_index=True))
+    if by not in TREE_QUESTIONS:
+        known = ", ".join((*TREE_QUESTIONS, "best"))
+        raise ArgumentError(f"by must be one of {known}, got {by!r}.")
+    if (a.n_layers, a.n_heads) != (b.n_layers, b.n_heads):
+        raise ArgumentError(
+            'Models of other sizes are compared by their best heads, by="best": expected as many '
+            f"layers and heads, got {a.n_layers} x {a.n_heads} and {b.n_layers} x {b.n_heads}."
+        )
+    return _ranked(_compared_in_trees(a, b, by, [*KEYS, *_HEAD]))
+
+
+def _compared_in_trees(a: Study, b: Study, by: str, keys: list[str]) -> pd.DataFrame:
+    """Test the difference of each two heads with the same keys; without heads, of chosen ones."""
+    asked = [*KEYS, *_HEAD] if by == "relations" else _HEAD
+    sides = []
+    for study in (a, b):
+        found = getattr(study, by).rename(columns=_NAMES)
+        found = found if by == "relations" else found.assign(relation=by, direction="")
+        found = found if keys != KEYS else found[found["chosen"]]
+        sides.append(found[[*KEYS, *_HEAD, "n", "accuracy"]])
+    both = sides[0].merge(sides[1], on=keys, suffixes=("_a", "_b"))
+    sums = []
+    for side, study in (("_a", a), ("_b", b)):
+        counts = study.sql(f"SELECT * FROM {by}").rename(columns=_NAMES)
+        if not has_units(counts):
+            raise StudyError(f"An earlier version of mha-viz made {study.folder}: make it again.")
+        own = both[[name + side if name + side in both else name for name in asked]]
+        rows = pd.MultiIndex.from_frame(own.set_axis(asked, axis=1))
+        sums.append((in_units(counts, rows, "hits"), in_units(counts, rows, "n")))
+    return both.assign(**difference(*sums, paired=source_plan(a) == source_plan(b)))
+
+
+def _ranked(both: pd.DataFrame) -> pd.DataFrame:
+    """Add q, and which is better; put the surest differences first."""
+    enough = both[["n_a", "n_b"]].min(axis=1) >= MIN_TARGETS
+    found = both.assign(q=q_values(both["p"].where(enough).to_numpy(float)))
+    words = np.where(found["q"] <= RATE, np.where(found["difference"] > 0, "b", "a"), "neither")
+    found["better"] = np.where(found["q"].isna(), UNKNOWN, words)
+    order = found.assign(size=-found["difference"].abs()).sort_values(["q", "p", "size"]).index
+    return found.loc[order].reset_index(drop=True)
+
+
+_NEAR = 1e-4  # of a number: as far apart as rounding leaves two runs of one text
+
+
+def scores_of_head(study: Study, layer: int, head: int) -> pd.DataFrame:
+    """Read one head's scores: a row for each text, n_tokens and a column for each metric.
+
+    NaN: not defined on that text.
+    """
+    rows = study.texts.filter(f"layer = {layer:d} AND head = {head:d}").df()
+    return rows.drop(columns=["text_id", "layer", "head"])
+
+
+def percentiles(rows: pd.DataFrame, scores: Mapping[str, SupportsFloat]) -> pd.DataFrame:
+    """Compute which share of a study's texts scores less, and which more, than one text.
+
+    Texts that score as much, but for rounding, are neither: a head that never does a thing is not
+    unusual where it does not.
+
+    Args:
+        rows: of `scores_of_head`.
+        scores: metric -> what the same head scores on the text, and n_tokens, how long that is;
+            metrics of which the study knows nothing are left out.
+
+    Returns:
+        DataFrame by metric: n_texts (on which the metric is defined), median, lower and higher (the
+        shares of them that score less and more); NaN where it is not defined there, or here.
+
+    >>> rows = pd.DataFrame({"entropy": [1.0, 2.0, 3.0, np.nan]})
+    >>> percentiles(rows, {"entropy": 2.5}).round(2).to_dict("records")
+    [{'n_texts': 3, 'median': 2.0, 'lower': 0.67, 'higher': 0.33}]
+    """
+    found = {}
+    for metric in [name for name in scores if name in rows]:
+        known = rows[metric].dropna().to_numpy(float)
+        here = float(scores[metric])
+        apart = np.where(np.isclose(known, here, rtol=_NEAR, atol=1e-6), 0.0, known - here)
+        shares = (np.nan, np.nan)
+        if len(known) and np.isfinite(here):
+            shares = float((apart < 0).mean()), float((apart > 0).mean())
+        median = float(np.median(known)) if len(known) else np.nan
+        found[metric] = (len(known), median, *shares)
+    return pd.DataFrame.from_dict(
+        found, orient="index", columns=["n_texts", "median", "lower", "higher"]
+    )

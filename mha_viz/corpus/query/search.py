@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,7 @@ _RELATION = "(relation = ? OR starts_with(relation, ? || ':'))"
 _OF_PART = "SELECT text_id, unnest(tokens) FROM words WHERE upos = ?"
 _BETWEEN = "tokens[key + 2 : query]"  # of a text, between the two; SQL counts from 1
 _HEAVY = (0.99, 0.9, 0.6)
+_Condition = tuple[str, *tuple[object, ...]]  # of SQL, with its values
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\%_"})
 
 
@@ -62,36 +64,27 @@ class EdgeQuery:
         given = (("query", self.query_upos), ("key", self.key_upos))
         return [(token, _part(upos)) for token, upos in given if upos is not None]
 
-    def sql(self, table: str, conditions: _Conditions) -> str:
-        """Write SQL for a table's heaviest edges with their texts; the limit is the last value."""
+    @property
+    def place(self) -> list[_Condition]:
+        """The given layer, head and direction, as conditions."""
+        columns = ("layer", "head", "direction")
+        given = [(column, getattr(self, column)) for column in columns]
+        return [(f"{column} = ?", value) for column, value in given if value is not None]
+
+    def heaviest(self, database: Database, table: str, *conditions: _Condition) -> pd.DataFrame:
+        """Read a table's heaviest edges that fulfil all conditions, with their texts."""
         of_arc = "" if self.relation is None else ", relation, direction"
         order = HEAVIEST_FIRST + of_arc
-        return f"""SELECT found.*, place, text FROM (
-                SELECT {_COLUMNS}{of_arc} FROM {table} WHERE {conditions.conditions}
+        where, values = _together(conditions)
+        sql = f"""SELECT found.*, place, text FROM (
+                SELECT {_COLUMNS}{of_arc} FROM {table} WHERE {where}
                 ORDER BY {order} LIMIT ?
             ) AS found JOIN sentences USING (text_id) ORDER BY {order}"""
+        return database.query(sql, (*values, self.limit))
 
 
-class _Conditions:
-    """The conditions of a search and their values, in one order."""
-
-    def __init__(self) -> None:
-        self._conditions: list[str] = []
-        self.values: list[object] = []
-
-    def add(self, condition: str, *values: object) -> None:
-        self._conditions.append(condition)
-        self.values += values
-
-    @property
-    def conditions(self) -> str:
-        return " AND ".join(self._conditions)
-
-    def add_place(self, terms: EdgeQuery) -> None:
-        """Add layer, head and direction."""
-        for column in ("layer", "head", "direction"):
-            if (value := getattr(terms, column)) is not None:
-                self.add(f"{column} = ?", value)
+def _together(conditions: Sequence[_Condition]) -> tuple[str, list[object]]:
+    return " AND ".join(c for c, *_ in conditions), [v for _, *of in conditions for v in of]
 
 
 def edges(database: Database, terms: EdgeQuery) -> pd.DataFrame:
@@ -116,61 +109,43 @@ def _among_heaviest(database: Database, terms: EdgeQuery) -> pd.DataFrame | None
     table = BY_PARTS if terms.relation is None else BY_RELATION
     if table not in database.tables:  # an older study
         return None
-    conditions = _Conditions()
-    if terms.relation is not None:
-        conditions.add(_RELATION, terms.relation, terms.relation)
-        least = _least(database, table, conditions)
-    for token, part in terms.parts:
-        conditions.add(f"list_contains(string_split({token}_upos, '+'), ?)", part)
-    if terms.relation is None:
-        least = _least(database, table, conditions)
-    conditions.add_place(terms)
-    if terms.previous:
-        conditions.add("key = query - 1")
-    conditions.add("weight >= ? AND weight > ?", terms.min_weight, least)
-    found = database.query(terms.sql(table, conditions), (*conditions.values, terms.limit))
+    parts = [(f"list_contains(string_split({of}_upos, '+'), ?)", part) for of, part in terms.parts]
+    along = [(_RELATION, terms.relation, terms.relation)] * (terms.relation is not None)
+    groups, values = _together(along or parts)
+    rows = f"SELECT coalesce(max(complete_above), 0) AS least FROM {table} WHERE {groups}"
+    least = float(database.query(rows, values)["least"][0])
+    previous = [("key = query - 1",)] * terms.previous
+    heavy = ("weight >= ? AND weight > ?", terms.min_weight, least)
+    found = terms.heaviest(database, table, *along, *parts, *terms.place, *previous, heavy)
     # weights are compared in single precision
     is_whole = least == 0 or np.float32(terms.min_weight) > np.float32(least)
     return found if is_whole or len(found) == terms.limit else None
 
 
-def _least(database: Database, table: str, groups: _Conditions) -> float:
-    """Return the weight above which all edges of these groups are in the table."""
-    rows = f"SELECT coalesce(max(complete_above), 0) AS least FROM {table}"
-    return float(database.query(f"{rows} WHERE {groups.conditions}", groups.values)["least"][0])
-
-
 def _among_all(database: Database, terms: EdgeQuery) -> pd.DataFrame:
-    table, conditions, of_arcs = EDGES, _Conditions(), []
-    conditions.add_place(terms)
+    table, conditions = EDGES, terms.place
     for column, word in (("query_word", terms.query), ("key_word", terms.key)):
         if word is not None:
-            conditions.add(*_like(column, word))
-    for token, part in terms.parts:
-        conditions.add(f"(text_id, {token}) IN ({_OF_PART})", part)
+            conditions.append(_like(column, word))
+    conditions += [(f"(text_id, {token}) IN ({_OF_PART})", part) for token, part in terms.parts]
     if terms.relation is not None:
-        of_arcs = [terms.relation, terms.relation]
-        arcs = f"SELECT * FROM ({TOKEN_ARCS}) WHERE {_RELATION}"
-        table = f"{table} JOIN ({arcs}) AS arc USING (text_id, query, key)"
+        conditions.append((_RELATION, terms.relation, terms.relation))
+        table = f"{table} JOIN ({TOKEN_ARCS}) AS arc USING (text_id, query, key)"
     if terms.previous and terms.key is None:
-        conditions.add("key = query - 1")
+        conditions.append(("key = query - 1",))
     elif terms.previous and terms.key is not None:
         condition, *values = _like("lower(trim(one))", terms.key)
         between = f"list_filter({_BETWEEN}, lambda one: {condition})"
-        conditions.add(f"key < query AND len({between}) = 0", *values)
+        conditions.append((f"key < query AND len({between}) = 0", *values))
         table = f"{table} JOIN (SELECT text_id, tokens FROM sentences) AS of_text USING (text_id)"
-    conditions.add("weight >= ?")
-    sql = terms.sql(table, conditions)
-
-    def heavier(least: Number) -> pd.DataFrame:
-        return database.query(sql, (*of_arcs, *conditions.values, least, terms.limit))
-
     # Edges are not in order of weight: where enough heavy edges are found, most others need not be
     # looked at.
     for least in _HEAVY if terms.has_grammar or terms.previous else ():
-        if least > terms.min_weight and len(found := heavier(least)) == terms.limit:
-            return found
-    return heavier(terms.min_weight)
+        if least > terms.min_weight:
+            found = terms.heaviest(database, table, *conditions, ("weight >= ?", least))
+            if len(found) == terms.limit:
+                return found
+    return terms.heaviest(database, table, *conditions, ("weight >= ?", terms.min_weight))
 
 
 def _check(terms: EdgeQuery) -> None:

@@ -1,6 +1,10 @@
-"""Tables of a finished study: examples of a head, similarities of pairs, profiles by an axis."""
+"""Tables of a finished study: heads, single texts, labels, profiles, pairs of heads; and SQL."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,149 +16,277 @@ from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.corpus.measure.padded import KINDS
 from mha_viz.corpus.store.blocks import INDEX
 from mha_viz.corpus.store.database import Database
-from mha_viz.errors import ArgumentError
+from mha_viz.corpus.store.edges_index import EDGES
+from mha_viz.corpus.store.integrity import HASHES
+from mha_viz.corpus.store.manifest import Sizes
+from mha_viz.errors import ArgumentError, StudyError
 
+if TYPE_CHECKING:
+    import duckdb
+
+AXES = ("offset", "position", "kind")  # that the weight of a head is laid out by
 CLASSES = (0.2, 0.4, 0.6, 0.8)  # quantiles of token counts between classes of texts of like length
 
 
-def strongest(
-    database: Database, layer: int, head: int, by: str, k: int, match_length: bool
-) -> pd.DataFrame:
-    """Find the examples of `Study.examples`; layer and head exist."""
-    label = LABELS.get(by)
-    metric = label.metric if label is not None else by
-    # a name becomes part of the query only once it is known to be a column
-    columns = database.query("SELECT column_name FROM (DESCRIBE texts)")["column_name"]
-    known = [name for name in columns if name not in INDEX]
-    if metric not in known:
-        raise ArgumentError(
-            f"There is no metric {by!r} in this study; there are: {', '.join(known)}."
+class StudyTables:
+    """The tables of a study that any source has; see `Study`."""
+
+    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
+        self.folder, self.manifest = folder, manifest
+        self._sizes = Sizes.of(manifest)
+        self.n_layers, self.n_heads, _, self.n_texts, self.n_tokens = self._sizes
+        self._database = Database(folder, manifest.get(HASHES, {}))
+        self._database.check_rows(self._sizes.of_summaries)
+        # Summaries are small; edges and the tables of shards are compared when they are first read.
+        summaries = {Path(name).stem for name in manifest.get("files", ())}
+        self._database.verify(summaries - {EDGES})
+
+    @property
+    def heads(self) -> pd.DataFrame:
+        """The means by head and metric, with standard errors and 95 % intervals over units.
+
+        standard_error, low and high (`units.interval`) are NaN of fewer than two units.
+        """
+        return self._database.query("SELECT * FROM heads")
+
+    @property
+    def texts(self) -> duckdb.DuckDBPyRelation:
+        """The single scores: text_id, n_tokens, layer, head, a column per metric, by text and head.
+
+        Read when its rows are asked for: `study.texts.filter("layer = 3").df()`.
+
+        Raises:
+            StudyError: none were kept.
+        """
+        self._check_texts()
+        return self._database.relation("SELECT * FROM texts")
+
+    @property
+    def labels(self) -> pd.DataFrame:
+        """The labels that heads have earned over all texts, a row each.
+
+        Columns layer, head, label; mean, low, high of its metric; the baseline that low had to
+        beat (of "local": high) and the threshold it had to reach; share_of_texts, on which share of
+        single texts the head would have got the label.
+        """
+        found = self._database.query("SELECT * EXCLUDE earned FROM labels WHERE earned")
+        with self._database.reading():
+            return found.sort_values(["layer", "head"], kind="stable")
+
+    @property
+    def profile(self) -> pd.DataFrame:
+        """The weight by offset: layer, head, offset ("<-32", "-32" to "32", ">32"), weight."""
+        return self.profile_by("offset")
+
+    def profile_by(self, axis: str) -> pd.DataFrame:
+        """Compute the weight that each head gives to each offset, position or kind of key.
+
+        Args:
+            axis: "offset", "position" or "kind".
+
+        Returns:
+            DataFrame with the columns layer, head, one of the axis' name, and weight: the mean over
+            all queries that have such a key, a share of 1.
+        """
+        if axis not in AXES:
+            raise ArgumentError(f"axis must be one of {', '.join(AXES)}, got {axis!r}.")
+        found = self._database.query(
+            f"""SELECT layer, head, "at" AS {axis}, weight / rows AS weight FROM profile
+            WHERE axis = ? AND rows > 0""",
+            (axis,),
         )
-    if k < 1:
-        raise ArgumentError(f"k must be at least 1, got {k}.")
-    order = "ASC" if label is not None and not label.at_least else "DESC"
-    shares = list(CLASSES) if match_length else [1.0]  # nothing is longer than the longest
-    return database.query(
-        f"""WITH copies AS (
-            SELECT text_id, "{metric}" AS value, n_tokens, place, text, row_number() OVER (
-                PARTITION BY lower(regexp_replace(trim(text), '\\s+', ' ', 'g'))
-                ORDER BY "{metric}" {order}, text_id
-            ) AS copy
-            FROM texts JOIN sentences USING (text_id)
-            WHERE layer = ? AND head = ? AND NOT isnan("{metric}")
-        ), once AS (SELECT * FROM copies WHERE copy = 1),
-        ends AS (SELECT quantile_cont(n_tokens, {shares}) AS ends FROM once),
-        ranked AS (
-            SELECT *, len(list_filter(ends, lambda x: x < n_tokens)) AS class,
-            avg(value) OVER alike AS class_mean,
-            min(n_tokens) OVER alike AS class_from, max(n_tokens) OVER alike AS class_to,
-            row_number() OVER (PARTITION BY class ORDER BY value {order}, text_id) AS rank
-            FROM once, ends WINDOW alike AS (PARTITION BY class)
+        place = KINDS.index if axis == "kind" else _place
+        with self._database.reading():
+            order = [found["layer"], found["head"], found[axis].map(place)]
+            ranked = np.lexsort([np.asarray(one) for one in reversed(order)])
+            return found.iloc[ranked].reset_index(drop=True)
+
+    def pairs(
+        self, measure: str = "hellinger", statistic: str = "mean"
+    ) -> Float[np.ndarray, "h h"]:
+        """Lay out the similarity of any two heads over texts, heads in order of layer.
+
+        Args:
+            measure: "hellinger", "redundancy", "cka" or "correlation"; "jensen_shannon" where the
+                study was made with it.
+            statistic: "mean" over texts, or "std", their standard deviation.
+
+        Returns:
+            (layer * head, layer * head); NaN where no text defines it.
+        """
+        if statistic not in ("mean", "std"):
+            raise ArgumentError(f'statistic must be "mean" or "std", got {statistic!r}.')
+        rows, n_all = self._pair_rows(measure), self.n_layers * self.n_heads
+        with self._database.reading():
+            itself = float(statistic == "mean" and measure in LIKENESS)
+            matrix = np.full((n_all, n_all), np.nan)
+            matrix[rows["i"], rows["j"]] = matrix[rows["j"], rows["i"]] = rows[statistic]
+            np.fill_diagonal(matrix, itself)
+            return matrix
+
+    @property
+    def pair_measures(self) -> list[str]:
+        """The measures by which this study compares heads; none where it was made without."""
+        if "pairs" not in self._database.tables:
+            return []
+        ours = ", ".join(f"'{measure}'" for measure in PAIR_MEASURES)  # a file may hold others
+        found = self._database.query(
+            f"SELECT DISTINCT measure FROM pairs WHERE measure IN ({ours}) ORDER BY 1"
         )
-        SELECT text_id, value, n_tokens, place, text, class_mean, class_from, class_to FROM ranked
-        ORDER BY rank, value - class_mean {order}, text_id LIMIT ?""",
-        (layer, head, k),
-    )
+        return list(found["measure"])
 
+    def nearest_pairs(self, measure: str = "hellinger", k: int = 20) -> pd.DataFrame:
+        """List the heads that are most alike over all texts, the nearest pair first.
 
-def pair_matrix(
-    database: Database, n_all: int, measure: str, statistic: str
-) -> Float[np.ndarray, "h h"]:
-    """Lay out a study's sums over pairs, as `Study.pairs` returns them."""
-    if statistic not in ("mean", "std"):
-        raise ArgumentError(f'statistic must be "mean" or "std", got {statistic!r}.')
-    rows = _of_pairs(database, measure)
-    with database.reading():
-        itself = float(statistic == "mean" and measure in LIKENESS)
-        matrix = np.full((n_all, n_all), np.nan)
-        matrix[rows["i"], rows["j"]] = matrix[rows["j"], rows["i"]] = rows[statistic]
-        np.fill_diagonal(matrix, itself)
-        return matrix
+        Args:
+            measure: as in `pairs`. By "correlation" a head's negative is its twin as well.
+            k: the most pairs.
 
+        Returns:
+            Columns layer, head, layer_b, head_b, n_texts that define it, mean, low and high. The
+            95 % interval is Student's, as wide as if all texts of one unit said the same: NaN of
+            fewer than 10 units, and where units are not texts and no rows by text were kept.
 
-def nearest_pairs(
-    database: Database, n_heads: int, measure: str, counts: Mapping[str, int], k: int
-) -> pd.DataFrame:
-    """List the pairs of `Study.nearest_pairs`."""
-    if k < 1:
-        raise ArgumentError(f"k must be at least 1, got {k}.")
-    rows = _of_pairs(database, measure).dropna(subset="mean")
-    with database.reading():
-        near = rows["mean"].abs() if measure == "correlation" else rows["mean"]
-        order = np.argsort(-near if measure in LIKENESS else near, kind="stable")[:k]
-        rows = rows.iloc[order].reset_index(drop=True)
-        n_units = (rows["n"] * _units_by_text(database, counts)).to_numpy()
-        reach = t_quantile(n_units) * rows["std"] / np.sqrt(n_units)
-        reach = reach.where(n_units >= MIN_UNITS)
-        ends = {"low": rows["mean"] - reach, "high": rows["mean"] + reach}
-        (layer, head), (layer_b, head_b) = (np.divmod(rows[at], n_heads) for at in ("i", "j"))
-        places = dict(layer=layer, head=head, layer_b=layer_b, head_b=head_b)
-        limits = METRICS[measure].limits
-        ends = {name: of.clip(*limits) for name, of in ends.items()}
-        return pd.DataFrame(places | {"n_texts": rows["n"], "mean": rows["mean"]} | ends)
+        Raises:
+            ArgumentError: no such measure in this study; k below 1.
+        """
+        if k < 1:
+            raise ArgumentError(f"k must be at least 1, got {k}.")
+        rows = self._pair_rows(measure).dropna(subset="mean")
+        with self._database.reading():
+            near = rows["mean"].abs() if measure == "correlation" else rows["mean"]
+            order = np.argsort(-near if measure in LIKENESS else near, kind="stable")[:k]
+            rows = rows.iloc[order].reset_index(drop=True)
+            n_units = (rows["n"] * self._units_by_text()).to_numpy()
+            reach = t_quantile(n_units) * rows["std"] / np.sqrt(n_units)
+            reach = reach.where(n_units >= MIN_UNITS)
+            ends = {"low": rows["mean"] - reach, "high": rows["mean"] + reach}
+            (layer, head), (layer_b, head_b) = (np.divmod(rows[at], self.n_heads) for at in "ij")
+            places = dict(layer=layer, head=head, layer_b=layer_b, head_b=head_b)
+            limits = METRICS[measure].limits
+            ends = {name: of.clip(*limits) for name, of in ends.items()}
+            return pd.DataFrame(places | {"n_texts": rows["n"], "mean": rows["mean"]} | ends)
 
+    def _pair_rows(self, measure: str) -> pd.DataFrame:
+        """Read one measure's pairs i < j: n, mean and std over texts, NaN where undefined."""
+        known = self.pair_measures
+        if measure not in known:
+            raise ArgumentError(
+                f"measure must be one of {', '.join(known)}, got {measure!r}."
+                if known
+                else "This study has no pairs of heads: it was made without them."
+            )
+        rows = self._database.query("SELECT * FROM pairs WHERE measure = ?", (measure,))
+        with self._database.reading():
+            n = rows["n"].where(rows["n"] > 0).astype(float)
+            mean = rows["sum"] / n
+            variance = (rows["sum_sq"] - n * mean**2) / (n - 1).where(n > 1)
+            return rows.assign(mean=mean, std=np.sqrt(variance.clip(lower=0)))
 
-def _units_by_text(database: Database, counts: Mapping[str, int]) -> float:
-    """Return how many units a text is worth where all texts of a unit say the same.
+    def _units_by_text(self) -> float:
+        """Return how many units a text is worth where all texts of a unit say the same.
 
-    Source: Kish 1965, the effective sample size: (sum of n_g)^2 / sum of n_g^2 for n_g texts each.
-    """
-    if counts.get("n_units", counts["n_texts"]) == counts["n_texts"]:
-        return 1.0
-    if "sentences" not in database.tables:
-        return np.nan  # no rows were kept: the sizes of the units are not known
-    found = database.query(
-        "SELECT sum(n) / sum(n * n) AS share FROM "
-        "(SELECT count(*) AS n FROM sentences GROUP BY unit)"
-    )
-    return float(found["share"][0])
-
-
-def _of_pairs(database: Database, measure: str) -> pd.DataFrame:
-    """Read one measure's pairs i < j: n, mean and std over texts, NaN where undefined."""
-    known = pair_measures(database)
-    if measure not in known:
-        raise ArgumentError(
-            f"measure must be one of {', '.join(known)}, got {measure!r}."
-            if known
-            else "This study has no pairs of heads: it was made without them."
+        Source: Kish 1965, the effective sample size: (sum of n_g)^2 / sum of n_g^2 for n_g texts
+        each.
+        """
+        counts = self.manifest["counts"]
+        if counts.get("n_units", counts["n_texts"]) == counts["n_texts"]:
+            return 1.0
+        if "sentences" not in self._database.tables:
+            return np.nan  # no rows were kept: the sizes of the units are not known
+        found = self._database.query(
+            "SELECT sum(n) / sum(n * n) AS share FROM "
+            "(SELECT count(*) AS n FROM sentences GROUP BY unit)"
         )
-    rows = database.query("SELECT * FROM pairs WHERE measure = ?", (measure,))
-    with database.reading():
-        n = rows["n"].where(rows["n"] > 0).astype(float)
-        mean = rows["sum"] / n
-        variance = (rows["sum_sq"] - n * mean**2) / (n - 1).where(n > 1)
-        return rows.assign(mean=mean, std=np.sqrt(variance.clip(lower=0)))
+        return float(found["share"][0])
 
+    def examples(
+        self,
+        layer: int,
+        head: int,
+        by: str = "previous_token",
+        k: int = 10,
+        match_length: bool = True,
+    ) -> pd.DataFrame:
+        """Find the texts on which a head scores highest, without copies of one text.
 
-def pair_measures(database: Database) -> list[str]:
-    """List our measures that the table has; what else a file may hold is no measure."""
-    if "pairs" not in database.tables:
-        return []
-    ours = ", ".join(f"'{measure}'" for measure in PAIR_MEASURES)
-    found = database.query(
-        f"SELECT DISTINCT measure FROM pairs WHERE measure IN ({ours}) ORDER BY 1"
-    )
-    return list(found["measure"])
+        A mean over few tokens reaches extremes easily. So the texts are put in five classes by the
+        quintiles of their token counts, and each class gives its strongest text, then each its
+        second, and so on.
 
+        Args:
+            layer: from 0.
+            head: from 0.
+            by: key of a metric, or of a label: then the texts that show it best ("local": the
+                smallest distance).
+            k: how many.
+            match_length: False takes all texts as one class: the strongest of any length.
 
-AXES = ("offset", "position", "kind")  # that the weight of a head is laid out by
+        Returns:
+            DataFrame with the columns text_id, value, n_tokens, place, text; and of its class the
+            mean of the metric, class_mean, and the fewest and most tokens, class_from and class_to.
+            Of texts with one rank in their classes, that which is furthest from its mean is first.
+            Texts that differ in capitals and spaces only are one.
 
+        Raises:
+            ArgumentError: no such head or metric.
+            StudyError: no rows by text were kept.
+        """
+        self.check_head(layer, head)
+        self._check_texts()
+        label = LABELS.get(by)
+        metric = label.metric if label is not None else by
+        # a name becomes part of the query only once it is known to be a column
+        columns = self._database.query("SELECT column_name FROM (DESCRIBE texts)")["column_name"]
+        known = [name for name in columns if name not in INDEX]
+        if metric not in known:
+            raise ArgumentError(
+                f"There is no metric {by!r} in this study; there are: {', '.join(known)}."
+            )
+        if k < 1:
+            raise ArgumentError(f"k must be at least 1, got {k}.")
+        order = "ASC" if label is not None and not label.at_least else "DESC"
+        shares = list(CLASSES) if match_length else [1.0]  # nothing is longer than the longest
+        return self._database.query(
+            f"""WITH copies AS (
+                SELECT text_id, "{metric}" AS value, n_tokens, place, text, row_number() OVER (
+                    PARTITION BY lower(regexp_replace(trim(text), '\\s+', ' ', 'g'))
+                    ORDER BY "{metric}" {order}, text_id
+                ) AS copy
+                FROM texts JOIN sentences USING (text_id)
+                WHERE layer = ? AND head = ? AND NOT isnan("{metric}")
+            ), once AS (SELECT * FROM copies WHERE copy = 1),
+            ends AS (SELECT quantile_cont(n_tokens, {shares}) AS ends FROM once),
+            ranked AS (
+                SELECT *, len(list_filter(ends, lambda x: x < n_tokens)) AS class,
+                avg(value) OVER alike AS class_mean,
+                min(n_tokens) OVER alike AS class_from, max(n_tokens) OVER alike AS class_to,
+                row_number() OVER (PARTITION BY class ORDER BY value {order}, text_id) AS rank
+                FROM once, ends WINDOW alike AS (PARTITION BY class)
+            )
+            SELECT text_id, value, n_tokens, place, text, class_mean, class_from, class_to
+            FROM ranked ORDER BY rank, value - class_mean {order}, text_id LIMIT ?""",
+            (layer, head, k),
+        )
 
-def profile_rows(database: Database, axis: str) -> pd.DataFrame:
-    """Lay out the profiles of `Study.profile_by`."""
-    if axis not in AXES:
-        raise ArgumentError(f"axis must be one of {', '.join(AXES)}, got {axis!r}.")
-    found = database.query(
-        f"""SELECT layer, head, "at" AS {axis}, weight / rows AS weight FROM profile
-        WHERE axis = ? AND rows > 0""",
-        (axis,),
-    )
-    place = KINDS.index if axis == "kind" else _place
-    with database.reading():
-        order = [found["layer"], found["head"], found[axis].map(place)]
-        ranked = np.lexsort([np.asarray(one) for one in reversed(order)])
-        return found.iloc[ranked].reset_index(drop=True)
+    @property
+    def has_texts(self) -> bool:
+        """True if there is a row for each text and head."""
+        return "texts" in self._database.tables
+
+    def _check_texts(self) -> None:
+        self._database.check_rows(self._sizes.of_texts)
+        if not self.has_texts:
+            raise StudyError(
+                "This study keeps no single texts: it was made with keep_texts=False (--no-texts). "
+                "Make it again without that to see them."
+            )
+
+    def check_head(self, layer: int | None, head: int | None) -> None:
+        """Raise ArgumentError unless there are such a layer and head, where they are given."""
+        for name, given, n in (("layer", layer, self.n_layers), ("head", head, self.n_heads)):
+            if given is not None and not 0 <= given < n:
+                raise ArgumentError(f"{name} must be from 0 to {n - 1}, got {given}.")
 
 
 def _place(at: str) -> float:

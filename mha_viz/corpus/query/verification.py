@@ -9,8 +9,8 @@ from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.reprs import count
 from mha_viz.corpus.store import storage
 from mha_viz.corpus.store.address import is_address
+from mha_viz.corpus.store.blocks import parts_of
 from mha_viz.corpus.store.integrity import HASHES, check_files, has_hash
-from mha_viz.corpus.store.merged import lost_part, parts_of
 from mha_viz.errors import StudyError
 
 _NAMED = 5  # files that a sentence has room for
@@ -75,13 +75,24 @@ def whole_manifest(folder: str | Path) -> dict[str, Any]:
 
 
 def missing_part(folder: Path, manifest: Mapping[str, Any]) -> str | None:
-    """Return the name of the first part that a finished study lacks; None: it lacks none."""
+    """Return the name of the first part that a finished study lacks; None: it lacks none.
+
+    StudyError where a file in one is missing or was cut.
+    """
     parts = parts_of(manifest)
-    if parts is not None:
-        lost = lost_part(folder, parts)
-        return None if lost is None else lost.name
-    number = storage.missing_shard(folder, manifest["counts"]["n_shards"])
-    return None if number is None else f"{number:05d}"
+    for part in parts or ():
+        place = storage.part_folder(folder, part.name)
+        if not place.exists():
+            return part.name
+        check_files(folder, place, part.files)
+    if parts is None:  # rows lie in shards, of which the first ones may be in the totals
+        begin = storage.n_in_totals(folder)
+        if begin:
+            storage.read_part(folder, storage.totals_folder(folder, begin))
+        for number in range(begin, manifest["counts"]["n_shards"]):
+            if storage.read_shard(folder, number) is None:
+                return f"{number:05d}"
+    return None
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.worker import Plan, Task, Work, Worker, summary_of
 from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.store.address import Address, is_address
-from mha_viz.corpus.store.merged import parts_of
+from mha_viz.corpus.store.blocks import parts_of
 from mha_viz.corpus.store.storage import MANIFEST, PARTS, SUMMARY, read_manifest, read_shard
 from mha_viz.errors import MhaVizError, StudyError
 from mha_viz.extras import require

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -153,24 +153,19 @@ class _Half:
         return np.repeat(np.arange(len(self.starts)), sizes)
 
 
-class _Parts(NamedTuple):
-    """The pieces that a half is joined from."""
+_Choice = tuple[np.ndarray, np.ndarray, int, int]  # of a word: weights, steps, right, unit
 
-    weights: list[np.ndarray]
-    steps: list[np.ndarray]
-    sizes: list[int]
-    right: list[int]
-    units: list[int]
 
-    def joined(self, n_ways: int) -> _Half:
-        starts = np.cumsum([0, *self.sizes[:-1]], dtype=np.int64)[: len(self.sizes)]
-        return _Half(
-            np.concatenate([np.zeros((0, n_ways), np.float32), *self.weights]),
-            np.concatenate([np.zeros(0, np.int64), *self.steps]),
-            starts,
-            starts + np.array(self.right, np.int64),
-            np.array(self.units, np.int64),
-        )
+def _joined(words: list[_Choice], n_ways: int) -> _Half:
+    weights, steps, right, units = zip(*words, strict=True) if words else ((),) * 4
+    starts = np.cumsum([0, *map(len, steps)], dtype=np.int64)[: len(words)]
+    return _Half(
+        np.concatenate([np.zeros((0, n_ways), np.float32), *weights]),
+        np.concatenate([np.zeros(0, np.int64), *steps]),
+        starts,
+        starts + np.array(right, np.int64),
+        np.array(units, np.int64),
+    )
 
 
 def _halves(model: AttentionModel, items: Sequence[Item]) -> tuple[_Half, _Half]:
@@ -183,15 +178,15 @@ def _halves(model: AttentionModel, items: Sequence[Item]) -> tuple[_Half, _Half]
             f"{of_bytes(4 * n_ways * n_pairs)}, and {of_bytes(_MOST_BYTES)} are the most: give "
             f"sample={_MOST_BYTES * len(items) // (4 * n_ways * n_pairs)}."
         )
-    parts = {half: _Parts([], [], [], [], []) for half in (CHOOSE, REPORT)}
+    words: dict[str, list[_Choice]] = {CHOOSE: [], REPORT: []}
     for batch in batches(model.layer_reader, items, _BATCH_TOKENS)[0]:
         check_cancelled()
-        for item, words, covered in _between_words(model, batch):
+        for item, weights, covered in _between_words(model, batch):
             assert item.sentence is not None
             for place, sentence in item.sentence.parts:
-                own = words[:, place, place].numpy()
-                _add(parts[item.sentence.half], item.unit, sentence, own, covered[place])
-    return parts[CHOOSE].joined(n_ways), parts[REPORT].joined(n_ways)
+                own, unit = weights[:, place, place].numpy(), item.unit % TREE_UNITS
+                words[item.sentence.half] += _choices(sentence, unit, own, covered[place])
+    return _joined(words[CHOOSE], n_ways), _joined(words[REPORT], n_ways)
 
 
 def _between_words(
@@ -213,24 +208,20 @@ def _between_words(
     return [(item, torch.cat(own), alignment.covered) for item, alignment, own in rows]
 
 
-def _add(
-    half: _Parts,
-    unit: int,
+def _choices(
     sentence: Sentence,
+    unit: int,
     words: Float[np.ndarray, "all_heads word word"],
     covered: Bool[Tensor, " word"],
-) -> None:
-    """Add the words of one sentence that have a head, with all others as candidates."""
+) -> Iterator[_Choice]:
+    """Yield the words of one sentence that have a head, with all others as candidates."""
     there = np.flatnonzero(covered.numpy())
     for target in relation_targets(sentence, covered, causal=False):
         if (target.relation, target.direction) == (ALL, TO_HEAD):
             others = there[there != target.query]
             pair = words[:, target.query, others], words[:, others, target.query]
-            half.weights.append(np.concatenate(pair).T)
-            half.steps.append(others - target.query)
-            half.sizes.append(len(others))
-            half.right.append(int(np.searchsorted(others, target.keys[0])))
-            half.units.append(unit % TREE_UNITS)
+            right = int(np.searchsorted(others, target.keys[0]))
+            yield np.concatenate(pair).T, others - target.query, right, unit
 
 
 def _scores(half: _Half, weights: Float[np.ndarray, " way"]) -> Float[np.ndarray, "row 1"]:

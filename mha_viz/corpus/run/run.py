@@ -26,10 +26,9 @@ from mha_viz.corpus.sources.source import Source, open_source, shards
 from mha_viz.corpus.statistics import totals as sums
 from mha_viz.corpus.statistics.totals import SHARDS_AT_ONCE, Totals, fold, totals_so_far
 from mha_viz.corpus.store import storage
-from mha_viz.corpus.store.integrity import FORMAT
-from mha_viz.corpus.store.lock import locked
+from mha_viz.corpus.store.blocks import mend, merge_shards, parts_of, remove_shards
+from mha_viz.corpus.store.integrity import FORMAT, locked
 from mha_viz.corpus.store.manifest import model_identity, versions
-from mha_viz.corpus.store.merged import mend, merge_shards, parts_of, remove_shards
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, StudyError
 from mha_viz.text.cleaning import visible
@@ -115,8 +114,6 @@ def study(
     ...     found.n_texts, len(found.heads.query("metric == 'entropy'"))
     (2, 32)
     """
-    if batch_tokens < 1:
-        raise ArgumentError(f"batch_tokens must be 1 or more, got {batch_tokens}.")
     machines = machines_of(cluster, devices, out, keep_texts)
     folder = Path(out) if machines is None else machines.folder
     settings = Settings(
@@ -260,9 +257,7 @@ class _Run:
                     begun.append(
                         thread.submit(sums.write_shard, self.folder, *shard, keep_texts=keep)
                     )
-                    made = shard[1]
-                    counts = {"n_texts": made.n_texts, "n_tokens": made.n_tokens}
-                    self.counter.complete({**counts, "n_skipped": len(made.skipped)})
+                    self.counter.complete(shard[1].counts)
 
             yield write
             write(None)

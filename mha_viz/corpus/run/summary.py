@@ -9,7 +9,7 @@ import pyarrow as pa
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.units import interval
-from mha_viz.corpus.measure.histograms import histogram_quantiles
+from mha_viz.corpus.measure.profiles import histogram_quantiles
 from mha_viz.corpus.statistics.labels import corpus_labels
 from mha_viz.corpus.statistics.totals import Totals
 from mha_viz.corpus.store.blocks import whole_column

@@ -5,10 +5,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from mha_viz import errors
-from mha_viz.checkpoints.transfer import ModelParts, assemble, disassemble
+from mha_viz.checkpoints.untrained_copy import ModelParts, assemble, disassemble
 from mha_viz.corpus.measure.shard import Settings, measure_shard
 from mha_viz.corpus.sources.source import Item
 from mha_viz.corpus.statistics.totals import write_shard
@@ -52,9 +52,7 @@ class Plan:
     versions: dict[str, str]  # of the libraries of the machine that asks
 
     @classmethod
-    def of(
-        cls, folder: Path, work: Work, device: str = "cpu", address: str | None = None
-    ) -> "Plan":
+    def of(cls, folder: Path, work: Work, device: str = "cpu", address: str | None = None) -> Self:
         """Return the plan of a study that has begun; makes the model with random weights."""
         untrained = work.untrained()
         return cls(
@@ -82,7 +80,13 @@ class Worker:
     def _prepare(self, plan: Plan) -> None:
         self._plan = plan
         self._address = None if plan.address is None else Address(plan.address)
-        _check_versions(plan.versions)
+        for name, here in versions().items():  # other libraries may round otherwise
+            if here != plan.versions[name]:
+                raise StudyError(
+                    f"The machine {platform.node()} has {name} {here}, and this one "
+                    f"{plan.versions[name]}: install the same version on all machines of the "
+                    "cluster."
+                )
         if plan.address is None and not (plan.folder / MANIFEST).is_file():
             raise StudyError(
                 f"The machine {platform.node()} does not see the study "
@@ -121,9 +125,8 @@ class Worker:
             if self._address is not None:
                 self._address.put_shard(Path(draft), task.number)
             else:
-                _move(
-                    shard_folder(Path(draft), task.number), shard_folder(plan.folder, task.number)
-                )
+                made, final = (shard_folder(of, task.number) for of in (Path(draft), plan.folder))
+                _move(made, final)
         return summary
 
 
@@ -134,16 +137,6 @@ def summary_of(result: Mapping[str, Any]) -> dict[str, Any]:
         raise getattr(errors, kind, StudyError)(message)
     summary: dict[str, Any] = result["summary"]
     return summary
-
-
-def _check_versions(asked: Mapping[str, str]) -> None:
-    """Check that libraries are those of the machine that asked: others may round otherwise."""
-    for name, here in versions().items():
-        if here != asked[name]:
-            raise StudyError(
-                f"The machine {platform.node()} has {name} {here}, and this one "
-                f"{asked[name]}: install the same version on all machines of the cluster."
-            )
 
 
 def _move(made: Path, final: Path) -> None:

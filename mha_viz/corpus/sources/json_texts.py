@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 
-from mha_viz.corpus.sources.reading import MAX_LINE, OpenFile, Passage, chosen_column, first_lines
+from mha_viz.corpus.sources.reading import MAX_LINE, OpenFile, Passage, first_lines
 from mha_viz.errors import SourceError
 from mha_viz.text.cleaning import visible
 
@@ -18,32 +18,24 @@ _MARK = b"\xef\xbb\xbf"  # that Windows puts before UTF-8
 _LIST = re.compile(rb'(\xef\xbb\xbf)?\s*\[\s*(["{\]]|\Z)')
 
 
-def json_texts(file: OpenFile) -> Iterator[Passage]:
-    """Read the texts of a JSON file, from a list or from lines."""
-    begin = file.stream.read(_PEEK)
-    file.stream.seek(0)
-    if _begins_list(begin):
-        yield from _texts(_elements(file), file, "element")
-    else:
-        yield from _texts(file.lines(), file, "line")
+def json_texts(file: OpenFile, *, is_json: bool = False) -> Iterator[Passage]:
+    """Read the texts of a JSON file, from a list or from lines.
 
-
-def json_document(file: OpenFile) -> Iterator[Passage]:
-    """Read the texts of a file called .json: a list, or JSON lines under that name."""
+    `is_json`: its name is .json, so that what is neither is no file of single faulty lines.
+    """
     begin = file.stream.read(_PEEK)
-    is_list = _begins_list(begin)
-    begin += b"" if is_list else file.stream.read(_CHUNK)
+    is_list = begin.removeprefix(_MARK).lstrip().startswith(b"[")
+    begin += file.stream.read(_CHUNK) if is_json and not is_list else b""
     file.stream.seek(0)
-    if not (is_list or _begins_lines(begin)):
+    if is_json and not (is_list or _begins_lines(begin)):
         raise SourceError(
             f"{file.name} holds neither a JSON list nor JSON lines: give a list of strings, a list "
             "of objects with a text each, or one such object on each line."
         )
-    yield from json_texts(file)
-
-
-def _begins_list(begin: bytes) -> bool:
-    return begin.removeprefix(_MARK).lstrip().startswith(b"[")
+    if is_list:
+        yield from _texts(_elements(file), file, "element")
+    else:
+        yield from _texts(file.lines(), file, "line")
 
 
 def _begins_lines(begin: bytes) -> bool:
@@ -175,6 +167,4 @@ def _field(head: list[str], file: OpenFile) -> str | None:
                 columns[key] = columns.get(key, False) or isinstance(content, str)
     if not columns and file.column is None and file.group is None:
         return None
-    file.check_group([*columns])
-    of_text = [key for key, texts in columns.items() if texts]
-    return chosen_column(file.name, file.column, [*columns], of_text)
+    return file.columns([*columns], [key for key, texts in columns.items() if texts])[0]

@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from io import BufferedReader, RawIOBase
 from pathlib import Path
 from threading import Lock
@@ -83,14 +83,9 @@ class _CopyReader(RawIOBase):
         return self._place
 
 
-def standard_input(copy: IO[bytes]) -> None:
-    """Copy standard input to its end."""
-    shutil.copyfileobj(sys.stdin.buffer, copy)
-
-
-def pipe(path: Path, copy: IO[bytes]) -> None:
-    """Copy all that a pipe gives."""
-    with path.open("rb") as stream:
+def pipe(path: Path | None, copy: IO[bytes]) -> None:
+    """Copy all that a pipe, or without a path standard input, gives."""
+    with nullcontext(sys.stdin.buffer) if path is None else path.open("rb") as stream:
         shutil.copyfileobj(stream, copy)
 
 

@@ -23,8 +23,8 @@ from pathlib import PurePath
 import pyarrow as pa
 from pyarrow import parquet, types
 
-from mha_viz.corpus.sources.json_texts import is_json_list, json_document, json_texts
-from mha_viz.corpus.sources.reading import MAX_LINE, OpenFile, Passage, chosen_column, first_lines
+from mha_viz.corpus.sources.json_texts import is_json_list, json_texts
+from mha_viz.corpus.sources.reading import MAX_LINE, OpenFile, Passage, first_lines
 from mha_viz.corpus.treebank.conll_2012 import read_conll_2012
 from mha_viz.corpus.treebank.trees import Tree, read_conllu
 from mha_viz.errors import SourceError, translating
@@ -93,9 +93,6 @@ def _reader_by_content(begin: bytes, file: OpenFile) -> Reader:
     return READERS[".txt" if file.column is None and file.group is None else ".csv"]
 
 
-# --- plain text ---------------------------------------------------------------------------------
-
-
 def _text(file: OpenFile) -> Iterator[Passage]:
     file.refuse_column("plain text")
     numbered = file.lines()
@@ -142,9 +139,6 @@ def _paragraphs(numbered: Iterable[tuple[int, str]], file: OpenFile) -> Iterator
         parts, size = [], 0
 
 
-# --- tables and trees ---------------------------------------------------------------------------
-
-
 def _parquet(opened: OpenFile) -> Iterator[Passage]:
     """Read the texts of one column.
 
@@ -167,10 +161,7 @@ def _parquet(opened: OpenFile) -> Iterator[Passage]:
         file = parquet.ParquetFile(seekable, buffer_size=_BUFFER, pre_buffer=False)
         fields = list(file.schema_arrow)
         texts = [field.name for field in fields if is_text(field.type)]
-        names = [field.name for field in fields]
-        column = chosen_column(opened.name, opened.column, names, texts)
-        opened.check_group(names)
-        group = opened.group or column  # each text is a group of its own without
+        column, group = opened.columns([field.name for field in fields], texts)
         numbers = count(1)
         for batch in file.iter_batches(batch_size=_ROWS, columns=list({column, group})):
             for value, of in zip(batch[column], batch[group], strict=True):
@@ -195,10 +186,7 @@ def is_text(kind: pa.DataType) -> bool:
 def _csv(file: OpenFile, *, quoted: bool = True) -> Iterator[Passage]:
     rows = _rows(file, quoted)
     header = [title.strip() for title in next(rows, ("", []))[1]]
-    at = header.index(chosen_column(file.name, file.column, header, header)) if header else 0
-    if header:
-        file.check_group(header)
-    group = header.index(file.group) if file.group in header else at
+    at, group = map(header.index, file.columns(header, header)) if header else (0, 0)
     for place, row in rows:
         if len(row) == len(header):
             yield Passage(place, row[at], group=row[group])
@@ -255,7 +243,7 @@ def _every_line(numbered: Iterable[tuple[int, str]]) -> Iterator[str]:
 Reader = Callable[[OpenFile], Iterator[Passage]]
 READERS: dict[str, Reader] = {
     ".txt": _text,
-    ".json": json_document,
+    ".json": partial(json_texts, is_json=True),
     ".jsonl": json_texts,
     ".ndjson": json_texts,
     ".csv": _csv,

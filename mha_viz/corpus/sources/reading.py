@@ -67,10 +67,15 @@ class OpenFile:
         """Decode the bytes, without the mark that Windows puts before UTF-8."""
         return TextIOWrapper(self.stream, "utf-8-sig", "surrogateescape", newline="")  # type: ignore[type-var]
 
-    def check_group(self, columns: Sequence[str]) -> None:
-        """Raise SourceError if a column of groups was named that is not there."""
+    def columns(self, columns: Sequence[str], texts: Sequence[str]) -> tuple[str, str]:
+        """Return the column of texts and that of groups; without groups each text is one.
+
+        Raises SourceError: as `chosen_column`.
+        """
+        column = chosen_column(self.name, self.column, columns, texts)
         if self.group is not None:
             chosen_column(self.name, self.group, columns, columns)
+        return column, self.group or column
 
     def refuse_column(self, what: str) -> None:
         """Raise SourceError if a column was named for a file without columns."""

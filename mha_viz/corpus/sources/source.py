@@ -203,17 +203,9 @@ def open_source(
     Standard input, pipes and strings are first copied into a temporary file, for they can be read
     only once; so are the texts of a dataset.
 
-    Args:
-        source: a file, a folder, "-" for standard input, or any iterable of strings; "sample",
-            where nothing of that name is there, is the treebank that comes with the package; a
-            dataset of Hugging Face, the folder that its `save_to_disk` wrote, or its name on the
-            Hub, as "hf:OWNER/NAME:SPLIT" or "hf:OWNER/NAME/CONFIG:SPLIT" (`hub_datasets`).
-        column: of a table or of JSON objects; None takes one that is called "text" or the like, or
-            the only one that holds text.
-        sample: how many texts to draw, each choice equally likely; they are held in memory.
-        seed: of the draw.
-        join: of a model, for which the sentences of each document are joined to longer texts.
-        group: the column whose value says which texts are one unit, or "text" for each by itself.
+    Arguments are those of `study`. Without `column` it is one that is called "text" or the like, or
+    the only one that holds text; what is drawn is held in memory; `join` is of a model for which
+    the sentences of each document are joined; a file or folder may be called "sample".
 
     Raises:
         SourceError: nothing there, or nothing in it that could be read.
@@ -232,7 +224,7 @@ def open_source(
         return _copied(name, ".jsonl", write, opened)
     if isinstance(source, (str, os.PathLike)):
         if str(source) == "-":
-            return _copied("standard input", "", one_pass_source.standard_input, opened)
+            return _copied("standard input", "", partial(one_pass_source.pipe, None), opened)
         path = Path(source)
         if str(source) == SAMPLE and not path.exists():
             path = trees.SAMPLE

@@ -17,6 +17,9 @@ from mha_viz.corpus.store.blocks import Block
 _MEANT_BY_OFFSET = ("previous_token", "local")
 _SHORT = 3.0  # tokens; where uniform attention looks no further, near and far mean nothing
 _ROUNDING = 1e-6
+Layers = Float[np.ndarray, "*text layer"]
+Heads = Float[np.ndarray, "*text layer head"]
+Held = Bool[np.ndarray, "*text layer head"]  # by which heads
 _COLUMNS = "layer head label mean low high baseline threshold share_of_texts earned".split()
 
 
@@ -24,15 +27,12 @@ _COLUMNS = "layer head label mean low high baseline threshold share_of_texts ear
 class Hurdle:
     """The baseline and threshold that every head of a layer must clear; NaN where there is none."""
 
-    baseline: Float[np.ndarray, "*text layer"]
-    threshold: Float[np.ndarray, "*text layer"]
+    baseline: Layers
+    threshold: Layers
 
 
 def corpus_labels(
-    n_layers: int,
-    n_heads: int,
-    tables: Mapping[str, pd.DataFrame],
-    shares: Mapping[str, Float[np.ndarray, "layer head"]],
+    n_layers: int, n_heads: int, tables: Mapping[str, pd.DataFrame], shares: Mapping[str, Heads]
 ) -> pd.DataFrame:
     """Compare every head with every label: a row each, `earned` or not.
 
@@ -43,15 +43,12 @@ def corpus_labels(
     text of its own and is not measured on a corpus. Of fewer than `MIN_UNITS` units nothing is
     earned: their intervals cover the mean too seldom.
 
-    Args:
-        n_layers: of the model.
-        n_heads: of a layer.
-        tables: "texts", and "untrained" and "chance" where the study has them: means and intervals.
-        shares: label -> on which share of single texts each head would have got it.
+    `tables` has the means and intervals of "texts", and of "untrained" and "chance" where the study
+    has them; `shares` on which share of single texts each head would have got a label.
     """
     heads = tables["texts"]
     rows: list[pd.DataFrame] = []
-    earned_by: dict[str, Bool[np.ndarray, "layer head"]] = {}
+    earned_by: dict[str, Held] = {}
     for label in LABELS.values():
         own = heads[heads.metric == label.metric]
         if own.empty:
@@ -72,12 +69,7 @@ def corpus_labels(
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=_COLUMNS)
 
 
-def _clears(
-    label: Label,
-    score: Float[np.ndarray, "*text layer head"],
-    hurdle: Hurdle,
-    earned_by: Mapping[str, Bool[np.ndarray, "*text layer head"]],
-) -> Bool[np.ndarray, "*text layer head"]:
+def _clears(label: Label, score: Heads, hurdle: Hurdle, earned_by: Mapping[str, Held]) -> Held:
     """Tell whether a score clears the hurdle, and no held label rules this one out."""
     sign = 1 if label.at_least else -1
     found = sign * score >= sign * hurdle.threshold[..., None]
@@ -90,12 +82,16 @@ def _clears(
 def _hurdle(label: Label, tables: Mapping[str, pd.DataFrame], n_layers: int) -> Hurdle:
     """Compute a label's hurdle from the baselines' intervals, for each layer."""
 
-    def chance(way: str, column: str) -> Float[np.ndarray, "layer"]:
-        return _of_layers(tables.get("chance"), f"{label.metric}_{way}", column, n_layers)
+    def chance(way: str, column: str) -> Layers:
+        found = _ends(tables, "chance", f"{label.metric}_{way}", column)
+        return found if len(found) == n_layers else np.full(n_layers, np.nan)
 
     end, hardest = ("high", np.fmax) if label.at_least else ("low", np.fmin)
     uniform = chance("uniform", "mean")
-    best = _best_random(tables.get("untrained"), label, end, uniform)
+    random = _ends(tables, "untrained", label.metric, end)
+    best = np.full(n_layers, np.nan)
+    if len(random):
+        best = nearest_random(label, random.reshape(1, n_layers, -1), uniform[None])[0]
     if label.key == "broad":  # what nearly all heads are untrained: given where none of those is
         threshold = label.threshold * uniform
         return Hurdle(best, np.where(best < threshold, threshold, np.nan))
@@ -107,35 +103,17 @@ def _hurdle(label: Label, tables: Mapping[str, pd.DataFrame], n_layers: int) -> 
     return Hurdle(baseline, np.where(uniform < _SHORT, np.nan, label.threshold * baseline))
 
 
-def _of_layers(
-    table: pd.DataFrame | None, metric: str, column: str, n_layers: int
-) -> Float[np.ndarray, "layer"]:
-    found = None if table is None else _ends(table[table.metric == metric], column)
-    if found is None or len(found) != n_layers:
-        return np.full(n_layers, np.nan)
-    return found
-
-
-def _best_random(
-    table: pd.DataFrame | None, label: Label, end: str, uniform: Float[np.ndarray, "layer"]
-) -> Float[np.ndarray, "layer"]:
-    """Return the interval's end of the random head that comes nearest to the label."""
-    found = None if table is None else _ends(table[table.metric == label.metric], end)
-    if found is None or not len(found):
-        return np.full(len(uniform), np.nan)
-    return nearest_random(label, found.reshape(1, len(uniform), -1), uniform[None])[0]
-
-
-def _ends(rows: pd.DataFrame, column: str) -> Float[np.ndarray, "row"]:
-    """Return the ends of intervals; a baseline of a single text has none, and its mean counts."""
+def _ends(
+    tables: Mapping[str, pd.DataFrame], table: str, metric: str, column: str
+) -> Float[np.ndarray, "row"]:
+    """Read ends of intervals; a baseline of a single text has none, and its mean counts."""
+    if table not in tables:
+        return np.empty(0)
+    rows = tables[table][tables[table].metric == metric]
     return rows[column].fillna(rows["mean"]).to_numpy(float)
 
 
-def nearest_random(
-    label: Label,
-    random: Float[np.ndarray, "text layer head"],
-    uniform: Float[np.ndarray, "text layer"],
-) -> Float[np.ndarray, "text layer"]:
+def nearest_random(label: Label, random: Heads, uniform: Layers) -> Layers:
     """Find the random head that comes nearest to a label, of all layers that see alike.
 
     Uniform attention scores alike where layers see alike.
@@ -150,16 +128,16 @@ def nearest_random(
 
 def labels_of_texts(
     known: Mapping[str, Block], n_tokens: Num[np.ndarray, "text"], n_layers: int
-) -> dict[str, Bool[np.ndarray, "text layer head"]]:
+) -> dict[str, Held]:
     """Find the labels that each head reaches on each text by itself, by the rule of `head_labels`.
 
     Rotated keys, which take all heads and weights of a text, are left out. `known` has the blocks
     "texts", and "untrained" and "chance" where the study has them.
     """
-    found: dict[str, Bool[np.ndarray, "text layer head"]] = {}
+    found: dict[str, Held] = {}
     for label in LABELS.values():
         check_cancelled()
-        score = _heads(known, "texts", label.metric, n_layers)
+        score = _column(known, "texts", label.metric, n_layers)
         if score is None:
             continue
         hurdle = _hurdles_of_texts(label, known, n_tokens, n_layers)
@@ -167,16 +145,8 @@ def labels_of_texts(
     return found
 
 
-def _column(
-    known: Mapping[str, Block], table: str, column: str
-) -> Float[np.ndarray, "text place"] | None:
-    return known[table].column(column) if table in known else None
-
-
-def _heads(
-    known: Mapping[str, Block], table: str, metric: str, n_layers: int
-) -> Float[np.ndarray, "text layer head"] | None:
-    values = _column(known, table, metric)
+def _column(known: Mapping[str, Block], table: str, column: str, n_layers: int) -> Heads | None:
+    values = known[table].column(column) if table in known else None
     return None if values is None else values.reshape(len(values), n_layers, -1)
 
 
@@ -185,14 +155,16 @@ def _hurdles_of_texts(
 ) -> Hurdle:
     """Compute a label's hurdle on each text, for each layer."""
     none = np.full((len(n_tokens), n_layers), np.nan)
-    uniform = _column(known, "chance", f"{label.metric}_uniform")
-    uniform = none if uniform is None else uniform
-    random = _heads(known, "untrained", label.metric, n_layers)
+    uniform = _column(known, "chance", f"{label.metric}_uniform", n_layers)
+    uniform = none if uniform is None else uniform[..., 0]
+    random = _column(known, "untrained", label.metric, n_layers)
     best = none if random is None else nearest_random(label, random, uniform)
-    rows = _column(known, "chance", f"{label.metric}_rows")
-    if rows is None and label.metric == "duplicate_token":  # of these the study has the count
+    counted = _column(known, "chance", f"{label.metric}_rows", n_layers)
+    if counted is not None:
+        rows = counted[..., 0]
+    elif label.metric == "duplicate_token":  # of these a study has the count, if of anything
         rows = none
-    elif rows is None:
+    else:
         fewer = label.metric in ("previous_token", "next_token")  # a row has no such neighbour
         rows = np.broadcast_to((n_tokens - fewer)[:, None], none.shape)
     baseline, threshold = none.copy(), none.copy()

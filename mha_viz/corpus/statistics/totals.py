@@ -21,20 +21,8 @@ from jaxtyping import Int
 from mha_viz.core.cancellation import check_cancelled
 from mha_viz.corpus.statistics.intervals import Moments, UnitSums
 from mha_viz.corpus.statistics.labels import labels_of_texts
+from mha_viz.corpus.store import storage
 from mha_viz.corpus.store.blocks import Block, block_of, number_columns
-from mha_viz.corpus.store.storage import (
-    KEPT_SKIPPED,
-    check_part,
-    n_in_totals,
-    read_part,
-    read_shard,
-    read_table,
-    shard_folder,
-    shard_numbers,
-    totals_folder,
-    write_part,
-    writing,
-)
 
 if TYPE_CHECKING:
     from mha_viz.corpus.measure.shard import Shard
@@ -108,11 +96,13 @@ class Totals:
 
     def add_shards(self, folder: Path, end: int | None = None) -> None:
         """Add the shards that follow, up to `end` or all; StudyError if one is damaged."""
-        while self.n_shards != end and (about := read_shard(folder, self.n_shards)) is not None:
+        while self.n_shards != end:
             check_cancelled()
-            place = shard_folder(folder, self.n_shards)
+            if (about := storage.read_shard(folder, self.n_shards)) is None:
+                return
+            place = storage.shard_folder(folder, self.n_shards)
             if about["files"]:  # else all of its texts were skipped
-                check_part(folder, place)
+                storage.check_part(folder, place)
             self.add_written(place, {**about, "n_shards": 1})
 
     def add_texts(self, tables: Mapping[str, pa.Table]) -> None:
@@ -127,17 +117,9 @@ class Totals:
                 self.means[name] = Means.empty(columns, n_places)
             self.means[name].add(blocks[name], tables["sentences"]["unit"].to_numpy())
         lengths = tables["texts"]["n_tokens"].to_numpy()[::n_all]
-        self._add_labels(
-            {
-                key: given.sum(0)
-                for key, given in labels_of_texts(blocks, lengths, self.n_layers).items()
-            }
-        )
+        for key, held in labels_of_texts(blocks, lengths, self.n_layers).items():
+            self.labels[key] = self.labels.get(key, 0) + held.sum(0)
         self._add_up(tables)
-
-    def _add_labels(self, counts: Mapping[str, Int[np.ndarray, "layer head"]]) -> None:
-        for key, of_heads in counts.items():
-            self.labels[key] = self.labels.get(key, 0) + of_heads
 
     def _add_up(self, tables: Mapping[str, pa.Table]) -> None:
         """Keep tables of `ADDED_UP`, and add them up once they are many: group by group.
@@ -159,8 +141,6 @@ class Totals:
             found[name] = _added_up(parts, ADDED_UP[name]).sort_by(order).combine_chunks()
             self._parts[name] = [found[name]]
         return found
-
-    # -- written down, and added again -------------------------------------------------------------
 
     def written(self) -> tuple[dict[str, pa.Table], dict[str, Any]]:
         """Return all tables, and what is not in them; `add_written` takes both.
@@ -193,15 +173,14 @@ class Totals:
         self.n_shards += about["n_shards"]
         for name in COUNTS:
             self.counts[name] += about[name]
-        self.skipped = (self.skipped + about["skipped"])[:KEPT_SKIPPED]
+        self.skipped = (self.skipped + about["skipped"])[: storage.KEPT_SKIPPED]
         names = [name for name in (*SUMS, *ADDED_UP) if f"{name}.parquet" in about["files"]]
-        tables = {name: read_table(place / f"{name}.parquet") for name in names}
+        tables = {name: storage.read_table(place / f"{name}.parquet") for name in names}
         if MEANS in tables:
             self._add_means(tables[MEANS], tables[UNITS])
-            labels, shape = tables[LABELS], (self.n_layers, self.n_heads)
-            self._add_labels(
-                {key: labels[key].to_numpy().reshape(shape) for key in labels.column_names}
-            )
+            for key, counts in zip(tables[LABELS].column_names, tables[LABELS], strict=True):
+                of_heads = counts.to_numpy().reshape(self.n_layers, self.n_heads)
+                self.labels[key] = self.labels.get(key, 0) + of_heads
         self._add_up(tables)
 
     def _add_means(self, means: pa.Table, units: pa.Table) -> None:
@@ -246,17 +225,9 @@ def write_shard(
         totals = Totals(n_layers, n_heads)
         totals.add_texts(tables)
         sums = totals.sums()
-    about = {
-        "n_texts": shard.n_texts,
-        "n_tokens": shard.n_tokens,
-        "n_padded": shard.n_padded,
-        "n_skipped": len(shard.skipped),
-        "n_truncated": shard.n_truncated,
-        "n_left_out": shard.n_left_out,
-        "skipped": [list(one) for one in shard.skipped[:KEPT_SKIPPED]],
-    }
+    about = shard.counts | {"skipped": [list(one) for one in shard.skipped[: storage.KEPT_SKIPPED]]}
     kept = {name: of for name, of in tables.items() if keep_texts or name not in ROWS}
-    return write_part(folder, shard_folder(folder, number), kept | sums, about)
+    return storage.write_part(folder, storage.shard_folder(folder, number), kept | sums, about)
 
 
 SHARDS_AT_ONCE = 16  # 4,096 texts: the totals of a large model take seconds to write
@@ -264,9 +235,10 @@ SHARDS_AT_ONCE = 16  # 4,096 texts: the totals of a large model take seconds to 
 
 def totals_so_far(folder: Path, n_layers: int, n_heads: int) -> Totals:
     """Read what earlier runs have added up: nothing where rows are kept, or at the beginning."""
-    found, place = Totals(n_layers, n_heads), totals_folder(folder, n_in_totals(folder))
-    if (about := read_part(folder, place)) is not None:
-        check_part(folder, place)
+    found = Totals(n_layers, n_heads)
+    place = storage.totals_folder(folder, storage.n_in_totals(folder))
+    if (about := storage.read_part(folder, place)) is not None:
+        storage.check_part(folder, place)
         found.add_written(place, about)
     return found
 
@@ -280,14 +252,15 @@ def fold(folder: Path, totals: Totals, end: int | None = None) -> None:
     """
     before = totals.n_shards
     totals.add_shards(folder, end)
-    place = totals_folder(folder, totals.n_shards)
+    place = storage.totals_folder(folder, totals.n_shards)
     if totals.n_shards > before:
         tables, about = totals.written()
-        write_part(folder, place, tables, about)
-    with writing(folder):
+        storage.write_part(folder, place, tables, about)
+    with storage.writing(folder):
         for older in place.parent.glob("*"):
             if older != place:
                 shutil.rmtree(older)
-        for number in shard_numbers(folder):
+        for shard in (folder / storage.SHARDS).glob("*"):
+            number = int(shard.name) if shard.name.isdecimal() else totals.n_shards
             if number < totals.n_shards:
-                shutil.rmtree(shard_folder(folder, number))
+                shutil.rmtree(shard)

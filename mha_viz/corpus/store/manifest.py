@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import tomllib
 from collections.abc import Mapping
 from importlib.metadata import version
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +20,7 @@ from mha_viz.corpus.sources.source import SHARD_TEXTS, TEXT
 from mha_viz.corpus.store.integrity import HASHES
 from mha_viz.engine.model import AttentionModel
 
+_NOTES = tomllib.loads((files(__package__) / "notes.toml").read_text("utf-8"))
 _MOST_HEADS = 100_000
 _ROWS_OF_A_HEAD = 10_000  # of tables that are read whole: ours have some hundred, as a rule
 _MOST_ROWS = 10_000_000  # of such a table
@@ -84,26 +87,16 @@ def study_notes(manifest: Mapping[str, Any]) -> list[str]:
     """
     notes = []
     if HASHES not in manifest:
-        notes.append(
-            "An earlier version of mha-viz made this study: its files have no hashes and cannot be "
-            "verified, and copies of a text count as texts of their own."
-        )
+        notes.append(_NOTES["no_hashes"])
     if n := manifest["counts"].get("n_duplicates", 0):
         were = "was" if n == 1 else "were"
-        notes.append(
-            f"{count(n, 'duplicate text')} {were} left out: a text that occurs again counts once."
-        )
+        notes.append(_NOTES["duplicates"].format(texts=count(n, "duplicate text"), were=were))
     unit, n_units = manifest.get("unit"), manifest["counts"].get("n_units", MIN_UNITS)
     if n_units < MIN_UNITS:
-        notes.append(
-            f"Too few texts to say which labels hold: with each {unit} as one unit there "
-            f"{'is' if n_units == 1 else 'are'} {n_units}, and {MIN_UNITS} are needed."
-        )
+        are = "is" if n_units == 1 else "are"
+        notes.append(_NOTES["few_units"].format(unit=unit, are=are, n=n_units, most=MIN_UNITS))
     if manifest.get("quantiles") == "histogram":
-        notes.append(
-            "Quantiles are estimates from histograms of 64 bins: single scores were not kept, or "
-            "are too many to be sorted."
-        )
+        notes.append(_NOTES["histograms"])
     cut = truncation_note(manifest)
     return [*notes, cut] if cut else notes
 
@@ -120,18 +113,10 @@ def truncation_note(manifest: Mapping[str, Any]) -> str:
     counts, model = manifest["counts"], manifest["model"]
     sentences = []
     if counts["n_truncated"]:
-        sentences.append(
-            f"Cut to the {model['n_ctx']:,} tokens that {model['name']} takes: "
-            f"{counts['n_truncated']:,} of {counts['n_texts']:,} texts; about "
-            f"{counts['n_left_out']:,} tokens were left out."
-        )
+        sentences.append(_NOTES["cut"].format(**counts, name=model["name"], n_ctx=model["n_ctx"]))
     if counts.get("n_going_on"):
-        most = min(model["n_ctx"], MOST_TOKENS)
-        sentences.append(
-            f"{counts['n_going_on']:,} of {counts['n_texts']:,} texts go on with a document that "
-            f"is longer than {most:,} tokens: {count(counts['n_lost'], 'mention')} in them had "
-            "antecedents in earlier texts alone, and were not asked for them."
-        )
+        most, lost = min(model["n_ctx"], MOST_TOKENS), count(counts["n_lost"], "mention")
+        sentences.append(_NOTES["going_on"].format(**counts, most=most, lost=lost))
     return " ".join(sentences)
 
 

@@ -19,6 +19,7 @@ from mha_viz.core.output_file import write_file
 from mha_viz.corpus.store.integrity import (
     FORMAT,
     HASHES,
+    LOCK,
     check_files,
     check_hashes,
     damaged,
@@ -26,12 +27,11 @@ from mha_viz.corpus.store.integrity import (
     read_json,
     with_hashes,
 )
-from mha_viz.corpus.store.lock import LOCK
 from mha_viz.errors import StudyError, WriteError
 
 ZSTD_LEVEL = 3  # of all files of a study; 19 takes off a twentieth, and ten times as long
 MANIFEST, SHARDS, SUMMARY = "study.json", "shards", "shard.json"
-PARTS = "parts"  # of a finished study: the rows of many shards in one file, see `merged`
+PARTS = "parts"  # of a finished study: the rows of many shards in one file, see `blocks`
 TOTALS = "totals"  # of shards that were added up, and are gone
 KEPT_SKIPPED = 100  # texts that were skipped and are named; all of them are counted
 _SAME = {"model": "another model", "source": "another source", "settings": "other settings"}
@@ -120,18 +120,9 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     write_file(path, (json.dumps(with_hashes(content, path), indent=2) + "\n").encode())
 
 
-# -- shards ----------------------------------------------------------------------------------------
-
-
 def shard_folder(folder: Path, number: int) -> Path:
     """Return where a shard lies once it is complete."""
     return folder / SHARDS / f"{number:05d}"
-
-
-def shard_numbers(folder: Path) -> list[int]:
-    """List the numbers of the complete shards that a study has, in order."""
-    names = (path.name for path in (folder / SHARDS).glob("*"))
-    return sorted(int(name) for name in names if name.isdecimal())
 
 
 def part_folder(folder: Path, name: str) -> Path:
@@ -241,23 +232,11 @@ def totals_folder(folder: Path, n_shards: int) -> Path:
     return folder / TOTALS / f"{n_shards:05d}"
 
 
-def missing_shard(folder: Path, n_shards: int) -> int | None:
-    """Return the first shard that is neither there nor in the totals; None: all are."""
-    begin = n_in_totals(folder)
-    if begin:
-        read_part(folder, totals_folder(folder, begin))
-    numbers = range(begin, n_shards)
-    return next((number for number in numbers if read_shard(folder, number) is None), None)
-
-
 def check_part(folder: Path, place: Path, names: Iterable[str] | None = None) -> None:
     """Compare files of a part (all if None) with their hashes; those older than hashes pass."""
     summary = read_summary(folder, place)
     files = summary["files"] if names is None else names
     check_hashes(folder, place, summary.get(HASHES, {}), files)
-
-
-# -- failures --------------------------------------------------------------------------------------
 
 
 @contextmanager

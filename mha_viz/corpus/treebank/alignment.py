@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.corpus.treebank.trees import Sentence
 
 

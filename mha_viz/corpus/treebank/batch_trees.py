@@ -14,11 +14,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mha_viz.core.metrics.checks import exact, widest
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.corpus.treebank import coreference, parsing, parts_of_speech, relations
 from mha_viz.corpus.treebank.alignment import between_words
-from mha_viz.corpus.treebank.gold import LayerHits, TreeCounts
-from mha_viz.corpus.treebank.tree_text import OneTree, TreeText
+from mha_viz.corpus.treebank.gold import LayerHits, OneTree, TreeCounts, TreeText
 from mha_viz.corpus.treebank.trees import Sentence
 
 

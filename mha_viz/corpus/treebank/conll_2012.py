@@ -6,7 +6,9 @@ Source: Pradhan et al. 2012, "CoNLL-2012 shared task", and https://conll.cemanti
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from mha_viz.corpus.treebank.mentions import read_mentions
 from mha_viz.corpus.treebank.trees import ROOT, Sentence, Tree, Word, find_places, read_blocks
@@ -18,27 +20,8 @@ _COLUMNS = 12  # of a sentence in which no predicate is annotated; each predicat
 _FORM, _TAG, _PARSE = 3, 4, 5  # the columns that are read, with the last one
 _CHAINS = re.compile(r"[-_]|(\(?[^-()|]+\)|\([^-()|]+)(\|(\(?[^-()|]+\)|\([^-()|]+))*")
 _BRACKETS = dict(zip("-LRB- -RRB- -LSB- -RSB- -LCB- -RCB-".split(), "()[]{}", strict=True))
-_UPOS = {
-    tag: upos
-    for upos, tags in {
-        "ADJ": "AFX JJ JJR JJS",
-        "ADP": "IN RP",
-        "ADV": "RB RBR RBS WRB",
-        "AUX": "MD",
-        "CCONJ": "CC",
-        "DET": "DT PDT WDT",
-        "INTJ": "UH",
-        "NOUN": "NN NNS",
-        "NUM": "CD",
-        "PART": "POS TO",
-        "PRON": "EX PRP PRP$ WP WP$",
-        "PROPN": "NNP NNPS",
-        "PUNCT": ". , : `` '' -LRB- -RRB- HYPH NFP",
-        "SYM": "# $ SYM",
-        "VERB": "VB VBD VBG VBN VBP VBZ",
-    }.items()
-    for tag in tags.split()
-}
+_TAGS = tomllib.loads(Path(__file__).with_name("penn_tags.toml").read_text("utf-8"))
+_UPOS = {tag: upos for upos, tags in _TAGS.items() for tag in tags.split()}
 # Which part of a phrase is its head: from the right (-1) or the left (1) the first of these kinds.
 # Source: the rules for noun phrases of Collins 1999, appendix A, shortened; a possessor stands for
 # a phrase that ends with 's.

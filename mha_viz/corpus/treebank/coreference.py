@@ -28,10 +28,10 @@ class Reference(NamedTuple):
 class ReferenceTensors(NamedTuple):
     """The references of all texts of a batch, as tensors."""
 
-    text: Int[Tensor, " reference"]  # (reference,), the place of its text in the batch
-    query: Int[Tensor, " reference"]  # (reference,), number of the mention's head word
-    among: Bool[Tensor, "reference word"]  # (reference, word), the head words of earlier mentions
-    right: Bool[Tensor, "reference word"]  # (reference, word), those that mean the same
+    text: Int[Tensor, " reference"]  # the place of its text in the batch
+    query: Int[Tensor, " reference"]  # number of the mention's head word
+    among: Bool[Tensor, "reference word"]  # the head words of earlier mentions
+    right: Bool[Tensor, "reference word"]  # those that mean the same
 
 
 def references(sentence: Sentence, covered: Bool[Tensor, " word"]) -> list[Reference]:
@@ -86,16 +86,8 @@ def same_word_hit(target: Reference, sentence: Sentence) -> bool:
 def coreference_scores(counts: pd.DataFrame, untrained: pd.DataFrame | None = None) -> pd.DataFrame:
     """Compute how well every head finds antecedents, on the half where none was chosen.
 
-    Args:
-        counts: half, layer, head, n, hits, nearest_hits, same_word_hits.
-        untrained: as `counts`, of the same model with random weights.
-
-    Returns:
-        A row per layer and head: n, accuracy, low and high (`unit_wilson`) on the half that
-        reports, beside `nearest_baseline`, `same_word_baseline` and `random_baseline` (the
-        same head of the untrained model) there; `chosen_on`, the accuracy on the half that chooses;
-        `chosen`, whether that is the highest of all heads; and `q_` with each baseline's name
-        (`head_scores`).
+    `counts` has half, layer, head, n, hits, nearest_hits, same_word_hits, and so has `untrained`.
+    Returns the columns of `head_scores`, with `nearest_baseline` and `same_word_baseline`.
     """
     hits = {f"{name}_baseline": f"{name}_hits" for name in ("nearest", "same_word")}
     return head_scores(counts, untrained, hits)

@@ -6,22 +6,101 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
+from torch import Tensor
 
-from mha_viz.core.record.token import Token
-from mha_viz.corpus.treebank import coreference, parts_of_speech, relations
+from mha_viz.core.record.fields import Token
+from mha_viz.corpus.treebank import coreference, parsing, parts_of_speech, relations
+from mha_viz.corpus.treebank.alignment import Alignment, align_words
 from mha_viz.corpus.treebank.split_half import TREE_UNITS
-from mha_viz.corpus.treebank.tree_text import (
-    WORDS_SCHEMA,
-    TreeText,
-    make_tree_text,
-    schema,
-    tokens_of_words,
-    word_rows,
-)
-from mha_viz.corpus.treebank.trees import ROOT, Sentence
+from mha_viz.corpus.treebank.trees import ROOT, Sentence, Word
+
+Rows = list[dict[str, Any]]  # of a table
+
+
+def schema(columns: str) -> pa.Schema:
+    """Read a schema out of columns as "name:type"."""
+    pairs = (column.split(":") for column in columns.split())
+    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in pairs])
+
+
+@dataclass(frozen=True)
+class OneTree:
+    """One sentence of a text, whose targets are among its own words."""
+
+    words: slice  # which words of the text are its own
+    sentence: Sentence  # with its tree, by itself
+    covered: Bool[Tensor, " word"]  # which of its words the model has read
+    targets: list[relations.RelationTarget]  # of its relations
+    kind: Float[np.ndarray, "word part_of_speech"]  # (word, part of speech)
+    n_arcs: int  # of its tree, without punctuation
+    branching_hits: int  # how many of them join neighbours
+
+
+@dataclass(frozen=True)
+class TreeText:
+    """A text with the targets of every head in it."""
+
+    text_id: int  # its number in the study
+    unit: int  # of the study's, to which it belongs (see `Item`)
+    half: str  # of all texts, likewise
+    alignment: Alignment  # of the model's tokens to its words
+    references: list[coreference.Reference]  # of its mentions, whatever sentences they stand in
+    trees: list[OneTree]  # of its sentences
+
+    @property
+    def n_arcs(self) -> int:
+        """The number of arcs in all trees."""
+        return sum(tree.n_arcs for tree in self.trees)
+
+    @property
+    def branching_hits(self) -> int:
+        """The number of arcs in all trees that join neighbours."""
+        return sum(tree.branching_hits for tree in self.trees)
+
+
+def make_tree_text(
+    text_id: int, unit: int, tokens: Sequence[Token], sentence: Sentence, *, causal: bool
+) -> TreeText:
+    """Find the targets of a text, or of several sentences joined."""
+    alignment = align_words(tokens, sentence)
+    trees = []
+    for words, part in sentence.parts:
+        covered = alignment.covered[words]
+        trees.append(
+            OneTree(
+                words,
+                part,
+                covered,
+                relations.relation_targets(part, covered, causal=causal),
+                parts_of_speech.kinds(part, covered),
+                len(parsing.gold_arcs(part, covered)),
+                parsing.branching_hits(part, covered),
+            )
+        )
+    mentions = coreference.references(sentence, alignment.covered)
+    return TreeText(text_id, unit, sentence.half, alignment, mentions, trees)
+
+
+def word_rows(text_id: int, tokens_of: Sequence[Sequence[int]], sentence: Sentence) -> Rows:
+    """Make a row for each word, with its place in the tree and among the model's tokens."""
+    return [
+        dict(text_id=text_id, word=number, form=word.form, lemma=word.lemma, upos=word.upos)
+        | dict(head=word.head, relation=word.deprel, start=word.start, stop=word.end)
+        | dict(tokens=list(tokens))
+        for number, (word, tokens) in enumerate(zip(sentence.words, tokens_of, strict=True))
+    ]
+
+
+def sentence_of(text: str, words: pd.DataFrame) -> Sentence:
+    """Read a sentence with its tree, or several joined, without its mentions."""
+    fields = ("form", "lemma", "upos", "head", "relation", "start", "stop")
+    columns = [words[name].tolist() for name in fields]
+    return Sentence(text, tuple(Word(*row) for row in zip(*columns, strict=True)))
+
 
 _HEAD = "layer:int16 head:int16"
 _TARGET = "half:string relation:string direction:string"
@@ -35,7 +114,10 @@ SCHEMAS = {
         "text_id:int64 dependent_token:int32 head_token:int32 relation:string "
         "dependent_upos:string head_upos:string"
     ),
-    "words": WORDS_SCHEMA,
+    "words": schema(
+        "text_id:int64 word:int32 form:string lemma:string upos:string head:int32 relation:string "
+        "start:int32 stop:int32"
+    ).append(pa.field("tokens", pa.list_(pa.int32()))),
     "relations": schema(f"{_TARGET} {_HEAD} {_COUNTS} {_BY_UNIT}"),
     "relation_offsets": schema(f"{_TARGET} offset:int16 {_COUNTS} {_BY_UNIT}"),
     "parts_of_speech": schema(
@@ -74,8 +156,8 @@ class TreeCounts:
 
     def __init__(self, *, causal: bool) -> None:
         self.causal = causal
-        self._arcs: list[dict[str, Any]] = []
-        self._words: list[dict[str, Any]] = []
+        self._arcs: Rows = []
+        self._words: Rows = []
         self._targets: dict[tuple[str, str, str], Any] = defaultdict(int)  # for each unit
         self._hits: dict[tuple[Any, ...], Any] = defaultdict(int)  # for each unit and head
         self._steps: dict[tuple[str, str, str], Any] = defaultdict(int)  # for each unit and offset
@@ -92,13 +174,14 @@ class TreeCounts:
         """Prepare a text, once; its layers follow by `add`."""
         unit %= TREE_UNITS
         text = make_tree_text(text_id, unit, tokens, sentence, causal=self.causal)
-        tokens_of = tokens_of_words(text.alignment)
+        tokens_of: list[list[int]] = [[] for _ in sentence.words]  # wholly or in part
+        for word, token in text.alignment.shares.nonzero().tolist():
+            tokens_of[word].append(token)
         self._arcs += token_arcs(text_id, tokens_of, sentence)
         self._words += word_rows(text_id, tokens_of, sentence)
         for tree in text.trees:
-            for target, steps in zip(
-                tree.targets, relations.offset_hits(tree.targets), strict=True
-            ):
+            of_targets = relations.offset_hits(tree.targets)
+            for target, steps in zip(tree.targets, of_targets, strict=True):
                 key = (text.half, target.relation, target.direction)
                 self._targets[key] += _AT_UNIT[unit]
                 self._steps[key] += np.outer(_AT_UNIT[unit], steps)
@@ -172,7 +255,7 @@ class TreeCounts:
         schema = SCHEMAS["parts_of_speech"]
         return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema)
 
-    def _trees(self) -> list[dict[str, Any]]:
+    def _trees(self) -> Rows:
         return [
             dict(text_id=text.text_id, half=text.half, layer=layer, head=head, unit=text.unit)
             | dict(n_arcs=text.n_arcs, hits=int(hits), branching_hits=text.branching_hits)
@@ -180,7 +263,7 @@ class TreeCounts:
             for head, hits in enumerate(by_head)
         ]
 
-    def _coreference(self) -> list[dict[str, Any]]:
+    def _coreference(self) -> Rows:
         return [
             dict(half=half, layer=layer, head=head, unit=unit, n=n, hits=int(hits))
             | dict(nearest_hits=nearest, same_word_hits=same)
@@ -190,9 +273,7 @@ class TreeCounts:
         ]
 
 
-def token_arcs(
-    text_id: int, tokens: Sequence[Sequence[int]], sentence: Sentence
-) -> list[dict[str, Any]]:
+def token_arcs(text_id: int, tokens: Sequence[Sequence[int]], sentence: Sentence) -> Rows:
     """List the arcs between tokens: from each token of a word to each token of its head."""
     return [
         dict(text_id=text_id, dependent_token=mine, head_token=theirs, relation=word.deprel)

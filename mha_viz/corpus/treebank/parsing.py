@@ -104,16 +104,9 @@ def branching_hits(sentence: Sentence, covered: Bool[Tensor, " word"]) -> int:
 def tree_scores(counts: pd.DataFrame, untrained: pd.DataFrame | None = None) -> pd.DataFrame:
     """Compute how much of the gold trees every head finds, on the half where none was chosen.
 
-    Args:
-        counts: half, layer, head, n_arcs, hits, branching_hits.
-        untrained: as `counts`, of the same model with random weights.
-
-    Returns:
-        A row per layer and head: n_arcs, uuas, low and high (`unit_wilson`) on the half that
-        reports, beside `branching_baseline`, the share of right-
-        and of left-branching trees, and `random_baseline` (the same head of the untrained model)
-        there; `chosen_on`, the UUAS on the half that chooses; `chosen`, whether that is the highest
-        of all heads; and q_branching_baseline and q_random_baseline (`head_scores`).
+    `counts` has half, layer, head, n_arcs, hits, branching_hits, and so has `untrained`. Returns
+    the columns of `head_scores`, n_arcs and uuas among them, with `branching_baseline`, the share
+    of right- and of left-branching trees.
     """
     counted = counts.rename(columns={"n_arcs": "n"})
     theirs = None if untrained is None else untrained.rename(columns={"n_arcs": "n"})

@@ -24,24 +24,18 @@ def kinds(
     return marked
 
 
-def weight_by_kind(
-    words: Float[Tensor, "*trees head word word"],
-    kind: Float[Tensor, "*#trees word part_of_speech"],
-) -> Float[Tensor, "*trees head from_upos to_upos"]:
-    """Sum the weight from all words of one part of speech to all of another.
+Words = Float[Tensor, "*trees head word word"]
+Kinds = Float[Tensor, "*#trees word part_of_speech"]  # with zeros for words that fill a tree up
+ByKind = Float[Tensor, "*trees head from_upos to_upos"]
 
-    `kind` has zeros for words that fill a tree up.
-    """
+
+def weight_by_kind(words: Words, kind: Kinds) -> ByKind:
+    """Sum the weight from all words of one part of speech to all of another."""
     marked = exact(kind).unsqueeze(-3)
     return marked.mT @ exact(words) @ marked
 
 
-def expected_by_kind(
-    words: Float[Tensor, "*trees head word word"],
-    kind: Float[Tensor, "*#trees word part_of_speech"],
-    *,
-    causal: bool,
-) -> Float[Tensor, "*trees head from_upos to_upos"]:
+def expected_by_kind(words: Words, kind: Kinds, *, causal: bool) -> ByKind:
     """Compute the same sums with each word's weight spread evenly on all words it can see.
 
     Each row sums to what `weight_by_kind` gives, so the difference is what a head does beyond what

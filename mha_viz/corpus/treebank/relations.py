@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.core.metrics.chance import RATE, q_values
-from mha_viz.core.metrics.focus import strongest_other
+from mha_viz.core.metrics.spread import strongest_other
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.corpus.treebank.alignment import align_words
 from mha_viz.corpus.treebank.split_half import on_both_halves, p_value, untrained_accuracy
 from mha_viz.corpus.treebank.trees import PUNCTUATION, ROOT, Sentence
+from mha_viz.errors import ArgumentError
 
 TO_HEAD, TO_DEPENDENT = "to_head", "to_dependent"
 ALL = "all"  # relations but punctuation, as one
@@ -134,15 +137,11 @@ def relation_scores(
         untrained: as `counts`, of the same model with random weights.
 
     Returns:
-        A row per relation, direction, layer and head that both halves ask for, by relation: n,
-        accuracy, low and high (`unit_wilson`) on the half that reports; `offset`, the step that
-        finds the most on the half that chooses, and `offset_baseline`, the share that it finds on
-        the other; `random_baseline`, the share that the head at the same place of the untrained
-        model finds there (NaN without one); `chosen_on`, the accuracy on the half that chooses;
-        `chosen`, whether that is the highest of all heads, the first one's of several; p, of the
-        test that the head beats both baselines on the same words (`p_value`); q, the least
-        false-discovery rate at which it does, of all rows of `MIN_TARGETS` words or more; and
-        beats, whether that is `RATE` at the most.
+        A row per relation, direction, layer and head that both halves ask for, by relation, with
+        the columns of `head_scores`; `offset`, the step that finds the most on the half that
+        chooses, beside `offset_baseline`; p, of the test that the head beats both baselines on the
+        same words (`p_value`); q, the least false-discovery rate at which it does, of all rows of
+        `MIN_TARGETS` words or more; and beats, whether that is `RATE` at the most.
     """
     where = [*KEYS, "layer", "head"]
     heads = on_both_halves(counts, where).reset_index()
@@ -165,3 +164,57 @@ def relation_scores(
     first = ["layer", "head", *KEYS, "n", "accuracy", "low", "high"]
     baselines = ["offset_baseline", "random_baseline"]
     return found[[*first, *baselines, "chosen_on", "offset", "chosen", "p", "q", "beats"]]
+
+
+class Look(NamedTuple):
+    """A word and the other one that it attends to most."""
+
+    query: int  # numbers of the two words
+    key: int
+    weight: float  # summed over the tokens of the key, averaged over those of the query
+
+
+class HeadVsTree(NamedTuple):
+    """The arcs and looks of one head on a sentence with a tree."""
+
+    arcs: list[ArcMatch]  # of the tree, each with whether the head follows it
+    looks: list[Look]  # of each word that looks at another more than at all others
+
+
+def head_vs_tree(record: AttentionRecord, sentence: Sentence, layer: int, head: int) -> HeadVsTree:
+    """Compare one head with a sentence's tree, or the trees of several that were joined.
+
+    Special tokens, the word itself and words of other sentences do not compete, as in the table of
+    relations.
+
+    Args:
+        record: of the sentence, as a model left it.
+        sentence: with its tree, as `Study.sentence` gives it.
+        layer: from 0.
+        head: from 0.
+
+    Raises:
+        ArgumentError: a record of another text, or of merged words; no such head.
+
+    >>> import mha_viz as mv
+    >>> from mha_viz.corpus.treebank.trees import read_conllu, sample_lines
+    >>> sentence = next(read_conllu(sample_lines())).sentence
+    >>> tree = head_vs_tree(mv.load("tiny-bert").trace(sentence.text), sentence, 0, 0)
+    >>> len(tree.arcs) == len(sentence.words) - 1
+    True
+    """
+    if record.text != sentence.text or record.text_pair or record.merged:
+        raise ArgumentError(
+            f"The record must be of the sentence {sentence.text!r}, as a model left it: trace it."
+        )
+    words = align_words(record.tokens, sentence).between_words(record.head(layer, head)[None])[0]
+    arcs: list[ArcMatch] = []
+    looks: list[Look] = []
+    for own, part in sentence.parts:
+        among, first = words[own, own], own.start
+        for arc in match_arcs(part, among):
+            arcs.append(arc._replace(dependent=arc.dependent + first, head=arc.head + first))
+        for query, key in enumerate(strongest_other(among[None])[0].tolist()):
+            if key >= 0:
+                looks.append(Look(query + first, key + first, float(among[query, key])))
+    return HeadVsTree(arcs, looks)

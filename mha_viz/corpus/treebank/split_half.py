@@ -18,9 +18,7 @@ _Z = 1.959964  # the standard normal distribution's 97.5 %
 def wilson(
     hits: NDArray[np.number] | pd.Series, n: NDArray[np.number] | pd.Series
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute the 95 % interval of a share.
-
-    Returns lower and upper ends, in [0, 1].
+    """Compute the lower and upper end, in [0, 1], of the 95 % interval of a share.
 
     Source: Wilson 1927.
 
@@ -54,9 +52,8 @@ def unit_wilson(
     words = np.where(sure, words, total) * (_Z / t_quantile(found.n_units)) ** 2
     words = np.where(found.n_units > 1, words, np.nan)
     low, high = wilson(share * words, words)
-    return np.minimum(low, share), np.maximum(
-        high, share
-    )  # 0 and 1 are at an end, but for rounding
+    # 0 and 1 are at an end, but for rounding
+    return np.minimum(low, share), np.maximum(high, share)
 
 
 def has_units(counts: pd.DataFrame) -> bool:
@@ -128,9 +125,13 @@ def head_scores(
 ) -> pd.DataFrame:
     """Compute every head's shares beside those of baselines, given by their columns of hits.
 
-    The head with the highest accuracy on the half that chooses is marked as chosen. For each
-    baseline, `q_` and its name is the least false-discovery rate over all heads at which the head
-    beats it (`p_value`, `q_values`).
+    Returns:
+        A row per layer and head: n, accuracy, low and high (`unit_wilson`) on the half that
+        reports, beside each baseline and `random_baseline` (the same head of the untrained model,
+        NaN without one) there; `chosen_on`, the accuracy on the half that chooses; `chosen`,
+        whether that is the highest of all heads, the first one's of several; and for each
+        baseline, `q_` and its name, the least false-discovery rate over all heads at which the
+        head beats it (`p_value`, `q_values`).
     """
     where = ["layer", "head"]
     found = on_both_halves(counts, where)

@@ -13,7 +13,7 @@ from mha_viz.ui.widgets import look
 if TYPE_CHECKING:
     from mha_viz.core.record.record import AttentionRecord
     from mha_viz.plots.curves import LineAxes
-    from mha_viz.plots.numbers import MatrixLook
+    from mha_viz.plots.pictures import MatrixLook
 
 
 class Window(NamedTuple):
@@ -43,7 +43,7 @@ def matrix(
     **cells: Unpack[MatrixLook],
 ) -> None:
     """Draw a matrix with its numbers. Several wrap side by side in a horizontal container."""
-    from mha_viz.plots.numbers import number_matrix
+    from mha_viz.plots.pictures import number_matrix
     from mha_viz.ui.widgets.components.number_table import number_tables
 
     room = look.ROOM if look.phone() else None

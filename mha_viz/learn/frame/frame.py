@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from mha_viz.learn.frame import block_map, classroom
 from mha_viz.learn.frame.choices import Choices, Numbers, among, numbers
 from mha_viz.learn.frame.contents import BY_KEY, LABS, Lab
+from mha_viz.ui.run.page_lock import one_thread
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
@@ -33,7 +34,7 @@ def part(draw: Callable[Concatenate[Choices, P], None]) -> Callable[Concatenate[
     @st.fragment
     @wraps(draw)
     def fragment(choices: Choices, /, *args: P.args, **named: P.kwargs) -> None:
-        with stop_on_error():
+        with stop_on_error(), one_thread():  # as `page` draws all of a lab
             draw(choices, *args, **named)
             choices.publish()
 
@@ -143,6 +144,13 @@ def ask(key: str, question: str, options: Sequence[str], right: int, because: st
 def row() -> DeltaGenerator:
     """Begin a row for the controls of a part, on one line."""
     return st.container(horizontal=True, vertical_alignment="bottom")
+
+
+def place(choices: Choices, name: str) -> DeltaGenerator:
+    """Begin a container that is filled after what stands below it; page.css keeps its height."""
+    container = st.container(key=choices.key(name))
+    container.empty()  # Streamlit does not draw what holds nothing
+    return container
 
 
 class Grid(NamedTuple):

@@ -8,7 +8,7 @@ from mha_viz.core.stored_runs import read as read
 from mha_viz.core.stored_runs import write as write
 from mha_viz.learn.frame.contents import LABS
 
-_BESIDE = "mha_viz.ui.intervene.pruning"
+_BESIDE = "mha_viz.ui.intervene.importance"
 
 
 def all_runs() -> list[StoredRun[Any]]:

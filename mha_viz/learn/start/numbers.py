@@ -7,13 +7,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.circuits.decompose.residual import ResidualStream
-from mha_viz.core.record.token import Token
+from mha_viz.core.record.fields import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import HeadEdits, Probe
 from mha_viz.errors import TextError
 from mha_viz.prediction.logits import logits
-from mha_viz.text.encoding import count_positions, encode_texts
-from mha_viz.text.vocabulary import label_of
+from mha_viz.text.encoding import count_positions, encode_texts, label_of
 
 MODEL = "tiny-gpt2"
 SENTENCE = "In spring Captain Zorval opened the green box. At night Captain Zorval opened the green"

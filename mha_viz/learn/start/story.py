@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mha_viz.core.metrics import EarnedLabel
-from mha_viz.core.record.token import merge
+from mha_viz.core.record.fields import merge
 from mha_viz.core.reprs import count
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.start.numbers import Followed, Head

@@ -6,31 +6,23 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from mha_viz.circuits.flow.graph import FlowGraph
 from mha_viz.circuits.flow.graph import flow_graph as graph_of
 from mha_viz.circuits.flow.pins import Pin
 from mha_viz.circuits.flow.prediction import prediction_graph as prediction_of
 from mha_viz.circuits.flow.signed_graph import PredictionGraph
-from mha_viz.circuits.tasks.task_graph import task_graph
-from mha_viz.core.record.token import merge
+from mha_viz.circuits.tasks.over_pairs import task_graph
+from mha_viz.core.record.fields import merge
 from mha_viz.prediction.logits import objective
-from mha_viz.ui.circuits import TEXTS, logit_parts, score_parts, targets, tasks
-from mha_viz.ui.run import memory, reporting
+from mha_viz.ui.circuits import TEXTS, logit_parts, scores, targets
+from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene
-from mha_viz.ui.state import allowed, state
+from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import FLOWS, FOLDS, GRAPHS, MAX_TESTED, SHARES, TOGETHER, Circuits
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.components.flow_graph import (
-    HeadPair,
-    NodePlace,
-    flow_graph,
-    prediction_graph,
-)
-from mha_viz.ui.widgets.controls import choosing, lazy_sections
+from mha_viz.ui.widgets.components import flow_graph as graphs
+from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
 
 FINEST = 0.005  # the least share of a state that the slider can bring in
 MAX_PINS = 24
@@ -38,12 +30,11 @@ MAX_PINS = 24
 
 def draw(scene: Scene) -> None:
     """Draw the graph, why its chosen head looks where it does, and what that head writes."""
-    predicts = objective(memory.model(*state.of(Circuits).checkpoint).network)
-    known = predicts in ("causal", "masked")
+    known = objective(targets.model().network) in ("causal", "masked")
     if known:
         choosing.segments("graph_of", "The graph of", GRAPHS, label_visibility="collapsed")
     signed = known and state.of(Circuits).graph_of == "prediction"
-    chosen = tasks.over_pairs() if signed else None
+    chosen = targets.over_pairs() if signed else None
     if chosen is not None:
         _controls()
         _signed(scene, (chosen.source,), partial(task_graph, task=chosen.task))
@@ -51,9 +42,9 @@ def draw(scene: Scene) -> None:
         return
     place = _prediction(scene) if signed else _state(scene)
     _add_to_circuit()
-    name = head_name(*state.of(Circuits).chosen)
+    name = words.head_name(*state.of(Circuits).chosen)
     st.header(f"Why {name} looks there", anchor=False)
-    score_parts.draw(scene)
+    scores.draw_score(scene)
     st.header(f"What {name} writes", anchor=False)
     if not signed:
         st.caption(TEXTS("graph.writes"))
@@ -67,15 +58,10 @@ def _state(scene: Scene) -> int:
         place = targets.place_menu(scene, "Into this token")
         choosing.segments("flow", "Shares by", FLOWS)
     measure = state.of(Circuits).flow
-    found: FlowGraph = targets.computed(
-        scene,
-        *("flow", place, measure),
-        make=lambda model: graph_of(model, scene.text, place, FINEST, measure=measure),
-        size=2_000_000,
-    )
-    flow_graph(found, key="flow_graph", dark=look.dark(), on_choose=_choose_edge)
-    for note in found.notes:
-        st.caption(plain(note))
+    size = 2_000_000
+    found = targets.of_text(scene, graph_of, place, FINEST, measure=measure, size=size)
+    graphs.flow_graph(found, key="flow_graph", dark=look.dark(), on_choose=_choose_edge)
+    words.notes(found.notes)
     return place
 
 
@@ -85,9 +71,8 @@ def _prediction(scene: Scene) -> int:
     _controls()
     view = state.of(Circuits)
     token, versus = view.target.strip() or None, view.against.strip() or None
-    asked = place, token, versus
     make = partial(prediction_of, text=scene.text, token=token, versus=versus, position=place)
-    found = _signed(scene, asked, make)
+    found = _signed(scene, (place, token, versus), make)
     st.caption(TEXTS("graph.prediction"))
     if found is not None and found.versus is None:
         st.caption(TEXTS("logit_parts.one_logit"))
@@ -97,20 +82,21 @@ def _prediction(scene: Scene) -> int:
 def _controls() -> None:
     """Draw the choices of threshold and folds, and the pins."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        state.bound(
-            "explained",
-            st.slider,
-            "Largest edges that hold",
-            min_value=min(SHARES),
-            max_value=max(SHARES),
-            format="%d %%",
-            help=TEXTS("graph.share"),
-            width=220,
-        )
+        looks = TEXTS.control("explained") | {"min_value": min(SHARES), "max_value": max(SHARES)}
+        state.bound("explained", st.slider, **looks)
         choosing.segments("fold", "Columns", FOLDS)
         choosing.segments("together", "Heads", TOGETHER)
-        lazy_sections.in_popover("Open", ":material/upload:", "open-graph", _open)
-    _pins()
+        controls.open_file("graph_upload", "open-graph", "A graph that was saved here", _take_file)
+    if pins := _split(state.of(Circuits).graph_pins):  # a click on one takes its pin away
+        offered = {name: f"{name} ✕" for name in pins} | {"": "Clear all pins"}
+        choosing.chips("pinned", TEXTS("graph.pinned"), offered, chosen=None, take=_unpin)
+
+
+def _unpin(name: str) -> None:
+    if name:
+        _toggle((name,))
+    else:
+        state.change(graph_pins="")
 
 
 def _signed(
@@ -130,7 +116,7 @@ def _signed(
         saved = _opened(found)
         drawn = found if saved is None else saved
         labels = _labels(scene)
-        prediction_graph(
+        graphs.prediction_graph(
             drawn.grouped(view.fold, labels),
             pins=_folded_pins(found, pins, labels) if saved is None else [],
             key="prediction_graph",
@@ -138,32 +124,15 @@ def _signed(
             on_choose=_choose_edge,
             on_pin=lambda node: None if saved else _toggle(_members(found, node, labels)),
         )
-        for note in drawn.notes:
-            st.caption(plain(note))
+        words.notes(drawn.notes)
     return drawn
 
 
 # -- a saved graph ---------------------------------------------------------------------------------
 
 
-def _open() -> None:
-    """Draw the upload of a saved graph."""
-
-    @guarded
-    def take() -> None:
-        given = st.session_state.get("graph_upload")
-        if given is not None:
-            allowed.check_upload(given.size)
-            found = PredictionGraph.from_bytes(given.getvalue(), "This file")
-            st.session_state.opened_graph = found
-
-    st.file_uploader(
-        "A graph that was saved here",
-        "json",
-        key="graph_upload",
-        on_change=take,
-        max_upload_size=allowed.upload_mb(),
-    )
+def _take_file(content: bytes) -> None:
+    st.session_state.opened_graph = PredictionGraph.from_bytes(content, "This file")
 
 
 def _opened(found: PredictionGraph) -> PredictionGraph | None:
@@ -172,7 +141,7 @@ def _opened(found: PredictionGraph) -> PredictionGraph | None:
     if saved is None:
         return None
     if (saved.model, saved.text) != (found.model, found.text):
-        st.warning(plain(TEXTS("graph.other", saved=saved)))
+        st.warning(words.plain(TEXTS("graph.other", saved=saved)))
         saved = None
     else:
         st.info(TEXTS("graph.saved", pins=", ".join(saved.pins) or "none", share=saved.share))
@@ -192,22 +161,6 @@ def _split(pins: str) -> tuple[str, ...]:
     return tuple(str(Pin.of(name)) for name in pins.split(",") if name)
 
 
-def _pins() -> None:
-    """Draw the pinned nodes; a click on one takes its pin away."""
-    pins = _split(state.of(Circuits).graph_pins)
-    if not pins:
-        return
-    label = TEXTS("graph.pinned")
-    offered = {name: f"{name} ✕" for name in pins} | {"": "Clear all pins"}
-    choosing.chips(
-        "pinned",
-        label,
-        offered,
-        chosen=None,
-        take=lambda name: _toggle((name,)) if name else state.change(graph_pins=""),
-    )
-
-
 def _toggle(names: tuple[str, ...]) -> None:
     """Pin these nodes, or take their pins away where all are pinned."""
     pins = _split(state.of(Circuits).graph_pins)
@@ -217,7 +170,7 @@ def _toggle(names: tuple[str, ...]) -> None:
 
 
 def _members(
-    graph: PredictionGraph, node: NodePlace, labels: Mapping[tuple[int, int], str]
+    graph: PredictionGraph, node: graphs.NodePlace, labels: Mapping[tuple[int, int], str]
 ) -> tuple[str, ...]:
     """Name all nodes that a drawn one stands for."""
     view = state.of(Circuits)
@@ -269,17 +222,12 @@ def _labels(scene: Scene) -> dict[tuple[int, int], str]:
 def _add_to_circuit() -> None:
     view = state.of(Circuits)
     tested = tuple(dict.fromkeys((*view.tested, view.chosen)))[:MAX_TESTED]
-    label = f"Add {head_name(*view.chosen)} to the circuit"
+    add = partial(state.change, tested=tested)
+    label, icon = f"Add {words.head_name(*view.chosen)} to the circuit", ":material/add:"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            label,
-            icon=":material/add:",
-            key="add_head",
-            on_click=guarded(state.change),
-            kwargs={"tested": tested},
-        )
+        st.button(label, icon=icon, key="add_head", on_click=guarded(add))
         st.caption(f"Circuit to test: {words.listed(view.tested, 8) or 'no head yet'}.")
 
 
-def _choose_edge(pair: HeadPair) -> None:
+def _choose_edge(pair: graphs.HeadPair) -> None:
     state.change(layer=pair.layer, head=pair.head, query=pair.query, key=pair.key, versus_key=-1)

@@ -5,13 +5,11 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.circuits.decompose.logit_attribution import LogitAttribution, logit_attribution
-from mha_viz.circuits.decompose.vocabulary import HeadTokens, LogitLens, head_tokens, logit_lens
-from mha_viz.circuits.tasks.task_attribution import TaskAttribution, task_attribution
+from mha_viz.circuits.decompose.vocabulary import head_tokens, logit_lens
+from mha_viz.circuits.tasks.over_pairs import TaskAttribution, task_attribution
 from mha_viz.plots.bars import signed_rows, stacked_shares
 from mha_viz.plots.prediction import token_strip
-from mha_viz.ui.circuits import TEXTS, targets, tasks
-from mha_viz.ui.run import memory
-from mha_viz.ui.run.page_lock import turn_for
+from mha_viz.ui.circuits import TEXTS, targets
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Circuits
@@ -19,8 +17,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
 
 N_NAMED = 5  # heads that are named above the figures
 N_TOKENS = 10  # that a head promotes, and that it suppresses
@@ -32,29 +28,27 @@ REST = "biases and the rest"
 
 def draw(scene: Scene) -> None:
     """Draw a prediction decomposed by what wrote it, or a task's; then the chosen head."""
-    chosen = tasks.over_pairs()
+    chosen = targets.over_pairs()
     if chosen is not None:
-        over_task = _over_task(chosen)
-        _answer(over_task)
-        look.beside(2, lambda: _by_layer(scene, over_task), lambda: _by_head(scene, over_task))
+        with st.spinner("Decomposing …"):
+            over_task = targets.of_task(
+                "task attribution", chosen, task_attribution, lambda one: int(one.by_pair.nbytes)
+            )
+        _all_heads(scene, over_task)
         return
     place = targets.pickers(scene)
     found = _attribution(scene, place)
-    _answer(found)
-    look.beside(2, lambda: _by_layer(scene, found), lambda: _by_head(scene, found))
+    _all_heads(scene, found)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.header(head_name(*state.of(Circuits).chosen), anchor=False)
+        st.header(words.head_name(*state.of(Circuits).chosen), anchor=False)
         controls.open_in_explore()
-    _head(scene, found, place)
+    of_head(scene, place)
     _guesses(scene, place)
 
 
 def of_head(scene: Scene, place: int) -> None:
     """Draw what the chosen head writes for the prediction at one place."""
-    _head(scene, _attribution(scene, place), place)
-
-
-def _head(scene: Scene, found: LogitAttribution, place: int) -> None:
+    found = _attribution(scene, place)
     look.beside(2, lambda: _by_source(scene, found), lambda: _tokens(scene, place))
 
 
@@ -62,26 +56,8 @@ def _attribution(scene: Scene, place: int) -> LogitAttribution:
     view = state.of(Circuits)
     token, versus = view.target.strip() or None, view.against.strip() or None
     of = "logit" if versus else view.quantity
-    return targets.computed(
-        scene,
-        *("logit", place, token, versus, of),
-        make=lambda model: logit_attribution(model, scene.text, token, versus, place, of=of),
-        size=8 * scene.head_count * len(scene.record.tokens) + 100_000,
-    )
-
-
-def _over_task(chosen: tasks.Chosen) -> TaskAttribution:
-    checkpoint = state.of(Circuits).checkpoint
-    model = memory.model(*checkpoint)
-
-    def make() -> TaskAttribution:
-        with turn_for(model, "".join(one.clean.text for one in chosen.task.examples)):
-            return task_attribution(model, chosen.task)
-
-    with st.spinner("Decomposing …"):
-        return memory.cache().get(
-            (*checkpoint, "task attribution", chosen.source), make, lambda it: it.by_pair.nbytes
-        )
+    size = 8 * scene.head_count * len(scene.record.tokens) + 100_000
+    return targets.of_text(scene, logit_attribution, token, versus, place, of=of, size=size)
 
 
 def _whole(found: LogitAttribution | TaskAttribution) -> str:
@@ -92,112 +68,90 @@ def _whole(found: LogitAttribution | TaskAttribution) -> str:
     return f"the {name} of “{found.token}”{against}"
 
 
-def _answer(found: LogitAttribution | TaskAttribution) -> None:
-    """Show the sum, and the heads that write most of it."""
+def _all_heads(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
+    """Draw the sum, the heads that write most of it, and all parts by layer and by head."""
     targets.whole_and_parts(found, _whole(found))
     if isinstance(found, LogitAttribution) and found.of == "logit" and found.versus is None:
         st.caption(TEXTS("logit_parts.one_logit"))
     shares = found.heads.numpy()
     order = np.argsort(-np.abs(shares), axis=None, kind="stable")[:N_NAMED]
     heads = [divmod(int(i), shares.shape[1]) for i in order]
-    offered = {head: f"{head_name(*head)}: {targets.signed(shares[head])}" for head in heads}
+    offered = {head: f"{words.head_name(*head)}: {targets.signed(shares[head])}" for head in heads}
     label, chosen = "**Heads that write most of it**", state.of(Circuits).chosen
     choosing.chips("most_written", label, offered, chosen=chosen, take=words.choose)
+    look.beside(2, lambda: _by_layer(scene, found), lambda: _by_head(scene, found))
 
 
 def _caption(scene: Scene, found: LogitAttribution | TaskAttribution, *more: str) -> str:
-    if isinstance(found, LogitAttribution):
-        at = f"position {found.position}"
-    else:
+    if isinstance(found, TaskAttribution):
         at = f"task: {found.task}"
+    else:
+        at = f"position {found.position}"
     return words.settings(scene, _whole(found), at, *more, "scales of norms frozen")
 
 
 def _by_layer(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
-    n_layers = len(found.heads)
-    places = ["start", *(f"L{i}" for i in range(n_layers)), "end"]
+    places = ["start", *(f"L{i}" for i in range(len(found.heads))), "end"]
     piles = {name: np.zeros(len(places)) for name in (*PILES.values(), REST)}
     for component, share in zip(found.components, found.shares.tolist(), strict=True):
         start = component.name.startswith("embedding") or component.kind == "embedding"
         at = 0 if start else len(places) - 1 if component.layer is None else component.layer + 1
         piles[PILES.get(component.kind, REST)][at] += share
-    figures.show(
-        stacked_shares(piles, places, UNITS[found.of], title="Layer by layer", dark=look.dark()),
-        table=found.table().drop(columns=["layer", "head"]),
-        caption=_caption(scene, found),
-        **TEXTS.figure("figures.logit_by_layer", whole=_whole(found)),
-    )
+    drawn = stacked_shares(piles, places, UNITS[found.of], title="Layer by layer", dark=look.dark())
+    table, caption = found.table().drop(columns=["layer", "head"]), _caption(scene, found)
+    texts = TEXTS.figure("figures.logit_by_layer", whole=_whole(found))
+    figures.show(drawn, table=table, caption=caption, **texts)
 
 
 def _by_head(scene: Scene, found: LogitAttribution | TaskAttribution) -> None:
     unit, shares = UNITS[found.of], found.heads.numpy()
     name = "logit_by_head" if isinstance(found, LogitAttribution) else "task_by_head"
-    table = found.table().query("kind == 'head'").sort_values(["layer", "head"])
-    ends = {f"95 % {end}": table[end].to_numpy() for end in ("low", "high") if end in table}
-    targets.draw_heads(
-        shares,
-        "Head by head",
-        unit,
-        table=words.head_values(scene, {f"Share ({unit})": shares, **ends}),
-        caption=_caption(scene, found),
-        **TEXTS.figure(f"figures.{name}", whole=_whole(found), sum=shares.sum()),
-    )
+    texts = TEXTS.figure(f"figures.{name}", whole=_whole(found), sum=shares.sum())
+    rows = found.table().query("kind == 'head'").sort_values(["layer", "head"])
+    ends = {f"95 % {end}": rows[end].to_numpy() for end in ("low", "high") if end in rows}
+    table = words.head_values(scene, {f"Share ({unit})": shares, **ends})
+    caption = _caption(scene, found)
+    targets.draw_heads(shares, "Head by head", unit, table=table, caption=caption, **texts)
 
 
 def _by_source(scene: Scene, found: LogitAttribution) -> None:
     chosen, unit = state.of(Circuits).chosen, UNITS[found.of]
-    shares, name = found.sources[chosen].numpy(), head_name(*chosen)
+    shares, name = found.sources[chosen].numpy(), words.head_name(*chosen)
     labels, title = [token.text for token in found.tokens], TEXTS("logit_parts.source", name=name)
-    figures.show(
-        token_strip(labels, shares, title, unit, dark=look.dark()),
-        table=found.sources_table(*chosen),
-        caption=_caption(scene, found, name),
-        **TEXTS.figure(
-            "figures.logit_by_source", name=name, whole=_whole(found), found=found, sum=shares.sum()
-        ),
-    )
+    told = {"name": name, "whole": _whole(found), "found": found, "sum": shares.sum()}
+    drawn = token_strip(labels, shares, title, unit, dark=look.dark())
+    table, caption = found.sources_table(*chosen), _caption(scene, found, name)
+    texts = TEXTS.figure("figures.logit_by_source", **told)
+    figures.show(drawn, table=table, caption=caption, **texts)
 
 
 def _tokens(scene: Scene, place: int) -> None:
     chosen = state.of(Circuits).chosen
-    found: HeadTokens = targets.computed(
-        scene,
-        *("tokens", place, chosen),
-        make=lambda model: head_tokens(model, scene.text, *chosen, place, top_k=N_TOKENS),
-    )
-    name = head_name(*chosen)
-    figures.show(
-        signed_rows(
-            [*found.promoted, *reversed(found.suppressed)],
-            np.r_[found.raised.numpy(), found.lowered.numpy()[::-1]],
-            "logits",
-            title=f"Tokens that {name} promotes and suppresses here",
-            dark=look.dark(),
-        ),
-        table=found.table(),
-        caption=words.settings(scene, name, f"position {found.position}"),
-        **TEXTS.figure("figures.head_tokens", name=name),
-    )
+    found = targets.of_text(scene, head_tokens, *chosen, place, top_k=N_TOKENS)
+    name = words.head_name(*chosen)
+    title = f"Tokens that {name} promotes and suppresses here"
+    labels = [*found.promoted, *reversed(found.suppressed)]
+    logits = np.r_[found.raised.numpy(), found.lowered.numpy()[::-1]]
+    drawn = signed_rows(labels, logits, "logits", title=title, dark=look.dark())
+    table, caption = found.table(), words.settings(scene, name, f"position {found.position}")
+    texts = TEXTS.figure("figures.head_tokens", name=name)
+    figures.show(drawn, table=table, caption=caption, **texts)
 
 
 def _guesses(scene: Scene, place: int) -> None:
     token = state.of(Circuits).target.strip() or None
-    found: LogitLens = targets.computed(
-        scene,
-        *("lens", place, token),
-        make=lambda model: logit_lens(model, scene.text, token, place, top_k=N_GUESSES),
-    )
+    found = targets.of_text(scene, logit_lens, token, place, top_k=N_GUESSES)
     st.header("The running guess, layer by layer", anchor=False)
     guesses = [
-        [f"{plain(label)} {_percent(p)}" for label, p in zip(*row, strict=True)]
+        [f"{words.plain(label)} {_percent(p)}" for label, p in zip(*row, strict=True)]
         for row in zip(found.labels, found.probabilities.tolist(), strict=True)
     ]
     table = {
         "After": ["embedding", *(f"L{i}" for i in range(len(found.labels) - 1))],
-        f"“{plain(found.token)}”": [_percent(p) for p in found.chosen.tolist()],
+        f"“{words.plain(found.token)}”": [_percent(p) for p in found.chosen.tolist()],
         **{f"Guess {i + 1}": [row[i] for row in guesses] for i in range(N_GUESSES)},
     }
-    st.table(pd.DataFrame(table).set_index("After"), width="stretch")
+    st.table(pd.DataFrame(table).set_index("After"))
     st.caption(TEXTS("logit_parts.lens"))
 
 

@@ -14,21 +14,15 @@ from mha_viz.ui.circuits import TEXTS
 from mha_viz.ui.circuits.targets import signed
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
-from mha_viz.ui.state.views import THROUGH, Circuits
+from mha_viz.ui.state.views import Circuits
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.texts import KeyedTexts
-from mha_viz.web.labels import head_name
 
 Pair = tuple[tuple[int, int], tuple[int, int]]  # the writer and the reader, as (layer, head)
 N_NAMED = 5  # pairs that stand above a map
-
-
-def through_picker() -> None:
-    """Draw the choice of the input through which the later head reads."""
-    choosing.segments("through", "The later head reads into", THROUGH)
 
 
 def lacks_pairs(scene: Scene) -> bool:
@@ -60,7 +54,7 @@ def _largest(values: NDArray[np.floating], n_heads: int) -> list[Pair]:
 
 def named(pair: Pair) -> str:
     """Return a pair's name."""
-    return f"{head_name(*pair[0])} → {head_name(*pair[1])}"
+    return f"{words.head_name(*pair[0])} → {words.head_name(*pair[1])}"
 
 
 def numbers(pair: Pair, n_heads: int) -> tuple[int, int]:
@@ -125,21 +119,11 @@ def draw_map(
     table = {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]}
     if measured is not None:
         table["Known"] = np.where(measured[i, j], "measured", "estimate").tolist()
+    order = head_order(np.zeros(values.shape), "layer")
+    every = HeadPairs(values, names, order, n_heads=n_heads, unit=unit, measured=measured)
+    marks = Marks(pair=numbers(shown_pair(values, n_heads), n_heads))
     figures.show(
-        similarity_matrix(
-            HeadPairs(
-                values,
-                names,
-                head_order(np.zeros(values.shape), "layer"),
-                n_heads=n_heads,
-                unit=unit,
-                measured=measured,
-            ),
-            title=title,
-            diverging=True,
-            dark=look.dark(),
-            marks=Marks(pair=numbers(shown_pair(values, n_heads), n_heads)),
-        ),
+        similarity_matrix(every, title=title, diverging=True, marks=marks, dark=look.dark()),
         on_click=partial(choose_numbers, n_heads),
         table=words.sorted_table(table, {name: one[i, j] for name, one in columns.items()}),
         caption=caption,

@@ -12,8 +12,8 @@ from mha_viz.circuits.patching.patching_map import PatchingMap, patching_map
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.bars import share_matrix
 from mha_viz.ui.circuits import TEXTS, targets
-from mha_viz.ui.circuits.path_effects import UNITS, PathSettings, say_clean, settings_of
-from mha_viz.ui.run import heavy, memory
+from mha_viz.ui.circuits.paths import UNITS, PathSettings, say_clean, settings_of
+from mha_viz.ui.run import heavy
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import BEHAVIOURS, DIRECTIONS, Circuits
@@ -21,8 +21,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import progress, words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
 
 PATCHED = TEXTS.labels("patching.parts")
 MOST_BESIDE = 12  # tokens of maps that stand beside each other
@@ -36,10 +34,9 @@ def draw(scene: Scene) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
         choosing.segments("direction", "Patch", DIRECTIONS)
-    model = memory.model(*state.of(Circuits).checkpoint)
-    swapped = _two_swapped(model, scene, place)
+    swapped = _two_swapped(targets.model(), scene, place)
     hint = f"(none: {swapped})" if swapped else ""
-    state.bound("source", st.text_input, TEXTS("patching.source"), placeholder=hint)
+    state.bound("source", st.text_input, **TEXTS.control("corrupt", hint=hint))
     corrupt = state.of(Circuits).source.strip() or swapped
     if not corrupt:
         st.info(TEXTS("patching.no_source"))
@@ -51,8 +48,10 @@ def draw(scene: Scene) -> None:
     say_clean(heads)
     st.markdown(TEXTS("patching.other", corrupt=heads.corrupt))
     if heads.refusal:
-        st.caption(plain(heads.refusal))
-    caption = _caption(scene, heads, corrupt)
+        st.caption(words.plain(heads.refusal))
+    followed = " less ".join(f"“{one}”" for one in (heads.target, heads.against) if one)
+    behaviour, way = f"{heads.metric} {followed}".strip(), DIRECTIONS[heads.direction].lower()
+    caption = words.settings(scene, behaviour, f"corrupted: {corrupt[:200]}", way)
     draw_maps = [partial(_map, one, caption) for one in maps]
     if len(heads.tokens) <= MOST_BESIDE:
         look.beside(len(maps), *draw_maps)
@@ -83,51 +82,33 @@ def _two_swapped(model: AttentionModel, scene: Scene, place: int) -> str:
 def _maps(scene: Scene, settings: PathSettings) -> dict[str, PatchingMap] | None:
     """Return a map of each part; None until long work is requested."""
     view, n = state.of(Circuits), len(scene.record.tokens)
-    model, key = memory.model(*view.checkpoint), (scene.key, settings, view.direction)
+    model = targets.model()
     n_cells = model.n_layers * ((len(PATCHED) - 1) * n + model.n_heads)
     seconds = heavy.seconds(model, n_cells * n // 2)  # on average half of the layers are run
+    texts = str(settings.corrupt), settings.metric
+
+    def at_once(part: str) -> PatchingMap:
+        given, tracked = (*texts, part, view.direction), settings.tracked
+        return targets.of_text(scene, patching_map, *given, size=100_000, **tracked)
+
+    def measured(part: str) -> PatchingMap:
+        arguments = scene.text, *texts, part, view.direction
+        model = heavy.model_of(view.checkpoint)
+        function = partial(patching_map, model, *arguments, **settings.tracked)
+        key = view.checkpoint, arguments, settings
+        work = heavy.work(function, key, seconds / len(PATCHED))
+        of_cells = partial(progress.of_total, of=f" runs: {PATCHED[part]}")
+        found: PatchingMap = progress.done(work, f"stop_patching_{part}", "Measuring …", of_cells)
+        return found
+
     if seconds <= AT_ONCE:
-        return {part: _at_once(scene, settings, part) for part in PATCHED}
-    found: dict[str, PatchingMap] | None = progress.results("patching").get(key)
-    if found is None:
-        about = progress.about(seconds)
-        st.info(TEXTS("patching.long", n_cells=f"{n_cells:,}", about=about))
-        play = ":material/play_arrow:"
-        if not st.button("Measure", icon=play, key="measure_patching", type="primary"):
-            return None
-        found = {part: _measured(scene, settings, part, seconds) for part in PATCHED}
-        progress.keep("patching", key, found)
-        st.rerun()
-    return found
-
-
-def _at_once(scene: Scene, settings: PathSettings, part: str) -> PatchingMap:
-    arguments = _arguments(scene, settings, part)
-    return targets.computed(
-        scene,
-        *("patching", settings, *arguments),
-        make=lambda model: patching_map(model, *arguments, **settings.tracked),
-        size=100_000,
+        return {part: at_once(part) for part in PATCHED}
+    return progress.on_request(
+        *("patching", (scene.key, settings, view.direction)),
+        lambda: {part: measured(part) for part in PATCHED},
+        TEXTS("patching.long", n_cells=f"{n_cells:,}", about=progress.about(seconds)),
+        *("Measure", "measure_patching"),
     )
-
-
-def _measured(scene: Scene, settings: PathSettings, part: str, seconds: float) -> PatchingMap:
-    checkpoint, arguments = state.of(Circuits).checkpoint, _arguments(scene, settings, part)
-    model = heavy.model_of(checkpoint)
-    work = heavy.work(
-        partial(patching_map, model, *arguments, **settings.tracked),
-        (checkpoint, arguments, settings),
-        seconds / len(PATCHED),
-    )
-    of_cells = partial(progress.of_total, of=f" runs: {PATCHED[part]}")
-    found: PatchingMap = progress.done(work, f"stop_patching_{part}", "Measuring …", of_cells)
-    return found
-
-
-def _arguments(scene: Scene, settings: PathSettings, part: str) -> tuple[str, ...]:
-    """Return the arguments of `patching_map` that are no keywords, behind the model."""
-    direction = state.of(Circuits).direction
-    return scene.text, str(settings.corrupt), settings.metric, part, direction
 
 
 def _shown(found: PatchingMap) -> tuple[NDArray[np.float64], str]:
@@ -137,38 +118,21 @@ def _shown(found: PatchingMap) -> tuple[NDArray[np.float64], str]:
     return 100 * found.share, "%"
 
 
-def _caption(scene: Scene, found: PatchingMap, corrupt: str) -> str:
-    followed = " less ".join(f"“{one}”" for one in (found.target, found.against) if one)
-    behaviour, way = f"{found.metric} {followed}".strip(), DIRECTIONS[found.direction]
-    return words.settings(scene, behaviour, f"corrupted: {corrupt[:200]}", way.lower())
-
-
 def _map(found: PatchingMap, caption: str) -> None:
     """Draw layers by positions."""
     (values, unit), layers = _shown(found), [f"L{i}" for i in range(len(found.effect))]
     texts = TEXTS.figure("figures.patching", part=PATCHED[found.part])
-    figures.show(
-        share_matrix(
-            *(values, layers, found.positions, unit), title=texts["name"], dark=look.dark()
-        ),
-        table=found.table(),
-        caption=caption,
-        explained=False,
-        **texts | {"key": f"patching_{found.part}"},
-    )
+    texts["key"] = f"patching_{found.part}"
+    axes = layers, found.positions
+    drawn = share_matrix(values, *axes, unit, title=texts["name"], dark=look.dark())
+    figures.show(drawn, table=found.table(), caption=caption, explained=False, **texts)
 
 
 def _heads(found: PatchingMap, caption: str) -> None:
     """Draw heads by layers; a click chooses one."""
-    values, unit = _shown(found)
-    targets.draw_heads(
-        values,
-        PATCHED["heads"],
-        unit,
-        table=found.table(),
-        caption=caption,
-        **TEXTS.figure("figures.patching_heads"),
-    )
+    (values, unit), texts = _shown(found), TEXTS.figure("figures.patching_heads")
+    title, table = PATCHED["heads"], found.table()
+    targets.draw_heads(values, title, unit, table=table, caption=caption, **texts)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{head_name(*state.of(Circuits).chosen)}**", width="content")
+        st.markdown(f"**{words.head_name(*state.of(Circuits).chosen)}**", width="content")
         controls.open_in_explore()

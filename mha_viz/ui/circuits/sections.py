@@ -3,39 +3,33 @@
 Importing it imports torch, transformers and plotly, so the page does it late.
 """
 
+from functools import partial
+from typing import Any
+
 import streamlit as st
 
-from mha_viz.ui.circuits import (
-    composition,
-    edges,
-    faithfulness,
-    graph,
-    logit_parts,
-    patching,
-    path_effects,
-    query_keys,
-    score_parts,
-    vocabulary,
-    way,
-)
+from mha_viz.ui import circuits
+from mha_viz.ui.circuits import faithfulness, graph, logit_parts, patching, paths, scores, weights
 from mha_viz.ui.circuits.targets import known_parts, say_what_is_measured
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Circuits
+from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.messages.messages import stop_on_error
 
 _SECTIONS = {
     "writes": logit_parts.draw,
-    "looks": score_parts.draw,
-    "weights": composition.draw,
+    "looks": scores.draw_score,
+    "weights": weights.draw_composition,
     "graph": graph.draw,
-    "map": query_keys.draw,
+    "map": scores.draw_map,
 }
 _MEASURING = {
-    "edges": edges.draw,
-    "words": vocabulary.draw,
+    "edges": faithfulness.draw_edges,
+    "words": weights.draw_vocabulary,
     "patching": patching.draw,
-    "effect": path_effects.draw,
+    "effect": paths.draw,
     "test": faithfulness.draw,
 }
 
@@ -53,7 +47,7 @@ def draw(scene: Scene) -> None:
     with st.container():
         if scene.pair is not None:
             st.info("This page is about one text: the second one plays no part in it.")
-        way.draw()
+        lazy_sections.in_expander(circuits.TEXTS("way.title"), "way", _way)
         say_what_is_measured(scene)
     if state.of(Circuits).circuit in _MEASURING:
         with stop_on_error(), known_parts():
@@ -69,3 +63,23 @@ def _section(scene: Scene) -> None:
         with known_parts():
             _SECTIONS[state.of(Circuits).circuit](scene)
         state.push_url()
+
+
+# Each step, and what it sets of the view.
+_STEPS: dict[str, dict[str, Any]] = {
+    "task": dict(circuit="test"),
+    "heads": dict(circuit="test"),
+    "writes": dict(circuit="writes", averaged=True),
+    "looks": dict(circuit="looks"),
+    "edges": dict(circuit="edges"),
+    "test": dict(circuit="test"),
+}
+
+
+def _way() -> None:
+    labels = circuits.TEXTS.labels("way.buttons")
+    for step, changes in _STEPS.items():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            go = partial(state.change, **changes)
+            st.button(labels[step], key=f"way-{step}", on_click=guarded(go), width=220)
+            st.markdown(circuits.TEXTS(f"way.{step}"), width="stretch")

@@ -9,9 +9,9 @@ import streamlit as st
 
 from mha_viz.core.metrics import METRICS
 from mha_viz.errors import ArgumentError
-from mha_viz.plots.board import HeadCard, board_html, board_zip
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.static import head_image
+from mha_viz.plots.worksheet import HeadCard, board_html, board_zip
 from mha_viz.reports.description import describe
 from mha_viz.ui.compare import TEXTS
 from mha_viz.ui.compare.pair import NARROW

@@ -24,7 +24,6 @@ from mha_viz.ui.state.views import UNTRAINED_COPY, Compare
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
 
 MOST_MARKED = 3  # pairs of tokens, in both pictures
 
@@ -52,10 +51,7 @@ def difference(
     other: Other | None = None,
     places: tuple[tuple[int, int], tuple[int, int]] | None = None,
 ) -> Difference:
-    """Return what is said of two heads, the chosen ones where no `places` are given.
-
-    The second one is of `other` where it is given. Computed once for a pair of heads.
-    """
+    """Return what is said of two heads, by default of the chosen ones (and of `other`)."""
     view = state.of(Compare)
     places = places or (view.chosen, view.second)
 
@@ -100,7 +96,7 @@ def sentences(found: Difference, framed: bool = False) -> None:
         ]
         where = ": framed below" if framed else ""
         told.append(f"Their weights differ most from {', from '.join(clauses)}{where}.")
-    st.markdown("\n".join(f"- {plain(text)}" for text in told))
+    st.markdown("\n".join(f"- {words.plain(text)}" for text in told))
 
 
 def marked(found: Difference) -> tuple[tuple[int, int], ...]:

@@ -10,15 +10,7 @@ import streamlit as st
 import torch
 
 from mha_viz.core.compare.chance import Band, diversity_band
-from mha_viz.core.metrics.layers import (
-    ROUNDING,
-    Capacity,
-    capacity,
-    coverage,
-    norm_statement,
-    pattern_coverage,
-    variance_statement,
-)
+from mha_viz.core.metrics import layers as measures
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES
 from mha_viz.core.record.record import AttentionRecord
@@ -34,7 +26,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.texts import KeyedTexts
-from mha_viz.web.theme import format_number
 
 Row = tuple[str, str, str, str, str]  # statement, verdict, layer, both sides
 CLOSE = 0.1  # relative; sides of a statement of equality that are nearer than this count as equal
@@ -68,13 +59,10 @@ def _parameters(scene: Scene) -> None:
     within = sum(int((values >= band.low).sum()) for values in lines.values())
     counts = {"within": within, "all": sum(map(len, lines.values()))}
     st.markdown(TEXTS("diversity.parameters", **counts, mean=mean, spread=band.high - mean))
-    _show(
-        scene,
-        {matrix: values - mean for matrix, values in lines.items()},
-        band=(band.low - mean, band.high - mean),
-        table=lines | {"independent random matrices": np.full(scene.record.n_layers, mean)},
-        **TEXTS.figure("figures.diversity"),
-    )
+    above = {matrix: values - mean for matrix, values in lines.items()}
+    ends = band.low - mean, band.high - mean
+    table = lines | {"independent random matrices": np.full(scene.record.n_layers, mean)}
+    _show(scene, above, band=ends, table=table, **TEXTS.figure("figures.diversity"))
 
 
 def _chance(scene: Scene) -> tuple[float, Band]:
@@ -96,7 +84,7 @@ def _diversities(scene: Scene) -> dict[str, np.ndarray] | None:
 
 
 def _capacity(scene: Scene) -> None:
-    found = Capacity(*_of_patterns(scene, capacity))
+    found = measures.Capacity(*_of_patterns(scene, measures.capacity))
     lines = {
         "all heads, each for itself (Σ C)": found.total,
         "at most, taken together": found.bound,
@@ -121,27 +109,21 @@ def _of_patterns(
 
 def _coverage(scene: Scene) -> None:
     record = scene.record
-    found, (spans, apart, _) = (
-        coverage(record.kept("z"), record.W_O),
-        _of_patterns(scene, pattern_coverage),
-    )
+    found = measures.coverage(record.kept("z"), record.W_O)
+    spans, apart, _ = _of_patterns(scene, measures.pattern_coverage)
     lines = {"heads together": found.together, "sum of single heads": found.apart}
     lines |= {"patterns together": spans, "sum of single patterns": apart}
     _show(scene, lines, **TEXTS.figure("figures.coverage"))
 
 
 def _head_ranks(scene: Scene) -> None:
-    record, chosen = scene.record, state.of(Compare).chosen
-    most = min(record.kept("z").shape[-2:])
-    texts = TEXTS.figure("figures.head_ranks", count=words.count(most, "direction"))
-    ranks, title = effective_rank(record.kept("z"), record.W_O).numpy(), texts["name"]
-    figures.show(
-        by_layer(ranks, title, "", dark=look.dark(), selected=chosen),
-        on_click=words.choose,
-        table=words.head_values(scene, {title: ranks}),
-        caption=words.settings(scene, title),
-        **texts,
-    )
+    z, chosen = scene.record.kept("z"), state.of(Compare).chosen
+    most = words.count(min(z.shape[-2:]), "direction")
+    texts = TEXTS.figure("figures.head_ranks", count=most)
+    ranks, title = effective_rank(z, scene.record.W_O).numpy(), texts["name"]
+    drawn = by_layer(ranks, title, "", dark=look.dark(), selected=chosen)
+    table, caption = words.head_values(scene, {title: ranks}), words.settings(scene, title)
+    figures.show(drawn, on_click=words.choose, table=table, caption=caption, **texts)
 
 
 def _show(
@@ -153,13 +135,10 @@ def _show(
     **texts: Unpack[KeyedTexts],
 ) -> None:
     drawn, title = {name: np.asarray(values) for name, values in lines.items()}, texts["name"]
-    numbers = pd.DataFrame(table or drawn, index=[f"L{i}" for i in range(scene.record.n_layers)])
-    figures.show(
-        layer_lines(drawn, title, unit, band=band, dark=look.dark()),
-        table=numbers.reset_index(names="Layer"),
-        caption=words.settings(scene, title),
-        **texts,
-    )
+    layers = [f"L{i}" for i in range(scene.record.n_layers)]
+    numbers = pd.DataFrame(table or drawn, index=layers).reset_index(names="Layer")
+    figure = layer_lines(drawn, title, unit, band=band, dark=look.dark())
+    figures.show(figure, table=numbers, caption=words.settings(scene, title), **texts)
 
 
 def _held(rows: list[Row]) -> str:
@@ -178,7 +157,7 @@ def _statements(scene: Scene, rows: list[Row]) -> None:
     st.header(name, anchor=False)
     # the verdict stands where a phone shows it
     table = pd.DataFrame(rows, columns=["Statement", "Here", "Layer", "Left", "Right"])
-    st.dataframe(table, hide_index=True, width="stretch")
+    st.dataframe(table, hide_index=True)
     st.caption(TEXTS("diversity.statements", close=CLOSE))
     source = words.settings(scene, "outputs without the bias b_O")
     exports.table_file(table, key="statements", name=name, caption=source)
@@ -186,14 +165,15 @@ def _statements(scene: Scene, rows: list[Row]) -> None:
 
 def _rows(record: AttentionRecord) -> list[Row]:
     z = record.kept("z")
-    variance, norm = variance_statement(z, record.W_O), norm_statement(z, record.W_O)
+    variance, norm = (
+        zip(*(side.tolist() for side in statement(z, record.W_O)), strict=True)
+        for statement in (measures.variance_statement, measures.norm_statement)
+    )
     rows = []
-    for layer in range(record.n_layers):
-        together, apart = float(variance.of_sum[layer]), float(variance.sum_of[layer])
-        holds = _at_most(together, apart) if z.shape[-2] > 1 else None  # one token does not vary
-        rows.append(_row("Var(Σ heads) ≤ Σ Var(head)", layer, together, apart, holds))
-    for layer in range(record.n_layers):
-        left, right = float(norm.mean_square[layer]), float(norm.d_model[layer])
+    for layer, (left, right) in enumerate(variance):
+        holds = _at_most(left, right) if z.shape[-2] > 1 else None  # one token does not vary
+        rows.append(_row("Var(Σ heads) ≤ Σ Var(head)", layer, left, right, holds))
+    for layer, (left, right) in enumerate(norm):
         holds = abs(left - right) <= CLOSE * right
         rows.append(_row("E‖Σ heads‖² = d_model", layer, left, right, holds))
     return rows
@@ -201,9 +181,9 @@ def _rows(record: AttentionRecord) -> list[Row]:
 
 def _at_most(left: float, right: float) -> bool:
     """Compare up to rounding: one head's variance may exceed itself by its last bit."""
-    return left <= right * (1 + ROUNDING)
+    return left <= right * (1 + measures.ROUNDING)
 
 
 def _row(text: str, layer: int, left: float, right: float, holds: bool | None) -> Row:
     verdict = words.UNDEFINED if holds is None else "holds" if holds else "fails"
-    return (text, verdict, f"L{layer}", format_number(left), format_number(right))
+    return text, verdict, f"L{layer}", words.format_number(left), words.format_number(right)

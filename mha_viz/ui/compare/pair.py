@@ -15,8 +15,7 @@ from mha_viz.core.metrics.chance import RATE
 from mha_viz.core.names import PRODUCTS
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.plots.difference import difference_heatmap
-from mha_viz.plots.heatmap import head_heatmap, mark_cells
-from mha_viz.plots.pooling import MOST
+from mha_viz.plots.heatmap import MOST, head_heatmap, mark_cells
 from mha_viz.reports.report import Report
 from mha_viz.ui.compare import TEXTS, described
 from mha_viz.ui.explore.card import labels
@@ -30,9 +29,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections, token_window
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 Place = tuple[int, int]
 Cells = Sequence[tuple[int, int]]  # (query, key)
@@ -46,11 +42,12 @@ def one_head(scene: Scene, report: Report) -> None:
     view = state.of(Compare)
     place = view.chosen
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.header(head_name(*place), anchor=False)
+        st.header(words.head_name(*place), anchor=False)
         controls.open_in_explore()
-    _heatmap(scene.record, place, "chosen", words.settings(scene), head_name(*place), NARROW)
-    _pin(scene.record, place, "chosen", head_name(*place))
-    st.markdown(plain(in_words(scene.record)))
+    name = words.head_name(*place)
+    _heatmap(scene.record, place, "chosen", words.settings(scene), name, NARROW)
+    exports.pin_button(scene.record, lambda: place, "pin_chosen", name)
+    st.markdown(words.plain(in_words(scene.record)))
     labels(report)
 
 
@@ -94,7 +91,7 @@ def heading() -> None:
 def names(a: str = "", b: str = "") -> tuple[str, str]:
     """Return the names of the chosen pair, behind what says whose head each is."""
     view = state.of(Compare)
-    return a + head_name(*view.chosen), b + head_name(*view.second)
+    return a + words.head_name(*view.chosen), b + words.head_name(*view.second)
 
 
 def colour_scale(scene: Scene) -> None:
@@ -109,7 +106,7 @@ def strongest(
     """Draw pairs of heads (pair, 2) that stand out, each a button that opens it."""
     heads = words.names(scene)
     offered = {
-        (min(i, j), max(i, j)): f"{heads[i]} – {heads[j]}: {format_number(value)}"
+        (min(i, j), max(i, j)): f"{heads[i]} – {heads[j]}: {words.format_number(value)}"
         for (i, j), value in zip(pairs.tolist(), values, strict=True)
     }
     i, j = chosen_places(scene)
@@ -118,6 +115,11 @@ def strongest(
         words.choose_pair(list(pair), scene)
 
     choosing.chips(key, label, offered, chosen=(min(i, j), max(i, j)), take=take)
+
+
+def indices(scene: Scene) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the numbers of both heads of every pair."""
+    return np.triu_indices(scene.head_count, 1)
 
 
 def chosen_places(scene: Scene) -> tuple[int, int]:
@@ -142,9 +144,11 @@ def choosable(
     ticks = st.session_state.get(name(), {}).get("selection", {}).get("rows", [])
     if ticks and pairs[ticks[0] : ticks[0] + 1].tolist() != [list(chosen_places(scene))]:
         st.session_state[count] += 1
-    words.choosable(
-        table, lambda row: words.choose_pair(pairs[row].tolist(), scene), key=name(), **size
-    )
+
+    def take(row: int) -> None:
+        words.choose_pair(pairs[row].tolist(), scene)
+
+    words.choosable(table, take, key=name(), form="%.4f", **size)
 
 
 def pictures(scene: Scene, width: int | None = None, marked: Cells = (), across: int = 2) -> None:
@@ -153,8 +157,9 @@ def pictures(scene: Scene, width: int | None = None, marked: Cells = (), across:
     They stand beside each other, or below each other where one is `across`. Pairs of tokens that
     are `marked`, (query, key), are framed.
     """
-    view = state.of(Compare)
-    sides = (scene.record, view.chosen), (scene.record, view.second)
+    sides = [
+        (scene.record, place) for place in (state.of(Compare).chosen, state.of(Compare).second)
+    ]
     caption = words.settings(scene)
     both_heatmaps(*sides, names=names(), caption=caption, width=width, marked=marked, across=across)
 
@@ -165,22 +170,14 @@ def numbers(scene: Scene) -> None:
     shown, one, seen_a = token_window.shown_head(scene.record, view.chosen)
     _, two, seen_b = token_window.shown_head(scene.record, view.second)
     title = f"{second} minus {first}"
+    looks: dict[str, Any] = {"names": (first, second), "title": title, "dark": look.dark()}
+    drawn = difference_heatmap(one, two, shown.labels, masked=(~seen_a, ~seen_b), **looks)
     left, right = st.columns(2)
     with left:
-        figures.show(
-            difference_heatmap(
-                one,
-                two,
-                shown.labels,
-                names=(first, second),
-                dark=look.dark(),
-                title=title,
-                masked=(~seen_a, ~seen_b),
-            ),
-            table=words.by_tokens(two - one, *shown.names, visible=seen_a & seen_b),
-            caption=words.settings(scene, title),
-            **TEXTS.figure("figures.difference", second=second, first=first),
-        )
+        table = words.by_tokens(two - one, *shown.names, visible=seen_a & seen_b)
+        caption = words.settings(scene, title)
+        texts = TEXTS.figure("figures.difference", second=second, first=first)
+        figures.show(drawn, table=table, caption=caption, **texts)
     with right:
         if scene.is_long:  # all heads of which are compared where somebody asks
             _measures(scene)
@@ -194,15 +191,19 @@ def _measures(scene: Scene) -> None:
     """Draw what every measure says about the chosen pair."""
     view, (i, j) = state.of(Compare), chosen_places(scene)
     measured = scene.record.compare(view.chosen, view.second)
-    rows = [(METRICS[str(key)].title, format_number(value)) for key, value in measured.items()]
+    rows = [
+        (METRICS[str(key)].title, words.format_number(value)) for key, value in measured.items()
+    ]
     for space in views.SPACES:
         for measure, title in _BY_WEIGHTS.items():
             matrix = reporting.parameter_likeness(view, space, measure)
             if matrix is not None:
                 own = measure == "cosine" and space not in PRODUCTS
-                rows.append((f"{title} of {space}{OWN_BASIS * own}", format_number(matrix[i, j])))
+                rows.append(
+                    (f"{title} of {space}{OWN_BASIS * own}", words.format_number(matrix[i, j]))
+                )
     table = pd.DataFrame(rows, columns=["Measure", "between them"])
-    st.table(table.set_index("Measure"), width="stretch")
+    st.table(table.set_index("Measure"))
 
 
 def both_heatmaps(
@@ -221,7 +222,7 @@ def both_heatmaps(
     below = columns if across > 1 else [st.container(horizontal=True)] * 2
     for column, (record, place), key, name in zip(below, sides, "ab", names, strict=True):
         with column:
-            _pin(record, place, key, name)
+            exports.pin_button(record, partial(tuple[int, int], place), f"pin_{key}", name)
     figures.reading(TEXTS("pair.both"))
 
 
@@ -237,15 +238,10 @@ def _heatmap(
 ) -> None:
     scale = state.of(Compare).scale
     shown, weights, seen = token_window.shown_head(record, place)
-    figure = head_heatmap(
-        weights,
-        shown.labels,
-        title="" if key == "chosen" else name,  # a heading above it says so
-        scale=scale,
-        dark=look.dark(),
-        **look.square(width or 380, width),
-        visible=seen,
-    )
+    title = "" if key == "chosen" else name  # a heading above it says so
+    looks: dict[str, Any] = {"title": title, "scale": scale, "dark": look.dark()}
+    looks |= look.square(width or 380, width)
+    figure = head_heatmap(weights, shown.labels, visible=seen, **looks)
     places = shown.places(marked) if max(weights.shape) <= MOST else []
     figures.show(
         mark_cells(figure, places, look.dark()) if places else figure,
@@ -254,10 +250,6 @@ def _heatmap(
         explained=explained,
         **TEXTS.figure("figures.heatmap", name=name) | {"key": f"heatmap_{key}"},
     )
-
-
-def _pin(record: AttentionRecord, place: Place, key: str, name: str) -> None:
-    exports.pin_button(record, lambda: place, f"pin_{key}", name)
 
 
 TOO_SHORT = "On so few tokens chance may bring about any likeness: no pair is called alike."
@@ -270,11 +262,6 @@ def count_beyond(found: Chance) -> str:
         return TOO_SHORT
     pairs = words.count(int(np.isfinite(found.p).sum()), "pair")
     return f"**More alike than chance: {int(found.pairs.sum()):,} of {pairs}** ({AT_RATE})."
-
-
-def beyond_chance(found: Chance) -> str:
-    """Say how many pairs are beyond chance, and how many chance gives."""
-    return f"{count_beyond(found)} {given_by_chance(found)}".rstrip()
 
 
 def given_by_chance(found: Chance) -> str:

@@ -1,7 +1,7 @@
 """Side by side: two heads, two texts, or two models, aligned token by token."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import streamlit as st
@@ -21,9 +21,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, lazy_sections, token_window
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 TITLE = "In words, and metric by metric"
 N_CHANGED = 5  # heads that are named above the figures
@@ -31,17 +28,13 @@ Pairs = list[tuple[int | None, int | None]]
 
 
 class _Runs(NamedTuple):
-    """Two runs on common axes, the same for all heads; of two models, words are what both have.
-
-    `pairs` align their tokens, `common` are those with the same token; `change` (layer, head) is
-    known where heads agree.
-    """
+    """Two runs on common axes, the same for all heads; of two models, words are what both have."""
 
     a: AttentionRecord
     b: AttentionRecord
-    pairs: Pairs
-    common: list[tuple[int, int]]
-    change: np.ndarray | None
+    pairs: Pairs  # that align their tokens
+    common: list[tuple[int, int]]  # those with the same token
+    change: np.ndarray | None  # (layer, head), known where heads agree
 
     @property
     def shared(self) -> bool:
@@ -62,12 +55,12 @@ def draw(first: Scene) -> None:
     words.cut_off(record)
     if not scene.is_head(record, view.second):
         missing = scene.no_such_head(record, *view.second)
-        st.info(plain(f"{missing} Showing another one."))
+        st.info(words.plain(f"{missing} Showing another one."))
         state.change(layer_b=0, head_b=0)
     if first.record.is_cross or record.is_cross:
         st.info("Cross attention has two texts of its own; choose another part to compare.")
         return
-    make, size = partial(_align, first, second), 2 * scene.size(first.record)
+    make, size = partial(_align, first, second), 2 * first.record.held_bytes
     runs = reporting.cached(first, "sides", second.key, make=make, size=size)
     other = described.Other(second, (runs.a, runs.b))
     found = None if first.is_long or second.is_long else described.difference(first, other)
@@ -79,13 +72,13 @@ def draw(first: Scene) -> None:
     sides = (runs.a, view.chosen), (runs.b, view.second)
     marked = () if found is None else described.marked(found)
     pair.both_heatmaps(*sides, names=names, caption=_settings(first, runs), marked=marked)
-    st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
+    st.caption(words.plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
     left, right = st.columns(2) if runs.shared else (st.container(), st.container())
-    with left:
-        if runs.shared:
+    if runs.shared:
+        with left:
             _difference(first, runs)
-        if runs.shared and runs.change is not None:
-            _most_changed(first, runs, runs.change)
+            if runs.change is not None:
+                _most_changed(first, runs, runs.change)
     with right:
         if found is not None:
             described.metrics(first, found, names, other)
@@ -138,7 +131,7 @@ def _answer(first: Scene, runs: _Runs) -> None:
         st.info(TEXTS("side_by_side.answer"))
         return
     if change is None:
-        st.info(plain(TEXTS("side_by_side.sizes", a=a, b=b)))
+        st.info(words.plain(TEXTS("side_by_side.sizes", a=a, b=b)))
         return
     order = np.argsort(-change, axis=None, kind="stable")[:N_CHANGED]
     most = [divmod(int(i), change.shape[1]) for i in order]
@@ -146,7 +139,10 @@ def _answer(first: Scene, runs: _Runs) -> None:
     choosing.chips(
         "most_changed_heads",
         "**Which heads changed most** (share of a row’s weight that lies elsewhere)",
-        {place: f"{head_name(*place)}: {format_number(change[place])}" for place in most},
+        {
+            place: f"{words.head_name(*place)}: {words.format_number(change[place])}"
+            for place in most
+        },
         chosen=view.chosen if view.chosen == view.second else None,
         take=lambda place: words.choose_on_both_sides(list(place)),
     )
@@ -172,22 +168,14 @@ def _difference(first: Scene, runs: _Runs) -> None:
     labels = [_label(runs, i, j) for i, j in runs.pairs]
     shown = token_window.Shown.of(labels, labels)
     left, right = shown.cut(left), shown.cut(right)
-    hidden_left, hidden_right = shown.cut(hidden_left), shown.cut(hidden_right)
-    figures.show(
-        difference_heatmap(
-            left,
-            right,
-            shown.labels,
-            names=names,
-            title=f"{names[1]} minus {names[0]}",
-            side=440,
-            dark=look.dark(),
-            masked=(hidden_left, hidden_right),
-        ),
-        table=words.by_tokens(right - left, *shown.names, visible=~(hidden_left | hidden_right)),
-        caption=_settings(first, runs),
-        **TEXTS.figure("figures.sides", common=len(runs.common), places=len(runs.pairs)),
-    )
+    masked = shown.cut(hidden_left), shown.cut(hidden_right)
+    looks: dict[str, Any] = {"title": f"{names[1]} minus {names[0]}", "dark": look.dark()}
+    looks |= {"names": names, "masked": masked, "side": 440}
+    drawn = difference_heatmap(left, right, shown.labels, **looks)
+    table = words.by_tokens(right - left, *shown.names, visible=~(masked[0] | masked[1]))
+    caption = _settings(first, runs)
+    texts = TEXTS.figure("figures.sides", common=len(runs.common), places=len(runs.pairs))
+    figures.show(drawn, table=table, caption=caption, **texts)
 
 
 def _on_common(
@@ -202,13 +190,11 @@ def _most_changed(first: Scene, runs: _Runs, change: np.ndarray) -> None:
     st.markdown("**How much each head changed**")
     view = state.of(Compare)
     note = TEXTS("side_by_side.apart") if runs.a.model != runs.b.model else ""
-    figures.show(
-        head_changes(change, selected=view.chosen, dark=look.dark()),
-        on_click=words.choose_on_both_sides,
-        table=words.head_values(first, {"Change": change}).sort_values("Change", ascending=False),
-        caption=_settings(first, runs),
-        **TEXTS.figure("figures.most_changed", note=note),
-    )
+    drawn = head_changes(change, selected=view.chosen, dark=look.dark())
+    table = words.head_values(first, {"Change": change}).sort_values("Change", ascending=False)
+    caption = _settings(first, runs)
+    texts = TEXTS.figure("figures.most_changed", note=note)
+    figures.show(drawn, on_click=words.choose_on_both_sides, table=table, caption=caption, **texts)
 
 
 def _label(runs: _Runs, i: int | None, j: int | None) -> str:

@@ -1,20 +1,14 @@
 """Twins: every head against every other, in order of layer or of likeness, and as a map."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 import torch
 
-from mha_viz.core.compare.twins import (
-    Clustering,
-    classical_mds,
-    covering_heads,
-    head_order,
-    nearest_twins,
-)
+from mha_viz.core.compare import twins as measures
 from mha_viz.core.measure import as_distances
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
@@ -32,7 +26,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.web.labels import head_name
 
 N_NEAREST = 5  # pairs that are named above the matrix
 # Pixels of the matrix, of a cell if possible, and of the list below a large matrix.
@@ -40,11 +33,11 @@ _SIDE, _LARGEST, _LEAST_CELL, _LISTED = 360, 1_000, 5, 265
 
 
 class _Comparison(NamedTuple):
-    """Findings in a matrix of heads; `apart` is it as distances. The same for all chosen heads."""
+    """Findings in a matrix of heads; `apart` is it as distances."""
 
     matrix: np.ndarray
     apart: np.ndarray
-    clustering: Clustering
+    clustering: measures.Clustering
     places: np.ndarray
     explained: float
     nearest: pd.DataFrame
@@ -64,7 +57,10 @@ def draw(scene: Scene) -> None:
     by_chance = chance(scene, view.measure)
     alone = _open_on_twin(scene, found.apart, by_chance)
     each = found.apart[np.triu_indices(len(found.apart), 1)]
-    _nearest_pairs(scene, each, by_chance)
+    order = np.argsort(each, kind="stable")[: min(N_NEAREST, int(np.isfinite(each).sum()))]
+    nearest = np.stack(pair.indices(scene), axis=1)[order]
+    label = f"{count_beyond(by_chance)} The nearest:"
+    pair.strongest(scene, "nearest_pairs", label, nearest, each[order])
     limit = float(each[by_chance.pairs].max()) if by_chance.pairs.any() else None
     if alone:
         st.markdown(alone)
@@ -117,15 +113,8 @@ def _open_on_twin(scene: Scene, apart: np.ndarray, by_chance: Chance) -> str:
     state.change(layer_b=layer, head_b=head)
     if near is twins:
         return ""
-    name = head_name(*state.of(Compare).chosen)
+    name = words.head_name(*state.of(Compare).chosen)
     return f"{name} has no twin beyond chance: its nearest head is shown beside it."
-
-
-def _nearest_pairs(scene: Scene, each: np.ndarray, by_chance: Chance) -> None:
-    order = np.argsort(each, kind="stable")[: min(N_NEAREST, int(np.isfinite(each).sum()))]
-    pairs = np.stack(np.triu_indices(scene.head_count, 1), axis=1)[order]
-    label = f"{count_beyond(by_chance)} The nearest:"
-    pair.strongest(scene, "nearest_pairs", label, pairs, each[order])
 
 
 def _compare(scene: Scene, measure: str, order: str) -> _Comparison | None:
@@ -134,9 +123,9 @@ def _compare(scene: Scene, measure: str, order: str) -> _Comparison | None:
     apart = as_distances(torch.from_numpy(matrix), measure).numpy()
     if not np.isfinite(apart[~np.eye(len(apart), dtype=bool)]).any():
         return None
-    clustering = head_order(apart, by="cluster" if order == "cluster" else "layer")
-    nearest = nearest_twins(apart, scene.record.n_heads)
-    return _Comparison(matrix, apart, clustering, *classical_mds(apart), nearest)
+    clustering = measures.head_order(apart, by="cluster" if order == "cluster" else "layer")
+    nearest = measures.nearest_twins(apart, scene.record.n_heads)
+    return _Comparison(matrix, apart, clustering, *measures.classical_mds(apart), nearest)
 
 
 def _controls(scene: Scene) -> None:
@@ -150,65 +139,42 @@ def _controls(scene: Scene) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         choosing.menu("measure", "Measure", known, width=260)
         choosing.segments("order", "Order", views.ORDERS)
-        state.bound(
-            "clusters", st.slider, "Clusters", min_value=1, max_value=views.MAX_CLUSTERS, width=200
-        )
+        state.bound("clusters", st.slider, "Clusters", 1, views.MAX_CLUSTERS, width=200)
 
 
 def _matrix(scene: Scene, found: _Comparison, limit: float | None) -> None:
     view = state.of(Compare)
-    metric, names = METRICS[view.measure], words.names(scene)
+    metric, names, n_heads = METRICS[view.measure], words.names(scene), scene.record.n_heads
+    found_in = found.matrix, names, found.clustering
+    pairs = HeadPairs(*found_in, n_heads=n_heads, unit=metric.shown_unit, chance=limit)
+    marks = Marks(view.clusters, view.chosen, pair.chosen_places(scene))
+    limits, side = _span(view.measure), max(_SIDE, min(_LEAST_CELL * len(names), _LARGEST))
+    looks: dict[str, Any] = {"title": metric.title, "side": side, "dark": look.dark()}
     on_the_tree = view.order == "cluster" and limit is not None
-    pairs = HeadPairs(
-        found.matrix,
-        names,
-        found.clustering,
-        n_heads=scene.record.n_heads,
-        unit=metric.shown_unit,
-        chance=limit,
-    )
+    tree = TEXTS("twins.tree") if on_the_tree else ""
+    not_to_conclude = TEXTS(f"twins.not_to_conclude.{view.measure}")
+    told = {"metric": metric, "tree": tree, "not_to_conclude": not_to_conclude}
     figures.show(
-        similarity_matrix(
-            pairs,
-            title=metric.title,
-            limits=_span(view.measure),
-            diverging=_span(view.measure)[0] < 0,
-            side=max(_SIDE, min(_LEAST_CELL * len(names), _LARGEST)),
-            dark=look.dark(),
-            marks=Marks(view.clusters, view.chosen, pair.chosen_places(scene)),
-        ),
+        similarity_matrix(pairs, limits=limits, diverging=limits[0] < 0, marks=marks, **looks),
         on_click=lambda clicked: words.choose_pair(clicked, scene),
         table=pd.DataFrame(found.matrix, columns=names, index=names).reset_index(names="Head"),
         caption=words.settings(scene, metric.title, f"order: {view.order}"),
-        **TEXTS.figure(
-            "figures.twins",
-            metric=metric,
-            tree=TEXTS("twins.tree") if on_the_tree else "",
-            not_to_conclude=TEXTS(f"twins.not_to_conclude.{view.measure}"),
-        ),
+        **TEXTS.figure("figures.twins", **told),
     )
 
 
 def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
-    view = state.of(Compare)
+    view, names = state.of(Compare), words.names(scene)
     spread = TEXTS("twins.kept" if np.isfinite(found.explained) else "twins.one_place", found=found)
     x, y = found.places.T
-    figures.show(
-        head_map(
-            found.places,
-            words.names(scene),
-            scene.record.n_heads,
-            explained=found.explained,
-            clusters=groups if view.order == "cluster" else None,
-            selected=view.chosen,
-            dark=look.dark(),
-        ),
-        height=430,
-        on_click=words.choose,
-        table=pd.DataFrame({"Head": words.names(scene), "x": x, "y": y}),
-        caption=words.settings(scene, METRICS[view.measure].title, "classical MDS"),
-        **TEXTS.figure("figures.map", title=METRICS[view.measure].title, kept=spread),
-    )
+    title, clusters = METRICS[view.measure].title, groups if view.order == "cluster" else None
+    looks: dict[str, Any] = {"selected": view.chosen, "dark": look.dark(), "clusters": clusters}
+    n_heads, explained = scene.record.n_heads, found.explained
+    drawn = head_map(found.places, names, n_heads, explained=explained, **looks)
+    table = pd.DataFrame({"Head": names, "x": x, "y": y})
+    caption = words.settings(scene, title, "classical MDS")
+    texts = TEXTS.figure("figures.map", title=title, kept=spread)
+    figures.show(drawn, height=430, on_click=words.choose, table=table, caption=caption, **texts)
 
 
 def _twins(scene: Scene, found: pd.DataFrame, by_chance: Chance) -> None:
@@ -240,15 +206,15 @@ def _clusters(scene: Scene, groups: np.ndarray, beyond: np.ndarray) -> None:
         alike = f"{int(beyond[inside].sum())} of {int(inside.sum())}"
         rows.append((str(k + 1), int(members.sum()), alike, ", ".join(names[members])))
     found = pd.DataFrame(rows, columns=["Cluster", "Heads", "Pairs beyond chance", "Which"])
-    st.table(found.set_index("Cluster"), width="stretch")  # its cells wrap: all heads are named
+    st.table(found.set_index("Cluster"))  # its cells wrap: all heads are named
     st.caption(TEXTS("twins.clusters"))
 
 
 def _cover(scene: Scene, apart: np.ndarray) -> None:
     view = state.of(Compare)
     likeness = 1 - apart / _span(view.measure)[1]
-    cover = covering_heads(likeness, min(view.clusters, len(likeness)))
-    named = [head_name(*words.place(i, scene)) for i in cover.heads]
+    cover = measures.covering_heads(likeness, min(view.clusters, len(likeness)))
+    named = [words.head_name(*words.place(i, scene)) for i in cover.heads]
     steps = [f"{name} ({share:.0%})" for name, share in zip(named, cover.covered, strict=True)]
     covering = f"{words.count(len(named), 'head')} that cover{'s' * (len(named) == 1)} what all do"
     st.markdown(f"**{covering}:** {', '.join(steps)}")

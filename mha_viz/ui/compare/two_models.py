@@ -28,9 +28,6 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 N_TEXTS = 8  # short sentences beside the one typed: one text is a small sample of what heads do
 N_CHANGED = 5  # heads that are named above the figures
@@ -38,7 +35,7 @@ Place = tuple[int, int]
 
 
 class _Found(NamedTuple):
-    """The match, and the mean distance of the match of both models with random weights."""
+    """The match of both models, and the mean distance of that with random weights."""
 
     matches: HeadMatches
     n_texts: int
@@ -106,10 +103,7 @@ def _controls(first: Scene, second: Scene, names: Sequence[str], name: str) -> N
 
 
 def _match(first: Scene, second: Scene, by: str, with_random: bool) -> _Found | None:
-    """Match the heads on the typed text and on the examples; on a decoder's text, alone.
-
-    Returns None where the two models have no token in common.
-    """
+    """Match the heads on this text and examples (no decoder's); None without common tokens."""
     alone = "decoder" in (first.part, second.part)
     more = [one.text for one in allowed.examples() if not (one.pair or one.n_tokens)]
     texts = [] if alone else [text for text in more if text != first.text][:N_TEXTS]
@@ -152,25 +146,16 @@ def _answer(found: _Found, second: Scene) -> None:
         st.info("On so few common tokens chance may bring any counterpart. Type a longer text.")
         return
     same = sum(head == other for head, other in found.names.items())
-    untrained = found.untrained
+    untrained, heads = found.untrained, words.count(n, "head")
+    told = {"found": n_found, "of": heads, "model": words.plain(second.model), "rate": AT_RATE}
+    mean = float(matches.distance.mean())
     st.markdown(
-        TEXTS(
-            "two_models.answer",
-            found=n_found,
-            of=words.count(n, "head"),
-            model=plain(second.model),
-            rate=AT_RATE,
-            mean=float(matches.distance.mean()),
-            chance=matches.chance.mean,
-            low=matches.chance.band.low,
-            high=matches.chance.band.high,
-        )
+        TEXTS("two_models.answer", **told, mean=mean, chance=matches.chance)
         + ("" if untrained is None else TEXTS("two_models.untrained", mean=untrained))
         + f" Same layer and head number: {same} of {n}."
     )
-    st.caption(
-        TEXTS("two_models.texts", texts=words.count(found.n_texts, "text"), rows=matches.n_rows)
-    )
+    texts = words.count(found.n_texts, "text")
+    st.caption(TEXTS("two_models.texts", texts=texts, rows=matches.n_rows))
 
 
 def _named(found: _Found) -> None:
@@ -186,8 +171,8 @@ def _named(found: _Found) -> None:
         offered = {}
         for i in some.tolist():
             place = divmod(int(matches.a[i]), matches.n_heads[0])
-            pair = f"{head_name(*place)} → {head_name(*counterparts[place])}"
-            offered[place] = f"{pair}: {format_number(matches.distance[i])}"
+            pair = f"{words.head_name(*place)} → {words.head_name(*counterparts[place])}"
+            offered[place] = f"{pair}: {words.format_number(matches.distance[i])}"
         with column:
             key, chosen = title.lower().replace(" ", "_"), state.of(Compare).chosen
             choosing.chips(key, title, offered, chosen=chosen, take=words.choose)
@@ -197,7 +182,7 @@ def _map(first: Scene, second: Scene, found: _Found) -> None:
     matches, shape = found.matches, (first.record.n_layers, first.record.n_heads)
     distance = found.by_head(matches.distance, shape)
     beyond = found.by_head(matches.found.astype(float), shape) == 1
-    counterparts = {place: head_name(*other) for place, other in found.names.items()}
+    counterparts = {place: words.head_name(*other) for place, other in found.names.items()}
     named = [[counterparts.get((i, j), "none") for j in range(shape[1])] for i in range(shape[0])]
     notes = [
         [f"counterpart: {name}{', beyond chance' * sure}" for name, sure in zip(*row, strict=True)]
@@ -207,10 +192,9 @@ def _map(first: Scene, second: Scene, found: _Found) -> None:
     table.insert(1, "Counterpart", np.ravel(named))
     table["Beyond chance"] = np.where(beyond.ravel(), "yes", "no")
     title = METRICS[state.of(Compare).match].title
+    chosen = state.of(Compare).chosen
     figures.show(
-        head_changes(
-            distance, selected=state.of(Compare).chosen, hover_notes=notes, dark=look.dark()
-        ),
+        head_changes(distance, selected=chosen, hover_notes=notes, dark=look.dark()),
         on_click=words.choose,
         table=table.sort_values("Distance", ascending=False, kind="stable"),
         caption=_settings(first, second, found),
@@ -236,15 +220,16 @@ def _chosen(first: Scene, second: Scene, found: _Found) -> Place:
 
 def _pair(first: Scene, second: Scene, found: _Found, other: Place) -> None:
     place = state.of(Compare).chosen
-    st.header(f"{head_name(*place)} and {head_name(*other)}", anchor=False)
+    st.header(f"{words.head_name(*place)} and {words.head_name(*other)}", anchor=False)
     if place not in found.names:
-        st.caption(TEXTS("two_models.lone", model=plain(second.model)))
-    names = (f"A {head_name(*place)}", f"B {head_name(*other)}")
-    caption = _settings(first, second, found)
-    both_heatmaps(
-        (first.record, place), (second.record, other), names=names, caption=caption, width=NARROW
+        st.caption(TEXTS("two_models.lone", model=words.plain(second.model)))
+    names = (f"A {words.head_name(*place)}", f"B {words.head_name(*other)}")
+    sides, caption = (
+        ((first.record, place), (second.record, other)),
+        _settings(first, second, found),
     )
-    st.caption(plain(f"A is {first.model}, B is {second.model}."))
+    both_heatmaps(*sides, names=names, caption=caption, width=NARROW)
+    st.caption(words.plain(f"A is {first.model}, B is {second.model}."))
 
 
 def _metrics(first: Scene, second: Scene, other: Place) -> None:
@@ -256,7 +241,7 @@ def _metrics(first: Scene, second: Scene, other: Place) -> None:
     run, places = described.Other(second, records), (state.of(Compare).chosen, other)
     found = described.difference(first, run, places)
     described.sentences(found)
-    names = f"A {head_name(*places[0])}", f"B {head_name(*places[1])}"
+    names = f"A {words.head_name(*places[0])}", f"B {words.head_name(*places[1])}"
     described.metrics(first, found, names, run)
 
 
@@ -267,13 +252,12 @@ def _layers(first: Scene, second: Scene, found: _Found) -> None:
     matched = matched[matched.beyond_chance]
     np.add.at(counts, (matched.layer.to_numpy(), matched.layer_b.to_numpy()), 1)
     st.header("Where counterparts sit", anchor=False)
-    table = pd.DataFrame(
-        counts,
-        index=[f"A L{i}" for i in range(len(counts))],
-        columns=[f"B L{i}" for i in range(counts.shape[1])],
+    rows, columns = (
+        [f"{side} L{i}" for i in range(n)] for side, n in zip("AB", counts.shape, strict=True)
     )
-    st.dataframe(table.rename_axis("Layer"), width="stretch")
-    st.caption(TEXTS("two_models.layers", a=plain(first.model), b=plain(second.model)))
+    table = pd.DataFrame(counts, index=rows, columns=columns)
+    st.dataframe(table.rename_axis("Layer"))
+    st.caption(TEXTS("two_models.layers", a=words.plain(first.model), b=words.plain(second.model)))
     name, caption = "Layers of matched heads", _settings(first, second, found)
     numbers = table.reset_index(names="Layer")
     exports.table_file(numbers, key="matched_layers", name=name, caption=caption)

@@ -1,6 +1,6 @@
 """All heads of a study: a metric, label or relation as colours, and which labels hold."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -8,19 +8,66 @@ import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.metrics.units import MIN_UNITS
+from mha_viz.corpus.query.search import DIRECTIONS
 from mha_viz.corpus.query.study import Study
+from mha_viz.corpus.treebank.relations import ALL, TO_HEAD
 from mha_viz.corpus.treebank.split_half import wilson
 from mha_viz.paper.figures import Head, StudyFigure, by_head, metric_map, source_line, value_map
-from mha_viz.paper.tables import NOTES, titled
-from mha_viz.ui.corpus import TEXTS, arcs
+from mha_viz.paper.report import NOTES, titled
+from mha_viz.ui.corpus import TEXTS
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports, figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
+
+
+def split_arc(arc: str) -> tuple[str, str]:
+    """Return relation and direction of a choice.
+
+    >>> split_arc("nsubj:pass.to_head")
+    ('nsubj:pass', 'to_head')
+    """
+    relation, _, direction = arc.rpartition(".")
+    return relation, direction
+
+
+def arc_title(arc: str) -> str:
+    """Return a choice's name on screen.
+
+    >>> arc_title("obj.to_dependent"), arc_title("all.to_head")
+    ('obj: head looks at dependent', 'any relation: dependent looks at head')
+    """
+    relation, direction = split_arc(arc)
+    who = ("dependent", "head") if direction == TO_HEAD else ("head", "dependent")
+    name = "any relation" if relation == ALL else relation
+    return f"{name}: {who[0]} looks at {who[1]}"
+
+
+def arc_menu(name: str, label: str, offered: Iterable[str], *, none: str = "") -> None:
+    """Draw a menu of relations with their directions; what a link names beside them is dropped."""
+    titles = ({"": none} if none else {}) | {arc: arc_title(arc) for arc in offered}
+    if getattr(state.of(Corpus), name) not in titles:
+        state.change(**{name: next(iter(titles))})
+    choosing.menu(name, label, titles, width=300)
+
+
+def measured_relations(study: Study) -> list[str]:
+    """Return the relations whose accuracy a study knows, `ALL` first."""
+    found = study.sql(
+        "SELECT relation, direction FROM relations GROUP BY ALL HAVING count(DISTINCT half) = 2"
+    )
+    pairs = sorted(found.itertuples(index=False), key=lambda pair: (pair[0] != ALL, *pair))
+    return [".".join(pair) for pair in pairs]
+
+
+def present_relations(study: Study) -> list[str]:
+    """Return the relations between any two tokens of a study, and shared prefixes."""
+    found = set(study.sql("SELECT DISTINCT relation FROM arcs")["relation"])
+    every = found | {relation.partition(":")[0] for relation in found}
+    return [f"{relation}.{way}" for relation in sorted(every) for way in DIRECTIONS]
+
 
 RELATION = "relation"  # of the gold trees: a kind of colour that is no label
 
@@ -34,19 +81,13 @@ def draw(study: Study) -> None:
 
 
 def show(
-    figure: StudyFigure, key: str, how_to_read: str, on_click: Callable[[Any], None] | None = None
+    figure: StudyFigure, key: str, on_click: Callable[[Any], None] | None = None, **told: object
 ) -> None:
-    """Draw a figure of a study with its table and its files."""
-    figures.show(
-        figure.draw(dark=look.dark()),
-        key=key,
-        how_to_read=how_to_read,
-        table=figure.table,
-        caption=figure.caption,
-        name=figure.name,
-        on_click=on_click,
-        paper=figure.image,
-    )
+    """Draw a figure of a study with its table, its files, and the text of its key."""
+    texts = {"name": figure.name, "how_to_read": TEXTS(f"figures.{key}", **told)}
+    given: dict[str, Any] = {"table": figure.table, "caption": figure.caption, **texts}
+    drawn, key = figure.draw(dark=look.dark()), f"corpus-{key}"
+    figures.show(drawn, key=key, on_click=on_click, paper=figure.image, **given)
 
 
 def _controls(study: Study, known: list[str]) -> None:
@@ -55,7 +96,7 @@ def _controls(study: Study, known: list[str]) -> None:
         title = METRICS[view.metric].title if view.metric in METRICS else repr(view.metric)
         now = state.change(metric="entropy" if "entropy" in known else known[0]).metric
         st.info(f"{title} is not in this study. Showing {METRICS[now].title}.")
-    relations = arcs.measured_relations(study) if study.has_trees else []
+    relations = measured_relations(study) if study.has_trees else []
     if view.kind not in ("", *LABELS, *([RELATION] if relations else [])):
         state.change(kind="")
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -64,7 +105,7 @@ def _controls(study: Study, known: list[str]) -> None:
         kinds |= {RELATION: "a gold relation"} if relations else {}
         choosing.menu("kind", "Coloured by", kinds, width=220, help=TEXTS("overview.controls"))
         if state.of(Corpus).kind == RELATION:
-            arcs.menu("arc", "Relation", relations)
+            arc_menu("arc", "Relation", relations)
 
 
 def _map(study: Study) -> None:
@@ -72,7 +113,7 @@ def _map(study: Study) -> None:
     drawn = {"": _by_metric, RELATION: _by_relation}.get(kind, _by_label)
     meaning, figure = drawn(study, chosen)
     st.markdown(meaning)
-    show(figure, "corpus-map", TEXTS("figures.map"), words.choose)
+    show(figure, "map", words.choose)
 
 
 def _by_metric(study: Study, chosen: Head) -> tuple[str, StudyFigure]:
@@ -92,19 +133,15 @@ def _by_label(study: Study, chosen: Head) -> tuple[str, StudyFigure]:
 
 def _by_relation(study: Study, chosen: Head) -> tuple[str, StudyFigure]:
     arc = state.of(Corpus).arc
-    relation, direction = arcs.split(arc)
+    relation, direction = split_arc(arc)
     found = study.relations
     rows = found[(found["relation"] == relation) & (found["direction"] == direction)]
     numbers = [by_head(study, rows, name) for name in ("accuracy", "low", "high")]
     meaning = "No head was asked for it on both halves of the sentences."
     for best in rows[rows["chosen"]].to_dict("records"):
-        meaning = (
-            f"How often the word with the most weight is the right one, of {best['n']:,} on half "
-            f"of the sentences. Always {best['offset']:+d} words finds "
-            f"{format_number(best['offset_baseline'])}; of all heads "
-            f"{head_name(best['layer'], best['head'])} was chosen, on the other half."
-        )
-    title = f"{arcs.title(arc)}: accuracy"
+        name = words.head_name(best["layer"], best["head"])
+        meaning = TEXTS("overview.relation", best=best, name=name)
+    title = f"{arc_title(arc)}: accuracy"
     return meaning, value_map(study, (title, ""), *numbers, selected=chosen)
 
 
@@ -119,13 +156,7 @@ def _labels(study: Study) -> None:
     table = titled(found)
     narrow = {str(title): st.column_config.NumberColumn(width=70) for title in table.columns[2:]}
     narrow["Head"] = st.column_config.TextColumn(width=60)
-    st.dataframe(
-        table, hide_index=True, width="stretch", placeholder="not defined", column_config=narrow
-    )
+    st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED, column_config=narrow)
     st.caption(NOTES["labels"])
-    exports.table_file(
-        table,
-        key="corpus-labels",
-        name="Labels over a corpus",
-        caption=source_line(study, "labels"),
-    )
+    name, caption = "Labels over a corpus", source_line(study, "labels")
+    exports.table_file(table, key="corpus-labels", name=name, caption=caption)

@@ -2,32 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
-from mha_viz.core.record.record import AttentionRecord
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.treebank.head_vs_tree import HeadVsTree, head_vs_tree
 from mha_viz.corpus.treebank.parts_of_speech import PARTS
+from mha_viz.corpus.treebank.relations import HeadVsTree, head_vs_tree
 from mha_viz.corpus.treebank.trees import Sentence
-from mha_viz.engine.model import AttentionModel
 from mha_viz.paper.figures import source_line
-from mha_viz.ui.corpus import TEXTS, arcs
+from mha_viz.ui.corpus import TEXTS, overview
 from mha_viz.ui.run import memory
-from mha_viz.ui.run.scene import size
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.views import Corpus
 from mha_viz.ui.widgets.components.sentence_arcs import Arc, Piece, bring_script, sentence_arcs
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 LIMIT = 100  # rows that are found
 _SHOWN = 20  # of them as sentences
@@ -39,58 +34,33 @@ def draw(study: Study) -> None:
     st.header("Search", anchor=False)
     _controls(study)
     view = state.of(Corpus)
-    relation, direction = arcs.split(view.along)
-    found = study.search(
-        query=view.from_word.strip() or None,
-        key=view.to_word.strip() or None,
-        layer=None if view.any_head else view.layer,
-        head=None if view.any_head else view.head,
-        relation=relation or None,
-        min_weight=view.min_weight,
-        limit=LIMIT,
-        direction=direction or None,
-        query_upos=view.from_upos or None,
-        key_upos=view.to_upos or None,
-        previous=view.previous,
-    )
+    asked: dict[str, Any] = {"query": view.from_word.strip(), "key": view.to_word.strip()}
+    asked |= {"query_upos": view.from_upos, "key_upos": view.to_upos}
+    asked |= dict(zip(("relation", "direction"), overview.split_arc(view.along), strict=True))
+    asked = {name: one or None for name, one in asked.items()}
+    asked |= {} if view.any_head else {"layer": view.layer, "head": view.head}
+    least, previous = view.min_weight, view.previous
+    found = study.search(**asked, min_weight=least, previous=previous, limit=LIMIT)
     if found.empty:
         st.info("Nothing found: take less weight, all heads, or ask for less.")
         return
     more = f", the heaviest {LIMIT}" * (len(found) == LIMIT)
-    st.markdown(
-        f"Found: **{len(found)}**{more}. :violet-background[Violet] looks at "
-        ":green-background[green]."
-    )
+    st.markdown(TEXTS("search.found", n=len(found), more=more))
     _sentences(study, found.head(_SHOWN))
-    table = found.drop(columns=["text_id", "strongest"])
+    table, caption = found.drop(columns=["text_id", "strongest"]), source_line(study, "search")
     with st.container(horizontal=True):
-        exports.table_file(
-            table,
-            key="corpus-found",
-            name="Found in a corpus",
-            caption=source_line(study, "search"),
-        )
+        name = "Found in a corpus"
+        exports.table_file(table, key="corpus-found", name=name, caption=caption)
 
 
 def _controls(study: Study) -> None:
     view = state.of(Corpus)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for name, label in (("from_word", "Token that looks"), ("to_word", "Token looked at")):
-            state.bound(
-                name, st.text_input, label, placeholder="any token", width=180, max_chars=100
-            )
-        state.bound(
-            "min_weight",
-            st.slider,
-            "Weight at least",
-            min_value=0.0,
-            max_value=1.0,
-            step=0.05,
-            width=180,
-        )
-        state.bound(
-            "previous", st.toggle, "Previous one", help="Only the nearest such token before it."
-        )
+            state.bound(name, st.text_input, label, **TEXTS.control("word"))
+        state.bound("min_weight", st.slider, "Weight at least", 0.0, 1.0, step=0.05, width=180)
+        hint = "Only the nearest such token before it."
+        state.bound("previous", st.toggle, "Previous one", help=hint)
         state.bound("any_head", st.toggle, "All heads")
     if study.has_trees:
         _grammar(study)
@@ -108,7 +78,8 @@ def _grammar(study: Study) -> None:
                 state.change(**{name: ""})
             offered = {"": "any part of speech"} | {part: part for part in PARTS}
             choosing.menu(name, label, offered, width=180)
-        arcs.menu("along", "Along the relation", arcs.present_relations(study), none="any or none")
+        along = overview.present_relations(study)
+        overview.arc_menu("along", "Along the relation", along, none="any or none")
 
 
 def _sentences(study: Study, found: pd.DataFrame) -> None:
@@ -122,15 +93,13 @@ def _sentences(study: Study, found: pd.DataFrame) -> None:
     known = {row["text_id"]: (row["starts"], row["ends"]) for row in spans.to_dict("records")}
     for row in found.to_dict("records"):
         starts, ends = known[row["text_id"]]
-        marks = [
-            Mark(int(starts[row[part]]), int(ends[row[part]]), colour)
-            for part, colour in _COLOURS.items()
-        ]
-        pair = " → ".join(plain(row[f"{part}_token"]) for part in _COLOURS)
+        places = {colour: row[part] for part, colour in _COLOURS.items()}
+        marks = [Mark(int(starts[at]), int(ends[at]), colour) for colour, at in places.items()]
+        pair = " → ".join(words.plain(row[f"{part}_token"]) for part in _COLOURS)
         head = row["layer"], row["head"]
         link = in_explore(row["text"], *head, row["query"], row["key"])
-        weight, sentence = format_number(row["weight"]), marked(row["text"], marks)
-        st.markdown(f"**{weight}** {head_name(*head)}, {pair}: {sentence} {link}")
+        weight, sentence = words.format_number(row["weight"]), marked(row["text"], marks)
+        st.markdown(f"**{weight}** {words.head_name(*head)}, {pair}: {sentence} {link}")
 
 
 _AROUND = 120  # letters before and behind what is marked
@@ -157,10 +126,10 @@ def marked(text: str, marks: Sequence[Mark] = ()) -> str:
     for mark in known:
         if mark.start < at:  # a token within another's letters, as the bytes of one sign
             continue
-        parts.append(plain(text[at : mark.start]))
-        parts.append(f":{mark.colour}-background[{plain(text[mark.start : mark.end])}]")
+        parts.append(words.plain(text[at : mark.start]))
+        parts.append(f":{mark.colour}-background[{words.plain(text[mark.start : mark.end])}]")
         at = mark.end
-    parts.append(plain(text[at:end]))
+    parts.append(words.plain(text[at:end]))
     return "".join(parts).replace("\n", " ") + " …" * (end < len(text))
 
 
@@ -176,10 +145,6 @@ def in_explore(text: str, layer: int, head: int, query: int = -1, key: int = -1)
 
 _EXAMPLES = 5
 _MOST = 24  # weights drawn over one text, the heaviest
-_WEIGHTS = (
-    "Each token with the token that it looks at the most, and every weight of 0.3 or more: the "
-    f"{_MOST} heaviest of each text."
-)
 
 
 def draw_examples(study: Study) -> None:
@@ -204,20 +169,23 @@ def draw_examples(study: Study) -> None:
     gold = view.gold and study.has_trees
     with st.container(gap=None):
         st.caption(TEXTS("search.matched" if matched else "search.any_length"))
-        st.caption(TEXTS("search.tree") if gold else _WEIGHTS)
+        st.caption(TEXTS("search.tree") if gold else TEXTS("search.weights", most=_MOST))
         bring_script(key="corpus-arcs")
     of_texts = {} if gold else _heaviest(study, found)
     for place, row in enumerate(texts):
         link = in_explore(row["text"], *view.chosen)
         ends = sorted({row["class_from"], row["class_to"]})
         others = f"texts of {' to '.join(map(str, ends))} tokens" if matched else "all texts"
-        mean = f"mean of {others}: {format_number(row['class_mean'])}"
-        value = f"**{format_number(row['value'])}**, {words.count(row['n_tokens'], 'token')}"
+        mean = f"mean of {others}: {words.format_number(row['class_mean'])}"
+        value = f"**{words.format_number(row['value'])}**, {words.count(row['n_tokens'], 'token')}"
         st.markdown(f"{value} ({mean}) – {link}")
         key = f"corpus-example-{place}"
         if gold:
             sentence = study.sentence(row["text_id"])
-            record = _record(memory.model(*view.checkpoint), sentence.text)
+            model = memory.model(*view.checkpoint)
+            make = partial(model.trace, sentence.text, keep=("pattern",))
+            key_of = "example", view.checkpoint, sentence.text
+            record = memory.cache().get(key_of, make, lambda found: found.held_bytes)
             _tree(sentence, head_vs_tree(record, sentence, *view.chosen), key)
         else:
             pieces, arcs = of_texts[row["text_id"]]
@@ -234,38 +202,18 @@ def _heaviest(study: Study, found: pd.DataFrame) -> dict[int, tuple[list[Piece],
         f"""SELECT text_id, query, key, weight FROM edges WHERE text_id IN ({ids})
         AND layer = {view.layer} AND head = {view.head} ORDER BY weight DESC, query, key"""
     )
-    pieces = {
-        row["text_id"]: [
-            Piece(str(text), bool(special))
-            for text, special in zip(row["tokens"], row["is_special"], strict=True)
-        ]
-        for row in tokens.to_dict("records")
-    }
-    return {
-        text_id: (
-            of_text,
-            [
-                Arc(int(row["query"]), int(row["key"]), float(row["weight"]))
-                for row in edges[edges["text_id"] == text_id].head(_MOST).to_dict("records")
-            ],
-        )
-        for text_id, of_text in pieces.items()
-    }
-
-
-def _record(model: AttentionModel, text: str) -> AttentionRecord:
-    """Return a text run again, unless somebody has lately looked at it."""
-    return memory.cache().get(
-        ("example", state.of(Corpus).checkpoint, text),
-        lambda: model.trace(text, keep=("pattern",)),
-        size,
-    )
+    found_in = {}
+    for text in tokens.to_dict("records"):
+        rows = edges[edges["text_id"] == text["text_id"]].head(_MOST).to_dict("records")
+        arcs = [Arc(int(row["query"]), int(row["key"]), float(row["weight"])) for row in rows]
+        parts = zip(text["tokens"], text["is_special"], strict=True)
+        found_in[text["text_id"]] = [Piece(str(one), bool(special)) for one, special in parts], arcs
+    return found_in
 
 
 def _tree(sentence: Sentence, tree: HeadVsTree, key: str) -> None:
     above = [
-        Arc(a.head, a.dependent, label=a.relation, marked=a.to_head or a.to_dependent)
-        for a in tree.arcs
+        Arc(a.head, a.dependent, 0.0, a.relation, a.to_head or a.to_dependent) for a in tree.arcs
     ]
     below = [Arc(look.query, look.key, look.weight) for look in tree.looks]
     hits = sum(arc.marked for arc in above)

@@ -11,7 +11,7 @@ import streamlit as st
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.sample_study import training_steps
 from mha_viz.paper.figures import default_head
-from mha_viz.ui.corpus import grammar, heads, overview, search, texts, two_studies
+from mha_viz.ui.corpus import heads, search, texts, two_studies
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus, two_runs
 from mha_viz.ui.widgets.components import contents_bar
@@ -44,9 +44,9 @@ def _parts(study: Study) -> None:
     """Draw the parts in a fragment: a click reruns nothing else on the page."""
     parts: dict[str, Callable[[Study], object]] = {
         "Best heads": heads.draw_best,
-        "All heads": _all_heads,
+        "All heads": heads.draw_all,
         "One head": heads.draw_one,
-        "Grammar": grammar.draw,
+        "Grammar": heads.draw_grammar,
         "Pairs": heads.draw_pairs,
         "Examples": search.draw_examples,
         "Search": search.draw,
@@ -61,8 +61,3 @@ def _parts(study: Study) -> None:
     with stop_on_error():
         contents_bar.sections({name: partial(draw, study) for name, draw in parts.items()})
         state.push_url()
-
-
-def _all_heads(study: Study) -> None:
-    overview.draw(study)
-    heads.draw_distributions(study)

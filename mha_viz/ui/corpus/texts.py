@@ -23,19 +23,15 @@ def choose() -> None:
     """Draw menus of the texts and of joined sentences, and an expander for other texts."""
     offered = {"": "The sample"} | own()
     if state.of(Corpus).corpus not in offered:
-        state.add_problem(
-            "The texts that this link names are no longer on this server; give them again."
-        )
+        state.add_problem(TEXTS("texts.gone"))
         state.change(corpus="")
         st.rerun()  # the message is drawn above
     menu, join, form = st.columns([4, 2, 6], vertical_alignment="bottom")
     with menu:
         choosing.menu("corpus", "Texts", offered)
     with join:
-        can_join = studies().is_treebank(state.of(Corpus).corpus)
-        state.bound(
-            "joined", st.toggle, "Join sentences", help=TEXTS("texts.join"), disabled=not can_join
-        )
+        off, hint = not studies().is_treebank(state.of(Corpus).corpus), TEXTS("texts.join")
+        state.bound("joined", st.toggle, "Join sentences", help=hint, disabled=off)
     with form:
         lazy_sections.in_expander("Study texts of your own", "own-texts", _form)
 
@@ -72,20 +68,13 @@ def _form() -> None:
     st.caption(TEXTS("texts.form", upload_mb=allowed.upload_mb(MAX_MEGABYTES), max_texts=MAX_TEXTS))
     with st.form("own-texts-form", border=False):
         st.text_area("Texts, one per line", key="own-typed", height=140)
-        st.file_uploader(
-            f"Or a file: {', '.join(SUFFIXES)}",
-            type=SUFFIXES,
-            key="own-file",
-            max_upload_size=allowed.upload_mb(MAX_MEGABYTES),
-        )
+        label, most = f"Or a file: {', '.join(SUFFIXES)}", allowed.upload_mb(MAX_MEGABYTES)
+        st.file_uploader(label, type=SUFFIXES, key="own-file", max_upload_size=most)
         column, group = st.columns(2)
-        column.text_input(
-            "Column", key="own-column", help="Of a table: where the texts are, if not found."
-        )
+        column.text_input("Column", key="own-column", help=TEXTS("texts.column"))
         group.text_input("Grouped by", key="own-group", help=TEXTS("texts.group"))
-        st.form_submit_button(
-            "Study them", icon=":material/play_arrow:", on_click=guarded(_take), key="own-study"
-        )
+        icon = ":material/play_arrow:"
+        st.form_submit_button("Study them", icon=icon, on_click=guarded(_take), key="own-study")
 
 
 def _take() -> None:

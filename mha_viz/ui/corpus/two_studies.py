@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -10,33 +11,26 @@ import streamlit as st
 from mha_viz.checkpoints.catalog import find_model
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.chance import RATE
-from mha_viz.corpus.query.comparison import (
-    beyond_by_chance,
-    compare,
-    compare_distributions,
-    compare_matched,
-    compare_with_random,
-)
+from mha_viz.corpus.query import comparison
 from mha_viz.corpus.query.study import Study
-from mha_viz.corpus.query.tree_comparison import compare_trees
 from mha_viz.errors import MhaVizError
 from mha_viz.paper.figures import StudyFigure, by_head, source_line
-from mha_viz.paper.tables import titled
+from mha_viz.paper.report import titled
 from mha_viz.plots.difference import head_changes
 from mha_viz.ui.corpus import TEXTS, texts
 from mha_viz.ui.corpus.overview import show
-from mha_viz.ui.run import memory
+from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.studies import studies
 from mha_viz.ui.state import allowed, state
 from mha_viz.ui.state.views import COMPARED, SAME_MODEL, Corpus
 from mha_viz.ui.widgets.controls import choosing
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
-_BY = {"distributions": compare_distributions, "matched": compare_matched}  # without gold trees
+_BY = {
+    "distributions": comparison.compare_distributions,
+    "matched": comparison.compare_matched,
+}  # without gold trees
 FAR = 3.0  # standard errors that are worth a word
 FEW = 30  # texts, of which a standard error is itself uncertain
 _SAMPLE = "sample"
@@ -46,10 +40,7 @@ def fit() -> None:
     """Replace what a link compares with and this machine does not have."""
     view = state.of(Corpus)
     if view.corpus_model_b not in _models():
-        state.add_problem(
-            f"{view.corpus_model_b!r}, to compare with, is not on this machine. Showing random "
-            "weights."
-        )
+        state.add_problem(TEXTS("two.no_model", name=repr(view.corpus_model_b)))
         state.change(corpus_model_b="")
     if view.corpus_b not in _texts():
         state.add_problem("The other texts that this link names are no longer on this server.")
@@ -68,14 +59,18 @@ def draw(study: Study) -> None:
         st.info("Choose another model, or other texts, to compare this study with.")
         return
     if not view.corpus_model_b:  # random weights stand beside every question as it is
-        _by_metric(study, _cached(compare_with_random, study))
+        _by_metric(study, _cached(comparison.compare_with_random, study))
     elif (beside := texts.made(other, "other-study")) is not None:
         _choose_what(study, beside)
         by = state.of(Corpus).compared
         if by == "metrics":
-            _by_metric(study, _cached(compare, beside, study))
+            _by_metric(study, _cached(comparison.compare, beside, study))
         else:
-            _table(study, by, _cached(_BY.get(by, partial(compare_trees, by=by)), beside, study))
+            _table(
+                study,
+                by,
+                _cached(_BY.get(by, partial(comparison.compare_trees, by=by)), beside, study),
+            )
 
 
 def _choose_what(study: Study, other: Study) -> None:
@@ -95,14 +90,8 @@ def _choose_what(study: Study, other: Study) -> None:
 def _controls() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.menu("corpus_model_b", "Against", _models(), width=280)
-        choosing.menu(
-            "corpus_b",
-            "On",
-            _texts(),
-            width=280,
-            disabled=not state.of(Corpus).corpus_model_b,
-            help="Random weights are run over the texts of this study, with it.",
-        )
+        off, hint = not state.of(Corpus).corpus_model_b, TEXTS("two.on")
+        choosing.menu("corpus_b", "On", _texts(), width=280, disabled=off, help=hint)
 
 
 def _models() -> dict[str, str]:
@@ -131,11 +120,7 @@ def _other(view: Corpus) -> Corpus:
 def _cached(make: Callable[..., pd.DataFrame], *both: Study) -> pd.DataFrame:
     """Return the comparison of studies, made once."""
     key = (repr(make), *(study.folder for study in both))
-    return memory.cache().get(key, lambda: make(*both), _size)
-
-
-def _size(table: pd.DataFrame) -> int:
-    return int(table.memory_usage(deep=True).sum())
+    return memory.cache().get(key, lambda: make(*both), reporting.table_bytes)
 
 
 def _by_metric(study: Study, found: pd.DataFrame) -> None:
@@ -155,15 +140,12 @@ def _table(study: Study, by: str, found: pd.DataFrame) -> None:
         found = found.rename(columns={"layer_b": "layer", "head_b": "head"})  # of this study
     else:
         known, sure = found["q"].notna().sum(), (found["q"] <= RATE).sum()
-        st.markdown(
-            f"**{COMPARED[by]}: {sure} of {known} differ**, "
-            f"at a false-discovery rate of {100 * RATE:.0f} %."
-        )
+        st.markdown(TEXTS("two.differ", what=COMPARED[by], sure=sure, known=known, rate=100 * RATE))
         sides = {"b": "this study", "a": "the other"}
         found = found.rename(columns={"layer_b": "layer", "head_b": "head"})  # of this study
         found = found.assign(better=found["better"].replace(sides))
     table = titled(found)
-    st.dataframe(table, hide_index=True, width="stretch", placeholder=words.UNDEFINED)
+    st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED)
     st.caption(TEXTS(f"two.{by if by in _BY else 'trees'}"))
     caption = source_line(study, f"against {_reference(state.of(Corpus))}", COMPARED[by])
     exports.table_file(table, key="corpus-two-trees", name="Two studies", caption=caption)
@@ -175,20 +157,13 @@ def _answer(rows: pd.DataFrame) -> None:
     if known.empty:
         st.info("Nothing can be said: it takes two texts or more on which the metric is defined.")
         return
-    far, chance = int((known >= FAR).sum()), beyond_by_chance(len(known), FAR)
-    title = METRICS[state.of(Corpus).metric].title
-    best = rows.iloc[0]
-    st.markdown(
-        f"**{title}: {far} of {len(known)} heads differ by {FAR:g} standard errors or more**, most "
-        f"of all {head_name(int(best['layer']), int(best['head']))}. Where nothing differs, about "
-        f"{chance:.1f} of {len(known)} would by chance alone, and "
-        f"{beyond_by_chance(len(known), 2):.1f} by 2 or more: of so many "
-        "comparisons some are large."
-    )
-    if (n := int(rows["n_texts"].min())) < FEW:
-        st.caption(
-            f"Of {words.count(n, 'text')} a standard error is itself uncertain: take it as a hint."
-        )
+    n, best, title = len(known), rows.iloc[0], METRICS[state.of(Corpus).metric].title
+    by_chance = [comparison.beyond_by_chance(n, errors) for errors in (FAR, 2)]
+    told = {"title": title, "far": int((known >= FAR).sum()), "n": n, "errors": FAR}
+    most = words.head_name(int(best["layer"]), int(best["head"]))
+    st.markdown(TEXTS("two.answer", **told, most=most, by_chance=by_chance))
+    if (n_texts := int(rows["n_texts"].min())) < FEW:
+        st.caption(TEXTS("two.few", texts=words.count(n_texts, "text")))
 
 
 def _map(study: Study, rows: pd.DataFrame) -> None:
@@ -198,40 +173,29 @@ def _map(study: Study, rows: pd.DataFrame) -> None:
     left, right = st.columns([3, 2], gap="medium")
     table = titled(rows.drop(columns="metric"))
     with right:
-        st.markdown(f"**{plain(metric)} of each head**, the largest difference first")
-        st.dataframe(
-            table,
-            hide_index=True,
-            width="stretch",
-            placeholder=words.UNDEFINED,
-            column_config={"Head": st.column_config.Column(pinned=True)},
-        )
+        st.markdown(f"**{words.plain(metric)} of each head**, the largest difference first")
+        head = {"Head": st.column_config.Column(pinned=True)}
+        st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED, column_config=head)
     with left:
-        draw = partial(
-            head_changes,
-            apart,
-            f"{metric}: this study minus the other",
-            "standard errors",
-            diverging=True,
-            selected=view.chosen,
-            hover_notes=_asides(study, rows),
-        )
+        means = (by_head(study, rows, name).tolist() for name in ("mean_b", "mean_a"))
+        notes = [
+            [
+                f"{words.format_number(a)} here, {words.format_number(b)} there"
+                for a, b in zip(*row, strict=True)
+            ]
+            for row in zip(*means, strict=True)
+        ]
+        title = f"{metric}: this study minus the other"
+        looks: dict[str, Any] = {"selected": view.chosen, "diverging": True, "hover_notes": notes}
+        draw = partial(head_changes, apart, title, "standard errors", **looks)
         caption = source_line(study, f"against {against}", metric)
         figure = StudyFigure(f"{metric} in two studies", draw, table, caption)
-        show(figure, "corpus-two", TEXTS("figures.two", against=against), words.choose)
-
-
-def _asides(study: Study, rows: pd.DataFrame) -> list[list[str]]:
-    means = zip(*(by_head(study, rows, name).ravel() for name in ("mean_b", "mean_a")), strict=True)
-    asides = [f"{format_number(here)} here, {format_number(there)} there" for here, there in means]
-    return [asides[i : i + study.n_heads] for i in range(0, len(asides), study.n_heads)]
+        show(figure, "two", words.choose, against=against)
 
 
 def _reference(view: Corpus) -> str:
-    if not view.corpus_model_b:
-        return "random weights on the same texts"
-    model = "the same model" if view.corpus_model_b == SAME_MODEL else view.corpus_model_b
-    on = "the same texts"
-    if view.corpus_b:
-        on = studies().own().get(view.corpus_b, "the sample")
+    names = {"": "random weights", SAME_MODEL: "the same model"}
+    model = names.get(view.corpus_model_b, view.corpus_model_b)
+    other_texts = view.corpus_model_b and view.corpus_b
+    on = studies().own().get(view.corpus_b, "the sample") if other_texts else "the same texts"
     return f"{model} on {on}"

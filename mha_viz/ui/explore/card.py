@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
@@ -21,9 +22,6 @@ from mha_viz.ui.state.views import Corpus, Explore
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
-from mha_viz.web.theme import format_number
 
 if TYPE_CHECKING:
     from mha_viz.corpus.query.study import Study
@@ -39,40 +37,30 @@ def card(scene: Scene) -> None:
     view = state.of(Explore)
     report = reporting.report(scene, view)
     labels(report)
-    place = view.chosen
+    place, keys = view.chosen, list(report.scores)
+    values = {key: values.numpy() for key, values in report.scores.items()}
+    titles = {key: METRICS[key].title for key in keys}
+    units = {key: METRICS[key].shown_unit for key in keys}
     learned_nothing = {
-        key: words.baseline_values(report.baselines.get(key), view.layer) for key in report.scores
+        key: words.baseline_values(report.baselines.get(key), view.layer) for key in keys
     }
-    figure = report_card(
-        {key: values.numpy() for key, values in report.scores.items()},
-        {key: METRICS[key].title for key in report.scores},
-        {key: METRICS[key].shown_unit for key in report.scores},
-        place,
-        dark=look.dark(),
-        baselines=learned_nothing,
-    )
+    looks: dict[str, Any] = {"baselines": learned_nothing, "dark": look.dark()}
+    figure = report_card(values, titles, units, place, **looks)
     figures.chart(figure, key="card", alt=TEXTS("card.alt"), tools=False)
-    st.caption(
-        TEXTS("card.card")
-        + " Measured on all tokens." * (view.words or view.no_special or view.no_first)
-        + f" {words.INDUCTION}" * (report.induction is not None)
-    )
+    told = " Measured on all tokens." * (view.words or view.no_special or view.no_first)
+    told += f" {words.INDUCTION}" * (report.induction is not None)
+    st.caption(TEXTS("card.card") + told)
     found = percentiles(scene, report, place)
     with st.container(horizontal=True, vertical_alignment="center"):
         usual = "Is this usual for the head? A study of many texts would tell:"
         st.caption(usual if found is None else _unusual_line(found, report, place))
         label = "Make one on Corpus" if found is None else "To the study"
         st.page_link(st.session_state.pages["corpus"], label=label)
-    name = head_name(*place)
-    figures.explain(
-        lambda: figure,
-        key="card",
-        table=_numbers(report, place, found),
-        name=f"Card of {name}",
-        caption=words.settings(scene, name, "on all tokens"),
-        title="In numbers and words",
-        draw=lambda: _in_words(report, place, found),
-    )
+    name, table = words.head_name(*place), _numbers(report, place, found)
+    texts: dict[str, Any] = {"name": f"Card of {name}", "title": "In numbers and words"}
+    texts["caption"] = words.settings(scene, name, "on all tokens")
+    draw = partial(_in_words, report, place, found)
+    figures.explain(lambda: figure, key="card", table=table, draw=draw, **texts)
     reporting.offer_random(view)
 
 
@@ -84,7 +72,7 @@ def labels(report: Report) -> None:
         st.markdown("No label: none of its scores passes a threshold, the baselines and chance.")
     for one in found:
         st.markdown(f":material/label: **{one.label.title}.** {one.label.meaning}")
-        st.caption(plain(one.why))
+        st.caption(words.plain(one.why))
     if by_chance := report.withheld[view.layer][view.head]:
         titles = ", ".join(label.title for label in by_chance)
         st.caption(f"Withheld, because as many heads reach it by chance: {titles}.")
@@ -93,24 +81,21 @@ def labels(report: Report) -> None:
 
 
 def _in_words(report: Report, place: tuple[int, int], found: Percentiles | None) -> None:
-    table = _numbers(report, place, found, format_number).fillna("")
+    table = _numbers(report, place, found, words.format_number).fillna("")
     columns = {
         name: st.column_config.Column(width=width, pinned=name == "Metric")
         for name, width in _WIDTHS.items()
     }
     shown = table.drop(columns=MEANING)
-    st.dataframe(shown, hide_index=True, width="stretch", column_config=columns)
+    st.dataframe(shown, hide_index=True, column_config=columns)
     further = "" if found is None else f"this head on {found.texts}, and "
     st.caption(f"Further right: {further}heads that have learned nothing. What each number means:")
-    rows = table[["Metric", "This head", AMONG, MEANING]].map(plain).to_numpy().tolist()
-    lines = (
-        f"- **{name}**: {value}{among and f', {among}'}. {text}"
-        for name, value, among, text in rows
-    )
+    rows = table[["Metric", "This head", AMONG, MEANING]].map(words.plain).to_numpy().tolist()
+    lines = (f"- **{row[0]}**: {row[1]}{row[2] and f', {row[2]}'}. {row[3]}" for row in rows)
     st.caption("\n".join(lines))
-    for note in report.notes:
-        if not note.startswith(words.CUT):  # which the page says already
-            st.caption(plain(note))
+    words.notes(
+        note for note in report.notes if not note.startswith(words.CUT)
+    )  # the page says those
 
 
 def _numbers(
@@ -122,27 +107,21 @@ def _numbers(
     """Return a row per metric; `write` formats each number."""
     rows = []
     for key, values in report.scores.items():
-        known = values[values.isfinite()]
-        mine = values[place]
-        rank = int((known > mine).sum()) + 1 if bool(mine.isfinite()) else None
-        unit = METRICS[key].shown_unit
+        known, mine, unit = values[values.isfinite()], values[place], METRICS[key].shown_unit
+        rank = f"{int((known > mine).sum()) + 1} of {len(known)}" if mine.isfinite() else ""
         baseline = words.baseline_values(report.baselines.get(key), place[0])
-        rows.append(
-            {
-                "Metric": METRICS[key].title + (f" ({unit})" if unit else ""),
-                "This head": write(mine),
-                "Mean": write(known.mean()) if len(known) else words.UNDEFINED,
-                "Rank": "" if rank is None else f"{rank} of {len(known)}",
-                AMONG: "" if found is None else found.in_words(key),
-                **{
-                    name: write(baseline[name]) if name in baseline else ""
-                    for name in words.BASELINE_NAMES.values()
-                },
-                MEANING: METRICS[key].meaning,
-            }
-        )
+        row = {
+            "Metric": METRICS[key].title + (f" ({unit})" if unit else ""),
+            "This head": write(mine),
+            "Mean": write(known.mean()) if len(known) else words.UNDEFINED,
+            "Rank": rank,
+            AMONG: "" if found is None else found.in_words(key),
+        }
+        for name in words.BASELINE_NAMES.values():
+            row[name] = write(baseline[name]) if name in baseline else ""
+        rows.append(row | {MEANING: METRICS[key].meaning})
     if (found_in := report.induction) is not None:
-        low, high = (format_number(bound[place]) for bound in (found_in.low, found_in.high))
+        low, high = (words.format_number(bound[place]) for bound in (found_in.low, found_in.high))
         meaning = TEXTS("card.induction", found=found_in)
         interval = {"Metric": "Induction, 95 % interval", "This head": f"{low} to {high}"}
         rows.append(interval | {MEANING: meaning})
@@ -187,12 +166,9 @@ def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percent
     study: Study | None = studies.studies().finished(view)
     if study is None:
         return None
-    found = import_module("mha_viz.corpus.query.percentile")
-    rows = memory.cache().get(
-        ("scores of a head", study.folder, place),
-        lambda: found.scores_of_head(study, *place),
-        lambda made: int(made.memory_usage(deep=True).sum()),
-    )
+    found = import_module("mha_viz.corpus.query.comparison")
+    key, make = ("scores of a head", study.folder, place), found.scores_of_head
+    rows = memory.cache().get(key, partial(make, study, *place), reporting.table_bytes)
     scores = {metric: float(values[place]) for metric, values in report.scores.items()}
     scores["n_tokens"] = len(scene.record.tokens)
     return Percentiles(found.percentiles(rows, scores), studies.describe(study, view))
@@ -201,23 +177,18 @@ def percentiles(scene: Scene, report: Report, place: tuple[int, int]) -> Percent
 def _unusual_line(found: Percentiles, report: Report, place: tuple[int, int]) -> str:
     beyond = found.table.drop("n_tokens")[["lower", "higher"]].max(axis=1)
     far = beyond[beyond > _UNUSUAL].sort_values(ascending=False, kind="stable").index
-    among = f"Against {head_name(*place)} on {found.texts}"
-    length = _length(found)
+    among, length = f"Against {words.head_name(*place)} on {found.texts}", ""
+    lower, higher, median = found.table.loc["n_tokens", ["lower", "higher", "median"]].to_numpy()
+    if max(lower, higher) > _UNUSUAL:  # much grows with the length
+        side = "longer" if lower > higher else "shorter"
+        length = TEXTS("card.length", side=side, median=median)
     if far.empty:
         return TEXTS("card.usual", among=among, length=length)
     numbers = "; ".join(
-        f"**{METRICS[metric].title}** {format_number(report.scores[metric][place])}, "
+        f"**{METRICS[metric].title}** {words.format_number(report.scores[metric][place])}, "
         f"{found.in_words(metric)}"
         for metric in far[:_NAMED]
     )
     more = f"; and {len(far) - _NAMED} more" if len(far) > _NAMED else ""
     n, told = int(beyond.notna().sum()), {"among": among, "numbers": numbers + more}
     return TEXTS("card.unusual", **told, usual=n * 2 * (1 - _UNUSUAL), n=n, length=length)
-
-
-def _length(found: Percentiles) -> str:
-    """Say so where the text's length is unusual, for much grows with it."""
-    lower, higher, median = found.table.loc["n_tokens", ["lower", "higher", "median"]].to_numpy()
-    if max(lower, higher) <= _UNUSUAL:
-        return ""
-    return TEXTS("card.length", side="longer" if lower > higher else "shorter", median=median)

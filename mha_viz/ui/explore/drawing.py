@@ -32,7 +32,7 @@ from mha_viz.ui.widgets.controls import controls, lazy_sections
 from mha_viz.ui.widgets.exports import exports
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
-from mha_viz.web.labels import head_name
+from mha_viz.ui.widgets.messages.words import cut_off as cut_off
 from mha_viz.web.payload import finite, head_payload, row_payload
 
 if TYPE_CHECKING:
@@ -84,11 +84,6 @@ def model_notes(model: ModelFacts | AttentionModel) -> None:
     """Write what to know about a model before believing what it shows."""
     for note in model.notes:
         st.warning(plain(note), icon=":material/info:")
-
-
-def text_notes(record: AttentionRecord) -> None:
-    """Warn of a text that was cut or is largely unknown."""
-    words.cut_off(record)
 
 
 def fit_grid(scene: Scene) -> None:
@@ -162,9 +157,8 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             ("All about this head", "about", _facts),
             ("All heads as a table", "heads-table", _table),
         ):
-            lazy_sections.expander(
-                title, key, partial(st.caption, RESTS) if in_motion else partial(draw, scene)
-            )
+            shown = partial(st.caption, RESTS) if in_motion else partial(draw, scene)
+            lazy_sections.expander(title, key, shown)
         if not in_motion and scene.head_count > 1:
             carry(payloads.nearest(scene, payload), key="bench-twins")
 
@@ -195,16 +189,14 @@ def _take(choices: dict[str, Choice]) -> None:
 def _settings(scene: Scene, view: Explore) -> dict[str, Any]:
     known = scene.facts if scene.is_measured else {}
     probed = _sorted_by(scene, view) if view.sort in ("induction", AMONG) else {}
+    facts = [{"title": _title(key), "values": finite(values)} for key, values in probed.items()]
     return {
         "view": {name: getattr(view, name) for name in BENCH},
         "titles": payloads.sort_titles(scene, known),
         "kinds": {key: label.title for key, label in LABELS.items()},
         "shows": SHOWS,
         "scales": SCALES,
-        "fact": next(
-            ({"title": _title(key), "values": finite(values)} for key, values in probed.items()),
-            None,
-        ),
+        "fact": facts[0] if facts else None,
         "later": True,
         "guide": True,
         "cells": payloads.MAX_CELLS,
@@ -217,15 +209,14 @@ def _status(scene: Scene, record: AttentionRecord) -> None:
     size = words.count(queries, "word" if record.merged else "token")
     if queries != keys:
         size = f"{words.count(queries, 'query', 'queries')} × {words.count(keys, 'key')}"
-    st.caption(
-        f"{words.count(layers, 'layer')} × {words.count(n_heads, 'head')} · {size} · {scene.origin}"
-    )
+    heads = f"{words.count(layers, 'layer')} × {words.count(n_heads, 'head')}"
+    st.caption(f"{heads} · {size} · {scene.origin}")
     if "induction" in (state.of(Explore).sort, state.of(Explore).only):
         st.caption(words.INDUCTION)
     if record.removed_mass is not None:
         chosen, removed = state.of(Explore).chosen, record.removed_mass
         shares = {"mean": float(removed.mean()), "mine": float(removed[chosen])}
-        st.caption(TEXTS("drawing.left_out", name=head_name(*chosen), **shares))
+        st.caption(TEXTS("drawing.left_out", name=words.head_name(*chosen), **shares))
 
 
 def _sorted_by(scene: Scene, view: Explore) -> Facts:
@@ -256,13 +247,9 @@ def _table(scene: Scene) -> None:
     earned = reporting.report(scene, view).labels
     titles = [", ".join(one.label.title for one in row) for layer in earned for row in layer]
     columns = {_title(key): values for key, values in facts.items()}
-    number, head = (
-        st.column_config.NumberColumn(format="%.4f"),
-        st.column_config.Column(pinned=True),
-    )
-    table = words.head_values(scene, columns)
+    table, number = words.head_values(scene, columns), st.column_config.NumberColumn(format="%.4f")
     table.insert(1, "Labels", titles)
-    shown = {"Head": head, **dict.fromkeys(columns, number)}
+    shown = {"Head": st.column_config.Column(pinned=True), **dict.fromkeys(columns, number)}
     st.dataframe(table, hide_index=True, placeholder=words.UNDEFINED, column_config=shown)
     source = words.source(scene.record)
     exports.table_file(table, key="heads-table", name="All heads", caption=source)

@@ -1,5 +1,7 @@
 """The pictures of one head: weights, what they carry, token lines, one pair, strongest pairs."""
 
+from typing import Any
+
 import numpy as np
 import streamlit as st
 import torch
@@ -17,22 +19,21 @@ from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import choosing, controls, token_window
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
-from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_weight
+
+Place = tuple[int, int]
+
+
+def _looks(title: str) -> dict[str, Any]:
+    square = look.square(620)
+    return {"title": title, "scale": state.of(Explore).scale, "dark": look.dark(), **square}
 
 
 def _plotly(scene: Scene, record: AttentionRecord) -> None:
     view = state.of(Explore)
     shown, weights, seen = token_window.shown_head(record, view.chosen)
-    figure = head_heatmap(
-        weights,
-        shown.labels,
-        title=head_name(*view.chosen),
-        scale=view.scale,
-        dark=look.dark(),
-        **look.square(620),
-        visible=seen,
-    )
+    looks = _looks(words.head_name(*view.chosen))
+    figure = head_heatmap(weights, shown.labels, visible=seen, **looks)
     figures.chart(figure, key="heatmap", alt=in_words(record))
     st.caption(TEXTS("head_pictures.plotly"))
 
@@ -50,16 +51,10 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
     total = carried.sum(-1, keepdim=True)
     shares = torch.where(total > 0, carried / total.clamp_min(1e-30), 0.0)
     shown = token_window.Shown.of(whole.labels, whole.key_labels)
-    figure = head_heatmap(
-        shown.cut(shares.numpy()),
-        shown.labels,
-        scale=view.scale,
-        dark=look.dark(),
-        title=f"{head_name(layer, head)}: weight × length of the value",
-        **look.square(620),
-        visible=shown.cut(visible_keys(whole, layer).numpy()),
-    )
-    alt = f"Shares of what {head_name(layer, head)} carries to each token."
+    looks = _looks(f"{words.head_name(layer, head)}: weight × length of the value")
+    seen = shown.cut(visible_keys(whole, layer).numpy())
+    figure = head_heatmap(shown.cut(shares.numpy()), shown.labels, visible=seen, **looks)
+    alt = f"Shares of what {words.head_name(layer, head)} carries to each token."
     figures.chart(figure, key="carried", alt=alt)
     st.caption(TEXTS("head_pictures.carried"))
 
@@ -68,7 +63,7 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
     view, whole = state.of(Explore), scene.record
     pattern = whole.head(*view.chosen).numpy()
     rows, columns = view.shown(*pattern.shape)
-    best = strongest_pair(whole, *view.chosen, rows, columns)
+    best = strongest_pair(whole, view.chosen, rows, columns)
     query = view.query if view.query in rows else best[0]
     key = view.key if view.key in columns else best[1]
     menus = (
@@ -85,15 +80,8 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
     q = whole.query[*view.chosen, query].numpy()
     k = whole.for_query_heads("key", view.layer)[view.head, key].numpy()
     weight, scale = float(pattern[query, key]), whole.scale[view.layer]
-    figure = score_products(
-        q,
-        k,
-        scale=scale,
-        weight=weight,
-        dark=look.dark(),
-        query_label=whole.labels[query],
-        key_label=whole.key_labels[key],
-    )
+    ends = {"query_label": whole.labels[query], "key_label": whole.key_labels[key]}
+    figure = score_products(q, k, scale=scale, weight=weight, dark=look.dark(), **ends)
     alt = f"Products of {whole.labels[query]} and {whole.key_labels[key]}, dimension by dimension."
     figures.chart(figure, key="pair", alt=alt)
     product = float(q.astype(np.float64) @ k)
@@ -120,8 +108,8 @@ def _row_check(record: AttentionRecord, query: int) -> str:
 def in_words(record: AttentionRecord) -> str:
     """Describe the picture of the chosen head in a sentence."""
     view = state.of(Explore)
-    name = head_name(*view.chosen)
-    query, key = strongest_pair(record, *view.chosen)
+    name = words.head_name(*view.chosen)
+    query, key = strongest_pair(record, view.chosen)
     weight = float(record.head(*view.chosen)[query, key])
     if weight == 0:
         return f"{name} attends to nothing on this text."
@@ -133,29 +121,20 @@ def in_words(record: AttentionRecord) -> str:
 
 
 def strongest_pair(
-    record: AttentionRecord,
-    layer: int,
-    head: int,
-    rows: range | None = None,
-    columns: range | None = None,
-) -> tuple[int, int]:
-    """Return the query and key with the largest weight of a head that another one need not have.
-
-    `rows` and `columns` are those to choose from, by default all.
-    """
+    record: AttentionRecord, place: Place, rows: range | None = None, columns: range | None = None
+) -> Place:
+    """Return the query and key (of all, or these) of a head's largest weight that is its own."""
     queries, keys = (range(n) for n in record.shape[2:])
     rows, columns = queries if rows is None else rows, keys if columns is None else columns
     rows = range(max(rows.start, _lone(record)), rows.stop) or rows
-    weights = record.head(layer, head)[rows.start : rows.stop, columns.start : columns.stop]
+    weights = record.head(*place)[rows.start : rows.stop, columns.start : columns.stop]
     query, key = divmod(int(weights.argmax()), len(columns))
     return rows[query], columns[key]
 
 
 def _lone(record: AttentionRecord) -> int:
-    """Return how many rows have weight 1 in every head: a causal model's first token.
-
-    Where that token is the whole text, there is nothing else to name.
-    """
+    """Return how many rows have weight 1 in every head: a causal model's first token."""
+    # Where that token is the whole text, there is nothing else to name.
     return int(record.causal and not record.is_cross and len(record.tokens) > 1)
 
 

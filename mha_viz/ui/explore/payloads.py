@@ -28,16 +28,12 @@ def grid(scene: Scene, view: Explore, urls: exports.Urls) -> bytes:
         record = displayed_record(scene, view)
     axes = view.axes if is_pooled(scene.record) else ()
     url = exports.exact_url(record, urls)
-    make = partial(explored, scene, record, view, url, with_facts=not scene.is_long)
+    make = partial(explored, scene, record, url, with_facts=not scene.is_long)
     return memory.cache().get((scene.key, "grid", axes, url), make, len)
 
 
 def explored(
-    scene: Scene,
-    record: AttentionRecord,
-    view: Explore,
-    url: str | None = None,
-    with_facts: bool = True,
+    scene: Scene, record: AttentionRecord, url: str | None = None, with_facts: bool = True
 ) -> bytes:
     """Pack all heads of a record, with the scene's metrics unless they come later."""
     known = scene.facts if with_facts else {}

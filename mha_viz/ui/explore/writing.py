@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
-from mha_viz.prediction.generated_token import upcoming
+from mha_viz.prediction.generation import end_token_ids, upcoming
 from mha_viz.prediction.logits import objective
 from mha_viz.prediction.prediction import predict
-from mha_viz.prediction.written_text import end_token_ids
 from mha_viz.ui.explore import TEXTS
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
@@ -82,11 +82,7 @@ def _n_tokens(scene: Scene) -> int:
 def _without_invalid_branches(scene: WrittenScene, model: AttentionModel) -> WrittenScene:
     """Drop branches that this model does not know or that end the text; a link may have any."""
     ends = end_token_ids(model)
-    known = tuple(
-        (at, number)
-        for at, number in scene.branches
-        if number < model.d_vocab and number not in ends
-    )
+    known = tuple(one for one in scene.branches if one[1] < model.d_vocab and one[1] not in ends)
     if known != scene.branches:
         st.warning(TEXTS("writing.invalid_branches"), icon=":material/link_off:")
     return replace(scene, branches=known)
@@ -95,48 +91,29 @@ def _without_invalid_branches(scene: WrittenScene, model: AttentionModel) -> Wri
 def _panel(found: Shown, model: AttentionModel) -> None:
     n, last = len(found.tokens), min(found.room, most_written())
     _settings(found)
+    coming, key = None if n >= last else found.coming, f"written-{hash(found.scene.start)}"
+    told: dict[str, Any] = {"drawing": found.scene.temperature > 0, "ends": end_token_ids(model)}
+    told |= {"status": _status_line(found, last), "last": n if found.finished else last}
+    step, branch = partial(_go, found.scene), partial(_branch, found)
     # A new text or setting is a new player, which rests.
-    written_text(
-        found.tokens,
-        None if n >= last else found.coming,
-        last=n if found.finished else last,
-        drawing=found.scene.temperature > 0,
-        ends=end_token_ids(model),
-        status=_status_line(found, last),
-        key=f"written-{hash(found.scene.start)}",
-        on_step=lambda to, playing: _go(found.scene, to, playing),
-        on_branch=lambda at, number: _branch(found, at, number),
-    )
+    written_text(found.tokens, coming, key=key, on_step=step, on_branch=branch, **told)
 
 
 def _settings(found: Shown) -> None:
     drawing = found.scene.temperature > 0
     with st.container(horizontal=True, vertical_alignment="bottom"):
+        # Chosen tokens have no place in a text drawn in another way. Ends are of one type.
+        forget_branches = partial(state.change, branches=())
         for name, label, most, step, hint in (
             ("next_temperature", "Temperature", 5.0, 0.1, TEXTS("writing.temperature")),
             ("next_top_k", "Top-k", 9_999, 1, TEXTS("writing.top_k")),
             ("next_seed", "Seed", 999_999_999, 1, TEXTS("writing.seed")),
         ):
-            state.bound(
-                name,
-                st.number_input,
-                label,
-                min_value=0 * most,  # of the same type
-                max_value=most,
-                step=step,
-                width=130,
-                help=hint,
-                disabled=not drawing and name != "next_temperature",
-                also=_begin_anew,
-            )
-        st.button(
-            "Use as the sentence",
-            key="use_written",
-            disabled=not found.tokens,
-            on_click=guarded(state.change),
-            kwargs={"text": found.text},
-            help="The whole text becomes the sentence, for every page.",
-        )
+            ends, off = (0 * most, most), not drawing and name != "next_temperature"
+            looks: dict[str, Any] = {"step": step, "width": 130, "help": hint, "disabled": off}
+            state.bound(name, st.number_input, label, *ends, also=forget_branches, **looks)
+        use, looks = guarded(partial(state.change, text=found.text)), TEXTS.control("use_written")
+        st.button(key="use_written", disabled=not found.tokens, on_click=use, **looks)
 
 
 def _status_line(found: Shown, last: int) -> str:
@@ -146,11 +123,6 @@ def _status_line(found: Shown, last: int) -> str:
     if found.finished:
         return f"{n} tokens written: the model ends the text here"
     return f"{n} of up to {last} tokens written"
-
-
-def _begin_anew() -> None:
-    """Forget chosen tokens, which have no place in a text drawn in another way."""
-    state.change(branches=())
 
 
 def _go(scene: WrittenScene, to: int, playing: bool) -> None:
@@ -186,11 +158,9 @@ def announce(row: DeltaGenerator, scene: Scene) -> DeltaGenerator | None:
 
 def fill(line: DeltaGenerator, scene: Scene) -> None:
     """Fill in what the model predicts of the scene, cached or computed now."""
-    model = memory.model(*state.of(Explore).checkpoint)
+    make = partial(_words, scene, memory.model(*state.of(Explore).checkpoint))
     try:
-        words = memory.cache().get(
-            (scene.key, "prediction_line"), lambda: _words(scene, model), len
-        )
+        words = memory.cache().get((scene.key, "prediction_line"), make, len)
     except MhaVizError:  # shown where it matters, in Intervene; here the line is left out
         words = ""
     if words:

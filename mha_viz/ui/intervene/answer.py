@@ -1,6 +1,7 @@
-"""The prediction with and without the chosen heads: computed, and in words."""
+"""The prediction with and without the chosen heads, in words, and the gaps of a masked model."""
 
 from collections.abc import Hashable
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
@@ -9,18 +10,18 @@ from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.interventions.ablation import Ablation, compare
-from mha_viz.prediction.logits import objective
+from mha_viz.prediction.logits import mask_word_at, objective
 from mha_viz.prediction.prediction import Prediction, predict
-from mha_viz.text.vocabulary import id_of
-from mha_viz.ui.intervene import masking
+from mha_viz.text.encoding import id_of
+from mha_viz.ui.intervene import TEXTS
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import turn_for
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
+from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Intervene
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
-from mha_viz.web.theme import format_number
 
 TOP_K = 10
 _NAMED = 3  # tokens in the sentence
@@ -31,8 +32,10 @@ def draw(scene: Scene) -> None:
     """Draw the likeliest tokens in words, and how far the changed prediction is from the other."""
     model = memory.model(*state.of(Intervene).checkpoint)
     if not (offered := places(scene, model)):
-        _of_last_word(scene, model)
-        masking.offer(scene, model)
+        with continue_on_error():
+            if not lacks_source() and (masked := _last_masked(scene, model)):
+                _say(ablation(masked[0], model), bool(state.of(Intervene).off), masked[1])
+        _offer_gaps(scene, model)
         return
     if state.of(Intervene).place not in offered:
         state.change(place=-1)
@@ -50,17 +53,10 @@ def draw(scene: Scene) -> None:
         _say(found, bool(view.off))
 
 
-def _of_last_word(scene: Scene, model: AttentionModel) -> None:
-    """Draw what the model predicts in place of the last word, in a text without a gap."""
-    with continue_on_error():
-        if not lacks_source() and (masked := masking.last_masked(scene, model)):
-            _say(ablation(masked[0], model), bool(state.of(Intervene).off), masked[1])
-
-
 def _say(found: Ablation, changed: bool, masked: str = "") -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         if changed:
-            kl = format_number(found.kl)
+            kl = words.format_number(found.kl)
             st.metric("KL divergence (nats)", kl, border=True, width="content")
         st.markdown(in_words(found, changed=changed, masked=masked))
 
@@ -70,7 +66,8 @@ def places(scene: Scene, model: AttentionModel) -> dict[int, str]:
     labels = scene.record.labels
     if objective(model.network) != "masked":
         return {-1: "the last token", **words.places(labels)}
-    gaps = masking.places(scene, model)
+    mask = model.tokenizer.mask_token_id
+    gaps = [i for i, token in enumerate(scene.record.tokens) if token.id == mask]
     after = {place: f"{place} · {labels[place]}" for place in gaps[1:]}
     return {-1: "the first gap", **after} if gaps else {}
 
@@ -120,11 +117,8 @@ def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None)
         with turn_for(model, scene.text + (scene.pair or "")):
             return predict(model, scene.text, None, change, TOP_K, place, text_pair=scene.pair)
 
-    return memory.cache().get(
-        (scene.key, "prediction", place, change and cache_key(change)),
-        make,
-        lambda made: (1 + len(made.others)) * made.log_probs.nbytes,
-    )
+    key = scene.key, "prediction", place, change and cache_key(change)
+    return memory.cache().get(key, make, lambda it: (1 + len(it.others)) * it.log_probs.nbytes)
 
 
 def _tracked(model: AttentionModel, before: Prediction) -> tuple[list[int | None], list[str]]:
@@ -151,3 +145,62 @@ def intervention(view: Intervene) -> Intervention | None:
 def cache_key(change: Intervention) -> Hashable:
     """Return all that a run under this change depends on."""
     return (change.heads, change.how, change.factor, change.source)
+
+
+MOST = 200  # words offered
+
+
+def _last_masked(scene: Scene, model: AttentionModel) -> tuple[Scene, str] | None:
+    """Return the run of the text with its last word masked, and that word; None without a word."""
+    found = [(word, text) for word, text in _pieces(scene).items() if any(map(str.isalnum, text))]
+    if not found:
+        return None
+    word, text = found[-1]
+    try:
+        return replace(scene, text=mask_word_at(model, scene.record.text, word)), text
+    except MhaVizError:  # a tokenizer that cannot tell where its words stand
+        return None
+
+
+def _offer_gaps(scene: Scene, model: AttentionModel) -> None:
+    """Offer the text's words; a click masks one."""
+    text, labels = scene.record.text, _words(scene)
+
+    @guarded
+    def mask() -> None:
+        chosen = st.session_state.ask_mask
+        if chosen is None:
+            return
+        try:
+            state.change(text=mask_word_at(model, text, chosen), place=-1)
+        except MhaVizError as error:
+            state.add_problem(str(error))
+
+    st.markdown(TEXTS("masking.offer", mask=plain(str(model.tokenizer.mask_token))))
+    st.session_state.ask_mask = None
+    looks = TEXTS.control("mask") | {"format_func": labels.__getitem__}
+    st.pills(options=list(labels), key="ask_mask", on_change=mask, **looks)
+
+
+def _words(scene: Scene) -> dict[int, str]:
+    """Return the first text's words by number, as markdown that shows them as they are.
+
+    Streamlit tells choices apart by their labels: an invisible word joiner distinguishes a word
+    from an earlier one with the same letters.
+    """
+    choices: dict[int, str] = {}
+    for word, label in list(_pieces(scene).items())[:MOST]:
+        name = plain(label)
+        while name in choices.values():
+            name += "\u2060"
+        choices[word] = name
+    return choices
+
+
+def _pieces(scene: Scene) -> dict[int, str]:
+    """Return the first text's words by number."""
+    pieces: dict[int, str] = {}
+    for token in scene.record.tokens:
+        if token.word is not None and not token.segment and not token.is_special:
+            pieces[token.word] = pieces.get(token.word, "") + token.text
+    return pieces

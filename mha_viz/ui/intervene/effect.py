@@ -1,5 +1,8 @@
 """Charts of the prediction before and after, and the loss of every token."""
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -10,8 +13,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.interventions.ablation import Ablation
 from mha_viz.plots.prediction import before_after, token_strip
 from mha_viz.prediction.generation import generate
-from mha_viz.ui.intervene import TEXTS, answer, parts
-from mha_viz.ui.intervene.switches import HOW_NAMES
+from mha_viz.ui.intervene import TEXTS, answer, switches
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import allowed, state
@@ -21,7 +23,6 @@ from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.ui.widgets.messages import words
 from mha_viz.ui.widgets.messages.messages import continue_on_error, plain
-from mha_viz.web.theme import format_number
 
 
 def chart(scene: Scene) -> None:
@@ -32,8 +33,8 @@ def chart(scene: Scene) -> None:
         return
     title = "Prediction after" if offered[-1] == "the last token" else "Prediction at"
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        choosing.menu("place", title, offered, width=170, also=parts.follow_place)
-        controls.token_boxes(150, also=parts.follow_place)
+        choosing.menu("place", title, offered, width=170, also=switches.follow_place)
+        controls.token_boxes(150, also=switches.follow_place)
     if (found := _found(scene, model)) is not None:
         _bars(scene, found)
 
@@ -66,46 +67,38 @@ def _found(scene: Scene, model: AttentionModel) -> Ablation | None:
 
 def _bars(scene: Scene, found: Ablation) -> None:
     table, ids, target = answer.table(found), list(found.ids), found.target
-    figures.show(
-        before_after(
-            table["token"].tolist(),
-            table["before"].to_numpy(),
-            table["after"].to_numpy(),
-            names=("all heads", "changed"),
-            dark=look.dark(),
-            target=ids.index(target.id) if target is not None and target.id in ids else None,
-        ),
-        table=table,
-        caption=words.settings(scene, described(state.of(Intervene))),
-        **TEXTS.figure("figures.prediction"),
-    )
+    values = table["before"].to_numpy(), table["after"].to_numpy()
+    at = ids.index(target.id) if target is not None and target.id in ids else None
+    looks: dict[str, Any] = {"names": ("all heads", "changed"), "dark": look.dark()}
+    drawn = before_after(table["token"].tolist(), *values, target=at, **looks)
+    caption = words.settings(scene, described(state.of(Intervene)))
+    figures.show(drawn, table=table, caption=caption, **TEXTS.figure("figures.prediction"))
 
 
 def _numbers(found: Ablation) -> None:
+    before, after = found.before, found.after
     rows: list[tuple[str, float | None, float | None]] = [
-        ("Entropy (nats)", found.before.entropy, found.after.entropy)
+        ("Entropy (nats)", before.entropy, after.entropy),
+        ("Loss (nats per token)", before.loss, after.loss),
     ]
-    if found.before.loss is not None:
-        rows.append(("Loss (nats per token)", found.before.loss, found.after.loss))
     for token in (found.target, found.against):
         if token is not None:
             rows.append((f"ln p of “{token.text}”", token.before, token.after))
     if found.target is not None and found.against is not None:
         name = f"logit of “{found.target.text}” less “{found.against.text}”"
         rows.append((name, found.logit_difference_before, found.logit_difference_after))
-    table = pd.DataFrame(
-        [
-            (plain(name), format_number(a), format_number(b), format_number(b - a))
-            for name, a, b in rows
-            if a is not None and b is not None
-        ],
-        columns=["Quantity", "All heads", "Changed", "Change"],
-    ).set_index("Quantity")
+    told = [
+        (plain(name), words.format_number(a), words.format_number(b), words.format_number(b - a))
+        for name, a, b in rows
+        if a is not None and b is not None
+    ]
+    columns = ["Quantity", "All heads", "Changed", "Change"]
+    table = pd.DataFrame(told, columns=columns).set_index("Quantity")
     if not state.of(Intervene).off:
-        st.table(table[["All heads"]], width="stretch")
+        st.table(table[["All heads"]])
         st.caption("Switch a head off to see how the prediction changes.")
         return
-    st.table(table, width="stretch")
+    st.table(table)
     mean = f" Mean over {found.averaged}." if found.averaged else ""
     st.caption(TEXTS("effect.kl") + plain(mean))
 
@@ -115,27 +108,24 @@ def _losses(scene: Scene, found: Ablation) -> None:
     changes = np.array([np.nan if c is None else c for c in found.loss_changes])
     if not np.isfinite(changes).any():
         return
-    figures.show(
-        token_strip(labels, changes, "Change in loss", "nats", dark=look.dark()),
-        table=found.loss_table(),
-        caption=words.settings(scene, described(state.of(Intervene))),
-        on_click=_look_before,
-        **TEXTS.figure("figures.losses"),
-    )
+    drawn = token_strip(labels, changes, "Change in loss", "nats", dark=look.dark())
+    table, caption = found.loss_table(), words.settings(scene, described(state.of(Intervene)))
+    texts = TEXTS.figure("figures.losses")
+    figures.show(drawn, table=table, caption=caption, on_click=_look_before, **texts)
 
 
 def _look_before(position: object) -> None:
     """Choose the place before a clicked token, which is where the token is predicted."""
     if isinstance(position, list) and position and int(position[0]) > 0:
         state.change(place=int(position[0]) - 1)
-        parts.follow_place()
+        switches.follow_place()
 
 
 def described(view: Intervene) -> str:
     """Describe the view's intervention in one line."""
     if not view.off:
         return "no head changed"
-    how = HOW_NAMES[view.how]
+    how = switches.HOW_NAMES[view.how]
     if view.how == "scale":
         how += f" by {view.factor:g}"
     if view.how.startswith("patch"):
@@ -148,27 +138,20 @@ MAX_NEW_TOKENS = 20
 
 def _continuations(scene: Scene, model: AttentionModel, change: Intervention | None) -> None:
     """Draw both continuations side by side, where asked for."""
-    if not st.toggle(f"Continue the text for {_most()} tokens", key="ask_goes_on"):
+    n = min(MAX_NEW_TOKENS, allowed.most_written())
+    if not st.toggle(f"Continue the text for {n} tokens", key="ask_goes_on"):
         return
     if change is not None and change.how in ("mean", "patch_z", "patch_pattern"):
         st.info(TEXTS("effect.not_so"))
         return
-    changes = {"All heads": None, "Changed": change}
+    text, changes = state.of(Intervene).text, {"All heads": None, "Changed": change}
+
+    def written(change: Intervention | None) -> str:
+        return generate(model, text, None, change, n).text
+
     for column, (name, one) in zip(st.columns(2), changes.items(), strict=True):
+        key = scene.key, "goes on", one and answer.cache_key(one)
         with column:
             st.markdown(f"**{name}**")
-            st.text(_text(scene, model, one))
+            st.text(memory.cache().get(key, partial(written, one), len))
     st.caption("The likeliest token each time.")
-
-
-def _most() -> int:
-    return min(MAX_NEW_TOKENS, allowed.most_written())
-
-
-def _text(scene: Scene, model: AttentionModel, change: Intervention | None) -> str:
-    text = state.of(Intervene).text
-    return memory.cache().get(
-        (scene.key, "goes on", change and answer.cache_key(change)),
-        lambda: generate(model, text, None, change, _most()).text,
-        len,
-    )

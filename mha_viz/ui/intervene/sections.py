@@ -3,28 +3,20 @@
 Importing it imports torch and plotly.
 """
 
+import time
+
 import streamlit as st
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction.logits import objective
-from mha_viz.ui.intervene import (
-    ANSWER,
-    CHART,
-    CONTROLS,
-    HEADS,
-    MORE,
-    TEXTS,
-    answer,
-    effect,
-    importance,
-    parts,
-    pruning,
-    switches,
-)
+from mha_viz.ui import intervene
+from mha_viz.ui.intervene import TEXTS, answer, effect, importance, switches
+from mha_viz.ui.operating.streamlit_run import is_partial
 from mha_viz.ui.run import memory
-from mha_viz.ui.run.page_lock import yield_slot
-from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.run.page_lock import takes_long, yield_slot
+from mha_viz.ui.run.scene import Scene, compute, fit_head
 from mha_viz.ui.state import state
+from mha_viz.ui.state.faults import is_fault
 from mha_viz.ui.state.views import Intervene
 from mha_viz.ui.widgets.messages.messages import plain, stop_on_error
 
@@ -53,7 +45,7 @@ def draw(scene: Scene) -> None:
     _more(scene)
     yield_slot()
     importance.draw(scene)
-    pruning.draw(scene)
+    importance.draw_pruning(scene)
     with st.expander("What an ablation tells, and what it does not"):
         st.markdown(TEXTS("sections.tells"))
 
@@ -67,22 +59,28 @@ def _refusal(model: AttentionModel) -> str:
     return "" if objective(model.network) is not None else TEXTS("sections.no_head")
 
 
-@st.fragment(key=HEADS)
+# Parts of the page run by themselves, in the order in which they follow a choice. What a person
+# waits for comes first: a switch is followed by the prediction, a text by its heads; charts last.
+PAINT_SECONDS = 0.05
+
+
+@st.fragment(key=intervene.HEADS)
 def _heads(scene: Scene) -> None:
     with stop_on_error():
-        switches.draw(parts.present(scene))
+        switches.draw(_present(scene))
 
 
-@st.fragment(key=ANSWER)
+@st.fragment(key=intervene.ANSWER)
 def _answer(scene: Scene) -> None:
     with stop_on_error():
-        answer.draw(parts.present(scene))
-    parts.let_browser_paint()
+        answer.draw(_present(scene))
+    if is_partial():  # a browser paints on the server's processor, and the next part at once
+        time.sleep(PAINT_SECONDS)
     if state.of(Intervene).text != scene.text:
         st.rerun()  # all else on the page is still of the text before
 
 
-@st.fragment(key=CONTROLS)
+@st.fragment(key=intervene.CONTROLS)
 def _controls(scene: Scene, framed: tuple[int, int]) -> None:
     if state.of(Intervene).chosen != framed:
         st.rerun()  # the rest of the page shows another head
@@ -90,14 +88,35 @@ def _controls(scene: Scene, framed: tuple[int, int]) -> None:
         switches.draw_controls(scene)
 
 
-@st.fragment(key=CHART)
+@st.fragment(key=intervene.CHART)
 def _chart(scene: Scene) -> None:
     with stop_on_error():
         effect.chart(scene)
         state.push_url()
 
 
-@st.fragment(key=MORE)
+@st.fragment(key=intervene.MORE)
 def _more(scene: Scene) -> None:
     with stop_on_error():
         effect.more(scene)
+
+
+def _present(scene: Scene) -> Scene:
+    """Return the run of the text that was typed since the page drew `scene`.
+
+    The whole page runs where that takes long, and so can be stopped, or fails, which it says.
+    """
+    view = state.of(Intervene)
+    with st.container():  # in every run, so that what follows stays in place
+        if view.text == scene.text:
+            return scene
+        try:
+            if not view.text.strip() or takes_long(memory.model(*view.checkpoint), view.text):
+                st.rerun()
+            found = compute(view)
+            fit_head(found)
+        except BaseException as error:
+            if not is_fault(error):
+                raise
+            st.rerun()
+        return found

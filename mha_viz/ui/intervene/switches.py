@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from mha_viz.ui.explore import payloads
-from mha_viz.ui.intervene import TEXTS, importance, parts
+from mha_viz.ui.intervene import ANSWER, CHART, CONTROLS, HEADS, MORE, TEXTS, importance
+from mha_viz.ui.operating.streamlit_run import rerun_parts
 from mha_viz.ui.run import reporting
 from mha_viz.ui.run.scene import Scene, extent, is_head
 from mha_viz.ui.state import state, views
@@ -17,8 +19,6 @@ from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.head_switches import head_switches
 from mha_viz.ui.widgets.controls import choosing, controls
 from mha_viz.ui.widgets.messages import words
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
 from mha_viz.web.payload import MAX_SIDE, grid_payload
 
 Heads = tuple[tuple[int, int], ...]
@@ -34,19 +34,11 @@ def draw(scene: Scene) -> None:
     """Draw the switches, which write into the view."""
     _fit(scene)
     view = state.of(Intervene)
-    values = importance.known(scene, view.method)
-    head_switches(
-        scene.record.n_layers,
-        scene.record.n_heads,
-        off=view.off,
-        value=None if values is None else values.mean.numpy(),
-        value_name=importance.METHOD_NAMES[view.method],
-        selected=view.chosen,
-        payload=_patterns(scene),
-        scale=view.scale,
-        key="switches",
-        take=put,
-    )
+    values, size = importance.known(scene, view.method), scene.record.shape[:2]
+    looks: dict[str, Any] = {"selected": view.chosen, "scale": view.scale}
+    looks |= {"value": None if values is None else values.mean.numpy()}
+    looks |= {"value_name": importance.METHOD_NAMES[view.method], "payload": _patterns(scene)}
+    head_switches(*size, off=view.off, key="switches", take=put, **looks)
     st.caption(_in_words(state.of(Intervene)))
 
 
@@ -67,6 +59,16 @@ def _patterns(scene: Scene) -> bytes:
     return reporting.cached(scene, "switch_patterns", make=make, size=size)
 
 
+def follow_switch() -> None:
+    """Run what depends on the changed heads; for the end of a callback."""
+    rerun_parts(ANSWER, HEADS, CONTROLS, CHART, MORE)
+
+
+def follow_place() -> None:
+    """Run what depends on the predicted place or the tracked token; for the end of a callback."""
+    rerun_parts(ANSWER, CHART, MORE)
+
+
 @guarded
 def put(off: Iterable[tuple[int, int]]) -> None:
     """Change which heads are off, and remember what was; for callbacks."""
@@ -76,14 +78,14 @@ def put(off: Iterable[tuple[int, int]]) -> None:
         past.append(state.of(Intervene).off)
         del past[:-STEPS]
         state.change(off=heads)
-    parts.follow_switch()
+    follow_switch()
 
 
 @guarded
 def _undo() -> None:
     if st.session_state.get("past"):
         state.change(off=st.session_state.past.pop())
-        parts.follow_switch()
+        follow_switch()
 
 
 def _fit(scene: Scene) -> None:
@@ -94,19 +96,18 @@ def _fit(scene: Scene) -> None:
         state.change(off=tuple(sorted(known)))
     if len(known) < len(set(off)):
         missing = words.listed(sorted(set(off) - known), 8)
-        st.info(plain(TEXTS("switches.missing", extent=extent(record), missing=missing)))
+        st.info(words.plain(TEXTS("switches.missing", extent=extent(record), missing=missing)))
 
 
 def _how(n_tokens: int) -> None:
-    choosing.menu("how", "Intervention", HOW_NAMES, width=200, also=parts.follow_switch)
-    how = state.of(Intervene).how
+    choosing.menu("how", "Intervention", HOW_NAMES, width=200, also=follow_switch)
+    how, also = state.of(Intervene).how, follow_switch
     if how == "scale":
-        also, bounds = parts.follow_switch, (-10.0, 10.0)
-        state.bound("factor", st.number_input, "Factor", *bounds, also=also, step=0.1, width=120)
+        ends = -10.0, 10.0
+        state.bound("factor", st.number_input, "Factor", *ends, also=also, step=0.1, width=120)
     if how.startswith("patch"):
-        hint = f"a text of {words.count(n_tokens, 'token')}"
-        look = dict(placeholder=hint, width=380)
-        state.bound("source", st.text_input, "Other text", also=parts.follow_switch, **look)
+        looks = TEXTS.control("source", length=words.count(n_tokens, "token"))
+        state.bound("source", st.text_input, also=also, **looks)
 
 
 def _presets(scene: Scene) -> None:
@@ -119,32 +120,14 @@ def _presets(scene: Scene) -> None:
             put(found[chosen])
 
     st.session_state.ask_preset = None
-    st.selectbox(
-        "Switch off",
-        list(found),
-        index=None,
-        key="ask_preset",
-        on_change=take,
-        width=220,
-        placeholder="a group of heads",
-    )
+    looks = TEXTS.control("preset")
+    st.selectbox(options=list(found), index=None, key="ask_preset", on_change=take, **looks)
     framed = "The framed head; those nearest to it and its layer are among the groups."
     controls.head_menus(scene.record.n_layers, scene.record.n_heads, framed)
-    st.button(
-        "Undo",
-        icon=":material/undo:",
-        on_click=_undo,
-        disabled=not st.session_state.get("past"),
-        key="undo",
-    )
-    st.button(
-        "All on",
-        icon=":material/restart_alt:",
-        on_click=put,
-        args=((),),
-        disabled=not state.of(Intervene).off,
-        key="all_on",
-    )
+    none, icon = not st.session_state.get("past"), ":material/undo:"
+    st.button("Undo", icon=icon, on_click=_undo, disabled=none, key="undo")
+    none, icon = not state.of(Intervene).off, ":material/restart_alt:"
+    st.button("All on", icon=icon, on_click=put, args=((),), disabled=none, key="all_on")
 
 
 def presets(scene: Scene, view: Intervene) -> dict[str, Heads]:
@@ -170,7 +153,7 @@ def _nearest_group(scene: Scene, view: Intervene) -> dict[str, Heads]:
     others = [i for i in np.argsort(apart[me], kind="stable").tolist() if i != me][:NEAREST]
     if not others:
         return {}
-    name = f"the {len(others)} nearest to {head_name(*view.chosen)}"
+    name = f"the {len(others)} nearest to {words.head_name(*view.chosen)}"
     return {name: tuple(divmod(i, heads) for i in others)}
 
 

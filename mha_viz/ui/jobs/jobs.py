@@ -20,7 +20,7 @@ from mha_viz.checkpoints.child_process import start_timer
 from mha_viz.core.cancellation import cancellation
 from mha_viz.core.reprs import count
 from mha_viz.errors import JobError, SettingsError
-from mha_viz.ui.jobs.cancel_token import Cancelled
+from mha_viz.ui.jobs.calls import Cancelled
 from mha_viz.ui.jobs.fair_queue import FairQueue
 from mha_viz.ui.jobs.process import NoProcessError, Workers
 from mha_viz.ui.jobs.ticket import Job, OnProgress, Ticket, Waiting, Work
@@ -36,15 +36,12 @@ USUAL = 30.0  # seconds of a job of which nobody knows how long it takes
 
 
 class Jobs:
-    """Lane of heavy work: running and waiting jobs, in the order of their turns.
-
-    `workers` are the processes, made by the limits where none are given.
-    """
+    """Lane of heavy work: running and waiting jobs, in the order of their turns."""
 
     def __init__(
         self,
         limits: Settings,
-        workers: Workers | RayWorkers | None = None,
+        workers: Workers | RayWorkers | None = None,  # made by the limits where none are given
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.limits, self._clock = limits, clock
@@ -64,19 +61,16 @@ class Jobs:
     def ask(self, work: Work, session: str) -> Ticket:
         """Put a job into the queue, or join who waits for the same one; returns at once.
 
-        `session` is who asks; "" is the server itself, for all visitors.
-
-        Raises:
-            JobError: the server, or whoever asks, has enough of them.
+        `session` is who asks; "" is the server itself, for all visitors. Raises JobError: the
+        server, or whoever asks, has enough of them.
         """
         with self._lock:
             job = self._jobs.get(work.key)
             if job is None:
                 self._check_queue_limit()
                 self._check_session_limit(session)
-                job = self._jobs[work.key] = Job(
-                    work, threading.Condition(self._lock), clock=self._clock
-                )
+                changed = threading.Condition(self._lock)
+                job = self._jobs[work.key] = Job(work, changed, clock=self._clock)
                 job.stop.add_callback(partial(self._notify, job))
             ticket = Ticket(job, session, self.place, self.leave)
             job.waits.append(ticket)
@@ -125,11 +119,8 @@ class Jobs:
     def figures(self) -> dict[str, float]:
         """Return numbers of running and waiting jobs, and of all by their ends, with seconds."""
         with self._lock:
-            return {
-                "running": float(len(self._running)),
-                "waiting": float(len(self._order)),
-                **self._counts,
-            }
+            now = {"running": float(len(self._running)), "waiting": float(len(self._order))}
+            return now | self._counts
 
     # -- inside, under the lock --------------------------------------------------------------------
 
@@ -137,9 +128,10 @@ class Jobs:
         most, waiting = self.limits.heavy_waiting, len(self._order)
         if most is not None and waiting >= most and len(self._running) >= self.most:
             self._counts["refused"] += 1
+            left = sum(map(self._left, self._running)) + sum(map(self._expected, self._order))
             raise JobError(
                 f"{count(waiting, 'heavy job')} in the queue, and this server takes no more: try "
-                f"again in about {max(1, round(self._all_left() / 60))} min."
+                f"again in about {max(1, round(left / self.most / 60))} min."
             )
 
     def _check_session_limit(self, session: str) -> None:
@@ -152,10 +144,6 @@ class Jobs:
                 f"You have {count(own, 'heavy job')} running or waiting, and this server takes no "
                 "more of one visitor: stop one, or wait until it is done."
             )
-
-    def _all_left(self) -> float:
-        waiting = sum(map(self._expected, self._order))
-        return (sum(map(self._left, self._running)) + waiting) / self.most
 
     def _left(self, job: Job) -> float:
         return job.left(self._expected(job))
@@ -280,7 +268,8 @@ def _nothing(tell: Callable[..., None]) -> None:
 def _workers(limits: Settings, most: int) -> Workers | RayWorkers:
     """Return processes of this machine, or the cluster that the operator names."""
     if not limits.cluster:
-        return Workers(most, _memory(limits))
+        own, all_of_it = limits.memory_mb, psutil.virtual_memory().total
+        return Workers(most, int(all_of_it) if own is None else own * 10**6)
     try:
         from mha_viz.ui.jobs.ray_jobs import RayWorkers  # Ray comes with the extra `cluster`
     except ImportError as error:
@@ -289,13 +278,6 @@ def _workers(limits: Settings, most: int) -> Workers | RayWorkers:
             "every machine of the cluster, or leave the setting out."
         ) from error
     return RayWorkers(limits.cluster)
-
-
-def _memory(limits: Settings) -> int:
-    """Return the bytes that a job may take: the operator's limit, or the machine's memory."""
-    if limits.memory_mb is not None:
-        return limits.memory_mb * 10**6
-    return int(psutil.virtual_memory().total)
 
 
 @cache

@@ -18,9 +18,7 @@ from typing import Any
 from mha_viz import errors
 from mha_viz.checkpoints import child_process
 from mha_viz.errors import JobError, MhaVizError
-from mha_viz.ui.jobs.calls import Call, Checkpoint
-from mha_viz.ui.jobs.cancel_token import Cancelled, CancelToken
-from mha_viz.ui.jobs.shared_flag import SharedFlag
+from mha_viz.ui.jobs.calls import Call, Cancelled, CancelToken, Checkpoint, SharedFlag
 
 GRACE = 1.0  # seconds in which a process may end what it computes; then it is ended itself
 IDLE = 90.0  # seconds after which a process is let go: it holds 220 MB, with transformers 400
@@ -41,10 +39,7 @@ class RemoteFault(Exception):
 
 
 def failure(kind: str, value: Any) -> BaseException:
-    """Return the error of a call that another process or machine did not bring to its end.
-
-    `kind` and `value` are as of `worker.outcome`.
-    """
+    """Return the error of a call that another process did not finish, by its `worker.outcome`."""
     if kind == "stopped":
         return Cancelled()
     if kind == "error":
@@ -58,20 +53,16 @@ class Worker:
     """A process that runs one call at a time.
 
     `n_bytes` of memory may be taken beyond the libraries; `flag` is raised while it is to give way,
-    None where it cannot see it.
-
-    Raises:
-        NoProcessError: there is none to be had.
+    None where it cannot see it. Raises NoProcessError: there is none to be had.
     """
 
     def __init__(self, n_bytes: int, flag: SharedFlag | None = None) -> None:
         given = [str(n_bytes), *([] if flag is None else [str(flag.number)])]
         seen = () if flag is None else (flag.number,)
         caches = {name: os.environ[name] for name in _CACHES if name in os.environ}
+        module = "mha_viz.ui.jobs.worker"
         try:
-            self._process = child_process.start(
-                "mha_viz.ui.jobs.worker", *given, files=seen, **caches
-            )
+            self._process = child_process.start(module, *given, files=seen, **caches)
         except OSError as error:
             raise NoProcessError(str(error)) from error
         self.models: frozenset[Checkpoint] = frozenset()  # of the latest call
@@ -87,13 +78,9 @@ class Worker:
         """Run a call and return its result.
 
         `stop` tells whether somebody still waits for it; `on_progress` is called with how far it
-        is, as the function tells it.
-
-        Raises:
-            Cancelled: it was ended by `stop`.
-            MhaVizError: the function's own error; JobError where it took too much memory or
-                its process ended.
-            RemoteFault: any other error of the function.
+        is, as the function tells it. Raises Cancelled: it was ended by `stop`. MhaVizError: the
+        function's own error; JobError where it took too much memory or its process ended.
+        RemoteFault: any other error of the function.
         """
         self._number, self._runs = self._number + 1, True
         self.models = frozenset(call.models)

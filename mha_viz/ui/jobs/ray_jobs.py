@@ -13,8 +13,7 @@ from ray.exceptions import RayError
 from mha_viz.corpus.run.cluster import connect
 from mha_viz.errors import JobError
 from mha_viz.ui.jobs import worker
-from mha_viz.ui.jobs.calls import Call
-from mha_viz.ui.jobs.cancel_token import Cancelled, CancelToken
+from mha_viz.ui.jobs.calls import Call, Cancelled, CancelToken
 from mha_viz.ui.jobs.process import GRACE, failure
 
 LOOK = 0.2  # seconds between two looks at the progress of a call
@@ -68,16 +67,15 @@ class RayWorkers:
         """
         with self._connecting:
             connect(self._address)
-        actor = (
-            ray.remote(Runner)
-            .options(num_cpus=_processors(call.threads), max_concurrency=2, max_restarts=0)
-            .remote()
-        )
+        # No more processors than the largest machine has.
+        found = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
+        n_cpus = max(1, min(call.threads, int(max(found, default=1))))
+        options = {"num_cpus": n_cpus, "max_concurrency": 2, "max_restarts": 0}
+        actor = ray.remote(Runner).options(**options).remote()
         self._actors.add(actor)
         try:
-            kind, value = self._awaited(
-                actor, actor.run.remote(pickle.dumps(call)), stop, on_progress
-            )
+            result = actor.run.remote(pickle.dumps(call))
+            kind, value = self._awaited(actor, result, stop, on_progress)
         except RayError as error:
             if stop.is_set:
                 raise Cancelled from error
@@ -125,9 +123,3 @@ class RayWorkers:
         for actor in tuple(self._actors):
             with suppress(RayError):
                 ray.kill(actor)
-
-
-def _processors(threads: int) -> int:
-    """Return how many processors to ask for: no more than the largest machine has."""
-    found = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
-    return max(1, min(threads, int(max(found, default=1))))

@@ -6,8 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mha_viz.ui.jobs.calls import Call
-from mha_viz.ui.jobs.cancel_token import Cancelled, CancelToken
+from mha_viz.ui.jobs.calls import Call, Cancelled, CancelToken
 
 # A process that has to be started and to import torch and transformers needs five or six seconds,
 # with torch alone one and a half. What takes less runs in a thread of the server, in one thread of
@@ -21,12 +20,10 @@ class Work:
     """Heavy work, and both ways to do it."""
 
     key: Hashable  # equal of requests that have the same result: they are computed once
-    # does it in a thread of this process; called with what it tells how far it is
-    here: Callable[[Callable[..., None]], Any]
-    there: Call | None = None  # does it in another process; None where it must be done here
+    here: Callable[[Callable[..., None]], Any]  # in this process, with a callback for its progress
+    there: Call | None = None  # in another process; None where it must be done here
     seconds: float | None = None  # how long it will take, about; None where nobody knows
-    # nobody waits at a page for it to go on: it lets others go first. Done here only.
-    patient: bool = False
+    patient: bool = False  # nobody waits at a page: it lets others go first. Done here only
 
     @property
     def short(self) -> bool:
@@ -71,28 +68,21 @@ class Job:
         return 0.0 if self.began is None else self.clock() - self.began
 
     def left(self, expected: float) -> float:
-        """Estimate the remaining seconds, by its progress where that is known.
-
-        `expected` are the seconds of all of it, as they were estimated before it began.
-        """
+        """Estimate the remaining seconds, by its progress or else of those `expected` in all."""
         if self.share > 0:
             return self.lasts * max(1 - self.share, 0.0) / self.share
         return max(expected - self.lasts, 1.0)
 
 
 class Ticket:
-    """A ticket of one who waits for a job.
-
-    `place` gives the job's place in the queue; `leave` is called with this ticket and its job by
-    who waits no more.
-    """
+    """A ticket of one who waits for a job."""
 
     def __init__(
         self,
         job: Job,
         session: str,
-        place: Callable[[Job], Waiting | None],
-        leave: "Callable[[Ticket, Job], None]",
+        place: Callable[[Job], Waiting | None],  # of the job in the queue
+        leave: "Callable[[Ticket, Job], None]",  # called by who waits no more
     ) -> None:
         self._job, self.session, self._place, self._leave = job, session, place, leave
 
@@ -142,10 +132,9 @@ class Ticket:
     def result(self, on_progress: OnProgress) -> Any:
         """Wait for the result of the job and return it.
 
-        `on_progress` is as of `wait`. What it raises passes to who called, who has left then.
-
-        Raises:
-            MhaVizError: the job's own error; JobError where it took too long or its process ended.
+        `on_progress` is as of `wait`; what it raises passes to who called, who has left then.
+        Raises MhaVizError: the job's own error; JobError where it took too long or its process
+        ended.
         """
         try:
             self.wait(on_progress)

@@ -54,12 +54,10 @@ class Lane:
     ) -> None:
         """Wait for a turn, which `end` gives back.
 
-        Args:
-            on_progress: called now and then with the number of those who come before. What it
-                raises gives the place up.
-            later: seconds by which those who come later may go first.
-            who: the address that asks, None where others may have the same. Of those who wait
-                from one address each stands a second behind the one before.
+        `on_progress` is called now and then with the number of those who come before; what it
+        raises gives the place up. Those who come less than `later` seconds later may go first.
+        `who` is the address that asks, None where others may have the same: of those who wait from
+        one address each stands a second behind the one before.
         """
         begin = time.monotonic()
         with self._lock:
@@ -98,12 +96,8 @@ class Lane:
     def figures(self) -> dict[str, float]:
         """Return present turns and waits, all turns so far, and the seconds waited."""
         with self._lock:
-            return {
-                "running": float(self.running),
-                "waiting": float(len(self._queue)),
-                "turns": float(self._turns),
-                "seconds_waited": self._waited,
-            }
+            now = {"running": float(self.running), "waiting": float(len(self._queue))}
+            return now | {"turns": float(self._turns), "seconds_waited": self._waited}
 
     def _grant(self) -> None:
         """Give free turns to those who wait and may have one; the lock is held."""

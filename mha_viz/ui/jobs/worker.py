@@ -26,9 +26,7 @@ import torch
 from mha_viz.checkpoints.child_process import keep_output
 from mha_viz.core.cancellation import cancellation
 from mha_viz.errors import MhaVizError
-from mha_viz.ui.jobs.calls import Call, Checkpoint
-from mha_viz.ui.jobs.cancel_token import Cancelled
-from mha_viz.ui.jobs.shared_flag import SharedFlag
+from mha_viz.ui.jobs.calls import Call, Cancelled, Checkpoint, SharedFlag
 from mha_viz.ui.jobs.turns import CooperativeYield
 from mha_viz.ui.operating import malloc_trim
 

@@ -14,15 +14,9 @@ _BLOCK = 64  # bits of an IPv6 address that a provider gives to one customer
 
 
 def client(peer: str, x_forwarded_for: Sequence[str], forwarded: Sequence[str]) -> str:
-    """Return the address that a request came from.
+    """Return the address that a request came from: `peer`, or as its headers say (RFC 7239).
 
-    Args:
-        peer: the other end of the connection.
-        x_forwarded_for: all headers of that name.
-        forwarded: all headers of that name (RFC 7239).
-
-    Raises:
-        ValueError: the headers of a trusted proxy name no address, or two different ones.
+    Raises ValueError: the headers of a trusted proxy name no address, or two different ones.
     """
     if not _is_trusted(peer):
         return peer

@@ -13,8 +13,6 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable
-from typing import Any
 
 OURS = "mha_viz"
 _log = logging.getLogger(f"{OURS}.log")
@@ -22,17 +20,13 @@ _log = logging.getLogger(f"{OURS}.log")
 
 def begin() -> None:
     """Keep everything typed out of the log, stdout and stderr from now on."""
-    _records_without_messages()
+    usual = logging.getLogRecordFactory()
+    logging.setLogRecordFactory(lambda *args, **options: _cleaned(usual(*args, **options)))
     logging.captureWarnings(True)
     sys.excepthook = lambda *raised: _unexpected(raised[1])
     threading.excepthook = lambda raised: _unexpected(raised.exc_value)
     sys.unraisablehook = lambda raised: _unexpected(raised.exc_value)
     _native_code_is_not_heard()
-
-
-def _records_without_messages() -> None:
-    usual = logging.getLogRecordFactory()
-    logging.setLogRecordFactory(lambda *args, **options: _cleaned(usual(*args, **options)))
 
 
 def _cleaned(record: logging.LogRecord) -> logging.LogRecord:
@@ -76,20 +70,12 @@ def _native_code_is_not_heard() -> None:
     sys.stderr.flush()
     stream = io.TextIOWrapper(os.fdopen(kept, "wb", 0), "utf-8", "replace", write_through=True)
     before, sys.stderr = sys.stderr, stream
-    _for_every_handler(lambda handler: _turn(handler, before, stream))
+    for logger in (logging.getLogger(), *logging.Logger.manager.loggerDict.values()):
+        for handler in getattr(logger, "handlers", ()):
+            to_stderr = isinstance(handler, logging.StreamHandler)
+            if to_stderr and handler.stream in (before, sys.__stderr__):
+                handler.setStream(stream)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     os.close(nowhere)
     faulthandler.enable(stream)  # it names places, and no values
-
-
-def _turn(handler: logging.Handler, before: Any, stream: Any) -> None:
-    if isinstance(handler, logging.StreamHandler) and handler.stream in (before, sys.__stderr__):
-        handler.setStream(stream)
-
-
-def _for_every_handler(act: Callable[[logging.Handler], object]) -> None:
-    loggers = [logging.getLogger(), *logging.Logger.manager.loggerDict.values()]
-    for logger in loggers:
-        for handler in getattr(logger, "handlers", ()):
-            act(handler)

@@ -23,11 +23,7 @@ MB = 10**6
 class Ceiling:
     """A guard that keeps the server below its memory limit.
 
-    Args:
-        most: bytes that it may take.
-        used: bytes that it takes.
-        let_go: makes room.
-        clock: seconds that pass.
+    It may take `most` bytes and takes `used`; `let_go` makes room, `clock` gives seconds.
     """
 
     def __init__(
@@ -81,10 +77,6 @@ def is_over() -> bool:
 
 
 def check() -> None:
-    """Refuse what would take much memory while there is too little.
-
-    Raises:
-        LimitError: beyond the ceiling.
-    """
+    """Refuse what would take much memory while there is too little: raises LimitError."""
     if is_over():
         raise refused("memory")

@@ -18,12 +18,9 @@ def sentence(name: str, /, **values: object) -> str:
 
 
 def refused(name: str, /, **values: object) -> LimitError:
-    """Count a refusal, and make the error that says why.
+    """Count a refusal, and make the error that says why, of a sentence that `values` fill.
 
-    Args:
-        name: of its sentence: the kind of limit, by which it is counted, and which of several
-            sentences after a dot.
-        values: fill the sentence.
+    `name` is the kind of limit, by which it is counted, and which of several after a dot.
     """
     with _lock:
         _counted[name.partition(".")[0]] += 1

@@ -8,6 +8,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
 from ipaddress import ip_network
@@ -31,11 +32,7 @@ _MAX_BYTES = 2**16  # of a settings file
 def _limit(about: str, public: int | float, low: int, high: int) -> Any:
     """Declare a limit that a server for one person does not have: None there.
 
-    Args:
-        about: what it limits, for the table of settings.
-        public: the default of a public server.
-        low: least value that makes sense.
-        high: largest.
+    `about` is what it limits, for the table of settings; `public` the default of a public server.
     """
     facts = {"about": about, "public": public, "low": low, "high": high}
     return field(default=None, metadata=facts)
@@ -61,6 +58,8 @@ class Settings:
     embedded_in: tuple[str, ...] = field(default=(), metadata={"about": "pages that may frame it"})
     # where heavy jobs run instead of here: "auto" or HOST:PORT of a Ray cluster's head; "" is here
     cluster: str = field(default="", metadata={"about": "the Ray cluster of heavy jobs"})
+    # a folder for studies, texts and classes that several processes keep together; "" is none
+    shared: str = field(default="", metadata={"about": "the folder of several processes"})
     # addresses and networks of proxies whose headers name the visitor
     trusted_proxies: tuple[str, ...] = field(
         default=(), metadata={"about": "proxies that name the visitor"}
@@ -83,25 +82,16 @@ class Settings:
 
 @dataclass(frozen=True)
 class Reading:
-    """Settings, and the source of each.
-
-    Args:
-        settings: in force.
-        origins: by a setting's name, in words: "default", a variable's name, or the file's.
-    """
+    """Settings in force, and the source of each."""
 
     settings: Settings
-    origins: dict[str, str]
+    origins: dict[str, str]  # in words: "default", a variable's name, or the file's
 
 
 def read(environment: Mapping[str, str] | None = None) -> Reading:
-    """Read the settings from the environment and the file that it names.
+    """Read the settings from the environment, by default this process's, and the file it names.
 
-    Args:
-        environment: of the server; None is this process's.
-
-    Raises:
-        SettingsError: a key that does not exist, or a value of the wrong kind or out of range.
+    Raises SettingsError: a key that does not exist, or a value of the wrong kind or out of range.
     """
     environment = os.environ if environment is None else environment
     by_name = {choice.name: choice for choice in fields(Settings)}
@@ -141,28 +131,23 @@ def _table(path: Path) -> dict[str, Any]:
             raise SettingsError(f"{expected}, got more than {_MAX_BYTES:,} bytes in {path.name}.")
         tables = tomllib.loads(raw.decode())
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise SettingsError(
-            f"{expected} at {path}: {reason}. Correct --config or {FILE}."
-        ) from error
+        why = f"{error.strerror or error}. Correct --config or {FILE}."
+        raise SettingsError(f"{expected} at {path}: {why}") from error
     except ValueError as error:  # no TOML, or no UTF-8
         raise SettingsError(f"{expected}, got {path.name}, which is none: {error}.") from error
-    others = [name for name in tables if name != TABLE]
-    table = tables.get(TABLE, {})
+    others, table = [name for name in tables if name != TABLE], tables.get(TABLE, {})
     if others or not isinstance(table, dict):
-        raise SettingsError(
-            f"{expected}, got {(others or [TABLE])[0]!r} in {path.name}: put all settings below a "
-            f"line [{TABLE}]."
-        )
+        got = f"got {(others or [TABLE])[0]!r} in {path.name}"
+        raise SettingsError(f"{expected}, {got}: put all settings below a line [{TABLE}].")
     return table
 
 
 def _known(key: str, by_name: Mapping[str, Field[Any]], shown: str) -> Field[Any]:
     if key not in by_name:
         near = difflib.get_close_matches(key, by_name, 1)
-        meant = f" Is {near[0]} meant?" if near else ""
+        told = f"which is none. Is {near[0]} meant?" if near else "which is none."
         raise SettingsError(
-            f"Expected one of the settings {', '.join(by_name)}, got {shown}, which is none.{meant}"
+            f"Expected one of the settings {', '.join(by_name)}, got {shown}, {told}"
         )
     return by_name[key]
 
@@ -173,7 +158,7 @@ def _parsed(choice: Field[Any], raw: str) -> object:
         return _SWITCHES.get(raw.lower(), raw)
     if choice.name in _LISTS:
         return [name.strip() for name in raw.split(",") if name.strip()]
-    if choice.name in ("metrics_token", "cluster"):
+    if choice.name in _STRINGS:
         return raw
     number: Callable[[str], float] = float if _has_fractions(choice) else int
     try:
@@ -183,13 +168,7 @@ def _parsed(choice: Field[Any], raw: str) -> object:
 
 
 def _checked(choice: Field[Any], value: Any, shown: str) -> Any:
-    """Return the value that a setting takes.
-
-    Args:
-        choice: the setting.
-        value: as the file or the environment has it.
-        shown: its name there, for a message.
-    """
+    """Return the value that a setting takes, of that in the file or environment, called `shown`."""
     expected, fits, value = _compared(choice, value)
     if not fits:
         raise SettingsError(f"{shown}: expected {expected}, got {str(value)[:80]!r}.")
@@ -204,13 +183,11 @@ def _compared(choice: Field[Any], value: Any) -> tuple[str, bool, Any]:
         expected, is_entry = _LISTS[choice.name]
         fits = isinstance(value, list) and all(isinstance(e, str) and is_entry(e) for e in value)
         return expected, fits, tuple(value) if fits else value
-    if choice.name == "cluster":
-        fits = isinstance(value, str) and bool(_CLUSTER.match(value))
-        return "auto, or HOST:PORT of a Ray cluster's head", fits, value
-    if choice.name == "metrics_token":
-        fits = isinstance(value, str) and value.isascii() and len(value) >= _MIN_TOKEN
-        expected = f"a password of at least {_MIN_TOKEN} characters"
-        return expected, fits, value if fits else "another one"  # it is secret
+    if choice.name in _STRINGS:
+        expected, is_one = _STRINGS[choice.name]
+        fits = isinstance(value, str) and bool(is_one(value))
+        secret = choice.name == "metrics_token"
+        return expected, fits, "another one" if secret and not fits else value
     low, high = choice.metadata["low"], choice.metadata["high"]
     fractions = _has_fractions(choice)
     kinds = (int, float) if fractions else (int,)
@@ -220,33 +197,34 @@ def _compared(choice: Field[Any], value: Any) -> tuple[str, bool, Any]:
 
 
 def _is_network(value: str) -> bool:
-    try:
+    with suppress(ValueError):
         ip_network(value, strict=False)
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _has_fractions(choice: Field[Any]) -> bool:
     return "float" in str(choice.type)
 
 
+# Settings that are strings: what they take, and whether a string is that.
+_STRINGS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "cluster": ("auto, or HOST:PORT of a Ray cluster's head", _CLUSTER.match),
+    "shared": ("the absolute path of a folder", lambda value: Path(value).is_absolute()),
+    "metrics_token": (
+        f"a password of at least {_MIN_TOKEN} characters",
+        lambda value: value.isascii() and len(value) >= _MIN_TOKEN,
+    ),
+}
 # Settings that are lists: what they take, and whether a string is an entry of one.
 _LISTS: dict[str, tuple[str, Callable[[str], object]]] = {
     "models": ("a list of models on the Hub, each as owner/name", is_hub_id),
     "embedded_in": ("a list of origins, each as https://example.org", _ORIGIN.match),
-    "trusted_proxies": (
-        "a list of addresses or networks, each as 10.0.0.7 or 10.0.0.0/8",
-        _is_network,
-    ),
+    "trusted_proxies": ("a list of addresses or networks, as 10.0.0.7 or 10.0.0.0/8", _is_network),
 }
 
 
 @cache
 def settings() -> Settings:
-    """Return the settings of this server, from its settings file and its environment.
-
-    Raises:
-        SettingsError: they make no sense.
-    """
+    """Return this server's settings, as `read`. Raises SettingsError: they make no sense."""
     return read().settings

@@ -12,21 +12,21 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class Visitor:
-    """One open page of the app, and what it shows: key -> bytes, the latest last."""
+    """One open page of the app, and what it shows."""
 
     session: str = ""
-    in_view: OrderedDict[Hashable, int] = field(default_factory=OrderedDict)
+    in_view: OrderedDict[Hashable, int] = field(default_factory=OrderedDict)  # bytes, latest last
     text: Hashable = None
     closed: bool = False
 
 
+@dataclass(eq=False)
 class _Pending:
-    """A thing that is being made, for all current_visitor wait for it."""
+    """A thing that is being made, for all who wait for it."""
 
-    def __init__(self) -> None:
-        self.by = threading.get_ident()
-        self.over = threading.Event()
-        self.things: tuple[Any, ...] = ()  # none where making it failed
+    by: int = field(default_factory=threading.get_ident)
+    over: threading.Event = field(default_factory=threading.Event)
+    things: tuple[Any, ...] = ()  # none where making it failed
 
 
 @dataclass
@@ -37,27 +37,20 @@ class _Item:
 
 
 class Cache:
-    """Things by key; the least recently used are dropped first. Safe to max_of_one between threads.
+    """Things by key; the least recently used are dropped first. Safe to share between threads.
 
     Things on a page are kept up to one limit, all others up to a smaller one, so that a server
     without visitors holds little.
-
-    Args:
-        max_bytes: of everything; a larger thing is not kept.
-        max_unseen: bytes of what no page shows.
-        max_of_one: bytes that one visitor may see; beyond them, the oldest count as unseen.
-        current_visitor: returns whose page runs; None where none does.
-        on_drop: called with the bytes that were dropped, where there were any.
-        wait: waits for another thread that makes the same thing. What it raises is passed on.
     """
 
     def __init__(
         self,
-        max_bytes: int = 1024 * MIB,
-        max_unseen: int = 96 * MIB,
-        max_of_one: int = 640 * MIB,
-        current_visitor: Callable[[], Visitor | None] = lambda: None,
-        on_drop: Callable[[int], object] = lambda n_bytes: None,
+        max_bytes: int = 1024 * MIB,  # of everything; a larger thing is not kept
+        max_unseen: int = 96 * MIB,  # of what no page shows
+        max_of_one: int = 640 * MIB,  # that one visitor sees; beyond it the oldest are unseen
+        current_visitor: Callable[[], Visitor | None] = lambda: None,  # whose page runs
+        on_drop: Callable[[int], object] = lambda n_bytes: None,  # called with the dropped bytes
+        # for another thread that makes the same thing; what it raises is passed on
         wait: Callable[[threading.Event], object] = threading.Event.wait,
     ) -> None:
         self.max_bytes, self.max_unseen, self.max_of_one = max_bytes, max_unseen, max_of_one
@@ -107,11 +100,10 @@ class Cache:
     def find(self, key: Hashable) -> Any:
         """Return the thing under `key`, or None where it is not kept (any more)."""
         with self._lock:
-            item = self._items.get(key)
-            if item is None:
+            if key not in self._items:
                 return None
             self._items.move_to_end(key)
-            return item.thing
+            return self._items[key].thing
 
     def show_text(self, text: Hashable) -> None:
         """Note which text the visitor's page shows: it no longer shows results of the last one."""

@@ -11,7 +11,7 @@ from mha_viz.ui.jobs.ticket import OnProgress, Ticket, Waiting, Work
 from mha_viz.ui.operating import memory_limit, rss, streamlit_run
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import memory
-from mha_viz.ui.run.page_lock import one_thread, release_slot
+from mha_viz.ui.run.page_lock import n_parameters, one_thread, release_slot
 
 LIBRARIES = 10**9  # bytes that a process takes before its model, and work to spare
 _SMALL = 30_000_000  # parameters; matrices of smaller models gain little from several threads
@@ -33,29 +33,24 @@ def work(
     seconds: float | None = None,
     progress_argument: str = "on_progress",
 ) -> Work:
-    """Return a function of the library as heavy work.
+    """Return a function of the library, with its arguments, as heavy work.
 
     A process of its own does it, except short work, models on a graphics card, and models that
-    do not fit into memory twice.
-
-    Args:
-        function: with its arguments; `model_of` gives models.
-        key: all that the result depends on: equal work of several visitors is done once.
-        seconds: an estimate of its duration.
-        progress_argument: its argument that is called with the progress.
+    do not fit into memory twice. `model_of` gives models among the arguments. `key` is all that the
+    result depends on: equal work of several visitors is done once. `seconds` estimates its
+    duration, and `progress_argument` is called with the progress.
     """
-    given = Call(function).models
-    made = {one: _model(one) for one in given}
-    large = any(map(_large, made.values()))
+    made = {one: _model(one) for one in Call(function).models}
+    sizes = [n_parameters(one) for one in made.values()]
+    large = any(size > _SMALL for size in sizes)
     call = Call(function, progress_argument, jobs().threads if large else 1)
-    n_bytes = sum(4 * p.numel() for one in made.values() for p in one.network.parameters())
 
     def run_here(on_progress: Callable[..., None]) -> Any:
         with one_thread():
             return call.with_models(made.__getitem__)(**{progress_argument: on_progress})
 
     remote = bool(settings().cluster) or (
-        all(one.device.type == "cpu" for one in made.values()) and _fits_twice(n_bytes)
+        all(one.device.type == "cpu" for one in made.values()) and _fits_twice(4 * sum(sizes))
     )
     name = f"{function.func.__module__}.{function.func.__qualname__}"
     return Work((name, key), run_here, call if remote else None, seconds)
@@ -63,18 +58,13 @@ def work(
 
 def threads_for(model: Any) -> AbstractContextManager[None]:
     """Give torch in this thread about as many threads as heavy work on a model has."""
-    return nullcontext() if _large(model) else one_thread()
-
-
-def _large(model: Any) -> bool:
-    return sum(p.numel() for p in model.network.parameters()) > _SMALL
+    return nullcontext() if n_parameters(model) > _SMALL else one_thread()
 
 
 def work_here(function: Callable[..., Any], key: Hashable) -> Work:
     """Return heavy work that changes an object of the session, and so runs in this process.
 
-    `function` is called with a callback for its progress. The key is its own, because nobody else
-    may get the result.
+    `function` is called with a callback for its progress; nobody else may get what is of its key.
     """
 
     def run_here(on_progress: Callable[..., None]) -> Any:
@@ -86,14 +76,12 @@ def work_here(function: Callable[..., Any], key: Hashable) -> Work:
 
 def seconds(model: Any, n_tokens: int) -> float:
     """Estimate how long passes of so many tokens take; enough to recognise short work."""
-    return n_tokens * sum(p.numel() for p in model.network.parameters()) / RATE
+    return n_tokens * n_parameters(model) / RATE
 
 
 def expect(work: Work) -> None:
-    """Prepare a process for work whose button is on the page.
-
-    A public server keeps its memory and processors for those who have pressed a button.
-    """
+    """Prepare a process for work whose button is on the page."""
+    # A public server keeps its memory and processors for those who have pressed it.
     if work.there is not None and not work.short and not settings().public:
         jobs().workers.prepare(work.there)
 
@@ -101,8 +89,7 @@ def expect(work: Work) -> None:
 def submit(work: Work, for_all: bool = False) -> Ticket:
     """Submit work for the visitor whose page is run, or for all of them.
 
-    Raises JobError: there are enough jobs. LimitError: the server has too little memory for one
-    more.
+    Raises JobError: there are enough jobs. LimitError: there is too little memory for one more.
     """
     memory_limit.check()
     if name := session(for_all):

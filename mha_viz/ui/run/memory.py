@@ -141,8 +141,7 @@ def stored_run(name: str, device: str, dtype: str) -> StoredRun | None:
         return None
     if late("mha_viz.checkpoints.device").device_of(device).type != "cpu":
         return None
-    found = _stored_run(name)
-    if found is not None:
+    if (found := _stored_run(name)) is not None:
         engine.requested.add((name, device, dtype))
     return found
 
@@ -155,11 +154,10 @@ def _stored_run(name: str) -> StoredRun | None:
 
 def facts(name: str, device: str, dtype: str) -> ModelFacts:
     """Return the facts of a model; from a stored run while the model is not loaded."""
-    stored = stored_run(name, device, dtype)
-    if stored is not None:
+    if (stored := stored_run(name, device, dtype)) is not None:
         return stored.model
-    loaded = model(name, device, dtype)
-    found: ModelFacts = late("mha_viz.reports.stored_run").ModelFacts.of(loaded)
+    facts_of = late("mha_viz.reports.stored_run").ModelFacts.of
+    found: ModelFacts = facts_of(model(name, device, dtype))
     return found
 
 
@@ -268,7 +266,11 @@ def induction(
 @functools.cache
 def cache() -> Cache:
     """Return the cache of all visitors, who share what was computed for the same text."""
-    return Cache(current_visitor=_current_visitor, on_drop=malloc_trim.soon, wait=wait_without_slot)
+
+    def current_visitor() -> Visitor | None:
+        return None if streamlit_run.session_id() is None else visitor()
+
+    return Cache(current_visitor=current_visitor, on_drop=malloc_trim.soon, wait=wait_without_slot)
 
 
 def let_go(everything: bool) -> None:
@@ -296,16 +298,11 @@ def ready() -> str:
     return ""
 
 
-def _current_visitor() -> Visitor | None:
-    return None if streamlit_run.session_id() is None else visitor()
-
-
 def _on_disconnect(visitor: Visitor) -> None:
     """Forget what the page showed; Streamlit calls this on its event loop when a page closes."""
     cache().leave(visitor)
     with contextlib.suppress(RuntimeError):  # elsewhere (cleared caches) no page was closed
-        loop = asyncio.get_running_loop()
-        loop.call_later(STAYS, _close, visitor.session)
+        asyncio.get_running_loop().call_later(STAYS, _close, visitor.session)
 
 
 @st.cache_resource(scope="session", show_spinner=False, on_release=_on_disconnect)

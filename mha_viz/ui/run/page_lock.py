@@ -32,8 +32,8 @@ def page_run() -> Iterator[None]:
     """Hold a turn during a run of a page, or of a part of it; background work yields meanwhile."""
     with closing(_QueueNotice()) as notice, turns.run(notice.show, streamlit_run.visitor_address()):
         notice.close()
-        _use_all_threads()
-        yield
+        with _all_threads():
+            yield
 
 
 def release_slot() -> AbstractContextManager[None]:
@@ -105,29 +105,32 @@ class _QueueNotice:
         self._shown.close()
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> AbstractContextManager[None]:
     """Run torch in one thread, so that it leaves the other processors to whoever clicks.
 
     Matrices this small gain little from threads, which wait for each other on a busy machine. It
     is the calling thread's matter: pages that are run meanwhile have all processors.
     """
+    _usual_threads()
+    return _threads(1)
+
+
+def _all_threads() -> AbstractContextManager[None]:
+    """Give this thread torch's usual number; a new thread begins with the number set last."""
+    changed = _usual_threads.cache_info().currsize
+    return _threads(_usual_threads()) if changed else nullcontext()
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
     import torch
 
-    usual = _usual_threads()
-    torch.set_num_threads(1)
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
     try:
         yield
     finally:
-        torch.set_num_threads(usual)
-
-
-def _use_all_threads() -> None:
-    """Give this thread torch's usual number; a new thread begins with the number set last."""
-    if _usual_threads.cache_info().currsize:  # else nobody has changed it
-        import torch
-
-        torch.set_num_threads(_usual_threads())
+        torch.set_num_threads(before)
 
 
 @cache
@@ -136,6 +139,11 @@ def _usual_threads() -> int:
     import torch
 
     return torch.get_num_threads()
+
+
+def n_parameters(model: AttentionModel) -> int:
+    """Count the parameters of a model."""
+    return sum(each.numel() for each in model.network.parameters())
 
 
 @contextmanager
@@ -147,10 +155,8 @@ def turn_for(model: AttentionModel, text: str) -> Iterator[None]:
     `text` may be both texts: each of its characters is at most a token or four.
     """
     lane = long_work() if takes_long(model, text) else nullcontext()
-    with (
-        lane,
-        one_thread() if _work(model, text) < _SMALL or turns.short.running > 1 else nullcontext(),
-    ):
+    alone = _work(model, text) >= _SMALL and turns.short.running <= 1
+    with lane, _all_threads() if alone else one_thread():
         yield
 
 
@@ -160,4 +166,4 @@ def takes_long(model: AttentionModel, text: str) -> bool:
 
 
 def _work(model: AttentionModel, text: str) -> int:
-    return sum(each.numel() for each in model.network.parameters()) * len(text)
+    return n_parameters(model) * len(text)

@@ -26,28 +26,20 @@ class _Place:
 
 
 class Places:
-    """Sessions that were let in, in the order in which they came.
-
-    Args:
-        most: how many; None is any number.
-        is_there: whether a session's page is open.
-        no_room: whether nobody new is let in, however many places are free.
-        clock: seconds that pass.
-        of_one: how many of one address; None is any number.
-    """
+    """Sessions that were let in, in the order in which they came."""
 
     def __init__(
         self,
-        most: int | None,
-        is_there: Callable[[str], bool],
-        no_room: Callable[[], bool] = lambda: False,
+        most: int | None,  # places; None is any number
+        is_there: Callable[[str], bool],  # whether a session's page is open
+        no_room: Callable[[], bool] = lambda: False,  # nobody new is let in, whatever is free
         clock: Callable[[], float] = time.monotonic,
-        of_one: int | None = None,
+        of_one: int | None = None,  # places of one address; None is any number
     ) -> None:
         self.most, self._is_there, self._no_room = most, is_there, no_room
         self._clock, self._of_one = clock, of_one
         self._held: dict[str, _Place] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def take(self, session: str, address: str | None = None) -> bool:
         """Return whether a session has a place, from before or from now on.
@@ -60,7 +52,7 @@ class Places:
             if place := self._held.get(session):
                 place.acted = place.acted or now - place.taken > OPENING
                 return True
-            if self._no_room() or self._has_most(address):
+            if self._no_room() or self.has_most(address):
                 return False
             if self.most is not None and len(self._held) >= self.most and not self._give_way():
                 return False
@@ -69,13 +61,10 @@ class Places:
 
     def has_most(self, address: str | None) -> bool:
         """Return whether an address has as many places as one may."""
-        with self._lock:
-            return self._has_most(address)
-
-    def _has_most(self, address: str | None) -> bool:
         if address is None or self._of_one is None:
             return False
-        return sum(place.address == address for place in self._held.values()) >= self._of_one
+        with self._lock:
+            return sum(one.address == address for one in self._held.values()) >= self._of_one
 
     def _look(self, here: str) -> None:
         """Give up the places of pages that were closed, and not of a connection that broke.
@@ -86,11 +75,9 @@ class Places:
         for session, place in list(self._held.items()):
             if session == here or self._is_there(session):
                 place.left = None
-            elif not place.acted:
-                del self._held[session]
-            elif place.left is None:
+            elif place.acted and place.left is None:
                 place.left = now
-            elif now - place.left > STAYS:
+            elif place.left is None or now - place.left > STAYS:
                 del self._held[session]
 
     def _give_way(self) -> bool:
@@ -123,10 +110,5 @@ def full() -> str:
 
 @cache
 def _places() -> Places:
-    found = settings()
-    return Places(
-        found.max_sessions,
-        streamlit_run.is_kept,
-        memory_limit.is_over,
-        of_one=found.sessions_per_address,
-    )
+    most, of_one = settings().max_sessions, settings().sessions_per_address
+    return Places(most, streamlit_run.is_kept, memory_limit.is_over, of_one=of_one)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Hashable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 import torch
 from numpy.typing import NDArray
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
 
 T = TypeVar("T")
+_ABOUT_RANDOM = (
+    "Makes the same architecture with random weights and runs this text through it. For a model of "
+    "this size that takes some seconds and as much memory again."
+)
 AT_ONCE = 30_000_000  # parameters; a larger model is made anew with random weights on request only
 
 
@@ -46,30 +51,22 @@ def report(scene: Scene, view: Shared) -> Report:
         if scene.record.part == "cross":
             return make_report(scene.record)
         if (stored := scene.stored) is not None:
-            return make_report(
-                scene.record, induction=stored.induction, random_scores=stored.random_scores
-            )
+            own: dict[str, Any] = {"random_scores": stored.random_scores}
+            return make_report(scene.record, induction=stored.induction, **own)
         part = scene.record.part
-        random = memory.untrained_copy(*which) if with_random else None
+        more: dict[str, Any] = {"random": memory.untrained_copy(*which) if with_random else None}
         with turn_for(memory.model(*which), scene.text + (scene.pair or "")):
-            return make_report(
-                scene.record,
-                random=random,
-                induction=memory.induction(*which, part, False),
-                random_induction=memory.induction(*which, part, True) if with_random else None,
-            )
+            more["induction"] = memory.induction(*which, part, False)
+            more["random_induction"] = memory.induction(*which, part, True) if with_random else None
+            return make_report(scene.record, **more)
 
     return cached(scene, "report", with_random, make=make)
 
 
 def of_kind(report: Report, key: str) -> list[tuple[int, int]]:
     """Return the heads that have earned a label, as (layer, head)."""
-    return [
-        (i, j)
-        for i, row in enumerate(report.labels)
-        for j, earned in enumerate(row)
-        if any(one.label.key == key for one in earned)
-    ]
+    heads = ((i, j, row[j]) for i, row in enumerate(report.labels) for j in range(len(row)))
+    return [(i, j) for i, j, earned in heads if key in {one.label.key for one in earned}]
 
 
 def has_random(view: Shared) -> bool:
@@ -91,19 +88,19 @@ def offer_random(view: Shared) -> None:
     def request() -> None:
         st.session_state.setdefault("random_wanted", set()).add(view.checkpoint)
 
-    st.button(
-        "Add random weights as a baseline",
-        on_click=request,
-        icon=":material/casino:",
-        help="Makes the same architecture with random weights and runs this text through it. For "
-        "a model of this size that takes some seconds and as much memory again.",
-    )
+    label, icon = "Add random weights as a baseline", ":material/casino:"
+    st.button(label, on_click=request, icon=icon, help=_ABOUT_RANDOM)
 
 
 def cached(scene: Scene, *what: Hashable, make: Callable[[], T], size: int = 200_000) -> T:
     """Return what follows from the scene alone, made once and kept; `size` is in bytes."""
     with nullcontext() if scene.has(*what) else st.spinner("Comparing heads …"):
         return scene.derive(*what, make=make, size=lambda made: size)
+
+
+def table_bytes(table: pd.DataFrame) -> int:
+    """Return the bytes that a table holds, for the cache."""
+    return int(table.memory_usage(deep=True).sum())
 
 
 def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:
@@ -123,16 +120,10 @@ def parameter_likeness(
     def make(model: AttentionModel) -> NDArray[np.float32]:
         return parameter_similarity(model, space, measure, view.part).cpu().numpy()
 
-    key = ("pairs", space, measure)
-    return of_parameters(view, *key, make=make, size=lambda matrix: int(matrix.nbytes))
+    return of_parameters(view, "pairs", space, measure, make=make)
 
 
-def of_parameters(
-    view: Shared,
-    *what: Hashable,
-    make: Callable[[AttentionModel], T],
-    size: Callable[[T], int] = lambda made: 10_000,
-) -> T | None:
+def of_parameters(view: Shared, *what: Hashable, make: Callable[[AttentionModel], T]) -> T | None:
     """Return what follows from a model's parameters alone; None where they are not known."""
     model = memory.model(*view.checkpoint)
 
@@ -144,7 +135,7 @@ def of_parameters(
             return None
 
     key = (*view.checkpoint, view.part, "parameters", *what)
-    return memory.cache().get(key, known, lambda made: 0 if made is None else size(made))
+    return memory.cache().get(key, known, lambda made: int(getattr(made, "nbytes", 10_000)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,27 +143,21 @@ class Chance:
     """Findings of one measure on a text beyond chance; pairs in the order of `np.triu_indices`."""
 
     measure: str
-    # where 95 % of pairs lie whose tokens are permuted; None: the text is too short.
-    band: Band | None
-    # of each pair; NaN where it has no distance. pairs: those more alike than chance.
-    p: NDArray[np.float64]
-    pairs: NDArray[np.bool_]
+    band: Band | None  # where 95 % of pairs with permuted tokens lie; None: the text is too short
+    p: NDArray[np.float64]  # of each pair; NaN where it has no distance
+    pairs: NDArray[np.bool_]  # those more alike than chance
     twins: NDArray[np.bool_]  # which heads have another one nearer than chance
-    # `expected`, `below`: how many pairs chance puts below the band's edge, and how many lie there
-    expected: float = 0.0
-    below: int = 0
-    # the band of heads with random weights; None where it is not known or none.
-    untrained: Band | None = None
+    expected: float = 0.0  # so many pairs chance puts below the band's edge
+    below: int = 0  # so many lie there
+    untrained: Band | None = None  # of heads with random weights, where known
     untrained_found: int = 0  # how many of their pairs are more alike than chance
 
 
 def chance(scene: Scene, measure: str) -> Chance:
     """Find what is beyond chance, once for a text; with random weights where quick or asked for."""
     with_random = PAIR_MEASURES[measure] == "z" and has_random(state.current())
-    make, size = (
-        partial(_compare_with_chance, scene, measure, with_random),
-        10 * scene.head_count**2,
-    )
+    make = partial(_compare_with_chance, scene, measure, with_random)
+    size = 10 * scene.head_count**2
     return cached(scene, "chance", measure, with_random, make=make, size=size)
 
 
@@ -186,18 +171,10 @@ def _compare_with_chance(scene: Scene, measure: str, with_random: bool) -> Chanc
         return Chance(measure, None, np.full(len(each), np.nan), no_pairs, no_twins)
     p, pairs = permuted.p_pairs, discoveries(permuted.p_pairs)
     edge, known = permuted.edge, int(np.isfinite(p).sum())
-    band, found = _untrained(scene, measure) if with_random else (None, 0)
-    return Chance(
-        measure,
-        permuted.band,
-        p,
-        pairs,
-        discoveries(permuted.p_nearest),
-        expected=known * float((permuted.pairs < edge).mean()),
-        below=int((each < edge).sum()),
-        untrained=band,
-        untrained_found=found,
-    )
+    expected = known * float((permuted.pairs < edge).mean())
+    found = p, pairs, discoveries(permuted.p_nearest), expected, int((each < edge).sum())
+    untrained = _untrained(scene, measure) if with_random else (None, 0)
+    return Chance(measure, permuted.band, *found, *untrained)
 
 
 def _untrained(scene: Scene, measure: str) -> tuple[Band | None, int]:

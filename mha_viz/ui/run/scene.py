@@ -35,15 +35,11 @@ AT_ONCE = 512  # tokens; the picture of a longer text does not wait for its metr
 
 @dataclass(frozen=True)
 class Run:
-    """Results of one run of a text; the cache holds them.
+    """Results of one run of a text; the cache holds them."""
 
-    `record` is as the model left it, `facts` are measured on it, None until somebody asks for those
-    of a long text; `seconds` of the forward pass are unknown for a stored run.
-    """
-
-    record: AttentionRecord
-    facts: Facts | None
-    seconds: float | None
+    record: AttentionRecord  # as the model left it
+    facts: Facts | None  # measured on it; None until somebody asks for those of a long text
+    seconds: float | None  # of the forward pass; unknown for a stored run
     stored: StoredRun | None = None
 
 
@@ -77,10 +73,7 @@ class Scene:
         run = self._run
         if run.facts is not None:
             return run.facts
-        make = partial(measured, run.record)
-        return self.derive(
-            "facts", make=make, size=lambda made: sum(v.nbytes for v in made.values())
-        )
+        return self.derive("facts", make=partial(measured, run.record), size=_facts_bytes)
 
     @property
     def is_measured(self) -> bool:
@@ -101,9 +94,7 @@ class Scene:
     def origin(self) -> str:
         """The run's origin in words: precomputed, or computed in so many ms."""
         seconds = self._run.seconds
-        if seconds is None:
-            return "precomputed"
-        return f"computed in {1000 * seconds:.0f} ms"
+        return "precomputed" if seconds is None else f"computed in {1000 * seconds:.0f} ms"
 
     @property
     def head_count(self) -> int:
@@ -137,7 +128,7 @@ class Scene:
         Raises LimitError: the text is longer than this server takes.
         """
         allowed.check_text(self.text, self.pair)
-        return memory.cache().get(self, self._make, lambda run: size(run.record))
+        return memory.cache().get(self, self._make, lambda run: run.record.held_bytes)
 
     def _make(self) -> Run:
         checkpoint = (self.model, self.device, self.dtype)
@@ -145,7 +136,7 @@ class Scene:
         if stored is not None and stored.is_of(self.part, self.text, self.pair):
             return Run(stored.record, measured(stored.record), None, stored)
         made = _trace(self, memory.model(*checkpoint), self.text, self.pair, self.part)
-        malloc_trim.after(size(made.record))
+        malloc_trim.after(made.record.held_bytes)
         return made
 
 
@@ -166,7 +157,10 @@ def other(view: Shared) -> Scene:
 def _run_once(side: str, scene: Scene) -> Scene:
     """Run a scene, unless somebody has stopped it before it was there."""
     if st.session_state.get(side) != scene and st.session_state.get("stopped") == scene:
-        _offer_again()
+        # The text stays, and waits to be run again or changed.
+        st.info("Stopped. Change the text, or run it again.", icon=":material/stop_circle:")
+        st.button("Run again", on_click=_stop, args=(None,), key="again")
+        st.stop()
     scene.run()
     st.session_state[side] = scene
     return scene
@@ -194,7 +188,7 @@ def displayed_record(scene: Scene, view: Explore) -> AttentionRecord:
             return record
         return between(record, *("ab".index(letter) for letter in view.between))
 
-    return memory.cache().get((scene, options), derive, size)
+    return memory.cache().get((scene, options), derive, lambda record: record.held_bytes)
 
 
 def fit_head(scene: Scene) -> None:
@@ -264,6 +258,10 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
             return Run(record, measured(record), seconds)
 
 
+def _facts_bytes(facts: Facts) -> int:
+    return sum(values.nbytes for values in facts.values())
+
+
 def measured(record: AttentionRecord) -> Facts:
     """Return all metrics of a record, as `Run` keeps them."""
     return {name: values.numpy() for name, values in measure(record).items()}
@@ -272,15 +270,3 @@ def measured(record: AttentionRecord) -> Facts:
 @guarded
 def _stop(key: Hashable) -> None:
     st.session_state.stopped = key
-
-
-def _offer_again() -> None:
-    """End this run of the page; the text stays, and waits to be run again or changed."""
-    st.info("Stopped. Change the text, or run it again.", icon=":material/stop_circle:")
-    st.button("Run again", on_click=_stop, args=(None,), key="again")
-    st.stop()
-
-
-def size(record: AttentionRecord) -> int:
-    """Return the bytes that the record holds."""
-    return record.held_bytes

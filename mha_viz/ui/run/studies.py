@@ -1,14 +1,17 @@
 """Studies of this server, and texts that visitors have brought for them: kept, shared, bounded."""
 
 import hashlib
+import json
+import os
 import re
 import shutil
 import tempfile
 import threading
 import time
 import weakref
-from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection
+from contextlib import suppress
 from functools import cache
 from pathlib import Path, PurePath
 
@@ -19,9 +22,10 @@ from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.progress import BEGUN
 from mha_viz.corpus.sources.documents import DOCUMENT
 from mha_viz.corpus.sources.readers import GZIP
+from mha_viz.corpus.store.integrity import LockedError, locked
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import ArgumentError
+from mha_viz.errors import ArgumentError, WriteError
 from mha_viz.text.cleaning import visible
 from mha_viz.ui.operating import streamlit_run
 from mha_viz.ui.operating.settings import settings
@@ -34,19 +38,25 @@ MAX_TEXTS = 2_000  # of a visitor: of more, a fair sample
 MAX_MEGABYTES = 2  # of a visitor's texts
 # None that is packed: two megabytes of it may be two thousand, and nobody else has their turn then.
 SUFFIXES = (".txt", ".json", ".jsonl", ".csv", ".conllu", ".conll", ".v4_gold_conll")
+OWN = "own_"  # keys of texts begin with it
+_KEY = re.compile(OWN + r"[0-9a-f]{32}\Z")
 DELETING = 5.0  # seconds: what cannot be deleted does not keep a process from its end
 
 
 class Studies:
-    """Studies of a process, by model and texts, in a folder that is deleted at its end."""
+    """Studies by model and texts, in a folder that the end of the process deletes.
 
-    def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="mha-viz-studies-"))
-        self._deletion = weakref.finalize(self, _delete_while_written, self._folder)
-        self._lock = threading.Lock()
-        self._made: OrderedDict[str, StudyJob] = OrderedDict()
-        self._own: OrderedDict[str, OwnTexts] = OrderedDict()
-        self._owners: dict[str, str] = {}  # the address, or session, that brought a study or texts
+    A `folder` that is given stays: several servers keep their studies in it together. Beside each
+    study, and the folder of each of the texts, a file says what it is. Its time is its last use.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or Path(tempfile.mkdtemp(prefix="mha-viz-studies-"))
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if folder is None:
+            self._deletion = weakref.finalize(self, _delete_while_written, self._folder)
+        self._lock = threading.RLock()
+        self._made: dict[str, StudyJob] = {}  # of this process
 
     def close(self) -> None:
         """Delete them all, as the end of the process does."""
@@ -57,14 +67,11 @@ class Studies:
     ) -> str:
         """Keep a visitor's texts, to be studied; returns the key that stands for them.
 
-        Args:
-            content: of the file.
-            name: of the file, which ends in one of `SUFFIXES`; "" of texts that were typed.
-            column: of a table that holds the texts; None to find it.
-            group: of a table, too: which texts depend on each other; None: as `study` takes them.
+        `name` is of the file and ends in one of `SUFFIXES`; "" of texts that were typed. `column`
+        of a table holds the texts, by default the one that is found; `group` says which of them
+        depend on each other, by default as `study` takes them.
 
-        Raises:
-            ArgumentError: too large, empty, packed, or a file of another kind.
+        Raises ArgumentError: too large, empty, packed, or a file of another kind.
         """
         suffix = PurePath(name.lower()).suffix if name else ".txt"
         if suffix not in SUFFIXES:
@@ -79,55 +86,46 @@ class Studies:
                 "give a part of them, or use `mha-viz study`, which has no limit."
             )
         called = _file_name(name) if name else "texts.txt"
-        key = (
-            "own_"
-            + hashlib.sha256(f"{called} {column} {group} ".encode() + content).hexdigest()[:32]
-        )
-        path = self._folder / key / called
+        named = f"{called} {column} {group} ".encode()
+        key = OWN + hashlib.sha256(named + content).hexdigest()[:32]
+        about = {"file": called, "column": column, "group": group, "title": _title(name, content)}
         with self._lock:
-            write_file(path, content, parents=True)
-            self._own[key] = OwnTexts(path, column, group, _title(name, content))
-            self._owners.setdefault(key, streamlit_run.visitor_address() or heavy.session())
-            self._own.move_to_end(key)
+            write_file(self._folder / key / called, content, parents=True)
+            self._use(key, _visitor(), **about)
             self._trim()
         return key
 
     def find(self, view: Corpus) -> StudyJob | None:
         """Return the study of a view's model over its texts, begun or not; None without texts."""
         with self._lock:
-            if view.corpus and view.corpus not in self._own:
+            texts, name = self._texts(view.corpus), self._key_of(view)
+            if texts is None:
                 return None
-            name = self._key_of(view)
-            if name not in self._made:
-                texts, join = self._own.get(view.corpus, _OF_SAMPLE), self._joining(view)
+            made = self._made.get(name)
+            if made is None or (made.study and not made.study.folder.exists()):  # others deleted it
                 sample = MAX_TEXTS if view.corpus else None
-                folder = self._folder / name
-                self._made[name] = StudyJob(folder, texts, sample, join, self._delete_abandoned)
-                own = streamlit_run.visitor_address() or heavy.session()
-                self._owners[name] = own if view.corpus else ""
-            self._made.move_to_end(name)
-            self._trim()
-            return self._made[name]
+                folder, join = self._folder / name, self._joining(view)
+                made = StudyJob(folder, texts, sample, join, self._delete_abandoned)
+                self._made[name] = made
+            made.open_finished()
+            with suppress(WriteError):  # what is there is shown on a full disk, too
+                self._use(name, _visitor() if view.corpus else "")
+            self._trim(made)
+            return made
 
     def finished(self, view: Corpus) -> Study | None:
         """Return the study of a view's model over its texts if it is done, else None."""
         with self._lock:
-            name = self._key_of(view)
-            found = self._made.get(name)
-            if found is None or found.study is None:
-                return None
-            self._made.move_to_end(name)
-            return found.study
+            found = self.find(view) if self._about(self._key_of(view)).is_file() else None
+            return None if found is None else found.study
 
     def own(self) -> dict[str, str]:
         """Return the titles of all texts of visitors by their keys."""
-        with self._lock:
-            return {key: texts.title for key, texts in self._own.items()}
+        return {key: about["title"] for key, about in self._kept(own=True).items()}
 
     def is_treebank(self, corpus: str) -> bool:
         """Return whether the texts of a key have trees, and perhaps documents."""
-        with self._lock:
-            return self._own.get(corpus, _OF_SAMPLE).is_treebank
+        return (self._texts(corpus) or _OF_SAMPLE).is_treebank
 
     def begin(self, view: Corpus, model: AttentionModel) -> None:
         """Begin the study of a view, or continue it, once for all visitors."""
@@ -148,36 +146,78 @@ class Studies:
 
     def _joining(self, view: Corpus) -> str | None:
         """Return how a view's sentences are joined; only those of treebanks can be."""
-        texts = self._own.get(view.corpus, _OF_SAMPLE)
-        return DOCUMENT if view.joined and texts.is_treebank else None
+        return DOCUMENT if view.joined and self.is_treebank(view.corpus) else None
 
     def _key_of(self, view: Corpus) -> str:
         what = repr((view.corpus, view.checkpoint, self._joining(view)))
         return hashlib.sha256(what.encode()).hexdigest()[:32]
 
-    def _trim(self) -> None:
+    def _about(self, key: str) -> Path:
+        return self._folder / f"{key}.json"
+
+    def _use(self, key: str, owner: str, **about: str | None) -> None:
+        """Note that a study or texts are used, and at first what they are and who brought them."""
+        path, now = self._about(key), time.time_ns()
+        if not path.is_file():
+            write_file(path, json.dumps({"owner": owner, **about}).encode())
+        with suppress(FileNotFoundError):  # another server has just deleted it
+            os.utime(path, ns=(now, now))
+
+    def _kept(self, own: bool) -> dict[str, dict[str, str]]:
+        """Return what is said of all texts of visitors, or of all studies; the last used last."""
+        found = []
+        for path in self._folder.glob("*.json"):
+            with suppress(OSError, ValueError):  # another server deletes it
+                if path.name.startswith(OWN) == own:
+                    about = json.loads(path.read_text("utf-8"))
+                    found.append((path.stat().st_mtime_ns, path.stem, about))
+        return {key: about for _, key, about in sorted(found, key=lambda one: one[:2])}
+
+    def _texts(self, key: str) -> OwnTexts | None:
+        """Return the texts of a key, which may be anything; None where they are not kept."""
+        if not key:
+            return _OF_SAMPLE
+        try:
+            about = json.loads(self._about(key).read_text("utf-8")) if _KEY.match(key) else None
+        except FileNotFoundError:
+            return None
+        return about and OwnTexts(
+            self._folder / key / about["file"], about["column"], about["group"], about["title"]
+        )
+
+    def _trim(self, looked_at: StudyJob | None = None) -> None:
         """Delete what is too much: the oldest of the largest owner, and nothing in use.
 
         Whoever brings many texts pushes out their own, and nobody else's.
         """
-        idle = [name for name, one in self._made.items() if not one.runs]
-        for name in self._oldest_of_largest_owner(self._made, idle):
-            _delete(self._made.pop(name).folder)
-        read = {one.texts for one in self._made.values() if one.runs}
-        unread = [key for key, texts in self._own.items() if texts.path not in read]
-        for key in self._oldest_of_largest_owner(self._own, unread):
-            _delete(self._own.pop(key).path.parent)
+        running = {name: one.texts for name, one in self._made.items() if one.runs}
+        read = {texts.parent.name for texts in running.values()}
+        for own in (False, True):
+            owners = {key: about["owner"] for key, about in self._kept(own).items()}
+            for key in _oldest_of_largest_owner(owners, owners.keys() - running.keys() - read):
+                if _delete(self._folder / key):
+                    self._about(key).unlink(missing_ok=True)
+        for name, one in list(self._made.items()):
+            if one is not looked_at and not one.runs and not self._about(name).is_file():
+                del self._made[name]
 
-    def _oldest_of_largest_owner(self, kept: Iterable[str], free: list[str]) -> list[str]:
-        counts = Counter(self._owners[key] for key in kept)
-        too_many = counts.total() - (settings().max_studies or KEPT)
-        deleted: list[str] = []
-        while free and len(deleted) < too_many:
-            # Of equals the first.
-            deleted.append(max(free, key=lambda key: counts[self._owners[key]]))
-            free.remove(deleted[-1])
-            counts[self._owners.pop(deleted[-1])] -= 1
-        return deleted
+
+def _oldest_of_largest_owner(owners: dict[str, str], free: Collection[str]) -> list[str]:
+    """Return what is too much of what is kept, the oldest first, by its owners."""
+    counts, deleted = Counter(owners.values()), list[str]()
+    waiting = [key for key in owners if key in free]
+    too_many = len(owners) - (settings().max_studies or KEPT)
+    while waiting and len(deleted) < too_many:
+        # Of equals the first.
+        deleted.append(max(waiting, key=lambda key: counts[owners[key]]))
+        waiting.remove(deleted[-1])
+        counts[owners[deleted[-1]]] -= 1
+    return deleted
+
+
+def _visitor() -> str:
+    """Return the address, or the session, that the page which runs belongs to."""
+    return streamlit_run.visitor_address() or heavy.session()
 
 
 _OF_SAMPLE = OwnTexts(SAMPLE, None, None, "")
@@ -205,9 +245,14 @@ def _title(name: str, content: bytes) -> str:
     return visible(name, 60) if name else f"“{visible(begin, 35)}”"
 
 
-def _delete(folder: Path) -> None:
-    if folder.exists():
-        shutil.rmtree(folder)
+def _delete(folder: Path) -> bool:
+    """Delete the folder of a study or of texts, unless another server writes in it."""
+    try:
+        with suppress(FileNotFoundError), locked(folder):
+            shutil.rmtree(folder)
+    except LockedError:
+        return False
+    return True
 
 
 def _delete_while_written(folder: Path) -> None:
@@ -227,5 +272,6 @@ def describe(study: Study, view: Corpus) -> str:
 
 @cache
 def studies() -> Studies:
-    """Return the studies of this process."""
-    return Studies()
+    """Return the studies of this process, or of all servers that share its folder."""
+    shared = settings().shared
+    return Studies(Path(shared) / "studies" if shared else None)

@@ -1,9 +1,11 @@
 """A study that is made as heavy work behind the pages."""
 
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mha_viz.core.cancellation import cancellation, check_cancelled
 from mha_viz.corpus.query.study import Study
@@ -11,9 +13,12 @@ from mha_viz.corpus.run.progress import BEGUN, Progress
 from mha_viz.corpus.run.run import study
 from mha_viz.corpus.run.sample_study import sample_study
 from mha_viz.corpus.sources.readers import ending_of
+from mha_viz.corpus.store.integrity import LockedError
+from mha_viz.corpus.store.storage import MANIFEST
 from mha_viz.corpus.treebank.trees import SAMPLE
 from mha_viz.engine.model import AttentionModel
-from mha_viz.ui.jobs.cancel_token import Cancelled
+from mha_viz.errors import StudyError
+from mha_viz.ui.jobs.calls import Cancelled
 from mha_viz.ui.jobs.ticket import Ticket, Waiting, Work
 from mha_viz.ui.jobs.turns import CooperativeYield
 from mha_viz.ui.operating.settings import settings
@@ -22,6 +27,7 @@ from mha_viz.ui.run.page_lock import one_thread
 
 # Padded tokens that run at once: in blocks this small a study gives way soon to whoever clicks.
 BATCH_TOKENS = 1024
+_LOOK = 0.5  # seconds between two looks at whether another server still makes it
 
 
 class OwnTexts(NamedTuple):
@@ -39,18 +45,15 @@ class OwnTexts(NamedTuple):
 
 
 class StudyJob:
-    """A study that is done, is being made, was stopped, or failed.
-
-    `sample` is how many texts it has at most, None for all; `join` is as for `corpus.run.study`;
-    `on_abandoned` is called with the number of the try once nobody waits for it any more.
-    """
+    """A study that is done, is being made, was stopped, or failed."""
 
     def __init__(
         self,
         folder: Path,
         texts: OwnTexts,
-        sample: int | None,
-        join: str | None,
+        sample: int | None,  # texts that it has at most; None for all
+        join: str | None,  # as for `corpus.run.study`
+        # called with the number of the try once nobody waits for it any more
         on_abandoned: "Callable[[StudyJob, int], None]",
     ) -> None:
         self.folder = folder
@@ -72,6 +75,12 @@ class StudyJob:
     def is_new(self) -> bool:
         """True until somebody starts it."""
         return self._ticket is None
+
+    def open_finished(self) -> None:
+        """Open it where another server has finished it, or an earlier run of this one."""
+        if self.study is None and not self.runs and (self.folder / MANIFEST).is_file():
+            with suppress(StudyError):  # it is unfinished
+                self.study = Study.load(self.folder)
 
     @property
     def waiting(self) -> Waiting | None:
@@ -116,14 +125,6 @@ class StudyJob:
 
     def _make(self, model: AttentionModel, number: int, check: Callable[[], None]) -> None:
         """Make the study; between blocks, check for cancellation and yield to pages."""
-        try:
-            self._study(model, check)
-        except Cancelled:
-            if not self._stopped:
-                self._on_abandoned(self, number)
-            raise
-
-    def _study(self, model: AttentionModel, check: Callable[[], None]) -> None:
         cooperative_yield = CooperativeYield()
 
         def between_blocks() -> None:
@@ -134,16 +135,18 @@ class StudyJob:
             self.progress = progress
             check_cancelled()
 
-        with one_thread(), cancellation(between_blocks):
-            self.study = study(
-                model,
-                self.texts,
-                self.folder,
-                column=self._column,
-                group=self._group,
-                sample=self._sample,
-                batch_tokens=BATCH_TOKENS,
-                on_progress=on_progress,
-                join=self._join,
-                cluster=settings().cluster or None,
-            )
+        own: dict[str, Any] = {"column": self._column, "group": self._group, "join": self._join}
+        own |= {"sample": self._sample, "batch_tokens": BATCH_TOKENS, "on_progress": on_progress}
+        own |= {"cluster": settings().cluster or None}
+        try:
+            with one_thread(), cancellation(between_blocks):
+                while self.study is None:
+                    with suppress(LockedError):  # another server makes it, or has just left it
+                        self.study = study(model, self.texts, self.folder, **own)
+                        return
+                    between_blocks()
+                    time.sleep(_LOOK)
+        except Cancelled:
+            if not self._stopped:
+                self._on_abandoned(self, number)
+            raise

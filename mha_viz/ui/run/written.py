@@ -3,33 +3,31 @@
 import threading
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import streamlit as st
 
 from mha_viz.engine.model import AttentionModel
-from mha_viz.prediction.generated_token import GeneratedToken
+from mha_viz.prediction.generation import GeneratedToken
 from mha_viz.prediction.writing import Writing
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import PATIENCE
 from mha_viz.ui.run.scene import Run, Scene, measured
 from mha_viz.ui.state.views import Explore
 
-Branches = tuple[tuple[int, int], ...]
-
 
 @dataclass(frozen=True)
 class WrittenScene(Scene):
     """A text and what a model wrote behind it, by its name; the same name gives the same text.
 
-    Tokens are drawn as in `Writing`. `branches` are (position, token) of those that somebody chose;
-    `written` tokens were asked for, but the model may have ended the text before.
+    Tokens are drawn as in `Writing`.
     """
 
     temperature: float = 0.0
     top_k: int | None = None
     seed: int = 0
-    branches: Branches = ()
-    written: int = 0
+    branches: tuple[tuple[int, int], ...] = ()  # (position, token) of those that somebody chose
+    written: int = 0  # tokens asked for; the model may have ended the text before
 
     @property
     def start(self) -> "WrittenScene":
@@ -43,19 +41,15 @@ class WrittenScene(Scene):
 
 @dataclass(frozen=True)
 class Shown:
-    """Contents of a written scene.
-
-    `coming` is what a step would write, the end token where the model ends the text; `room` is how
-    many tokens fit behind the typed text.
-    """
+    """Contents of a written scene."""
 
     scene: WrittenScene
     run: Run
     text: str
     tokens: tuple[GeneratedToken, ...]
-    coming: GeneratedToken
+    coming: GeneratedToken  # of the next step; the end token where the model ends the text
     finished: bool
-    room: int
+    room: int  # tokens that fit behind the typed text
 
 
 @dataclass
@@ -113,14 +107,8 @@ def _write(writer: _Writer, scene: WrittenScene, model: AttentionModel) -> Shown
     if writer.writing is None or writer.start != scene.start or writer.writing.model is not model:
         writer.writing = None
         top_k = None if scene.top_k is None else min(scene.top_k, model.d_vocab)
-        writer.writing = Writing(
-            model,
-            scene.text,
-            temperature=scene.temperature,
-            top_k=top_k,
-            seed=scene.seed,
-            on_layer=on_layer,
-        )
+        drawn: dict[str, Any] = {"temperature": scene.temperature, "seed": scene.seed}
+        writer.writing = Writing(model, scene.text, top_k=top_k, on_layer=on_layer, **drawn)
         writer.start = scene.start
     writing, chosen = writer.writing, dict(scene.branches)
     surplus = len(writing) - _n_matching(writing, chosen, scene.written)
@@ -135,15 +123,9 @@ def _write(writer: _Writer, scene: WrittenScene, model: AttentionModel) -> Shown
     record = writing.record
     seconds = time.perf_counter() - start
     bar.empty()
-    return Shown(
-        scene,
-        Run(record, measured(record), seconds),
-        writing.text,
-        writing.written,
-        writing.upcoming,
-        writing.finished,
-        model.n_ctx - writing.n_prompt,
-    )
+    run, room = Run(record, measured(record), seconds), model.n_ctx - writing.n_prompt
+    found = writing.text, writing.written, writing.upcoming, writing.finished
+    return Shown(scene, run, *found, room)
 
 
 def _n_matching(writing: Writing, chosen: dict[int, int], most: int) -> int:

@@ -17,6 +17,7 @@ from mha_viz.ui.operating import descriptors, log_redaction, malloc_trim, memory
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import memory
 from mha_viz.ui.server import connections
+from mha_viz.ui.state import class_answers
 
 LONGEST = 1.0  # seconds for the pages' connections to close: a browser that sleeps closes none
 GRACE = 0.9  # seconds in which temporary folders go, and processes that were started for a page
@@ -29,6 +30,8 @@ def begin() -> None:
         found = settings()
         if found.cluster:
             jobs()  # where Ray is missing, now is the time to say so
+        if found.shared:
+            class_answers.classes()  # and where nothing can be written
     except SettingsError as error:
         sys.exit(f"error: {error}")
     if found.max_upload_mb is not None:  # refused while it comes in, whatever the page says

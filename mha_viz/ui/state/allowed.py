@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from mha_viz.checkpoints import suggested
-from mha_viz.checkpoints.catalog import ModelInfo, list_models
-from mha_viz.checkpoints.suggested import SuggestedModel
+from mha_viz.checkpoints import catalog
+from mha_viz.checkpoints.catalog import ModelInfo, SuggestedModel, list_models
 from mha_viz.core.amounts import of_bytes
 from mha_viz.ui.operating import memory_limit
 from mha_viz.ui.operating.refusals import refused, sentence
@@ -38,8 +37,8 @@ def examples() -> list[Example]:
 def absent(here: Iterable[str]) -> list[SuggestedModel]:
     """Return the models that may be fetched, beside those that are here."""
     if not settings().public:
-        return suggested.suggested(set(here))
-    known = {one.name: one for one in suggested.SUGGESTED}
+        return catalog.suggested(set(here))
+    known = {one.name: one for one in catalog.SUGGESTED}
     missing = [name for name in settings().models if name not in here]
     return [known.get(name, SuggestedModel(name, "a model of the Hub", 0)) for name in missing]
 
@@ -52,9 +51,8 @@ def may_be_named(name: str) -> bool:
 def check_model(name: str) -> None:
     """Refuse a model that this server does not show, or that is too large for it.
 
-    Raises:
-        LimitError: with the names of those that it does show; or there is no memory for any but
-            the shipped ones, which are small.
+    Raises LimitError: with the names of those that it does show; or there is no memory for any but
+    the shipped ones, which are small.
     """
     found = {info.name: info for info in models()}
     if name not in found and not may_be_named(name):
@@ -67,11 +65,7 @@ def check_model(name: str) -> None:
 
 
 def check_size(model: AttentionModel) -> None:
-    """Refuse a model with too many parameters, once they can be counted.
-
-    Raises:
-        LimitError: with their number.
-    """
+    """Refuse a model with too many parameters, once they can be counted: raises LimitError."""
     most = settings().max_parameters
     count = sum(each.numel() for each in model.network.parameters())
     if most is not None and count > most:
@@ -91,8 +85,7 @@ def _shown_instead(name: str) -> dict[str, str]:
 def check_text(*texts: str | None) -> None:
     """Refuse texts that are too long together, or long while the server has little memory left.
 
-    Raises:
-        LimitError: with both lengths, or to be tried later.
+    Raises LimitError: with both lengths, or to be tried later.
     """
     most, length = settings().max_characters, sum(len(text or "") for text in texts)
     if most is not None and length > most:
@@ -109,8 +102,7 @@ def upload_mb(most: int = 5) -> int:
 def check_upload(n_bytes: int) -> None:
     """Refuse a file, or texts in place of one, that is too large; count it where it is not.
 
-    Raises:
-        LimitError: too large, or one more than a session may give.
+    Raises LimitError: too large, or one more than a session may give.
     """
     import streamlit as st
 

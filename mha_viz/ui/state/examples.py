@@ -8,25 +8,15 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A text worth looking at.
+    """A text worth looking at."""
 
-    Args:
-        title: in the menu.
-        text: as it is typed.
-        model: shipped, that shows it.
-        look: what to look for, in words.
-        head: (layer, head); None where there is nothing to find.
-        pair: a second sentence.
-        n_tokens: of a long text, all of which has to be read; 0 is a sentence.
-    """
-
-    title: str
-    text: str
-    model: str
-    look: str
-    head: tuple[int, int] | None = None
-    pair: str = ""
-    n_tokens: int = 0
+    title: str  # in the menu
+    text: str  # as it is typed
+    model: str  # shipped, that shows it
+    look: str  # what to look for, in words
+    head: tuple[int, int] | None = None  # (layer, head); None where there is nothing to find
+    pair: str = ""  # a second sentence
+    n_tokens: int = 0  # of a long text, all of which has to be read; 0 is a sentence
 
 
 def _read(entry: dict[str, Any]) -> Example:

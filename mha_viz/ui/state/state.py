@@ -102,11 +102,6 @@ def restoring_ends() -> Iterator[None]:
     st.session_state.pop("restoring", None)
 
 
-def on_text_change() -> None:
-    """Unset the tokens of the text before; the head stays."""
-    change(query=-1, key=-1)
-
-
 def on_model_change() -> None:
     """Unset the tokens of the model before, and its head if nobody has chosen one."""
     change(query=-1, key=-1)
@@ -156,7 +151,7 @@ def sync_from_url(view: bool = True, more: Mapping[str, str] | None = None) -> b
         else:
             st.session_state.view, st.session_state.problems = from_params(address(), folders())
     if fresh and _known() is None:
-        _remember(address() or _params(view) | dict(more or {}))
+        _remember(address() or (to_params(_whole()) if view else {}) | dict(more or {}))
     return navigated
 
 
@@ -173,7 +168,7 @@ def push_url(more: Mapping[str, str] | None = None, view: bool = True) -> None:
     (fewer, mostly) stays as it is: writing would add a step to the browser's history. That of a
     page that was opened from the menu is completed in place.
     """
-    params = _params(view) | dict(more or {})
+    params = (to_params(_whole()) if view else {}) | dict(more or {})
     opened = st.session_state.pop("opened", False)
     if not _leads_here(address(), params, view):
         if opened:
@@ -186,19 +181,12 @@ def push_url(more: Mapping[str, str] | None = None, view: bool = True) -> None:
 
 
 def share_params() -> dict[str, str]:
-    """Return the view as parameters of another page, if possible as in this address.
-
-    Empty where no address can say all of it.
-    """
-    for params in (address(), _params(True)):
+    """Return the view as parameters of another page; empty where no address can say all of it."""
+    for params in (address(), to_params(_whole())):
         fits = from_params(params, folders()) == (_whole(), [])
         if params and fits and params.keys() <= NAMES:
             return params
     return {}
-
-
-def _params(view: bool) -> dict[str, str]:
-    return to_params(_whole()) if view else {}
 
 
 def _leads_here(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> bool:
@@ -223,7 +211,7 @@ def _opened(view: View) -> View:
 
 def _remember(params: dict[str, str], written: Mapping[str, str] | None = None) -> None:
     """Keep what an address of this page, the present one, shows: a text may be too long for it."""
-    known, here = _addresses(), _here(written)
+    known, here = st.session_state.setdefault("addresses", OrderedDict()), _here(written)
     known[here] = _PageState(st.session_state.get("view"), params)
     known.move_to_end(here)
     while len(known) > MAX_ADDRESSES:
@@ -231,11 +219,7 @@ def _remember(params: dict[str, str], written: Mapping[str, str] | None = None) 
 
 
 def _known() -> _PageState | None:
-    return _addresses().get(_here())
-
-
-def _addresses() -> OrderedDict[Any, _PageState]:
-    found: OrderedDict[Any, _PageState] = st.session_state.setdefault("addresses", OrderedDict())
+    found: _PageState | None = st.session_state.get("addresses", {}).get(_here())
     return found
 
 
@@ -270,7 +254,7 @@ def bound(
     name: str,
     widget: Callable[..., T],
     *args: object,
-    also: Callable[[], None] | None = None,
+    also: Callable[[], object] | None = None,
     displayed: object = None,
     **options: object,
 ) -> T:
@@ -308,10 +292,10 @@ def control(
     The source of truth is whoever holds the value, not the widget. Streamlit keeps the widget's
     state while it is not drawn, and then also tells the browser when it is drawn again.
 
-    - `args`: its label and, if it has them, its options or limits.
-    - `take`: called with the choice, but neither with None (a segmented control that was switched
-      off) nor with a value that is not among the options: a browser may still show those of before.
-    - `options`: what else the widget takes; a width in pixels grows with the type on a projector.
+    `args` are its label and, if it has them, its options or limits, `options` what else it takes: a
+    width in pixels grows with the type on a projector. `take` is called neither with None (a
+    segmented control that was switched off) nor with a value that is not among the options: a
+    browser may still show those of before.
     """
     if isinstance(width := options.get("width"), int):
         options["width"] = for_type(width)

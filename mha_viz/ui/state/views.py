@@ -6,16 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mha_viz.core.names import (
-    DEVICES,
-    DTYPES,
-    HOWS,
-    MATCH_MEASURES,
-    MATRICES,
-    METHODS,
-    PAIR_MEASURES,
-    PRODUCTS,
-)
+from mha_viz.core import names
 from mha_viz.ui.state import link_values as read
 from mha_viz.ui.state.link_values import MAX_URL_PINS, Pin
 from mha_viz.ui.state.link_values import MAX_URL_TEXT as MAX_URL_TEXT
@@ -31,7 +22,7 @@ MAX_WRITTEN = 200  # tokens that a model writes behind a text
 MODELS = ("model", "model_b", "corpus_model_b")
 TEXTS = ("text", "pair", "text_b", "source", "pairs")
 LONGEST = dict.fromkeys(TEXTS, MAX_URL_TEXT) | {"pins": MAX_URL_PINS}  # in a link
-SPACES = (*MATRICES, *PRODUCTS)
+SPACES = (*names.MATRICES, *names.PRODUCTS)
 # Tables of what a link says -> what the page calls it.
 TITLES: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("titles.toml").read_text("utf-8")
@@ -78,11 +69,9 @@ class Shared:
     by itself: the same text, the pair with the largest weight, the head that tells most, its twin,
     the chosen head, the last layer, the first gap or last token, the likeliest token.
 
-    Args:
-        place: the token whose prediction is shown. target, against: the tokens tracked there.
-        source: a second text, where heads or a path are patched.
-        window: (first, last) of the queries and of the keys that are shown; () for all.
-        tokens: (first, last) of neighbours among the tokens that are chosen together.
+    `place` is the token whose prediction is shown, `target` and `against` the tokens tracked there,
+    `source` a second text, where heads or a path are patched. `window`: (first, last) of queries
+    and of keys that are shown; `tokens`: of neighbours among the tokens chosen together.
     """
 
     model: str = _choice("tiny-bert", read.model)
@@ -97,15 +86,15 @@ class Shared:
     head_b: int = _choice(-1, read.index)
     scale: str = _choice("sqrt", read.one_of(SCALES))
     metric: str = _choice("entropy", read.metric)
-    measure: str = _choice("hellinger", read.one_of(PAIR_MEASURES))
+    measure: str = _choice("hellinger", read.one_of(names.PAIR_MEASURES))
     place: int = _choice(-1, read.position)
     target: str = _choice("", read.token)
     against: str = _choice("", read.token)
     source: str = _choice("", read.text)
     window: tuple[tuple[int, int], ...] = _choice((), read.window)
     tokens: tuple[tuple[int, int], ...] = _choice((), read.spans)
-    device: str = _choice("auto", read.one_of(DEVICES))
-    dtype: str = _choice("float32", read.one_of(DTYPES))
+    device: str = _choice("auto", read.one_of(names.DEVICES))
+    dtype: str = _choice("float32", read.one_of(names.DTYPES))
 
     @property
     def checkpoint(self) -> tuple[str, str, str]:
@@ -144,33 +133,24 @@ class Shared:
 
 @dataclass(frozen=True)
 class Explore(Shared):
-    """The view of the Explore page.
+    """The view of the Explore page."""
 
-    Args:
-        heads: drawn together as lines, as (layer, head).
-        sort: "" by layer and head, or a metric; heads with less of it than `least` are left out.
-        only: the label that heads must have. words: sub-words merged.
-        between: "ab" for what the first sentence looks at in the second, and so on; "" for all.
-        mass: share of a row's mass whose lines are drawn.
-        written: number of tokens that the model has written behind the text.
-        branches: (position, token) of those that somebody chose.
-    """
-
-    heads: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_HEADS))
-    sort: str = _choice("", read.metric)
-    least: float = _choice(0.0, read.real(0.0, 1e6))
-    only: str = _choice("", read.key)
-    words: bool = _choice(False, read.switch)
+    heads: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_HEADS))  # drawn as lines
+    sort: str = _choice("", read.metric)  # "": by layer and head
+    least: float = _choice(0.0, read.real(0.0, 1e6))  # of `sort`; other heads are left out
+    only: str = _choice("", read.key)  # the label that heads must have
+    words: bool = _choice(False, read.switch)  # sub-words merged
     no_special: bool = _choice(False, read.switch)
     no_first: bool = _choice(False, read.switch)
+    # "ab" for what the first sentence looks at in the second, and so on; "" for all
     between: str = _choice("", read.one_of(BETWEEN))
     show: str = _choice("heatmap", read.one_of(SHOWS))
-    mass: float = _choice(0.9, read.real(0.2, 1.0))
-    written: int = _choice(0, read.whole(0, MAX_WRITTEN))
+    mass: float = _choice(0.9, read.real(0.2, 1.0))  # share of a row's mass whose lines are drawn
+    written: int = _choice(0, read.whole(0, MAX_WRITTEN))  # tokens written behind the text
     next_temperature: float = _choice(0.0, read.real(0.0, 5.0))
     next_top_k: int = _choice(0, read.whole(0, 9_999))
     next_seed: int = _choice(0, read.whole(0, 999_999_999))
-    branches: tuple[tuple[int, int], ...] = _choice((), read.branches)
+    branches: tuple[tuple[int, int], ...] = _choice((), read.branches)  # chosen (position, token)
 
     @property
     def axes(self) -> tuple[bool, bool, bool, str]:
@@ -180,114 +160,81 @@ class Explore(Shared):
 
 @dataclass(frozen=True)
 class Compare(Shared):
-    """The view of the Compare page.
-
-    Args:
-        maps: the order of the small maps of all metrics.
-        match: the measure by which the heads of two models are matched.
-        upto: the layer that rollout and flow lead to.
-        pins: the heads on the board.
-    """
+    """The view of the Compare page."""
 
     section: str = _choice("layers", read.one_of(SECTIONS))
-    maps: str = _choice("listed", read.one_of(MAP_ORDERS))
+    maps: str = _choice("listed", read.one_of(MAP_ORDERS))  # the order of the maps of all metrics
     order: str = _choice("layer", read.one_of(ORDERS))
     clusters: int = _choice(4, read.whole(1, MAX_CLUSTERS))
     text_b: str = _choice("", read.text)
     model_b: str = _choice("", read.model)
     outputs: str = _choice("cka", read.one_of(OUTPUTS))
     space: str = _choice("W_QK", read.one_of(SPACES))
-    match: str = _choice("hellinger", read.one_of(MATCH_MEASURES))
-    upto: int = _choice(-1, read.position)
-    pins: tuple[Pin, ...] = ()  # `from_params` reads them
+    match: str = _choice("hellinger", read.one_of(names.MATCH_MEASURES))  # of heads of two models
+    upto: int = _choice(-1, read.position)  # the layer that rollout and flow lead to
+    pins: tuple[Pin, ...] = ()  # the heads on the board; `from_params` reads them
 
 
 @dataclass(frozen=True)
 class Corpus(Shared):
-    """The view of the Corpus page.
+    """The view of the Corpus page."""
 
-    Args:
-        corpus: the studied texts, "" is the sample. joined: a text of a treebank is a document.
-        question: of gold trees, by which best heads are ranked.
-        kind: the label by which heads are coloured; "" is by the metric, "relation" by `arc`.
-        any_length: the strongest examples of all, not of each class of like length.
-        over: a metric or label over the steps of a training run.
-        along: a relation to search, as `arc`. previous: only at the nearest such word before.
-        corpus_b, corpus_model_b: the study to compare with. Texts: "" for the same ones, "sample",
-            or own ones; model: `SAME_MODEL`, or "" for random weights over the same texts.
-        compared: by what: a metric, one of the questions to gold trees, or all heads together.
-    """
-
-    corpus: str = _choice("", read.key)
-    question: str = _choice("relations", read.one_of(QUESTIONS))
-    joined: bool = _choice(False, read.switch)
+    corpus: str = _choice("", read.key)  # the studied texts; "" is the sample
+    question: str = _choice("relations", read.one_of(QUESTIONS))  # by which best heads are ranked
+    joined: bool = _choice(False, read.switch)  # a text of a treebank is a document
+    # the label by which heads are coloured; "" is by the metric, "relation" by `arc`
     kind: str = _choice("", read.key)
     arc: str = _choice("all.to_head", read.arc)
     gold: bool = _choice(False, read.switch)
-    any_length: bool = _choice(False, read.switch)
+    any_length: bool = _choice(False, read.switch)  # strongest of all, not of like length
     from_word: str = _choice("", read.token)
     to_word: str = _choice("", read.token)
     min_weight: float = _choice(0.3, read.real(0.0, 1.0))
     any_head: bool = _choice(False, read.switch)
     from_upos: str = _choice("", read.key)
     to_upos: str = _choice("", read.key)
-    along: str = _choice("", read.arc)
-    over: str = _choice("previous_token", read.key)
-    previous: bool = _choice(False, read.switch)
+    along: str = _choice("", read.arc)  # a relation to search, as `arc`
+    over: str = _choice("previous_token", read.key)  # a metric or label, while a model learned
+    previous: bool = _choice(False, read.switch)  # only at the nearest such word before
+    # the study to compare with: "" for the same texts, "sample", or own ones
     corpus_b: str = _choice("", read.key)
-    corpus_model_b: str = _choice("", read.model)
+    corpus_model_b: str = _choice("", read.model)  # "" for random weights over the same texts
     compared: str = _choice("metrics", read.one_of(COMPARED))
 
 
 @dataclass(frozen=True)
 class Circuits(Shared):
-    """The view of the Circuits page.
-
-    Args:
-        versus_key: a key whose score is subtracted from that of the pair of tokens; -1 is none.
-        through: the input through which the chosen head reads the second one.
-        task: that a circuit is tested on; "own" stands for `pairs`.
-        pairs: lines of a clean text, a corrupted one and both answers; "" is an example.
-        averaged: what heads write is a mean over the pairs of the task.
-        listed: words between which a head's weights are shown; "" for those of the text.
-        tested: the heads of a circuit.
-        graph_of: what the graph leads into. explained: the share of all contributions that
-            its edges hold, in percent. graph_pins: nodes that its paths pass, as "L2H3@5,L1mid@4".
-        fold: what its columns are. together: heads that are one node.
-    """
+    """The view of the Circuits page."""
 
     circuit: str = _choice("writes", read.one_of(CIRCUITS))
     quantity: str = _choice("logit", read.one_of(QUANTITIES))
-    versus_key: int = _choice(-1, read.position)
-    through: str = _choice("K", read.one_of(THROUGH))
+    versus_key: int = _choice(-1, read.position)  # whose score is subtracted; -1 is none
+    through: str = _choice("K", read.one_of(THROUGH))  # the input that reads the second head
     behaviour: str = _choice("logit_difference", read.one_of(BEHAVIOURS))
     way: str = _choice("direct", read.one_of(WAYS))
     direction: str = _choice("denoise", read.one_of(DIRECTIONS))
     flow: str = _choice("proximity", read.one_of(FLOWS))
-    listed: str = _choice("", read.text)
-    graph_of: str = _choice("prediction", read.one_of(GRAPHS))
-    explained: int = _choice(60, read.whole(min(SHARES), max(SHARES)))
-    graph_pins: str = _choice("", read.nodes)
-    fold: str = _choice("tokens", read.one_of(FOLDS))
-    together: str = _choice("heads", read.one_of(TOGETHER))
-    task: str = _choice("induction", read.one_of(TASKS))
+    listed: str = _choice("", read.text)  # words that are compared; "" for those of the text
+    graph_of: str = _choice("prediction", read.one_of(GRAPHS))  # what the graph leads into
+    explained: int = _choice(60, read.whole(min(SHARES), max(SHARES)))  # percent its edges hold
+    graph_pins: str = _choice("", read.nodes)  # that its paths pass, as "L2H3@5,L1mid@4"
+    fold: str = _choice("tokens", read.one_of(FOLDS))  # what its columns are
+    together: str = _choice("heads", read.one_of(TOGETHER))  # heads that are one node
+    task: str = _choice("induction", read.one_of(TASKS))  # "own" stands for `pairs`
+    # lines of a clean text, a corrupted one and both answers; "" is an example
     pairs: str = _choice("", read.text)
-    averaged: bool = _choice(False, read.switch)
+    averaged: bool = _choice(False, read.switch)  # over the pairs of the task
     tested: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_TESTED))
 
 
 @dataclass(frozen=True)
 class Intervene(Shared):
-    """The view of the Intervene page: heads that are changed, and how.
+    """The view of the Intervene page: heads that are changed, and how."""
 
-    Args:
-        off: the changed heads. factor: where they are scaled. method: of measuring importance.
-    """
-
-    off: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_OFF))
-    how: str = _choice("zero", read.one_of(HOWS))
-    factor: float = _choice(0.5, read.real(-10.0, 10.0))
-    method: str = _choice("ablation", read.one_of(METHODS))
+    off: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_OFF))  # the changed heads
+    how: str = _choice("zero", read.one_of(names.HOWS))
+    factor: float = _choice(0.5, read.real(-10.0, 10.0))  # by which they are scaled
+    method: str = _choice("ablation", read.one_of(names.METHODS))  # of measuring importance
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,8 @@ def projector_switch() -> None:
     if st.session_state.get("projector_drawn"):
         return
     st.session_state.projector_drawn = True
-    st.toggle(
-        "Projector",
-        key="projector",
-        persist_state="session",
-        help="Larger type, to be read from the last row.",
-    )
+    hint = "Larger type, to be read from the last row."
+    st.toggle("Projector", key="projector", persist_state="session", help=hint)
 
 
 def projector() -> None:

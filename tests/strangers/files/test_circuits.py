@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from mha_viz.circuits.flow.signed_graph import PredictionGraph
-from mha_viz.circuits.tasks import circuit_file
+from mha_viz.circuits.tasks import tested_heads
 from mha_viz.circuits.tasks.tested_heads import Faithfulness, Outcome
 from mha_viz.errors import RecordError
 from mha_viz.ui.widgets.components.flow_graph import prediction_payload
@@ -24,7 +24,7 @@ TRUE = Faithfulness(
     *((1.0, 2.0), (2.0, 1.0)),
 )
 FIELDS = json.loads(
-    json.dumps(asdict(TRUE) | {"kind": circuit_file.KIND, "version": circuit_file.VERSION})
+    json.dumps(asdict(TRUE) | {"kind": tested_heads.KIND, "version": tested_heads.VERSION})
 )
 
 

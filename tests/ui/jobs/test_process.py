@@ -17,8 +17,7 @@ from mha_viz.errors import JobError, TextError
 from mha_viz.interventions.importance import head_importance
 from mha_viz.learn.labs.own_reflection.learning import learn_left
 from mha_viz.ui.jobs import calls, process
-from mha_viz.ui.jobs.calls import Call, Checkpoint
-from mha_viz.ui.jobs.cancel_token import Cancelled, CancelToken
+from mha_viz.ui.jobs.calls import Call, Cancelled, CancelToken, Checkpoint
 from mha_viz.ui.jobs.process import RemoteFault, Workers
 from tests.making.comparing import close
 from tests.ui.jobs import calls_for_tests as ours
@@ -260,7 +259,7 @@ import os, signal, threading
 from functools import partial
 from mha_viz.ui.jobs import calls
 from mha_viz.ui.jobs.process import Workers
-from mha_viz.ui.jobs.cancel_token import CancelToken
+from mha_viz.ui.jobs.calls import CancelToken
 from tests.ui.jobs import calls_for_tests as ours
 
 calls.OURS += ("tests.",)

@@ -10,8 +10,7 @@ import pytest
 import mha_viz as mv
 from mha_viz.errors import JobError, SettingsError, StudyError, TextError
 from mha_viz.interventions.importance import head_importance
-from mha_viz.ui.jobs.calls import Call
-from mha_viz.ui.jobs.cancel_token import Cancelled, CancelToken
+from mha_viz.ui.jobs.calls import Call, Cancelled, CancelToken
 from mha_viz.ui.jobs.jobs import Jobs
 from mha_viz.ui.jobs.process import RemoteFault
 from mha_viz.ui.operating.settings import Settings

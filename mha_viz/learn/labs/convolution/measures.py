@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 
 from mha_viz.core.attention.checks import Number
+from mha_viz.learn.labs.convolution.inputs import full_kernel, kernel_numbers
 from mha_viz.learn.labs.convolution.numbers import (
     BORDERS,
     CODE,
@@ -122,3 +123,27 @@ def border_gaps(picture: Picture, kernel: Kernel) -> dict[tuple[str, str], float
         for own in BORDERS
         for other in BORDERS
     }
+
+
+def shuffle_gaps(picture: Picture, seed: int = 0) -> tuple[float, float]:
+    """Compare shuffling pixels before and after, for one head and for nine: largest difference.
+
+    The one head mixes the colours by random numbers, the nine blur.
+
+    >>> one, nine = shuffle_gaps(torch.eye(4)[:, :, None])
+    >>> one < 1e-6, nine > 0.1
+    (True, True)
+    """
+    channels, random = picture.shape[-1], torch.Generator().manual_seed(seed)
+    mix = torch.randn(channels, channels, 1, 1, generator=random)
+    order = torch.randperm(picture[..., 0].numel(), generator=random)
+
+    def shuffled(pixels: Picture) -> Picture:
+        return pixels.flatten(0, 1)[order].view_as(pixels)
+
+    gaps = (
+        attended(shuffled(picture), kernel) - shuffled(attended(picture, kernel))
+        for kernel in (mix, full_kernel(kernel_numbers("blur", 3), 3, channels))
+    )
+    one, nine = (float(gap.abs().max()) for gap in gaps)
+    return one, nine

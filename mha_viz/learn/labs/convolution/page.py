@@ -29,7 +29,7 @@ from mha_viz.web.theme import format_number
 TEXTS = read_texts(__package__)
 NAMES = {"convolution": "Conv2d", "heads": "nine heads"}
 _measured, _border_gaps = kept(measures.sharpness), kept(measures.border_gaps)
-_attended = kept(convolution.attended)
+_attended, _shuffle_gaps = kept(convolution.attended), kept(measures.shuffle_gaps)
 
 
 def draw(choices: Choices) -> None:
@@ -63,6 +63,7 @@ def _story(choices: Choices) -> None:
         _sum(chosen, found, float(exact[row, column, 0]))
     TEXTS.fold(choices, "sharpness", partial(_sharpness, choices, chosen))
     TEXTS.fold(choices, "at-the-border", partial(_border, choices, chosen))
+    TEXTS.fold(choices, "one-head", partial(_one_head, choices, chosen))
     TEXTS.fold(choices, "cost", partial(_cost, chosen))
 
 
@@ -213,6 +214,14 @@ def _border(choices: Choices, chosen: Chosen) -> None:
     TEXTS.predict(choices, "border")
     gaps = _border_gaps(measures.middle(chosen.picture), chosen.kernel)
     TEXTS.markdown("border-gaps.table", **{"_".join(key): gap for key, gap in gaps.items()})
+
+
+@frame.part
+def _one_head(choices: Choices, chosen: Chosen) -> None:
+    """Show that one head alone is a convolution of one pixel."""
+    TEXTS.predict(choices, "shuffle")
+    alone, many = _shuffle_gaps(measures.middle(chosen.picture))
+    TEXTS.markdown("one-head.measured", alone=alone, many=many)
 
 
 def _cost(chosen: Chosen) -> None:

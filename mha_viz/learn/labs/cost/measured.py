@@ -1,71 +1,142 @@
-"""Lab 8: the time that attention takes on this machine, by text length."""
+"""Lab 8: the time that attention takes on this machine, by text length and number of heads."""
 
+import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from timeit import repeat
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from mha_viz.core.attention.attention import attention
 from mha_viz.errors import ArgumentError
+from mha_viz.learn.labs.cost.numbers import Sizes
 
-D_MODEL, N_HEADS, RUNS = 256, 8, 5
-LENGTHS = tuple(2**i for i in range(6, 12))  # 64 to 2,048
+LENGTHS = tuple(2**i for i in range(6, 13))  # 64 to 4,096
+MAX_WIDTH = 1024
+MAX_BYTES = 2**26  # of weights that exist at once: longer texts are done some heads at a time
+RUNS = 5
 WAYS = ("projections", "weights", "fused")
+Run = tuple[int, int, int]  # tokens, d_model, heads
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Times of layers, and the speed of the machine that took them.
+
+    Args:
+        seconds: the median of 5 runs of each layer, by way: "projections" (W_Q, W_K, W_V and
+            W_O), "weights" (scores, softmax, weights times V, with the weights in memory) and
+            "fused" (the same without ever keeping them).
+        fastest: the shortest of the runs, by way, which other work disturbs least.
+        pattern: bytes of the weights of each layer, counted from the tensors.
+        speed: products that this machine adds up in a second, in one large matrix product.
+        threads: that torch used.
+    """
+
+    seconds: dict[str, list[float]]
+    fastest: dict[str, list[float]]
+    pattern: list[int]
+    speed: float
+    threads: int
+
+    def part(self, runs: slice) -> "Measured":
+        """Return the times of some of the layers."""
+        by_way = ({w: all_[runs] for w, all_ in t.items()} for t in (self.seconds, self.fastest))
+        return Measured(*by_way, self.pattern[runs], self.speed, self.threads)
 
 
 @torch.inference_mode()
 def measure(
-    lengths: Sequence[int] = LENGTHS, on_step: Callable[[int], None] | None = None
-) -> dict[str, list[float]]:
-    """Time a layer of random numbers, 256 wide with 8 heads, for texts of growing length.
+    runs: Sequence[Run], seed: int = 0, on_step: Callable[[int], None] | None = None
+) -> Measured:
+    """Time layers of random numbers.
 
     Args:
-        lengths: n, at most 2,048: the weights of as many tokens take 134 MB.
-        on_step: called with the number of measurements done, three for each length.
-
-    Returns:
-        Seconds of the fastest of 5 runs, which other work disturbs least, for each length:
-        "projections" (W_Q, W_K, W_V and W_O), "weights" (scores, softmax, weights times V, with all
-        weights in memory) and "fused" (the same without ever keeping them).
+        runs: tokens (at most 4,096), d_model (at most 1,024) and heads of each layer.
+        seed: of the numbers, whose values make no difference to the times.
+        on_step: called with the number of measurements done, three for each layer.
 
     Raises:
-        ArgumentError: no lengths, or lengths outside of 1..2,048.
+        ArgumentError: no layer, or sizes outside of that. ShapeError: heads that do not divide.
 
-    >>> list(measure([4, 8]))
-    ['projections', 'weights', 'fused']
+    >>> measure([(4, 8, 2), (8, 8, 2), (8, 8, 4)]).pattern
+    [128, 512, 1024]
     """
-    if not lengths or not all(1 <= n <= LENGTHS[-1] for n in lengths):
-        raise ArgumentError(f"Give lengths of 1 to {LENGTHS[-1]:,} tokens, got {list(lengths)}.")
-    random = torch.Generator().manual_seed(0)
-    seconds: dict[str, list[float]] = {way: [] for way in WAYS}
-    for n in lengths:
-        tokens = torch.randn(n, D_MODEL, generator=random)
-        weights = torch.randn(D_MODEL, 4 * D_MODEL, generator=random) / D_MODEL**0.5
-        joined = tokens @ weights[:, : 3 * D_MODEL]
-        # with a batch axis, without which torch has no fused kernel and makes all weights
+    for n, d_model, n_heads in runs:
+        Sizes(n, d_model, n_heads)
+    if not runs or not all(n <= LENGTHS[-1] and d <= MAX_WIDTH for n, d, _ in runs):
+        raise ArgumentError(
+            f"Give layers of at most {LENGTHS[-1]:,} tokens of width {MAX_WIDTH:,}, got "
+            f"{list(runs)}: more would take too long."
+        )
+    random = torch.Generator().manual_seed(seed)
+    square = torch.ones(1024, 1024)
+    speed = len(square) ** 3 / min(repeat(partial(torch.mm, square, square), number=1, repeat=3))
+    found = Measured(
+        {w: [] for w in WAYS}, {w: [] for w in WAYS}, [], speed, torch.get_num_threads()
+    )
+    for n, d_model, n_heads in runs:
+        tokens = torch.randn(n, d_model, generator=random)
+        weights = torch.randn(d_model, 4 * d_model, generator=random) / d_model**0.5
+        joined = tokens @ weights[:, : 3 * d_model]
         q, k, v = (
-            part.unflatten(1, (N_HEADS, -1)).transpose(0, 1)[None].contiguous()
+            part.unflatten(1, (n_heads, -1)).transpose(0, 1).contiguous()
             for part in joined.chunk(3, 1)
         )
-        runs: tuple[Callable[[], object], ...] = (
+        ways: tuple[Callable[[], object], ...] = (
             partial(torch.mm, tokens, weights),
-            partial(attention, q, k, v),
-            partial(attention, q, k, v, need_pattern=False),
+            partial(_kept, q, k, v),
+            # with a batch axis, without which torch has no fused kernel and makes all weights
+            partial(attention, q[None], k[None], v[None], need_pattern=False),
         )
-        for way, run in zip(WAYS, runs, strict=True):
+        found.pattern.append(_kept(q, k, v))
+        for way, run in zip(WAYS, ways, strict=True):
             run()  # the first time is slower: memory has to be found
-            seconds[way].append(min(repeat(run, number=1, repeat=RUNS)))
+            times = repeat(run, number=1, repeat=RUNS)
+            found.seconds[way].append(statistics.median(times))
+            found.fastest[way].append(min(times))
             if on_step is not None:
-                on_step(sum(map(len, seconds.values())))
-    return seconds
+                on_step(sum(map(len, found.seconds.values())))
+    return found
 
 
-def exponent(lengths: Sequence[int], seconds: Sequence[float]) -> float:
+def _kept(q: Tensor, k: Tensor, v: Tensor) -> int:
+    """Run attention that keeps its weights, in groups of heads; return the weights' bytes."""
+    group = heads_at_once(q.shape[1], len(q))
+    size = 0
+    for parts in zip(*(part.split(group) for part in (q, k, v)), strict=True):
+        _, pattern = attention(*parts)
+        assert pattern is not None
+        size += pattern.nbytes
+    return size
+
+
+def heads_at_once(n: int, n_heads: int) -> int:
+    """Return the number of heads whose float32 weights fit `MAX_BYTES`, at least one.
+
+    >>> heads_at_once(4096, 8), heads_at_once(64, 8)
+    (1, 8)
+    """
+    return max(1, min(n_heads, MAX_BYTES // (4 * n**2)))
+
+
+def exponent(lengths: Sequence[int], seconds: Sequence[float], least: int = 0) -> float:
     """Fit the slope of log time over log n by least squares: 1 is linear, 2 quadratic.
+
+    Lengths below `least` are left out: there calls take longer to start than their work.
+
+    Raises:
+        ArgumentError: fewer than two lengths are left.
 
     >>> round(exponent([64, 128, 256], [1.0, 4.0, 16.0]), 6)
     2.0
     """
-    return float(np.polyfit(np.log(lengths), np.log(seconds), 1)[0])
+    pairs = [pair for pair in zip(lengths, seconds, strict=True) if pair[0] >= least]
+    if len(pairs) < 2:
+        raise ArgumentError(
+            f"A line needs two lengths of at least {least:,} tokens, got {list(lengths)}."
+        )
+    return float(np.polyfit(*np.log(np.array(pairs).T), 1)[0])

@@ -1,6 +1,6 @@
 """The page of lab 8: costs of attention for any sizes, and for published models."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -14,6 +14,7 @@ from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.cost import measured
+from mha_viz.learn.labs.cost.measured import Measured
 from mha_viz.learn.labs.cost.numbers import (
     PUBLISHED,
     Costs,
@@ -35,7 +36,9 @@ BYTES = {4: "4 (float32)", 2: "2 (float16, bfloat16)", 1: "1 (int8, float8)", 8:
 LONG = tuple(2**i for i in range(6, 18))  # 64 to 131,072 tokens
 DEFAULTS = dict(n=512, d_model=768, n_heads=12, n_kv_heads=0, n_layers=12, n_read=0, batch=1)
 PADDED = (64, 512)  # two texts of one batch
-LARGE = 3  # the length from which on powers are fitted: below, calls take longer than their work
+WIDTHS, HEADS = (64, 128, 256, 512, 1024), (1, 2, 4, 8, 16, 32)  # that are timed
+AT = 512  # tokens at which heads are compared
+LARGE = 512  # tokens from which on powers are fitted: below, calls take longer than their work
 WAYS = {"projections": "projections", "weights": "weights kept", "fused": "weights never kept"}
 
 
@@ -186,20 +189,89 @@ def _fused(choices: Choices, sizes: Sizes) -> None:
 
 def _timing(choices: Choices) -> None:
     """Draw the measurements; no fragment, as in `draw`."""
-    lengths = measured.LENGTHS
-    total, run = len(lengths) * len(WAYS), partial(measured.measure, lengths)
-    found = trained(choices, (), total, run, name="start", label="Measure")
+    with frame.row():
+        width = choices.slide("time_width", "d_model ", WIDTHS, 256, width=190)
+        heads = choices.slide("time_heads", "Heads", HEADS, 8, width=190)
+        longest = choices.slide("longest", "Longest text", measured.LENGTHS[3:], 2048, width=190)
+        seed = choices.seed(width=160)
+    lengths = [n for n in measured.LENGTHS if n <= longest]
+    runs = [(n, width, heads) for n in lengths] + [(AT, width, h) for h in HEADS]
+    settings, total = (width, heads, longest, seed), len(runs) * len(WAYS)
+    run = partial(measured.measure, runs, seed)
+    found: Measured | None = trained(
+        choices, settings, total, run, name="start", label="Measure", keep=8
+    )
     if found is None:
+        TEXTS.caption("measured.wait")
         return
-    powers = [measured.exponent(lengths[LARGE:], found[way][LARGE:]) for way in WAYS]
-    TEXTS.markdown("measured.powers", least=lengths[LARGE], powers=powers)
+    _by_length(choices, lengths, Sizes(longest, width, heads), found.part(slice(len(lengths))))
+    _by_heads(choices, width, found.part(slice(len(lengths), None)))
+
+
+def _by_length(choices: Choices, lengths: list[int], sizes: Sizes, found: Measured) -> None:
+    """Draw the times by length beside what the counts say, and their powers of n."""
+    counted = [costs(replace(sizes, n=n, n_read=n)) for n in lengths]
+    least = min(LARGE, lengths[-2])
+    powers = [measured.exponent(lengths, found.fastest[way], least) for way in WAYS]
+    speed = short(found.speed)
+    TEXTS.markdown("measured.powers", least=least, powers=powers, speed=speed, found=found)
+    expected = {
+        "projections": [c.projections / found.speed for c in counted],
+        "weights": [(c.scores + c.mixing) / found.speed for c in counted],
+    }
+    lines = {name: (lengths, found.seconds[way]) for way, name in WAYS.items()}
+    counts = {f"count: {WAYS[way]}": (lengths, seconds) for way, seconds in expected.items()}
     charts.lines(
         choices.key("lengths"),
-        {name: (lengths, found[way]) for way, name in WAYS.items()},
+        lines | counts,
+        bands=_bands(found, WAYS),
         more=dict(xaxis=ticks(lengths), yaxis=dict(dtick=1)),
-        table={"n": lengths, **{f"seconds, {name}": found[way] for way, name in WAYS.items()}},
-        **TEXTS.lines("lengths-figure", lab=measured),
+        table={
+            "n": lengths,
+            **_columns(found, WAYS),
+            **{f"{name} (seconds)": seconds for name, (_, seconds) in counts.items()},
+            "bytes of the weights, measured": found.pattern,
+            "bytes, calculated": [c.pattern for c in counted],
+        },
+        **TEXTS.lines("lengths-figure", sizes=sizes, found=found, lab=measured, speed=speed),
     )
+
+
+def _by_heads(choices: Choices, width: int, found: Measured) -> None:
+    """Draw the times of one d_model in more and more heads."""
+    ways, kept = ("weights", "fused"), found.seconds["weights"]
+    ms, sizes = ([part[0], part[-1]] for part in (kept, found.pattern))
+    TEXTS.markdown(
+        "by-heads.text",
+        n=AT,
+        operations=short(2 * costs(Sizes(AT, width, 1)).scores),
+        heads=HEADS[-1],
+        ms=[1000 * seconds for seconds in ms],
+        ratio=ms[1] / ms[0],
+        sizes=[of_bytes(size) for size in sizes],
+    )
+    charts.lines(
+        choices.key("time-by-heads"),
+        {WAYS[way]: (HEADS, found.seconds[way]) for way in ways},
+        bands=_bands(found, ways),
+        more=dict(xaxis=ticks(HEADS)),
+        table={
+            "heads": HEADS,
+            "d_k": [width // h for h in HEADS],
+            **_columns(found, ways),
+            "bytes of the weights": found.pattern,
+        },
+        **TEXTS.lines("time-by-heads-figure", n=AT, width=width, found=found, lab=measured),
+    )
+
+
+def _bands(found: Measured, ways: Iterable[str]) -> dict[str, tuple[list[float], list[float]]]:
+    return {WAYS[way]: (found.fastest[way], found.seconds[way]) for way in ways}
+
+
+def _columns(found: Measured, ways: Iterable[str]) -> dict[str, list[float]]:
+    kinds = {"seconds": found.seconds, "fastest": found.fastest}
+    return {f"{kind}, {WAYS[way]}": times[way] for kind, times in kinds.items() for way in ways}
 
 
 def _models(choices: Choices, checkpoint: tuple[str, str, str]) -> None:

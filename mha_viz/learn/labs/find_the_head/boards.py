@@ -12,8 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record.visible import visible_keys, visible_tiles
-from mha_viz.interventions.duration import importance_passes
-from mha_viz.interventions.importance import HeadImportance, head_importance
+from mha_viz.interventions.importance import HeadImportance, head_importance, importance_passes
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.long_work import trained
 from mha_viz.learn.frame.texts import read_texts

@@ -13,7 +13,7 @@ from mha_viz.learn.frame.texts import read_texts
 from mha_viz.learn.labs.how_heads_learn import film, loss_landscape
 from mha_viz.learn.labs.how_heads_learn import gradient_descent as lab
 from mha_viz.learn.labs.how_heads_learn.film import N_LAYERS, PERIODS, WARMUP, Film, Settings
-from mha_viz.learn.labs.how_heads_learn.numbers import CURVATURE, PLANE
+from mha_viz.learn.labs.how_heads_learn.numbers import CURVATURE, PLANES
 from mha_viz.plots.curves import LossPlane, landscape
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.exports import figures
@@ -24,21 +24,29 @@ TEXTS = read_texts(__package__)
 
 VERDICTS = TEXTS.labels("curvature.verdicts")
 ROUNDING = 1e-6  # of float32, in weights that are hardly larger than 1
-MOMENTS = TEXTS.labels("moments")
+START = 0.0  # the moment at which a step is taken apart: gradients are large there
 
 
-@frame.part
-def one_step(choices: Choices, found: Film, optimizer: str) -> None:
-    """Draw one step of a weight, and the chain rule of its gradient."""
+def one_step(choices: Choices, found: Film, settings: Settings) -> None:
+    """Draw one step of a weight, and the chain rule of its gradient; no fragment: it may train."""
     with frame.row():
-        moment = choices.segments("at", "Step", MOMENTS, "first")  # where gradients are large
+        moment = choices.amount("at", TEXTS("one-step.at"), 0.0, 1.0, START, step=0.025)
         head = 0
         if found.n_heads > 1:
             label, end = f"Head of layer {N_LAYERS - 1}", found.n_heads - 1
             head = choices.place("which", label, 0, end, 0, most=max(film.HEADS) - 1, width=170)
-    step = list(found.weights)[list(MOMENTS).index(moment)]
-    st.markdown(_arithmetic(found, found.steps.index(step), head, optimizer))
-    _chain(found, step, head)
+    step = found.snapshots[round(moment * (len(found.snapshots) - 1))]
+    st.markdown(_arithmetic(found, found.steps.index(step), head, settings[-1]))
+    weights = found.weights.get(step)
+    if weights is None:
+        train, key = partial(film.weights_at, settings, step), (*settings, step)
+        weights = trained(
+            choices, key, max(step, film.FEWEST), train, name="again", label="Train up to here"
+        )
+    if weights is None:
+        TEXTS.caption("chain.again", steps=list(found.weights))
+    else:
+        _chain(found, weights, step, head)
 
 
 def _arithmetic(found: Film, row: int, head: int, optimizer: str) -> str:
@@ -59,8 +67,8 @@ def _arithmetic(found: Film, row: int, head: int, optimizer: str) -> str:
     )
 
 
-def _chain(found: Film, step: int, head: int) -> None:
-    chain = lab.chain_rule(found.n_heads, found.weights[step], found.ids, PERIODS[1], head)
+def _chain(found: Film, weights: Tensor, step: int, head: int) -> None:
+    chain = lab.chain_rule(found.n_heads, weights, found.ids, PERIODS[1], head)
     TEXTS.markdown("chain.text", step=step)
     st.markdown("\n".join(map(_link, chain.factors)))
     row, column = place = _largest(chain.gradient)
@@ -132,12 +140,15 @@ def curvature(choices: Choices, found: Film, settings: Settings) -> None:
 
 def plane(choices: Choices, found: Film, settings: Settings, about: str) -> None:
     """Draw the loss on a plane, behind a button."""
-    measure = partial(loss_landscape.plane_of_run, settings)
+    planes = TEXTS.labels("planes")
+    kind = choices.segments("plane", "Plane", planes, "path")
+    measure, key = partial(loss_landscape.plane_of_run, settings, kind), (*settings, kind)
     total, label = found.steps[-1] + loss_landscape.SIDE**2, "Train and measure the plane"
-    seen = trained(choices, settings, total, measure, name="landscape", label=label, stored=PLANE)
+    stored = PLANES[kind]
+    seen = trained(choices, key, total, measure, name="landscape", label=label, stored=stored)
     if seen is None:
         return
-    title = TEXTS("landscape.figure")
+    title = TEXTS("landscape.figure", kind=planes[kind].lower())
     figures.show(
         landscape(
             LossPlane(seen.x, seen.y, seen.loss, seen.path),

@@ -23,6 +23,7 @@ MEASURED = ("induction", "previous_token", "entropy")
 OPTIMIZERS = ("adam", "sgd")
 WARMUP = 50  # steps, of Adam alone
 _BATCH, _PROBE = 32, 8
+FEWEST = 20  # steps of a film
 Settings = tuple[int, int, float, int, str]  # of a run: heads, steps, rate, seed and optimizer
 Texts = tuple[Int[Tensor, "text token"], Int[Tensor, "text 1"]]  # ids, and each text's period
 
@@ -204,7 +205,7 @@ def film(
     >>> film(n_heads=2, n_steps=20).loss[0] > 3
     True
     """
-    if not (20 <= n_steps <= 5_000 and 0 < lr <= 1):
+    if not (FEWEST <= n_steps <= 5_000 and 0 < lr <= 1):
         raise ArgumentError(f"20 to 5000 steps, a rate of (0, 1]; got {n_steps} and {lr}.")
     if optimizer not in OPTIMIZERS:
         raise ArgumentError(f"optimizer must be one of {OPTIMIZERS}, got {optimizer!r}.")
@@ -245,6 +246,18 @@ def film(
             if on_step is not None:
                 on_step(step)
     return found
+
+
+def weights_at(
+    settings: Settings, step: int, on_step: Callable[[int], None] | None = None
+) -> Float[Tensor, " weight"]:
+    """Repeat a run up to a step, and return its weights from before that step.
+
+    A film keeps few of its weights, since those of all snapshots are some megabytes.
+    """
+    n_heads, _, lr, seed, optimizer = settings
+    short = max(step, FEWEST)
+    return film(n_heads, short, lr, seed, on_step, optimizer, all_weights=True).weights[step]
 
 
 def _gradient(model: TinyTransformer, texts: Texts, found: Film | None) -> Float[Tensor, " weight"]:

@@ -13,6 +13,7 @@ from mha_viz.learn.labs.how_heads_learn import film as lab
 
 N_TEXTS = 32  # on which the loss is taken: the same for all weights, none of them trained on
 N_PRODUCTS = 30  # Hessian-vector products: the ends of the spectrum are found soon
+KINDS = ("path", "random")  # of planes
 SIDE = 17  # points of the plane along each axis
 FLAT = 1e-3  # curvature below this share of the largest is level
 _MARGIN = 0.2  # of the path's extent, that the plane shows around it
@@ -153,30 +154,46 @@ class Plane:
 def plane(
     n_heads: int,
     weights: Sequence[Float[Tensor, " weight"]],
+    kind: str = "path",
     on_step: Callable[[int], None] | None = None,
     side: int = SIDE,
+    seed: int = 0,
 ) -> Plane:
     """Compute the loss on a plane through the last of these weights, and the path to it.
 
-    Its directions are those in which the weights have moved most: the principal components of their
-    distance from the end.
+    "path": the two directions in which the weights have moved most (principal components of their
+    distance from the end). "random": two random directions, each column as long as the column of
+    weights that it moves, so that planes of different networks can be compared.
 
     Args:
         n_heads: in each layer.
         weights: along the training, 3 at least; the last are those of the trained model.
+        kind: "path" or "random".
         on_step: called with the number of points done.
         side: points along each axis at most; odd, and 3 at least.
+        seed: of the random directions.
+
+    Raises:
+        ArgumentError: another kind, or fewer weights.
 
     Source: Li, Xu, Taylor, Studer and Goldstein 2018, "Visualizing the Loss Landscape of Neural
-    Nets", section 7.
+    Nets", sections 4 (filter normalisation) and 7 (paths).
     """
-    if len(weights) < 3:
-        raise ArgumentError(f"A plane needs 3 weights along the training, got {len(weights)}.")
+    if kind not in KINDS or len(weights) < 3:
+        raise ArgumentError(
+            f"A plane is one of {', '.join(KINDS)} and needs 3 weights along the training, got "
+            f"{kind!r} and {len(weights)}."
+        )
     end = weights[-1].double()
     moved = torch.stack([w.double() - end for w in weights])
-    across = _principal(moved)
+    across = _principal(moved) if kind == "path" else _random(n_heads, end, seed)
     path = torch.linalg.lstsq(across.T, moved.T).solution.T
-    x, y = (_axis(path[:, i], side) for i in (0, 1))
+    x, y = (
+        _axis(path[:, i], side)
+        if kind == "path"
+        else torch.linspace(-1, 1, side, dtype=torch.float64)
+        for i in (0, 1)
+    )
     given, values = texts(), torch.empty(len(y), len(x), dtype=torch.float64)
     for row, down in enumerate(y):
         for column, right in enumerate(x):
@@ -189,7 +206,9 @@ def plane(
     return Plane(x, y, values, path, min(seen, 1.0))
 
 
-def plane_of_run(settings: lab.Settings, on_step: Callable[[int], None] | None = None) -> Plane:
+def plane_of_run(
+    settings: lab.Settings, kind: str = "path", on_step: Callable[[int], None] | None = None
+) -> Plane:
     """Repeat a run, and compute the plane through its weights.
 
     A film keeps few of its weights: those of all snapshots are some megabytes. Steps of training
@@ -198,7 +217,7 @@ def plane_of_run(settings: lab.Settings, on_step: Callable[[int], None] | None =
     n_heads, n_steps, lr, seed, optimizer = settings
     done = on_step or (lambda step: None)
     run = lab.film(n_heads, n_steps, lr, seed, done, optimizer, all_weights=True)
-    return plane(n_heads, list(run.weights.values()), lambda n: done(n_steps + n))
+    return plane(n_heads, list(run.weights.values()), kind, lambda n: done(n_steps + n))
 
 
 def _principal(moved: Float[Tensor, "snapshot weight"]) -> Float[Tensor, "2 weight"]:
@@ -206,6 +225,24 @@ def _principal(moved: Float[Tensor, "snapshot weight"]) -> Float[Tensor, "2 weig
     # the small Gram matrix has the same components, and far fewer rows than there are weights
     values, inner = torch.linalg.eigh(moved @ moved.T)
     return (inner[:, -2:].flip(-1).T @ moved) / values[-2:].flip(-1).sqrt()[:, None]
+
+
+def _random(n_heads: int, end: Tensor, seed: int) -> Float[Tensor, "2 weight"]:
+    """Draw two random directions, each filter as long as that of the weights.
+
+    A filter is what makes one number: a column of a matrix, and a row of an embedding.
+    """
+    random = torch.Generator().manual_seed(seed)
+    model = lab.TinyTransformer(n_heads, torch.Generator())
+    made = []
+    for _ in range(2):
+        drawn = torch.randn(len(end), generator=random, dtype=torch.float64)
+        parts, ends = lab.by_name(model, drawn), lab.by_name(model, end)
+        for name, part in parts.items():
+            axis = -1 if name in ("embed", "position") else -2
+            part *= ends[name].norm(dim=axis, keepdim=True) / part.norm(dim=axis, keepdim=True)
+        made.append(drawn)  # whose parts they are
+    return torch.stack(made)
 
 
 def _axis(path: Tensor, side: int) -> Float[Tensor, " point"]:

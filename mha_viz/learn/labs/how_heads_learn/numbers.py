@@ -15,5 +15,13 @@ CURVATURE = StoredRun(
     lab.Curvature,
     lambda: lab.curvature(N_HEADS, film(*DEFAULTS).weights[N_STEPS]),
 )
-PLANE = StoredRun("how_heads_learn_plane", SETTINGS, lab.Plane, partial(lab.plane_of_run, SETTINGS))
-STORED = (FILM, CURVATURE, PLANE)
+PLANES = {
+    kind: StoredRun(
+        f"how_heads_learn_plane_{kind}",
+        (*SETTINGS, kind),
+        lab.Plane,
+        partial(lab.plane_of_run, SETTINGS, kind),
+    )
+    for kind in lab.KINDS
+}
+STORED = (FILM, CURVATURE, *PLANES.values())

@@ -67,7 +67,7 @@ def draw(choices: Choices) -> None:
             _curves(choices, found, "induction", about)
         st.markdown(_summary(found))
         _film(choices, found, about)
-        one_step = partial(analysis_page.one_step, choices, found, optimizer)
+        one_step = partial(analysis_page.one_step, choices, found, settings)
         TEXTS.fold(choices, "one-step", one_step)
         TEXTS.fold(choices, "decay", partial(analysis_page.decay, choices, found, optimizer, about))
         curvature = partial(analysis_page.curvature, choices, found, settings)

@@ -17,9 +17,9 @@ from mha_viz.circuits.decompose.score_attribution import ScoreAttribution, score
 from mha_viz.circuits.edges.edge_circuit import edge_faithfulness
 from mha_viz.circuits.edges.edge_effects import edge_effects
 from mha_viz.circuits.patching.experiment import PatchingExperiment, patching_experiment
-from mha_viz.circuits.tasks.accuracy import task_accuracy
 from mha_viz.circuits.tasks.faithfulness import faithfulness, find_heads
-from mha_viz.circuits.tasks.task_attribution import TaskAttribution, task_attribution
+from mha_viz.circuits.tasks.over_pairs import TaskAttribution, task_attribution
+from mha_viz.circuits.tasks.task_runs import task_accuracy
 from mha_viz.circuits.tasks.tasks import INDUCTION, make_task
 from mha_viz.circuits.tasks.tested_heads import Faithfulness
 from mha_viz.circuits.weights.composition import Composition, composition
@@ -230,6 +230,17 @@ def cuts(circuit: Circuit) -> pd.DataFrame:
         for paths in patched.values()
     ]
     table = pd.DataFrame({"cut": list(patched), "loss": losses})
+    return table.assign(more=table.loss - circuit.second_loss)
+
+
+def cut_by_sender(circuit: Circuit) -> pd.DataFrame:
+    """Measure the loss with one head at a time of the writers' layer cut from all readers.
+
+    Columns: layer, head, loss (nats, second copy), more (than with nothing cut).
+    """
+    layer, heads = circuit.writers[0][0], list(range(circuit.previous.shape[1]))
+    losses = [loss_with_cut(circuit, [(layer, head)], list(circuit.readers)) for head in heads]
+    table = pd.DataFrame({"layer": layer, "head": heads, "loss": losses})
     return table.assign(more=table.loss - circuit.second_loss)
 
 

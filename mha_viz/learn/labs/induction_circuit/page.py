@@ -46,22 +46,24 @@ def draw(choices: Choices) -> None:
     about = f"{lab.MODEL}, {n_words} words repeated once, seed {seed}"
     with shown:
         _losses(choices, found, about)
-    task: lab.Findings | None = trained(
-        *(choices, lab.CHECKPOINT, lab.N_STEPS),
-        partial(lab.explain, heavy.model_of(lab.CHECKPOINT)),
-        name="explain",
-        label="Find the circuit",
-        seconds=_SECONDS,
-        stored=lab.STORED[0],
-    )
+    with asked:
+        task: lab.Findings | None = trained(
+            *(choices, lab.CHECKPOINT, lab.N_STEPS),
+            partial(lab.explain, heavy.model_of(lab.CHECKPOINT)),
+            name="explain",
+            label="Find the circuit",
+            seconds=_SECONDS,
+            stored=lab.STORED[0],
+        )
     if task:
-        look.beside([2, 3], partial(_task, task), partial(_heads, choices, task))
+        look.beside([1, 2], partial(_task, task), partial(_heads, choices, task))
     names = _names(found)
     folds = {
         "patterns": partial(_patterns, choices, found),
         "score": partial(_score_difference, choices, model, found, about),
         "composition": partial(_composition, choices, model, found),
         "cut": partial(_cut, choices, found, settings),
+        "senders": partial(_senders, choices, found, settings, about),
     }
 
     def fold(name: str) -> None:
@@ -73,7 +75,9 @@ def draw(choices: Choices) -> None:
             fold(name)
     if task:
         look.beside(2, partial(_edges, choices, task), partial(_test, choices, task))
-    fold("cut")
+    with st.container(gap="xxsmall"):
+        fold("cut")
+        fold("senders")
 
 
 def _task(task: lab.Findings) -> None:
@@ -242,3 +246,20 @@ def _cut(choices: Choices, found: lab.Circuit, settings: tuple[int, int]) -> Non
     config = {columns["loss"]: digits, columns["more"]: digits}
     st.dataframe(table.rename(columns=columns), hide_index=True, column_config=config)
     TEXTS.caption("cut.heads", **names)
+
+
+def _senders(choices: Choices, found: lab.Circuit, settings: tuple[int, int], about: str) -> None:
+    """Draw how much loss each head of the writers' layer causes where all readers miss it."""
+    make = partial(lab.cut_by_sender, found)
+    table = memory.cache().get(("lab-induction-senders", *settings), make, lambda _: 5_000)
+    figures.show(
+        token_bars(
+            {"more": table.more.to_numpy()},
+            [head_name(found.writers[0][0], head) for head in table["head"]],
+            "nats more",
+            dark=look.dark(),
+        ),
+        key=choices.key("senders-figure"),
+        table=table,
+        **TEXTS.figure("senders-figure", about=about),
+    )

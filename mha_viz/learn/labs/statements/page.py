@@ -55,7 +55,7 @@ def draw(choices: Choices) -> None:
     both = _measured(scene, space), _measured(scene, space, random=True)
     asked, shown = st.columns([2, 3], gap="medium")
     with shown:
-        picture = st.container()
+        picture = frame.place(choices, "picture")
         failed = _failed(choices, scene)
     for found, of_loss in zip(both, failed or (), strict=False):
         if of_loss is not None:

@@ -17,7 +17,7 @@ from mha_viz.learn.labs.step_by_step.numbers import Steps, cross, gap, step_by_s
 from mha_viz.learn.labs.step_by_step.tables import STEPS, TEXTS, step_table
 from mha_viz.learn.labs.step_by_step.taught import BUGS, run_taught, taught_code
 from mha_viz.learn.labs.step_by_step.windows import one_step
-from mha_viz.plots.layer_picture import layer_picture
+from mha_viz.plots.vectors import layer_picture
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -49,7 +49,7 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
     n_heads, _, width = record.kept("z").shape[1:]
     sizes = {"joined": width * n_heads, "squared": width * n_heads**2, "d_model": model.d_model}
     TEXTS.predict(choices, "width", width=width, n_heads=n_heads, **sizes)
-    picture = st.container()
+    picture = frame.place(choices, "picture")
     with frame.row():
         controls.head_menus(record.n_layers, record.n_heads)
         mask = "own" if record.is_cross else choices.segments("mask", "Mask", MASKS, "own")

@@ -18,8 +18,7 @@ from mha_viz.learn.labs.translation_and_pictures import digits, numbers, transla
 from mha_viz.learn.labs.translation_and_pictures.digits import Reading
 from mha_viz.learn.labs.translation_and_pictures.translation import Translating
 from mha_viz.plots.heatmap import head_tiles
-from mha_viz.plots.numbers import MatrixLook, number_matrix
-from mha_viz.plots.pictures import cells_figure, overlay_cells
+from mha_viz.plots.pictures import MatrixLook, cells_figure, number_matrix, overlay_cells
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.components.number_table import number_tables
 from mha_viz.ui.widgets.exports import figures
@@ -61,7 +60,7 @@ def _trained(choices: Choices, name: str, kind: type, task: Any) -> Any:
     """Draw a seed and the button of the training with it, and return its result if there is one."""
     with frame.row():
         label = TEXTS(f"seeds.{name}")
-        settings = (choices.seed(name, label, width=200),)
+        settings = (choices.seed(name, label, width=150),)
         run = (one for one in numbers.STORED if one.kind is kind and one.settings == settings)
         train, stored = partial(task.learn, seed=settings[0]), next(run, None)
         return trained(choices, settings, task.STEPS, train, name=f"train-{name}", stored=stored)
@@ -163,11 +162,15 @@ def _digit(choices: Choices, found: Reading) -> None:
 def _hidden(choices: Choices, found: Reading) -> None:
     """Draw the share of digits read right against the number of hidden patches."""
     six = {name: right[digits.HIDDEN.index(6)] for name, right in found.hidden.items()}
-    TEXTS.step("hidden", found=found, lab=digits, six=six)
-    charts.lines(
-        choices.key("hidden"),
-        {ORDERS[name]: (digits.HIDDEN, right) for name, right in found.hidden.items()},
-        levels={"guessing": 1 / digits.CLASSES},
-        table={"hidden": digits.HIDDEN} | {ORDERS[k]: v for k, v in found.hidden.items()},
-        **TEXTS.lines("hidden-figure", lab=digits),
+    lines = {ORDERS[name]: right for name, right in found.hidden.items()}
+    look.beside(
+        (2, 3),
+        partial(TEXTS.step, "hidden", found=found, lab=digits, six=six),
+        lambda: charts.lines(
+            choices.key("hidden"),
+            {name: (digits.HIDDEN, right) for name, right in lines.items()},
+            levels={"guessing": 1 / digits.CLASSES},
+            table={"hidden": digits.HIDDEN, **lines},
+            **TEXTS.lines("hidden-figure", lab=digits),
+        ),
     )

@@ -42,7 +42,7 @@ def draw(choices: Choices) -> None:
     asked, picture = st.columns((2, 3), gap="medium")
     with asked:
         TEXTS.predict(choices, "one")
-    learned = st.container()
+    learned = frame.place(choices, "learned")
     settings = _task(choices)
     heads = tuple(n_heads for n_heads in lab.HEADS if n_heads <= settings.d_model)
     n_steps, seed, d_model, n_values = settings

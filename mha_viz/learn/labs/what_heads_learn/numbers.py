@@ -15,7 +15,7 @@ from torch import Tensor
 
 from mha_viz.checkpoints.loading import load
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.core.metrics.focus import strongest_other
+from mha_viz.core.metrics.spread import strongest_other
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.stored_runs import StoredRun
 from mha_viz.engine.model import AttentionModel
@@ -34,8 +34,8 @@ class Pair:
     """One marked pair of words."""
 
     sentence: int  # its number in the relation
-    query: int  # the number of the word that looks
-    key: int  # the number of the word that is right
+    query: int  # number of the attending word
+    key: int  # number of the right word
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Attended:
         pairs: those that count: the key is visible, and not the only word that is.
         strongest: (pair, layer, head), number of the word with the most weight; -1 where two share
             it, or no word has any.
-        weight: (pair, layer, head), the weight on the word that is right, of all that the head
-            gives, special tokens and punctuation included.
+        weight: (pair, layer, head), the share of the head's weight on the right word, where special
+            tokens and punctuation count as well.
     """
 
     pairs: tuple[Pair, ...]
@@ -56,7 +56,7 @@ class Attended:
 
     @property
     def hits(self) -> Float[Tensor, "pair layer head"]:
-        """1 where the word that is right has the most weight, else 0."""
+        """1 where the right word has the most weight, else 0."""
         keys = torch.tensor([pair.key for pair in self.pairs])
         return (self.strongest == keys[:, None, None]).float()
 

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pandas as pd
 import streamlit as st
 
+from mha_viz.engine.model import AttentionModel
 from mha_viz.learn.annotated_sentences import KINDS, Annotated, Relation, relations
 from mha_viz.learn.frame import frame
 from mha_viz.learn.frame.choices import Choices, among
@@ -17,7 +18,8 @@ from mha_viz.learn.labs.what_heads_learn import numbers as lab
 from mha_viz.plots.both_sides import Claim, both_sides
 from mha_viz.plots.head_values import importance_map
 from mha_viz.ui.run import heavy
-from mha_viz.ui.state import state, views
+from mha_viz.ui.state import allowed, state, views
+from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import picking
 from mha_viz.ui.widgets.exports import figures
@@ -28,6 +30,7 @@ from mha_viz.web.labels import head_name
 TEXTS = read_texts(__package__)
 
 Found = dict[int, lab.Finding]  # by the number of the relation
+PUBLISHED = ("google-bert/bert-base-uncased", "bert-base-uncased", "openai-community/gpt2", "gpt2")
 MARKS = {lab.FOUND: "✓ found", lab.UNSURE: "? not sure", lab.NONE: "✗ none here"}
 VERDICTS = (lab.FOUND, lab.NONE, lab.UNSURE)
 TOKENS = 200  # of a batch of sentences, about
@@ -51,7 +54,7 @@ def draw(choices: Choices) -> None:
     seconds, label = heavy.seconds(model, n_steps * TOKENS), "Measure every head"
     stored = next((run for run in lab.STORED if run.settings == checkpoint), None)
     with result:
-        place = st.container()
+        place = frame.place(choices, "picture")
         found = trained(
             *(choices, checkpoint, n_steps, measure),
             name="measure",
@@ -67,6 +70,7 @@ def draw(choices: Choices) -> None:
         if number is not None:
             _relation(choices, model.name, number, found[number])
     frame.fold(choices, "method", TEXTS("question.title"), _method)
+    frame.fold(choices, "larger", TEXTS("offer.title"), partial(_offer, model))
 
 
 def numbered(found: list[lab.Finding]) -> Found:
@@ -85,7 +89,6 @@ def _method() -> None:
     texts = {sentence.text for relation in relations() for sentence in relation.sentences}
     TEXTS.markdown("question.statement", count=len(texts))
     st.latex(TEXTS("question.formula"))
-    TEXTS.caption("question.larger")
 
 
 def best_step(relation: Relation) -> tuple[int, float]:
@@ -103,6 +106,21 @@ def _step_in_words(step: int) -> str:
     if abs(step) == 1:
         return "the next word" if step > 0 else "the word before"
     return f"{abs(step)} words {'on' if step > 0 else 'back'}"
+
+
+def _offer(model: AttentionModel) -> None:
+    """Offer the larger models in which such heads were described, where this machine has them."""
+    there = [info.name for info in allowed.models() if info.name in PUBLISHED]
+    TEXTS.markdown("offer.there" if there else "offer.missing")
+
+    @guarded
+    def take(name: str) -> None:
+        state.change(model=name, query=-1, key=-1)
+
+    with st.container(horizontal=True):
+        for name in there:
+            key, here = f"what-heads-learn-take-{name}", name == model.name
+            st.button(name, key=key, on_click=take, args=(name,), disabled=here)
 
 
 def _summary(choices: Choices, found: Found) -> None:
@@ -140,7 +158,7 @@ def _summary(choices: Choices, found: Found) -> None:
     ]
     sides, x_title = ("best head", "better of step and random weights"), "share of pairs found"
     figures.show(
-        both_sides(claims, sides, VERDICTS, x_title, row=26, dark=look.dark()),
+        both_sides(claims, sides, VERDICTS, x_title, row=32, dark=look.dark()),
         key=choices.key("summary"),
         table=pd.DataFrame(rows),
         **TEXTS.figure("summary-figure", n_seeds=lab.N_SEEDS),

@@ -15,10 +15,8 @@ _bar = component("contents_bar")
 def sections(parts: Mapping[str, Callable[[], object]]) -> None:
     """Draw parts by their names in the row of links, each with a heading of its own."""
     keys = [f"section-{number}" for number in range(len(parts))]
-    _bar(
-        key="contents",
-        data=[{"name": name, "key": key} for name, key in zip(parts, keys, strict=True)],
-    )
+    links = [{"name": name, "key": key} for name, key in zip(parts, keys, strict=True)]
+    _bar(key="contents", data=links)
     for key, draw in zip(keys, parts.values(), strict=True):
         with st.container(key=key):
             draw()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import pandas as pd
 import streamlit as st
 
 from mha_viz.circuits.flow.graph import FlowGraph
@@ -49,14 +48,10 @@ def flow_graph(
     graph: FlowGraph, *, key: str, dark: bool, on_choose: Callable[[HeadPair], None] | None = None
 ) -> None:
     """Draw a graph, with a slider for its threshold in the browser, and what belongs to it."""
-    payload = graph_payload(graph)
     file = safe_name(f"flow_{graph.model}_{graph.position}", "flow")
     cut = f"parts below {graph.threshold:.2%} ({graph.cut:.1%} of the state) cut"
-
-    def files() -> None:
-        _files(file, graph.edges, payload, (NAME, describe(graph), cut), key, dark)
-
-    _draw(payload, graph.edges, key, files, choose=_on_choose(graph, key, on_choose))
+    said, choose = (file, NAME, describe(graph), cut), _on_choose(graph, key, on_choose)
+    _draw(graph, graph_payload(graph), said, key, dark, choose=choose)
 
 
 def prediction_graph(
@@ -69,7 +64,6 @@ def prediction_graph(
     on_pin: Callable[[NodePlace], None],
 ) -> None:
     """Draw a graph of one prediction with its pinned nodes, and what belongs to it."""
-    payload = prediction_payload(graph, pins)
     file = safe_name(f"graph_{graph.model}_{graph.position}", "graph")
     held = f"{graph.held:+.3g} of {graph.value - graph.rest:+.3g} logits"
     share = f"the largest edges, {graph.share:.0%} of all: {held}"
@@ -81,12 +75,9 @@ def prediction_graph(
         if node is not None:
             on_pin(node)
 
-    def files() -> None:
-        _files(file, graph.edges, payload, (SIGNED_NAME, describe_signed(graph), share), key, dark)
-        download("Graph (JSON)", f"{file}.json", graph.to_bytes, key=f"{key}-json")
-
+    said = file, SIGNED_NAME, describe_signed(graph), share
     choose = None if folded else _on_choose(graph, key, on_choose)
-    _draw(payload, graph.edges, key, files, choose=choose, pin=pin)
+    _draw(graph, prediction_payload(graph, pins), said, key, dark, choose=choose, pin=pin)
 
 
 def _on_choose(
@@ -102,44 +93,44 @@ def _on_choose(
 
 
 def _draw(
+    graph: FlowGraph | PredictionGraph,
     payload: bytes,
-    edges: pd.DataFrame,
+    said: tuple[str, str, str, str],
     key: str,
-    files: Callable[[], None],
+    dark: bool,
     **events: Callable[[], None] | None,
 ) -> None:
-    """Draw the picture, its table and its files."""
-    nothing = guarded(lambda: None)
+    """Draw picture, table and files; `said`: the name of these, a title, the graph, its cut."""
+    file, name, caption, cut = said
+
+    def files() -> None:
+        page = partial(flow_html, payload, title=name, caption=caption, dark=dark)
+        data_and_page(file, graph.edges, f"{name}\n{caption}; {cut}", page, key=key)
+        if isinstance(graph, PredictionGraph):
+            download("Graph (JSON)", f"{file}.json", graph.to_bytes, key=f"{key}-json")
+
+    nothing, rows = guarded(lambda: None), partial(st.dataframe, graph.edges, hide_index=True)
     with st.container(gap=None):
         _graph.bring(f"{key}-script")
         changes = {f"on_{name}_change": event or nothing for name, event in events.items()}
         _graph(key=key, data=payload, **changes)
-    lazy_sections.table_and_export(
-        key, lambda: st.dataframe(edges, hide_index=True, key=f"{key}-rows", placeholder="–"), files
-    )
+    table = partial(rows, key=f"{key}-rows", placeholder="–")
+    lazy_sections.table_and_export(key, table, files)
 
 
 def graph_payload(graph: FlowGraph) -> bytes:
     """Pack a graph for the browser."""
-    return flow_payload(
-        graph.edges,
-        [token.text for token in graph.tokens],
-        [token.is_special for token in graph.tokens],
-        position=graph.position,
-        n_layers=graph.n_layers,
-        threshold=graph.threshold,
-        start=START,
-        title=f"{NAME}: {describe(graph)}",
-    )
+    own: dict[str, Any] = {"position": graph.position, "n_layers": graph.n_layers}
+    own |= {"threshold": graph.threshold, "title": f"{NAME}: {describe(graph)}"}
+    texts, special = zip(*((token.text, token.is_special) for token in graph.tokens), strict=True)
+    return flow_payload(graph.edges, texts, special, start=START, **own)
 
 
 def describe(graph: FlowGraph) -> str:
     """Name token, model, text and measure in one line."""
     token = graph.tokens[graph.position].text
-    return (
-        f"“{token}” at position {graph.position} of “{graph.text}” in {graph.model}, "
-        f"shares by {graph.measure}"
-    )
+    at = f"at position {graph.position} of “{graph.text}” in {graph.model}"
+    return f"“{token}” {at}, shares by {graph.measure}"
 
 
 def prediction_payload(graph: PredictionGraph, pins: Sequence[Pin] = ()) -> bytes:
@@ -157,34 +148,20 @@ def prediction_payload(graph: PredictionGraph, pins: Sequence[Pin] = ()) -> byte
     ]
     if step == 2:
         places = [[level + (kind == 1), kind, *rest] for level, kind, *rest in places]
-    return signed_payload(
-        graph.edges,
-        [one.text for one in graph.tokens],
-        [one.is_special for one in graph.tokens],
-        graph.names,
-        signed={
-            "value": graph.value,
-            "held": graph.held,
-            "rest": graph.rest,
-            "name": token,
-            "token": graph.token,
-            "pins": places,
-        },
-        position=graph.position,
-        layers=graph.n_layers,
-        step=step,
-        folded=len(graph.tokens) == 1 and graph.tokens[0].id < 0,
-        title=f"{SIGNED_NAME}: {describe_signed(graph)}",
-    )
+    signed = {name: getattr(graph, name) for name in ("value", "held", "rest", "token")}
+    own: dict[str, Any] = {"position": graph.position, "layers": graph.n_layers, "step": step}
+    own |= {"folded": len(graph.tokens) == 1 and graph.tokens[0].id < 0}
+    own |= {"title": f"{SIGNED_NAME}: {describe_signed(graph)}"}
+    texts, special = zip(*((one.text, one.is_special) for one in graph.tokens), strict=True)
+    signed |= {"name": token, "pins": places}
+    return signed_payload(graph.edges, texts, special, graph.names, signed=signed, **own)
 
 
 def describe_signed(graph: PredictionGraph) -> str:
     """Name tokens, position, model and text in one line."""
     less = "" if graph.versus is None else f" less that of “{graph.versus}”"
-    return (
-        f"the logit of “{graph.token}”{less} at position {graph.position} of “{graph.text}” in "
-        f"{graph.model}"
-    )
+    at = f"at position {graph.position} of “{graph.text}” in {graph.model}"
+    return f"the logit of “{graph.token}”{less} {at}"
 
 
 def pinned(event: Any, graph: PredictionGraph) -> NodePlace | None:
@@ -211,16 +188,6 @@ def chosen(event: Any, graph: FlowGraph | PredictionGraph) -> HeadPair | None:
     sent = event_of(event, "choose")
     values: list[Any] = [sent.get(name) for name in HeadPair._fields]
     n = len(graph.tokens)
-    sizes = (graph.n_layers, graph.n_heads, n, n)
-    known = all(
-        type(value) is int and 0 <= value < size for value, size in zip(values, sizes, strict=True)
-    )
+    sizes = zip(values, (graph.n_layers, graph.n_heads, n, n), strict=True)
+    known = all(type(value) is int and 0 <= value < size for value, size in sizes)
     return HeadPair(*values) if known else None
-
-
-def _files(
-    file: str, edges: pd.DataFrame, payload: bytes, said: tuple[str, str, str], key: str, dark: bool
-) -> None:
-    name, caption, cut = said
-    page = partial(flow_html, payload, title=name, caption=caption, dark=dark)
-    data_and_page(file, edges, f"{name}\n{caption}; {cut}", page, key=key)

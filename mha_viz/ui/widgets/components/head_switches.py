@@ -21,8 +21,6 @@ from mha_viz.web.payload import unpack
 
 Head = tuple[int, int]  # layer, head
 _NAME_LETTERS = 60
-
-
 _switches = LateComponent("head_switches")
 
 
@@ -39,18 +37,16 @@ def head_switches(
     key: str,
     take: Callable[[tuple[Head, ...]], object],
 ) -> None:
-    """Draw all heads as switches.
+    """Draw all heads as switches, a row per layer and a column per head.
 
-    A row per layer, a column per head. A click switches a head, a drag all heads that it touches, a
-    click on a layer's name or a head's number the whole row or column. Keyboard: arrows, Space or
-    Enter, Shift+Space for the layer, Home and End.
+    A click switches a head, a drag all heads that it touches, a click on a layer's name or a head's
+    number the whole row or column. Keyboard: arrows, Space or Enter, Shift+Space for the layer.
 
     `take` is called with the heads that are off, in order, after the user changed them and before
     the run that this causes. Keep them and pass them as `off`: any other set changes the switches.
 
     - `off`: (layer, head) of the heads that are off, in any order.
-    - `value`: (layer, head), shown as colour; on a diverging scale where one is below 0; NaN is
-      grey.
+    - `value`: (layer, head), as colour; on a diverging scale where one is below 0; NaN is grey.
     - `value_name`: the value's name, with its unit; any text.
     - `selected`: the head with a frame.
     - `payload`: of `grid_payload` for these heads: each tile then holds its head's pattern, and the
@@ -99,8 +95,7 @@ def _coloured(value: Any, shape: tuple[int, int]) -> dict[str, Any]:
         raise ShapeError(f"value must have shape {shape}, layers and heads; got {numbers.shape}.")
     known = numbers[np.isfinite(numbers)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
-    signed = low < 0
-    reach = max(-low, high) or 1.0
+    signed, reach = low < 0, max(-low, high) or 1.0
     scale = theme.diverging if signed else theme.sequential
     return {
         # Six digits: more than the page ever shows.

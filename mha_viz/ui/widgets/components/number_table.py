@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.plots.numbers import Cells
+from mha_viz.plots.pictures import Cells
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets.components.component import component, event_of, validate_cell
 
@@ -31,12 +31,8 @@ def number_tables(
         if place is not None and on_click is not None:
             on_click(*place)
 
-    settings = {
-        "tables": [vars(matrix) for matrix in matrices],
-        "across": across,
-        "dark": dark,
-        "clickable": on_click is not None,
-    }
+    settings: dict[str, Any] = {"across": across, "dark": dark, "clickable": on_click is not None}
+    settings["tables"] = [vars(matrix) for matrix in matrices]
     _tables(key=key, data=settings, width="content", on_cell_change=chosen)
 
 

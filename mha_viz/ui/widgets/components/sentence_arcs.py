@@ -43,22 +43,17 @@ def sentence_arcs(
 ) -> None:
     """Draw a sentence with arcs; one that is too long for its place can be scrolled sideways."""
     texts = [clean(piece.text) for piece in pieces]
-    data = {
-        "pieces": [
-            {"text": text, "special": piece.special}
-            for text, piece in zip(texts, pieces, strict=True)
-        ],
-        "above": [_as_data(arc, texts) for arc in above],
-        "below": [_as_data(arc, texts) for arc in below],
+    drawn = [{"text": clean(piece.text), "special": piece.special} for piece in pieces]
+    arcs = {
+        side: [_as_data(arc, texts) for arc in of_side]
+        for side, of_side in (("above", above), ("below", below))
     }
-    _arcs(key=key, data=data)
+    _arcs(key=key, data={"pieces": drawn, **arcs})
 
 
 def _as_data(arc: Arc, texts: Sequence[str]) -> dict[str, object]:
-    return arc._asdict() | {
-        "label": clean(arc.label) if arc.label else "",
-        "says": arc_label(arc, texts),
-    }
+    label = clean(arc.label) if arc.label else ""
+    return arc._asdict() | {"label": label, "says": arc_label(arc, texts)}
 
 
 def arc_label(arc: Arc, texts: Sequence[str]) -> str:

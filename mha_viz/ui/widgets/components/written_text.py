@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.prediction.generated_token import Candidate, GeneratedToken
+from mha_viz.prediction.generation import Candidate, GeneratedToken
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets.components.component import component, event_of, validate_step
 
@@ -45,9 +45,8 @@ def written_text(
 
     @guarded
     def branch() -> None:
-        chosen = validate_branch(
-            st.session_state.get(key), [*tokens, *([coming] if coming else [])]
-        )
+        every = [*tokens, coming] if coming else tokens
+        chosen = validate_branch(st.session_state.get(key), every)
         if chosen is not None:
             on_branch(*chosen)
 
@@ -82,12 +81,8 @@ def validate_branch(event: Any, tokens: Sequence[GeneratedToken]) -> tuple[int, 
 
 def _as_data(token: GeneratedToken, ends: Container[int]) -> dict[str, Any]:
     others = [_shared(one, ends) | {"id": one.id} for one in token.candidates if one.id != token.id]
-    return _shared(token, ends) | {
-        "position": token.position,
-        "rank": token.rank,
-        "branched": token.branched,
-        "others": others,
-    }
+    own = {name: getattr(token, name) for name in ("position", "rank", "branched")}
+    return _shared(token, ends) | own | {"others": others}
 
 
 def _shared(one: Candidate, ends: Container[int]) -> dict[str, Any]:

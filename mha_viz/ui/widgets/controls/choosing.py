@@ -15,7 +15,7 @@ class Look(TypedDict, total=False):
 
     width: int  # in pixels
     help: str
-    also: Callable[[], None]
+    also: Callable[[], object]
     displayed: object
     disabled: bool
     label_visibility: str  # "collapsed" where what stands around says what it is

@@ -1,15 +1,14 @@
 """The user's choices: model, text, and how the heads are shown."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.checkpoints import trial
-from mha_viz.checkpoints.catalog import ModelInfo, find_model
+from mha_viz.checkpoints.catalog import ModelInfo, SuggestedModel, find_model
 from mha_viz.checkpoints.hub_cache import is_hub_id
-from mha_viz.checkpoints.suggested import SuggestedModel
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.names import DEVICES, DTYPES
 from mha_viz.errors import MhaVizError
@@ -19,10 +18,14 @@ from mha_viz.ui.state import allowed, state, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import UNTRAINED_COPY, Choice, Compare, Shared
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.controls import choosing, fetching
+from mha_viz.ui.widgets.controls import choosing, fetching, lazy_sections
 from mha_viz.ui.widgets.messages.messages import plain
 
 OTHER = "Another model …"
+_ABOUT_DTYPES = (
+    "bfloat16 and float16 take half of the memory; auto is what config.json names. Attention "
+    "weights are always shown as float32."
+)
 
 
 class Bar(NamedTuple):
@@ -39,7 +42,7 @@ def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
     """
 
     def on_typed() -> None:
-        state.on_text_change()
+        state.change(query=-1, key=-1)  # the tokens of the text before; the head stays
         if parts:
             rerun_parts(*parts)
 
@@ -56,7 +59,8 @@ def bar(text: bool = True, parts: Sequence[str] = ()) -> Bar:
         with columns[3]:
             _examples()
     with columns[-1], st.popover("Settings", icon=":material/tune:"):
-        hardware()
+        choosing.menu("device", "Run on", DEVICES)  # the defaults are right for most people
+        choosing.menu("dtype", "Weights as", DTYPES, help=_ABOUT_DTYPES)
         look.projector_switch()
         settings = st.container()
     return Bar(columns[2] if text else columns[1], settings)
@@ -70,9 +74,8 @@ def model_picker() -> None:
     fetching.use_downloaded()
     models = {info.name: info for info in allowed.models()}
     view = state.current()
-    typed = st.session_state.setdefault(
-        "typed_models", [view.model] if view.model in state.folders() else []
-    )
+    linked = [view.model] if view.model in state.folders() else []
+    typed = st.session_state.setdefault("typed_models", linked)
     known = [*models, *(name for name in typed if name not in models)]
     absent = {one.name: one for one in allowed.absent(models)}
     if view.model not in known:
@@ -91,18 +94,10 @@ def model_picker() -> None:
         st.session_state.typing_name = chosen == OTHER
         fetching.select("" if chosen in (*known, OTHER) else chosen)
 
-    typing_name = st.session_state.get("typing_name")
-    state.show(
-        "ask_model", OTHER if typing_name else to_fetch or view.model, tuple(titles.values())
-    )
-    st.selectbox(
-        "Model",
-        list(titles),
-        key="ask_model",
-        on_change=choose,
-        format_func=titles.__getitem__,
-        label_visibility="collapsed",
-    )
+    shown = OTHER if st.session_state.get("typing_name") else to_fetch or view.model
+    state.show("ask_model", shown, tuple(titles.values()))
+    looks: dict[str, Any] = {"format_func": titles.__getitem__, "label_visibility": "collapsed"}
+    st.selectbox("Model", list(titles), key="ask_model", on_change=choose, **looks)
 
 
 def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> Shared:
@@ -153,13 +148,8 @@ def _name_box() -> None:
             state.change(model=name, query=-1, key=-1)
         st.session_state.typing_name = False
 
-    st.text_input(
-        "Folder or Hub id",
-        key="ask_other",
-        on_change=take,
-        max_chars=4096,
-        placeholder="/path/to/model  or  owner/name",
-    )
+    looks: dict[str, Any] = {"placeholder": "/path/to/model  or  owner/name", "max_chars": 4096}
+    st.text_input("Folder or Hub id", key="ask_other", on_change=take, **looks)
     if st.session_state.get("refused"):
         st.error(plain(st.session_state.refused))
 
@@ -176,16 +166,6 @@ def _describe(name: str, info: ModelInfo | None, absent: SuggestedModel | None =
     if info is None or not info.family:
         return name
     return f"{name} · {info.family} {info.n_layers}×{info.n_heads}"
-
-
-def hardware() -> None:
-    """Draw device and number format; the defaults are right for most people."""
-    choosing.menu("device", "Run on", DEVICES)
-    shown = (
-        "bfloat16 and float16 take half of the memory; auto is what config.json names. "
-        "Attention weights are always shown as float32."
-    )
-    choosing.menu("dtype", "Weights as", DTYPES, help=shown)
 
 
 def pair_box(parts: tuple[str, ...], accepts_pair: bool) -> None:
@@ -221,15 +201,9 @@ def _examples() -> None:
             layer, head = chosen.head or (-1, -1)
             state.change(layer=layer, head=head)
 
-    st.selectbox(
-        "Examples",
-        list(titles),
-        index=None,
-        key="ask_example",
-        on_change=take,
-        placeholder="Try an example",
-        label_visibility="collapsed",
-    )
+    looks: dict[str, Any] = {"placeholder": "Try an example", "label_visibility": "collapsed"}
+    looks |= {"index": None, "key": "ask_example"}
+    st.selectbox("Examples", list(titles), on_change=take, **looks)
 
 
 def example_hint() -> str:
@@ -246,25 +220,20 @@ def head_menus(n_layers: int, n_heads: int, hint: str = "", width: int = 85) -> 
 
 def pair_pickers(n_layers: int, n_heads: int, other: tuple[int, int] | None = None) -> None:
     """Draw two heads; the second may be of another model with `other` (layers, heads)."""
-    sizes = (n_layers, n_heads, *(other or (n_layers, n_heads)))
-    labels = ("First layer", "First head", "Second layer", "Second head")
-    for name, label, size in zip(
-        ("layer", "head", "layer_b", "head_b"), labels, sizes, strict=True
-    ):
-        look_of = choosing.Look(width=120)
-        if label.startswith("Second"):
-            look_of["also"] = state.keep_second
-        choosing.menu(name, label, choosing.numbered(name[0].upper(), size), **look_of)
+    layers_b, heads_b = other or (n_layers, n_heads)
+    first, second = choosing.Look(width=120), choosing.Look(width=120, also=state.keep_second)
+    choosing.menu("layer", "First layer", choosing.numbered("L", n_layers), **first)
+    choosing.menu("head", "First head", choosing.numbered("H", n_heads), **first)
+    choosing.menu("layer_b", "Second layer", choosing.numbered("L", layers_b), **second)
+    choosing.menu("head_b", "Second head", choosing.numbered("H", heads_b), **second)
 
 
 def token_boxes(width: int, also: Callable[[], None] | None = None) -> None:
     """Draw the boxes of the token to track, and of the one that it is compared with."""
-    for name, label, hint in (
-        ("target", "Token to track", "(the likeliest)"),
-        ("against", "Compared with", "(none)"),
-    ):
-        look = dict(width=width, placeholder=hint, max_chars=100)
-        state.bound(name, st.text_input, label, also=also, **look)
+    looks: dict[str, Any] = {"also": also, "width": width, "max_chars": 100}
+    hint = "(the likeliest)"
+    state.bound("target", st.text_input, "Token to track", placeholder=hint, **looks)
+    state.bound("against", st.text_input, "Compared with", placeholder="(none)", **looks)
 
 
 def open_in_explore() -> None:
@@ -280,6 +249,23 @@ def page_button(page: str, label: str, number: int | str = "", **choices: Choice
         st.switch_page(st.session_state.pages[page], query_params=state.share_params())
 
 
+def open_file(key: str, popover: str, label: str, take: Callable[[bytes], object]) -> None:
+    """Draw a popover with the upload of a JSON file that was saved here; `take` gets its bytes."""
+
+    @guarded
+    def on_file() -> None:
+        given = st.session_state.get(key)
+        if given is not None:
+            allowed.check_upload(given.size)
+            take(given.getvalue())
+
+    def upload() -> None:
+        most = allowed.upload_mb()
+        st.file_uploader(label, "json", key=key, on_change=on_file, max_upload_size=most)
+
+    lazy_sections.in_popover("Open", ":material/upload:", popover, upload)
+
+
 def other_models() -> list[str]:
     """Return the models to compare with; "" is the model itself, the last its untrained copy."""
     typed, other = st.session_state.get("typed_models", ()), state.of(Compare).model_b
@@ -290,25 +276,21 @@ def other_models() -> list[str]:
 
 def other_side() -> None:
     """Draw the choice of a second text or model, or neither, to compare with."""
-    columns = st.columns([5, 3], vertical_alignment="bottom")
-    with columns[0]:
+    text, model = st.columns([5, 3], vertical_alignment="bottom")
+    with text:
         hint = "(the same sentence)"
         state.bound("text_b", st.text_input, "Other sentence", placeholder=hint, also=_same_head)
-    with columns[1]:
+    with model:
         other_model_menu(other_models())
 
 
-def other_model_menu(names: Sequence[str], width: int = 0, displayed: str | None = None) -> None:
-    """Draw the menu of a second model, as wide as its column or `width`; "" is the model itself."""
+def other_model_menu(names: Sequence[str], **looks: Unpack[choosing.Look]) -> None:
+    """Draw the menu of a second model; "" is the model itself."""
     models = {info.name: info for info in allowed.models()}
     own = {"": "The same", UNTRAINED_COPY: "The same with random weights"}
     titles = {name: own.get(name) or _describe(name, models.get(name)) for name in names}
-    look = choosing.Look(also=_same_head)
-    if width:
-        look["width"] = width
-    if displayed is not None:
-        look["displayed"] = displayed
-    choosing.menu("model_b", "Other model", titles, **look)
+    looks["also"] = _same_head
+    choosing.menu("model_b", "Other model", titles, **looks)
 
 
 def _same_head() -> None:

@@ -1,8 +1,10 @@
 """A model that is not on this machine: what it is, a button that fetches it, and how far it is."""
 
+from functools import partial
+
 import streamlit as st
 
-from mha_viz.checkpoints import suggested
+from mha_viz.checkpoints import catalog
 from mha_viz.checkpoints.download import Download, download, under_way
 from mha_viz.core.amounts import of_bytes
 from mha_viz.ui.state import allowed, state
@@ -54,12 +56,12 @@ def _offer(name: str) -> None:
     if attempt is not None and attempt.running:
         _progress(attempt)
         return
-    about = next((one for one in suggested.SUGGESTED if one.name == name), None)
-    if about is not None:
-        st.caption(
-            f"**{plain(name)}**: {about.about}. About {of_bytes(about.n_bytes)} from the "
-            "Hugging Face Hub into this machine’s cache; nothing is asked of it before you click."
-        )
+    for one in catalog.SUGGESTED:
+        if one.name == name:
+            st.caption(
+                f"**{plain(name)}**: {one.about}. About {of_bytes(one.n_bytes)} from the Hugging "
+                "Face Hub into this machine’s cache; nothing is asked of it before you click."
+            )
     label = "Download"
     if attempt is not None and attempt.error is not None:
         st.error(plain(str(attempt.error)), icon=":material/error:")
@@ -67,14 +69,8 @@ def _offer(name: str) -> None:
     elif attempt is not None:
         st.caption(f"Stopped at {_share(attempt)}. It goes on from there.")
         label = "Go on"
-    st.button(
-        label,
-        on_click=guarded(fetch),
-        args=(name,),
-        key="download",
-        icon=":material/download:",
-        type="primary",
-    )
+    begin, icon = guarded(partial(fetch, name)), ":material/download:"
+    st.button(label, on_click=begin, key="download", icon=icon, type="primary")
 
 
 def _attempt(name: str) -> Download | None:

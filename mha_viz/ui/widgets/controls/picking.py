@@ -49,7 +49,7 @@ def picked(fit: Callable[[Scene], None] | None = None, parts: Sequence[str] = ()
             fit(scene)
     with warnings:
         drawing.model_notes(model)
-        drawing.text_notes(scene.record)
+        drawing.cut_off(scene.record)
         st.session_state.shown_problems = messages.problems()
     return scene
 

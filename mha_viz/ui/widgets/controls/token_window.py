@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
-from mha_viz.plots.pooling import MOST
+from mha_viz.plots.heatmap import MOST
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Shared
 from mha_viz.ui.widgets.messages import words

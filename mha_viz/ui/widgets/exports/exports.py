@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlencode
 
 import numpy as np
@@ -13,11 +13,17 @@ import streamlit as st
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.record import file as record_file
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.plots.csv_file import CELL_BYTES, MOST_UNASKED, commented_csv, table_csv
 from mha_viz.plots.frame import MASKED, where_visible
 from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.static import head_image
-from mha_viz.plots.table_text import table_latex, table_markdown
+from mha_viz.plots.table_text import (
+    CELL_BYTES,
+    MOST_UNASKED,
+    commented_csv,
+    table_csv,
+    table_latex,
+    table_markdown,
+)
 from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.run import scene as scenes
 from mha_viz.ui.run.scene import Scene
@@ -28,7 +34,6 @@ from mha_viz.ui.state.views import Compare, Explore, View
 from mha_viz.ui.widgets.controls import lazy_sections, token_window
 from mha_viz.ui.widgets.exports.share_link import show_link
 from mha_viz.ui.widgets.messages import words
-from mha_viz.web.labels import head_name
 from mha_viz.web.payload import MAX_SIDE
 from mha_viz.web.standalone import grid_html
 
@@ -39,7 +44,7 @@ MAX_EXACT = 16 * 2**20  # bytes of weights that Streamlit holds for a page, as a
 T = TypeVar("T")
 Urls = list[str]
 Head = Callable[[], tuple[int, int]]  # the head that is chosen by now
-GridBytes = Callable[[Scene, AttentionRecord, Explore], bytes]
+GridBytes = Callable[[Scene, AttentionRecord], bytes]
 
 
 def exact_url(record: AttentionRecord, urls: Urls) -> str | None:
@@ -69,11 +74,20 @@ def link_menu() -> None:
 
 
 def _files(scene: Scene, grid: GridBytes) -> None:
-    view, name = state.of(Explore), file_name(scene)
+    view = state.of(Explore)
+    name = f"{safe_name(scene.record.model, 'model')}_L{view.layer}_H{view.head}"
 
     def of(make: Callable[[AttentionRecord], str | bytes]) -> Callable[[], str | bytes]:
         # Streamlit keeps the function that makes a file. It must not hold the record.
         return lambda: make(scenes.displayed_record(scene, view))
+
+    def all_html(record: AttentionRecord) -> str:
+        told: dict[str, Any] = {
+            "title": f"All heads of {record.model}",
+            "caption": caption(record, view),
+        }
+        drawn = grid(scene, record)
+        return grid_html(drawn, selected=view.chosen, scale=view.scale, **told)
 
     files: tuple[tuple[str, str, Callable[[AttentionRecord], str | bytes]], ...] = (
         ("Head as PNG", "png", head_file(head_image, view, file_format="png")),
@@ -81,7 +95,7 @@ def _files(scene: Scene, grid: GridBytes) -> None:
         ("Head as CSV", "csv", lambda record: csv(record, view)),
         ("Head as HTML", "html", head_file(head_html, view)),
         ("All heads as HTML", "all.html",
-         lambda record: _all_html(record, view, grid(scene, record, view))),
+         all_html),
         ("Record file", "safetensors", _record_file),
     )  # fmt: skip
     columns = st.columns([6, 5], gap="xxsmall")  # low enough to open within a laptop's window
@@ -101,9 +115,8 @@ def _csv_confirmed(record: AttentionRecord, view: Explore) -> bool:
     half = record.causal and not view.window
     n_weights = n_rows * (n_rows + 1) // 2 if half else n_rows * n_columns
     size = of_bytes(CELL_BYTES * n_weights + n_rows * n_columns - n_weights)
-    return st.checkbox(
-        f"CSV of {n_rows:,} rows × {n_columns:,} weights, about {size}", key=f"large-{n_weights}"
-    )
+    label = f"CSV of {n_rows:,} rows × {n_columns:,} weights, about {size}"
+    return st.checkbox(label, key=f"large-{n_weights}")
 
 
 def download(
@@ -127,10 +140,9 @@ def data_and_page(
 def table_file(table: pd.DataFrame, *, key: str, name: str, caption: str) -> None:
     """Draw a menu for the numbers of a table that has no figure, with their source."""
     file, told = safe_name(name, "table"), f"{name}\n{caption}"
+    tables = partial(_tables, file, table, told, key)
     with st.container(width="content"):
-        lazy_sections.popover(
-            *lazy_sections.EXPORT, f"{key}-export", lambda: _tables(file, table, told, key)
-        )
+        lazy_sections.popover(*lazy_sections.EXPORT, f"{key}-export", tables)
 
 
 def _tables(file: str, table: pd.DataFrame, caption: str, key: str) -> None:
@@ -178,14 +190,8 @@ def link(view: View) -> str:
     return f"{own_address.reached().url}?{urlencode(views.to_params(view))}"
 
 
-def file_name(scene: Scene) -> str:
-    """Return a name for files of the chosen head, safe on every system."""
-    view = state.of(Explore)
-    return f"{safe_name(scene.record.model, 'model')}_L{view.layer}_H{view.head}"
-
-
 def safe_name(text: str, otherwise: str) -> str:
-    """Return a text as part of a file's name."""
+    """Return a text as part of a file's name, safe on every system."""
     return re.sub(r"[^\w.-]+", "_", text)[-60:].strip("._") or otherwise
 
 
@@ -207,12 +213,9 @@ def csv(record: AttentionRecord, view: Explore) -> bytes:
     shown, weights, seen = token_window.shown_head(record, view.chosen, view)
     rows, columns = shown.names
     table = pd.DataFrame(where_visible(weights, seen, np.nan), index=rows, columns=columns)
-    notes = [
-        f"{head_name(*view.chosen)} of {caption(record, view)}",
-        "attention weights; rows are queries, columns are keys",
-    ]
-    if not seen.all():
-        notes.append(f"an empty cell is {MASKED}")
+    title = f"{words.head_name(*view.chosen)} of {caption(record, view)}"
+    notes = [title, "attention weights; rows are queries, columns are keys"]
+    notes += [] if seen.all() else [f"an empty cell is {MASKED}"]
     return commented_csv(table, notes)
 
 
@@ -221,27 +224,10 @@ def head_file(make: Callable[..., T], view: Explore, **form: str) -> Callable[[A
 
     def made(record: AttentionRecord) -> T:
         shown, weights, seen = token_window.shown_head(record, view.chosen, view)
-        return make(
-            weights,
-            shown.labels,
-            title=head_name(*view.chosen),
-            caption=caption(record, view),
-            scale=view.scale,
-            visible=seen,
-            **form,
-        )
+        told = {"title": words.head_name(*view.chosen), "caption": caption(record, view), **form}
+        return make(weights, shown.labels, scale=view.scale, visible=seen, **told)
 
     return made
-
-
-def _all_html(record: AttentionRecord, view: Explore, grid: bytes) -> str:
-    return grid_html(
-        grid,
-        selected=view.chosen,
-        scale=view.scale,
-        title=f"All heads of {record.model}",
-        caption=caption(record, view),
-    )
 
 
 def _record_file(record: AttentionRecord) -> bytes:

@@ -18,11 +18,11 @@ from mha_viz.plots.figure_file import captioned, enlarged, figure_html
 from mha_viz.ui.operating.streamlit_run import serve
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.components.component import component
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports.exports import data_and_page, download, safe_name
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web import theme
-from mha_viz.web.browser import script, style
 
 PaperImage = Callable[[str, str], bytes]  # takes format and width
 Place = tuple[int, int]  # a point of a figure: number of its trace, number in that trace
@@ -75,15 +75,10 @@ def chart(
     """Draw a figure alone: as wide as its column, in larger type where the page has that."""
     drawn = _prepared(figure, height, on_click is not None, look.dark())
     _follow_width(key, figure, drawn)
-    st.plotly_chart(
-        drawn,
-        theme=None,
-        key=key,
-        alt=alt,
-        selection_mode="points",
-        on_select="ignore" if on_click is None else _listener(key, drawn, on_click),
-        config=_CONFIG | dict(displayModeBar="hover" if tools else False),
-    )
+    hear: Any = "ignore" if on_click is None else _listener(key, drawn, on_click)
+    looks: dict[str, Any] = {"theme": None, "selection_mode": "points", "alt": alt}
+    looks["config"] = _CONFIG | dict(displayModeBar="hover" if tools else False)
+    st.plotly_chart(drawn, key=key, on_select=hear, **looks)
     return drawn
 
 
@@ -228,16 +223,10 @@ def newly_clicked(before: list[Place], now: list[Place]) -> Place | None:
 def _places(event: Any) -> list[Place]:
     """Return the selected points that the browser named: anyone can send anything."""
     try:
-        points = [
-            (point["curve_number"], point["point_index"]) for point in event["selection"]["points"]
-        ]
+        points = [(one["curve_number"], one["point_index"]) for one in event["selection"]["points"]]
     except (TypeError, KeyError):
         return []
-    return [
-        (curve, point)
-        for curve, point in points
-        if type(curve) is int and type(point) is int and min(curve, point) >= 0
-    ]
+    return [one for one in points if all(type(i) is int and i >= 0 for i in one)]
 
 
 def _customdata(figure: go.Figure, place: Place) -> Any:
@@ -250,9 +239,7 @@ def _customdata(figure: go.Figure, place: Place) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-_download = st.components.v2.component(
-    "mha_viz.figure_download", css=style("figure_download"), js=script("figure_download")
-)
+_download = component("figure_download")
 
 
 def figure_download(figure: go.Figure, *, file_name: str, key: str) -> None:

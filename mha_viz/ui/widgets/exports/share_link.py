@@ -48,12 +48,6 @@ def sheet_buttons(make: Callable[[bool], str], name: str, *, key: str) -> None:
     `make` asks nothing of the page, and `name` is that of the file.
     """
     for label, answers in (("Sheet for pupils", False), ("Answers for teachers", True)):
-        st.download_button(
-            label,
-            partial(make, answers),
-            f"{name}{'_answers' * answers}.html",
-            "text/html",
-            key=f"{key}-{answers:d}",
-            on_click="ignore",
-            icon=":material/print:",
-        )
+        file, icon = f"{name}{'_answers' * answers}.html", ":material/print:"
+        given, key_of = (partial(make, answers), file, "text/html"), f"{key}-{answers:d}"
+        st.download_button(label, *given, key=key_of, on_click="ignore", icon=icon)

@@ -67,6 +67,12 @@ _READ_LATE = re.compile(
 _MARKDOWN = frozenset("\\`*_{}[]()<>#+-.!|$~:&")
 
 
+def notes(every: Iterable[str]) -> None:
+    """Write what to know about a result, a line each."""
+    for note in every:
+        st.caption(plain(note))
+
+
 OFTEN = 10  # seconds between two attempts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -16,6 +16,7 @@ from mha_viz.ui.run import heavy
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
 
+T = TypeVar("T")
 Progress = tuple[float, str]  # the share that is done, and a few words
 KEPT = 8  # measurements that a visitor may come back to
 SURE = 2.0  # seconds of work after which its pace is known well enough
@@ -120,6 +121,20 @@ def keep(kind: str, key: object, result: object) -> None:
         kept.pop(next(iter(kept)))
 
 
+def on_request(
+    kind: str, key: object, make: Callable[[], T], why: str, button: str, name: str
+) -> T | None:
+    """Return long work, done or kept; None, with why and a button of this name, until requested."""
+    found: T | None = results(kind).get(key)
+    if found is None:
+        st.info(why)
+        if not st.button(button, icon=":material/play_arrow:", key=name, type="primary"):
+            return None
+        keep(kind, key, make())
+        st.rerun()
+    return found
+
+
 def seconds(
     checkpoint: object, model: AttentionModel, texts: Sequence[str], passes: float
 ) -> float | None:
@@ -127,7 +142,7 @@ def seconds(
 
     The pace of a model is measured once in a session, in as many threads as the work will have.
     """
-    from mha_viz.interventions.duration import n_tokens, seconds_per_token  # with transformers
+    from mha_viz.interventions.importance import n_tokens, seconds_per_token  # with transformers
 
     try:
         if checkpoint not in results("pace"):

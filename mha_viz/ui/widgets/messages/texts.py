@@ -47,6 +47,10 @@ class Texts:
         """Return a table of names, by the keys of what they name."""
         return dict(self._at(name))
 
+    def control(self, name: str, /, **values: object) -> dict[str, Any]:
+        """Return the arguments of a widget that `controls.name` declares, as its label."""
+        return self._table(f"controls.{name}", values)
+
     def _at(self, name: str) -> Any:
         try:
             return reduce(lambda table, key: table[key], name.split("."), self.tables)

@@ -12,12 +12,14 @@ from mha_viz.core.metrics import Baseline
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.reprs import count as count
 from mha_viz.plots.frame import where_visible
-from mha_viz.plots.pooling import Pooled
+from mha_viz.plots.heatmap import Pooled
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
-from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.labels import head_name
+from mha_viz.ui.widgets.messages.messages import notes as notes
+from mha_viz.ui.widgets.messages.messages import plain as plain
+from mha_viz.web.labels import head_name as head_name
+from mha_viz.web.theme import format_number as format_number
 
 BASELINE_NAMES = {
     "uniform": "uniform attention",
@@ -137,7 +139,7 @@ def choosable(
     choose: Callable[[int], object],
     *,
     key: str,
-    form: str = "%.4f",
+    form: str = "%.3f",
     height: int | Literal["auto"] = "auto",
 ) -> None:
     """Draw a table whose rows can be chosen: `choose` gets a row's number; `form` is of floats."""
@@ -148,21 +150,13 @@ def choosable(
         if rows and 0 <= rows[0] < len(table):
             choose(rows[0])
 
-    st.dataframe(
-        table,
-        hide_index=True,
-        width="stretch",
-        height=height,
-        placeholder=UNDEFINED,
-        key=key,
-        on_select=take,
-        selection_mode="single-row",
-        column_config={
-            str(name): st.column_config.NumberColumn(format="%.2g" if name in ("p", "q") else form)
-            for name in table
-            if pd.api.types.is_float_dtype(table[name])
-        },
-    )
+    columns = {
+        str(name): st.column_config.NumberColumn(format="%.2g" if name in ("p", "q") else form)
+        for name in table.select_dtypes("float")
+    }
+    looks: dict[str, Any] = {"hide_index": True, "height": height, "placeholder": UNDEFINED}
+    looks |= {"key": key, "selection_mode": "single-row", "column_config": columns}
+    st.dataframe(table, on_select=take, **looks)
 
 
 def choose(found: object) -> None:
@@ -174,13 +168,18 @@ def choose(found: object) -> None:
 def choose_pair(found: object, scene: Scene) -> None:
     """Make a clicked pair's heads the chosen ones."""
     if isinstance(found, list) and len(found) == 2:
-        (layer, head), (layer_b, head_b) = (place(index, scene) for index in found)
-        state.keep_second()
-        state.change(layer=layer, head=head, layer_b=layer_b, head_b=head_b, query=-1, key=-1)
+        choose_both(*(place(index, scene) for index in found))
+
+
+def choose_both(first: tuple[int, int], second: tuple[int, int]) -> None:
+    """Make two heads, as (layer, head), the chosen ones."""
+    state.keep_second()
+    choose(first)
+    state.change(layer_b=second[0], head_b=second[1])
 
 
 def choose_on_both_sides(found: object) -> None:
     """Choose the clicked head's number in both runs."""
     if isinstance(found, list) and len(found) == 2:
-        layer, head = int(found[0]), int(found[1])
-        state.change(layer=layer, head=head, layer_b=layer, head_b=head, query=-1, key=-1)
+        choose(found)
+        state.change(layer_b=int(found[0]), head_b=int(found[1]))

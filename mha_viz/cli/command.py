@@ -1,0 +1,69 @@
+"""Commands: functions whose help stands in help.toml, and whose arguments may come in groups."""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
+from functools import wraps
+from importlib.resources import files
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, get_origin
+
+import typer
+from typer.core import TyperCommand
+
+_HELP = tomllib.loads((files(__package__) / "help.toml").read_text("utf-8"))
+
+
+class Command(TyperCommand):
+    """A command that takes --json where it has --format."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read --json as --format json."""
+        if any("--format" in one.opts for one in self.params):
+            end = args.index("--") if "--" in args else len(args)
+            args = ["--format=json" if a == "--json" else a for a in args[:end]] + args[end:]
+        return super().parse_args(ctx, args)
+
+
+def add(group: typer.Typer, name: str | None = None) -> Callable[[Callable[..., None]], Any]:
+    """Add a command to a group; a dataclass among its arguments stands for the options in it."""
+    return lambda function: group.command(name, cls=Command)(_flat(function))
+
+
+def _flat(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a function of single options, which puts those of each group together."""
+    own = signature(function, eval_str=True).parameters
+    kinds: dict[str, Any] = {name: one.annotation for name, one in own.items()}
+    groups = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
+    parts = {name: signature(kind, eval_str=True).parameters for name, kind in groups.items()}
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{part: given.pop(part) for part in parts[name]})
+        function(**given)
+
+    texts = _HELP[function.__module__.rpartition(".")[2]].get(function.__name__, {})
+    flat = []
+    for name, one in own.items():
+        known = _HELP["shared"]
+        for kind in reversed(groups[name].__mro__) if name in groups else ():
+            known = known | _HELP["groups"].get(kind.__name__, {})
+        found = parts.get(name, {name: one}).values()
+        flat += [_option(part, known | texts) for part in found]
+    command.__signature__ = Signature(flat)  # type: ignore[attr-defined]  # read by typer
+    return command
+
+
+def _option(part: Parameter, texts: Mapping[str, str | list[str]]) -> Parameter:
+    """Give an option its help and names; what has neither names nor a default is an argument."""
+    part = part.replace(kind=Parameter.KEYWORD_ONLY)
+    if get_origin(part.annotation) is Annotated:
+        return part
+    given = texts[part.name]
+    *names, text = [given] if isinstance(given, str) else given
+    if part.default is False and not names:
+        names = [f"--{part.name.replace('_', '-')}"]  # and no --no- beside it
+    is_option = names or part.default is not Parameter.empty
+    about = typer.Option(*names, help=text) if is_option else typer.Argument(help=text)
+    return part.replace(annotation=Annotated[part.annotation, about])

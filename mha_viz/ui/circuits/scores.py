@@ -1,0 +1,179 @@
+"""Queries and keys: one attention score decomposed, and those of all heads in one plane each."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from numpy.typing import NDArray
+
+from mha_viz.circuits.decompose.query_key_map import MAX_POINTS, QueryKeyMap
+from mha_viz.circuits.decompose.query_key_map import query_key_map as map_of
+from mha_viz.circuits.decompose.score_attribution import ScoreAttribution, score_attribution
+from mha_viz.core.record.visible import visible_keys
+from mha_viz.engine.model import AttentionModel
+from mha_viz.plots.bars import share_matrix, signed_rows
+from mha_viz.ui.circuits import TEXTS, targets
+from mha_viz.ui.explore.head_pictures import strongest_pair
+from mha_viz.ui.intervene import importance
+from mha_viz.ui.run.scene import Scene
+from mha_viz.ui.state import state
+from mha_viz.ui.state.views import Circuits
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.components.query_key_map import payload_of, query_key_map
+from mha_viz.ui.widgets.controls import choosing, controls
+from mha_viz.ui.widgets.exports import figures
+from mha_viz.ui.widgets.messages import words
+from mha_viz.web.theme import format_number, format_weight
+
+N_SHOWN = 12  # components of either side; the others are summed
+UNIT = "of the score before softmax"
+N_PRODUCTS = 3  # pairs of components that the answer names
+
+
+def draw_score(scene: Scene) -> None:
+    """Draw the decomposition of one attention score of the chosen head."""
+    query, key, versus = _pickers(scene)
+    chosen = state.of(Circuits).chosen
+    size = 8 * (scene.head_count + 5 * scene.record.n_layers + 9) ** 2
+    given = *chosen, query, key, versus
+    found = targets.of_text(scene, score_attribution, *given, size=size)
+    _answer(scene, found)
+    look.beside([3, 2], lambda: _matrix(scene, found), lambda: _sides(scene, found))
+
+
+def _pickers(scene: Scene) -> tuple[int, int, int | None]:
+    """Draw menus for the head, the query, the key and another key; return the tokens' positions."""
+    view, labels = state.of(Circuits), targets.first_labels(scene)
+    best = strongest_pair(scene.record, view.chosen)
+    query = view.query if 0 <= view.query < len(labels) else min(best[0], len(labels) - 1)
+    seen = visible_keys(scene.record, view.layer)[query, : len(labels)].nonzero().flatten().tolist()
+    row = scene.record.head(*view.chosen)[query].tolist()
+    key = view.key if view.key in seen else max(seen, key=row.__getitem__, default=0)
+    places = words.places(labels)
+    others = {-1: "(no other)"} | {i: places[i] for i in seen if i != key}
+    versus = view.versus_key if view.versus_key in others else -1
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        controls.head_menus(scene.record.n_layers, scene.record.n_heads)
+        choosing.menu("query", "Looks (query)", places, displayed=query, width=160)
+        at = {i: places[i] for i in seen}
+        choosing.menu("key", "Looked at (key)", at, displayed=key, width=160)
+        choosing.menu("versus_key", "and not at", others, displayed=versus, width=160)
+        controls.open_in_explore()
+    return query, key, None if versus < 0 else versus
+
+
+def _whole(found: ScoreAttribution) -> str:
+    name, label = words.head_name(found.layer, found.head), [token.text for token in found.tokens]
+    pair = f"from “{label[found.query]}” to “{label[found.key]}”"
+    less = "" if found.versus is None else f" less that to “{label[found.versus]}”"
+    return f"the score of {name} {pair}{less}"
+
+
+def _answer(scene: Scene, found: ScoreAttribution) -> None:
+    targets.whole_and_parts(found, _whole(found))
+    shares = found.shares.numpy()
+    order = np.argsort(-np.abs(shares), axis=None, kind="stable")[:N_PRODUCTS]
+    largest = [
+        f"{found.query_components[i].name} in the query × {found.key_components[j].name} in the "
+        f"key ({targets.signed(shares[i, j])})"
+        for i, j in (divmod(int(at), shares.shape[1]) for at in order)
+    ]
+    row = scene.record.head(found.layer, found.head)[found.query]
+    weights = f"Softmax makes of the scores a weight of {format_weight(float(row[found.key]))}"
+    if found.versus is not None:
+        weights += f", and of {format_weight(float(row[found.versus]))} for the other key"
+    own = "No product, and a part of its own:"
+    beyond = [f" {own} {name}, {format_number(share)}." for name, share in found.beyond.items()]
+    st.markdown(words.plain(f"Most of it: {'; '.join(largest)}. {weights}.{''.join(beyond)}"))
+
+
+def _matrix(scene: Scene, found: ScoreAttribution) -> None:
+    shares = found.shares.numpy()
+    rows = [component.name for component in found.query_components]
+    columns = [component.name for component in found.key_components]
+    shown, down = _largest(shares, rows)
+    shown, across = _largest(shown.T, columns)
+    drawn = share_matrix(shown.T, down, across, UNIT, title="Query × key", dark=look.dark())
+    table = found.table()
+    caption = words.settings(scene, _whole(found), "before softmax, scales of norms frozen")
+    texts = TEXTS.figure("figures.score_matrix", whole=_whole(found))
+    figures.show(drawn, table=table, caption=caption, **texts)
+
+
+def _sides(scene: Scene, found: ScoreAttribution) -> None:
+    sides = {"query": (1, found.query_components), "key": (0, found.key_components)}
+    for side, (axis, components) in sides.items():
+        names, sums = [component.name for component in components], found.shares.numpy().sum(axis)
+        values, labels = _largest(sums[:, None], names)
+        texts = TEXTS.figure("figures.score", whole=_whole(found), side=side)
+        texts["key"] = f"score_{side}"
+        drawn = signed_rows(labels, values[:, 0], UNIT, title=f"In the {side}", dark=look.dark())
+        table = pd.DataFrame({"component": names, "share": sums})
+        caption = words.settings(scene, _whole(found), side)
+        figures.show(drawn, table=table, caption=caption, **texts)
+
+
+def _largest(
+    values: NDArray[np.floating], names: Sequence[str]
+) -> tuple[NDArray[np.floating], list[str]]:
+    """Return the largest rows in their order, and the sum of all others as the last one."""
+    if len(values) <= N_SHOWN:
+        return values, list(names)
+    most = np.argsort(-np.abs(values).sum(1), kind="stable")[: N_SHOWN - 1]
+    kept = np.sort(most)
+    rest = np.delete(values, kept, axis=0).sum(0, keepdims=True)
+    return np.r_[values[kept], rest], [*(names[i] for i in kept), f"{len(values) - len(kept)} more"]
+
+
+N_MAPS = 5  # heads that are named above the maps
+_BYTES = 72  # of a token and a head: places, the strongest keys, and both again as a payload
+
+
+def draw_map(scene: Scene) -> None:
+    """Draw the maps of all heads, the chosen one large, and its numbers."""
+    importance.texts_box(scene, "Texts on the map")
+    texts = importance.texts(scene)
+    n_tokens = min(len(scene.record.tokens) * len(texts), MAX_POINTS // 2)
+
+    def make(model: AttentionModel) -> tuple[QueryKeyMap, bytes]:
+        found = map_of(model, texts)
+        return found, payload_of(found)
+
+    size = _BYTES * scene.head_count * n_tokens
+    found, payload = targets.computed(scene, "map", texts, make=make, size=size)
+    _best(found)
+    chosen = state.of(Circuits).chosen
+    query_key_map(payload, selected=chosen, key="query_key_map", on_select=words.choose)
+    _explain(scene, found, chosen)
+    words.notes(found.notes)
+
+
+def _best(found: QueryKeyMap) -> None:
+    """Name the heads in whose maps near means a high weight most."""
+    table = found.table().head(N_MAPS)
+    heads = zip(table["layer"].tolist(), table["head"].tolist(), strict=True)
+    numbers = table["plane_correlation"].tolist()
+    offered = {
+        head: f"{words.head_name(*head)}: {number:.2f}"
+        for head, number in zip(heads, numbers, strict=True)
+        if np.isfinite(number)
+    }
+    label, chosen = "**Maps that follow the weights best**", state.of(Circuits).chosen
+    choosing.chips("best_maps", label, offered, chosen=chosen, take=words.choose)
+
+
+def _explain(scene: Scene, found: QueryKeyMap, chosen: tuple[int, int]) -> None:
+    dark, points = look.dark(), found.points_table(*chosen)
+
+    def tables() -> None:
+        st.dataframe(found.table(), hide_index=True, key="query_key_map-heads")
+        st.dataframe(points, hide_index=True, key="query_key_map-points", placeholder="–")
+
+    figures.explain(
+        lambda: found.figure(*chosen, dark=dark),
+        table=points,
+        draw=tables,
+        caption=words.settings(scene, f"{len(found.texts)} texts", f"by {found.method.upper()}"),
+        **TEXTS.figure("figures.query_key_map", name=words.head_name(*chosen)),
+    )
