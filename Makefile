@@ -45,7 +45,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 NODE_STAMP := $(if $(NPM),node_modules/.installed-$(shell cat package.json package-lock.json | cksum | tr ' ' -))
 
 .DEFAULT_GOAL := help
-.PHONY: help run class test test-all test-extended test-numeric test-fast check check-javascript javascript format bench soak siege docs notebooks pictures lowest wheel wheel-try clean distclean image-try space fuzz mutations
+.PHONY: help run class test test-all test-extended test-numeric test-fast check check-javascript javascript format bench soak siege docs notebooks pictures lowest wheel wheel-try installed-wheel clean distclean image-try space fuzz mutations
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -129,6 +129,7 @@ lowest: $(NODE_STAMP) ## run the tests with the oldest versions that pyproject.t
 	    --editable ".[app,dev]"
 	$(LOWEST)/bin/python -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder $(ARGS)
 
+# What the warning is about, and what is planned, stands in docs/architecture.md, "The site".
 docs: $(DOCS_STAMP) ## build the documentation into site/, test its links and its code
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 	$(PY) -m pytest -n 0 tests/test_docs.py tests/test_site.py
@@ -147,12 +148,20 @@ dist: $(TEST_STAMP) ## build what a release publishes, sdist and wheel, into dis
 	rm -rf dist
 	$(PY) -m hatchling build
 
-wheel-try: wheel ## install the wheel into an empty environment, and run the command there
-	rm -rf $(EMPTY) && $(PY) -m venv $(EMPTY)
-	$(if $(UV),$(UV) pip install --python $(EMPTY)/bin/python,$(EMPTY)/bin/python -m pip install -q) \
-	    --constraint requirements.txt dist/*.whl
-	cd $(EMPTY) && bin/mha-viz models && bin/mha-viz trace "The cat sat on the mat." --model tiny-gpt2 \
-	    && bin/mha-viz show "The cat sat on the mat." --layer 2 --head 5 --out head.svg
+wheel-try: wheel ## install the wheel into an empty environment, alone and with the app; run the command there
+	rm -rf $(EMPTY)
+	@$(AGAIN) VENV=$(EMPTY) installed-wheel
+
+TRY := cd $(VENV) && bin/mha-viz
+TRY_SHOW := $(TRY) show "The cat sat on the mat." --layer 2 --head 5 --out
+installed-wheel: | $(PY)
+	$(INSTALL_TORCH)
+	$(INSTALL) --constraint requirements.txt dist/*.whl
+	$(TRY) models && bin/mha-viz trace "The cat sat on the mat." --model tiny-gpt2
+	$(TRY_SHOW) head.html && ! bin/mha-viz study sample --out study 2>&1
+	$(INSTALL) --constraint requirements.txt "$$(echo dist/*.whl)[app]"
+	$(TRY_SHOW) head.svg && bin/mha-viz study sample --out study
+	$(TRY) app --check --port $$((20000 + $$$$ % 20000))
 
 image-try: $(TEST_STAMP) ## build and try the Dockerfile without Docker (as root on Linux)
 	$(PY) -m hosting.try_image $(ARGS)

@@ -1,7 +1,7 @@
-"""Sections for the examples of docstrings, which stand there as bare doctests.
+"""Docstrings made fit for Markdown: sections for examples, and no HTML.
 
-Without a section, Markdown reads `>>>` as three quotations, one in the other. `mkdocs.yml` names
-this extension.
+Without a section, Markdown reads `>>>` as three quotations, one in the other; and the token <s> as
+HTML that strikes out the rest of the page. `mkdocs.yml` names this extension.
 """
 
 import re
@@ -10,21 +10,24 @@ from typing import Any
 from griffe import Extension, Object
 
 _FIRST = re.compile(r"^>>> ", re.MULTILINE)
+_TAG = re.compile(r"(`[^`]*`)|<(?=[a-zA-Z/!])")  # code stays as it is
 
 
 def with_examples(docstring: str) -> str:
-    """Put all that follows the first prompt under the heading `Examples:`.
+    """Put all that follows the first prompt under the heading `Examples:`, and escape HTML before.
 
     Args:
         docstring: without the indentation of its code.
 
-    >>> with_examples("Add one.\\n\\n>>> f(1)\\n2")
-    'Add one.\\n\\nExamples:\\n    >>> f(1)\\n    2'
+    >>> with_examples("Add <s>.\\n\\n>>> f(1)\\n2")
+    'Add &lt;s>.\\n\\nExamples:\\n    >>> f(1)\\n    2'
     """
     found = _FIRST.search(docstring)
+    start = len(docstring) if found is None else found.start()
+    before = _TAG.sub(lambda tag: tag[1] or "&lt;", docstring[:start])
     if found is None:
-        return docstring
-    before, examples = docstring[: found.start()], docstring[found.start() :]
+        return before
+    examples = docstring[start:]
     return f"{before}Examples:\n" + re.sub(r"^(?=.)", "    ", examples, flags=re.MULTILINE)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from mha_viz import errors as errors
 from mha_viz.core.record import display
+from mha_viz.extras import missing
 
 __version__ = "0.1.0"
 
@@ -22,7 +23,10 @@ __version__ = "0.1.0"
 _STUB = ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8"))
 _IMPORTS = [line for line in _STUB.body if isinstance(line, ast.ImportFrom)]
 _HOME = {one.name: str(line.module) for line in _IMPORTS for one in line.names}
-__all__ = list(_HOME)
+# Without the extra `study`, asking for one of its names raises what says so; it is listed nowhere,
+# so that `from mha_viz import *` and help() work.
+_STUDIES = ("mha_viz.corpus.", "mha_viz.paper.") if missing("study") else ()
+__all__ = [name for name, home in _HOME.items() if not home.startswith(_STUDIES)]
 __all__ += ["__version__"]
 
 

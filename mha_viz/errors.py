@@ -79,6 +79,10 @@ class StudyError(MhaVizError, ValueError):
     """A study of a corpus that cannot be started, continued or read."""
 
 
+class MissingPackageError(MhaVizError, ImportError):
+    """A library that comes with an extra of mha_viz and is not installed here."""
+
+
 class JobError(MhaVizError):
     """Heavy work that a server has no room for, that took too long, or whose process ended."""
 

@@ -3,7 +3,6 @@
 Needs the extra `notebook` (anywidget), which works in Jupyter, Colab and VS Code.
 """
 
-import base64
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.errors import ArgumentError
+from mha_viz.extras import require
 from mha_viz.notebook import record_image, record_payload
 from mha_viz.web.browser import notebook_script, style
 from mha_viz.web.payload import head_payload
@@ -21,11 +20,9 @@ from mha_viz.web.standalone import bench_settings, variables
 try:
     import anywidget
     import traitlets
-except ImportError as error:
-    raise ArgumentError(
-        "Exploring a record in a notebook needs anywidget: pip install 'mha_viz[notebook]'. "
-        "Without it, a record that a cell ends with draws itself."
-    ) from error
+except ImportError:
+    require("notebook", "Exploring a record", "A record that a cell ends with draws itself.")
+    raise
 
 
 class Explorer(anywidget.AnyWidget):
@@ -72,8 +69,7 @@ class Explorer(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Return the widget, and a picture of all heads for whatever runs no widgets."""
         data, *metadata = super()._repr_mimebundle_(**options)  # type: ignore[misc]
-        picture = base64.b64encode(record_image(self.record)).decode("ascii")
-        return {"image/png": picture, **data}, *metadata
+        return {**record_image(self.record), **data}, *metadata
 
     @property
     def weights(self) -> Float[Tensor, "query key"]:

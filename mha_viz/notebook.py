@@ -10,12 +10,14 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys, visible_tiles
 from mha_viz.core.reprs import count
+from mha_viz.extras import missing
 from mha_viz.web.labels import clean, head_name, html_text
 from mha_viz.web.payload import grid_payload
 
 if TYPE_CHECKING:
     from mha_viz.plots.figure_file import HeadFigure
 
+PNG = "image/png"
 _MAX_TEXT = 200  # characters of a text in a caption
 _FRAME_HEIGHT = 640  # pixels; a larger grid scrolls in its frame
 
@@ -25,26 +27,28 @@ def record_bundle(record: AttentionRecord) -> dict[str, str]:
 
     The page, "text/html", works offline and in an exported notebook, in a sandboxed frame that can
     reach neither the notebook nor the network. The picture, "image/png" in base64, is for PDF, for
-    notebooks that nobody has trusted and for whatever runs no scripts.
+    notebooks that nobody has trusted and for whatever runs no scripts; it needs matplotlib.
     """
     from mha_viz.web.standalone import fragment, grid_html
 
     picture = record_image(record)
     page = grid_html(record_payload(record))
-    frame = fragment(page, height=_FRAME_HEIGHT, title="All attention heads", picture=picture)
-    return {
-        "text/html": f"<div><p>{html_text(caption(record))}</p>{frame}</div>",
-        "image/png": base64.b64encode(picture).decode("ascii"),
-    }
+    frame = fragment(
+        page, height=_FRAME_HEIGHT, title="All attention heads", picture=picture.get(PNG, "")
+    )
+    return {"text/html": f"<div><p>{html_text(caption(record))}</p>{frame}</div>", **picture}
 
 
-def record_image(record: AttentionRecord) -> bytes:
-    """Return the grid of all heads with its caption as PNG, for what runs no scripts."""
+def record_image(record: AttentionRecord) -> dict[str, str]:
+    """Return the grid of all heads with its caption as base64, {} without matplotlib."""
     from mha_viz.plots.static import TILE, grid_image
 
+    if missing("figures"):
+        return {}
     seen = visible_tiles(record, TILE).cpu()
     tiles = record.tiles(TILE).cpu().numpy()
-    return grid_image(tiles, caption=caption(record), visible=seen)
+    png = grid_image(tiles, caption=caption(record), visible=seen)
+    return {PNG: base64.b64encode(png).decode("ascii")}
 
 
 def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:
@@ -76,7 +80,9 @@ def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:
     labels = record.labels, record.key_labels
     return HeadFigure(
         head_heatmap(weights, labels, title=name, visible=seen),
-        picture=lambda: head_image(weights, labels, title=name, caption=line, visible=seen),
+        picture=None
+        if missing("figures")
+        else lambda: head_image(weights, labels, title=name, caption=line, visible=seen),
         alt=f"{name} of {line}",
     )
 

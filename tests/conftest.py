@@ -98,6 +98,7 @@ _EXTENDED = [
         "strangers/test_texts.py",
         "test_benchmarks.py",
         "test_docs.py",
+        "test_extras.py",
         "test_gallery.py",
         "test_lab_notebooks.py",
         "test_notebooks.py",

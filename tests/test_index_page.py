@@ -76,3 +76,12 @@ def test_a_clone_of_no_public_repository_names_none(clone: Path) -> None:
     stated = json.loads(run(sys.executable, "-m", "hatchling", "metadata", cwd=clone))
     assert "urls" not in stated
     assert stated["readme"]["text"] == (ROOT / "README.md").read_text("utf-8")
+
+
+def test_no_file_makes_up_an_address_of_the_project() -> None:
+    """It is known to the clone alone: `origin` of `hatch_build`."""
+    files = [*ROOT.glob("*.*"), *ROOT.glob("docs/*.*"), *ROOT.glob(".github/**/*.yml")]
+    for path in files:
+        if path.suffix in {".md", ".toml", ".yml", ".yaml", ".cff", ".py", ".txt", ".json"}:
+            found = re.findall(r"\w+\.\w+/[\w.-]+/mha[_-]viz\b", path.read_text("utf-8"))
+            assert not found, path

@@ -40,6 +40,11 @@ class ModelInfo:
         n_layers, n_heads: from the config; 0 where it does not say.
         n_bytes: size of its weights.
         adapter: the folder of a LoRA adapter that is to be merged into it.
+
+    >>> import mha_viz as mv
+    >>> model = mv.list_models()[0]
+    >>> model.name, model.source, model.n_layers, model.n_heads
+    ('tiny-bert', 'shipped', 4, 8)
     """
 
     name: str
@@ -59,7 +64,15 @@ def shipped_folder() -> Path:
 
 
 def list_models() -> list[ModelInfo]:
-    """List the shipped models, then those in the Hugging Face cache that are complete."""
+    """List the shipped models, then those in the Hugging Face cache that are complete.
+
+    Returns:
+        ModelInfo of each, by name.
+
+    >>> import mha_viz as mv
+    >>> [model.name for model in mv.list_models()][:3]
+    ['tiny-bert', 'tiny-gpt2', 'tiny-llama']
+    """
     shipped = [_info(name, "shipped", shipped_folder() / name) for name in _shipped_names()]
     cached = sorted(cached_models().items())
     return shipped + [

@@ -75,6 +75,11 @@ def load(
         AttentionUnavailableError: the family gives no attention weights.
         ArgumentError: an unknown device or dtype; a device_map without accelerate or beside device.
         OutOfMemoryError: weights that the memory of the device, or of the map, cannot hold.
+
+    >>> import mha_viz as mv
+    >>> model = mv.load("tiny-gpt2")
+    >>> model.n_layers, model.n_heads, model.d_model
+    (4, 8, 256)
     """
     precision = str(dtype).removeprefix("torch.")
     if precision not in DTYPES:

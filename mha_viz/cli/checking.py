@@ -13,6 +13,7 @@ from mha_viz.cli.format import grid
 from mha_viz.cli.server import check_free
 from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import MhaVizError
+from mha_viz.extras import missing
 from mha_viz.ui.operating.settings import FILE, PREFIX, Reading, Settings, read
 
 MIN_MEMORY_MB = 700  # for the libraries, the shipped models and a few visitors
@@ -71,7 +72,11 @@ def settings_table(reading: Reading) -> str:
 def run_checks(settings: Settings, host: str, port: int) -> Iterator[Check]:
     """Check one after another what the app needs of this machine."""
     yield from _models(settings)
-    yield _memory(settings)
+    if absent := missing("app"):
+        found = f"install mha-viz with its extra `app`: {', '.join(absent)} not found"
+        yield Check("packages", found, False)
+    else:
+        yield _memory(settings)
     if settings.sessions_per_address is not None:
         yield Check("addresses", _proxies(settings), True)
     try:
@@ -101,10 +106,8 @@ def _models(settings: Settings) -> Iterator[Check]:
 
 
 def _memory(settings: Settings) -> Check:
-    try:
-        from mha_viz.ui.operating import rss
-    except ModuleNotFoundError:
-        return Check("memory", "not measured: install mha-viz with its extra `app`", False)
+    from mha_viz.ui.operating import rss
+
     if settings.memory_mb is not None and settings.memory_mb < MIN_MEMORY_MB:
         result = f"memory_mb is below the {MIN_MEMORY_MB} that the app takes at rest"
         return Check("memory", result, False)

@@ -191,6 +191,9 @@ def report(record: AttentionRecord, table: DataFrame, kind: ReportFormat) -> str
             for row in table.to_dict("records")
         ]
         return json.dumps({"notes": table.attrs["notes"], "heads": rows}, indent=2) + "\n"
+    from mha_viz.extras import require
+
+    require("study", "A Parquet file", "CSV and JSON do without.")
     file = io.BytesIO()
     table.to_parquet(file, index=False)
     return file.getvalue()

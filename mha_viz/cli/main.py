@@ -23,6 +23,7 @@ from mha_viz.cli import server as cli_server
 from mha_viz.cli import streams as cli_streams
 from mha_viz.cli.format import Format, ListFormat, ReportFormat
 from mha_viz.errors import ArgumentError, MhaVizError
+from mha_viz.extras import require
 
 if TYPE_CHECKING:
     from mha_viz.core.record.record import AttentionRecord
@@ -128,15 +129,8 @@ def start_app(
     settings = checking.read_settings(modes, config).settings
     script = _app_script()
     cli_server.check_free(host, port)
-    try:
-        from streamlit.web import cli as streamlit
-    except ModuleNotFoundError as error:
-        if error.name != "streamlit":  # it is there, and broken
-            raise
-        raise MhaVizError(
-            "The web app needs Streamlit, which is not installed here: install mha-viz with its "
-            "extra `app`, pip install 'mha-viz[app]', or in a clone pip install '.[app]'."
-        ) from error
+    require("app", "The web app")
+    from streamlit.web import cli as streamlit
 
     if replicas > 1:
         from mha_viz.cli.replicas import serve

@@ -156,6 +156,8 @@ def head_similarity(
         ArgumentError: an unknown measure; `normalize` for another one than "redundancy".
         NotKeptError: the record holds no z.
 
+    Source: Hellinger 1909; Clark et al. 2019 (Jensen-Shannon); Kornblith et al. 2019 (CKA).
+
     >>> import mha_viz as mv
     >>> record = mv.load("tiny-bert").trace("The cat sat on the mat")
     >>> mv.head_similarity(record, "cka").shape

@@ -114,6 +114,12 @@ def capture(network: nn.Module) -> Iterator[Captured]:
 
     Raises:
         ArgumentError: attention with dropout, or weights that differ from the module's own.
+
+    >>> layer = nn.TransformerEncoderLayer(16, 2, batch_first=True).eval()
+    >>> with capture(layer) as taken:
+    ...     _ = layer(torch.randn(1, 3, 16))
+    >>> taken.record(["a", "b", "c"]).pattern.shape
+    torch.Size([1, 2, 3, 3])
     """
     taken = Captured()
     stack: list[str] = []

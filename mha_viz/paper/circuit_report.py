@@ -82,6 +82,8 @@ def circuit_report(
         AttentionUnavailableError, WriteError: as `faithfulness`, and a folder that cannot be
             written.
 
+    Source: that of each step, in the function that it names.
+
     >>> import tempfile
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")

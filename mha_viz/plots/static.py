@@ -17,6 +17,7 @@ from torch import Tensor, from_numpy
 
 from mha_viz.core.record.patterns import StoredPatterns
 from mha_viz.errors import ArgumentError
+from mha_viz.extras import require
 from mha_viz.plots.frame import as_weights, labelled_head, where_visible
 from mha_viz.web import theme
 from mha_viz.web.labels import MAX_CAPTION, clean, wrapped
@@ -130,6 +131,7 @@ def _mosaic(weights: NDArray[np.float32]) -> tuple[NDArray[np.float32], tuple[in
 @contextmanager
 def canvas(width: float, height: float, style: dict[str, Any] | None = None) -> Iterator[Figure]:
     """Open a figure without pyplot and its global state, with the fonts that there are."""
+    require("figures", "A figure as PNG, SVG or PDF", "HTML does without.")
     import matplotlib
     from matplotlib import font_manager
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -104,6 +104,8 @@ def describe_difference(
     Raises:
         ArgumentError: no such head.
 
+    Source: the false-discovery rate is that of Benjamini and Hochberg 1995.
+
     >>> import mha_viz as mv
     >>> record = mv.load("tiny-gpt2").trace("The cat sat on the mat and the dog sat on the rug.")
     >>> found = describe_difference(record, (0, 2), (1, 5))

@@ -199,6 +199,8 @@ def head_report(record: AttentionRecord, model: AttentionModel | None = None) ->
         random weights score on this text. NaN is "not defined". `attrs["notes"]` says what a reader
         should know. Displayed, it shows its main columns; all are there.
 
+    Source: that of each metric, `METRICS[key].source`.
+
     >>> import mha_viz as mv
     >>> table = mv.head_report(mv.load("tiny-bert").trace("The cat sat on the mat"))
     >>> len(table), "entropy_uniform" in table

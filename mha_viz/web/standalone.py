@@ -102,12 +102,12 @@ def figure_html(
 
 
 def fragment(
-    page: str, *, height: int = 480, title: str = "Attention heads", picture: bytes = b""
+    page: str, *, height: int = 480, title: str = "Attention heads", picture: str = ""
 ) -> str:
     """Return a page inside an <iframe>, for notebooks: styles and ids cannot leak out of it.
 
-    The PNG `picture` lies under the frame, and is what remains on paper and where a notebook that
-    nobody has trusted loses its frames. `title` is for screen readers.
+    The PNG `picture`, in base64, lies under the frame, and is what remains on paper and where a
+    notebook that nobody has trusted loses its frames. `title` is for screen readers.
     """
     frame = (
         f'<iframe srcdoc="{html.escape(page)}" title="{html_text(title)}" '
@@ -120,7 +120,7 @@ def fragment(
     return (
         "<style>@media print { .mha-viz-live { display: none } }</style>"
         f'<div style="position:relative;min-height:{int(height)}px">'
-        f'<img src="data:image/png;base64,{base64.b64encode(picture).decode("ascii")}" '
+        f'<img src="data:image/png;base64,{picture}" '
         f'alt="{html_text(title)}" style="max-width:100%;max-height:{int(height)}px">{frame}</div>'
     )
 

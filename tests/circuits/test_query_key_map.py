@@ -17,7 +17,13 @@ from mha_viz.core.compare import query_key_space as space
 from mha_viz.core.record.fields import Token
 from mha_viz.core.record.patterns import ComputedPatterns
 from mha_viz.core.record.record import AttentionRecord
-from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError, TextError
+from mha_viz.errors import (
+    ArgumentError,
+    AttentionUnavailableError,
+    MissingPackageError,
+    NotKeptError,
+    TextError,
+)
 from tests.making.comparing import close
 from tests.making.every_family import build
 
@@ -239,10 +245,10 @@ def test_a_library_lays_out_the_heads_that_are_asked_for(method, model, found, m
 
 def test_refusals(model, monkeypatch):
     record = model.trace(TEXTS[0], keep=KEEP)
-    for name in ("sklearn.manifold", "umap"):
+    for name in ("sklearn", "sklearn.manifold", "umap"):
         monkeypatch.setitem(sys.modules, name, None)
     for method in ("tsne", "umap"):
-        with pytest.raises(ArgumentError, match=r"pip install 'mha-viz\[maps\]'"):
+        with pytest.raises(MissingPackageError, match=r"pip install 'mha-viz\[maps\]'"):
             query_key_map(model, TEXTS, method=method)
     with pytest.raises(ArgumentError, match="method must be one of pca, tsne, umap, got 'mds'"):
         query_key_map(model, TEXTS, method="mds")

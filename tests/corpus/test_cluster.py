@@ -174,12 +174,12 @@ def test_without_ray_it_is_said_how_to_get_it(tmp_path: Path) -> None:
 import sys
 sys.modules["ray"] = None
 import mha_viz as mv
-from mha_viz.errors import StudyError
+from mha_viz.errors import MissingPackageError
 
 model = mv.load("tiny-bert")
 try:
     mv.study(model, ["The cat sat."], sys.argv[1], cluster="auto")
-except StudyError as error:
+except MissingPackageError as error:
     print(error)
 print(mv.study(model, ["The cat sat."], sys.argv[1]).n_texts)
 """
@@ -190,4 +190,4 @@ print(mv.study(model, ["The cat sat."], sys.argv[1]).n_texts)
         check=True,
         env={**os.environ, "PYTHONPATH": os.getcwd()},
     )
-    assert 'pip install "mha-viz[cluster]"' in done.stdout and done.stdout.endswith("\n1\n")
+    assert "pip install 'mha-viz[cluster]'" in done.stdout and done.stdout.endswith("\n1\n")

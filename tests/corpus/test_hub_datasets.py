@@ -12,7 +12,7 @@ import pytest
 import mha_viz as mv
 from mha_viz.corpus.sources import hub_datasets
 from mha_viz.corpus.sources.source import Source, open_source
-from mha_viz.errors import ArgumentError, SourceError, StudyError
+from mha_viz.errors import ArgumentError, MissingPackageError, SourceError, StudyError
 from tests.corpus.plain_study import TEXTS
 from tests.missing import skip_or_fail
 
@@ -146,7 +146,7 @@ def test_names_that_cannot_be_loaded(hugging: Any, monkeypatch: pytest.MonkeyPat
 
 def test_without_the_library_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(SourceError, match=r'pip install "mha-viz\[datasets\]"'):
+    with pytest.raises(MissingPackageError, match=r"pip install 'mha-viz\[datasets\]'"):
         open_source("hf:stanfordnlp/imdb:test")
 
 

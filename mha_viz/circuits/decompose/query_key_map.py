@@ -54,6 +54,11 @@ class QueryKeyMap:
         weights: of these, in [0, 1].
         tokens: of each query and key. text: the number of its text. position: in its text.
         texts: that are on the map. model, method, notes: where it comes from.
+
+    >>> import mha_viz as mv
+    >>> found = mv.query_key_map(mv.load("tiny-gpt2"), "The cat sat on the mat.")
+    >>> found.points.shape, found.scale.shape
+    (torch.Size([4, 8, 2, 7, 2]), torch.Size([4, 8]))
     """
 
     points: Float[Tensor, "layer head 2 token 2"]
@@ -155,6 +160,9 @@ def query_key_map(
         heads: (layer, head) of those that t-SNE or UMAP lays out; others are NaN. None is all.
         max_points: of a head, queries and keys together, 2 or more.
         seed: of the draw of texts and pairs, of t-SNE and UMAP.
+
+    Returns:
+        QueryKeyMap: points (layer, head, 2, token, 2), and how far each map can be believed.
 
     Raises:
         TextError: no text, or one that cannot be used.

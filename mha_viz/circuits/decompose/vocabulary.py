@@ -83,6 +83,9 @@ def head_tokens(
         position: as for `logit_attribution`.
         top_k: how many of each, 1 or more.
 
+    Returns:
+        HeadTokens; what is added to the tokens' logits, the largest first.
+
     Raises:
         ArgumentError: no such head or position, or no such number of tokens.
         AttentionUnavailableError, TextError: as `logit_attribution`.
@@ -138,6 +141,10 @@ def logit_lens(
         token: whose probability to follow; the model's own first choice if not given.
         position: as for `logit_attribution`.
         top_k: how many guesses after each layer, 1 or more.
+
+    Returns:
+        LogitLens: tokens and probabilities in [0, 1] after the embeddings and each layer,
+        (layer + 1, top_k), and the chosen token's (layer + 1).
 
     Raises:
         ArgumentError: no such position or token, or no such number of tokens.

@@ -50,6 +50,10 @@ class FlowGraph:
         n_layers, n_heads: of the model.
         model, text: what was run.
         notes: what to know about this run.
+
+    >>> import mha_viz as mv
+    >>> mv.flow_graph(mv.load("tiny-gpt2"), "The cat sat", position=-1)
+    FlowGraph('sat' at 2 of 'tiny-gpt2', ... edges of 0.02 or more, ...% cut)
     """
 
     nodes: pd.DataFrame

@@ -63,6 +63,10 @@ class PredictionGraph:
         model, text: what was run.
         notes: what to know about this run.
         names: of folded heads, by (layer, head); others are "H3".
+
+    >>> import mha_viz as mv
+    >>> mv.prediction_graph(mv.load("tiny-gpt2"), "Once upon a", "time")
+    PredictionGraph(logit of 'time' at position 3 of 'tiny-gpt2': ... edges hold ... of 7.99...)
     """
 
     edges: pd.DataFrame

@@ -36,6 +36,12 @@ class PatchingMap:
         target, against: labels of the tokens that were followed; "" where there is none.
         tokens, corrupt_tokens: labels of both texts, position by position.
         notes: what was cut off.
+
+    >>> import mha_viz as mv
+    >>> texts = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
+    >>> found = mv.patching_map(mv.load("tiny-gpt2"), *texts, part="heads", target="cat")
+    >>> found.effect.shape, found.target
+    ((4, 8), 'cat')
     """
 
     part: Part
@@ -152,6 +158,10 @@ def patching_map(
         against: as for `path_effect`.
         position: as for `path_effect`.
         on_progress: called with how many cells are done, and of how many; may raise to stop.
+
+    Returns:
+        PatchingMap; its `effect` is (layer, position), (layer, head) or (layer, head, position), in
+        logits, or nats for "loss" and "kl".
 
     Raises:
         ArgumentError: an unknown part or direction, more than 32,768 cells, and what `path_effect`

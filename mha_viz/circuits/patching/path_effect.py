@@ -106,6 +106,10 @@ def path_effect(
         against: likewise; the corrupted run's likeliest, or the clean run's second, if not given.
         position: as for `predict`: where the model is asked.
 
+    Returns:
+        PathEffect: the direct and the total effect and their estimates, in logits, or nats for
+        "loss" and "kl".
+
     Raises:
         ArgumentError: no such head, input, metric, word or position; a receiver that is not later.
         TextError: texts of different length, or that cannot be used.

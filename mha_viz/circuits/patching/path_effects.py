@@ -277,10 +277,16 @@ def path_effects(
         position: as for `path_effect`.
         n_measured: how many paths to measure at once, those with the largest estimates.
 
+    Returns:
+        PathEffects: estimates and measured effects, (layer, head, layer, head, input) from sender
+        to receiver, in the units of `path_effect`.
+
     Raises:
         ArgumentError: an unknown way, a negative number of paths, more heads than fit into memory,
             and what `path_effect` raises.
         TextError, AttentionUnavailableError: as `path_effect`.
+
+    Source: as of `path_effect`.
 
     >>> import mha_viz as mv
     >>> texts = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"

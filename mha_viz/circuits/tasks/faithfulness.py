@@ -146,9 +146,14 @@ def find_heads(
         enough: the share of the behaviour to carry, in (0, 1].
         on_progress: as for `faithfulness`.
 
+    Returns:
+        FoundHeads: all heads by effect (layer, head), in logits; the choice; and its shares.
+
     Raises:
         ArgumentError: `enough` out of range; heads that add too little to the behaviour for a share
             of it; and what `make_task` raises.
+
+    Source: as of `faithfulness`; the greedy choice is ours.
 
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")

@@ -111,9 +111,15 @@ def task_attribution(
         task: of `make_task`.
         on_progress: called with how much is done, and of how much; an exception stops the work.
 
+    Returns:
+        TaskAttribution: each component's share of each pair, (example, component), in logits, and
+        the means over pairs with a 95 % interval.
+
     Raises:
         ArgumentError: a task of another model.
         AttentionUnavailableError: as `logit_attribution`.
+
+    Source: as of `logit_attribution`; means and intervals over pairs are ours.
 
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
@@ -165,9 +171,14 @@ def task_graph(
         share: as for `prediction_graph`, of the mean contributions.
         pins: likewise; of pooled pairs only those at any token, such as "L2 H3 @*".
 
+    Returns:
+        PredictionGraph, in logits, with a row for each edge.
+
     Raises:
         ArgumentError: a task of another model, and what `prediction_graph` raises.
         AttentionUnavailableError: as `prediction_graph`.
+
+    Source: as of `prediction_graph`.
 
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
@@ -232,9 +243,14 @@ def task_paths(
         on_progress: called with how many pairs' paths are estimated, and of how many.
         n_measured: how many paths to measure at once, those with the largest estimates.
 
+    Returns:
+        PathEffects, means over pairs: (layer, head, layer, head, input).
+
     Raises:
         ArgumentError: a task of another model, and what `path_effects` raises.
         AttentionUnavailableError: as `path_effects`.
+
+    Source: as of `path_effect`.
 
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")

@@ -135,10 +135,16 @@ def make_task(
         seed: of the random numbers.
         words: of a template's slots, before those known here.
 
+    Returns:
+        Task, with its pairs in two halves, and those left out with the reason.
+
     Raises:
         ArgumentError: an unknown task, too few or too many texts, a vocabulary that lacks what
             the texts are made of, or no pair that fits.
         AttentionUnavailableError: no prediction head, or heads that cannot be changed.
+
+    Source: induction as Olsson et al. 2022; agreement as Linzen et al. 2016; "ioi" and templates
+    as Wang et al. 2023.
 
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")

@@ -72,6 +72,12 @@ class Faithfulness:
         chosen_on: the behaviour on the other half, which it chooses on.
         random_alone, random_missing: `alone` and `missing` of random sets of as many heads, on the
             held-out texts.
+
+    >>> import mha_viz as mv
+    >>> model = mv.load("tiny-gpt2")
+    >>> task = mv.make_task(model, "closing", n_examples=6)
+    >>> mv.faithfulness(model, task, [(0, 1), (3, 6)], n_random=5)
+    Faithfulness(closing, 2 of 32 heads: ...% alone, ...% without them on held-out texts; ...)
     """
 
     model: str

@@ -106,6 +106,10 @@ def head_vocabulary(
         seed: of these.
         on_progress: called with how many blocks of pairs are done, and of how many; may raise.
 
+    Returns:
+        HeadVocabulary: of each circuit that the family has the strongest pairs, in units of the
+        root mean square over all pairs, the singular directions, and chance.
+
     Raises:
         ArgumentError: no such layer, head or number.
         AttentionUnavailableError: neither circuit leads from token to token.

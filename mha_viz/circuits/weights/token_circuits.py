@@ -65,9 +65,14 @@ def token_matrices(
         head: from 0.
         words: at most 64, each one token or its number; doubles count once.
 
+    Returns:
+        "QK" and "OV", those that the family has, each a table (word, word).
+
     Raises:
         ArgumentError: no such layer or head, or a word that is not one token.
         AttentionUnavailableError, NotKeptError: as `head_vocabulary`.
+
+    Source: as of `head_vocabulary`.
 
     >>> import mha_viz as mv
     >>> list(token_matrices(mv.load("tiny-gpt2"), 1, 2, ["cat", "dog"])["OV"])

@@ -25,7 +25,19 @@ from mha_viz.errors import ArgumentError, ShapeError
 
 
 class AttentionOutput(NamedTuple):
-    """The output of `MultiHeadAttention`; pattern and scores are None where not needed."""
+    """The output of `MultiHeadAttention`; pattern and scores are None where not needed.
+
+    Args:
+        output: (*batch, query, d_model), the sum over heads plus b_O.
+        pattern: (*batch, n_heads, query, key), the weights; rows sum to 1.
+        scores: (*batch, n_heads, query, key), before softmax.
+        z: (*batch, n_heads, query, d_value), pattern times values.
+
+    >>> import mha_viz as mv
+    >>> found = mv.MultiHeadAttention(d_model=6, n_heads=3)(torch.ones(5, 6))
+    >>> found.z.shape, found.scores.shape
+    (torch.Size([3, 5, 2]), torch.Size([3, 5, 5]))
+    """
 
     output: Float[Tensor, "*batch query d_model"]
     pattern: Float[Tensor, "*batch n_heads query key"] | None

@@ -107,6 +107,9 @@ def match_heads(
         measure: "hellinger" (what heads look at, 0 to 1) or "cka" (what they write, 0 to 1).
         seed: of the permutations.
 
+    Returns:
+        HeadMatches: pairs of heads, their distances in [0, 1], and chance.
+
     Raises:
         ArgumentError: no records, not as many on both sides, an unknown measure, cross attention,
             or texts in which the two models have no token in common.

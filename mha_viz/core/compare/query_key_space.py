@@ -14,6 +14,7 @@ from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.visible import visible_keys
 from mha_viz.errors import ArgumentError
+from mha_viz.extras import require
 
 N_STRONGEST = 4  # keys of a query that a map knows by their weights
 N_PAIRS = 20_000  # of a query and a key, of which the numbers of a layer are made
@@ -248,10 +249,8 @@ def _embedding(method: str, n_points: int, seed: int) -> Callable[[Any], Any]:
             perplexity = min(30.0, n_points / 4)
             return lambda x: TSNE(perplexity=perplexity, random_state=seed).fit_transform(x)
         from umap import UMAP
-    except ModuleNotFoundError as error:
-        raise ArgumentError(
-            f"{method} needs the extra `maps`, which is not installed here: pip install "
-            "'mha-viz[maps]', or in a clone pip install '.[maps]'."
-        ) from error
+    except ModuleNotFoundError:
+        require("maps", f"A map by {method}")
+        raise
     n_near = min(15, n_points - 2)
     return lambda x: UMAP(n_neighbors=n_near, random_state=seed, n_jobs=1).fit_transform(x)

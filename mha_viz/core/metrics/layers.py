@@ -171,7 +171,9 @@ def norm_statement(z: HeadVectors, W_O: OutputMatrices) -> NormStatement:
 
 
 def head_rank(z: HeadVectors, W_O: OutputMatrices) -> Layers:
-    """Average `effective_rank` over the layer's heads, directions: (layer,), at least 0.
+    """Average `effective_rank` over the layer's heads.
+
+    Returns (layer,), directions, at least 0.
 
     Source: the effective rank of Roy and Vetterli 2007.
 

@@ -72,6 +72,8 @@ def redundancy_textbook(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     Returns (layer * head, layer * head) in [0, 1], as `redundancy`; a head beside itself has 1 only
     if its z has rank one, and no less than 1 / sqrt(d_head).
 
+    Source: as of `redundancy`.
+
     >>> z = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [1.0, 0.0]]]])
     >>> redundancy_textbook(z)
     tensor([[0.7071, 0.7071],

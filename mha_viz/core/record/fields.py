@@ -24,6 +24,11 @@ class Token:
         is_special: added by the tokenizer ([CLS], [SEP], <s> ...), not typed.
         segment: 0 for the text, 1 for the second text of a pair.
         parts: how many tokens a merged word was.
+
+    >>> import mha_viz as mv
+    >>> token = mv.load("tiny-gpt2").trace("The cat sat").tokens[1]
+    >>> token.text, token.start, token.end, token.word
+    ('cat', 4, 7, 1)
     """
 
     text: str

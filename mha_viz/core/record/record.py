@@ -67,6 +67,11 @@ class AttentionRecord(RecordFields):
 
     Raises:
         RecordError: shapes that do not fit each other, numbers that are not weights.
+
+    >>> import mha_viz as mv
+    >>> record = mv.load("tiny-bert").trace("The photographer waved")
+    >>> record.shape, record.merge_words().labels
+    ((4, 8, 7, 7), ('[CLS]', 'The', 'photographer', 'waved', '[SEP]'))
     """
 
     def __init__(

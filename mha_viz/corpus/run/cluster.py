@@ -25,6 +25,7 @@ from mha_viz.corpus.store.address import Address, is_address
 from mha_viz.corpus.store.blocks import parts_of
 from mha_viz.corpus.store.storage import MANIFEST, PARTS, SUMMARY, read_manifest, read_shard
 from mha_viz.errors import MhaVizError, StudyError
+from mha_viz.extras import require
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would tell its makers
 os.environ.setdefault("RAY_DATA_USAGE_DISABLED", "1")
@@ -33,12 +34,9 @@ try:
     from ray.data import ActorPoolStrategy, DataContext
     from ray.exceptions import RayError, RayTaskError
     from ray.util.annotations import RayDeprecationWarning
-
-except ImportError as error:
-    raise StudyError(
-        'A study on a cluster needs Ray: pip install "mha-viz[cluster]" on every machine of it. '
-        "Without cluster, the study runs on this machine."
-    ) from error
+except ImportError:
+    require("cluster", "A cluster", "Every machine needs them; a study without it needs none.")
+    raise
 
 _WINDOW = 256 * 2**20  # bytes of text that wait in Ray's store, at most, besides one shard
 _SHARE_OF_STORE = 0.25  # that they may take: what does not fit is written to the disk

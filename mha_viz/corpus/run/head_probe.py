@@ -44,6 +44,11 @@ class HeadProbe(NamedTuple):
         weights: a row per head: layer, head, and what the probe makes of its weight from the word
             to a candidate (`to_head`) and from the candidate to the word (`from_head`).
         best: the heads of the ensemble, best first: layer, head, and one of these two names.
+
+    >>> import mha_viz as mv
+    >>> found = mv.probe_heads(mv.load("tiny-bert"), "sample", best=2, sample=60)
+    >>> len(found.best), found.weights.shape
+    (2, (32, 4))
     """
 
     scores: pd.DataFrame
@@ -74,6 +79,9 @@ def probe_heads(
         sample: how many sentences to draw from the source; all of them if not given.
         seed: of the draw.
         group: as for `study`.
+
+    Returns:
+        HeadProbe: accuracies in [0, 1] on the second half, with 95 % intervals.
 
     Raises:
         ArgumentError: `best` is no number of heads; more words than memory should hold.

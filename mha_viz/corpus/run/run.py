@@ -106,6 +106,8 @@ def study(
         SourceError: no such source, or no text in it.
         WriteError: the folder cannot be written, or the disk is full.
 
+    Source: that of each metric, `METRICS[key].source`; of trees and mentions Clark et al. 2019.
+
     >>> import tempfile, mha_viz as mv
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     found = mv.study(mv.load("tiny-bert"), ["The cat sat.", "It slept."], out=folder)

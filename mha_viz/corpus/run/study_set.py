@@ -30,6 +30,16 @@ class StudySet(NamedTuple):
     Tables are those of each study one below the other, with a column `model` in front, and of a
     training run `step`, a number, too. `induction` has the scores of the induction probe, which
     depends on no text, of the models that it can be run with.
+
+    Args:
+        studies: by the name of the model.
+        induction: scores (layer, head), by the name of the model.
+
+    >>> import tempfile, mha_viz as mv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = mv.studies(["tiny-bert", "tiny-gpt2"], ["The cat sat.", "It slept."], folder)
+    ...     list(found.studies), found.studies["tiny-gpt2"].n_texts
+    (['tiny-bert', 'tiny-gpt2'], 2)
     """
 
     studies: Mapping[str, Study]
@@ -132,9 +142,20 @@ def studies(
         dtype: likewise.
         options: what else `study` takes.
 
+    Returns:
+        StudySet, the finished studies in the order of the models.
+
     Raises:
         ArgumentError: no model, two of one name, or a folder without checkpoints; and what `load`
             and `study` raise.
+
+    Source: as of `study`.
+
+    >>> import tempfile, mha_viz as mv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = mv.studies(["tiny-bert"], ["The cat sat.", "It slept."], folder)
+    ...     len(found.heads.query("metric == 'entropy'"))
+    32
     """
     named = checkpoints(models) if isinstance(models, str | Path) else list(map(str, models))
     names = [PurePath(name).name for name in named]

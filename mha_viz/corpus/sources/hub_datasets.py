@@ -16,6 +16,7 @@ import pyarrow as pa
 from mha_viz.corpus.sources.readers import is_text
 from mha_viz.corpus.sources.reading import chosen_column
 from mha_viz.errors import ArgumentError, SourceError, translating
+from mha_viz.extras import require
 from mha_viz.text.cleaning import visible
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _ROWS = 256  # taken at a time
 def find_dataset(source: object) -> tuple[str, Any] | None:
     """Return the name of a dataset and the dataset itself; None for a source of another kind.
 
-    Raises SourceError: the extra is missing; no such dataset; several splits.
+    Raises SourceError: no such dataset; several splits.
     """
     name = "dataset"
     if isinstance(source, str) and source.startswith(HUB):
@@ -55,7 +56,7 @@ def find_dataset(source: object) -> tuple[str, Any] | None:
 
 
 def as_dataset(table: pa.Table) -> datasets.Dataset:
-    """Make a dataset of a table in memory; SourceError if the extra is missing."""
+    """Make a dataset of a table in memory; MissingPackageError without the extra."""
     return _library().Dataset(table)
 
 
@@ -119,11 +120,7 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def _library() -> Any:
-    try:
-        import datasets
-    except ImportError as error:
-        raise SourceError(
-            'Datasets of Hugging Face need their library: pip install "mha-viz[datasets]", or give '
-            "the texts as a file or as strings."
-        ) from error
+    require("datasets", "A dataset of Hugging Face", "Files and lists of texts do without.")
+    import datasets
+
     return datasets

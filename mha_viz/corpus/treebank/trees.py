@@ -119,7 +119,7 @@ def sample_lines() -> Iterator[str]:
     """Read the lines of the treebank that is part of this package.
 
     >>> next(sample_lines())
-    '# newdoc id = garden'
+    '# authors = The mha_viz authors'
     """
     yield from SAMPLE.read_text("utf-8").splitlines()
 

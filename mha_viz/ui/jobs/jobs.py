@@ -19,7 +19,7 @@ import psutil
 from mha_viz.checkpoints.child_process import start_timer
 from mha_viz.core.cancellation import cancellation
 from mha_viz.core.reprs import count
-from mha_viz.errors import JobError, SettingsError, StudyError
+from mha_viz.errors import JobError, SettingsError
 from mha_viz.ui.jobs.calls import Cancelled
 from mha_viz.ui.jobs.fair_queue import FairQueue
 from mha_viz.ui.jobs.process import NoProcessError, Workers
@@ -272,7 +272,7 @@ def _workers(limits: Settings, most: int) -> Workers | RayWorkers:
         return Workers(most, int(all_of_it) if own is None else own * 10**6)
     try:
         from mha_viz.ui.jobs.ray_jobs import RayWorkers  # Ray comes with the extra `cluster`
-    except (ImportError, StudyError) as error:
+    except ImportError as error:
         raise SettingsError(
             f'cluster = {limits.cluster} needs Ray: pip install "mha-viz[cluster]" here and on '
             "every machine of the cluster, or leave the setting out."
