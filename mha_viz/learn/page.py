@@ -30,9 +30,6 @@ def index() -> None:
     )
     pages = st.session_state.pages
     drawn, listed = st.columns((1, 3), gap="large")
-    with drawn:
-        st.markdown("**The map.** Each block leads to the page that is about it.")
-        block_map.draw()
     with listed:
         with st.container(border=True, gap="xxsmall", key="start-card"):
             st.page_link(pages[START.key], label=f"**{START.title}**", icon=":material/route:")
@@ -47,6 +44,9 @@ def index() -> None:
                 label = f"**{LABS.index(lab) + 1}. {lab.title}**"
                 st.page_link(pages[lab.address], label=label)
                 st.caption(f"{lab.about} {frame.plan(lab)}")
+    with drawn:  # last: on a phone it is below the labs
+        st.markdown("**The map.** Each block leads to the page that is about it.")
+        block_map.draw()
     with st.container(border=True, gap="xxsmall"):
         st.page_link(pages["teach"], label="**For teachers**")
         st.caption("A lesson of 45 minutes, with a link to hand out and the votes of your class.")

@@ -15,6 +15,7 @@ PATHS = (
     f"/intervene?model=tiny-gpt2&text={TEXT}",
     f"/intervene?text={TEXT}&off=0.1",
     "/corpus",
+    "/learn",
     *(f"/{lab.address}" for lab in LABS),
 )
 

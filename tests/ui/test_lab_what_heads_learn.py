@@ -147,7 +147,9 @@ def test_a_causal_model_is_asked_only_what_it_sees(models):
 
 
 def test_a_published_model_is_offered_where_the_machine_has_it(models, tmp_path: Path, monkeypatch):
-    assert "offers to fetch it" in check(lab(NAME, larger="1"))
+    text = check(app := lab(NAME, larger="1", counting="1"))
+    assert "offers to fetch it" in text and "more weight than any other word" in text
+    assert not app.warning  # the names of folds are no fields of a view
     snapshot = tmp_path / "models--bert-base-uncased" / "snapshots" / ("1" * 40)
     shutil.copytree(models["two"], snapshot)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))

@@ -41,13 +41,13 @@ kept = st.cache_data(max_entries=16, show_spinner=False, hash_funcs={Tensor: Ten
 def chosen(choices: Choices) -> Chosen:
     """Draw the controls and return their choices."""
     with frame.row():
-        name = choices.menu("picture", "Picture", PICTURES, "house", width=190)
+        name = choices.menu("picture", "Picture", PICTURES, "house", width=165)
         side = choices.slide("side", "Pixels a side", convolution.SIDES, 24, width=140)
         colour = choices.segments("colour", "Colours", {False: "Grey", True: "RGB"}, False)
         sizes = {k: f"{k} × {k}" for k in convolution.SIZES}
         size = choices.segments("size", "Kernel", sizes, 3)
         alpha = choices.amount(
-            "alpha", "Sharpness α", 0.0, convolution.MAX_ALPHA, SHARP, step=0.5, width=170
+            "alpha", "Sharpness α", 0.0, convolution.MAX_ALPHA, SHARP, step=0.5, width=160
         )
         choices.play("alpha", alpha, SHARPENING, "the sharpness, from none to full")
     picture, about = _picture(name, side, colour)

@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from timeit import repeat
 
@@ -44,8 +44,11 @@ class Measured:
 
     def part(self, runs: slice) -> "Measured":
         """Return the times of some of the layers."""
-        by_way = ({w: all_[runs] for w, all_ in t.items()} for t in (self.seconds, self.fastest))
-        return Measured(*by_way, self.pattern[runs], self.speed, self.threads)
+        seconds, fastest = (
+            {way: each[runs] for way, each in times.items()}
+            for times in (self.seconds, self.fastest)
+        )
+        return replace(self, seconds=seconds, fastest=fastest, pattern=self.pattern[runs])
 
 
 @torch.inference_mode()
@@ -139,4 +142,5 @@ def exponent(lengths: Sequence[int], seconds: Sequence[float], least: int = 0) -
         raise ArgumentError(
             f"A line needs two lengths of at least {least:,} tokens, got {list(lengths)}."
         )
-    return float(np.polyfit(*np.log(np.array(pairs).T), 1)[0])
+    x, y = np.log(np.array(pairs).T)
+    return float(np.polyfit(x, y, 1)[0])

@@ -163,14 +163,14 @@ def _hidden(choices: Choices, found: Reading) -> None:
     """Draw the share of digits read right against the number of hidden patches."""
     six = {name: right[digits.HIDDEN.index(6)] for name, right in found.hidden.items()}
     lines = {ORDERS[name]: right for name, right in found.hidden.items()}
-    look.beside(
-        (2, 3),
-        partial(TEXTS.step, "hidden", found=found, lab=digits, six=six),
-        lambda: charts.lines(
+    told, drawn = st.columns((2, 3), gap="medium")
+    with told:
+        TEXTS.step("hidden", found=found, lab=digits, six=six)
+    with drawn:
+        charts.lines(
             choices.key("hidden"),
             {name: (digits.HIDDEN, right) for name, right in lines.items()},
             levels={"guessing": 1 / digits.CLASSES},
             table={"hidden": digits.HIDDEN, **lines},
             **TEXTS.lines("hidden-figure", lab=digits),
-        ),
-    )
+        )

@@ -69,7 +69,7 @@ def draw(choices: Choices) -> None:
         number = _pick(choices, found)
         if number is not None:
             _relation(choices, model.name, number, found[number])
-    frame.fold(choices, "method", TEXTS("question.title"), _method)
+    frame.fold(choices, "counting", TEXTS("question.title"), _counting)
     frame.fold(choices, "larger", TEXTS("offer.title"), partial(_offer, model))
 
 
@@ -85,7 +85,7 @@ def _question(choices: Choices) -> None:
     TEXTS.predict(choices, "step", relation=relation, rule=rule, share=share, lab=lab)
 
 
-def _method() -> None:
+def _counting() -> None:
     texts = {sentence.text for relation in relations() for sentence in relation.sentences}
     TEXTS.markdown("question.statement", count=len(texts))
     st.latex(TEXTS("question.formula"))
