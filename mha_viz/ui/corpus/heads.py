@@ -15,8 +15,6 @@ from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.study_set import LABEL, formed
 from mha_viz.corpus.treebank.relations import MIN_TARGETS
 from mha_viz.paper import figures
-from mha_viz.paper.figures import of_head, source_line
-from mha_viz.paper.report import NOTES, answer, pairs_note, titled
 from mha_viz.paper.report import NOTES, answer, pairs_note, titled
 from mha_viz.ui.corpus import TEXTS, overview
 from mha_viz.ui.state import state

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 from mha_viz.checkpoints import catalog
 from mha_viz.checkpoints.catalog import ModelInfo, SuggestedModel, list_models
-from mha_viz.checkpoints.catalog import suggested
-from mha_viz.checkpoints.catalog import ModelInfo, list_models
 from mha_viz.core.amounts import of_bytes
 from mha_viz.ui.operating import memory_limit
 from mha_viz.ui.operating.refusals import refused, sentence
@@ -36,15 +34,13 @@ def examples() -> list[Example]:
     return [one for one in EXAMPLES if most is None or one.n_tokens <= most]
 
 
-def absent(here: Iterable[str]) -> list[suggested.SuggestedModel]:
+def absent(here: Iterable[str]) -> list[SuggestedModel]:
     """Return the models that may be fetched, beside those that are here."""
     if not settings().public:
         return catalog.suggested(set(here))
     known = {one.name: one for one in catalog.SUGGESTED}
     missing = [name for name in settings().models if name not in here]
-    return [
-        known.get(name, suggested.SuggestedModel(name, "a model of the Hub", 0)) for name in missing
-    ]
+    return [known.get(name, SuggestedModel(name, "a model of the Hub", 0)) for name in missing]
 
 
 def may_be_named(name: str) -> bool:
