@@ -72,9 +72,9 @@ class OpenFile:
 
         Raises SourceError: as `chosen_column`.
         """
-        column = chosen_column(self.name, self.column, columns, texts)
         if self.group is not None:
             chosen_column(self.name, self.group, columns, columns)
+        column = chosen_column(self.name, self.column, columns, texts)
         return column, self.group or column
 
     def refuse_column(self, what: str) -> None:
