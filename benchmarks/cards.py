@@ -60,7 +60,7 @@ CARD = 80e9  # bytes of the card that is aimed at
 BATCH = 32_768  # tokens, of which a large card takes four times as many as a study does by default
 STUDIES = {
     "study, every metric, profiles, edges": (replace(ALONE, batch_tokens=BATCH), 0.5),
-    "the same and four pair matrices": (Settings(BATCH, baselines=False), 0.3),
+    "the same and four pair matrices": (Settings(batch_tokens=BATCH, baselines=False), 0.3),
     "the first in batches of 8,192 tokens": (ALONE, None),
 }
 

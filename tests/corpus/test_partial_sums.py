@@ -38,7 +38,7 @@ def parts(bert: mv.AttentionModel, tmp_path_factory: pytest.TempPathFactory) -> 
     items = [Item(i, text, f"texts:{i}", unit=i % 13) for i, text in enumerate(TEXTS)]
     for number, n in enumerate(SIZES):
         own = items[first : first + n]
-        shard = measure_shard(bert, own, Settings(512), untrained=untrained_copy(bert))
+        shard = measure_shard(bert, own, Settings(batch_tokens=512), untrained=untrained_copy(bert))
         write_shard(folder, number, shard)
         first += n
     return folder
@@ -129,7 +129,7 @@ def test_a_part_without_its_texts_has_their_sums_alone(
     bert: mv.AttentionModel, parts: Path, tmp_path: Path
 ) -> None:
     items = [Item(i, text, f"texts:{i}", unit=i % 13) for i, text in enumerate(TEXTS[:7])]
-    shard = measure_shard(bert, items, Settings(512), untrained=untrained_copy(bert))
+    shard = measure_shard(bert, items, Settings(batch_tokens=512), untrained=untrained_copy(bert))
     write_shard(tmp_path, 0, shard, keep_texts=False)
     names = {path.stem for path in shard_folder(tmp_path, 0).glob("*.parquet")}
     assert names.isdisjoint(ROWS) and {"means", "units", "labels", "pairs"} <= names
