@@ -8,8 +8,16 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.ui import circuits
-from mha_viz.ui.circuits import faithfulness, graph, logit_parts, patching, paths, scores, weights
+from mha_viz.ui.circuits import (
+    TEXTS,
+    faithfulness,
+    graph,
+    logit_parts,
+    patching,
+    paths,
+    scores,
+    weights,
+)
 from mha_viz.ui.circuits.targets import known_parts, say_what_is_measured
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
@@ -47,7 +55,7 @@ def draw(scene: Scene) -> None:
     with st.container():
         if scene.pair is not None:
             st.info("This page is about one text: the second one plays no part in it.")
-        lazy_sections.in_expander(circuits.TEXTS("way.title"), "way", _way)
+        lazy_sections.in_expander(TEXTS("way.title"), "way", _way)
         say_what_is_measured(scene)
     if state.of(Circuits).circuit in _MEASURING:
         with stop_on_error(), known_parts():
@@ -77,9 +85,9 @@ _STEPS: dict[str, dict[str, Any]] = {
 
 
 def _way() -> None:
-    labels = circuits.TEXTS.labels("way.buttons")
+    labels = TEXTS.labels("way.buttons")
     for step, changes in _STEPS.items():
         with st.container(horizontal=True, vertical_alignment="center"):
             go = partial(state.change, **changes)
             st.button(labels[step], key=f"way-{step}", on_click=guarded(go), width=220)
-            st.markdown(circuits.TEXTS(f"way.{step}"), width="stretch")
+            st.markdown(TEXTS(f"way.{step}"), width="stretch")
