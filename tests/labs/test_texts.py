@@ -43,7 +43,10 @@ def _calls(lab: str) -> list[tuple[str, list[str], ast.Call]]:
                 r"TEXTS(\.\w+)?", ast.unparse(node.func)
             ):
                 method = node.func.attr if isinstance(node.func, ast.Attribute) else "text"
-                found.append((method, _names(node.args[method in ("fold", "predict")]), node))
+                names = _names(node.args[method in ("fold", "predict")])
+                if method == "control":
+                    names = [f"controls.{name}" for name in names]
+                found.append((method, names, node))
     return found
 
 
@@ -73,7 +76,7 @@ def _matching(lab: str, method: str, name: str) -> dict[str, list[str]]:
     taken = ".*" if name == "*" else re.escape(name).replace(r"\*", "[^.]+")
     if method in ("step", "fold", "predict"):  # beside which their table may hold further texts
         taken += rf"\.({'|'.join(KINDS[method][0] | KINDS[method][1])})"
-    elif method in (*KINDS, "labels"):
+    elif method in (*KINDS, "labels", "control"):
         taken += r"\.[^.]+"
     return {key: strings for key, strings in every.items() if re.fullmatch(taken, key)}
 
