@@ -115,6 +115,7 @@ def test_controls_of_compare_after_the_sentence_was_emptied(open_page, wait_idle
     says(page, "Measure", "Hellinger distance")
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_back_and_forward_frame_the_head_that_the_address_says(open_page, wait_idle):
     """Right after the clicks, and back to the head that the page opened with."""

@@ -61,6 +61,7 @@ def test_a_click_on_a_head_shows_what_its_share_comes_from(open_page, wait_idle)
     expect(heading(page, chosen)).to_be_visible()
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_a_click_in_the_map_shows_the_pair_and_the_address_opens_it(open_page, wait_idle):
     page = open_page(LINK + "&circuit=weights")

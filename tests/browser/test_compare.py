@@ -201,6 +201,7 @@ def test_a_click_on_what_changed_most_chooses_it_on_both_sides(open_page):
     expect(page).to_have_url(re.compile("layer=2&head=6.*layer_b=2&head_b=6"))
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_navigation_keeps_text_model_and_head(open_page, wait_idle):
     page = open_page(f"/?model=tiny-gpt2&text={TEXT}&layer=2&head=5")
@@ -263,6 +264,7 @@ def test_choices_made_while_the_page_works_are_not_lost(open_page, wait_idle):
     expect(page.get_by_role("radio", name="Twins")).to_be_checked()
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_sections_and_heads_from_the_keyboard(open_page, wait_idle):
     page = open_page(LINK + "layers")
@@ -285,6 +287,7 @@ def test_sections_and_heads_from_the_keyboard(open_page, wait_idle):
     expect(page.get_by_role("tab", name="Clusters")).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_exports_open(open_page, wait_idle, tmp_path: Path):
     page = open_page(LINK + "twins&order=cluster")

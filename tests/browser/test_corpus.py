@@ -15,6 +15,7 @@ def opened(open_page, wait_idle, link, **options):
     return page
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_from_the_menu_to_a_head_and_an_example_of_it_in_explore(open_page, wait_idle):
     page = open_page("/")

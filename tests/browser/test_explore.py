@@ -127,6 +127,7 @@ def test_every_picture_in_light_dark_and_on_a_phone(open_page, wait_idle, look):
         assert overflow <= 0, show
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_exports_open(open_page, wait_idle, tmp_path):
     page = open_page(f"/?text={TEXT}&layer=1&head=2")
@@ -229,6 +230,7 @@ def deep_model(tmp_path_factory):
     return folder
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_a_newer_text_overtakes_the_one_that_runs(open_page, wait_idle, deep_model):
     page = open_page()

@@ -66,6 +66,7 @@ def said(page: Page) -> str:
     return page.get_by_text(re.compile("^clicked ")).inner_text()
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_a_click_comes_back_once_and_only_the_fragment_runs(show_figures: Show, wait_idle: Wait):
     page = show_figures()

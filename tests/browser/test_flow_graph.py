@@ -57,6 +57,7 @@ def colour(page: Page, x: float, y: float) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}" if alpha == 255 else ""
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_it_is_painted_and_a_click_on_a_head_comes_to_python(show_flow: Show) -> None:
     page = show_flow("", color_scheme="dark")

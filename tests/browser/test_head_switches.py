@@ -19,6 +19,7 @@ Show = Callable[..., Page]
 Wait = Callable[[Page], None]
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_a_click_shows_at_once_and_comes_back_once(show_switches: Show, wait_idle: Wait) -> None:
     page = show_switches("slow=1")

@@ -92,6 +92,7 @@ def long_model(tmp_path_factory):
     return folder
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_the_exact_weights_of_a_part_of_a_long_text_come(open_page, wait_idle, long_model):
     record = mv.load(str(long_model)).trace(LONG)
@@ -119,6 +120,7 @@ def test_the_exact_weights_of_a_part_of_a_long_text_come(open_page, wait_idle, l
         expect(tip).to_have_text(format_weight(weight))
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_exact_weights_do_not_wait_for_the_report_of_choices(open_page, wait_idle, long_model):
     """The page hears of a choice later, and draws all heads anew: here it never hears of one."""

@@ -108,6 +108,7 @@ def test_groups_and_the_framed_head(open_page, wait_idle):
     assert query(page)["layer"] == "2"
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_a_link_opens_on_one_exact_view_in_a_fresh_browser(open_page, wait_idle):
     source = TEXT.replace("dog", "cat")
@@ -147,6 +148,7 @@ def test_every_way_by_hand(open_page, wait_idle):
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_a_gap_by_a_click_and_by_hand(open_page, wait_idle):
     page = open_page("/intervene?model=tiny-bert&off=2.1&text=The dog saw the dog run.")

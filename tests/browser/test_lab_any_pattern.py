@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_paint_fit_and_another_seed(open_page, wait_idle):
     page = open_page("/lab-any-pattern?tokens=4")

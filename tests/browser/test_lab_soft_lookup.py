@@ -9,6 +9,7 @@ MOVING = {"reduced_motion": "no-preference"}  # other tests ask for less motion
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     page = open_page("/lab-soft-lookup")

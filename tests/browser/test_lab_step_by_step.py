@@ -9,6 +9,7 @@ PROJECTOR = {"viewport": {"width": 1280, "height": 720}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_the_steps_by_button_and_by_arrow_key(open_page, wait_idle, go_back):
     page = open_page("/lab-step-by-step?model=tiny-gpt2&text=The+cat+sat.")

@@ -119,6 +119,7 @@ def test_with_motion_the_way_takes_time_and_arrives(open_page):
     expect(page.locator(".step-title")).to_have_text("The head gathers")
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_a_sentence_of_ones_own_is_followed_and_carried_by_the_link(open_page, wait_idle):
     page = open_page("/start")

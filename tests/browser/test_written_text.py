@@ -14,6 +14,7 @@ def address(page: Page) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
 
 
+@pytest.mark.extended
 @pytest.mark.journey
 def test_a_text_is_written_played_and_branched(
     open_page: Callable[..., Page], wait_idle: Callable[[Page], None]

@@ -50,6 +50,7 @@ def add(network: nn.Module, path: str, tensors: dict[str, Tensor], scale: float)
     )
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_a_merged_adapter_computes_as_one_beside_its_base(tmp_path, family, stable):

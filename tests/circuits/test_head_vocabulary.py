@@ -150,6 +150,7 @@ def test_chance_is_that_of_random_matrices_of_the_same_norm_and_holds_for_them()
     assert sum(inside) / len(inside) > 0.8
 
 
+@pytest.mark.extended
 def test_head_that_copies_is_above_chance_and_its_seed_is_kept() -> None:
     model = mv.load("tiny-gpt2")
     layer, head = map(int, mv.copying_scores(model).table().iloc[0][["layer", "head"]])

@@ -129,6 +129,7 @@ def test_show_json_of_merged_words_without_special_tokens(record):
     assert shown["removed_mass"] == near(float(expected.removed_mass[3, 0]))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("head", [("--layer", "2", "--head", "3"), ()], ids=["a head", "all heads"])
 def test_show_draws_pictures(tmp_path, head):
     png, svg, page = (tmp_path / f"p.{ending}" for ending in ("PNG", "svg", "html"))

@@ -40,6 +40,7 @@ def test_patch_prints_what_the_library_finds(gpt) -> None:
     assert "would be noise" in same.stderr and "share" not in same.stdout
 
 
+@pytest.mark.extended
 def test_paths_are_all_of_them_the_strongest_first(gpt) -> None:
     asked = ("circuits", "paths", CLEAN, CORRUPT, *TOKENS)
     shown = json.loads(call(*asked, "--exact", "--format", "json").stdout)
@@ -89,6 +90,7 @@ def test_a_search_is_tested_on_other_texts(gpt) -> None:
     assert "of 20 random sets of this size carry as much alone" in " ".join(table.split())
 
 
+@pytest.mark.extended
 def test_a_share_of_nearly_nothing_is_refused() -> None:
     asked = ("circuits", "faithfulness", "agreement", "--model", "tiny-bert")
     done = call(*asked, "--heads", "0.1,2.3", "--format", "json")

@@ -83,6 +83,7 @@ def test_a_real_process_writes_utf8_and_nothing_else():
     assert "👍" in out.decode("utf-8")
 
 
+@pytest.mark.extended
 def test_a_locale_without_utf8_and_no_home(tmp_path):
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
     out = tmp_path / "é.svg"

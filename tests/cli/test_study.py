@@ -37,6 +37,7 @@ def test_the_same_command_again_opens_it(texts: Path, study: Path) -> None:
     assert "3 texts" in done.stdout
 
 
+@pytest.mark.extended
 def test_make_of_very_many_texts_suggests_to_keep_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,7 @@ def test_distributions_of_a_model_of_another_size_are_compared(trained, tmp_path
     assert found["metric"].size > 5
 
 
+@pytest.mark.extended
 def test_matched_heads_are_the_nearest_one_to_one(trained, tmp_path):
     found = compare_matched(trained, trained)
     assert (found["layer_a"] == found["layer_b"]).all() and (

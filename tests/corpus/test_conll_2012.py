@@ -151,6 +151,7 @@ def hits_by_hand(model: Any, text: str, asked: list[Reference], starts: list[int
     return hits
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("join", "asked", "nearest"), [(None, SINGLY, 1), ("document", JOINED, 2)])
 def test_a_study_counts_what_is_counted_by_hand(
     file: Path,

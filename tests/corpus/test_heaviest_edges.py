@@ -81,6 +81,7 @@ def slow(study: mv.Study, tmp_path: Path) -> mv.Study:
     return opened(folder)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kept", [40, 4_000])
 def test_it_finds_the_same_in_the_same_order(
     study: mv.Study, slow: mv.Study, monkeypatch: pytest.MonkeyPatch, kept: int

@@ -66,6 +66,7 @@ mv.study(mv.load("tiny-bert"), lines, sys.argv[2], on_progress=tell)
 """
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "number",

@@ -81,6 +81,7 @@ def test_a_live_run_finds_the_same(name: str, tmp_path: Path) -> None:
             assert alike(ours[column], theirs[column]) >= 0.99, (AGAIN, table, column)
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_a_run_of_the_recipe_begins_with_its_random_weights(tmp_path: Path) -> None:
     stored = shipped_steps("tiny-gpt2")

@@ -18,6 +18,7 @@ TEXTS = [f"The old dog saw {number} cats, and then it ran." for number in range(
 SHIPPED = Path(__file__).parents[2] / "models" / "tiny-gpt2"
 
 
+@pytest.mark.extended
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training run of three checkpoints: the weights are 0, 3/10 and all of a trained model's."""
@@ -111,6 +112,7 @@ def test_models_of_any_kind_stand_below_each_other(tmp_path: Path) -> None:
             pd.testing.assert_frame_equal(own, alone, check_exact=True)
 
 
+@pytest.mark.extended
 def test_gold_trees_are_asked_of_each(tmp_path: Path) -> None:
     found = mv.studies(["tiny-bert", "tiny-gpt2"], "sample", tmp_path / "set", sample=67)
     best = found.best_heads()

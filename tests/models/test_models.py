@@ -181,6 +181,7 @@ def test_cards_state_what_was_measured(folder: Path) -> None:
     assert tokens == sorted(tokens)
 
 
+@pytest.mark.extended
 def test_card_has_the_heads_of_the_weights(folder: Path, loaded: tuple) -> None:
     table = evaluate.head_table(*loaded)
     card = (folder / "README.md").read_text(encoding="utf-8")

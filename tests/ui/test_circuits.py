@@ -319,6 +319,7 @@ def test_pins_that_a_text_does_not_have_are_told_and_can_be_cleared():
     check(app)
 
 
+@pytest.mark.extended
 def test_the_graph_over_a_tasks_pairs_is_the_librarys_folded_by_layer():
     over = dict(averaged="1", task="closing", together="layers", fold="text")
     app = circuits("prediction_graph", **PREDICTION, **over)

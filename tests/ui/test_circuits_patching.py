@@ -46,6 +46,7 @@ def test_without_a_corrupted_text_two_words_are_swapped_and_equal_texts_have_no_
     assert "Type a corrupted text" in app.info[0].value
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("module", "link", "button"),
     [(patching, PATCHED, "measure_patching"), (weights, WORDS, "find_pairs")],

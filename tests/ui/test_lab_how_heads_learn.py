@@ -114,6 +114,7 @@ def test_a_step_is_taken_apart(trained, film):
     trained.slider(key=f"{NAME}-which-1").set_value(0).run()
 
 
+@pytest.mark.extended
 def test_the_landscape_is_measured_behind_its_buttons(trained, film, monkeypatch):
     coarse = partial(loss_landscape.curvature, n_products=7)
     monkeypatch.setattr(loss_landscape, "curvature", coarse)

@@ -47,6 +47,7 @@ def started(tmp_path_factory):
         yield port, ask
 
 
+@pytest.mark.extended
 @pytest.fixture
 def server(started):
     """The same, when whoever was there has left."""

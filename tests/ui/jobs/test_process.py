@@ -63,6 +63,7 @@ def gone(pid):
     return wait_for(ended, f"the end of process {pid}", LONG)
 
 
+@pytest.mark.extended
 def test_results_are_those_of_a_direct_call_value_by_value(workers):
     trained = run(workers, learn_left, 8, 40, 0, True, progress_argument="on_step")
     direct = learn_left(8, 40, 0, True)
