@@ -172,7 +172,7 @@ def test_the_film_is_bounded(film):
     assert sum(p.nbytes for p in (*film.patterns, *film.weights.values())) < 1_200_000
 
 
-@pytest.mark.parametrize("step", [4, 60, 200])
+@pytest.mark.parametrize("step", [6, 60, 200])  # the first is below the fewest of a film
 def test_the_weights_of_any_step_come_from_training_once_more(step):
     settings = (2, 200, 0.01, 3, "adam")
     film = lab.film(2, 200, 0.01, 3, all_weights=True)
