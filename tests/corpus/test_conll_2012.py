@@ -151,7 +151,6 @@ def hits_by_hand(model: Any, text: str, asked: list[Reference], starts: list[int
     return hits
 
 
-@pytest.mark.extended
 @pytest.mark.parametrize(("join", "asked", "nearest"), [(None, SINGLY, 1), ("document", JOINED, 2)])
 def test_a_study_counts_what_is_counted_by_hand(
     file: Path,
@@ -191,6 +190,7 @@ def test_a_study_counts_what_is_counted_by_hand(
     assert made.has_trees and made.relations.empty and made.trees.empty
 
 
+@pytest.mark.extended
 def test_a_study_without_trees_can_be_shown_and_reported(
     file: Path, bert: Any, tmp_path: Path
 ) -> None:

@@ -18,7 +18,6 @@ TEXTS = [f"The old dog saw {number} cats, and then it ran." for number in range(
 SHIPPED = Path(__file__).parents[2] / "models" / "tiny-gpt2"
 
 
-@pytest.mark.extended
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training run of three checkpoints: the weights are 0, 3/10 and all of a trained model's."""
@@ -35,6 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.extended
 def test_checkpoints_stand_in_order_of_their_steps(run: Path, tmp_path: Path) -> None:
     assert [Path(one).name for one in checkpoints(run)] == ["step-0", "step-3", "step-10"]
     found = mv.studies(run, TEXTS, tmp_path / "set")

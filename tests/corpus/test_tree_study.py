@@ -103,12 +103,12 @@ def test_the_table_of_relations_has_the_promised_columns(whole: mv.Study) -> Non
 TABLES = ["relations", "parts_of_speech", "trees", "coreference"]
 
 
-@pytest.mark.extended
 @pytest.mark.parametrize("name", TABLES)
 def test_many_shards_say_what_one_says(whole: mv.Study, parts: mv.Study, name: str) -> None:
     pd.testing.assert_frame_equal(getattr(parts, name), getattr(whole, name), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.extended
 def test_a_treebank_that_was_stopped_and_gone_on_with_has_the_same_bytes(
     parts: mv.Study, bert: Any, treebank: Path, tmp_path: Path
 ) -> None:

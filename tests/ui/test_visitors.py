@@ -47,7 +47,6 @@ def started(tmp_path_factory):
         yield port, ask
 
 
-@pytest.mark.extended
 @pytest.fixture
 def server(started):
     """The same, when whoever was there has left."""
@@ -58,6 +57,7 @@ def server(started):
     return started
 
 
+@pytest.mark.extended
 def test_open_pages_hold_no_records_of_their_own(server):
     pages = {
         "": dict(text=TEXT, words="1", no_special="1", sort="entropy"),
