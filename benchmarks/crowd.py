@@ -39,7 +39,7 @@ TEXTS = 32  # that the two who prune measure over
 
 @dataclass
 class Saw:
-    """What one visitor asked for, and got."""
+    """One visitor's request, and the answer to it."""
 
     page: str
     query: str
@@ -150,7 +150,7 @@ async def _alone(session: RawSession, n: int) -> list[float]:
 async def _acting(
     sessions: list[RawSession], pages: list[Any], pause: float, seconds: float, seed: int
 ) -> tuple[list[Saw], list[float]]:
-    """What raw visitors saw, and the seconds of those in browsers, in so many seconds."""
+    """Let visitors act for so many seconds; all answers to raw ones, and waits in browsers."""
     end = time.monotonic() + seconds
     saw: list[Saw] = []
     seen: list[float] = []
@@ -227,7 +227,7 @@ async def _enter_in_browser(page: Any) -> float:
 
 
 async def _differences(saw: list[Saw]) -> int:
-    """How many runs differ from those of one visitor at a time on a server of their own."""
+    """Count the runs that differ from those of one visitor at a time on a server of their own."""
     wrong = 0
     with running() as (url, _):
         for page, query in dict.fromkeys((one.page, one.query) for one in saw):

@@ -121,7 +121,7 @@ def _one_line(page: str) -> str:
 
 @contextlib.contextmanager
 def empty_folder() -> Iterator[None]:
-    """What a cell writes goes into a folder that is thrown away."""
+    """Work in a folder that is thrown away with all that a cell writes."""
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)

@@ -47,12 +47,12 @@ def with_results(path: Path) -> Notebook:
 
 
 def tags(cell: Notebook) -> list[str]:
-    """What a cell is for."""
+    """Return the purposes of a cell."""
     return list(cell["metadata"].get("tags", ()))
 
 
 def differences(path: Path) -> list[str]:
-    """Where a notebook's stored results are not those of its code, in words; none if they are."""
+    """List in words where a notebook's stored results are not those of its code."""
     stored, made = json.loads(path.read_text("utf-8")), with_results(path)
     found = picture_compare.changed_lines(text_of(stored), text_of(made))
     for kept, taken in itertools.zip_longest(_pictures(stored), _pictures(made)):

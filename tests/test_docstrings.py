@@ -64,7 +64,7 @@ def test_public_name_has_every_section(name: str) -> None:
 
 @pytest.mark.parametrize("name", public_names())
 def test_public_arrays_have_their_axes_written(name: str) -> None:
-    """In the types of a result's fields, and for a returned array in words."""
+    """Shapes stand in the types of a result's fields, and of a returned array in words."""
     value = getattr(mv, name)
     if name in RESULTS and dataclasses.is_dataclass(value):
         for field in dataclasses.fields(value):

@@ -1,6 +1,6 @@
-"""What flows into a token in a real Chromium: its pixels, its place on a phone, its files.
+"""The graph of a token in a real Chromium: its pixels, its place on a phone, its files.
 
-What it draws, says and takes from keys is tried in test_flow_graph.js of tests/web.
+Its drawing, its words and its keys are tried in test_flow_graph.js of tests/web.
 """
 
 import re
@@ -22,7 +22,7 @@ GUTTER, ABOVE = 34, 40  # of flow_layout.js
 
 
 def shape(page: Page, painted: str | re.Pattern[str] = re.compile(r"\d+")) -> tuple[float, float]:
-    """How wide a column is, and how high a layer."""
+    """Return the width of a column and the height of a layer."""
     root = page.locator(".flow-graph")
     expect(root).to_have_attribute("data-painted", painted)
     column, rise = (root.get_attribute(f"data-{name}") for name in ("column", "rise"))
