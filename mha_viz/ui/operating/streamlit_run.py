@@ -10,6 +10,7 @@ from contextlib import suppress
 import streamlit as st
 from streamlit import runtime
 from streamlit.errors import StreamlitAPIException
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner import RerunException, get_script_run_ctx
 
 from mha_viz.ui.operating import addresses
@@ -59,6 +60,26 @@ def rerun_parts(*keys: str) -> None:
     """
     with suppress(StreamlitAPIException):
         st.rerun(keys)
+
+
+def keep_queued_messages() -> None:
+    """Have all that is queued for a page sent before what a fragment's run draws.
+
+    Streamlit drops what is queued of that fragment, but keeps what is of fragments inside it. Where
+    that overtakes a run of the whole page, the browser is told to draw in containers that it does
+    not have: it fails there, and hears nothing more.
+    """
+    clear = ForwardMsgQueue.clear
+
+    def clear_for_pages(
+        queue: ForwardMsgQueue,
+        retain_lifecycle_msgs: bool = False,
+        fragment_ids_this_run: list[str] | None = None,
+    ) -> None:
+        nothing: list[str] | None = None if fragment_ids_this_run is None else []
+        clear(queue, retain_lifecycle_msgs, nothing)
+
+    ForwardMsgQueue.clear = clear_for_pages  # type: ignore[assignment, method-assign]
 
 
 def is_partial() -> bool:

@@ -13,7 +13,13 @@ from streamlit import config
 
 from mha_viz.errors import SettingsError
 from mha_viz.ui.jobs.jobs import jobs
-from mha_viz.ui.operating import descriptors, log_redaction, malloc_trim, memory_limit
+from mha_viz.ui.operating import (
+    descriptors,
+    log_redaction,
+    malloc_trim,
+    memory_limit,
+    streamlit_run,
+)
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.run import memory
 from mha_viz.ui.server import connections
@@ -42,6 +48,7 @@ def begin() -> None:
         config.set_option("server.maxWidgetStateSize", largest)
         config.set_option("logger.enableRich", False)  # it prints errors past the log
         log_redaction.begin()
+    streamlit_run.keep_queued_messages()
     descriptors.raise_limit()
     malloc_trim.share_arenas()
     memory_limit.keep(memory.let_go)

@@ -1,0 +1,38 @@
+"""What the app changes in Streamlit."""
+
+import pytest
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
+
+from mha_viz.ui.operating import streamlit_run
+
+PAGE = ((0,), (0, 0), (0, 0, 0)), ("", "outer", "inner")  # places, and fragments that draw there
+
+
+def _block(place: tuple[int, ...], fragment: str) -> ForwardMsg:
+    message = ForwardMsg()
+    message.delta.add_block.allow_empty = True
+    message.delta.fragment_id = fragment
+    message.metadata.delta_path[:] = place
+    return message
+
+
+def _queued(fragments: list[str] | None) -> list[tuple[int, ...]]:
+    """Places that a browser is told of after a run of these fragments overtakes the page's."""
+    queue = ForwardMsgQueue()
+    for place, fragment in zip(*PAGE, strict=True):
+        queue.enqueue(_block(place, fragment))
+    queue.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=fragments)
+    queue.enqueue(_block((0, 0), "outer"))
+    return [tuple(message.metadata.delta_path) for message in queue.flush()]
+
+
+def test_a_fragment_that_overtakes_the_page_leaves_no_place_without_its_container(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Put back as it was after the test.
+    monkeypatch.setattr(ForwardMsgQueue, "clear", ForwardMsgQueue.clear)
+    assert _queued(["outer"]) == [(0,), (0, 0, 0), (0, 0)]  # what Streamlit does by itself
+    streamlit_run.keep_queued_messages()
+    assert _queued(["outer"]) == [*PAGE[0], (0, 0)]
+    assert _queued(None) == [(0, 0)]  # a run of the whole page draws all anew
