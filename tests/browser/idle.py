@@ -17,7 +17,8 @@ WATCH = """(() => {
   const RERUN_SCRIPT = 0x5a;
   const HASH = 0x0a, METADATA = 0x12, NEW_SESSION = 0x22, SCRIPT_FINISHED = 0x30;
   const FOR_ANOTHER = 2; // how a run ends that another one follows at once
-  const talk = (window.talk = { count: 0, asked: 0, begun: 0, ended: 0, soon: new Set() });
+  const talk = (window.talk = {
+    count: 0, asked: 0, begun: 0, ended: 0, heard: 0, several: false, soon: new Set() });
   const kind = (bytes) => {
     for (let at = 0; ; ) {
       const field = bytes[at++];
@@ -32,6 +33,7 @@ WATCH = """(() => {
       super(...given);
       this.addEventListener("message", ({ data }) => {
         talk.count += 1;
+        talk.heard = performance.now();
         const [heard, how] = data instanceof ArrayBuffer ? kind(new Uint8Array(data)) : [];
         if (heard === NEW_SESSION) talk.begun = talk.count;
         if (heard === SCRIPT_FINISHED && how !== FOR_ANOTHER) talk.ended = talk.count;
@@ -39,7 +41,10 @@ WATCH = """(() => {
     }
     send(data) {
       const bytes = ArrayBuffer.isView(data) ? data : new Uint8Array(data);
-      if (bytes[0] === RERUN_SCRIPT) talk.asked = talk.count += 1;
+      if (bytes[0] === RERUN_SCRIPT) {
+        talk.several = talk.begun < talk.asked; // the one before waits, too
+        talk.asked = talk.count += 1;
+      }
       super.send(data);
     }
   };
@@ -55,8 +60,10 @@ WATCH = """(() => {
   };
   window.clearTimeout = (timer) => (talk.soon.delete(timer), clearTimeout(timer));
 })()"""
-# What is heard after a question may still be of the run before it.
-ANSWERED = f"""() => (!window.talk || (talk.begun >= talk.asked && talk.ended >= talk.begun))
+# What is heard after a question may still be of the run before it. Of two questions that wait, the
+# first one's run may be the one that is heard: the second one's follows at once.
+ANSWERED = f"""() => (!window.talk || (talk.begun >= talk.asked && talk.ended >= talk.begun
+    && (!talk.several || performance.now() - talk.heard > 400)))
   && ({IDLE})()"""
 # By the page's own frames and in its own queue: what a click has put there, at once or after a
 # short delay, comes before. What came last is drawn once there is nothing else to do. A page that

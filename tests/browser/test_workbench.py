@@ -122,6 +122,7 @@ def test_a_pair_of_words_is_in_the_address_and_survives_a_change_of_head(open_pa
     expect(word(page, dog)).to_have_class(re.compile("looked"))
     expect(page).to_have_url(re.compile(f"query={cat}&key={dog}"))
     click_head(page, 3, 6)
+    expect(page).to_have_url(re.compile("layer=3"))
     wait_idle(page)
     assert {"query": str(cat), "key": str(dog), "layer": "3"}.items() <= query(page).items()
     expect(word(page, cat)).to_have_class(re.compile("looks"))
