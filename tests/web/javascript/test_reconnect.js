@@ -34,6 +34,17 @@ test("texts are sent again until the server has taken them", () => {
   end();
 });
 
+test("a browser without an entry of the navigation still says whether the page was loaded again", () => {
+  for (const [type, n] of [[0, 0], [1, 1], [2, 1]]) {
+    const { sent, run } = loadedAgain();
+    performance.getEntriesByType = () => [];
+    performance.navigation = { type };
+    const end = run("");
+    assert.equal(sent.length, n);
+    end();
+  }
+});
+
 test("what is drawn anew before the server has the texts goes on with them, and not after", () => {
   const { sent, run } = loadedAgain();
   run("")();

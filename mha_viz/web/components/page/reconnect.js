@@ -11,6 +11,7 @@ const KEPT = "mha_viz texts"; // in the tab's own storage, which ends with the t
 const MOST = 60; // times that texts are sent: two minutes, for a server that is kept busy
 // The second may come only once the next page is there, where that has a process of its own.
 const LEAVING = ["beforeunload", "pagehide"];
+const WAYS = ["navigate", "reload", "back_forward"]; // in which a page is loaded, by older numbers
 const AGAIN = 2000; // ms; a run that a newer one overtakes may not have heard of what was sent
 
 /** @typedef {{ session: string, after: string, texts: Record<string, string> }} Message of the server */
@@ -95,9 +96,12 @@ function keep(session, texts) {
 function takeKept() {
   try {
     const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
-    const [loaded] = performance.getEntriesByType("navigation");
-    const { type, name } = /** @type {PerformanceNavigationTiming} */ (loaded);
-    const { pathname, search } = new URL(name); // the server may have changed the page's since
+    const [entry] = performance.getEntriesByType("navigation");
+    const loaded = /** @type {PerformanceNavigationTiming | undefined} */ (entry);
+    // Now and then Chromium has no such entry for a page that was loaded again.
+    const type = loaded?.type ?? WAYS[performance.navigation.type];
+    // The server may have changed the page's address since.
+    const { pathname, search } = new URL(loaded?.name ?? location.href);
     const same = kept?.pathname === pathname && kept?.search === search;
     return same && type !== "navigate" ? kept : null;
   } catch {
