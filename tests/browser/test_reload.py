@@ -11,7 +11,8 @@ from tests.browser.tabs import OpenPage
 LONG = " ".join(f"The {number} old dogs slept." for number in range(80))  # for no address
 ADDRESS = "/intervene?model=tiny-gpt2&off=0.1,1.2&place=300"
 LEFT = """[sessionStorage.getItem("mha_viz texts")?.slice(0, 300),
-  performance.getEntriesByType("navigation").map(({ type, name }) => [type, name])]"""
+  performance.getEntriesByType("navigation").map(({ type, name }) => [type, name]),
+  performance.navigation.type]"""
 FULL = """Object.defineProperty(window, "sessionStorage", {
   get() { throw new DOMException("The quota has been exceeded.", "QuotaExceededError"); } })"""
 # What the server says is heard after five seconds: longer than the page waits to send a text again.
@@ -39,7 +40,11 @@ def type_text(page: Page, text: str) -> None:
 
 
 def shows(page: Page, text: str) -> None:
-    expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
+    try:
+        expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
+    except AssertionError as error:  # whether it was never kept, never taken, or replaced again
+        error.add_note(f"{page.url}: {page.evaluate(LEFT)}")
+        raise
     expect(page.get_by_text("2 of 32 heads off")).to_be_visible()
 
 
@@ -55,11 +60,7 @@ def test_a_long_text_is_there_after_a_reload_and_in_no_other_page(
 
     page.reload()
     wait_idle(page)
-    try:
-        shows(page, LONG)
-    except AssertionError as error:  # whether it was never kept, never taken, or replaced again
-        error.add_note(f"{address} -> {page.url}: {page.evaluate(LEFT)}")
-        raise
+    shows(page, LONG)
     assert page.url == address  # with the place, which the example does not have
 
     page.goto("/_stcore/health")
@@ -67,6 +68,7 @@ def test_a_long_text_is_there_after_a_reload_and_in_no_other_page(
     wait_idle(page)
     shows(page, LONG)
 
+    page.goto("/_stcore/health")  # to go where one is may be to load it again
     other = page.context.new_page()
     for opened in (other, page):  # a link begins anew, in this tab as well
         opened.goto(address)
