@@ -1,4 +1,4 @@
-"""What the app changes in Streamlit."""
+"""Changes that the app makes in Streamlit."""
 
 import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
