@@ -4,7 +4,8 @@ import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 
-from mha_viz.ui.operating import streamlit_run
+from mha_viz.ui.operating import descriptors, malloc_trim, memory_limit
+from mha_viz.ui.server import lifecycle
 
 PAGE = ((0,), (0, 0), (0, 0, 0)), ("", "outer", "inner")  # places, and fragments that draw there
 
@@ -30,9 +31,12 @@ def _queued(fragments: list[str] | None) -> list[tuple[int, ...]]:
 def test_a_fragment_that_overtakes_the_page_leaves_no_place_without_its_container(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Put back as it was after the test.
+    # Put back as it was after the test; and this process keeps its own limits.
     monkeypatch.setattr(ForwardMsgQueue, "clear", ForwardMsgQueue.clear)
+    monkeypatch.setattr(descriptors, "raise_limit", lambda: None)
+    monkeypatch.setattr(malloc_trim, "share_arenas", lambda: None)
+    monkeypatch.setattr(memory_limit, "keep", lambda let_go: None)
     assert _queued(["outer"]) == [(0,), (0, 0, 0), (0, 0)]  # what Streamlit does by itself
-    streamlit_run.keep_queued_messages()
+    lifecycle.begin()
     assert _queued(["outer"]) == [*PAGE[0], (0, 0)]
     assert _queued(None) == [(0, 0)]  # a run of the whole page draws all anew
