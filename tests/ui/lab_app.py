@@ -11,7 +11,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from mha_viz.ui.run import memory
-from tests.ui.compare_app import check
 
 RUNS = ("mha_viz.engine.model.AttentionModel.trace", "mha_viz.ui.run.reporting.make_report")
 
@@ -34,8 +33,8 @@ def lab(key: str, *open_tables: str, **params: str) -> AppTest:
     return app.run()
 
 
-def heavy(monkeypatch: pytest.MonkeyPatch, *places: str) -> list[str]:
-    """What of these heavy functions, of runs of a model and of reports is called from now on."""
+def count_heavy_calls(monkeypatch: pytest.MonkeyPatch, *places: str) -> list[str]:
+    """Return a list that grows by each call of these functions, of model runs and of reports."""
     calls: list[str] = []
 
     def counted(place: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,30 +81,12 @@ def _remembering(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def takes_for_any(monkeypatch: pytest.MonkeyPatch, model: object) -> None:
-    """Pages run this model, whatever it is called; what it leaves is for this test alone."""
+def run_every_model_as(monkeypatch: pytest.MonkeyPatch, model: object) -> None:
+    """Let pages run this model, whatever its name, with a cache for this test alone."""
+    cache = memory.Cache()
     monkeypatch.setattr(memory, "model", lambda *args: model)
-    monkeypatch.setattr(memory, "stored_run", lambda *args: None)  # nothing stands in for it
-    own = memory.Cache()
-    monkeypatch.setattr(memory, "cache", lambda: own)
-
-
-def warns_of(key: str, *folds: str, **params: str) -> None:
-    """Each of these is not valid in a link: the lab, with folds open, warns of it by name."""
-    app = lab(key, **dict.fromkeys(folds, "1"), **params)
-    text = check(app)
-    for name in params:
-        assert name in text, name
-    assert len(app.warning) == len(params), [warning.value for warning in app.warning]
-
-
-def answers(key: str, *questions: str, **params: str) -> list[str]:
-    """What the lab says once these questions are answered with what is chosen to begin with."""
-    app = lab(key, **params)
-    for question in questions:
-        app.button(key=f"{key}-predict-{question}-button").click()
-    check(app.run())
-    return [info.value for info in app.info]
+    monkeypatch.setattr(memory, "stored_run", lambda *args: None)
+    monkeypatch.setattr(memory, "cache", lambda: cache)
 
 
 def link(app: AppTest) -> dict[str, str]:

@@ -1,0 +1,486 @@
+"""The numbers of the smaller labs' pages: those of the library, under the choices of a link."""
+
+import io
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+import streamlit as st
+import torch
+from PIL import Image
+
+import mha_viz as mv
+from mha_viz.core.amounts import of_bytes, short
+from mha_viz.core.stored_runs import read
+from mha_viz.learn.labs.any_pattern import numbers as any_pattern
+from mha_viz.learn.labs.any_pattern import patterns
+from mha_viz.learn.labs.convolution import inputs, learning
+from mha_viz.learn.labs.convolution import numbers as convolution
+from mha_viz.learn.labs.cost import measured
+from mha_viz.learn.labs.cost.numbers import PUBLISHED, Sizes, costs
+from mha_viz.learn.labs.induction_circuit import numbers as induction
+from mha_viz.learn.labs.own_reflection import numbers as reflection
+from mha_viz.learn.labs.shared_keys import numbers as shared_keys
+from mha_viz.learn.labs.soft_lookup.numbers import example, lookup
+from mha_viz.learn.labs.two_places import numbers as two_places
+from mha_viz.learn.labs.value_output.numbers import bill, slice_shares
+from mha_viz.ui.run import heavy
+from tests.making.comparing import near
+from tests.making.families import build
+from tests.ui.compare_app import check, figures, matrices, table, written
+from tests.ui.lab_app import done_once, lab, link, run_every_model_as
+
+SENTENCE = "The cat sat on the mat."
+
+
+def cells(app, title):
+    """The numbers written into a matrix, with the two decimals that are shown."""
+    return np.array([[float(text) for text in row] for row in written(app, title)])
+
+
+# -- soft lookup -----------------------------------------------------------------------------------
+
+
+def test_soft_lookup_writes_the_weights_of_its_choices():
+    app = lab("soft-lookup", "spread", tokens="5", width="2", temperature="0.5")
+    check(app)
+    expected = lookup(*example(5, 2), temperature=0.5).pattern
+    np.testing.assert_allclose(cells(app, "softmax"), expected, atol=0.0051)
+    assert len(table(app, "d_k", "divided by √d_k")) == 11
+
+
+def test_soft_lookup_link_names_only_the_numbers_that_were_typed():
+    def typed(app, number):
+        edits = {"edited_rows": {1: {"1": number}}, "added_rows": [], "deleted_rows": []}
+        app.session_state["soft-lookup-q4x3-editor-0"] = edits
+        return app.run()
+
+    app = typed(lab("soft-lookup"), 2.5)
+    assert link(app) == {"q4x3": ";,2.5;;"}
+    again = lab("soft-lookup", **link(app))
+    check(again)
+    assert (cells(again, "softmax") == cells(app, "softmax")).all()
+    assert (cells(again, "softmax") != cells(lab("soft-lookup"), "softmax")).any()
+    assert link(again) == link(app)
+    assert link(typed(again, round(example(4, 3)[0][1, 1].item(), 1))) == {}
+
+
+def test_soft_lookup_with_all_queries_zero_weighs_all_keys_alike():
+    app = lab("soft-lookup", tokens="3", width="1", q3x1="0;0;0")
+    assert (cells(app, "softmax") == 0.33).all() and check(app)
+
+
+# -- own reflection --------------------------------------------------------------------------------
+
+
+def test_own_reflection_writes_weights_and_half_sums():
+    app = lab("own-reflection", "arrows", "random", tokens="6", random="1")
+    check(app)
+    expected = reflection.reflection(torch.tensor(reflection.START)).pattern
+    np.testing.assert_allclose(cells(app, "weights"), expected, atol=0.0051)
+    assert len(table(app, "length", "score from dog")) == 6
+    assert table(app, "width d of the tokens", "equal lengths")["equal lengths"].sum() == 0
+    app = lab("own-reflection", tokens="3", x3="1,2;3,-1;1,2", **{"half-true": "1"})
+    check(app)
+    off = 1 - np.eye(3)[[0, 1, 0]] - np.eye(3)[[2, 1, 2]]  # tokens 1 and 3 are the same
+    off[1, 1] = 0
+    np.testing.assert_array_equal(cells(app, "(x·x + y·y)/2"), 6.5 * off)
+    np.testing.assert_array_equal(cells(app, "distance d(x, y)"), 3.61 * off)  # the root of 13
+
+
+def test_own_reflection_of_zero_vectors_is_whole_with_and_without_equal_lengths():
+    app = lab("own-reflection", tokens="3", x3="0,0;1,0;0,0")
+    check(app)
+    assert (cells(app, "weights")[0] == 0.33).all()
+    app.toggle(key="own-reflection-equal").set_value(True).run()
+    assert check(app) and not app.warning
+
+
+def test_own_reflection_training_is_kept_for_its_settings():
+    app = lab("own-reflection", "learning", steps="50", curve="1")
+
+    def is_trained():
+        return any("after" in matrix["title"] for matrix in matrices(app))
+
+    assert not is_trained()
+    app.button(key="own-reflection-train").click().run()
+    check(app)
+    steps = table(app, "gradient steps", "weight of the left neighbour").iloc[-1]
+    assert steps["gradient steps"] == 50 and steps["weight of the left neighbour"] > 0.5
+    trained = cells(app, "after")
+    for positions in (False, True):
+        app.toggle(key="own-reflection-positions").set_value(positions).run()
+        check(app)
+        assert is_trained() == positions
+    assert (cells(app, "after") == trained).all()
+    assert link(app) == {"steps": "50", "curve": "1"}
+
+
+def test_own_reflection_default_training_is_the_stored_one():
+    app = lab("own-reflection")
+    np.testing.assert_allclose(cells(app, "after"), read(reflection.STORED[0]).after, atol=0.0051)
+    assert link(app) == {}
+
+
+def test_own_reflection_with_all_others_masked_is_a_convolution():
+    equal = []
+    for choices in ({"masked": "1", "places": "6"}, {"temperature": "10"}):
+        app = lab("own-reflection", pointwise="1", **choices)
+        equal.append((cells(app, "A X W_V") == cells(app, "conv1d")).all())
+    assert equal == [True, False]
+
+
+# -- two places ------------------------------------------------------------------------------------
+
+
+def test_two_places_shows_a_training_under_its_settings_only():
+    app = lab("two-places", "few", "rank", rank="1", steps="100", width="8", seed="1")
+    assert check(app) and not figures(app)
+    with done_once("mha_viz.learn.labs.two_places.numbers.learn"):
+        app.button(key="two-places-train").click().run()
+        runs = two_places.learn((1, 2, 4, 8), 100, 1, 3, 8, 8)
+    check(app)
+    curve = table(app, "step", "2 heads, mean")
+    assert curve["2 heads, mean"].iloc[-1] == near(float(runs[2].both[:, -1].mean()))
+    ranks = table(app, "heads", "scores Q Kᵀ")
+    assert list(ranks["heads"]) == [1, 2, 4, 8]  # 16 do not divide a width of 8
+    assert (ranks["scores Q Kᵀ"] <= ranks["d_head"]).all()
+    shown = len(figures(app))
+    for seed, n_figures in ((2, 0), (1, shown)):
+        app.select_slider(key="two-places-seed").set_value(seed).run()
+        check(app)
+        assert len(figures(app)) == n_figures
+
+
+def test_two_places_default_training_is_the_stored_one():
+    app = lab("two-places", "many")
+    runs = read(two_places.STORED[0])
+    first = table(app, "heads", "run 1").set_index("heads")["run 1"]
+    expected = [float(runs[n].both[0, -1]) for n in two_places.HEADS]
+    assert [first[n] for n in two_places.HEADS] == near(expected)
+
+
+# -- value and output ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["tiny-bert", "tiny-llama"])
+def test_value_output_numbers_are_those_of_the_model(model):
+    app = lab(
+        "value-output", "operations", "spectrum", "lengths", model=model, text=SENTENCE, layer="2",
+        head="5", n="1024", rank="1", **{"why-output": "1"},
+    )  # fmt: skip
+    check(app)
+    values = table(app, "number", "singular value")["singular value"]
+    assert len(values) == 256 and values[32] < 1e-12 * values[0]
+    assert table(app, "H7", "difference from the model")["difference from the model"].max() < 1e-4
+    row = table(app, "d_v", "operations, one").set_index("d_v").loc[32]
+    assert (row["operations, two"], row["operations, one"]) == bill(1024, 256, 32).operations
+    shares = slice_shares(mv.load(model).trace(SENTENCE).head_output[2]).diagonal()
+    diagonal = cells(app, "Share of each").diagonal()
+    np.testing.assert_allclose(diagonal, shares[: len(diagonal)], atol=0.0051)
+
+
+@pytest.mark.parametrize("text", ["a", "word " * 3000])
+def test_value_output_of_any_length_is_whole(text):
+    check(lab("value-output", model="tiny-gpt2", text=text, rank="1", **{"why-output": "1"}))
+
+
+@pytest.mark.parametrize(
+    ("family", "part"), [("llama", "self"), ("t5", "encoder"), ("t5", "cross")]
+)
+def test_value_output_of_other_families_agrees_with_the_model(monkeypatch, family, part):
+    run_every_model_as(monkeypatch, build(family))
+    choices = dict(text="the cat sat on a mat", pair="a cat ran", part=part)
+    app = lab("value-output", "lengths", **choices)
+    check(app)
+    gaps = table(app, "token", "difference from the model")
+    assert gaps["difference from the model"].max() < 1e-4
+    # t5 here has 5 heads, which do not divide 23
+    refused = lab("value-output", **choices, **{"why-output": "1"})
+    assert not refused.exception and len(refused.error) == (family == "t5")
+
+
+# -- convolution -----------------------------------------------------------------------------------
+
+FOLDS = dict.fromkeys(("sharpness", "at-the-border", "one-head", "cost"), "1")
+
+
+def test_convolution_numbers_are_those_of_conv2d_and_its_heads():
+    app = lab("convolution", "both", "tiles", "sharpness", preset="edge", side="16", alpha="3",
+              row="3", column="5", **FOLDS)  # fmt: skip
+    check(app)
+    picture = inputs.picture("house", 16)
+    kernel = torch.tensor(inputs.kernel_numbers("edge", 3))[None, None]
+    shown = table(app, "Conv2d", "attention")
+    expected = convolution.attended(picture, kernel, 3.0).flatten()
+    assert shown["attention"].to_numpy() == near(expected.numpy())
+    exact = torch.conv2d(picture[None, :, :, 0], kernel, padding=1).flatten()
+    assert shown["Conv2d"].to_numpy() == near(exact.numpy())
+    chosen = float(shown.query("row == 3 and column == 5")["attention"].iloc[0])
+    assert table(app, "rows down")["adds (first channel)"].sum() == near(chosen)
+    assert len(table(app, "alpha", "bound")) > 10
+    pictures = [matrix for matrix in matrices(app) if matrix["scale"] == "grey"]
+    assert [matrix["marked"] for matrix in pictures[:4]] == [[[3, 5]]] * 4
+
+
+def test_convolution_numbers_in_a_link_are_the_kernel():
+    app = lab("convolution", "both", picture="dot", side="16", preset="identity",
+              identity3="1,2,3;4,5,6;7,8,9")  # fmt: skip
+    check(app)
+    values = table(app, "attention")["attention"].to_numpy().reshape(16, 16)
+    assert values[7:10, 7:10].flatten() == near(np.arange(9, 0, -1))
+
+
+@pytest.mark.parametrize("choices", [
+    {"size": "1", "colour": "1", "alpha": "0"}, {"size": "5", "alpha": "30"},
+    {"sharpen3": "0,0,0;0,0,0;0,0,0"}, {"row": "31", "column": "31"},
+])  # fmt: skip
+def test_convolution_with_extreme_choices_is_whole(choices):
+    check(lab("convolution", "both", "tiles", "sharpness", side="16", **choices, **FOLDS))
+
+
+def test_convolution_takes_an_uploaded_picture_and_refuses_other_files():
+    def upload(data, **choices):
+        app = lab("convolution", picture="yours", **choices)
+        app.file_uploader(key="convolution-file").upload("picture.png", data, "image/png").run()
+        assert not app.exception
+        return app
+
+    def png(*size):
+        file = io.BytesIO()
+        Image.new("RGB", size).save(file, "PNG")
+        return file.getvalue()
+
+    for size in ((1, 1), (3000, 1), (100, 200)):
+        check(upload(png(*size), size="5", colour="1"))
+    for data in (b"no picture", png(2100, 2000)):
+        app = upload(data)
+        assert len(app.error) == 1
+        app.selectbox(key="convolution-picture").set_value("rings").run()
+        check(app)
+
+
+def test_convolution_training_shows_its_curves(monkeypatch):
+    few_steps = partial(learning.learn, (8, 16), n_steps=40)
+    monkeypatch.setattr(learning, "learn", few_steps)
+    app = lab("convolution", "learning", learnseed="2", learning="1")
+    app.button(key="convolution-train").click().run()
+    check(app)
+    expected, shown = few_steps(seed=2), table(app, "pictures", "Conv2d, new pictures")
+    assert list(shown["Conv2d, new pictures"]) == expected.unseen["convolution"]
+    assert list(shown["nine heads, new pictures"]) == expected.unseen["heads"]
+
+
+# -- any pattern -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def few_fit_steps(monkeypatch):
+    whole = any_pattern.fit
+    monkeypatch.setattr(
+        any_pattern, "fit", lambda *args, **options: whole(*args, **options | {"steps": 100})
+    )
+
+
+def test_any_pattern_fits_are_shown_and_kept_under_their_settings(few_fit_steps):
+    app = lab("any-pattern", "errors", pattern="near", tokens="5", seed="3", rank="1")
+    assert check(app) and len(figures(app)) == 1
+    app.button(key="any-pattern-fit").click().run()
+    check(app)
+    expected = any_pattern.fit(patterns.pattern_of(patterns.preset("near", 5)), 3)
+    shown = table(app, "KL", "scores off")
+    assert shown["KL"].to_numpy() == near(expected.kl.numpy())
+    assert (shown["scores off"] >= shown["scores off, at least"] - 1e-3).all()
+    n_figures = len(figures(app))
+    for seed, n in ((4, 1), (3, n_figures)):
+        app.number_input(key="any-pattern-seed").set_value(seed).run()
+        check(app)
+        assert len(figures(app)) == n
+
+
+def test_any_pattern_on_real_tokens_has_two_equal_rows_where_two_tokens_are_equal(few_fit_steps):
+    choices = {"tokens": "5", "repeat": "1", "d_model": "8", "real-inputs": "1"}
+    app = lab("any-pattern", "real-errors", **choices)
+    app.button(key="any-pattern-real").click().run()
+    check(app)
+    target = patterns.pattern_of(patterns.preset("diagonal", 5))
+    expected = any_pattern.fit(target, 0, tokens=patterns.real_tokens(5, 8, repeat=True))
+    shown = table(app, "d_k", "tokens of d_model = 8")["tokens of d_model = 8"]
+    assert shown.to_numpy() == near(expected.kl.numpy())
+    made = cells(app, "made, d_k = 5")
+    assert (made[0] == made[4]).all() and made[0, 0] <= 0.5
+    assert link(app) == choices
+
+
+def test_any_pattern_stopped_fit_leaves_no_result(monkeypatch):
+    ended, do = threading.Event(), heavy.do
+
+    def endless(*args, on_step, **options):
+        try:
+            while not ended.wait(0.01):
+                on_step(20)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(any_pattern, "fit", endless)
+    # Streamlit ends a run that is overtaken where the page is told of progress.
+    monkeypatch.setattr(heavy, "do", lambda work, told: do(work, lambda news: st.stop()))
+    app = lab("any-pattern", seed="1")
+    app.button(key="any-pattern-fit").click().run()
+    assert not app.exception and app.session_state["any-pattern-fit-results"] == {}
+    assert ended.wait(300)
+    check(app.run())
+
+
+def test_any_pattern_typed_digits_are_painted_and_kept_in_the_link():
+    app = lab("any-pattern", tokens="4")
+    app.text_area(key="any-pattern-typed-4").set_value("1000\n0030\n\n0000 9999").run()
+    check(app)
+    assert link(app) == {"tokens": "4", "pattern": "own", "own4": "1000-0030-0000-9999"}
+    assert cells(app, "Painted").tolist() == [[1, 0, 0, 0], [0, 0, 1, 0], [0.25] * 4, [0.25] * 4]
+    again = lab("any-pattern", **link(app))
+    assert (cells(again, "Painted") == cells(app, "Painted")).all()
+
+
+@pytest.mark.parametrize("typed", ["", "12\n34", "abcd\n" * 4, "<b>"])
+def test_any_pattern_typed_text_that_is_no_pattern_is_refused_until_it_is_one(typed):
+    app = lab("any-pattern", tokens="4")
+    for text, n_warnings in ((typed, 1), ("1111\n" * 4, 0)):
+        app.text_area(key="any-pattern-typed-4").set_value(text).run()
+        check(app)
+        assert len(app.warning) == n_warnings
+
+
+@pytest.mark.parametrize("choices", [
+    {"pattern": "own", "own8": "1"}, {"pattern": "own", "tokens": "4", "own4": "0" * 500},
+    {"width": "12", "tokens": "4"},
+])  # fmt: skip
+def test_any_pattern_link_beyond_its_size_is_whole(choices):
+    check(lab("any-pattern", **choices))
+
+
+# -- cost ------------------------------------------------------------------------------------------
+
+
+def test_cost_tables_follow_the_controls():
+    app = lab("cost", "growth", n_read="100", batch="8", **{"two-texts": "1", "fused": "1"})
+    sizes = {"n": 50, "d_model": 512, "n_heads": 8, "n_kv_heads": 2}
+    for name, value in sizes.items():
+        app.number_input(key=f"cost-{name}").set_value(value)
+    check(app.run())
+    cost = costs(Sizes(**sizes, n_layers=12, bytes_each=4, n_read=100, batch=8))
+    operations = table(app, "Operations", "one layer")["one layer"]
+    assert operations.iloc[-1] == short(cost.layer)
+    memory = table(app, "Memory", "12 layers").set_index("Memory")["12 layers"]
+    assert memory["key-value cache"] == of_bytes(cost.cache)
+    assert memory["attention weights, all kept"] == of_bytes(cost.pattern)
+    fused = table(app, "One layer").set_index("One layer")
+    assert fused.loc["products, fused", "n = 50"] == fused.loc["products, weights kept", "n = 50"]
+    assert fused.loc["memory, fused", "n = 100"] == of_bytes(4 * 8 * 8 * 100)
+    assert {name: link(app)[name] for name in sizes} == {k: str(v) for k, v in sizes.items()}
+
+
+@pytest.mark.parametrize("choices", [{"n": "0"}, {"n_heads": "7"}, {"n_kv_heads": "5"}])
+def test_cost_of_sizes_that_make_no_layer_is_refused_and_can_be_mended(choices):
+    app = lab("cost", models="1", **choices)
+    assert not app.exception and len(app.error) == 1
+    assert len(table(app, "Model", "Parameters")) == len(PUBLISHED) + 1  # the rest stays
+    (name,), right = choices, {"n": 64, "n_heads": 8, "n_kv_heads": 4}
+    app.number_input(key=f"cost-{name}").set_value(right[name]).run()
+    check(app)
+
+
+def test_cost_of_models_has_the_chosen_length_and_the_loaded_model():
+    app = lab("cost", model="tiny-gpt2", at="1024", at_bytes="4", models="1")
+    check(app)
+    models = table(app, "Model", "Parameters").set_index("Model")
+    assert models.loc["GPT-3 175B", "Parameters"] == "175 B"
+    n_parameters = mv.load("tiny-gpt2").network.num_parameters()
+    assert models.loc["tiny-gpt2", "Parameters"] == short(n_parameters)
+    assert models.loc["BERT-Base", "Weights at 1,024"] == of_bytes(12 * 12 * 1024**2 * 4)
+
+
+def test_cost_measurements_are_kept_under_their_settings(monkeypatch):
+    monkeypatch.setattr(measured, "RUNS", 1)
+    choices = dict(time_width="64", time_heads="2", longest="512", measured="1")
+    app = lab("cost", "lengths", "time-by-heads", **choices)
+    app.button(key="cost-start").click().run()
+    check(app)
+    seconds = app.session_state["cost-start-results"][64, 2, 512, 0].seconds["weights"]
+    shown, by_heads = (
+        table(app, "n", "bytes, calculated"),
+        table(app, "heads", "bytes of the weights"),
+    )
+    assert list(shown["n"]) == [64, 128, 256, 512]
+    assert list(shown["seconds, weights kept"]) == seconds[:4]
+    assert (shown["bytes of the weights, measured"] == shown["bytes, calculated"]).all()
+    assert list(by_heads["seconds, weights kept"]) == seconds[4:]
+    assert list(by_heads["bytes of the weights"]) == [4 * h * 512**2 for h in (1, 2, 4, 8, 16, 32)]
+    for n_heads in (4, 2):
+        app.select_slider(key="cost-time_heads").set_value(n_heads).run()
+        assert ("lengths" in str(app.get("plotly_chart"))) == (n_heads == 2)
+
+
+# -- induction circuit -----------------------------------------------------------------------------
+
+
+def test_induction_circuit_tables_are_those_of_its_numbers():
+    folds = dict.fromkeys(("patterns", "score", "composition", "cut", "senders"), "1")
+    app = lab("induction-circuit", "shares", "senders-figure", "edges", "test", words="6",
+              seed="2", word="1", **folds)  # fmt: skip
+    check(app)
+    model = mv.load(induction.MODEL)
+    circuit = induction.find_circuit(model, 6, 2)
+    score = induction.score_difference(model, circuit, circuit.readers[0], 1)
+    first = table(app, "component", "share")["component"].iloc[0]
+    assert first == induction.by_key_component(score).component[0]
+    loss = induction.cuts(circuit).loss
+    assert list(table(app, "Path cut")["Loss, nats"]) == near(list(loss))
+    by_sender = table(app, "head", "more")
+    assert by_sender.more.idxmax() == circuit.writers[0][1]
+    assert list(by_sender.loss) == near(list(induction.cut_by_sender(circuit).loss))
+    stored = read(induction.STORED[0])
+    shown, expected = table(app, "edges", "faithfulness"), stored.curve
+    assert list(shown.faithfulness) == near(list(expected.faithfulness))
+    assert list(table(app, "heads", "share").share) == near(list(stored.tested.table().share))
+    assert link(app) == {"words": "6", "seed": "2", "word": "1", **folds}
+
+
+def test_induction_circuit_word_beyond_a_shorter_text_is_its_last():
+    app = lab("induction-circuit", words="6", seed="2", word="9", score="1")
+    check(app)
+    assert app.slider(key="induction-circuit-word-4").value == 4
+
+
+# -- shared keys -----------------------------------------------------------------------------------
+
+
+def test_shared_keys_distances_and_patterns_are_those_of_the_model():
+    app = lab("shared-keys", "distances", of_layer="2", sentence="judge")
+    check(app)
+    stored = read(shared_keys.STORED[0])
+    shown = table(app, "layer", "same keys")
+    assert shown["same keys"].to_numpy() == near(stored.within.mean(0).numpy())
+    assert shown["different keys"].to_numpy() == near(stored.between.mean(0).numpy())
+    record = mv.load(shared_keys.MODEL).trace("The judge has not yet read the letter.")
+    (far, _), (close, _) = stored.extreme_pairs(2)
+    drawn = {matrix["title"]: matrix for matrix in matrices(app)}
+    for head in (far, close):
+        matrix = drawn[f"L2 H{head}, keys {head // 4}"]
+        assert matrix["numbers"] == near(record[2, head].flatten().tolist())
+        assert matrix["names"][0] == list(record.labels)
+
+
+def test_shared_keys_caches_and_paths_are_counted():
+    app = lab("shared-keys", "caches", "paths", rnn_width="4", **{"against-rnn": "1"})
+    check(app)
+    caches = table(app, "n", "grouped: 8").set_index("n")
+    assert caches.loc[4096, "grouped: 8"] == costs(Sizes(4096, 8192, 64, 8, 80, 2)).cache
+    assert (caches["multi-head: 64"] == 8 * caches["grouped: 8"]).all()
+    paths = table(app, "n", "path, RNN").set_index("n")
+    assert paths.loc[64, "path, RNN"] == 64 and paths.loc[64, "path, attention"] == 3
+    for kind in ("attention", "RNN", "convolution"):
+        assert (paths[f"products, {kind}"] == paths[f"formula, {kind}"]).all()
+    app = lab("shared-keys", n_heads="7")
+    assert len(app.error) == 1 and not app.exception
