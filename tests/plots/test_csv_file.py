@@ -75,7 +75,3 @@ def test_a_text_in_a_comment_line_begins_no_cell(text: str) -> None:
     assert (
         data.splitlines()[0].replace("'", "") == f"# weights of {' '.join(text.split())} and more"
     )
-
-
-def test_an_empty_table_keeps_its_names() -> None:
-    assert csv_text(pd.DataFrame({"a": [], "b": []})) == '"a","b"\n'

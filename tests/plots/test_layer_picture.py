@@ -8,17 +8,16 @@ from mha_viz.errors import ShapeError
 from mha_viz.plots.vectors import layer_picture
 
 
-def picture(n: int, heads: int, width: int, chosen: int = 0, dark: bool = False):
+def picture(n: int, heads: int, width: int, chosen: int = 0):
     random = torch.Generator().manual_seed(3)
     blocks = [(name, torch.randn(n, width, generator=random)) for name in ("X", "joined", "output")]
     patterns = torch.randn(heads, n, n, generator=random).softmax(-1)
-    return layer_picture(blocks, patterns, chosen, dark=dark), blocks, patterns
+    return layer_picture(blocks, patterns, chosen), blocks, patterns
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("heads", [1, 3, 8, 17])
-def test_each_matrix_is_drawn_once_in_a_box_of_its_own(heads, dark):
-    figure, blocks, patterns = picture(7, heads, 11, heads - 1, dark)
+@pytest.mark.parametrize("heads", [1, 17])
+def test_each_matrix_is_drawn_once_in_a_box_of_its_own(heads):
+    figure, blocks, patterns = picture(7, heads, 11, heads - 1)
     drawn = [blocks[0][1], *patterns, blocks[1][1], blocks[2][1]]
     assert len(figure.data) == len(drawn)
     boxes = []
@@ -33,8 +32,6 @@ def test_each_matrix_is_drawn_once_in_a_box_of_its_own(heads, dark):
             assert apart or one[1] >= other[3] - 1e-9 or other[1] >= one[3] - 1e-9
     frame = figure.layout.shapes[0]
     assert (frame.x0, frame.y0) == pytest.approx(boxes[heads][:2])  # the last head
-    texts = [mark.text for mark in figure.layout.annotations]
-    assert texts.count("7 × 11") == 3 and "weights, each 7 × 7" in texts
 
 
 def test_long_texts_are_pooled_and_their_shapes_are_not():

@@ -32,9 +32,6 @@ def test_names_are_cleaned_and_short_ones_stand_beside_the_cells() -> None:
     assert cells.title == "<b>Q</b>"  # text, and the browser never reads it as anything else
     assert cells.names == (["<i>a</i>", "b␊"], ["x", "y", "a rather long name"])
     assert cells.shown == (["<i>a</i>", "b␊"], ["x", "y", "a rather long…"])
-    assert cells.slanted and not matrix(VALUES, "Q", columns=["a", "b", "c"]).slanted
-    shorter = matrix(VALUES, "Q", columns=["x", "y", "a rather long name"], letters=8)
-    assert shorter.shown[1] == ["x", "y", "a rathe…"] and shorter.names[1][2] == cells.names[1][2]
     plain = matrix(VALUES, "Q")
     assert plain.shown == (None, None) and plain.names == (["0", "1"], ["0", "1", "2"])
 
@@ -47,21 +44,6 @@ def test_signed_numbers_are_coloured_around_zero_and_others_by_their_range() -> 
     assert matrix(values, "A", limits=(0, 1)).high == 1
     flat = matrix(np.zeros((2, 3)), "A", diverging=False)
     assert flat.low < 0 < flat.high  # no scale of no width
-
-
-def test_marked_cells_are_framed() -> None:
-    assert matrix(VALUES, "Q", marked=[(1, 2), (0, 0)]).marked == [(1, 2), (0, 0)]
-
-
-@pytest.mark.parametrize("columns", [3, 17, 61])
-def test_it_fits_the_room_that_there_is(columns: int) -> None:
-    values, names = np.ones((5, columns)), [f"token{i}" for i in range(columns)]
-    wide = matrix(values, "A", rows=["row"] * 5, columns=names)
-    narrow = matrix(values, "A", rows=["row"] * 5, columns=names, room=350)
-    assert wide.cell == (46.0, 30.0)
-    assert narrow.cell[0] * columns + 31 + 44 <= 350  # beside names of three letters
-    assert (narrow.texts is None) == (columns > 6)  # no room for numbers
-    assert narrow.cell[1] == min(30, narrow.cell[0])
 
 
 def test_what_is_no_matrix_or_too_large_is_refused() -> None:

@@ -8,7 +8,7 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.head_map import head_map
 from mha_viz.plots.similarity_matrix import HeadPairs, Marks, similarity_matrix
 from mha_viz.web import theme
-from tests.plots.drawn import HOSTILE, clicked, head_names, is_neutral, texts
+from tests.plots.drawn import HOSTILE, clicked, head_names, is_neutral
 
 PLACES = np.array(
     [0.0, 10.0, 31.0, 1.0, 30.0, 2.5, 11.5, 9.0, 29.0, 3.5, 12.0, 28.0, 4.0, 8.0, 27.0]
@@ -50,8 +50,6 @@ def test_cells_follow_the_order(by: str) -> None:
     assert figure.data[0].z == pytest.approx(APART[np.ix_(order, order)].astype(np.float32))
     assert list(figure.layout.yaxis.ticktext) == [NAMES[i] for i in order]
     assert list(figure.layout.xaxis.ticktext) == [NAMES[i] for i in order]
-    low, high = figure.layout.yaxis.range
-    assert low > high  # rows run from top to bottom
 
 
 def test_a_click_names_both_heads() -> None:
@@ -65,20 +63,14 @@ def test_a_click_names_both_heads() -> None:
             assert value is None  # said to be not defined, never 0
         else:
             assert value == pytest.approx(APART[tuple(place)])
-    assert any("not defined" in (trace.hovertemplate or "") for trace in figure.data)
-    assert "Not defined for L1 H1: hatched and last." in figure.layout.title.text
-    by_layer = draw(holed(6), NAMES, head_order(holed(6), "layer"), n_heads=5)
-    assert "L1 H1: hatched." in by_layer.layout.title.text
 
 
 @pytest.mark.parametrize("by", ["cluster", "layer"])
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_clicked_cell_is_marked(by: str, dark: bool) -> None:
+def test_the_clicked_cell_is_marked(by: str) -> None:
     found = head_order(APART, by)
-    figure = draw(APART, NAMES, found, n_heads=5, selected=(1, 2), pair=(7, 13), dark=dark)
+    figure = draw(APART, NAMES, found, n_heads=5, selected=(1, 2), pair=(7, 13))
     ring = figure.data[-1]
     assert set(ring.x) == {found.order.index(13)} and set(ring.y) == {found.order.index(7)}
-    assert ring.marker.color[-1] == theme.accent(dark) and ring.hoverinfo == "skip"
     assert ring.customdata is None  # it does not take the clicks of its cell
     with pytest.raises(ArgumentError):
         draw(APART, NAMES, found, n_heads=5, pair=(7, 15))
@@ -92,7 +84,6 @@ def test_estimates_are_told_from_what_is_measured(size: int) -> None:
     measured[2, 7] = measured[11, 1] = measured[3, 5] = True  # the last of a cell without a number
     order = head_order(np.zeros((size, size)), "layer")
     figure = draw(matrix, head_names(size, 1), order, n_heads=1, diverging=True, measured=measured)
-    assert "With a dot: measured. Without: estimated." in figure.layout.title.text
     dots = next(t for t in figure.data[1:] if t.marker.symbol is None and t.marker.size in (3, 8))
     assert sorted(zip(dots.y.tolist(), dots.x.tolist(), strict=True)) == [(2, 7), (11, 1)]
     if size == 13:
@@ -112,7 +103,6 @@ def test_too_many_cells_are_not_clickable_and_144_heads_are() -> None:
     matrix = np.abs(np.subtract.outer(np.arange(size), np.arange(size))) / 10
     figure = draw(matrix, head_names(12, 12), head_order(matrix), n_heads=12)
     assert len(points_over_cells(figure)) == size * size
-    assert len(figure.to_json()) < 30 * size * size
     matrix = np.zeros((149, 149))
     figure = draw(matrix, head_names(149, 1), head_order(matrix, "layer"), n_heads=1)
     assert not points_over_cells(figure) and figure.data[0].hovertemplate
@@ -141,20 +131,6 @@ def test_the_tree_stands_over_its_columns() -> None:
     assert APART[tuple(first)] == APART[APART > 0].min() and abs(x[0, 2] - x[0, 0]) == 1
     legs = x[:, [0, 2]][y[:, [0, 3]] == 0]
     assert sorted(legs.tolist()) == list(range(15))
-    by_layer = draw(APART, NAMES, head_order(APART, "layer"), n_heads=5)
-    assert not any(t.yaxis == "y3" for t in by_layer.data)
-    lines = next(t for t in by_layer.data[1:] if t.mode == "lines")
-    assert [v for v in lines.x[:6] if v is not None] == [4.5, 4.5, 9.5, 9.5]
-
-
-def test_a_dashed_line_across_the_tree_says_what_chance_gives() -> None:
-    lines = []
-    for by in ("cluster", "layer"):
-        figure = draw(APART, NAMES, head_order(APART, by), n_heads=5, chance=3.5)
-        lines += [trace for trace in figure.data if "by chance" in (trace.hovertemplate or "")]
-    assert len(lines) == 1 and lines[0].yaxis == "y3"  # where there is a tree
-    assert lines[0].line.dash == "dash" and set(lines[0].y) == {3.5}
-    assert (lines[0].x[0], lines[0].x[-1]) == (-0.5, 14.5)
 
 
 def test_signed_numbers_are_symmetric_and_ranges_are_kept() -> None:
@@ -182,19 +158,12 @@ def test_one_head_and_refusals() -> None:
         draw(APART[:5, :5], NAMES[:5], found, n_heads=5)
 
 
-def test_text_stays_text_and_themes_differ() -> None:
+def test_text_stays_text() -> None:
     names = [HOSTILE] * 15
     figure = draw(holed(2), names, head_order(holed(2)), n_heads=5, title=HOSTILE, unit=HOSTILE)
     assert is_neutral(figure)
     places, _ = classical_mds(APART)
     assert is_neutral(head_map(places, names, 5, selected=(0, 1)))
-    colours = [
-        draw(APART, NAMES, head_order(APART), n_heads=5, dark=dark).data[0].colorscale
-        for dark in (False, True)
-    ]
-    assert colours[0] != colours[1]
-    light, dark = (head_map(places, NAMES, 5, clusters=[0] * 15, dark=d) for d in (False, True))
-    assert light.data[0].marker.color != dark.data[0].marker.color
 
 
 def test_the_map_puts_heads_where_they_are() -> None:
@@ -207,8 +176,6 @@ def test_the_map_puts_heads_where_they_are() -> None:
     assert np.c_[dots.x, dots.y] == pytest.approx(places[index], abs=0)
     assert list(dots.marker.color) == [i // 5 for i in index]
     assert figure.data[1].customdata == ([1, 2],) and figure.data[1].x[0] == places[7, 0]
-    assert "2 of 15 heads" in figure.layout.title.text and "100 %" in figure.layout.title.text
-    assert figure.layout.yaxis.scaleanchor == "x"
 
 
 def test_clusters_have_markers_of_their_own() -> None:
@@ -216,24 +183,9 @@ def test_clusters_have_markers_of_their_own() -> None:
     labels = head_order(holed(3)).labels(3)
     figure = head_map(places, NAMES, 5, clusters=labels)
     assert len(figure.data) == 3
-    assert len({(t.marker.color, t.marker.symbol) for t in figure.data}) == 3
     for number, trace in enumerate(figure.data):
         members = [5 * layer + head for layer, head in trace.customdata]
         assert members == np.flatnonzero(labels == number).tolist()
-        assert trace.name == f"cluster {number + 1} ({len(members)})"
-
-
-@pytest.mark.parametrize("size", [1, 2, 5])
-def test_maps_of_heads_in_one_place(size: int) -> None:
-    places, explained = classical_mds(np.zeros((size, size)))
-    figure = head_map(places, head_names(size, 1), 1, explained=explained, selected=(size - 1, 0))
-    assert len(figure.data[0].x) == size
-    assert "not defined" in figure.layout.title.text
-    assert (f"{size - 1} heads lie where another lies" in texts(figure)) == (size > 1)
-    low, high = figure.layout.xaxis.range
-    assert low < 0 < high
-    nowhere = head_map(np.full((size, 2), np.nan), head_names(size, 1), 1, selected=(0, 0))
-    assert f"{size} of {size} heads" in nowhere.layout.title.text
 
 
 def test_the_map_refuses() -> None:

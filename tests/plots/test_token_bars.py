@@ -17,18 +17,6 @@ def test_bars_hold_each_series_in_the_order_of_the_text() -> None:
     assert "<b>" not in "".join(figure.data[0].customdata)
 
 
-def test_long_texts_name_some_of_their_tokens() -> None:
-    figure = token_bars({"one": np.ones(301)}, [f"t{i}" for i in range(301)])
-    assert len(figure.layout.xaxis.tickvals) <= 60
-
-
-def test_dark_has_colours_of_its_own() -> None:
-    colours = [
-        token_bars({"x": np.ones(2)}, "ab", dark=d).data[0].marker.color for d in (False, True)
-    ]
-    assert colours[0] != colours[1]
-
-
 @pytest.mark.parametrize("series", [{}, {"x": np.ones(3)}])
 def test_a_number_for_each_token(series) -> None:
     with pytest.raises(ShapeError, match="2 numbers"):

@@ -16,7 +16,6 @@ def test_every_vector_is_an_arrow_from_the_origin():
     assert [(a.x, a.y, a.ax, a.ay) for a in figure.layout.annotations] == [
         (x, y, 0, 0) for x, y in VECTORS
     ]
-    assert figure.layout.yaxis.scaleanchor == "x"
     assert "length 2.236" in texts(figure)
 
 
@@ -27,11 +26,6 @@ def test_on_the_line_every_product_is_that_of_the_chosen_with_itself():
     for point in zip(line.x, line.y, strict=True):
         assert x @ np.array(point) == pytest.approx(x @ x)
     assert figure.layout.shapes[0].x1 == pytest.approx(5**0.5)
-
-
-def test_zeros_and_dark_are_drawn():
-    figure = arrows(np.zeros((3, 2)), ["a", "b", "c"], title="t", chosen=1, dark=True)
-    assert len(figure.data) == 3
 
 
 def test_names_are_never_markup():
