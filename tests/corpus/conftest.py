@@ -8,8 +8,9 @@ import pytest
 import mha_viz as mv
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.sources import source
-from tests.corpus.plain_study import plain_study
+from mha_viz.corpus.store import blocks
 from tests.corpus.random_moments import PER_SHARD
+from tests.corpus.small_studies import TEXTS
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +20,11 @@ def bert() -> Any:
 
 @pytest.fixture(scope="session")
 def made(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> Study:
-    return plain_study(bert, tmp_path_factory.mktemp("studies") / "plain")
+    """Return a study that was measured in three shards and keeps its rows in three parts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "SHARD_TEXTS", 3)
+        patch.setattr(blocks, "PART_BYTES", 1)
+        return mv.study(bert, TEXTS, tmp_path_factory.mktemp("made") / "study")
 
 
 @pytest.fixture(scope="module")

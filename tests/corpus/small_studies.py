@@ -5,8 +5,16 @@ import json
 from pathlib import Path
 
 from mha_viz.corpus.store.integrity import HASHES, UNHASHED_FORMAT, with_hashes
-from tests.corpus.plain_study import TEXTS
 
+TEXTS = [
+    "The cat sat on the mat because the cat was tired.",
+    "She said that he had gone home.",
+    "the  cat sat on the mat because the cat was tired.",
+    "Why did the dog bark, and why did the dog stop?",
+    "Rain fell all night because the wind had turned.",
+    "A hundred_percent 100% sure thing.",
+    "He saw her and she saw him.",
+]
 LINES = [f"{text} Number {i}." for i in range(3) for text in TEXTS]  # 21 texts, 6 shards of 4
 FEW = LINES[:12]  # 3 shards
 

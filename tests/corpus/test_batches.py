@@ -12,7 +12,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.corpus.measure.batches import PASS_TOKENS, Batch, _cuts, batches, prepared
-from mha_viz.corpus.sources.source import Item, open_source, shards
+from mha_viz.corpus.sources.source import Item
 from mha_viz.errors import ArgumentError, SourceError
 from mha_viz.text.encoding import Reader, encode_texts
 
@@ -56,13 +56,6 @@ def test_batches_depend_on_the_texts_alone(reader: Reader) -> None:
     assert batches(reader, [], 512) == ([], [])
 
 
-def test_little_of_prose_is_padding(reader: Reader) -> None:
-    packed, _ = batches(reader, items(prose(256)), 8192)
-    padded = sum(batch.n_padded for batch in packed)
-    assert padded / sum(batch.n_real for batch in packed) < 1.05
-    assert len(packed) < 30
-
-
 def test_no_other_cut_costs_less() -> None:
     lengths = sorted([3, 3, 4, 9, 10, 30, 31, 33, 70])
 
@@ -88,14 +81,6 @@ def test_a_text_that_the_model_cannot_read_is_told_with_its_place(reader: Reader
 
 
 # --- prepared beforehand ------------------------------------------------------------------------
-
-
-def test_shards_are_prepared_in_their_order(reader: Reader) -> None:
-    source = open_source([f"Text {i}." for i in range(600)])
-    found = list(prepared(shards(source), reader, 512))
-    assert [shard.number for shard in found] == [0, 1, 2]
-    expected = [batches(reader, part, 512) for _, part in shards(source)]
-    assert [(shard.batches, shard.skipped) for shard in found] == expected
 
 
 def test_the_next_shard_is_read_while_one_is_measured(reader: Reader) -> None:

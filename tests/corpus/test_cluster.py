@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 import mha_viz as mv
 from mha_viz.corpus.run.progress import Progress
-from mha_viz.corpus.store import storage
 from mha_viz.errors import StudyError
-from tests.corpus.plain_study import TEXTS
 from tests.corpus.random_moments import PER_SHARD
 from tests.corpus.ray_cluster import head_of, ray_cluster
-from tests.corpus.small_studies import Stopped, files_of
+from tests.corpus.small_studies import TEXTS, Stopped, files_of
 from tests.making.trees import document
-from tests.waiting import PATIENCE, wait_for
+from tests.waiting import wait_for
 
 # Ray starts a dozen processes
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_shards")]
@@ -114,53 +111,6 @@ def test_a_study_that_is_stopped_asks_ray_no_more(bert: Any, cluster: Any, tmp_p
     for thread in left:
         thread.join(60)
     assert not [thread.name for thread in left if thread.is_alive()]
-
-
-def test_a_folder_that_others_do_not_see(
-    bert: Any, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Stop the study with what an actor finds out, in the actor's own words."""
-    monkeypatch.setattr(storage, "MANIFEST", "elsewhere.json")  # here alone
-    with pytest.raises(
-        StudyError, match=r"does not see the study .*/study: give a folder that all"
-    ):
-        mv.study(bert, LINES, tmp_path / "study", cluster=head_of(cluster))
-
-
-def test_a_cluster_without_room_for_an_actor_says_so(
-    bert: Any, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
-    with pytest.raises(StudyError, match=r"No machine of the cluster has 64 CPUs and 2\.\d+ GB"):
-        mv.study(bert, LINES, tmp_path / "study", cluster=head_of(cluster))
-
-
-def test_threads_that_still_call_ray_are_waited_for() -> None:
-    """Ray would end this whole process if one called it after the shutdown."""
-    from mha_viz.corpus.run import cluster
-
-    done: list[str] = []
-
-    class Working(threading.Thread):
-        """Ends once somebody waits for it."""
-
-        def __init__(self, name: str) -> None:
-            super().__init__(name=name, daemon=True)
-            self.waited_for = threading.Event()
-
-        def run(self) -> None:
-            if self.waited_for.wait(PATIENCE):
-                done.append(self.name)
-
-        def join(self, timeout: float | None = None) -> None:
-            self.waited_for.set()
-            super().join(timeout)
-
-    names = ["StreamingExecutor-dataset_0", "ray-data-metadata-prefetch"]
-    for name in names:
-        Working(name).start()
-    cluster._await_threads()
-    assert sorted(done) == names
 
 
 def test_no_cluster_at_that_address(bert: Any, tmp_path: Path) -> None:

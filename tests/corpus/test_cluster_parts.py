@@ -10,7 +10,6 @@ from mha_viz.corpus.run import cluster as clusters
 from mha_viz.corpus.run.cluster import _Pool, _room, _windows
 from mha_viz.corpus.run.worker import Task
 from mha_viz.corpus.sources.source import Item
-from mha_viz.corpus.treebank.trees import ROOT, Sentence, Word
 from mha_viz.errors import StudyError, WriteError
 
 TASKS = [Task(number, [Item(number, "x" * 800, f"a:{number}")]) for number in range(7)]
@@ -42,12 +41,6 @@ def test_texts_wait_in_portions_and_are_read_no_further() -> None:
     assert not list(_windows(iter(()), 3000))
 
 
-def test_portions_count_bytes_and_the_words_of_trees() -> None:
-    words = tuple(Word("猫", "_", "X", ROOT, "", i, i + 1) for i in range(5))
-    items = [Item(0, "猫" * 5, "a:1"), Item(1, "猫" * 5, "a:2", Sentence("猫" * 5, words))]
-    assert [clusters._bytes_of(item) for item in items] == [200 + 15, 200 + 15 + 500]
-
-
 @pytest.mark.parametrize(
     ("stores", "most"), [([], 2**28), ([2**33, 2**26], 2**24), ([2**40], 2**28)]
 )
@@ -68,8 +61,7 @@ def machine(alive: bool = True, **has: float) -> dict[str, Any]:
     ("machines", "needs", "expected"),
     [
         ([machine(CPU=2)], {"num_cpus": 1}, 2),  # reading needs none: both may be taken
-        ([machine(), machine(CPU=7), machine(CPU=3)], {"num_cpus": 2}, 4),
-        ([machine(CPU=8), machine(False, CPU=8)], {"num_cpus": 8}, 1),
+        ([machine(), machine(CPU=7), machine(CPU=3), machine(False, CPU=8)], {"num_cpus": 2}, 4),
         ([machine(CPU=99)], {"num_cpus": 1, "memory": 30 * 2**30}, 2),
         ([machine(CPU=8, GPU=2), machine(CPU=8)], {"num_cpus": 1, "num_gpus": 1}, 2),
     ],

@@ -18,8 +18,7 @@ from mha_viz.corpus.measure.edges import HeaviestKeys, layer_edges
 from mha_viz.corpus.measure.measuring import BatchOptions, LayerSums
 from mha_viz.corpus.measure.padded import PaddedTexts, visible_keys
 from mha_viz.corpus.measure.pair_similarity import MEASURES, PairSums
-from mha_viz.corpus.measure.profiles import AT, Profile
-from mha_viz.corpus.measure.scores import SCORES
+from mha_viz.corpus.measure.profiles import Profile
 from mha_viz.corpus.treebank.batch_trees import BatchTrees
 from mha_viz.corpus.treebank.gold import TreeCounts
 from mha_viz.engine.probe import LayerTensors
@@ -71,29 +70,17 @@ def test_no_layer_is_fetched_from_its_device(causal: bool) -> None:
     roots = torch.empty(N_LAYERS, N_HEADS, D_HEAD, D_HEAD, device="meta")
     sums = LayerSums(texts, roots, WANTED)
     with Refusing() as refusing:
-        for one in layers("meta"):
-            sums.add(replace(one, has_sinks=one.layer > 0))
+        for tensors in layers("meta"):
+            sums.add(replace(tensors, has_sinks=tensors.layer > 0))
             refusing.switch(True)  # the first layer makes what all share
-    n_texts, n = texts.real.shape
-    shapes = {
-        "scores": (n_texts, N_HEADS, len(SCORES)),
-        "chance": (n_texts, 2, len(BatchOptions().baselines)),
-        "chance_outputs": (n_texts, N_HEADS, 2, 4),
-        "repeating": (n_texts,),
-    }
-    for name, shape in shapes.items():
-        made = getattr(sums, name)
-        assert [tuple(one.shape) for one in made] == [shape] * N_LAYERS, name
-        assert {one.device.type for one in made} == {"meta"}, name
+    for scores in (sums.scores, sums.chance, sums.chance_outputs, sums.repeating):
+        assert [layer.device.type for layer in scores] == ["meta"] * N_LAYERS
     for weight, rows in sums.profiles:
-        for axis, bins in AT.items():
-            assert (weight[axis].shape, rows[axis].shape) == ((N_HEADS, len(bins)), (len(bins),))
-            assert weight[axis].device.type == rows[axis].device.type == "meta"
-    for edges in sums.edges:
-        assert isinstance(edges, HeaviestKeys) and edges.weight.shape == (n_texts, N_HEADS, n, 3)
+        assert {bins.device.type for bins in (*weight.values(), *rows.values())} == {"meta"}
+    assert all(isinstance(edges, HeaviestKeys) for edges in sums.edges)
 
 
-@pytest.mark.parametrize("name", ["gpt2", "gemma2", "llama"])
+@pytest.mark.parametrize("name", ["gpt2", "gemma2"])
 def test_no_layer_of_a_whole_run_is_fetched(name: str) -> None:
     """transformers itself asks of encoders whether a mask hides anything, once in each run."""
     model = build(SINGLE[name], name)
@@ -118,17 +105,12 @@ class Kernels(TorchDispatchMode):
         return step(*args, **(given or {}))
 
 
-@pytest.mark.parametrize(
-    ("options", "most"),
-    [(BatchOptions(), 60), (BatchOptions(0.3, Profile(N_LAYERS, N_HEADS), chance=True), 110)],
-    ids=["metrics", "everything"],
-)
-def test_a_layer_takes_no_more_steps_for_more_texts(options: BatchOptions, most: int) -> None:
+def test_a_layer_takes_no_more_steps_for_more_texts() -> None:
     def taken(n_texts: int) -> list[int]:
         texts = PaddedTexts.of([batch().encoded[0]] * n_texts, causal=True, device="meta")
         n = texts.real.shape[1]
         sums = LayerSums(
-            texts, torch.empty(N_LAYERS, N_HEADS, D_HEAD, D_HEAD, device="meta"), options
+            texts, torch.empty(N_LAYERS, N_HEADS, D_HEAD, D_HEAD, device="meta"), WANTED
         )
         found = []
         for layer in range(N_LAYERS):
@@ -140,8 +122,7 @@ def test_a_layer_takes_no_more_steps_for_more_texts(options: BatchOptions, most:
             found.append(kernels.n)
         return found
 
-    few, many = taken(3), taken(29)
-    assert few == many and max(few[1:]) <= most  # the first layer makes what all share
+    assert taken(3) == taken(29)
 
 
 SENTENCES = sample()[::30]
@@ -252,7 +233,7 @@ def test_a_layer_is_summed_up_elsewhere_as_it_is_here(kind: str) -> None:
             close(torch.stack(found), torch.stack(getattr(here, name)))
 
 
-@pytest.mark.parametrize("min_weight", [0.0, 0.2, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("min_weight", [0.0, 0.3, 1.0])
 def test_the_heaviest_keys_hold_the_edges(
     monkeypatch: pytest.MonkeyPatch, min_weight: float
 ) -> None:

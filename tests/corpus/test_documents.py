@@ -48,17 +48,6 @@ def test_a_joined_text_is_its_sentences_with_their_trees() -> None:
     assert [(words.start, words.stop) for words, _ in text.parts] == [(0, 3), (3, 5), (5, 8)]
 
 
-def test_the_parts_of_a_joined_text_are_the_sentences_again() -> None:
-    sentences = sample()
-    text = join_sentences(sentences, "")
-    assert len(text.parts) == len(sentences)
-    for (words, part), sentence in zip(text.parts, sentences, strict=True):
-        kept = [(w.form, w.upos, w.head, w.deprel) for w in part.words]
-        assert kept == [(w.form, w.upos, w.head, w.deprel) for w in sentence.words]
-        begin = text.words[words.start].start - sentence.words[0].start
-        assert text.text[begin:].startswith(sentence.text)
-
-
 def test_no_space_stands_where_the_treebank_has_none() -> None:
     close, open_ = tree("你好/X/0/root/SpaceAfter=No"), tree("再见/X/0/root/SpaceAfter=No")
     assert join_sentences([close, open_], "").text == "你好再见"

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.corpus.treebank.gold import SCHEMAS, TreeCounts
 from mha_viz.corpus.treebank.relations import ALL, TO_HEAD, relation_scores
 from mha_viz.corpus.treebank.trees import ROOT
 from tests.corpus.tree_tables import tree_tables
@@ -17,7 +16,7 @@ SENTENCES = sample()
 SOME = SENTENCES[:60:2]
 
 
-@pytest.fixture(scope="module", params=["tiny-bert", "tiny-gpt2", "tiny-llama"])
+@pytest.fixture(scope="module", params=["tiny-bert", "tiny-gpt2"])
 def model(request):
     return mv.load(request.param)
 
@@ -88,43 +87,6 @@ def test_arcs_are_between_the_tokens_of_a_word_and_of_its_head(texts, tables):
         assert set(found) == expected
 
 
-def test_tables_are_as_their_schemas_say_and_sorted(tables):
-    assert {name: table.schema for name, table in tables.items()} == SCHEMAS
-    for name in ("relations", "relation_offsets", "parts_of_speech", "coreference"):
-        keys = (
-            tables[name]
-            .to_pandas()
-            .drop(
-                columns=[
-                    "n",
-                    "hits",
-                    "weight",
-                    "expected",
-                    "rows",
-                    "nearest_hits",
-                    "same_word_hits",
-                ],
-                errors="ignore",
-            )
-        )
-        assert keys.apply(tuple, axis=1).is_monotonic_increasing
-        assert not keys.duplicated().any()
-
-
-def test_every_head_stands_in_every_table(model, tables):
-    for table in tables.values():
-        rows = table.to_pandas()
-        if "layer" in rows:
-            places = set(zip(rows.layer, rows["head"], strict=True))
-            assert len(places) == model.n_layers * model.n_heads
-
-
-def test_no_text_gives_empty_tables():
-    tables = TreeCounts(causal=False).tables()
-    assert {name: table.schema for name, table in tables.items()} == SCHEMAS
-    assert sum(table.num_rows for table in tables.values()) == 0
-
-
 @pytest.fixture(scope="module")
 def planted():
     """One layer, two heads: the first follows the trees up, the second looks at the word before."""
@@ -160,9 +122,3 @@ def test_a_planted_tree_has_all_arcs(planted):
     first = rows[rows["head"] == 0]
     assert (first.hits == first.n_arcs).all() and len(first) == len(SENTENCES)
     assert 0 < rows.branching_hits.sum() / rows.n_arcs.sum() < 0.7
-
-
-def test_coreference_counts_every_reference_once(planted):
-    rows = planted["coreference"].to_pandas()
-    assert rows.groupby("head").n.sum().nunique() == 1
-    assert (rows.hits <= rows.n).all() and (rows.nearest_hits <= rows.n).all()

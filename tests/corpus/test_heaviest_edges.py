@@ -7,7 +7,6 @@ from typing import Any
 
 import duckdb
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 
 import mha_viz as mv
@@ -120,60 +119,3 @@ def test_it_finds_the_same_in_the_same_order(
         n_found += not found.empty
     assert n_found > 25 and answers.count(True) > 5
     assert all(answers) == (kept == 4_000)  # of few kept ones, some searches need all edges
-
-
-def test_batches_and_how_often_the_lighter_are_dropped_do_not_show(
-    study: mv.Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(edges_index, "KEPT", 7)
-    found = []
-    for batch in (500_000, 50):
-        monkeypatch.setattr(edges_index, "_BATCH", batch)
-        keep_heaviest(study.folder)
-        found.append([(study.folder / f"{name}.parquet").read_bytes() for name in TABLES])
-    assert found[0] == found[1]
-
-
-def test_the_tables_tell_the_heaviest_of_each_group_and_what_is_complete(
-    study: mv.Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(edges_index, "KEPT", 20)
-    keep_heaviest(study.folder)
-    made = opened(study.folder)
-    for name, group in zip(
-        TABLES, (["relation", "direction"], ["query_upos", "key_upos"]), strict=True
-    ):
-        rows = made.sql(f"select * from {name}")
-        of_groups = rows.groupby(group)
-        assert of_groups.size().min() < of_groups.size().max() == 20
-        for _, of_group in of_groups:
-            assert of_group["weight"].is_monotonic_decreasing
-            least = of_group["weight"].iloc[-1] if len(of_group) == 20 else 0
-            assert set(of_group["complete_above"]) == {least}
-    assert rows["query_upos"].str.contains("+", regex=False).any()  # of a token of two words
-
-
-def test_a_study_without_trees_has_none(made: mv.Study) -> None:
-    assert not list(made.folder.glob("heaviest*"))
-    keep_heaviest(made.folder)
-    assert not list(made.folder.glob("heaviest*"))
-
-
-def test_parts_of_an_older_version_without_words_make_none(study: mv.Study, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(study.folder, tmp_path / "older"))
-    for name in TABLES:
-        (folder / f"{name}.parquet").unlink()
-    next((folder / "shards").glob("*/words.parquet")).unlink()
-    keep_heaviest(folder)
-    assert not list(folder.glob("heaviest*"))
-
-
-def test_trees_without_any_edge_make_none(study: mv.Study, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(study.folder, tmp_path / "empty"))
-    for path in folder.rglob("*.parquet"):
-        if path.stem in TABLES:
-            path.unlink()
-        elif path.stem == "edges" and path.parent != folder:
-            pq.write_table(pq.read_table(path).slice(0, 0), path)
-    keep_heaviest(folder)
-    assert not list(folder.glob("heaviest*"))

@@ -13,7 +13,7 @@ import mha_viz as mv
 from mha_viz.corpus.sources import hub_datasets
 from mha_viz.corpus.sources.source import Source, open_source
 from mha_viz.errors import ArgumentError, MissingPackageError, SourceError, StudyError
-from tests.corpus.plain_study import TEXTS
+from tests.corpus.small_studies import TEXTS
 from tests.missing import skip_or_fail
 
 ROWS = {

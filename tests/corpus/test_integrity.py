@@ -17,10 +17,9 @@ from mha_viz.corpus.query.verification import verify_study
 from mha_viz.corpus.run import run
 from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.store import blocks
-from mha_viz.corpus.store.integrity import file_hash, is_unchanged
+from mha_viz.corpus.store.integrity import is_unchanged
 from mha_viz.corpus.treebank.trees import sample_lines
 from mha_viz.errors import StudyError
-from tests.corpus.small_studies import files_of, resealed, without_hashes
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +57,8 @@ def ways_to_read(table: str) -> list[Callable[[mv.Study], Any]]:
 
 def test_every_table_with_a_changed_bit_is_refused(study: Path) -> None:
     """Refuse it when the study is opened or, of what may be large, before the first answer."""
+    opened = mv.Study.load(study)
+    assert all(len(read(opened)) for of in opened._database.tables for read in ways_to_read(of))
     tables = sorted(study.rglob("*.parquet"))
     assert len(tables) > 40
     for path in tables:
@@ -83,27 +84,16 @@ def _check_refused(folder: Path, table: str, shown: str) -> None:
             read(study)
 
 
-def test_every_table_of_a_whole_study_can_be_read(whole: Path) -> None:
-    study = mv.Study.load(whole)
-    for table in study._database.tables:
-        for read in ways_to_read(table):
-            assert len(read(study))
-
-
 @pytest.mark.parametrize(
     ("name", "ask"),
     [
         ("texts", lambda study: study.examples(1, 2)),
-        ("texts", lambda study: study.texts),
         ("sentences", lambda study: study.examples(1, 2)),
-        ("sentences", lambda study: study.sentence(0)),
         ("words", lambda study: study.sentence(0)),
         ("arcs", lambda study: study.search(relation="nsubj", query="the")),
         ("edges", lambda study: study.search(query="the")),
-        ("edges", lambda study: study.search(key="the")),
         ("texts", lambda study: compare(study, study)),
         ("untrained", compare_with_random),
-        ("texts", lambda study: study.sql('SELECT * FROM "Texts"')),
         ("texts", lambda study: study.sql("FROM read_parquet('{folder}/parts/*/t*.parquet')")),
     ],
 )
@@ -117,22 +107,19 @@ def test_questions_of_single_texts_refuse_a_changed_bit(
         ask(opened)
 
 
-@pytest.mark.parametrize("name", ["study.json", "parts/00001/shard.json"])
-def test_json_with_a_changed_byte_is_no_json_or_says_the_same_or_is_told(
-    whole: Path, name: str
-) -> None:
+def test_json_with_a_changed_byte_is_no_json_or_says_the_same_or_is_told(whole: Path) -> None:
     """Each byte in turn, also those of names and of the hashes themselves."""
-    content = (whole / name).read_bytes()
+    content = (whole / "study.json").read_bytes()
     expected = json.loads(content)
     for place in range(len(content)):
         for mask in (1, 32):
             changed = bytes([content[place] ^ mask])
             with suppress(ValueError):
                 found = json.loads(content[:place] + changed + content[place + 1 :])
-                assert found == expected or not is_unchanged(found, Path(name).name)
+                assert found == expected or not is_unchanged(found, "study.json")
 
 
-@pytest.mark.parametrize("seed", range(11))
+@pytest.mark.parametrize("seed", range(4))
 def test_json_with_a_changed_bit_is_refused(study: Path, seed: int) -> None:
     path = study / ("study.json", "parts/00001/shard.json")[seed % 2]
     content = json.loads(path.read_text())
@@ -140,14 +127,6 @@ def test_json_with_a_changed_bit_is_refused(study: Path, seed: int) -> None:
     flip(path, seed)
     with pytest.raises(StudyError, match=rf"{path.name}|newer mha-viz"):
         mv.Study.load(study).verify("texts")
-
-
-def test_study_without_hashes_opens_and_says_that_it_cannot_be_verified(study: Path) -> None:
-    old = mv.Study.load(without_hashes(study))
-    assert "its files have no hashes and cannot be verified" in old.notes[0]
-    assert len(old.heads) and len(old.examples(1, 2))
-    with pytest.raises(StudyError, match="cannot be verified: an earlier version"):
-        verify_study(study)
 
 
 def test_hashes_that_were_taken_out_of_a_part_are_missed(study: Path) -> None:
@@ -168,15 +147,6 @@ def test_lost_files_are_named(study: Path) -> None:
     (study / "labels.parquet").unlink()
     with pytest.raises(StudyError, match=r"2 files of .* \(labels\.parquet, parts/00000/shard"):
         verify_study(study)
-
-
-def test_tables_changed_with_their_hashes_are_a_study(study: Path) -> None:
-    """Check that the other tests' changes are refused for nothing but their hashes."""
-    shutil.copy(study / "parts/00000/texts.parquet", study / "parts/00001/texts.parquet")
-    with pytest.raises(StudyError):
-        mv.Study.load(study).sql("FROM texts")
-    assert len(mv.Study.load(resealed(study)).sql("FROM texts"))
-    verify_study(study)
 
 
 class Stopped(Exception):
@@ -210,13 +180,3 @@ def test_parts_with_a_changed_bit_are_not_added_up(
             make()
         path.write_bytes(content)
     assert verify_study(make().folder).n_bytes > 0
-
-
-def test_hash_of_a_json_file_does_not_depend_on_how_it_is_spaced(study: Path) -> None:
-    path = study / "study.json"
-    content = json.loads(path.read_text())
-    before = files_of(study)["study.json"]
-    path.write_text(json.dumps(content, sort_keys=True))
-    assert files_of(study)["study.json"] != before and is_unchanged(content, "study.json")
-    assert content["sha256"]["heads.parquet"] == file_hash(study / "heads.parquet")
-    assert len(mv.Study.load(study).heads)

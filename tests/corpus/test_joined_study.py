@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 import mha_viz as mv
@@ -135,22 +134,6 @@ def test_stopped_and_gone_on_with_it_has_the_same_bytes(
         study(bert, treebank, tmp_path / "study", join="document", on_progress=stop)
     study(bert, treebank, tmp_path / "study", join="document")
     assert files_of(tmp_path / "study") == files_of(joined.folder)
-
-
-def test_without_texts_it_counts_the_same(
-    joined: mv.Study, bert: Any, treebank: Path, tmp_path: Path
-) -> None:
-    sums_alone = study(bert, treebank, tmp_path / "study", join="document", keep_texts=False)
-    for name in ("coreference", "relations", "trees"):
-        pd.testing.assert_frame_equal(getattr(sums_alone, name), getattr(joined, name))
-    assert sums_alone.cut == joined.cut
-
-
-def test_a_sample_draws_among_joined_texts(joined: mv.Study, bert: Any, treebank: Path) -> None:
-    every = list(sources.open_source(treebank, join=bert.reader))
-    drawn = list(sources.open_source(treebank, sample=4, join=bert.reader))
-    assert len(every) == joined.n_texts and len(drawn) == 4
-    assert all(one in every for one in drawn)
 
 
 def test_another_way_to_join_is_another_study(

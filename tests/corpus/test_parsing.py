@@ -85,15 +85,3 @@ def test_a_head_that_looks_at_the_word_before_is_the_branching_baseline(sentence
     words = torch.zeros(n, n)
     words[kept[1:], kept[:-1]] = 1.0
     assert found_arcs(words, sentence) == branching_hits(sentence, covered(sentence))
-
-
-def test_trees_of_different_lengths_are_held_against_heads_together():
-    sentences = [(one, covered(one)) for one in EACH]
-    gold = as_tensors(sentences)
-    words = torch.rand(len(EACH), 3, *[gold.words.shape[1]] * 2)
-    together = arc_hits(words, gold)
-    for number, one in enumerate(sentences):
-        n = len(tree_words(*one))
-        alone = arc_hits(words[number : number + 1, :, :n, :n], as_tensors([one]))
-        assert torch.equal(together[number], alone[0])
-    assert together.any()

@@ -15,7 +15,6 @@ from mha_viz.corpus.treebank.relations import (
     TO_HEAD,
     RelationTarget,
     as_tensors,
-    match_arcs,
     offset_hits,
     relation_hits,
     relation_scores,
@@ -24,21 +23,11 @@ from mha_viz.corpus.treebank.relations import (
 from tests.making.trees import sample, tree
 
 CAT = tree("The/DET/3/det old/ADJ/3/amod cat/NOUN/4/nsubj slept/VERB/0/root ././4/punct")
-COVERED = torch.ones(5, dtype=torch.bool)
 
 
 def asked(sentence, covered=None, *, causal=False):
     covered = torch.ones(len(sentence.words), dtype=torch.bool) if covered is None else covered
     return relation_targets(sentence, covered, causal=causal)
-
-
-def following(keys):
-    """(layer, head, word, word) that look at these words, and somewhat at themselves."""
-    n = len(keys)
-    words = 0.3 * torch.eye(n)
-    for query, key in enumerate(keys):
-        words[query, key] += 0.6
-    return words[None, None]
 
 
 def answered(relation_targets, words):
@@ -83,22 +72,6 @@ def test_words_that_were_not_read_ask_nothing():
     assert asked(CAT, torch.tensor([False, False, True, True, False])) == []  # nothing to choose
 
 
-@pytest.mark.parametrize("sentence", sample()[::20])
-def test_a_head_that_follows_the_tree_is_always_right(sentence):
-    """To its head from every word; the root looks at itself, and is not asked."""
-    heads = [i if word.head < 0 else word.head for i, word in enumerate(sentence.words)]
-    up = [one for one in asked(sentence) if one.direction == TO_HEAD]
-    assert answered(up, following(heads)).all()
-    wrong = [(head + 1) % len(heads) for head in heads]
-    assert not answered(up, following(wrong)).any()
-
-
-def test_any_of_several_dependents_is_right():
-    twice = RelationTarget("amod", TO_DEPENDENT, 2, (0, 1))
-    assert answered([twice], following([2, 2, 1])).all()
-    assert answered([twice], following([2, 2, 0])).all()
-
-
 def test_the_word_itself_does_not_compete_and_a_tie_is_no_answer():
     question = [RelationTarget("x", TO_HEAD, 0, (2,))]
     words = torch.zeros(3, 1, 3, 3)
@@ -121,35 +94,9 @@ def test_answers_against_a_plain_loop():
         assert bool(found[layer, head, i]) == (looked in one.keys)
 
 
-def test_trees_are_asked_together_and_the_longer_ones_fill_up_the_others():
-    torch.manual_seed(1)
-    sentences = sample()[2:6]
-    longest = max(len(sentence.words) for sentence in sentences)
-    words = torch.zeros(len(sentences), 3, longest, longest)
-    for own, sentence in zip(words, sentences, strict=True):
-        n = len(sentence.words)
-        own[:, :n, :n] = torch.rand(3, n, n)
-    alone = [
-        answered(asked(sentence), own[None, :, : len(sentence.words), : len(sentence.words)])[0].T
-        for own, sentence in zip(words, sentences, strict=True)
-    ]
-    all_asked = [(i, one) for i, sentence in enumerate(sentences) for one in asked(sentence)]
-    together = relation_hits(as_tensors(all_asked, longest), words)
-    assert torch.equal(together, torch.cat(alone)) and together.any()
-    assert relation_hits(as_tensors([], longest), words).shape == (0, 3)
-
-
 def test_steps():
     row = offset_hits([RelationTarget("amod", TO_DEPENDENT, 2, (0, 1))])[0]
     assert [step for step, right in zip(OFFSETS, row, strict=True) if right] == [-2, -1]
-
-
-def test_followed_arcs():
-    arcs = match_arcs(CAT, following([2, 2, 3, 2, 3])[0, 0])
-    assert [(arc.dependent, arc.relation) for arc in arcs if arc.to_head] == [
-        *[(0, "det"), (1, "amod"), (2, "nsubj"), (4, "punct")]
-    ]
-    assert [arc.relation for arc in arcs if arc.to_dependent] == ["nsubj"]
 
 
 def counted(half, head, hits, n=10):

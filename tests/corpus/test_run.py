@@ -1,11 +1,11 @@
 """Studies made: what they hold, what is refused, and what is told meanwhile."""
 
-import json
 import os
 import threading
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 
@@ -14,9 +14,8 @@ from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.store.integrity import LOCK, locked
 from mha_viz.errors import ArgumentError, MhaVizError, StudyError
 from mha_viz.text.encoding import encode_texts
-from tests.corpus.plain_study import TEXTS
 from tests.corpus.random_moments import PER_SHARD
-from tests.corpus.small_studies import FEW, LINES, Stopped, files_of
+from tests.corpus.small_studies import FEW, LINES, TEXTS, Stopped, files_of
 from tests.making.comparing import near
 
 pytestmark = pytest.mark.usefixtures("small_shards")
@@ -30,13 +29,14 @@ def test_a_study_counts_its_texts(whole: mv.Study) -> None:
     assert not (whole.folder / "shards").exists() and not (whole.folder / LOCK).exists()
 
 
-def test_its_means_are_those_of_single_reports(whole: mv.Study, bert: Any) -> None:
+def test_heads_of_several_shards_are_those_of_single_reports(whole: mv.Study, bert: Any) -> None:
     tables = [mv.head_report(bert.trace(text, keep=("pattern", "z", "value"))) for text in LINES]
-    heads = whole.heads
-    for metric in ("entropy", "distance", "previous_token", "output_norm"):
-        expected = sum(table[metric].to_numpy(float) for table in tables) / len(tables)
-        ours = heads[heads.metric == metric]["mean"].to_numpy()
-        assert ours == near(expected)
+    every = pd.concat(tables).groupby(["layer", "head"])
+    for metric in ("entropy", "distance", "previous_token", "duplicate_token", "output_norm"):
+        heads = whole.heads[whole.heads.metric == metric]
+        assert heads["n_texts"].tolist() == every[metric].count().tolist()
+        assert heads["mean"].to_numpy() == near(every[metric].mean().to_numpy())
+        assert heads["std"].to_numpy() == near(every[metric].std().to_numpy())
 
 
 def test_the_same_call_opens_a_finished_study(whole: mv.Study, bert: Any) -> None:
@@ -45,9 +45,6 @@ def test_the_same_call_opens_a_finished_study(whole: mv.Study, bert: Any) -> Non
     again = mv.study(bert, LINES, whole.folder, on_progress=called.append)
     assert again.n_texts == whole.n_texts and not called
     assert files_of(whole.folder) == before
-
-
-# -- stopped -------------------------------------------------------------------------------------
 
 
 # -- what is refused, and left as it is ------------------------------------------------------------
@@ -184,12 +181,3 @@ def test_it_goes_on_in_as_many_threads_as_it_was_begun_with(bert: Any, tmp_path:
         finally:
             torch.set_num_threads(1)
     assert seen == [3, 3]
-
-
-def test_its_description_says_what_it_is_of(whole: mv.Study) -> None:
-    manifest = json.loads((whole.folder / "study.json").read_text())
-    assert manifest["finished"] and manifest["model"]["name"] == "tiny-bert"
-    assert len(manifest["model"]["weights_sha256"]) == 64
-    assert manifest["settings"]["batch_tokens"] == 8192
-    assert {"torch", "duckdb", "mha_viz"} <= manifest["versions"].keys()
-    assert manifest["counts"]["n_padded"] >= manifest["counts"]["n_tokens"] > 0

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import mha_viz as mv
-from mha_viz.corpus.run import run
 from mha_viz.corpus.run.progress import Progress
-from mha_viz.corpus.statistics import totals
-from mha_viz.corpus.store import blocks, storage
+from mha_viz.corpus.store import blocks
 from mha_viz.corpus.store.integrity import LOCK
 from mha_viz.errors import StudyError, WriteError
-from tests.corpus.small_studies import LINES, Stopped, files_of
-from tests.waiting import wait_for
+from tests.corpus.random_moments import acting
+from tests.corpus.small_studies import FEW, LINES, Stopped, files_of
 
 pytestmark = pytest.mark.usefixtures("small_shards")
 
@@ -29,19 +26,13 @@ pytestmark = pytest.mark.usefixtures("small_shards")
 def test_what_a_killed_process_left_is_cleared_away(
     whole: mv.Study, bert: Any, tmp_path: Path
 ) -> None:
-    shards = tmp_path / "study/shards"
-    (shards / "00001.part").mkdir(parents=True)
-    (shards / "00001.part/texts.parquet").write_bytes(b"half")
-    (tmp_path / "study" / LOCK).write_text("1")
-    (tmp_path / "study/.sorting.part").mkdir()
-    (tmp_path / "study/.heads.part").write_bytes(b"half")
-    with pytest.raises(StudyError, match="other things"):
-        mv.study(bert, LINES, tmp_path / "study")  # shards without a study.json are nobody's
-    shards.rename(tmp_path / "shards")
     with pytest.raises(Stopped):
         mv.study(bert, LINES, tmp_path / "study", on_progress=_stop)
-    shards.mkdir(exist_ok=True)
-    (tmp_path / "shards/00001.part").rename(shards / "00001.part")
+    (tmp_path / "study" / LOCK).write_text("1")
+    half = tmp_path / "study/shards/00001.part"
+    half.mkdir(parents=True, exist_ok=True)
+    (half / "texts.parquet").write_bytes(b"half")
+    (tmp_path / "study/.sorting.part").mkdir()
     (tmp_path / "study/.labels.part").write_bytes(b"half")
     mv.study(bert, LINES, tmp_path / "study")
     assert files_of(tmp_path / "study") == files_of(whole.folder)
@@ -51,90 +42,11 @@ def _stop(_: Progress) -> None:
     raise Stopped
 
 
-SCRIPT = """
-import signal, sys
-# A shell that runs the tests in the background has made its children deaf to Ctrl-C.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-import mha_viz as mv
-from mha_viz.corpus.sources import source
-source.SHARD_TEXTS = 4
-lines = open(sys.argv[1]).read().splitlines()
-def tell(now):
-    print(now.n_texts, flush=True)
-    sys.stdin.readline()
-mv.study(mv.load("tiny-bert"), lines, sys.argv[2], on_progress=tell)
-"""
-
-
-@pytest.mark.extended
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGKILL,
-        *(pytest.param(one, marks=pytest.mark.extended) for one in (signal.SIGINT, signal.SIGTERM)),
-    ],
-)
-def test_killed_and_gone_on_with(
-    whole: mv.Study, bert: Any, tmp_path: Path, number: signal.Signals
+def test_a_lost_part_is_made_anew(
+    bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "lines.txt").write_text("\n".join(LINES))
-    arguments = [str(tmp_path / "lines.txt"), str(tmp_path / "study")]
-    with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
-    ) as child:
-        assert child.stdin is not None and child.stdout is not None
-        while int(child.stdout.readline() or "99") < 8:
-            print(file=child.stdin, flush=True)  # go on
-        # A part is written while the next one is measured, so it may take longer than its texts.
-        shards = tmp_path / "study/shards"
-        wait_for(lambda: list(shards.glob("*[0-9]")), "a part of the study")
-        child.send_signal(number)
-        child.wait()
-    assert child.returncode != 0
-    assert 1 <= len(list(shards.glob("*[0-9]"))) < 6
-    mv.study(bert, LINES, tmp_path / "study")
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
-
-
-def test_a_part_is_written_while_the_next_is_measured(
-    whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    measure, write = run.measure_batches, totals.write_shard
-    begun, parts, written = threading.Event(), list[str](), list[int]()
-
-    def measuring(*given: Any, **named: Any) -> Any:
-        parts.append("begun")
-        if len(parts) == 2:
-            begun.set()
-        return measure(*given, **named)
-
-    def writing(folder: Path, number: int, shard: Any, **more: Any) -> Any:
-        written.append(number)
-        assert number or begun.wait(60), "the second part waited for the first"
-        return write(folder, number, shard, **more)
-
-    monkeypatch.setattr(run, "measure_batches", measuring)
-    monkeypatch.setattr(totals, "write_shard", writing)
-    mv.study(bert, LINES, tmp_path / "study")
-    assert written == list(range(len(parts))) and len(written) > 1
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
-
-
-@pytest.fixture
-def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put two shards into a part."""
-    monkeypatch.setattr(blocks, "PART_BYTES", 50_000)
-
-
-@pytest.mark.usefixtures("in_parts")
-def test_a_lost_part_is_made_anew(bert: Any, tmp_path: Path) -> None:
     """Its shards alone are measured; the others, and all sums, stay as they are."""
+    monkeypatch.setattr(blocks, "PART_BYTES", 50_000)  # two shards
     study = mv.study(bert, LINES, tmp_path / "study")
     before, parts = files_of(study.folder), study.manifest["parts"]
     assert [part["first"] for part in parts] == [0, 2, 4] and len(study.sql("FROM texts"))
@@ -145,45 +57,6 @@ def test_a_lost_part_is_made_anew(bert: Any, tmp_path: Path) -> None:
     mv.study(bert, LINES, study.folder, on_progress=told.append)
     assert max(now.n_texts for now in told) == 8
     assert files_of(study.folder) == before
-
-
-@pytest.mark.usefixtures("in_parts")
-def test_a_part_that_cannot_be_made_as_it_was_is_refused(
-    bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = mv.study(bert, LINES, tmp_path / "study")
-    shutil.rmtree(study.folder / "parts/00004")
-    monkeypatch.setattr(storage, "ZSTD_LEVEL", 1)
-    with pytest.raises(StudyError, match=r"parts/00004 of .* cannot be made anew as it was"):
-        mv.study(bert, LINES, study.folder)
-    assert not (study.folder / "parts/00004").exists()
-    monkeypatch.undo()
-    assert mv.study(bert, LINES, study.folder).n_texts == len(LINES)
-
-
-@pytest.mark.parametrize("left", [0, 1, 3])
-def test_stopped_while_parts_are_merged_and_shards_deleted(
-    whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int
-) -> None:
-    """Before its parts are listed it is no finished study, and afterwards it is."""
-    folder, listed = tmp_path / "study", left == 3
-
-    def stopping(*given: Any) -> Any:
-        if listed:
-            shutil.rmtree(folder / "shards/00003")
-        elif left:
-            blocks.merge(folder, range(4))
-        raise Stopped
-
-    with monkeypatch.context() as patch:
-        patch.setattr(run, "remove_shards" if listed else "merge_shards", stopping)
-        with pytest.raises(Stopped):
-            mv.study(bert, LINES, folder)
-    assert storage.read_manifest(folder)["finished"] == listed
-    if listed:
-        assert mv.Study.load(folder).sql("FROM texts").equals(whole.sql("FROM texts"))
-    mv.study(bert, LINES, folder)
-    assert files_of(folder) == files_of(whole.folder)
 
 
 def test_a_full_disk_leaves_what_is_complete(
@@ -207,20 +80,6 @@ def test_a_full_disk_leaves_what_is_complete(
     assert files_of(tmp_path / "study") == files_of(whole.folder)
 
 
-def test_a_full_disk_at_the_summaries(
-    whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("mha_viz.corpus.run.summary.write_table", full)
-        with pytest.raises(WriteError, match="the disk is full"):
-            mv.study(bert, LINES, tmp_path / "study")
-    mv.study(bert, LINES, tmp_path / "study")
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
-
-
 def test_a_folder_that_is_deleted_meanwhile_does_not_come_back(bert: Any, tmp_path: Path) -> None:
     """A server deletes the folder of its studies when it ends."""
 
@@ -230,3 +89,64 @@ def test_a_folder_that_is_deleted_meanwhile_does_not_come_back(bert: Any, tmp_pa
     with pytest.raises(WriteError, match=r"study cannot be written: No such file or directory\."):
         mv.study(bert, LINES, tmp_path / "study", on_progress=delete)
     assert not (tmp_path / "study").exists()
+
+
+# -- at random moments ---------------------------------------------------------------------------
+
+CTRL_C, KILLED = range(6), range(12, 20)  # seeds
+
+
+@pytest.fixture(scope="module")
+def few(bert: Any, small_shards: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the files of a study of three shards that nothing interrupted."""
+    return files_of(mv.study(bert, FEW, tmp_path_factory.mktemp("few") / "study").folder)
+
+
+def goes_on(model: Any, folder: Path, expected: dict[str, str]) -> None:
+    """The same call makes the same study of what is there."""
+    with pytest.raises(StudyError, match=r"not finished|is no study"):
+        mv.Study.load(folder)
+    mv.study(model, iter(FEW), folder)
+    assert files_of(folder) == expected
+
+
+@pytest.mark.parametrize("seed", CTRL_C)
+def test_stopped_at_a_random_moment(
+    few: dict[str, str], bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Ctrl-C comes while files are written and renamed, the summaries among them."""
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    moments = acting(seed, stop)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", moments["fsync"])
+        patch.setattr(Path, "replace", moments["replace"])
+        with pytest.raises(KeyboardInterrupt):
+            mv.study(bert, FEW, tmp_path / "study", on_progress=moments["on_progress"])
+    goes_on(bert, tmp_path / "study", few)
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Studies whose processes killed themselves with SIGKILL, each in a folder of its seed."""
+    folder = tmp_path_factory.mktemp("killed")
+    (folder / "lines.txt").write_text("\n".join(FEW))
+    seeds = [str(seed) for seed in KILLED]
+    command = [sys.executable, "-m", "tests.corpus.random_moments"]
+    done = subprocess.run(
+        [*command, str(folder / "lines.txt"), str(folder), *seeds],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )
+    assert done.stdout.split() == [str(-signal.SIGKILL)] * len(seeds), done.stderr
+    return folder
+
+
+@pytest.mark.extended
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", KILLED)
+def test_killed_at_a_random_moment(few: dict[str, str], bert: Any, killed: Path, seed: int) -> None:
+    goes_on(bert, killed / str(seed), few)

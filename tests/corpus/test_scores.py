@@ -75,17 +75,6 @@ def test_trained_models_in_their_own_precision(name: str) -> None:
         assert not differing(scores[row], scores_alone(record), SCORES), record.text
 
 
-def test_scores_are_the_columns_of_head_report(masked: mv.AttentionModel) -> None:
-    batch = one_batch(masked, WORDY)
-    scores = BatchMeasure(masked, batch.encoded, BatchOptions()).numbers("scores")
-    for row, item in enumerate(batch.items):
-        report = mv.head_report(traced(masked, item.text))
-        for at, key in enumerate(SCORES):
-            found = scores[row, :, :, at].ravel()
-            expected = report.get(key, np.full_like(found, np.nan))
-            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5, err_msg=key)
-
-
 def test_a_layer_that_sees_less_has_chance_of_its_own() -> None:
     subject = model("mistral")
     chance = BatchMeasure(subject, one_batch(subject).encoded, BatchOptions(chance=True)).numbers(

@@ -11,10 +11,6 @@ KIND = torch.from_numpy(kinds(SENTENCE, torch.ones(5, dtype=torch.bool)))
 DET, NOUN, VERB = (PARTS.index(name) for name in ("DET", "NOUN", "VERB"))
 
 
-def test_there_are_the_seventeen_of_ud_in_order():
-    assert len(PARTS) == 17 and sorted(PARTS) == list(PARTS)
-
-
 def test_unknown_parts_of_speech_are_x_and_unread_words_are_none():
     sentence = tree("a/QUX/0/root b/NOUN/1/dep")
     found = kinds(sentence, torch.tensor([True, False]))

@@ -9,10 +9,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
+import mha_viz as mv
 from mha_viz.checkpoints.catalog import shipped_folder
 from mha_viz.corpus.query.comparison import compare
 from mha_viz.corpus.query.study import Study
@@ -20,8 +19,7 @@ from mha_viz.corpus.run.sample_study import FOLDER
 from mha_viz.corpus.store.integrity import FORMAT
 from mha_viz.corpus.store.storage import read_manifest, write_manifest
 from mha_viz.errors import ArgumentError, StudyError
-from tests.corpus.plain_study import TEXTS, plain_study
-from tests.corpus.small_studies import resealed
+from tests.corpus.small_studies import TEXTS
 
 
 @pytest.fixture
@@ -134,24 +132,6 @@ def test_a_search_by_tree_or_part_of_speech_needs_trees(made: Study, asked: dict
         made.search(**asked)
 
 
-def test_a_search_along_the_arcs_of_trees(copy: Path) -> None:
-    """Of "The cat sat ...": cat (2) depends on sat (3); of the second text, nothing."""
-    arcs = {"text_id": [0, 0], "dependent_token": [2, 1], "head_token": [3, 2]}
-    table = pa.table({**arcs, "relation": ["nsubj:pass", "det"]})
-    for number in range(3):
-        path = copy / f"shards/{number:05d}/arcs.parquet"
-        pq.write_table(table if number == 0 else table.slice(0, 0), path)
-    study = Study.load(resealed(copy))
-    found = study.search(relation="nsubj", min_weight=0)
-    assert set(found["text_id"]) == {0}
-    assert set(zip(found["query"], found["key"], strict=True)) == {(2, 3), (3, 2)}
-    direct = "select * from edges where text_id = 0 and (query, key) in ((2, 3), (3, 2))"
-    assert len(found) == len(study.sql(direct))
-    assert study.search(relation="obj", min_weight=0).empty
-    with pytest.raises(StudyError, match="kept no sentences"):
-        study.sentence(0)
-
-
 # -- SQL -------------------------------------------------------------------------------------------
 
 
@@ -190,13 +170,8 @@ def test_sql_reads_the_study_and_nothing_else(made: Study, query: str) -> None:
 # -- two studies -----------------------------------------------------------------------------------
 
 
-def test_a_study_does_not_differ_from_itself(made: Study) -> None:
-    found = compare(made, made)
-    assert (found["difference"] == 0).all() and (found["n_texts"] > 0).all()
-
-
 def test_other_texts_differ_by_their_standard_errors(made: Study, bert, tmp_path: Path) -> None:
-    other = plain_study(bert, tmp_path / "other", TEXTS[3:])
+    other = mv.study(bert, TEXTS[3:], tmp_path / "other")
     found = compare(made, other).set_index(["layer", "head", "metric"])
     a, b = (s.heads.set_index(["layer", "head", "metric"]) for s in (made, other))
     place = (1, 2, "entropy")
@@ -218,19 +193,10 @@ def test_what_is_no_study(tmp_path: Path) -> None:
         Study.load(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": "1"}', '{"format": 1}', "\0"])
+@pytest.mark.parametrize("content", ["", "{}", '{"format": "1"}'])
 def test_a_manifest_that_was_edited(copy: Path, content: str) -> None:
     (copy / "study.json").write_text(content)
     with pytest.raises(StudyError, match=r"damaged: study\.json"):
-        Study.load(copy)
-
-
-@pytest.mark.parametrize("lost", ["counts", "files", "model"])
-def test_a_manifest_that_lacks_a_part(copy: Path, lost: str) -> None:
-    manifest = json.loads((copy / "study.json").read_text())
-    del manifest[lost]
-    write_manifest(copy, manifest)
-    with pytest.raises(StudyError, match="damaged"):
         Study.load(copy)
 
 
@@ -247,13 +213,7 @@ def test_a_study_that_is_not_finished(copy: Path) -> None:
         Study.load(copy)
 
 
-def test_a_missing_part(copy: Path) -> None:
-    shutil.rmtree(copy / "shards/00001")
-    with pytest.raises(StudyError, match="lacks its part 00001"):
-        Study.load(copy)
-
-
-@pytest.mark.parametrize("name", ["shards/00001/texts.parquet", "heads.parquet"])
+@pytest.mark.parametrize("name", ["parts/00001/texts.parquet", "heads.parquet"])
 @pytest.mark.parametrize("how", ["cut", "gone", "other", "longer"])
 def test_a_damaged_file(copy: Path, name: str, how: str) -> None:
     path = copy / name
@@ -262,18 +222,13 @@ def test_a_damaged_file(copy: Path, name: str, how: str) -> None:
     changed = {"cut": content[:-9], "other": b"x" * len(content), "longer": content * 2}
     if how != "gone":
         path.write_bytes(changed[how])
+
+    def answer() -> object:
+        study = Study.load(copy)  # refuses another size; rows are hashed before the first answer
+        return study.sql("FROM texts") if how == "other" else study
+
     with pytest.raises(StudyError, match=name):
-        Study.load(copy)
-
-
-def test_a_file_that_is_damaged_inside(copy: Path) -> None:
-    path = copy / "heads.parquet"
-    content = path.read_bytes()
-    path.write_bytes(content[:4] + b"\0" * (len(content) - 8) + content[-4:])
-    with pytest.raises(StudyError, match=r"heads\.parquet was changed|cannot be read"):
-        assert Study.load(copy).heads is None
-    with pytest.raises(StudyError, match="cannot be read"):
-        assert Study.load(resealed(copy)).heads is None
+        answer()
 
 
 @pytest.mark.slow

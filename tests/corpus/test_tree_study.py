@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.corpus.run.progress import Progress
 from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.sources.source import open_source
 from mha_viz.corpus.treebank.relations import ALL, TO_DEPENDENT
@@ -63,7 +61,7 @@ def counted(study: mv.Study, table: str, layer: int, head: int) -> pd.DataFrame:
     return rows[rows.relation != ALL].set_index(["half", "relation", "direction"])
 
 
-@pytest.mark.parametrize(("layer", "head"), [(0, 3), (1, 0), (2, 6), (3, 5)])
+@pytest.mark.parametrize(("layer", "head"), [(0, 3), (2, 6)])
 @pytest.mark.parametrize("table", ["relations", "untrained_relations"])
 def test_relations_are_what_a_plain_loop_counts(
     whole: mv.Study, bert: Any, sentences: list[Sentence], table: str, layer: int, head: int
@@ -106,37 +104,6 @@ TABLES = ["relations", "parts_of_speech", "trees", "coreference"]
 @pytest.mark.parametrize("name", TABLES)
 def test_many_shards_say_what_one_says(whole: mv.Study, parts: mv.Study, name: str) -> None:
     pd.testing.assert_frame_equal(getattr(parts, name), getattr(whole, name), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.extended
-def test_a_treebank_that_was_stopped_and_gone_on_with_has_the_same_bytes(
-    parts: mv.Study, bert: Any, treebank: Path, tmp_path: Path
-) -> None:
-    def stop(now: Progress) -> None:
-        if now.n_texts >= 7:
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        small_shards(bert, treebank, tmp_path / "study", on_progress=stop)
-    small_shards(bert, treebank, tmp_path / "study")
-    ours, theirs = (
-        {
-            path.relative_to(folder): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in folder.rglob("*")
-            if path.is_file()
-        }
-        for folder in (tmp_path / "study", parts.folder)
-    )
-    assert ours == theirs and Path("relations.parquet") in ours
-
-
-def test_weight_by_part_of_speech_is_shared_out(whole: mv.Study) -> None:
-    """Weights over all parts of speech sum to what is expected: their differences cancel."""
-    found = whole.parts_of_speech
-    assert (found["weight"] >= 0).all() and (found["n_words"] > 0).all()
-    sums = found.groupby(["layer", "head", "from_upos"])[["weight", "expected"]].sum()
-    assert np.allclose(sums["weight"], sums["expected"]) and (sums["weight"] <= 1 + 1e-6).all()
-    assert np.allclose(found["difference"], found["weight"] - found["expected"])
 
 
 def test_trees_stand_beside_branching_and_random_ones(
@@ -236,8 +203,8 @@ def test_a_study_gives_back_its_sentences_with_their_trees(
         {"key": "the", "previous": True},
     ],
 )
-@pytest.mark.parametrize("limit", [1, 17, 60])
-def test_a_few_rows_are_the_heaviest_of_all(whole: mv.Study, asked: dict, limit: int) -> None:
+def test_a_few_rows_are_the_heaviest_of_all(whole: mv.Study, asked: dict) -> None:
+    limit = 17
     every = whole.search(**asked, min_weight=0, limit=10**6)
     assert len(every) > limit
     pd.testing.assert_frame_equal(

@@ -1,11 +1,9 @@
 """The study of two hundred texts beside a plain loop over them, number by number."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz.core.names import PAIR_MEASURES
 from mha_viz.corpus.treebank.trees import read_conllu, sample_lines
 from tests.making.comparing import close
 
@@ -50,10 +48,3 @@ def test_every_mean_is_that_of_the_texts_reports(study: mv.Study, records) -> No
         close(rows["mean"], by_head.mean())
         close(rows["std"], by_head.std())
         assert rows["n_texts"].tolist() == by_head.count().tolist()
-
-
-@pytest.mark.parametrize("measure", ["hellinger", "redundancy", "cka", "correlation"])
-def test_every_pair_of_heads_is_the_mean_over_texts(study: mv.Study, records, measure) -> None:
-    assert measure in PAIR_MEASURES
-    each = np.stack([mv.head_similarity(record, measure).numpy() for record in records])
-    close(study.pairs(measure), np.nanmean(each, 0))

@@ -15,8 +15,7 @@ from mha_viz.corpus.run.worker import Plan, Task, Worker
 from mha_viz.corpus.sources.source import open_source, shards
 from mha_viz.corpus.store.manifest import versions
 from mha_viz.corpus.store.storage import read_manifest, read_shard
-from tests.corpus.plain_study import TEXTS
-from tests.corpus.small_studies import files_of
+from tests.corpus.small_studies import TEXTS, files_of
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +35,6 @@ def plan(bert: Any, tmp_path: Path) -> Plan:
 
 def told(plan: Plan, task: Task) -> Any:
     return json.loads(json.dumps(Worker(plan).result(task)))  # as it is sent
-
-
-def test_a_shard_lies_in_its_place_and_nothing_beside_it(plan: Plan, task: Task) -> None:
-    before = files_of(plan.folder).keys()
-    assert told(plan, task)["summary"] == read_shard(plan.folder, 0)
-    new = files_of(plan.folder).keys() - before
-    assert new and {Path(name).parent for name in new} == {Path("shards/00000")}
 
 
 def test_an_actor_that_was_taken_for_dead_comes_too_late(plan: Plan, task: Task) -> None:
@@ -71,13 +63,3 @@ def test_what_is_wrong_with_a_machine_is_told(
     assert kind == "StudyError"
     with pytest.raises(mv.errors.StudyError, match=said):
         raise mv.errors.StudyError(message)
-
-
-def test_a_full_disk_is_told(plan: Plan, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("mha_viz.corpus.store.storage.write_table", full)
-    kind, message = told(plan, task)["error"]
-    assert kind == "WriteError" and f"{plan.folder} cannot be written: the disk is full" in message
-    assert not list(plan.folder.glob(".*.part"))
