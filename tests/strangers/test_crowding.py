@@ -8,8 +8,8 @@ import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
 
-from mha_viz.ui.server.websockets import WAITING, WAITING_PER_ADDRESS
-from tests.strangers.raw import has_ended, opened, websocket
+from mha_viz.ui.server.websockets import WAITING_PER_ADDRESS
+from tests.strangers.raw import has_ended, opened
 from tests.ui.serving import PATIENCE, OpenPage, answer, served
 from tests.waiting import wait_for
 
@@ -56,21 +56,6 @@ def test_one_address_gets_its_places_and_leaves_the_others_to_others(tmp_path) -
             VisitorPage(port, "2001:4860::8")
         assert notice("8.8.8.8") == notice("9.9.9.9") == ""
         assert "This server is full" in notice("8.8.4.4")
-
-
-@pytest.mark.extended
-def test_websockets_beyond_those_that_may_wait_are_refused_until_one_is_silent(tmp_path) -> None:
-    most = int(PUBLIC["MHA_VIZ_MAX_SESSIONS"]) + WAITING
-    with served(tmp_path, **PUBLIC) as (port, ask):
-        found = [websocket(port) for _ in range(most + 3)]
-        assert [status for _, status in found] == [101] * most + [403] * 3
-        ask("from mha_viz.ui.server import websockets; websockets.SILENT = answer = 0.0")
-        with OpenPage(port) as page:
-            assert page.show("learn") == []
-            wait_for(lambda: has_ended(found[0][0]), "the end of the oldest one")
-            assert not has_ended(found[1][0])
-        for connection, _ in found:
-            connection.close()
 
 
 @pytest.mark.extended

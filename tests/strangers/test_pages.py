@@ -15,7 +15,6 @@ from tests.strangers.hostile_texts import LARGE, NAMED, texts
 from tests.strangers.shown import TYPED, alive
 from tests.strangers.test_addresses import stands
 
-FOLDED = ("about", "card-table", "heads-table")
 BOXES = {
     "explore": ("text", "pair"),
     "compare": ("text", "pair", "text_b"),

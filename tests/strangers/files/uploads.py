@@ -3,6 +3,7 @@
 import json
 
 from tests.making.conll_2012 import FILE
+from tests.strangers.fuzzing import LONG
 
 WORDS = "Ärger A cat sat on the mat. The dog slept."
 
@@ -62,9 +63,7 @@ CASES: dict[str, tuple[str, bytes]] = {
     "a quote without end": ("a.csv", b'text\n"A cat sat\nA dog.\n' + b"It slept.\n" * 14_000),
     "nothing but quotes": ("a.csv", b'"\n' * 50_000),
     "nothing but commas": ("a.csv", b",\n" * 200_000),
-    "cells without text": ("a.csv", b"text\n" + b'""\n' * 20_000),
     "rows of another length": ("a.csv", b"text,b\n" + b"a\n" * 200_000),
-    "a header alone": ("a.csv", b"text\n"),
     "two columns of one name": ("a.csv", b"text,text\nA cat.,A dog.\n"),
     # -- lines of JSON
     "brackets in brackets": ("a.jsonl", b'"A cat."\n' + b"[" * 100_000 + b"\n"),
@@ -74,7 +73,6 @@ CASES: dict[str, tuple[str, bytes]] = {
     "an exponent of a million digits": ("a.jsonl", at_once("n", "1e" + "9" * 10**6)),
     "numbers that are none": ("a.jsonl", at_once("text", "NaN") + at_once("n", "-Infinity")),
     "one key twice": ("a.jsonl", b'{"text":"A cat.","text":1}\n{"text":1,"text":"A dog."}\n'),
-    "lines that are no objects": ("a.jsonl", b'1\n"A cat."\nnull\n[1]\ntrue\n{}\n'),
     "objects without keys": ("a.jsonl", b"{}\n" * 100_000),
     "a key for each line": (
         "a.jsonl",
@@ -94,13 +92,7 @@ CASES: dict[str, tuple[str, bytes]] = {
     "backslashes in a list": ("a.json", b'["A cat.", "' + b"\\" * 1_900_001 + b'"]'),
     "an object on many lines": ("a.json", b'{\n"text": "A cat."\n}\n'),
     # -- trees
-    "heads in a circle": ("a.conllu", tree(row(1, 2), row(2, 1))),
-    "a word that is its own head": ("a.conllu", tree(row(1, 1), row(2, 0))),
-    "a head that is no word": ("a.conllu", tree(row(1, 99), row(2, 0))),
-    "a negative head": ("a.conllu", tree(row(1, -1), row(2, 0))),
-    "a head that is a text": ("a.conllu", tree(row(1, "x"), row(2, 0))),
     "a head of thousands of digits": ("a.conllu", tree(row(1, "9" * 90_000), row(2, 0))),
-    "a word's number of thousands of digits": ("a.conllu", tree(row("9" * 90_000, 0))),
     "an empty node's number of thousands of digits": (
         "a.conllu",
         tree(row(1, 0), row("1." + "9" * 5_000, "_")),
@@ -109,7 +101,6 @@ CASES: dict[str, tuple[str, bytes]] = {
         "a.conllu",
         tree(row("1-999999999", "_"), row(1, 0), row(2, 1)),
     ),
-    "a range the wrong way round": ("a.conllu", tree(row("2-1", "_"), row(1, 0), row(2, 1))),
     "ranges within ranges": (
         "a.conllu",
         tree(*(row(f"{i}-999", "_") + row(i, i - 1) for i in range(1, 400))),
@@ -123,7 +114,6 @@ CASES: dict[str, tuple[str, bytes]] = {
         tree(row(1, 0), row(2, 1)).replace(b"dep", b"\xff"),
     ),
     "empty nodes": ("a.conllu", tree(row("0.1", "_"), row(1, 0), row("1.1", "_"), row(2, 1))),
-    "nothing but an empty node": ("a.conllu", tree(row("0.1", "_"))),
     "a sentence of 50,000 words": ("a.conllu", chain(50_000)),
     "sentences that a model reads the beginning of": ("a.conllu", chain(990) * 8),
     "a document of such sentences": ("a.conllu", b"# newdoc\n" + chain(990) * 8),
@@ -170,25 +160,30 @@ CASES: dict[str, tuple[str, bytes]] = {
         "a.conllu",
         tree(row(1, 0), row(2, 1).replace("dep", "d" * 90_000)),
     ),
-    # -- whatever the kind
-    **{
-        f"{what} in a {name}": (name, content)
-        for name in ("a.txt", "a.csv", "a.jsonl", "a.conllu")
-        for what, content in {
-            "NUL": bytes(1_000),
-            "UTF-16": WORDS.encode("utf-16"),
-            "UTF-16 without a mark": WORDS.encode("utf-16-le"),
-            "UTF-32": WORDS.encode("utf-32"),
-            "UTF-32 without a mark": WORDS.encode("utf-32-be"),
-            "a mark": b"\xef\xbb\xbf",
-            "a picture": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 50,
-            "every byte": bytes(range(255, -1, -1)) * 20,
-            "blank lines": b"\n" * 500_000 + b"x",
-            "one line of two megabytes": b"a " * 990_000,
-            "marks upon a letter": ("e" + "\u0301" * 400_000).encode(),
-            "line ends of old Macs": WHOLE[name[1:]].replace(b"\n", b"\r"),
-        }.items()
-    },
+}
+
+_OF_ANY_KIND = {
+    "NUL": bytes(1_000),
+    "UTF-16": WORDS.encode("utf-16"),
+    "UTF-16 without a mark": WORDS.encode("utf-16-le"),
+    "UTF-32": WORDS.encode("utf-32"),
+    "UTF-32 without a mark": WORDS.encode("utf-32-be"),
+    "a mark": b"\xef\xbb\xbf",
+    "a picture": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 50,
+    "every byte": bytes(range(255, -1, -1)) * 20,
+    "blank lines": b"\n" * 500_000 + b"x",
+    "one line of two megabytes": b"a " * 990_000,
+    "marks upon a letter": ("e" + "\u0301" * 400_000).encode(),
+}
+_ANY_KIND = ("a.txt", "a.csv", "a.jsonl", "a.conllu")
+CASES |= {
+    f"{what} in a {name}": (name, content)
+    for number, (what, content) in enumerate(_OF_ANY_KIND.items())
+    for name in (_ANY_KIND if LONG else _ANY_KIND[number % 4 :: 4])  # daily in one of them
+}
+CASES |= {
+    f"line ends of old Macs in a {name}": (name, WHOLE[name[1:]].replace(b"\n", b"\r"))
+    for name in _ANY_KIND
 }
 
 NAMES = (
