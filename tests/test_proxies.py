@@ -65,17 +65,22 @@ def nginx(folder: Path, app: int, port: int) -> list[str]:
     ):
         assert text.count(old) >= 1, old
         text = text.replace(old, new)
-    whole = folder / "whole.conf"
+    return nginx_command(folder, text)
+
+
+def nginx_command(folder: Path, text: str) -> list[str]:
+    """Return the command of an nginx with these servers, all of whose files lie in a folder."""
+    config = folder / "whole.conf"
     user = "user root;" if os.geteuid() == 0 else ""
-    places = "\n".join(
+    temporary = "\n".join(
         f"{name}_temp_path {folder}/{name};"
         for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
-    whole.write_text(
+    config.write_text(
         f"{user} pid {folder}/pid; daemon off; error_log stderr;\n"
-        f"events {{}}\nhttp {{ access_log off;\n{places}\n{text}\n}}\n"
+        f"events {{}}\nhttp {{ access_log off;\n{temporary}\n{text}\n}}\n"
     )
-    return ["nginx", "-c", str(whole), "-p", str(folder)]
+    return ["nginx", "-c", str(config), "-p", str(folder)]
 
 
 def caddy(folder: Path, app: int, port: int) -> list[str]:
@@ -222,10 +227,3 @@ def test_what_is_too_large_is_refused(proxy: int) -> None:
         return  # it has hung up in the middle: refused as well
     # nginx looks at the length that is announced; Caddy counts, and by then the app has refused it.
     assert status in (413, 400)
-
-
-def test_the_examples_name_what_the_app_wants() -> None:
-    for name in ("Caddyfile", "nginx.conf"):
-        text = (FOLDER / name).read_text()
-        assert f"STREAMLIT_SERVER_ALLOWED_HOSTS={NAME}" in text and "/metrics" in text
-        assert "MHA_VIZ_TRUSTED_PROXIES=127.0.0.1" in text

@@ -24,7 +24,7 @@ from benchmarks.raw_session import RawSession, opened
 from mha_viz.learn.frame.lesson_plan import STOPS
 from mha_viz.ui.state.class_answers import FILE, Classes
 from mha_viz.web.payload import unpack
-from tests.test_proxies import FOLDER, free_port
+from tests.test_proxies import FOLDER, free_port, nginx_command
 from tests.waiting import PATIENCE, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
@@ -119,13 +119,6 @@ def of_nginx(folder: Path, stack: contextlib.ExitStack) -> Site:
     ):
         assert old in text, old
         text = text.replace(old, new)
-    user = "user root;" if os.geteuid() == 0 else ""
-    places = "".join(
-        f"{name}_temp_path {folder}/{name};\n"
-        for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    whole = f"{user} pid {folder}/pid; daemon off; error_log stderr;\nevents {{}}\n"
-    (folder / "nginx.conf").write_text(f"{whole}http {{ access_log off;\n{places}{text}\n}}\n")
     env = {
         "MHA_VIZ_SHARED": str(shared),
         "MHA_VIZ_METRICS_TOKEN": TOKEN,
@@ -135,7 +128,7 @@ def of_nginx(folder: Path, stack: contextlib.ExitStack) -> Site:
     for one in apps:
         app = [sys.executable, "-m", "mha_viz", "app", "--port", str(one)]
         started(app, folder, stack, env)
-    started(["nginx", "-c", str(folder / "nginx.conf"), "-p", str(folder)], folder, stack, {})
+    started(nginx_command(folder, text), folder, stack, {})
     site = Site(port, apps, shared)
     for one in apps:
         wait_for(lambda one=one: site.ask("/healthz", one)[0] == 200, (folder / "log").read_text)

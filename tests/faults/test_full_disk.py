@@ -17,11 +17,6 @@ ROOM = 100  # bytes, less than any of these files has
 COMMANDS = {
     "record.safetensors": ("trace", TEXT, "--out"),
     "head.png": ("show", TEXT, "-l0", "-H0", "--out"),
-    "heads.svg": ("show", TEXT, "--out"),
-    "head.csv": ("show", TEXT, "-l0", "-H0", "--out"),
-    "report.json": ("report", TEXT, "--no-baseline", "--out"),
-    "pruned.csv": ("prune", TEXT, "--model", "tiny-gpt2", "--out"),
-    "copying.txt": ("circuits", "copying", "--out"),
     "circuit.json": (
         "circuits",
         "faithfulness",

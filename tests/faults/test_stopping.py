@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from mha_viz.ui.server import lifecycle
 from tests.faults.models import in_cache
 from tests.faults.visiting import Visit, asleep, is_bar
 from tests.ui.serving import served
@@ -91,7 +90,3 @@ def test_an_order_to_stop_in_the_midst_of_everything(tmp_path, orders):
     assert not list(temporary.glob("mha*"))
     log = (tmp_path / "app.log").read_text()
     assert "Traceback" not in log and "Error" not in log, log
-
-
-def test_that_is_within_two_seconds():
-    assert lifecycle.LONGEST + lifecycle.GRACE < 2

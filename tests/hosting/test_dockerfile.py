@@ -1,14 +1,12 @@
 """The Dockerfile says what can be tried without Docker, and copies what is there."""
 
 import os
-import re
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from hosting import dockerfile, image
 from hosting.dockerfile import copied_files, read_stages
 from mha_viz.errors import ArgumentError
 
@@ -16,16 +14,6 @@ ROOT = Path(__file__).parents[2]
 STAGES = read_stages((ROOT / "Dockerfile").read_text("utf-8"))
 IGNORE = (ROOT / ".dockerignore").read_text("utf-8")
 COPIED = {path.as_posix() for path in copied_files(ROOT, IGNORE)}
-
-
-def test_every_instruction_can_be_tried() -> None:
-    for name in dockerfile.KNOWN - {"FROM"}:
-        assert hasattr(image._Builder, f"_{name.lower()}"), name
-
-
-def test_each_stage_begins_with_one_python_by_its_full_version() -> None:
-    (base,) = {stage.base for stage in STAGES}
-    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", base)
 
 
 def test_what_is_copied_is_there_and_let_through() -> None:
@@ -47,8 +35,6 @@ def test_the_image_gets_the_app_with_its_models_and_nothing_of_the_workshop() ->
 @pytest.mark.parametrize(
     ("rules", "expected"),
     [
-        ("secret\n", {"a/b.py", "a/c.txt", "d.py"}),
-        ("*\n!a\n", {"a/b.py", "a/c.txt"}),
         ("*\n!a\na/*.py\n", {"a/c.txt"}),
         ("# a comment\n*\n!a\n!d.py\n**/*.p[y]\n!d.py\n", {"a/c.txt", "d.py"}),
         ("**/b.*\n?.py\n", {"a/c.txt", "secret/key"}),
@@ -111,7 +97,6 @@ def test_compose_gives_no_rights_and_the_same_port_and_check() -> None:
     ("given", "allowed"),
     [
         ({}, None),
-        ({"STREAMLIT_SERVER_ALLOWED_HOSTS": ""}, None),
         ({"SPACE_HOST": "me-it.hf.space"}, "me-it.hf.space localhost"),
         (
             {"STREAMLIT_SERVER_ALLOWED_HOSTS": "a.example b.example"},

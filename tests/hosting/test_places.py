@@ -1,6 +1,5 @@
 """What other hosts read: a Space's folder, the lists of packages, the dev container, Binder."""
 
-import json
 import os
 import re
 import subprocess
@@ -66,14 +65,6 @@ def test_binder_installs_what_the_tests_have() -> None:
     assert ours and {name: tested[name] for name in ours} == ours
     assert os.access(ROOT / "binder/postBuild", os.X_OK)
     assert re.fullmatch(r"python-3\.1[1-4]\n", (ROOT / "binder/runtime.txt").read_text("utf-8"))
-
-
-def test_the_dev_container_calls_what_is_there() -> None:
-    settings = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text("utf-8"))
-    assert settings["forwardPorts"] == [8501]
-    makefile = (ROOT / "Makefile").read_text("utf-8")
-    (target,) = re.findall(r"make (\w+)", settings["postCreateCommand"])
-    assert f"\n{target}:" in makefile
 
 
 def test_the_cloud_starts_the_whole_app_in_public_under_its_names() -> None:
