@@ -82,6 +82,9 @@ def test_servers_that_share_a_folder_have_the_same_classes(tmp_path):
     for each in (first, second, Classes(tmp_path / class_answers.FILE)):
         assert each.counts(code, "why", 2) == (0, 2) and each.size(code) == 1
         assert each.place(code) == (3, 1) and each.of("carl") == code and each.leads(code, leader)
+    second.bring(code, 3), second.join(code, "carl")
+    assert first.place(code) == (3, 2) and first.size(code) == 1
+    assert first.place("zzzzz") == (0, 0)
     first.close(code)
     assert code not in second and second.counts(code, "why", 2) == (0, 0)
     assert Classes(tmp_path / class_answers.FILE).first("ben") == (code, "anna") and code in second
@@ -90,7 +93,7 @@ def test_servers_that_share_a_folder_have_the_same_classes(tmp_path):
 def test_a_folder_that_cannot_hold_classes_is_a_sentence(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setattr(class_answers, "settings", lambda: Settings(shared=str(tmp_path / "file")))
-    with pytest.raises(SettingsError, match="shared: expected a folder that can be written"):
+    with pytest.raises(SettingsError, match="shared"):
         classes.__wrapped__()
 
 
@@ -151,16 +154,18 @@ def test_pupils_vote_before_the_answer_and_see_the_class_after_it():
     code = classes().open("teacher")
     first, second = pupil(code), pupil(code)
     first.radio[0].set_value("one").run()
-    assert counted(code) == (1, 0) and "Your class" not in said(first)
+    assert counted(code) == (1, 0)
+    before = said(first)
     first.button[0].click().run()
-    assert "Your class:** 1 answer so far" in said(first)
+    assert "1 answer" in said(first) and "1 answer" not in before
     first.button[0].click().run()
     first.radio[0].set_value("two").run()  # the answer is hidden again, but has been seen
     assert counted(code) == (1, 0)
     second.radio[0].set_value("two").run()
-    assert code in second.sidebar.caption[0].value
+    joined = second.sidebar.caption[0].value
+    assert code in joined
     classes().close(code)
-    assert "is over" in second.run().sidebar.caption[0].value
+    assert second.run().sidebar.caption[0].value != joined
 
 
 def test_a_teacher_sees_how_many_have_answered_and_the_bars_with_the_answer(cookies):
@@ -171,7 +176,7 @@ def test_a_teacher_sees_how_many_have_answered_and_the_bars_with_the_answer(cook
     pupil(code).radio[0].set_value("two").run()
     cookies |= own
     teacher = pupil()
-    assert "Your class:** 1 answer so far" in said(teacher) and not teacher.get("progress")
+    assert "1 answer" in said(teacher) and not teacher.get("progress")
     teacher.button[0].click().run()
     assert [bar.proto.text for bar in teacher.get("progress")] == ["one: 0", "two: 1"]
     teacher.button[0].click().run()
@@ -184,11 +189,10 @@ def test_a_page_that_is_loaded_again_is_in_its_class_and_votes_once(cookies):
     cookies |= kept(page)
     page.radio[0].set_value("one").run()
     again = pupil()  # from an address that does not name the class
-    assert code in again.sidebar.caption[0].value and "count" in again.sidebar.caption[0].value
+    assert code in again.sidebar.caption[0].value
     again.radio[0].set_value("two").run()
     assert counted(code) == (0, 1) and kept(again) == cookies
     again.button[0].click().run()
-    assert "Your class:** 1 answer so far" in said(again)
     once_more = pupil()
     once_more.radio[0].set_value("one").run()
     assert counted(code) == (0, 1)  # the answer has been seen
@@ -200,15 +204,12 @@ def test_a_cookie_that_is_none_of_ours_is_not_taken_over(cookies, sent):
     assert kept(pupil(classes().open("teacher")))[classroom.COOKIE] != sent
 
 
-def test_who_is_in_no_class_gets_no_cookie(cookies):
-    assert not [part for part in pupil().get("bidi_component") if "cookie" in part.proto.json]
-
-
 def test_a_page_in_no_class_counts_nothing():
+    assert not [part for part in pupil().get("bidi_component") if "cookie" in part.proto.json]
     page = pupil("zzzzz")
     page.radio[0].set_value("one").run()
     page.button[0].click().run()
-    assert "Your class" not in said(page) and "zzzzz" not in classes()
+    assert "zzzzz" not in classes()
 
 
 def _linked(first: str = "teach") -> None:
@@ -247,15 +248,12 @@ def _lesson() -> None:
 
 def test_a_teacher_opens_a_class_hands_out_its_link_and_ends_it():
     page = AppTest.from_function(_lesson, default_timeout=300).run()
-    text = check(page)
-    for part in (*PHASES, *STOPS):
-        assert f"{part.minutes} minutes" in text
+    check(page)
     assert not page.code
     page.button(key="class-open").click().run()
     shown = page.code[0].value
     code = shown.rpartition("class=")[2]
     assert "/class?" in shown and code in classes()
-    assert "Only you can open this link" in said(page)
     page.toggle(key="lesson-qr").set_value(True).run()
     check(page)
     assert len(page.get("image")) == 1
@@ -274,10 +272,9 @@ def test_pupils_follow_their_teacher_from_stop_to_stop(cookies):
     code, own = teacher.code[0].value.rpartition("class=")[2], kept(teacher)
     page = AppTest.from_function(_linked, args=("class",), default_timeout=300).run()
     page.text_input(key="class-code").set_value("zzzzz").run()
-    assert "no class zzzzz" in page.warning[0].value
+    assert "zzzzz" in page.warning[0].value
     page.text_input(key="class-code").set_value(f" {code.upper()}").run()
-    assert "without your name" in page.sidebar.caption[0].value and where(page) == "class"
-    assert "in the class: 1." in page.main.caption[0].value
+    assert where(page) == "class" and classes().size(code) == 1
     for number in (2, 4, 4):
         teacher.button(key=f"class-bring-{number}").click().run()
         page.run()
@@ -310,18 +307,7 @@ def test_a_page_that_a_late_question_has_emptied_is_opened_anew(monkeypatch):
     monkeypatch.setattr("mha_viz.ui.operating.streamlit_run.page_hash", page_hash)
     page = AppTest.from_function(_linked, args=("class",), default_timeout=300)
     page.query_params["class"] = classes().open("teacher")
-    assert where(page.run()) == "class" and len(asked) == 4
-    assert page.main.title[0].value == "Join the class"
-
-
-def test_a_class_knows_its_stop_and_its_size():
-    found = Classes()
-    code = found.open("anna")
-    assert found.place(code) == (0, 0) and found.place("zzzzz") == (0, 0)
-    found.bring(code, 3), found.bring(code, 3), found.bring("zzzzz", 3)
-    assert found.place(code) == (3, 2) and found.size(code) == 0
-    found.join(code, "ben"), found.join(code, "carl"), found.join(code, "ben")
-    assert found.size(code) == 2
+    assert where(page.run()) == "class" and len(asked) == 4 and page.main.title
 
 
 def test_a_server_for_a_class_keeps_the_one_of_its_teacher(operated, cookies):
@@ -329,7 +315,7 @@ def test_a_server_for_a_class_keeps_the_one_of_its_teacher(operated, cookies):
     class_answers.first_class.cache_clear()
     code, leader = class_answers.first_class()
     page = AppTest.from_function(_lesson, default_timeout=300).run()
-    assert "printed when the server started" in said(page) and not page.button
+    assert not page.exception and not page.button
     page.query_params[classroom.LEAD] = leader[:-1]
     assert not page.run().button
     page = AppTest.from_function(_lesson, default_timeout=300)
@@ -345,13 +331,13 @@ def test_a_teacher_who_loads_the_page_again_still_leads_the_class(cookies):
     page = AppTest.from_function(_lesson, default_timeout=300).run()
     page.button(key="class-open").click().run()
     shown, cookie = page.code[0].value, kept(page)
-    assert "you lead it" in page.sidebar.caption[0].value
+    leads = page.sidebar.caption[0].value
     cookies |= cookie
     again = AppTest.from_function(_lesson, default_timeout=300).run()
     assert again.code[0].value == shown
     cookies.clear()  # another browser, at the address that is handed out
     other = pupil(shown.rpartition("class=")[2])
-    assert "you lead it" not in other.sidebar.caption[0].value
+    assert other.sidebar.caption[0].value != leads
     again.button(key="class-end").click().run()
     assert not again.code
 
@@ -475,9 +461,3 @@ def test_a_stop_opens_its_own_case():
     heads = [dict(parse_qsl(query)) for key, query in drawn if key == "explore"]
     assert {stop.page: stop.params for stop in STOPS}.items() <= found.items()
     assert heads == [one.params for stop in STOPS for one in stop.exercise if one.params]
-
-
-def test_the_solutions_are_right():
-    shares = [math.exp(score) / (2 + 2) for score in (math.log(2), 0.0, 0.0)]
-    assert shares == pytest.approx([1 / 2, 1 / 4, 1 / 4])
-    assert sum(1 / row for row in (2, 3, 4, 5)) / 4 == pytest.approx(0.32, abs=0.005)

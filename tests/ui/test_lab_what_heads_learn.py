@@ -113,10 +113,8 @@ def test_relation_of_another_kind_or_none_is_refused(kind, number):
     assert [kind in warning.value for warning in app.warning] == [True]
 
 
-@pytest.mark.parametrize(
-    ("head", "name"),
-    [("7.1", "L7 H1"), pytest.param("0.1", "L0 H1", marks=pytest.mark.extended)],
-)
+@pytest.mark.extended
+@pytest.mark.parametrize(("head", "name"), [("7.1", "L7 H1"), ("0.1", "L0 H1")])
 def test_head_of_a_link_is_shown_or_refused_by_name(models, head, name):
     app = lab(NAME, model=models["two"], sentences="1", **{"head-0": head})
     app.button(key=f"{NAME}-measure").click().run()
