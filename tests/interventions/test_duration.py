@@ -7,7 +7,6 @@ from transformers.models.gpt2.modeling_gpt2 import GPT2Block
 
 import mha_viz as mv
 from mha_viz.errors import TextError
-from mha_viz.interventions import importance
 from mha_viz.interventions.importance import (
     head_importance,
     importance_passes,
@@ -106,19 +105,6 @@ def test_the_estimate_is_what_the_work_takes_where_calls_cost_more_than_tokens(
     machine.now = 0.0
     head_importance(model, texts)
     assert said == pytest.approx(machine.now, rel=0.35)
-
-
-def test_a_large_model_is_measured_by_a_part_of_a_batch_and_every_layer(
-    model, machine, monkeypatch
-):
-    n_parameters = sum(each.numel() for each in model.network.parameters())
-    monkeypatch.setattr(importance, "_MEASURED", 100 * n_parameters)
-    assert seconds_per_token(model, MANY, machine) > 0
-    assert len(machine.tokens) == 2 * model.n_layers and max(machine.tokens) <= 100
-    machine.tokens.clear()
-    monkeypatch.setattr(importance, "_MEASURED", 1)  # one row at least
-    assert seconds_per_token(model, MANY, machine) > 0
-    assert machine.tokens and max(machine.tokens) < 30
 
 
 def test_a_text_with_nothing_to_predict_is_said(model):

@@ -4,7 +4,6 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.names import ORDERS
-from mha_viz.interventions.importance import head_importance
 from mha_viz.interventions.pruning import DRAWS, IMPORTANCE, pruning_curve, remove_heads
 from mha_viz.interventions.robustness import robustness
 from tests.making.comparing import close
@@ -43,18 +42,3 @@ def test_it_is_what_each_part_finds_by_itself(model):
         begin = in_order.index(part) / len(in_order)
         assert begin <= share <= begin + 1 / len(in_order) + 1e-9
     assert told[-1] == (DRAWS, 1.0)
-
-
-def test_what_was_measured_is_not_measured_again(model):
-    told = []
-    known = {"ablation": head_importance(model, TEXTS), "gradient": None}
-    remove_heads(
-        model,
-        TEXTS,
-        known,
-        steps=1,
-        n_seeds=1,
-        n_draws=1,
-        on_progress=lambda part, share: told.append(part),
-    )
-    assert IMPORTANCE not in told

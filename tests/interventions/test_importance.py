@@ -7,19 +7,17 @@ import scipy.stats
 import torch
 import transformers as tf
 
-import mha_viz as mv
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError, TextError
+from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.interventions import importance as module
 from mha_viz.interventions.importance import agreement, head_importance, t_interval
 from mha_viz.prediction import replay
 from mha_viz.prediction.replay import ReplayingPass, losses
 from mha_viz.prediction.targets import ONE_TEXT, prediction_targets
-from tests.engine.test_families import CAUSAL, FALLBACK, SINGLE
-from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, WORDS, spread, tokenizer
-from tests.making.comparing import close
-from tests.making.families import FAMILIES, build
+from tests.engine.test_families import CAUSAL, FALLBACK, SINGLE, families
+from tests.making.checkpoints import OTHER, TEXT, spread, tokenizer
+from tests.making.families import FAMILIES
 from tests.making.losses import plain_losses
 
 CONFIGS = {name: config for name, config in SINGLE.items() if name not in FALLBACK}
@@ -57,7 +55,7 @@ def without_head(model: AttentionModel, layer: int, head: int) -> AttentionModel
 # -- heads off -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", families(CONFIGS))
 def test_ablation_is_that_of_separate_passes(name):
     model = predicting(name)
     found = head_importance(model, TEXTS)
@@ -75,7 +73,7 @@ def test_ablation_is_that_of_separate_passes(name):
     assert found.values.abs().max() > 1e-3  # something happened
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", families(CONFIGS))
 def test_layers_below_are_not_run_again(name, monkeypatch):
     model = predicting(name)
     ran = []
@@ -119,7 +117,7 @@ def test_what_would_take_too_much_memory_is_not_recorded(models, monkeypatch):
     assert (found.values - expected.values).abs().max() <= 2e-5
 
 
-@pytest.mark.parametrize("budget", [1, 40, 100])
+@pytest.mark.parametrize("budget", [1, 40])
 def test_small_budgets_change_nothing(models, monkeypatch, budget):
     for name in ("bert", "gpt2"):
         whole = [
@@ -155,25 +153,13 @@ def test_the_gradient_is_that_of_finite_differences(name, step, tolerance):
     assert (found.loss - plain_losses(model, TEXTS)).abs().max() <= tolerance
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", families(CONFIGS))
 def test_every_family_has_a_gradient(name):
     model = predicting(name)
     found = head_importance(model, TEXTS, "gradient")
     alone = [head_importance(model, text, "gradient").mean for text in TEXTS]
     assert (found.values - torch.stack(alone)).abs().max() <= 2e-5
     assert found.values.max() > 1e-3
-
-
-def test_a_head_for_pretraining_is_masked_like_any_other():
-    config = tf.BertConfig(
-        vocab_size=len(WORDS), hidden_size=20, num_hidden_layers=2, num_attention_heads=5
-    )
-    network = spread(tf.BertForPreTraining(config))  # its logits have a name of their own
-    model = mv.wrap(network, tokenizer(pairs=True))
-    for method in ("ablation", "gradient"):
-        found = head_importance(model, TEXTS, method)
-        close(found.loss, plain_losses(model, TEXTS))
-        assert found.values.abs().max() > 1e-4
 
 
 def test_the_gradient_works_where_none_are_recorded_and_leaves_none(models):
@@ -239,15 +225,6 @@ def test_one_text_has_no_interval(models):
     assert torch.equal(found.mean, found.values[0])
 
 
-def test_the_shipped_gpt2_needs_its_first_layer_and_both_methods_agree_somewhat():
-    texts = ["Once upon a time there was a little dog.", "The sun was warm and the girl was happy."]
-    model = mv.load("tiny-gpt2")
-    off, slope = (head_importance(model, texts, method) for method in ("ablation", "gradient"))
-    assert off.mean.max() > 0.02
-    rho, n_heads = agreement(off, slope)
-    assert n_heads == 32 and 0.2 < rho < 1
-
-
 def test_agreement_is_spearmans():
     a, b = torch.rand(2, 4, 5, generator=torch.Generator().manual_seed(0))
     expected = scipy.stats.spearmanr(a.flatten(), b.flatten()).statistic
@@ -261,23 +238,16 @@ def test_agreement_is_spearmans():
         agreement(a, a.T)
 
 
+def test_head_importance_refuses_another_method(models):
+    with pytest.raises(ArgumentError, match="magic"):
+        head_importance(models["bert"], TEXT, "magic")
+
+
 def test_t_interval_of_one_and_of_equal_texts():
     mean, low, high = t_interval(torch.tensor([[1.0, 2.0]]))
     assert mean.tolist() == [1, 2] and low.isnan().all() and high.isnan().all()
     mean, low, high = t_interval(torch.ones(4, 2))
     assert torch.equal(mean, low) and torch.equal(mean, high)
-
-
-def test_what_has_no_importance(models):
-    with pytest.raises(ArgumentError, match='"ablation" or "gradient", got \'magic\''):
-        head_importance(models["bert"], TEXT, "magic")
-    for method in ("ablation", "gradient"):
-        with pytest.raises(TextError, match="one token"):
-            head_importance(models["gpt2"], "cat", method)
-        with pytest.raises(AttentionUnavailableError, match="without a head that predicts"):
-            head_importance(build("distilbert"), TEXT, method)
-        with pytest.raises(AttentionUnavailableError, match="encoder-decoder"):
-            head_importance(build("t5"), TEXT, method)
 
 
 def test_half_precision(models):
@@ -289,7 +259,3 @@ def test_half_precision(models):
         assert found.values.isfinite().all() and found.values.dtype == torch.float64
     off = head_importance(model, TEXTS).values
     assert (off - exact.values).abs().max() <= 0.05 * exact.values.abs().max() + 0.05
-
-
-def test_sizes_of_the_fixture():
-    assert (LAYERS, HEADS) == (3, 5)

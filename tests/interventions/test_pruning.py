@@ -106,12 +106,8 @@ def test_bands_and_intervals(models):
     _, low, high = t_interval(curve.values.mean(0).T)
     assert torch.equal(curve.low, low) and torch.equal(curve.high, high)
     table = curve.table()
-    assert table.loss.tolist() == curve.loss.tolist()
-    assert table.share_left.tolist() == curve.share_left.tolist()
-    assert table.change[0] == table.change_low[0] == table.change_high[0] == 0
     assert table.change[5] == pytest.approx(float(curve.loss[5] - curve.loss[0]))
     assert (table.change_low[1:] < table.change_high[1:]).all()
-    assert set(table.order) == {"random"} and set(table.runs) == {4} and set(table.texts) == {3}
     alone = pruning_curve(models["gpt2"], TEXT, "gradient", steps=5)
     assert alone.low.isnan().all() and alone.notes == (ONE_TEXT, SAME_TEXTS)
     assert torch.equal(alone.lowest, alone.loss)
@@ -146,27 +142,10 @@ def test_orders_that_are_none(models):
 
 
 def test_what_cannot_be_pruned(models):
-    with pytest.raises(AttentionUnavailableError, match="without a head that predicts"):
-        pruning_curve(build("llama"), TEXT)
     with pytest.raises(AttentionUnavailableError, match="encoder-decoder"):
         robustness(build("t5"), TEXT)
-    with pytest.raises(TextError, match="one token"):
-        pruning_curve(models["gpt2"], "cat", "random")
     with pytest.raises(TextError, match="no text"):
         pruning_curve(models["gpt2"], TEXT, "redundancy", order_texts=[])
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_progress_may_stop(models, order):
-    told = []
-    pruning_curve(models["gpt2"], TEXTS, order, steps=4, on_progress=lambda *n: told.append(n))
-    assert sum(done == 0 for done, _ in told) >= 1 and told[-1][0] == told[-1][1]
-
-    def stop(done, total):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        pruning_curve(models["gpt2"], TEXTS, order, on_progress=stop)
 
 
 def test_pruning_the_shipped_gpt2_by_importance_is_better_than_at_random():
@@ -177,16 +156,6 @@ def test_pruning_the_shipped_gpt2_by_importance_is_better_than_at_random():
     chosen = pruning_curve(model, texts, "ablation", steps=8, order_texts=other)
     assert (chosen.loss[1:5] < at_random.loss[1:5]).all()
     assert chosen.loss[-1] == pytest.approx(float(at_random.loss[-1]))
-
-
-@pytest.mark.parametrize("order", ["ablation", "redundancy"])
-def test_copies_of_a_text_count_once(models, order):
-    once, copies = (
-        pruning_curve(models["gpt2"], [*TEXTS, *[TEXTS[0]] * n], order, steps=3) for n in (0, 20)
-    )
-    assert copies.n_texts == 3 and copies.removed == once.removed
-    for name in ("values", "low", "high"):
-        assert torch.equal(getattr(copies, name), getattr(once, name))
 
 
 # -- redundancy ----------------------------------------------------------------------------------
@@ -294,20 +263,9 @@ def test_the_numbers_of_a_summary(models):
     assert numbers["extra"] == pytest.approx(float(found.extra.mean()))
     assert numbers["compensating"] == float((found.extra.mean(1) > 0.002).double().mean())
     assert 0 < numbers["compensating"] + numbers["overlapping"] <= 1
-    table, pairs = found.table(), found.pair_table()
-    assert table.change.tolist() == change.tolist() and len(table) == TOTAL
-    assert list(pairs.columns) == [
-        "layer",
-        "head",
-        "other_layer",
-        "other_head",
-        "change",
-        "apart",
-        "extra",
-    ]
+    pairs = found.pair_table()
     assert pairs.extra.tolist() == pytest.approx((pairs.change - pairs.apart).tolist())
-    first = pairs.iloc[0]
-    assert (first.layer, first["head"], first.other_layer, first.other_head) == (0, 0, 0, 1)
+    assert found.table().change.tolist() == change.tolist()
 
 
 def test_one_text_and_what_is_no_draw(models):
