@@ -100,3 +100,8 @@ def test_a_study_at_an_address_is_copied_before_it_is_opened() -> None:
     for address in (URL, Path(URL)):
         with pytest.raises(StudyError, match="is an address: copy the study into a folder first"):
             mv.Study.load(address)
+
+
+def test_fetch_of_an_address_that_holds_nothing_makes_nothing(memory: Any, tmp_path: Path) -> None:
+    Address(URL).fetch(tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from mha_viz.core.metrics.output_weights import output_root
 from mha_viz.corpus.measure.batches import Batch
@@ -26,7 +23,6 @@ from mha_viz.engine.recording import reduce_texts
 from mha_viz.engine.run import Run
 from tests.corpus.elsewhere import There
 from tests.corpus.reference import one_batch, small
-from tests.engine.between_layers import Refusing
 from tests.engine.test_families import SINGLE, build
 from tests.making.comparing import close
 from tests.making.trees import sample, word_tokens
@@ -63,23 +59,6 @@ def layers(device: str) -> list[LayerTensors]:
     return found
 
 
-@pytest.mark.parametrize("causal", [True, False])
-def test_no_layer_is_fetched_from_its_device(causal: bool) -> None:
-    """On "meta" there is nothing to fetch: .item(), .cpu() and places of a mask fail."""
-    texts = PaddedTexts.of(batch().encoded, causal, "meta")
-    roots = torch.empty(N_LAYERS, N_HEADS, D_HEAD, D_HEAD, device="meta")
-    sums = LayerSums(texts, roots, WANTED)
-    with Refusing() as refusing:
-        for tensors in layers("meta"):
-            sums.add(replace(tensors, has_sinks=tensors.layer > 0))
-            refusing.switch(True)  # the first layer makes what all share
-    for scores in (sums.scores, sums.chance, sums.chance_outputs, sums.repeating):
-        assert [layer.device.type for layer in scores] == ["meta"] * N_LAYERS
-    for weight, rows in sums.profiles:
-        assert {bins.device.type for bins in (*weight.values(), *rows.values())} == {"meta"}
-    assert all(isinstance(edges, HeaviestKeys) for edges in sums.edges)
-
-
 @pytest.mark.parametrize("name", ["gpt2", "gemma2"])
 def test_no_layer_of_a_whole_run_is_fetched(name: str) -> None:
     """transformers itself asks of encoders whether a mask hides anything, once in each run."""
@@ -95,36 +74,6 @@ def test_no_layer_of_a_whole_run_is_fetched(name: str) -> None:
     assert [one.device.type for one in sums.scores] == ["meta"] * model.n_layers
 
 
-class Kernels(TorchDispatchMode):
-    """Counts the steps of torch that compute something; views do not."""
-
-    n = 0
-
-    def __torch_dispatch__(self, step: Any, types: Any, args: Any = (), given: Any = None) -> Any:
-        self.n += not step.is_view
-        return step(*args, **(given or {}))
-
-
-def test_a_layer_takes_no_more_steps_for_more_texts() -> None:
-    def taken(n_texts: int) -> list[int]:
-        texts = PaddedTexts.of([batch().encoded[0]] * n_texts, causal=True, device="meta")
-        n = texts.real.shape[1]
-        sums = LayerSums(
-            texts, torch.empty(N_LAYERS, N_HEADS, D_HEAD, D_HEAD, device="meta"), WANTED
-        )
-        found = []
-        for layer in range(N_LAYERS):
-            shape = n_texts, N_HEADS, n
-            z = torch.empty(*shape, D_HEAD, device="meta")
-            one = LayerTensors(layer, torch.empty(*shape, n, device="meta"), z, z)
-            with Kernels() as kernels:
-                sums.add(one)
-            found.append(kernels.n)
-        return found
-
-    assert taken(3) == taken(29)
-
-
 SENTENCES = sample()[::30]
 
 
@@ -132,26 +81,6 @@ def tree_texts() -> list[tuple]:
     """Number, tokens and tree; the second has none."""
     texts = [(i, word_tokens(sentence), sentence) for i, sentence in enumerate(SENTENCES)]
     return [*texts[:1], (99, texts[1][1], None), *texts[1:]]
-
-
-@pytest.mark.parametrize("causal", [True, False])
-def test_no_layer_is_fetched_for_gold_trees(causal: bool) -> None:
-    """Counts are: fewer numbers than one text has weights."""
-    texts = tree_texts()
-    trees = BatchTrees(TreeCounts(causal=causal), texts, "meta")
-    longest = max(len(tokens) for _, tokens, _ in texts)
-    pattern = torch.empty(len(texts), N_HEADS, longest, longest, device="meta")
-    with Refusing() as refusing:
-        refusing.switch(True)
-        for layer in range(N_LAYERS):
-            trees.add(layer, pattern)
-    for _, sums in trees._layers:
-        assert {one.device.type for one in sums} == {"meta"}
-        assert sum(map(torch.numel, sums[:-1])) < pattern[0].numel()
-        assert sums.weights.shape == (2, N_HEADS, 17, 17)
-    # The end is what fetches: torch's own refusal shows that it does, and that nothing did before.
-    with pytest.raises(NotImplementedError, match="meta"):
-        trees.finish()
 
 
 def tree_patterns(causal: bool) -> torch.Tensor:

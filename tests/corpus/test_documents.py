@@ -13,7 +13,7 @@ import torch
 from mha_viz.corpus.sources import documents
 from mha_viz.corpus.sources.documents import join_documents, join_sentences
 from mha_viz.corpus.sources.reading import Passage
-from mha_viz.corpus.treebank.relations import ALL, head_vs_tree
+from mha_viz.corpus.treebank.relations import ALL
 from mha_viz.corpus.treebank.trees import Sentence, read_conllu, sample_lines
 from mha_viz.errors import SourceError
 from mha_viz.text.encoding import encode_texts
@@ -238,20 +238,3 @@ def test_what_was_read_of_a_damaged_file_is_not_lost(bert: Any) -> None:
     assert next(coming).text == "Ann met Eve She waved"
     with pytest.raises(SourceError, match="too soon"):
         next(coming)
-
-
-def test_arcs_of_all_joined_trees_are_followed_within_their_sentences(bert: Any) -> None:
-    sentences = sample()[:4]
-    text = join_sentences(sentences, "")
-    record = bert.trace(text.text, keep=("pattern",))
-    found = head_vs_tree(record, text, 1, 0)
-    assert [(arc.dependent, arc.head) for arc in found.arcs] == [
-        (number, word.head) for number, word in enumerate(text.words) if word.head >= 0
-    ]
-    sentence_of = [i for i, (words, _) in enumerate(text.parts) for _ in text.words[words]]
-    assert all(sentence_of[look.query] == sentence_of[look.key] for look in found.looks)
-    looked = {look.query: look.key for look in found.looks}
-    assert len(looked) > len(text.words) / 2
-    for arc in found.arcs:
-        assert arc.to_head == (looked.get(arc.dependent) == arc.head)
-        assert arc.to_dependent == (looked.get(arc.head) == arc.dependent)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import mha_viz as mv
+from mha_viz.corpus.treebank.gold import SCHEMAS, TreeCounts
 from mha_viz.corpus.treebank.relations import ALL, TO_HEAD, relation_scores
 from mha_viz.corpus.treebank.trees import ROOT
 from tests.corpus.tree_tables import tree_tables
@@ -122,3 +123,8 @@ def test_a_planted_tree_has_all_arcs(planted):
     first = rows[rows["head"] == 0]
     assert (first.hits == first.n_arcs).all() and len(first) == len(SENTENCES)
     assert 0 < rows.branching_hits.sum() / rows.n_arcs.sum() < 0.7
+
+
+def test_tree_counts_of_no_text_are_empty_tables() -> None:
+    tables = TreeCounts(causal=False).tables()
+    assert tables.keys() == SCHEMAS.keys() and not any(table.num_rows for table in tables.values())

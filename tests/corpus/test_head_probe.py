@@ -110,21 +110,6 @@ def test_each_share_is_that_of_a_recount(found: mv.HeadProbe) -> None:
         assert scores.at[name, "accuracy"] == pytest.approx(right / n, abs=2.5 / n), name
 
 
-def test_the_probe_beats_what_it_is_made_of(found: mv.HeadProbe) -> None:
-    scores = found.scores.set_index("method")
-    assert scores.at["probe", "accuracy"] > scores["accuracy"].drop("probe").max() + 0.1
-    assert np.isnan(scores.at["probe", "p"]) and (scores["p"].drop("probe") < 0.001).all()
-    assert ((scores["low"] < scores["accuracy"]) & (scores["accuracy"] < scores["high"])).all()
-
-
-def test_an_ensemble_of_one_is_the_best_head(found: mv.HeadProbe) -> None:
-    again = mv.probe_heads(mv.load("tiny-bert"), "sample", best=1)
-    assert again.best == found.best[:1]
-    rows = again.scores.set_index("method")["accuracy"]
-    assert rows["ensemble"] == rows["best_head"]
-    pd.testing.assert_frame_equal(again.weights, found.weights)
-
-
 @pytest.mark.parametrize("best", [0, -1, 65])
 def test_a_number_of_heads_that_there_is_not_is_refused(best: int) -> None:
     with pytest.raises(ArgumentError, match=f"best must be 1 to 64, got {best}"):

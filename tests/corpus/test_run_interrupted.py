@@ -93,7 +93,8 @@ def test_a_folder_that_is_deleted_meanwhile_does_not_come_back(bert: Any, tmp_pa
 
 # -- at random moments ---------------------------------------------------------------------------
 
-CTRL_C, KILLED = range(6), range(12, 20)  # seeds
+CTRL_C, KILLED = range(12), range(12, 20)  # seeds
+DAILY = 2  # of them
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +111,13 @@ def goes_on(model: Any, folder: Path, expected: dict[str, str]) -> None:
     assert files_of(folder) == expected
 
 
-@pytest.mark.parametrize("seed", CTRL_C)
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *CTRL_C[:DAILY],
+        *(pytest.param(seed, marks=pytest.mark.extended) for seed in CTRL_C[DAILY:]),
+    ],
+)
 def test_stopped_at_a_random_moment(
     few: dict[str, str], bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

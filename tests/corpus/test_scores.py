@@ -4,16 +4,11 @@ import functools
 
 import numpy as np
 import pytest
-import torch
 
 import mha_viz as mv
 from mha_viz.corpus.measure.measuring import BatchMeasure, BatchOptions
 from mha_viz.corpus.measure.padded import (
-    KINDS,
-    PaddedTexts,
     is_punctuation,
-    kinds_of_keys,
-    visible_keys,
 )
 from mha_viz.corpus.measure.scores import SCORES
 from tests.corpus.reference import (
@@ -88,15 +83,6 @@ def test_a_layer_that_sees_less_has_chance_of_its_own() -> None:
     assert np.allclose(entropy, entropy[:, :1])  # one window in all layers
     longest = of_layers[-1, :, 0, BatchOptions().baselines.index("entropy")]
     assert longest[1] > longest[0] + 0.1
-
-
-def test_kinds_share_out_every_key_once() -> None:
-    subject = model("bert")
-    texts = PaddedTexts.of(one_batch(subject).encoded, causal=False)
-    seen = visible_keys(texts, None).seen
-    kinds = kinds_of_keys(texts, seen)
-    assert set(kinds) == set(KINDS)
-    assert torch.equal(torch.stack(list(kinds.values())).sum(0) == 1, seen)
 
 
 def test_punctuation_is_known_by_the_characters_of_the_text(masked: mv.AttentionModel) -> None:

@@ -177,19 +177,6 @@ def test_histogram_of_scores_on_the_limits_of_bins_counts_them_in_the_upper_bin(
     assert histogram({"confidence": scores})["bin"].to_pylist() == [0, 1, 32, N_BINS - 1]
 
 
-def test_the_same_texts_give_the_same_bytes_however_they_are_cut_for_pairs(monkeypatch) -> None:
-    subject = small("gpt2")
-    first, second = (measure_shard(subject, items(), SETTINGS) for _ in range(2))
-    assert first.tables.keys() == second.tables.keys()
-    for name in first.tables:
-        assert frame(first, name).equals(frame(second, name)), name
-    monkeypatch.setattr(pair_similarity, "MOST_KEPT", 1)
-    alone = measure_shard(subject, items(), SETTINGS)
-    for name in ("texts", "pairs"):
-        a, b = (one.tables[name].to_pandas().select_dtypes("number") for one in (first, alone))
-        close(a, b)
-
-
 def test_a_text_that_cannot_be_read_is_counted_and_skipped() -> None:
     shard = measure_shard(small("gpt2"), items(("the cat", "   ", "the dog ran")), SETTINGS)
     assert [place for place, _ in shard.skipped] == ["here:2"]

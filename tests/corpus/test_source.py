@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from mha_viz.corpus.sources import one_pass_source
-from mha_viz.corpus.sources.source import MOST_KEPT, SHARD_TEXTS, Source, open_source, shards
+from mha_viz.corpus.sources.source import MOST_KEPT, Source, open_source
 from mha_viz.errors import ArgumentError, SourceError
 
 
@@ -242,12 +242,3 @@ def test_identity_tells_another_source() -> None:
         open_source(said, column="text"),
     ]
     assert all(other.identity() != same for other in others)
-
-
-def test_shards_follow_the_order() -> None:
-    source = open_source([f"Text {i}." for i in range(2 * SHARD_TEXTS + 1)])
-    parts = list(shards(source))
-    assert [(number, len(items)) for number, items in parts] == [
-        (0, SHARD_TEXTS), (1, SHARD_TEXTS), (2, 1),
-    ]  # fmt: skip
-    assert [item for _, items in parts for item in items] == list(source)

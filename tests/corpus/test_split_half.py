@@ -14,21 +14,6 @@ from mha_viz.corpus.treebank.split_half import (
 )
 
 
-def test_wilson_interval_covers_as_often_as_it_says():
-    """Exactly, over all outcomes of a binomial; Wilson's mean coverage is near 95 %."""
-    n = 40
-    low, high = wilson(np.arange(n + 1), np.full(n + 1, n))
-    assert (low >= 0).all() and (high <= 1).all() and (low < high).all()
-    covered = []
-    for share in np.linspace(0.05, 0.95, 181):
-        odds = np.array(
-            [np.prod(np.arange(n - k + 1, n + 1) / np.arange(1, k + 1)) for k in range(n + 1)]
-        )
-        odds = odds * share ** np.arange(n + 1) * (1 - share) ** (n - np.arange(n + 1))
-        covered.append(odds[(low <= share) & (share <= high)].sum())
-    assert np.mean(covered) == pytest.approx(0.95, abs=0.01)
-
-
 def test_wilson_ends_are_as_far_from_the_share_as_their_own_spread_allows():
     n = 23
     hits = np.arange(n + 1)

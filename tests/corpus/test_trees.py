@@ -5,7 +5,6 @@ import pytest
 from mha_viz.corpus.treebank import trees
 from mha_viz.corpus.treebank.mentions import Mention, read_mentions
 from mha_viz.corpus.treebank.trees import read_conllu, sample_lines
-from mha_viz.errors import TextError
 
 
 def lines(*rows):
@@ -129,8 +128,3 @@ def test_mentions_may_nest_and_have_more_fields_or_parts():
     miscs.append({"Entity": "(3)1)"})
     found = read_mentions(miscs, [3, 0, 3, -1])
     assert found == (Mention("1", 0, 4, 3), Mention("2", 0, 2, 0), Mention("3", 3, 4, 3))
-
-
-def test_a_mention_that_never_began_is_refused():
-    with pytest.raises(TextError, match="“e2”"):
-        read_mentions([{"Entity": "(e1)e2)"}], [-1])

@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from hosting.dockerfile import copied_files, read_stages
-from mha_viz.errors import ArgumentError
 
 ROOT = Path(__file__).parents[2]
 STAGES = read_stages((ROOT / "Dockerfile").read_text("utf-8"))
@@ -45,30 +44,6 @@ def test_the_last_rule_that_fits_decides(tmp_path: Path, rules: str, expected: s
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     assert {path.as_posix() for path in copied_files(tmp_path, rules)} == expected
-
-
-def test_lines_comments_and_flags_are_read_as_an_engine_reads_them() -> None:
-    (stage,) = read_stages(
-        "# first\nFROM python:3.11.1-slim-x AS all\nENV A=1 \\\n # between\n  B=$C\n"
-        'COPY --from=other /a /b\nCMD ["run", "$A"]\nRUN echo $A \\\n && true\n'
-    )
-    env, copy, command, run = stage.instructions
-    assert (stage.name, env.words({"C": "x y"})) == ("all", ["A=1", "B=x", "y"])
-    assert (dict(copy.flags), copy.text, copy.line) == ({"from": "other"}, "/a /b", 6)
-    assert command.command() == ["run", "$A"]
-    assert run.command() == ["/bin/sh", "-c", "echo $A && true"]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("FROM python:3\nVOLUME /data\n", "Line 2 of the Dockerfile says VOLUME"),
-        ("RUN true\n", "before the first FROM"),
-    ],
-)
-def test_what_cannot_be_carried_out_is_named(text: str, said: str) -> None:
-    with pytest.raises(ArgumentError, match=said):
-        read_stages(text)
 
 
 def test_it_runs_as_nobody_in_particular_and_checks_its_health() -> None:
