@@ -134,19 +134,6 @@ def test_texts_are_encoded_as_the_model_encodes_what_is_typed(models):
         assert [t.is_special for t in made.tokens] == [t.is_special for t in typed.tokens]
 
 
-def test_all_texts_are_one_run_without_padding(trained, monkeypatch):
-    seen = []
-
-    def watched(model, sources, *others):
-        seen.append({len(text.input_ids) for text in sources})
-        return run_texts(model, sources, *others)
-
-    run_texts = module.run_texts
-    monkeypatch.setattr(module, "run_texts", watched)
-    induction_scores(trained, n_seeds=7, period=11)
-    assert seen == [{22}]
-
-
 # -- what fits -----------------------------------------------------------------------------------
 
 
@@ -186,8 +173,3 @@ def test_a_period_that_does_not_fit(models, period):
 def test_too_few_texts_and_too_many(models, n_seeds):
     with pytest.raises(ArgumentError, match=r"n_seeds must lie in 2\.\."):
         induction_scores(models["bert"], n_seeds=n_seeds)
-
-
-def test_unknown_parts(models):
-    with pytest.raises(ArgumentError, match=r"part\(s\) self"):
-        induction_scores(models["bert"], part="encoder")

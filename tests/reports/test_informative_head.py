@@ -23,13 +23,6 @@ def test_a_head_that_looks_at_places_tells_less_of_the_words(place):
     assert place in METRICS
 
 
-def test_what_lies_at_several_places_counts_for_each():
-    first, previous = np.zeros_like(TOLD), np.zeros_like(TOLD)
-    first[0], previous[0] = 0.7, 0.6  # together more than 1: a token may be first and previous
-    scores = {"mutual_information": TOLD, "first_token": first, "previous_token": previous}
-    assert most_informative_head(scores) == (1, 0)
-
-
 def test_what_is_not_defined_is_neither_told_nor_fixed():
     unknown = np.full_like(TOLD, np.nan)
     told = TOLD.copy()
