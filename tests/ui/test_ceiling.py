@@ -33,22 +33,13 @@ class Server:
         self.seen = 0 if everything else self.seen
 
 
-def test_far_below_the_ceiling_nothing_goes():
-    server = Server(needed=40, unseen=20, seen=20)
+@pytest.mark.parametrize(
+    ("shown_bytes", "requests", "used"), [(20, [], 80), (30, [False], 70), (60, [True], 40)]
+)
+def test_look_lets_go_of_more_the_nearer_the_ceiling_is(shown_bytes, requests, used):
+    server = Server(needed=40, unseen=20, seen=shown_bytes)
     server.ceiling.look()
-    assert (server.asked, server.ceiling.over) == ([], False)
-
-
-def test_near_it_goes_what_nobody_looks_at():
-    server = Server(needed=40, unseen=20, seen=30)
-    server.ceiling.look()
-    assert (server.asked, server.used(), server.ceiling.over) == ([False], 70, False)
-
-
-def test_beyond_it_goes_everything_that_can_be_made_again():
-    server = Server(needed=40, unseen=20, seen=60)
-    server.ceiling.look()
-    assert (server.asked, server.used(), server.ceiling.over) == ([True], 40, False)
+    assert (server.asked, server.used(), server.ceiling.over) == (requests, used, False)
 
 
 def test_what_stays_too_much_is_known_and_not_emptied_again_and_again():
@@ -74,9 +65,9 @@ def pressed(monkeypatch):
 
 def test_beyond_it_long_texts_and_new_models_are_refused_with_a_sentence(pressed):
     before = refusals.counted().get("memory", 0)
-    with pytest.raises(LimitError, match="no memory left for more work just now: try again"):
+    with pytest.raises(LimitError, match="memory"):
         allowed.check_text("x" * (allowed.SHORT + 1))
-    with pytest.raises(LimitError, match="no memory left"):
+    with pytest.raises(LimitError, match="memory"):
         allowed.check_model("/some/folder")
     allowed.check_text("A cat sat.")  # short work goes on
     allowed.check_model("tiny-bert")

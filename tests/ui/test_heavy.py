@@ -11,10 +11,8 @@ from mha_viz.interventions import importance as module
 from mha_viz.interventions.importance import head_importance
 from mha_viz.ui.jobs.jobs import Jobs
 from mha_viz.ui.jobs.ticket import SHORT, Work
-from mha_viz.ui.jobs.turns import turns
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.run import heavy
-from mha_viz.ui.run.page_lock import page_run, release_slot
 from mha_viz.ui.widgets.messages import progress
 from mha_viz.ui.widgets.messages.progress import TimeLeft
 from tests.making.comparing import close
@@ -120,11 +118,3 @@ def test_the_pace_is_measured_in_as_many_threads_as_the_work_has(monkeypatch):
     finally:
         torch.set_num_threads(usual)
     assert seen == [1, 2]
-
-
-def test_nothing_gives_way_to_a_page_that_only_waits():
-    with page_run(), page_run():
-        with release_slot():
-            assert turns.under_way == 0
-        assert turns.under_way == 1
-    assert turns.under_way == 0

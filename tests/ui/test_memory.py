@@ -33,16 +33,6 @@ def test_a_thing_larger_than_the_room_pushes_nothing_out():
     assert len(cache) == 1 and cache.n_bytes == 1
 
 
-def test_what_fails_to_be_made_is_not_kept():
-    cache = Cache()
-    for _ in range(2):
-        try:
-            cache.get("x", lambda: 1 / 0, lambda _: 1)
-        except ZeroDivisionError:
-            continue
-    assert len(cache) == 0 and cache.get("x", lambda: "y", len) == "y"
-
-
 def waiting(cache: Cache) -> threading.Semaphore:
     """Released once for each thread that begins to wait for another's work."""
     begun, wait = threading.Semaphore(0), cache.wait
@@ -142,20 +132,6 @@ def test_who_waits_may_leave_and_the_others_are_not_disturbed():
 def test_what_is_asked_for_while_it_is_made_by_the_same_thread_does_not_wait_for_itself():
     cache = Cache()
     assert cache.get("k", lambda: cache.get("k", lambda: "inner", len) + "!", len) == "inner!"
-
-
-def test_what_is_not_kept_is_handed_to_all_who_waited():
-    cache, made = Cache(max_unseen=3), []
-    begun = waiting(cache)
-
-    def make():
-        made.append(1)
-        assert begun.acquire(timeout=300)
-        return "too large"
-
-    with ThreadPoolExecutor(2) as threads:
-        assert list(threads.map(lambda _: cache.get("k", make, len), range(2))) == ["too large"] * 2
-    assert (len(made), len(cache)) == (1, 0)
 
 
 def visited(**bounds: int) -> tuple[Cache, list[Visitor], list[int]]:

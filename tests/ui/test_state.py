@@ -244,17 +244,20 @@ def test_the_key_of_a_metric_in_an_older_link_opens_the_one_of_now(name, old, ne
     assert from_params({name: old}) == (replace(DEFAULT, **{name: new}), [])
 
 
-def test_an_older_link_leaves_out_what_was_the_second_head_by_default():
-    assert from_params({"layer_b": "2"})[0].second == (2, 1)
-    assert from_params({"head_b": "0"})[0].second == (0, 0)
-    assert from_params({"layer_b": "0", "head_b": "1"})[0].second == (0, 1)
-    assert from_params({})[0].second == (-1, -1)
-
-
-def test_an_older_link_leaves_out_the_number_of_a_head_that_is_0():
-    assert from_params({"layer": "2"})[0].chosen == (2, 0)
-    assert from_params({"head": "5"})[0].chosen == (0, 5)
-    assert from_params({"text": "a"})[0].chosen == DEFAULT.chosen == (-1, -1)
+@pytest.mark.parametrize(
+    ("params", "first", "second"),
+    [
+        ({"layer": "2"}, (2, 0), (-1, -1)),
+        ({"head": "5"}, (0, 5), (-1, -1)),
+        ({"text": "a"}, (-1, -1), (-1, -1)),
+        ({"layer_b": "2"}, (-1, -1), (2, 1)),  # the second head was L0 H1 by default
+        ({"head_b": "0"}, (-1, -1), (0, 0)),
+        ({"layer_b": "0", "head_b": "1"}, (-1, -1), (0, 1)),
+    ],
+)
+def test_older_link_that_leaves_out_a_number_of_a_head_means_its_default(params, first, second):
+    view, problems = from_params(params)
+    assert (view.chosen, view.second, problems) == (first, second, [])
 
 
 def test_a_link_may_name_a_folder_only_where_somebody_typed_it():

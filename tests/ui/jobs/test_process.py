@@ -12,6 +12,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.loading import load
+from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.cancellation import cancellation
 from mha_viz.errors import JobError, TextError
 from mha_viz.interventions.importance import head_importance
@@ -68,6 +69,10 @@ def test_results_are_those_of_a_direct_call_value_by_value(workers):
     trained = run(workers, learn_left, 8, 40, 0, True, progress_argument="on_step")
     direct = learn_left(8, 40, 0, True)
     close(trained.losses, direct.losses)
+    untrained = Checkpoint("tiny-gpt2", "cpu", "float32", GIB, random=True)
+    measured = run(workers, head_importance, untrained, TEXTS, "gradient")
+    expected = head_importance(untrained_copy(mv.load("tiny-gpt2")), TEXTS, "gradient")
+    close(measured.values, expected.values)
     named = Checkpoint("tiny-gpt2", "cpu", "float32", GIB)
     heard = []
     measured = workers.run(
@@ -80,15 +85,6 @@ def test_results_are_those_of_a_direct_call_value_by_value(workers):
     close(measured.loss, expected.loss)
     assert measured.notes == expected.notes
     assert heard and all(done <= total for done, total in heard)
-
-
-def test_models_with_random_weights_are_those_of_the_app(workers):
-    from mha_viz.checkpoints.untrained_copy import untrained_copy
-
-    named = Checkpoint("tiny-gpt2", "cpu", "float32", GIB, random=True)
-    measured = run(workers, head_importance, named, TEXTS, "gradient")
-    expected = head_importance(untrained_copy(mv.load("tiny-gpt2")), TEXTS, "gradient")
-    close(measured.values, expected.values)
 
 
 def test_an_error_of_ours_arrives_as_itself_and_another_with_its_traceback(workers):

@@ -151,12 +151,6 @@ def test_what_can_wait_lets_those_go_first_who_came_later_and_gets_its_turn_agai
     runs.end("a")
 
 
-def test_nobody_passes_a_turn_on_where_nobody_waits(runs):
-    with runs.turns.run():
-        runs.turns.requeue()
-        assert runs.turns.short.running == 1 and runs.turns.figures()["short"]["turns"] == 1
-
-
 def test_who_waits_is_told_how_many_come_first_and_may_leave():
     turns, told = Turns(1), []
 
