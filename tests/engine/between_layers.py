@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mha_viz.core.attention import attention
 from mha_viz.engine.probe import Probe
 
 WAITING = (
@@ -58,13 +57,6 @@ class Refusing(TorchDispatchMode):
     def switch(self, on: bool) -> None:
         self.on = on
 
-    @contextmanager
-    def from_layer_to_layer(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-        """Be switched on between the layers of each pass; see `between_layers`."""
-        switches = (lambda: self.switch(True)), (lambda: self.switch(False))
-        with self, between_layers(monkeypatch, *switches) as spans:
-            yield spans
-
     def __torch_dispatch__(self, step: Any, types: Any, args: Any = (), given: Any = None) -> Any:
         if self.on:
             assert step.name() not in WAITING, f"{step.name()} waits for its device"
@@ -78,12 +70,3 @@ class Refusing(TorchDispatchMode):
             ):
                 assert given.get("non_blocking"), "a copy from device to device waits for both"
         return step(*args, **(given or {}))
-
-
-def as_on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the way of a graphics card where the processor looks at a mask in every layer."""
-
-    def without_looking(additive: Tensor) -> Tensor:
-        return additive.amax(-1, keepdim=True) <= torch.finfo(additive.dtype).min / 2
-
-    monkeypatch.setattr(attention, "_fully_masked_rows", without_looking)

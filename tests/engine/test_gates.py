@@ -12,7 +12,6 @@ from mha_viz.engine.head_changes import head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.probe import HeadEdits, Probe
-from mha_viz.engine.projections import _OUTPUT
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.prediction.logits import logits
 from mha_viz.text.encoding import encode_texts
@@ -46,18 +45,6 @@ def test_gate_zero_is_a_head_whose_rows_of_W_O_are_zero(model):
     assert torch.equal(zeroed.log_probs, found.log_probs)
 
 
-def test_a_layer_whose_heads_are_all_off_leaves_its_bias(model):
-    projection = model.layers()[1].find(_OUTPUT)
-    seen = []
-    hook = projection.register_forward_hook(lambda _, __, output: seen.append(output))
-    try:
-        mv.predict(model, text_for(model), gates_of(model, *((1, h) for h in range(model.n_heads))))
-    finally:
-        hook.remove()
-    bias = torch.zeros(()) if projection.bias is None else projection.bias
-    close(seen[0], bias.expand_as(seen[0]))
-
-
 def test_a_batch_of_gate_settings_is_each_one_by_itself(model):
     encoded, _ = encode_texts(model.reader, text_for(model))
     settings = torch.rand(4, model.n_layers, model.n_heads, generator=torch.manual_seed(0))
@@ -81,16 +68,6 @@ def test_gradients_reach_the_gates_through_every_change(model):
         assert (gates.grad[1] != 0).all()
 
 
-def test_a_record_under_gates_shows_the_scaled_z_and_says_so():
-    model = mv.load("tiny-gpt2")
-    plain, gated = (model.trace("Once upon a", gates=g) for g in (None, gates_of(model, (0, 2))))
-    assert not gated.z[0, 2].any()
-    assert torch.equal(gated.z[0, 3], plain.z[0, 3])
-    assert not torch.allclose(gated.pattern[1], plain.pattern[1])
-    assert gated.notes[-1] == "This run had heads changed: 1 of 32 heads under a gate other than 1."
-    assert plain.notes == model.trace("Once upon a", gates=gates_of(model)).notes
-
-
 @pytest.mark.parametrize(
     ("gates", "error", "message"),
     [
@@ -110,13 +87,6 @@ def test_gates_that_are_none(gates, error, message):
         mv.predict(model, text_for(model), gates)
     with pytest.raises(error, match=message):
         model.trace(TEXT, gates=gates)
-
-
-def test_gates_may_be_lists_and_whole_numbers():
-    model = build("bert")
-    found = mv.predict(model, text_for(model), [[1, 0, 1, 1, 1]] * 3)
-    expected = mv.predict(model, text_for(model), gates_of(model, (0, 1), (1, 1), (2, 1)))
-    assert torch.equal(found.log_probs, expected.log_probs)
 
 
 def test_factors_that_overflow_are_told():
@@ -179,18 +149,3 @@ def test_a_probe_lent_to_a_library_is_not_that_of_our_own_runs():
         after = model.network(ids).logits
     assert torch.equal(gated[0], gated[1]) and not torch.allclose(gated[0], before)
     assert torch.equal(before, after)
-
-
-def test_an_abandoned_run_leaves_nothing_behind():
-    model = build("gpt2")
-    plain = model.trace(TEXT)
-
-    class Stop(Exception):
-        pass
-
-    def stop(layer: int) -> None:
-        raise Stop
-
-    with pytest.raises(Stop):
-        model.trace(TEXT, gates=torch.zeros(3, 5), on_layer=stop)
-    assert model.trace(TEXT) == plain

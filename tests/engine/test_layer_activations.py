@@ -8,7 +8,7 @@ import mha_viz as mv
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.layer_activations import LayerActivations, layer_activations
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError, TextError
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
 from tests.making.checkpoints import D_HEAD, HEADS, LAYERS, spread, tokenizer
 from tests.making.comparing import close
 from tests.making.families import SIZES, build
@@ -133,17 +133,3 @@ def test_what_cannot_be_listened_to(models, monkeypatch):
     monkeypatch.setattr(model, "backend", "eager")
     with pytest.raises(AttentionUnavailableError, match="by itself"):
         layer_activations(model, ELEVEN, layer=0)
-
-
-def test_an_unknown_layout_is_not_guessed():
-    config = tf.GPTNeoXConfig(
-        **SIZES, hidden_size=HEADS * 14, num_attention_heads=HEADS, bos_token_id=2, eos_token_id=3
-    )
-    network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
-    model = AttentionModel(spread(network), tokenizer(pairs=False), name="neox")
-    with pytest.raises(NotKeptError, match="not known here"):
-        layer_activations(model, ELEVEN, layer=0)
-    layer = model.layers()[0]
-    layer.module = torch.nn.Module()
-    with pytest.raises(NotKeptError, match="not known here"):
-        layer.modules()

@@ -18,6 +18,7 @@ from tests.engine.test_families import (
     SHORT,
     SINGLE,
     build,
+    families,
     small_tokenizer,
 )
 from tests.making.comparing import close, near
@@ -58,20 +59,20 @@ def assert_it_scores_its_baseline(record: mv.AttentionRecord) -> None:
             assert heads == near([expected] * len(heads), nan_ok=True), key
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", families(OWN))
 def test_uniform_heads_score_the_uniform_baseline(name: str) -> None:
     record = uniform(model(name), "self")
     for seen in (record, record.merge_words(), record.without_first()):
         assert_it_scores_its_baseline(seen)
 
 
-@pytest.mark.parametrize("name", PAIRED)
+@pytest.mark.parametrize("name", families(PAIRED))
 @pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
 def test_uniform_heads_of_two_stacks_score_the_uniform_baseline(name: str, part: str) -> None:
     assert_it_scores_its_baseline(uniform(model(name), part, TEXT))
 
 
-@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("name", families(SINGLE))
 def test_a_record_tells_of_windows_and_of_nothing_else(name: str) -> None:
     record = model(name).trace(TEXT)
     if name not in WINDOWED:

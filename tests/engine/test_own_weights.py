@@ -8,7 +8,7 @@ import mha_viz as mv
 from mha_viz.engine.run import check_own_weights
 from mha_viz.errors import AttentionUnavailableError
 from mha_viz.text.tokens import encode
-from tests.making.checkpoints import D_HEAD, HEADS, N_CTX, WORDS, save, spread, tokenizer
+from tests.making.checkpoints import D_HEAD, HEADS, N_CTX, WORDS, spread, tokenizer
 
 WIDTH = HEADS * D_HEAD + HEADS  # even, as LED's decoder wants it
 BERT_LIKE = dict(
@@ -25,27 +25,6 @@ SAMPLE_TOKENS = 13  # of the text that a backend is chosen by, in this vocabular
 
 def longformer(window: int) -> tf.PreTrainedModel:
     return tf.LongformerModel(tf.LongformerConfig(**BERT_LIKE, attention_window=window))
-
-
-def led() -> tf.PreTrainedModel:
-    config = tf.LEDConfig(
-        vocab_size=len(WORDS),
-        d_model=WIDTH,
-        encoder_layers=2,
-        decoder_layers=2,
-        encoder_attention_heads=HEADS,
-        decoder_attention_heads=HEADS,
-        encoder_ffn_dim=37,
-        decoder_ffn_dim=41,
-        attention_window=4,
-        max_encoder_position_embeddings=N_CTX,
-        max_decoder_position_embeddings=N_CTX,
-        pad_token_id=0,
-        bos_token_id=2,
-        eos_token_id=3,
-        decoder_start_token_id=3,
-    )
-    return tf.LEDModel(config)
 
 
 def funnel() -> tf.PreTrainedModel:
@@ -75,35 +54,12 @@ def squeezebert() -> tf.PreTrainedModel:
     return tf.SqueezeBertModel(tf.SqueezeBertConfig(**BERT_LIKE, embedding_size=WIDTH, **groups))
 
 
-def reformer() -> tf.PreTrainedModel:
-    config = tf.ReformerConfig(
-        vocab_size=len(WORDS),
-        hidden_size=WIDTH,
-        num_attention_heads=HEADS,
-        attention_head_size=4,
-        attn_layers=["local", "lsh"],
-        axial_pos_shape=(8, 8),
-        axial_pos_embds_dim=(20, 20),
-        max_position_embeddings=64,
-        local_attn_chunk_length=4,
-        lsh_attn_chunk_length=4,
-        num_buckets=2,
-        feed_forward_size=37,
-        pad_token_id=0,
-        eos_token_id=3,
-        is_decoder=False,
-    )
-    return tf.ReformerModel(config)
-
-
 FOREIGN = {
     "longformer": lambda: longformer(4),
     # as many offsets as the text has tokens by which a backend is chosen
     "longformer of that width": lambda: longformer(SAMPLE_TOKENS - 1),
-    "led": led,
     "funnel": funnel,
     "squeezebert": squeezebert,
-    "reformer": reformer,
 }
 
 
@@ -112,12 +68,6 @@ def test_weights_that_are_not_by_query_and_key_are_refused(name):
     with pytest.raises(AttentionUnavailableError, match="Choose a BERT") as caught:
         mv.AttentionModel(spread(FOREIGN[name]()), tokenizer(pairs=True), name=name)
     assert len(str(caught.value)) < 400 and "\n" not in str(caught.value)
-
-
-def test_a_longformer_on_disk_is_refused(tmp_path):
-    folder = save(spread(longformer(4)), tmp_path / "long")
-    with pytest.raises(AttentionUnavailableError, match=r"longformer family .* \(1, 5, 13, 5\)"):
-        mv.load(str(folder))
 
 
 def test_the_text_that_settles_a_model_is_as_long_as_the_window_above():

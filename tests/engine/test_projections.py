@@ -117,4 +117,8 @@ def test_weights_of_an_unknown_layout_are_not_guessed():
     model = AttentionModel(spread(network), tokenizer(pairs=False), name="neox")
     with pytest.raises(NotKeptError, match="not known here"):
         model.attention_weights(0)
-    assert model.trace(TEXT).head_output.shape == (2, HEADS, 6, HEADS * 14)  # its W_O is
+    assert model.trace(TEXT).head_output.shape == (2, HEADS, 6, HEADS * 14)  # W_O is known
+    layer = model.layers()[0]
+    layer.module = torch.nn.Module()
+    with pytest.raises(NotKeptError, match="not known here"):
+        layer.modules()
