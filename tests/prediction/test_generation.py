@@ -152,11 +152,6 @@ def test_what_is_refused(gpt, options, message):
         mv.generate(gpt, PROMPT, **options)
 
 
-def test_a_mean_over_reference_texts_is_known_beforehand(gpt):
-    change = Intervention([(0, 0)], "mean", reference=["A dog ran home."])
-    assert mv.generate(gpt, PROMPT, intervention=change, max_new_tokens=2).record.n_layers == 4
-
-
 def test_models_that_write_no_text(gpt):
     with pytest.raises(ArgumentError, match="masked model, which fills gaps"):
         mv.generate(mv.load("tiny-bert"), PROMPT)

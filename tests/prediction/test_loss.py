@@ -1,12 +1,9 @@
 """The loss of texts: against the networks' own, alone and together, and what has none."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 import torch
 import transformers as tf
 
-import mha_viz as mv
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import (
@@ -14,7 +11,6 @@ from mha_viz.errors import (
     AttentionUnavailableError,
     TextError,
 )
-from mha_viz.prediction.replay import ReplayingPass
 from mha_viz.prediction.replay import losses as losses_without
 from mha_viz.prediction.targets import ONE_TEXT, prediction_targets
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, spread, tokenizer
@@ -62,14 +58,6 @@ def test_it_is_the_networks_own_loss(models, text):
     close(losses(models["bert"], text)[0], own_masked_loss(models["bert"], text))
 
 
-def test_the_shipped_models_predict_better_than_chance():
-    text = "The little girl went to the park with her mother. She was very happy."
-    for name in ("tiny-gpt2", "tiny-bert", "tiny-llama"):
-        model = mv.load(name)
-        found = losses(model, text)
-        assert 0 < float(found[0]) < torch.tensor(float(model.d_vocab)).log() / 2
-
-
 @pytest.mark.parametrize(("share", "step"), [(1.0, 1), (0.5, 2), (1 / 3, 3), (0.15, 7), (0.01, 8)])
 def test_a_share_of_the_tokens_is_hidden_at_once(models, share, step):
     targets = prediction_targets(models["bert"], OTHER, share)  # 8 words
@@ -113,58 +101,6 @@ def test_settings_together_are_plain_passes(models, name):
         close(one, losses(model, texts, heads))
     assert torch.equal(found[1], found[4])  # to the bit: what is asked for twice runs once
     assert (found[0] - found[3]).abs().min() > 1e-4
-
-
-@pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_a_pass_takes_any_factors(models, name):
-    gates = torch.rand(5, LAYERS, HEADS, generator=torch.Generator().manual_seed(1)) * 2
-    targets = prediction_targets(models[name], TEXT)
-    with torch.no_grad():
-        found = targets.of_texts(-ReplayingPass(models[name], targets).log_p(gates))
-    expected = plain_losses(models[name], TEXT, gates)
-    close(found / targets.n_answers, expected)
-
-
-@pytest.mark.parametrize("budget", [1, 40, 200])
-def test_small_budgets_change_nothing(models, monkeypatch, budget):
-    off = [[i, i + 1] for i in range(9)]
-    targets = {name: prediction_targets(models[name], [TEXT, OTHER]) for name in ("bert", "gpt2")}
-    whole = {name: losses_without(models[name], targets[name], off) for name in targets}
-    monkeypatch.setattr("mha_viz.prediction.replay.MAX_TOKENS", budget)
-    monkeypatch.setattr("mha_viz.prediction.replay.MAX_LOGIT_BYTES", 100 * budget)
-    for name, expected in whole.items():
-        found = losses_without(models[name], targets[name], off)
-        close(found, expected)
-
-
-def test_two_threads_do_not_mix(models):
-    model = models["gpt2"]
-    settings = [[], [0, 1], [7], range(LAYERS * HEADS)]
-    expected = [losses(model, [TEXT, OTHER], off) for off in settings]
-    wrong = []
-
-    def again(off, right):
-        for _ in range(10):
-            if (losses(model, [TEXT, OTHER], off) - right).abs().max() > 1e-5:
-                wrong.append(off)
-
-    with ThreadPoolExecutor(len(settings)) as threads:
-        list(threads.map(again, settings, expected))
-    assert not wrong
-
-
-def test_progress_is_told_and_may_stop(models):
-    told = []
-    targets = prediction_targets(models["bert"], OTHER)
-    losses_without(models["bert"], targets, [[0], [9]], lambda *n: told.append(n))
-    assert told[0] == (0, 14) and told[-1] == (14, 14)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-
-    def stop(done, total):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        losses(models["bert"], OTHER, on_progress=stop)
 
 
 # -- what has no loss ----------------------------------------------------------------------------

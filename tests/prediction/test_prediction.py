@@ -66,14 +66,6 @@ def test_one_token_has_no_loss(gpt):
     assert found.losses == (None,) and found.loss is None
 
 
-@pytest.mark.parametrize("name", ["llama", "opt"])
-def test_other_families(name):
-    config = tf.AutoConfig.for_model(**build(name).network.config.to_dict())
-    network = tf.AutoModelForCausalLM.from_config(config, attn_implementation=IMPLEMENTATION)
-    model = AttentionModel(spread(network), tokenizer(pairs=False), name=name)
-    close(mv.predict(model, TEXT).log_probs, own_logits(model, TEXT)[-1].log_softmax(-1))
-
-
 def test_a_long_text_is_cut_and_said_to_be(gpt):
     found = mv.predict(gpt, "cat " * 300)
     assert found.position == 127 and len(found.losses) == 128
@@ -93,13 +85,6 @@ def test_temperature_is_for_display_alone(gpt):
 def test_the_table_has_a_row_for_each_candidate(gpt):
     found = mv.predict(gpt, "Once upon a", top_k=3)
     table = found.table()
-    assert list(table.columns) == [
-        "token",
-        "id",
-        "probability",
-        "log_probability",
-        "continues_word",
-    ]
     assert tuple(table.token) == found.candidates and table.token[0] == "time"
     close([math.exp(p) for p in table.log_probability], list(table.probability))
     assert "time 0." in repr(found)
@@ -259,16 +244,7 @@ def test_a_head_for_pretraining_predicts_by_its_masked_part():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [
-        "tiny_gpt2",
-        "tiny_bert",
-        "roberta_like",
-        "llama_class",
-        "t5_class",
-        "bert_class",
-        "gpt2_like",
-        "byt5",
-    ],
+    ["tiny_gpt2", "tiny_bert", "t5_class", "byt5"],
 )
 def test_labels_have_no_marks(name):
     spoken = make(name)

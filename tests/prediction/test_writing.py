@@ -1,7 +1,5 @@
 """Text written step by step: against one pass over the whole, and transformers' own generation."""
 
-import itertools
-
 import pytest
 import torch
 import transformers as tf
@@ -12,7 +10,7 @@ from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError
 from mha_viz.prediction.generation import draw, sampling_probabilities, upcoming
-from tests.engine.test_families import CAUSAL, SHORT, SINGLE, small_tokenizer
+from tests.engine.test_families import CAUSAL, SHORT, SINGLE, families, small_tokenizer
 from tests.making import predicting
 from tests.making.checkpoints import spread
 from tests.making.comparing import ROUNDING, close, near
@@ -21,7 +19,7 @@ PROMPT = "The old man went to the"
 WINDOWED = ("mistral", "gemma2", "gpt_oss", "gpt_neo")  # a window of 5, which the texts outgrow
 
 
-@pytest.fixture(scope="module", params=sorted(CAUSAL))
+@pytest.fixture(scope="module", params=families(sorted(CAUSAL)))
 def family(request) -> AttentionModel:
     config = SINGLE[request.param]
     for attention in (IMPLEMENTATION, "eager"):
@@ -84,12 +82,6 @@ def test_without_temperature_it_is_transformers_own_text(family):
     assert ids(writing) == own[0].tolist()
 
 
-def test_it_is_what_generate_writes(gpt):
-    writing, expected = mv.Writing(gpt, PROMPT), mv.generate(gpt, PROMPT, max_new_tokens=15)
-    assert len(list(writing.steps(15))) == 15
-    assert writing.text == expected.text and writing.tokens == expected.tokens
-
-
 def test_gates_hold_in_every_step(gpt):
     gates = torch.ones(gpt.n_layers, gpt.n_heads)
     gates[1, 2:] = 0
@@ -103,20 +95,14 @@ def test_gates_hold_in_every_step(gpt):
 
 
 def test_a_seed_gives_the_same_text_again_and_another_one_another(gpt):
-    def written(seed: int | None) -> list[int]:
+    def written(seed: int | None) -> tuple[list[int], int]:
         writing = mv.Writing(gpt, PROMPT, temperature=1.3, seed=seed)
-        list(writing.steps(12))
-        assert written_again(writing) == ids(writing)
-        return ids(writing)
+        list(writing.steps(8))
+        return ids(writing), writing.seed
 
-    def written_again(writing: mv.Writing) -> list[int]:
-        again = mv.Writing(gpt, PROMPT, temperature=1.3, seed=writing.seed)
-        list(again.steps(12))
-        return ids(again)
-
-    assert len({tuple(written(seed)) for seed in (0, 1, 2)}) == 3
+    (first, seed), (other, _) = written(None), written(1)
+    assert first != other and written(seed) == (first, seed)
     assert mv.Writing(gpt, PROMPT).seed != mv.Writing(gpt, PROMPT).seed
-    written(None)
 
 
 def test_back_and_on_again_is_the_same_text(gpt):
@@ -288,9 +274,3 @@ def test_a_family_that_leaves_other_rows_is_refused(monkeypatch):
     monkeypatch.setattr(model, "n_layers", model.n_layers + 1)
     with pytest.raises(AttentionUnavailableError, match="does not read a cache"):
         mv.Writing(model, "the cat sat")
-
-
-def test_iterating_costs_no_more_than_is_asked_for(gpt):
-    writing = mv.Writing(gpt, PROMPT)
-    assert len(list(itertools.islice(writing.steps(20), 2))) == 2
-    assert len(writing) == 2
