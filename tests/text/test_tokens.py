@@ -110,17 +110,6 @@ def test_nasty_text(name: str, text: str) -> None:
     read(name, text)
 
 
-@pytest.mark.parametrize("name", BUILD)
-@given(text=st.text(min_size=1).filter(lambda text: text.strip(" \n") != ""))
-@limits(max_examples=60, deadline=None)
-def test_any_text(name: str, text: str) -> None:
-    try:
-        clean_text(text)
-    except TextError:
-        return
-    read(name, text)
-
-
 MIXED = (
     st.lists(
         st.sampled_from(
@@ -232,7 +221,7 @@ def test_pairs(name: str, special: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["wordpiece", "roberta_like", "t5_like", "llama_like"])
-@pytest.mark.parametrize("max_length", range(6, 40, 3))
+@pytest.mark.parametrize("max_length", [6, 9, 27])
 @pytest.mark.parametrize("other", [None, "the cat", "the cat sat on the mat " * 3])
 def test_truncation_is_what_the_tokenizer_would_do(
     name: str, max_length: int, other: str | None
@@ -278,7 +267,7 @@ LONG = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
-@pytest.mark.parametrize("name", BUILD)
+@pytest.mark.parametrize("name", ["wordpiece", "gpt2_like", "llama_like", "byt5"])
 def test_long_texts_are_bounded(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
 
