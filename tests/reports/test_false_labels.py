@@ -69,6 +69,7 @@ def labels_of(record: mv.AttentionRecord, random: dict[str, torch.Tensor]) -> It
         yield from ([found.label.key for found in head] for head in layer)
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_of_untrained_heads_hardly_any_is_labelled() -> None:
     heads = [labels for name in FAMILIES for labels in labelled(name)]
