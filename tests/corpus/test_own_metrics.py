@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from docs.make_metrics import render
 from mha_viz.core.metrics.metric import Metric
 from mha_viz.corpus.measure.measuring import BatchMeasure, BatchOptions
 from mha_viz.corpus.measure.scores import own_scores
@@ -90,4 +89,3 @@ def test_one_of_blocks_stands_wherever_the_others_do(tmp_path):
     study = mv.study(model, TEXTS[:3], tmp_path / "study")
     heads = study.heads.query("metric == 'strong_keys'").sort_values(["layer", "head"])
     close(heads["mean"], np.mean(wanted, 0))
-    assert "#### strong_keys" in render()

@@ -68,7 +68,9 @@ def test_a_metric_of_ones_own_is_measured_anew() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.extended) for name in NAMES[1:])]
+)
 def test_a_live_run_finds_the_same(name: str, tmp_path: Path) -> None:
     live, stored = made(name, tmp_path / "live"), mv.Study.load(shipped_folder() / name / FOLDER)
     assert SAMPLE.name == stored.manifest["source_name"]

@@ -16,8 +16,8 @@ from mha_viz.corpus.run.progress import space_note
 from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.store.storage import write_manifest
 
-PER_SHARD, N_TEXTS = 31, 217
-TEXTS = [f"The cat of house {i} sat on the mat, and {i % 7} dogs slept." for i in range(N_TEXTS)]
+PER_SHARD, N_TEXTS = 13, 91
+TEXTS = [f"The cat of house {100 + i} sat on the mat, and {i % 7} dogs slept." for i in range(N_TEXTS)]
 
 
 def test_space_note_estimates_the_number_of_texts_from_the_size_of_the_source(
@@ -30,7 +30,7 @@ def test_space_note_estimates_the_number_of_texts_from_the_size_of_the_source(
     mv.study(bert, tmp_path / "texts.txt", tmp_path / "study")
     assert space_note(folder, 10**6) == "" and space_note(tmp_path, 10**9) is None
 
-    monkeypatch.setattr(progress, "MANY", N_TEXTS - 20)
+    monkeypatch.setattr(progress, "MANY", N_TEXTS - 9)
     note = space_note(folder, None)
     assert note
     count = re.search(r"about ([\d,]+) texts", note)

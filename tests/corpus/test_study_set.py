@@ -9,7 +9,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 import mha_viz as mv
-from mha_viz.corpus.run.study_set import checkpoints, formed
+from mha_viz.corpus.run.study_set import StudySet, checkpoints, formed
 from mha_viz.errors import ArgumentError
 from mha_viz.reports.induction import induction_scores
 from tests.cli.command import call
@@ -34,11 +34,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def training(run: Path, tmp_path_factory: pytest.TempPathFactory) -> StudySet:
+    """Return the studies of that run."""
+    return mv.studies(run, TEXTS, tmp_path_factory.mktemp("training") / "set")
+
+
 @pytest.mark.extended
-def test_checkpoints_stand_in_order_of_their_steps(run: Path, tmp_path: Path) -> None:
+def test_checkpoints_stand_in_order_of_their_steps(
+    run: Path, training: StudySet, tmp_path: Path
+) -> None:
     assert [Path(one).name for one in checkpoints(run)] == ["step-0", "step-3", "step-10"]
-    found = mv.studies(run, TEXTS, tmp_path / "set")
-    heads = found.heads
+    heads = training.heads
     assert list(heads.columns[:4]) == ["model", "step", "layer", "head"]
     assert heads["step"].drop_duplicates().tolist() == [0, 3, 10]
     for name, step in (("step-0", 0), ("step-3", 3), ("step-10", 10)):
@@ -50,8 +57,8 @@ def test_checkpoints_stand_in_order_of_their_steps(run: Path, tmp_path: Path) ->
     assert len(first) == 32 and first.to_numpy() == pytest.approx(first.iloc[0])
 
 
-def test_the_table_over_steps_is_that_of_each_checkpoint(run: Path, tmp_path: Path) -> None:
-    found = mv.studies(run, TEXTS, tmp_path / "set")
+def test_the_table_over_steps_is_that_of_each_checkpoint(run: Path, training: StudySet) -> None:
+    found = training
     steps = found.over_steps()
     assert list(steps.columns) == "step layer head name mean low high holds".split()
     for name, one in found.studies.items():
@@ -88,24 +95,6 @@ def test_the_table_over_steps_is_that_of_each_checkpoint(run: Path, tmp_path: Pa
         found.figure("charm")
 
 
-def test_models_of_any_kind_stand_below_each_other(tmp_path: Path) -> None:
-    found = mv.studies(["tiny-bert", "tiny-llama"], TEXTS, tmp_path / "set")
-    with pytest.raises(
-        ArgumentError, match="Expected checkpoints named step-0 and so on, got tiny"
-    ):
-        found.over_steps()
-    assert list(found.studies) == ["tiny-bert", "tiny-llama"]
-    for table in ("heads", "labels"):
-        rows = getattr(found, table)
-        assert "step" not in rows and rows["model"].drop_duplicates().tolist() == list(
-            found.studies
-        )
-        for name, one in found.studies.items():
-            own = rows[rows["model"] == name].drop(columns="model").reset_index(drop=True)
-            alone = getattr(one, table).reset_index(drop=True)
-            pd.testing.assert_frame_equal(own, alone, check_exact=True)
-
-
 @pytest.mark.extended
 def test_gold_trees_are_asked_of_each(tmp_path: Path) -> None:
     found = mv.studies(["tiny-bert", "tiny-gpt2"], "sample", tmp_path / "set", sample=67)
@@ -132,6 +121,25 @@ def test_a_stop_in_the_second_costs_the_first_nothing(tmp_path: Path) -> None:
     again = mv.studies(models, TEXTS, tmp_path / "set")
     assert before and {path: path.stat().st_mtime_ns for path in before} == before
     assert [one.n_texts for one in again.studies.values()] == [11, 11]
+    _check_tables(again)
+
+
+def _check_tables(found: StudySet) -> None:
+    """Check that the tables of models that are no training run stand below each other."""
+    with pytest.raises(
+        ArgumentError, match="Expected checkpoints named step-0 and so on, got tiny"
+    ):
+        found.over_steps()
+    assert list(found.studies) == ["tiny-bert", "tiny-llama"]
+    for table in ("heads", "labels"):
+        rows = getattr(found, table)
+        assert "step" not in rows and rows["model"].drop_duplicates().tolist() == list(
+            found.studies
+        )
+        for name, one in found.studies.items():
+            own = rows[rows["model"] == name].drop(columns="model").reset_index(drop=True)
+            alone = getattr(one, table).reset_index(drop=True)
+            pd.testing.assert_frame_equal(own, alone, check_exact=True)
 
 
 @pytest.mark.parametrize("models", [[], ["tiny-bert", str(SHIPPED.parent / "tiny-bert")]])
@@ -149,7 +157,7 @@ def test_a_folder_without_checkpoints_is_refused(tmp_path: Path) -> None:
 
 def test_the_command_prints_a_column_for_each(run: Path, tmp_path: Path) -> None:
     texts, out = tmp_path / "texts.txt", tmp_path / "set"
-    texts.write_text("\n".join(TEXTS))
+    texts.write_text("\n".join(TEXTS[:3]))
     asked = ("study", "set", str(texts), "-m", str(run), "-o", str(out), "--by", "distance")
     shown = pd.read_csv(StringIO(call(*asked, "--format", "csv").stdout))
     assert list(shown.columns) == ["head", "step-0", "step-3", "step-10"]

@@ -2,12 +2,14 @@
 
 import socket
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
 
+from mha_viz.ui.state import own_address
 from tests.ui.serving import PATIENCE, served
 
 NAME = "earlier.txt"
@@ -60,12 +62,20 @@ def test_page_of_this_machine_names_the_texts_of_earlier_visits(port: int) -> No
     [
         {"Host": "heads.example.org"},
         {"x_forwarded_for": "8.8.8.8"},
-        {"X_Forwarded_Host": "heads.example.org"},
-        {"Forwarded": "for=8.8.8.8"},
-        {"Via": "1.1 proxy"},
-        {"X_Real_IP": "8.8.8.8"},
     ],
     ids=str,
 )
 def test_page_through_a_proxy_names_none_whatever_the_browser_claims(port: int, headers) -> None:
     assert NAME.encode() not in corpus(port, **headers)
+
+
+@pytest.mark.parametrize(
+    "header", [None, "X-Forwarded-For", "X-Forwarded-Host", "Forwarded", "Via", "X-Real-IP"]
+)
+def test_only_here_is_false_of_a_request_with_a_header_of_a_proxy(
+    header: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = {"Host": "127.0.0.1:8501"} | ({header: "8.8.8.8"} if header else {})
+    monkeypatch.setattr(own_address.st, "context", SimpleNamespace(headers=headers))
+    monkeypatch.setattr(own_address.config, "get_option", lambda name: "127.0.0.1")
+    assert own_address.only_here() == (header is None)

@@ -37,7 +37,7 @@ def made(model, source):
 
 
 @given(rows=st.lists(ROWS, max_size=4), separator=st.sampled_from(",|\t"))
-@fuzzed(daily=40, long=3_000)
+@fuzzed(daily=15, long=3_000)
 def test_any_lines_are_a_task_or_a_sentence(gpt, masked, rows, separator) -> None:
     for model in (gpt, masked):
         for source in ("\n".join(separator.join(row) for row in rows) + "\n", rows):

@@ -64,7 +64,7 @@ def test_any_path_has_an_answer(port: int, path: str) -> None:
 def test_any_query_of_any_page(port: int, folder: Path) -> None:
     with OpenPage(port) as page:
         for number, name in enumerate(PAGES):
-            queries = QUERIES if LONG else QUERIES[number % 3 :: 3]
+            queries = QUERIES if LONG else (QUERIES[number % len(QUERIES)],)
             for query in queries:
                 for told in page.follow(name, query):
                     assert told.startswith("There is nothing that this model can read"), told
