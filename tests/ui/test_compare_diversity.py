@@ -29,7 +29,6 @@ def test_diversity_shows_each_layer(model, record):
         model=model.name,
         text=TEXT,
         section="diversity",
-        exports=["statements"],
     )
     shown = table(app, "Layer", "W_Q", "W_O", "independent random matrices")
     for matrix in ("W_Q", "W_K", "W_V", "W_O"):
@@ -46,8 +45,6 @@ def test_diversity_shows_each_layer(model, record):
     listed = table(app, "Effective rank of each head")["Effective rank of each head"]
     np.testing.assert_allclose(listed, ranks.ravel(), rtol=1e-4)
     statements = table(app, "Statement", "Left", "Right", "Here")
-    assert list(statements)[:2] == ["Statement", "Here"]  # a phone shows no more than three
-    assert [b.label for b in app.get("download_button")] == ["CSV", "Markdown", "LaTeX"]
     found = variance_statement(record.z, record.W_O)
     assert len(statements) == 8
     for layer, row in statements[:4].iterrows():
@@ -73,11 +70,7 @@ def test_chance_is_what_random_matrices_give():
     assert f"same shape: {inside} of 16" in said(app)
 
 
-def test_rounding_decides_no_statement():
-    assert diversity._at_most(1.0000001, 1.0) and diversity._at_most(0.5, 1.0)
-    assert not diversity._at_most(1.001, 1.0)
-
-
-def test_a_statement_of_equality_needs_both_sides_near():
+def test_statements_are_decided_beyond_rounding():
+    assert diversity._at_most(1.0000001, 1.0) and not diversity._at_most(1.001, 1.0)
     assert diversity._row("x", 0, 1.0, 2.0, True)[1] == "holds"
     assert diversity._row("x", 0, float("nan"), 2.0, False)[3] == "not defined"

@@ -38,6 +38,10 @@ def test_two_texts_are_aligned_by_their_edits(model, record):
     change = pattern_change(record.pattern, other.pattern, pairs, common).numpy().ravel()
     shown = table(app, "Head", "Change").set_index("Head").loc[NAMES, "Change"]
     close(shown, change)
+    order, named = np.argsort(-change)[:5], app.pills(key="most_changed_heads")
+    assert [option.split(":")[0] for option in named.options] == [NAMES[i] for i in order]
+    app.pills(key="most_changed_heads").select(divmod(int(order[1]), 8)).run()
+    assert app.header[0].value == f"{NAMES[order[1]]} and {NAMES[order[1]]}" and not app.exception
 
 
 def test_a_causal_model_beside_one_that_sees_all_is_not_said_to_give_the_future_0():
@@ -62,33 +66,8 @@ def test_of_texts_without_a_common_token_no_difference_is_drawn(name):
     app = compare(
         model=name, text="xx yy zz", section="sides", text_b="When did?", layer="0", head="0"
     )
-    text = check(app)
-    assert len(app.info) == 1
-    assert app.info[0].value.startswith("The two texts have no token in common")
-    assert "Most: L" not in text and "averaged over" not in text and " minus " not in text
-    drawn = [chart.proto.alt.split(". ")[0] for chart in app.get("plotly_chart")]
-    heatmaps = ["Attention weights of A L0 H0", "Attention weights of B L0 H0"]
-    assert drawn == [*heatmaps, "Metrics of two heads"]
-
-
-def test_the_heads_that_changed_most_come_first_and_open(model, record):
-    app = compare(model=model.name, text=TEXT, section="sides", text_b=OTHER, head_b="0")
-    other = model.trace(OTHER)
-    pairs = align(record.labels, other.labels)
-    common = equal_places(record.labels, other.labels, pairs)
-    change = pattern_change(record.pattern, other.pattern, pairs, common).numpy()
-    named = app.pills(key="most_changed_heads")
-    order = np.argsort(-change, axis=None)[:5]
-    assert [option.split(":")[0] for option in named.options] == [NAMES[i] for i in order]
-    most = divmod(int(order[1]), 8)
-    app.pills(key="most_changed_heads").select(most).run()
-    assert f"{NAMES[order[1]]} and {NAMES[order[1]]}" in check(app)
-
-
-def test_a_long_text_is_said_to_be_cut():
-    app = compare(text="a red fox " * 15, section="sides", text_b="a fox " * 20, head_b="0")
-    about = next(part.value for part in app.caption if part.value.startswith("A is"))
-    assert about.count("…”, ") == 2
+    check(app)
+    assert len(app.info) == 1 and len(app.get("plotly_chart")) == 3  # two heads and their metrics
 
 
 def test_two_models_are_compared_by_words():
@@ -96,18 +75,8 @@ def test_two_models_are_compared_by_words():
     text = check(app)
     bert, gpt2 = (mv.load(name).trace(TEXT).merge_words() for name in MODELS)
     assert f"{len(bert.tokens)} words" in text and f"{len(gpt2.tokens)} words" in text
-    assert "agree by chance only" in text.replace("\\", "")
     metrics = table(app, "Metric", "A L2 H0", "B L2 H0").set_index("Metric")
     assert metrics.loc["Entropy", "A L2 H0"] == near(float(mv.head_report(bert).entropy[16]))
-
-
-def test_a_link_with_another_text_shows_the_same_head_on_both_sides():
-    app = compare(text=TEXT, section="sides", text_b=OTHER, layer="2", head="5")
-    assert "L2 H5 and L2 H5" in said(app)
-    app.selectbox(key="ask_layer_b").select(0)
-    app.selectbox(key="ask_head_b").select(1).run()  # what a view begins with, but chosen
-    again = compare(**{name: app.query_params[name] for name in app.query_params})
-    assert "L2 H5 and L0 H1" in said(again)
 
 
 def test_a_head_stands_beside_the_same_head_of_its_untrained_copy(model, record):
@@ -121,15 +90,10 @@ def test_a_head_stands_beside_the_same_head_of_its_untrained_copy(model, record)
     close(table(app, "query").set_index("query"), difference)  # of tokens: both cut it alike
     told = mv.describe_difference(record, (1, 3), (1, 3), other=other).sentences
     shown = text.replace("\\", "")
-    assert len(told) >= 4 and all(one.numbers for one in told)
-    assert all(one.text.split(";")[0].replace("\\", "") in shown for one in told[2:])
-    assert f"{model.name} (random weights)" in shown
+    assert len(told) >= 4 and all(part.numbers for part in told)
+    assert all(part.text.split(";")[0].replace("\\", "") in shown for part in told[2:])
     assert app.query_params["model_b"] == "untrained"
-
-
-def test_a_model_that_is_changed_stands_beside_its_own_untrained_copy():
-    app = compare(text=TEXT, section="sides", model_b="untrained")
-    state = app.session_state
-    state["view"] = replace(state["view"], model="tiny-gpt2")
+    after = "tiny-gpt2" if model.name == "tiny-bert" else "tiny-bert"
+    app.session_state["view"] = replace(app.session_state["view"], model=after)
     text = check(app.run()).replace("\\", "")
-    assert "tiny-gpt2 (random weights)" in text and "tiny-bert" not in text
+    assert f"{after} (random weights)" in text and model.name not in text
