@@ -5,7 +5,7 @@ import pytest
 import mha_viz as mv
 from mha_viz.core.compare.chance import permuted_pairs
 from mha_viz.core.measure import measure
-from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.chance import discoveries
 from mha_viz.engine.model import AttentionModel
 from mha_viz.reports.induction import induction_scores
@@ -173,14 +173,6 @@ def test_heads_are_sorted_by_induction(monkeypatch):
     monkeypatch.setattr(memory, "induction", lambda *which: None)  # as where it has no probe
     app = run(model="tiny-gpt2", text="words that no other test has", sort="induction")
     assert not app.exception and bench(app)["view"]["sort"] == "" and len(app.warning) == 1
-
-
-def test_a_label_that_chance_explains_is_named_and_not_given():
-    text = "The old dog slept while the young cat watched the old dog."
-    app = run(text=text, layer="0", head="2")
-    title = LABELS["local"].title
-    assert any(caption.value.endswith(f": {title}.") for caption in app.caption)
-    assert not any(f"**{title}.**" in part.value for part in app.markdown)
 
 
 OPTIONS = {

@@ -26,15 +26,6 @@ def test_a_choice_that_no_browser_offers_leaves_the_page_alive():
         assert view["query"] == -1 or "query" not in choices
 
 
-def test_an_order_by_a_pair_of_tokens_is_kept():
-    app = run(text="the cat sat", sort="pair", query="1", key="2")
-    choose(app, layer=1, head=2)
-    assert not app.exception and not app.warning
-    asked = {"sort": "pair", "query": "1", "key": "2"}
-    assert asked.items() <= dict(app.query_params).items()
-    assert bench(app)["view"]["sort"] == "pair"
-
-
 def test_everything_left_out_is_an_error_in_words():
     app = run(model="tiny-gpt2", text="a", no_first="1")
     assert not app.exception

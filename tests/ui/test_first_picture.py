@@ -71,10 +71,7 @@ def test_what_runs_otherwise_is_not_taken_from_the_store(monkeypatch: pytest.Mon
     assert memory.stored_run("tiny-gpt2", "cpu", "float32") is None
     monkeypatch.setattr(device, "device_of", lambda name: torch.device("cuda"))
     assert memory.stored_run(DEFAULT.model, "auto", "float32") is None  # another processor rounds
-
-
-def test_what_can_be_run_at_once_is_run(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(memory._engine(), "done", True)
+    monkeypatch.setattr(memory._engine(), "done", True)  # what can be run at once is run
     assert memory.stored_run(DEFAULT.model, "cpu", "float32") is None
 
 

@@ -63,7 +63,6 @@ def test_a_click_is_believed_where_there_is_such_an_edge():
     "sent",
     [
         None,
-        "0",
         [2, 1, 5, 0],
         {"layer": 3, "head": 1, "query": 5, "key": 0},
         {"layer": 2, "head": -1, "query": 5, "key": 0},
@@ -95,14 +94,11 @@ def test_a_predictions_payload_holds_every_edge_and_its_pins():
         ((1, 1, 3, 2, 4), NodePlace(1, "H", 2, 4)),
         ((1, 2, 4, -1, 0), NodePlace(1, "MLP", -1, 0)),
         ((1, 0, 2, -1, -1), NodePlace(1, "in", -1, -1)),
-        ((1, 0, 3, -1, 4), NodePlace(1, "mid", -1, 4)),
         ((2, 0, 4, -1, 4), None),
         ((1, 1, 3, 3, 4), None),
         ((1, 0, 2, -1, 5), None),
         ((1, 0, 4, -1, 4), None),
-        ((1, 3, 3, -1, 4), None),
         ((True, 0, 2, -1, 4), None),
-        (("1", 0, 2, -1, 4), None),
     ],
 )
 def test_a_pin_is_believed_where_there_may_be_such_a_node(sent, node):

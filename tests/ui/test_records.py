@@ -34,10 +34,9 @@ def test_read_records_nested_tables_give_dataclasses(tmp_path):
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("minutes = 3", "some.toml, entry 1: unknown or missing: name"),
-        ('name = "a"\ngaol = 3', "some.toml, entry 1: unknown or missing: gaol"),
-        ("name = 3", "some.toml, entry 1, name: 3 is no str"),
-        ('name = "a"\npages = [{ title = 3 }]', "entry 1, pages 1, title: 3 is no str"),
+        ("minutes = 3", "some.toml.*entry 1.*name"),
+        ('name = "a"\ngaol = 3', "some.toml.*entry 1.*gaol"),
+        ('name = "a"\npages = [{ title = 3 }]', "entry 1.*pages 1.*title.*str"),
     ],
 )
 def test_read_records_wrong_entry_is_named(tmp_path, entry, message):
