@@ -13,7 +13,7 @@ from mha_viz.learn.frame import class_page, glossary, lesson
 from mha_viz.learn.frame.contents import LABS
 from mha_viz.ui.operating import figures
 from mha_viz.ui.pages import FIRST, PAGES
-from mha_viz.ui.run import memory, page_lock, places
+from mha_viz.ui.run import memory, page_lock, places, ready
 from mha_viz.ui.server import endpoints, gate, headers, lifecycle, page_style, uploads, websockets
 from mha_viz.ui.state import reconnect, state
 from mha_viz.ui.widgets import look
@@ -55,7 +55,7 @@ else:
     class_page.follow(page.url_path or FIRST)
     try:
         timed = figures.runs.timed(page.url_path or "explore")
-        with state.restoring_ends(), page_lock.page_run(), timed:
+        with state.restoring_ends(), ready.run_mark(), page_lock.page_run(), timed:
             page.run() if places.has_place() else messages.server_full()
     finally:
         memory.go_on()  # torch and transformers load behind the page, where it did not need them

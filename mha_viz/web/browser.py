@@ -45,12 +45,22 @@ def script(name: str) -> str:
 
 
 @cache
+def component_script(name: str) -> str:
+    """Return the ES module of a Streamlit component; the page knows when it has drawn.
+
+    As `script`, but its element is marked once it is painted, and the page waits for the runs that
+    it causes (shared/readiness.js).
+    """
+    return _observed(f"{script(name)}\n{_missing_readiness(name)}")
+
+
+@cache
 def carrier_script(name: str) -> str:
     """Return the ES module that brings a component's script into the page, for `late_script`."""
-    inside = re.sub(r"export default function (\w+)", r"function \1", script(name))
-    drawing = re.findall(r"^export default function (\w+)", script(name), re.MULTILINE)[0]
-    known = f"const COMPONENT = {json.dumps(name)};\nconst DRAW = {drawing};"
-    return "\n".join([inside, known, _joined("script_carrier")])
+    inside, function = _without_export(script(name))
+    constants = f"const COMPONENT = {json.dumps(name)};\nconst DRAW = {function};"
+    carrier = _joined("script_carrier")
+    return _observed("\n".join([inside, constants, _missing_readiness(name), carrier]))
 
 
 @cache
@@ -78,6 +88,30 @@ def style(name: str) -> str:
 def document_template() -> Template:
     """Return an HTML document with $policy, $title, $style and $body to be filled in."""
     return Template(_read("document.html"))
+
+
+def _without_export(module: str) -> tuple[str, str]:
+    """Return a module whose default export is an ordinary function, and that function's name."""
+    function = re.findall(r"^export default function (\w+)", module, re.MULTILINE)[0]
+    return re.sub(r"^export default function", "function", module, flags=re.MULTILINE), function
+
+
+def _observed(module: str) -> str:
+    """Return a module whose component marks its element as painted and notes the runs it causes."""
+    inside, function = _without_export(module)
+    return f"""{inside}
+export default function observedComponent(component) {{
+  const end = {function}(observed(component));
+  markPainted(component.parentElement);
+  return end;
+}}
+"""
+
+
+def _missing_readiness(name: str) -> str:
+    """Return the module `readiness.js`, unless the component of that name imports it itself."""
+    modules = _modules(f"{_ENTRIES.get(name, name)}.js")
+    return "" if "readiness.js" in modules else _joined("readiness")
 
 
 def _joined(entry: str) -> str:

@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
-from tests.browser.idle import wait_idle
+from tests.browser.ready import wait_ready
 from tests.browser.tabs import PATIENCE, OpenPage, Tabs
 from tests.missing import skip_or_fail
 
@@ -146,18 +146,12 @@ def _wait_for(url: str, app: subprocess.Popen[bytes], log: Path, seconds: float 
     pytest.fail(f"the app did not start within {seconds:.0f} s:\n{log.read_text()[-3000:]}")
 
 
-@pytest.fixture(name="wait_idle")
-def _wait_idle() -> Callable[[Page], None]:
-    """`wait_idle(page)` returns when the app has done what was asked of it last."""
-    return wait_idle
-
-
 @pytest.fixture
 def go_back() -> Callable[[Page], None]:
     """`go_back(page)` is the browser's Back, once what was chosen stands in the address."""
 
     def go_back(page: Page) -> None:
-        wait_idle(page)
+        wait_ready(page)
         page.go_back()
 
     return go_back
@@ -171,7 +165,7 @@ def pages(request: pytest.FixtureRequest) -> list[Page]:
 
 @pytest.fixture
 def open_page(tabs: Tabs, pages: list[Page], app_url: str, app_log: Path) -> Iterator[OpenPage]:
-    """`open_page(path="/", **context)` opens the app as a newcomer, and waits until it is idle.
+    """`open_page(path="/", **context)` opens the app as a newcomer, and waits until it is ready.
 
     The context takes Playwright's options, such as `color_scheme="dark"` or a `viewport`. The test
     fails at its end where a page asked for anything but the app, wrote an error to its console, or
@@ -219,5 +213,5 @@ def show_switches(open_demo: OpenPage) -> OpenPage:
 
 @pytest.fixture
 def page(open_page: OpenPage) -> Page:
-    """The app's first page, idle."""
+    """The app's first page, ready."""
     return open_page()

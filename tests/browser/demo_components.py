@@ -11,6 +11,7 @@ from streamlit import runtime
 from mha_viz.core.record.fields import Token
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.text.from_weights import record
+from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.state.views import BENCH, SCALES, SHOWS, from_params
 from mha_viz.ui.widgets.components.head_grid import head_grid
 from mha_viz.ui.widgets.components.workbench import workbench
@@ -89,7 +90,7 @@ def exact_url(pattern: np.ndarray) -> str:
     )
 
 
-@st.fragment
+@fragment()
 def explore() -> None:
     st.session_state["fragment_runs"] = st.session_state.get("fragment_runs", 0) + 1
     made = asked_for()
@@ -114,7 +115,7 @@ def explore() -> None:
     st.text(f"python: L{head[0]} H{head[1]} events {events} runs {runs}")
 
 
-@st.fragment
+@fragment()
 def bench() -> None:
     """Both parts of the workbench, one below the other, each as wide as the page."""
     made = asked_for()

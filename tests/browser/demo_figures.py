@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit import runtime
 
+from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.widgets.exports import figures
 from mha_viz.web import theme
 
@@ -40,7 +41,7 @@ def figure(title: str, dark: bool) -> go.Figure:
     return made
 
 
-@st.fragment
+@fragment()
 def drawn(name: str, dark: bool) -> None:
     st.session_state["fragment_runs"] = st.session_state.get("fragment_runs", 0) + 1
     table = pd.DataFrame({"Head": [name, "#7 “a,b”"], "Weight": [1 / 3, 2e-7]})

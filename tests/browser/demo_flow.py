@@ -12,6 +12,7 @@ from streamlit import runtime
 from mha_viz.circuits.flow.graph import FlowGraph
 from mha_viz.circuits.flow.signed_graph import COLUMNS, PredictionGraph, named_edges
 from mha_viz.core.record.fields import Token
+from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.widgets.components.flow_graph import HeadPair, flow_graph
 from mha_viz.ui.widgets.look import dark
 
@@ -73,7 +74,7 @@ def made_up_prediction() -> PredictionGraph:
     return PredictionGraph(edges, *about)
 
 
-@st.fragment
+@fragment()
 def flow() -> None:
     asked, state = st.query_params, st.session_state
     sizes = {name: int(asked[name]) for name in ("layers", "n", "heads") if name in asked}

@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit import runtime
 
 from mha_viz.text.from_weights import record
+from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.widgets.components.component import carry
 from mha_viz.ui.widgets.components.head_switches import head_switches
 from mha_viz.web.payload import grid_payload, notes_payload
@@ -39,7 +40,7 @@ def drawn(layers: int, heads: int) -> dict[str, bytes]:
     return {"payload": payload, "notes": notes}
 
 
-@st.fragment
+@fragment()
 def intervene() -> None:
     asked, state = st.query_params, st.session_state
     state["runs"] = state.get("runs", 0) + 1

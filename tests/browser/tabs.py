@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Page
 
-from tests.browser.idle import WATCH, wait_idle
+from tests.browser.ready import wait_ready
 
 PATIENCE = 120_000  # ms, of every wait for what comes: no test is one of the machine's speed
 KEPT = 5  # tabs that wait for a test: each is a process of some 150 MB
@@ -30,7 +30,6 @@ class Tab:
         self._faults: list[str] = []
         self._devtools = page.context.new_cdp_session(page)
         page.set_default_timeout(PATIENCE)
-        page.add_init_script(WATCH)
         page.on("pageerror", lambda error: self._faults.append(f"page error: {error}"))
         page.on("console", lambda line: _is_fault(line) and self._faults.append(_told(line)))
         page.on("request", lambda asked: _is_foreign(asked.url) and self._faults.append(asked.url))
@@ -67,7 +66,7 @@ class Tabs:
     def lent(self, base_url: str, width: int, pages: list[Page]) -> Iterator[OpenPage]:
         """`open_page(path="/", **context)` for one test, which fails where a page reports a fault.
 
-        It opens a page of that address, waits until it is idle, and adds it to `pages`. What is
+        It opens a page of that address, waits until it is ready, and adds it to `pages`. What is
         open at the same time stands in tabs of its own. A page that is closed is not used again.
         """
         lent: list[Tab] = []
@@ -86,7 +85,7 @@ class Tabs:
             tab.page.set_viewport_size(viewport or {"width": width, "height": 900})
             tab.page.emulate_media(color_scheme=color_scheme, reduced_motion=reduced_motion)
             tab.page.goto(path)
-            wait_idle(tab.page)
+            wait_ready(tab.page)
             return tab.page
 
         yield open_page

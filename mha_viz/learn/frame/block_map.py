@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.learn.frame.contents import BY_KEY, LABS, read_records
-from mha_viz.web.browser import script, style
+from mha_viz.web.browser import component_script, style
 from mha_viz.web.labels import html_text
 
 WIDTH, HEIGHT = 240, 392  # units of the drawing; about pixels in the sidebar
@@ -90,5 +90,5 @@ def _drawn(block: Block) -> str:
 def _component() -> Callable[..., Any]:
     # Not at import, as elsewhere: the server imports this before it can take components.
     return st.components.v2.component(
-        "mha_viz.block_map", html=svg(), css=style("block_map"), js=script("block_map")
+        "mha_viz.block_map", html=svg(), css=style("block_map"), js=component_script("block_map")
     )

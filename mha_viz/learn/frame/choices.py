@@ -11,14 +11,16 @@ from mha_viz.learn.frame.contents import Lab
 from mha_viz.ui.state import state, views
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets.components.component import validate_step
-from mha_viz.web.browser import script, style
+from mha_viz.web.browser import component_script, style
 
 MAX_RAW = 200  # letters of a link's choice that nothing has read
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 Numbers = tuple[tuple[float, ...], ...]  # a small matrix
 Offered = Sequence[T] | Mapping[T, str]
-_player = st.components.v2.component("mha_viz.player", css=style("player"), js=script("player"))
+_player = st.components.v2.component(
+    "mha_viz.player", css=style("player"), js=component_script("player")
+)
 
 
 class Look(TypedDict, total=False):

@@ -14,7 +14,7 @@ from mha_viz.ui.operating.refusals import refused, sentence
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.state.class_answers import CODE, Place, classes, first_class
 from mha_viz.ui.widgets.messages.messages import plain
-from mha_viz.web.browser import script
+from mha_viz.web.browser import component_script
 
 PARAM = "class"  # in the address that is handed out
 LEAD = "lead"  # in the address that the command prints for the teacher
@@ -87,7 +87,7 @@ def _browser() -> str:
 @cache
 def _cookie() -> Callable[..., object]:
     # Not at import, as elsewhere: the server imports this before it can take components.
-    return st.components.v2.component("mha_viz.class_cookie", js=script("class_cookie"))
+    return st.components.v2.component("mha_viz.class_cookie", js=component_script("class_cookie"))
 
 
 def code() -> str | None:

@@ -14,6 +14,7 @@ from mha_viz.learn.frame import block_map, classroom
 from mha_viz.learn.frame.choices import Choices, Numbers, among, numbers
 from mha_viz.learn.frame.contents import BY_KEY, LABS, Lab
 from mha_viz.ui.run.page_lock import one_thread
+from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
@@ -31,14 +32,14 @@ def part(draw: Callable[Concatenate[Choices, P], None]) -> Callable[Concatenate[
     the end the address has its choices.
     """
 
-    @st.fragment
+    @fragment()
     @wraps(draw)
-    def fragment(choices: Choices, /, *args: P.args, **named: P.kwargs) -> None:
+    def guarded_part(choices: Choices, /, *args: P.args, **named: P.kwargs) -> None:
         with stop_on_error(), one_thread():  # as `page` draws all of a lab
             draw(choices, *args, **named)
             choices.publish()
 
-    return fragment
+    return guarded_part
 
 
 def sidebar(lab: Lab | None = None) -> None:

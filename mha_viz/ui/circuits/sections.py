@@ -19,6 +19,7 @@ from mha_viz.ui.circuits import (
     weights,
 )
 from mha_viz.ui.circuits.targets import known_parts, say_what_is_measured
+from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.run.scene import Scene
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import guarded
@@ -64,7 +65,7 @@ def draw(scene: Scene) -> None:
         _section(scene)
 
 
-@st.fragment
+@fragment()
 def _section(scene: Scene) -> None:
     """Draw the section in a fragment: a click reruns nothing else on the page."""
     with stop_on_error():

@@ -7,6 +7,7 @@ import streamlit as st
 
 from mha_viz.core.metrics import METRICS
 from mha_viz.ui.compare import board, diversity, layers, scatter, side_by_side, twins, two_models
+from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.run.scene import Scene, is_head, no_such_head
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Compare
@@ -43,7 +44,7 @@ def fit(scene: Scene) -> None:
         state.change(layer_b=0, head_b=min(1, record.n_heads - 1))
 
 
-@st.fragment
+@fragment()
 def draw(scene: Scene) -> None:
     """Draw the chosen section in a fragment: a click reruns nothing else on the page."""
     with stop_on_error():

@@ -6,12 +6,11 @@ Importing it imports torch, plotly, pyarrow and duckdb, so the page does it late
 from collections.abc import Callable
 from functools import partial
 
-import streamlit as st
-
 from mha_viz.corpus.query.study import Study
 from mha_viz.corpus.run.sample_study import training_steps
 from mha_viz.paper.figures import default_head
 from mha_viz.ui.corpus import heads, search, texts, two_studies
+from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import Corpus, two_runs
 from mha_viz.ui.widgets.components import contents_bar
@@ -39,7 +38,7 @@ def _fit(study: Study) -> None:
         state.change(layer=layer, head=head, query=-1, key=-1)
 
 
-@st.fragment
+@fragment()
 def _parts(study: Study) -> None:
     """Draw the parts in a fragment: a click reruns nothing else on the page."""
     parts: dict[str, Callable[[Study], object]] = {

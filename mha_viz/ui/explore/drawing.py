@@ -21,6 +21,7 @@ from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
 from mha_viz.ui.run import memory, reporting
 from mha_viz.ui.run.page_lock import yield_slot
+from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.run.scene import Facts, Scene, displayed_record
 from mha_viz.ui.run.scene import compute as compute
 from mha_viz.ui.run.scene import fit_head as fit_head
@@ -115,7 +116,7 @@ def heads(scene: Scene, in_motion: bool = False) -> None:
     _heads(scene, [], in_motion)
 
 
-@st.fragment
+@fragment()
 def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
     """Draw the heads in a fragment of their own; `urls` live until the page runs again."""
     with stop_on_error():
@@ -163,7 +164,7 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             carry(payloads.nearest(scene, payload), key="bench-twins")
 
 
-@st.fragment
+@fragment()
 def _exact(scene: Scene, payload: bytes) -> None:
     """Send exact weights of what is shown; the browser can run it alone, for what is new to it."""
     with stop_on_error():

@@ -14,6 +14,7 @@ from mha_viz.ui.intervene import TEXTS, answer, effect, importance, switches
 from mha_viz.ui.operating.streamlit_run import is_partial
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import takes_long, yield_slot
+from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.run.scene import Scene, compute, fit_head
 from mha_viz.ui.state import state
 from mha_viz.ui.state.faults import is_fault
@@ -64,13 +65,13 @@ def _refusal(model: AttentionModel) -> str:
 PAINT_SECONDS = 0.05
 
 
-@st.fragment(key=intervene.HEADS)
+@fragment(key=intervene.HEADS)
 def _heads(scene: Scene) -> None:
     with stop_on_error():
         switches.draw(_present(scene))
 
 
-@st.fragment(key=intervene.ANSWER)
+@fragment(key=intervene.ANSWER)
 def _answer(scene: Scene) -> None:
     with stop_on_error():
         answer.draw(_present(scene))
@@ -80,7 +81,7 @@ def _answer(scene: Scene) -> None:
         st.rerun()  # all else on the page is still of the text before
 
 
-@st.fragment(key=intervene.CONTROLS)
+@fragment(key=intervene.CONTROLS)
 def _controls(scene: Scene, framed: tuple[int, int]) -> None:
     if state.of(Intervene).chosen != framed:
         st.rerun()  # the rest of the page shows another head
@@ -88,14 +89,14 @@ def _controls(scene: Scene, framed: tuple[int, int]) -> None:
         switches.draw_controls(scene)
 
 
-@st.fragment(key=intervene.CHART)
+@fragment(key=intervene.CHART)
 def _chart(scene: Scene) -> None:
     with stop_on_error():
         effect.chart(scene)
         state.push_url()
 
 
-@st.fragment(key=intervene.MORE)
+@fragment(key=intervene.MORE)
 def _more(scene: Scene) -> None:
     with stop_on_error():
         effect.more(scene)

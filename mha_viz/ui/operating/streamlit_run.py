@@ -6,12 +6,17 @@ release of Streamlit can break one file only.
 
 from collections.abc import Callable
 from contextlib import suppress
+from typing import NoReturn
 
 import streamlit as st
 from streamlit import runtime
 from streamlit.errors import StreamlitAPIException
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
-from streamlit.runtime.scriptrunner import RerunException, get_script_run_ctx
+from streamlit.runtime.scriptrunner import (
+    RerunException,
+    StopException,
+    get_script_run_ctx,
+)
 
 from mha_viz.ui.operating import addresses
 
@@ -51,6 +56,14 @@ def raise_if_superseded() -> None:
     # Streamlit does so where its state is read. It does where something is drawn, too; but an
     # element takes a place, and all below would move.
     "view" in st.session_state  # noqa: B015
+
+
+def end_run() -> NoReturn:
+    """End this run of the page.
+
+    `st.stop` lets nothing more be drawn, and a run that ends in a message has a mark still to draw.
+    """
+    raise StopException
 
 
 def rerun_parts(*keys: str) -> None:

@@ -16,7 +16,7 @@ from mha_viz.core.measure import measure
 from mha_viz.core.record.record import AttentionRecord
 from mha_viz.core.record.views import between
 from mha_viz.reports.informative_head import most_informative_head
-from mha_viz.ui.operating import malloc_trim
+from mha_viz.ui.operating import malloc_trim, streamlit_run
 from mha_viz.ui.run import memory
 from mha_viz.ui.run.page_lock import PATIENCE, cancel_if_superseded, turn_for
 from mha_viz.ui.state import allowed, state
@@ -160,7 +160,7 @@ def _run_once(side: str, scene: Scene) -> Scene:
         # The text stays, and waits to be run again or changed.
         st.info("Stopped. Change the text, or run it again.", icon=":material/stop_circle:")
         st.button("Run again", on_click=_stop, args=(None,), key="again")
-        st.stop()
+        streamlit_run.end_run()
     scene.run()
     st.session_state[side] = scene
     return scene

@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit import config
 
 from mha_viz.ui.operating.settings import settings
-from mha_viz.web.browser import script
+from mha_viz.web.browser import component_script
 
 _EVERYWHERE = ("", "0.0.0.0", "::")  # what listens on all addresses
 _FORWARDING = ("X-Forwarded-For", "X-Forwarded-Host", "Forwarded", "Via", "X-Real-IP")
@@ -108,4 +108,4 @@ def complete(page: str, params: Mapping[str, str]) -> None:
 @cache
 def _component() -> Callable[..., object]:
     # Not at import, as elsewhere: the server imports this before it can take components.
-    return st.components.v2.component("mha_viz.page_address", js=script("page_address"))
+    return st.components.v2.component("mha_viz.page_address", js=component_script("page_address"))

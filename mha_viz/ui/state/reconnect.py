@@ -15,7 +15,7 @@ import streamlit as st
 from mha_viz.text.cleaning import MAX_CHARACTERS, SURROGATE
 from mha_viz.ui.state import state
 from mha_viz.ui.state.views import LONGEST, View, written
-from mha_viz.web.browser import script
+from mha_viz.web.browser import component_script
 
 
 def restore_texts() -> None:
@@ -69,4 +69,4 @@ def _nothing() -> None:
 @cache
 def _component() -> Callable[..., Any]:
     # Not at import, as elsewhere: the server imports this before it can take components.
-    return st.components.v2.component("mha_viz.reconnect", js=script("reconnect"))
+    return st.components.v2.component("mha_viz.reconnect", js=component_script("reconnect"))

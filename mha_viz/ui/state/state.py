@@ -51,6 +51,13 @@ def _whole() -> View:
     return view
 
 
+def count_run() -> int:
+    """Return the number of this run in its session, from 1 on."""
+    number = int(st.session_state.get("run_number", 0)) + 1
+    st.session_state.run_number = number
+    return number
+
+
 def change(**values: Choice) -> Shared:
     """Replace choices by the names of their fields, whichever page has them."""
     before = _whole()

@@ -8,6 +8,8 @@ const { default: late } = await import("../../../mha_viz/web/components/page/scr
 const { default: bring } = await import("../../../mha_viz/web/components/page/script_carrier.js");
 const { scriptStore } = await import("../../../mha_viz/web/components/page/script_store.js");
 
+const element = () => ({ setAttribute() {} });
+
 function begin() {
   const { byName, waiting } = scriptStore();
   byName.clear();
@@ -22,7 +24,7 @@ function begin() {
 
 test("data that come before the script are drawn when it is there, the newest alone", () => {
   const drawn = begin();
-  const parentElement = {};
+  const parentElement = element();
   const ends = ["old", "new"].map((data) => late({ parentElement, data }));
   ends[0](); // Streamlit ends a call that newer data have overtaken
   assert.deepEqual(drawn, []);
@@ -35,16 +37,16 @@ test("data that come before the script are drawn when it is there, the newest al
 test("data that come after the script are drawn at once, each with its own end", () => {
   const drawn = begin();
   bring();
-  late({ parentElement: {}, data: 1 })();
-  late({ parentElement: {}, data: 2 });
+  late({ parentElement: element(), data: 1 })();
+  late({ parentElement: element(), data: 2 });
   assert.deepEqual(drawn, [1, "end of 1", 2]);
 });
 
 test("what has gone before its script came is not drawn, and other components' scripts wait", () => {
   const drawn = begin();
-  const other = {};
+  const other = element();
   scriptStore().waiting.set(other, { name: "another", draw: () => drawn.push("another") });
-  late({ parentElement: {}, data: "gone" })();
+  late({ parentElement: element(), data: "gone" })();
   bring();
   assert.deepEqual(drawn, []);
   assert.ok(scriptStore().waiting.has(other));

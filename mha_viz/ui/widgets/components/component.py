@@ -5,12 +5,12 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.web.browser import carrier_script, late_script, script, style
+from mha_viz.web.browser import carrier_script, component_script, late_script, style
 
 
 def component(name: str) -> Any:
     """Declare a component of Streamlit with the script and the style of its name."""
-    return st.components.v2.component(f"mha_viz.{name}", css=style(name), js=script(name))
+    return st.components.v2.component(f"mha_viz.{name}", css=style(name), js=component_script(name))
 
 
 class LateComponent:
@@ -37,7 +37,9 @@ class LateComponent:
         return self._component(key=key, data=data, **on_change)
 
 
-_carrier = st.components.v2.component("mha_viz.payload_carrier", js=script("payload_carrier"))
+_carrier = st.components.v2.component(
+    "mha_viz.payload_carrier", js=component_script("payload_carrier")
+)
 
 
 def carry(payload: bytes, *, key: str) -> None:

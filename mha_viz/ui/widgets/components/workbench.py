@@ -13,11 +13,13 @@ from mha_viz.errors import ArgumentError
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.state.views import Choice, validate_choices
 from mha_viz.ui.widgets.components.component import LateComponent, carry, event_of
-from mha_viz.web.browser import script
+from mha_viz.web.browser import component_script
 from mha_viz.web.payload import unpack
 
 _bench = LateComponent("workbench")
-_requests = st.components.v2.component("mha_viz.exact_requests", js=script("exact_requests"))
+_requests = st.components.v2.component(
+    "mha_viz.exact_requests", js=component_script("exact_requests")
+)
 
 
 def workbench(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.widgets.messages.messages import stop_on_error
 
 WAIT = "One moment …"  # seen between the click and the run that it causes
@@ -46,5 +47,5 @@ def table_and_export(
 
 # Fragments of their own: opening them does not draw the page again. A fragment takes all the width
 # of the container that it stands in.
-expander = st.fragment(in_expander)
-popover = st.fragment(in_popover)
+expander = fragment()(in_expander)
+popover = fragment()(in_popover)

@@ -16,13 +16,14 @@ from mha_viz.plots.cells import height_by_width
 from mha_viz.plots.column_image import FORMATS
 from mha_viz.plots.figure_file import captioned, enlarged, figure_html
 from mha_viz.ui.operating.streamlit_run import serve
+from mha_viz.ui.run.ready import fragment
 from mha_viz.ui.state.faults import guarded
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.controls import lazy_sections
 from mha_viz.ui.widgets.exports.exports import data_and_page, download, safe_name
 from mha_viz.ui.widgets.messages.messages import plain
 from mha_viz.web import theme
-from mha_viz.web.browser import script, style
+from mha_viz.web.browser import component_script, style
 
 PaperImage = Callable[[str, str], bytes]  # takes format and width
 Place = tuple[int, int]  # a point of a figure: number of its trace, number in that trace
@@ -121,7 +122,7 @@ def explain(
                 _paper_downloads(paper, file, key)
 
     # A fragment: opening the table or the files does not draw the page again.
-    st.fragment(lazy_sections.table_and_export)(key, draw or rows, files, title)
+    fragment()(lazy_sections.table_and_export)(key, draw or rows, files, title)
 
 
 def _paper_downloads(paper: PaperImage, file: str, key: str) -> None:
@@ -244,7 +245,7 @@ def _customdata(figure: go.Figure, place: Place) -> Any:
 
 
 _download = st.components.v2.component(
-    "mha_viz.figure_download", css=style("figure_download"), js=script("figure_download")
+    "mha_viz.figure_download", css=style("figure_download"), js=component_script("figure_download")
 )
 
 

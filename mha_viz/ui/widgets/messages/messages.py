@@ -8,6 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.errors import MhaVizError
+from mha_viz.ui.operating.streamlit_run import end_run
 from mha_viz.ui.run import places
 from mha_viz.ui.run.page_lock import page_run
 from mha_viz.ui.state import faults
@@ -39,7 +40,7 @@ def stop_on_error(place: DeltaGenerator | None = None) -> Iterator[None]:
     else:
         shown.error(message, icon=":material/error:")
     problems(st.session_state.get("shown_problems", ()))
-    st.stop()
+    end_run()
 
 
 def problems(already_shown: Iterable[str] = ()) -> list[str]:

@@ -2,6 +2,7 @@
 // The exact weight behind a cell: fetched when first asked for, one head at a time where large.
 // Knows a payload's header and the network; draws nothing.
 
+import { setPending } from "../shared/readiness.js";
 import { formatCode, formatWeight } from "../shared/shared.js";
 
 const WHOLE = 4e6; // below this many bytes all heads come at once
@@ -33,9 +34,13 @@ export class ExactWeights {
     const count = this.header.layers * this.header.heads;
     const asked = whole ? [...Array(count).keys()] : [head];
     for (const one of asked) if (!this.heads.has(one)) this.heads.set(one, null);
-    this.load(whole ? 0 : head, asked.length).catch(() => {
-      this.url = null; // the approximate weight stays on screen and says that it is one
-    });
+    const what = `weights ${this.url} ${head}`;
+    setPending(what, true);
+    this.load(whole ? 0 : head, asked.length)
+      .catch(() => {
+        this.url = null; // the approximate weight stays on screen and says that it is one
+      })
+      .finally(() => setPending(what, false));
   }
 
   /** All heads, where they are few bytes: for what is computed of every head. */

@@ -3,6 +3,7 @@
 // COMPONENT, its name, is put in front by Python.
 /* global COMPONENT */
 
+import { markPainted, observed } from "../shared/readiness.js";
 import { scriptStore } from "./script_store.js";
 
 export default function late(component) {
@@ -10,7 +11,8 @@ export default function late(component) {
   const { parentElement } = component;
   let end;
   const draw = (script) => {
-    end = script(component);
+    end = script(observed(component));
+    markPainted(parentElement);
   };
   if (byName.has(COMPONENT)) draw(byName.get(COMPONENT));
   else waiting.set(parentElement, { name: COMPONENT, draw }); // in place of older data

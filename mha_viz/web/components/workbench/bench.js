@@ -3,6 +3,7 @@
 // here, in the browser; Python hears of it afterwards. Draws nothing.
 
 import { BenchWeights } from "./bench_weights.js";
+import { setPending } from "../shared/readiness.js";
 import { formatCode, formatNumber, formatWeight, payloadStore } from "../shared/shared.js";
 import { placesOf, toggled } from "./token_set.js";
 import { placeOf, tokenAt } from "./token_axes.js";
@@ -54,6 +55,13 @@ export class Bench {
     this.sent = this.sender = null;
     this.unsent = {};
     this.unconfirmed = {};
+    this.notePending();
+  }
+
+  /** The page is not ready while the server has not heard of every choice. */
+  notePending() {
+    const isSent = !this.send || !(Object.keys(this.unsent).length || Object.keys(this.unconfirmed).length);
+    setPending("choices", !isSent);
   }
 
   // -- Python's side --------------------------------------------------------------------------------
@@ -74,6 +82,7 @@ export class Bench {
       this.view = { ...this.view, ...settings.view };
       this.sent = null;
     }
+    this.notePending();
   }
 
   /**
@@ -111,6 +120,7 @@ export class Bench {
     if (!news.length) return;
     Object.assign(this.view, Object.fromEntries(news));
     Object.assign(this.unsent, Object.fromEntries(news));
+    this.notePending();
     this.notify();
     clearTimeout(this.pause);
     this.pause = setTimeout(() => this.report(), PAUSE);

@@ -6,6 +6,7 @@ import { benchOf } from "./bench.js";
 import { GuideView } from "./guide_view.js";
 import { GridView } from "./grid_view.js";
 import { HeadView } from "./head_view.js";
+import { setPending } from "../shared/readiness.js";
 import { endOf, make, payloadStore, roomBelow, viewOf } from "../shared/shared.js";
 
 const BELOW = 14; // pixels that stay free at the window's lower edge
@@ -23,13 +24,17 @@ class Workbench {
     this.root.append(this.message, ...this.views.map(({ root }) => root));
     parent.append(this.root);
     this.bench.places[data.part] = this.root;
+    this.picture = `picture ${data.name} ${data.part}`;
     this.listen();
   }
 
   update(data, emit) {
     this.data = data;
     this.emit = emit;
-    if (data.error) return this.say(data.error);
+    if (data.error) {
+      setPending(this.picture, false);
+      return this.say(data.error);
+    }
     this.bench.receive(data, emit);
     this.bench.notify(); // the other part draws the new settings, too
   }
@@ -39,6 +44,7 @@ class Workbench {
     const { bench } = this;
     const same = bench.payload && bench.payloadId === this.data?.payload;
     const payload = byId.get(this.data?.payload) ?? (same ? bench.payload : null);
+    setPending(this.picture, !payload);
     if (!payload) return bench.payload ? undefined : this.say("Drawing …");
     try {
       bench.adopt(payload);
@@ -90,6 +96,7 @@ class Workbench {
   }
 
   close() {
+    setPending(this.picture, false);
     this.bench.listeners.delete(this.redraw);
     payloadStore().listeners.delete(this.arrived);
     globalThis.removeEventListener("resize", this.redraw);

@@ -1,0 +1,67 @@
+"""The mark that tells the browser, and whoever waits there, that a run has drawn all it has.
+
+`data-ready` of the document is the number of the run whose pictures are painted, and "working"
+while anything of a run is still to come (web/components/page/ready.js).
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from functools import cache, wraps
+from typing import Any, ParamSpec, TypeVar
+
+import streamlit as st
+
+from mha_viz.ui.operating.streamlit_run import Superseded, is_partial, session_id
+from mha_viz.ui.state import state
+from mha_viz.web.browser import component_script
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_is_marked: ContextVar[bool] = ContextVar("is_marked", default=False)  # by what is run around it
+
+
+@contextmanager
+def run_mark() -> Iterator[None]:
+    """Draw the mark at the end of a run; one that a newer run supersedes gets none."""
+    token = _is_marked.set(True)
+    try:
+        yield
+    except Superseded:
+        raise
+    except BaseException:  # a page that ends early, or in an error, is ready as well
+        _draw_mark()
+        raise
+    else:
+        _draw_mark()
+    finally:
+        _is_marked.reset(token)
+
+
+def fragment(*, key: str | None = None) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Return a decorator for a fragment of Streamlit whose runs are marked as those of pages are.
+
+    One that runs by itself (`run_every`) is no answer to anybody: use `st.fragment` there.
+    """
+
+    def decorate(draw: Callable[P, T]) -> Callable[P, T]:
+        @wraps(draw)
+        def marked(*args: P.args, **named: P.kwargs) -> T:
+            is_whole_run = is_partial() and not _is_marked.get()
+            with run_mark() if is_whole_run else nullcontext():
+                return draw(*args, **named)
+
+        return st.fragment(marked, key=key) if key else st.fragment(marked)
+
+    return decorate
+
+
+def _draw_mark() -> None:
+    number = state.count_run()
+    _component()(key=f"run-mark-{number}", data={"session": session_id() or "", "run": number})
+
+
+@cache
+def _component() -> Callable[..., Any]:
+    # Not at import: the server imports this before it can take components.
+    return st.components.v2.component("mha_viz.ready", js=component_script("ready"))

@@ -1,0 +1,59 @@
+// @ts-check
+// Says on the page whether it is ready: `data-ready` of the document is the number of the run whose
+// pictures are all painted, and "working" while anything of a run is still to come. Draws nothing.
+
+import { endRun, readiness } from "../shared/readiness.js";
+
+const STATE = "data-test-script-state"; // Streamlit's own word for it, on the whole app
+const IDLE = `[data-testid="stApp"][${STATE}="notRunning"]`;
+const COMPONENTS = '[data-testid="stBidiComponentIsolated"], [data-testid="stBidiComponentRegular"]';
+const UNFINISHED = [
+  '[data-testid="stSkeleton"]',
+  '[data-testid="stSpinner"]',
+  `:is(${COMPONENTS}):not([data-painted])`,
+  '[data-testid="stPlotlyChart"]:not(:has(.main-svg))',
+].join(", ");
+
+/** Whether the last run has ended and all its pictures are there. */
+function isReady() {
+  const { run, pending } = readiness();
+  return run > 0 && pending.size === 0 && document.querySelector(IDLE) !== null && !document.querySelector(UNFINISHED);
+}
+
+class ReadyMark {
+  constructor() {
+    this.waiting = false;
+    this.observer = new MutationObserver(() => this.update());
+    const attributeFilter = [STATE, "data-painted"];
+    this.observer.observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter });
+    readiness().onChange = () => this.update();
+  }
+
+  update() {
+    if (!isReady()) this.show("working");
+    else if (!this.waiting) this.showWhenPainted();
+  }
+
+  /** What was drawn in this frame is on the screen in the next but one. */
+  showWhenPainted() {
+    this.waiting = true;
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      this.waiting = false;
+      if (isReady()) this.show(String(readiness().run));
+      else this.show("working");
+    }));
+  }
+
+  /** @param {string} value */
+  show(value) {
+    const { dataset } = document.documentElement;
+    if (dataset.ready !== value) dataset.ready = value;
+  }
+}
+
+/** @param {{ data: { session: string, run: number } }} component */
+export default function ready({ data: { session, run } }) {
+  const name = Symbol.for("mha_viz.ready_mark");
+  globalThis[name] ??= new ReadyMark();
+  endRun(session, run);
+}

@@ -1,0 +1,54 @@
+// @ts-check
+// What the page is still waiting for. `ready.js` says on the page when that is nothing.
+
+const MAX_WAIT = 30_000; // ms until a run that was requested is given up: the server is gone perhaps
+
+/** The readiness of this page, which all components share. */
+export function readiness() {
+  const name = Symbol.for("mha_viz.readiness");
+  globalThis[name] ??= { session: "", run: 0, requests: 0, pending: new Set(), onChange: () => {} };
+  return globalThis[name];
+}
+
+/** Notes that something is on its way to the page, or that it has come. @param {string} what @param {boolean} isPending */
+export function setPending(what, isPending) {
+  const { pending, onChange } = readiness();
+  if (pending.has(what) === isPending) return;
+  if (isPending) pending.add(what);
+  else pending.delete(what);
+  onChange();
+}
+
+/** Notes that the server has been asked for a run: the page waits for the next one's end. */
+export function expectRun() {
+  const state = readiness();
+  const what = `run ${(state.requests += 1)}`;
+  setPending(what, true);
+  setTimeout(() => setPending(what, false), MAX_WAIT);
+}
+
+/** Notes that a run has ended. @param {string} session @param {number} run its number in that session */
+export function endRun(session, run) {
+  const state = readiness();
+  if (session === state.session && run <= state.run) return;
+  Object.assign(state, { session, run });
+  for (const what of state.pending) if (what.startsWith("run ")) state.pending.delete(what);
+  state.onChange();
+}
+
+/** Marks the element of a component whose picture is there, or not yet. @param {any} parent @param {boolean} isPainted */
+export function markPainted(parent, isPainted = true) {
+  const element = parent.host ?? parent; // of a shadow root
+  if (isPainted) element.setAttribute("data-painted", "");
+  else element.removeAttribute("data-painted");
+}
+
+/** What a component takes, with a note of each run that it causes. @param {any} component */
+export function observed(component) {
+  const noting = (/** @type {Function} */ send) => (/** @type {any[]} */ ...values) => {
+    expectRun();
+    send(...values);
+  };
+  const { setTriggerValue, setStateValue } = component;
+  return { ...component, setTriggerValue: noting(setTriggerValue), setStateValue: noting(setStateValue) };
+}

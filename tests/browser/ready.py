@@ -1,0 +1,49 @@
+"""Waits for the mark by which the app says that it is ready (components/page/ready.js)."""
+
+import contextlib
+from collections.abc import Iterator
+
+from playwright.sync_api import Page
+
+RUN = 400_000  # ms, of the wait for a run: an app's first one loads torch and transformers
+READY = "() => Number(document.documentElement.dataset.ready)"  # NaN while it works
+
+
+def wait_until(page: Page, condition: str, timeout: int = RUN) -> None:
+    """Return when a function of the page says so.
+
+    Playwright's own `wait_for_function` has the page make a script of a string again and again,
+    which the app's content security policy forbids.
+
+    Args:
+        page: that is asked, often.
+        condition: a JavaScript function without arguments.
+        timeout: in milliseconds.
+    """
+    page.evaluate(
+        f"""() => new Promise((done, fail) => {{
+          const end = performance.now() + {timeout}, holds = {condition};
+          const look = () => holds() ? done()
+            : performance.now() > end ? fail(new Error("it never held: " + holds))
+            : setTimeout(look, 40);
+          look();
+        }})"""
+    )
+
+
+def wait_ready(page: Page, after: int = 0) -> int:
+    """Return the number of the run whose pictures are painted, once it is greater than `after`.
+
+    What a component of ours causes is waited for. What a widget of Streamlit causes is not, until
+    the server has heard of it: use `next_run` around the action.
+    """
+    wait_until(page, f"() => ({READY})() > {after}")
+    return int(page.evaluate(READY))
+
+
+@contextlib.contextmanager
+def next_run(page: Page) -> Iterator[None]:
+    """Leave the block once a run that began after its beginning has painted all its pictures."""
+    before = wait_ready(page)
+    yield
+    wait_ready(page, before)

@@ -1,0 +1,112 @@
+// The mark of a page that is ready: the number of the run whose pictures are painted.
+
+import assert from "node:assert/strict";
+
+import { pass, settled, test } from "./dom.js";
+
+const { default: ready } = await import("../../../mha_viz/web/components/page/ready.js");
+const readiness = await import("../../../mha_viz/web/components/shared/readiness.js");
+
+const FRAMES = 40; // ms: what is drawn in one frame is seen two frames later
+const app = document.createElement("div");
+app.dataset.testid = "stApp";
+const shown = () => document.documentElement.dataset.ready;
+const script = (state) => app.setAttribute("data-test-script-state", state);
+
+async function rest() {
+  await settled(); // the observer's turn
+  pass(FRAMES);
+}
+
+function begin() {
+  document.body.append(app);
+  app.replaceChildren();
+  Object.assign(readiness.readiness(), { session: "", run: 0 });
+  readiness.readiness().pending.clear();
+}
+
+test("the number of a run is shown once it has ended and is painted", async () => {
+  begin();
+  script("running");
+  ready({ data: { session: "a", run: 3 } });
+  await rest();
+  assert.equal(shown(), "working");
+  script("notRunning");
+  await settled();
+  assert.equal(shown(), "working"); // until the frame is on the screen
+  pass(FRAMES);
+  assert.equal(shown(), "3");
+});
+
+test("a skeleton, a chart without its drawing and an unpainted component are waited for", async () => {
+  for (const [testid, finish] of [
+    ["stSkeleton", (element) => element.remove()],
+    ["stPlotlyChart", (element) => element.append(Object.assign(document.createElement("i"), { className: "main-svg" }))],
+    ["stBidiComponentIsolated", (element) => readiness.markPainted({ host: element })],
+    ["stBidiComponentRegular", (element) => readiness.markPainted(element)],
+  ]) {
+    begin();
+    const element = document.createElement("div");
+    element.dataset.testid = testid;
+    app.append(element);
+    script("notRunning");
+    ready({ data: { session: testid, run: 2 } });
+    await rest();
+    assert.equal(shown(), "working", testid);
+    finish(element);
+    await rest();
+    assert.equal(shown(), "2", testid);
+  }
+});
+
+test("what a component sends is waited for until the next run has ended", async () => {
+  begin();
+  script("notRunning");
+  ready({ data: { session: "a", run: 1 } });
+  await rest();
+  const messages = [];
+  const { setTriggerValue } = readiness.observed({ setTriggerValue: (...message) => messages.push(message) });
+  setTriggerValue("view", 7);
+  assert.deepEqual(messages, [["view", 7]]);
+  assert.equal(shown(), "working");
+  ready({ data: { session: "a", run: 1 } }); // the run before, drawn again
+  await rest();
+  assert.equal(shown(), "working");
+  ready({ data: { session: "a", run: 2 } });
+  await rest();
+  assert.equal(shown(), "2");
+});
+
+test("a run that never comes is given up", async () => {
+  begin();
+  script("notRunning");
+  ready({ data: { session: "a", run: 5 } });
+  readiness.expectRun();
+  await rest();
+  assert.equal(shown(), "working");
+  pass(30_000);
+  await rest();
+  assert.equal(shown(), "5");
+});
+
+test("a server that was started anew counts from one", async () => {
+  begin();
+  script("notRunning");
+  ready({ data: { session: "a", run: 57 } });
+  await rest();
+  ready({ data: { session: "b", run: 1 } });
+  await rest();
+  assert.equal(shown(), "1");
+});
+
+test("late values keep the page working until they have come", async () => {
+  begin();
+  script("notRunning");
+  readiness.setPending("weights", true);
+  ready({ data: { session: "a", run: 4 } });
+  await rest();
+  assert.equal(shown(), "working");
+  readiness.setPending("weights", false);
+  await rest();
+  assert.equal(shown(), "4");
+});
