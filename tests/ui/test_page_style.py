@@ -1,7 +1,8 @@
-"""The style of all pages comes with a page, whole, and with nothing else."""
+"""Answers of a real server: each page has its style, and every answer its headers."""
 
 import gzip
 import http.client
+import re
 
 import pytest
 from starlette.responses import HTMLResponse
@@ -10,6 +11,7 @@ from starlette.testclient import TestClient
 from mha_viz.ui.server.page_style import STYLE, PageStyle
 from tests.ui.serving import serving
 
+ALWAYS = ("content-security-policy", "referrer-policy", "x-content-type-options")
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Encoding": "gzip"}
 
 
@@ -60,3 +62,12 @@ def test_all_else_is_passed_on_as_it_is(get):
     assert STYLE not in gzip.decompress(page).decode()
     answer, body = get("/_stcore/health", **HTML)
     assert (answer.status, body) == (200, b"ok")
+
+
+def test_pages_files_and_refusals_have_all_headers(get):
+    script = re.search(rb'src="\.(/static/js/index[^"]+)"', get("/")[1])[1].decode()
+    for path in ("/", script, "/_stcore/health", "/healthz", "/no-such-page"):
+        answer, _ = get(path)
+        assert {name.lower() for name in answer.headers} >= set(ALWAYS), path
+    refused, _ = get("/", Host="evil.example")
+    assert refused.status == 403 and {name.lower() for name in refused.headers} >= set(ALWAYS)
