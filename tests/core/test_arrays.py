@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-import mha_viz as mv
 from mha_viz.core.metrics import METRICS, baselines, head_table
 from mha_viz.errors import DTypeError, ShapeError
 from tests.core.patterns import HEADS, LAYERS, N, random_pattern
@@ -79,27 +78,6 @@ def test_the_table_and_its_baselines_take_arrays() -> None:
         for key, values in want.items():
             same = torch.equal if isinstance(values, torch.Tensor) else lambda a, b: a == b
             assert same(got[key], values), key
-
-
-def test_a_record_of_arrays_is_reported_like_one_of_tensors() -> None:
-    labels = [f"t{i}" for i in range(N)]
-    want, got = mv.record(PATTERN, labels), mv.record(list(arrays(PATTERN)), labels)
-    assert got == want
-    assert mv.head_report(got).equals(mv.head_report(want))
-    for measure in ("hellinger", "jensen_shannon"):
-        assert torch.equal(mv.head_similarity(got, measure), mv.head_similarity(want, measure))
-
-
-def test_ones_own_metric_gets_tensors() -> None:
-    def on_special(pattern: torch.Tensor, *, is_special: torch.Tensor) -> torch.Tensor:
-        return torch.where(is_special, pattern, 0.0).sum((-2, -1))
-
-    mv.register_metric(on_special, needs=["special"])
-    try:
-        found = head_table(arrays(PATTERN), is_special=np.arange(N) < 2)["on_special"]
-    finally:
-        del mv.METRICS["on_special"]
-    close(found, PATTERN[..., :2].sum((-2, -1)))
 
 
 def test_arrays_of_any_layout_and_byte_order_are_read_or_refused_in_words() -> None:

@@ -2,14 +2,11 @@
 
 import math
 
-import hypothesis
-import hypothesis.strategies as st
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from mha_viz.core.attention.attention import attention, reference_attention, scores, softmax, z
+from mha_viz.core.attention.attention import attention, reference_attention, softmax
 from mha_viz.errors import ArgumentError, DTypeError, MhaVizError, ShapeError
 from tests.core.attention_by_definition import (
     D_HEAD,
@@ -52,27 +49,8 @@ def test_it_is_what_the_definition_says(how: dict, need_pattern: bool) -> None:
         assert got_pattern is None
 
 
-@pytest.mark.parametrize("name", ["plain", "causal", "scale", "bool", "additive per head"])
-def test_it_agrees_with_torch(name: str) -> None:
-    how = CASES[name]
-    query, key, value = qkv(2)
-    theirs = F.scaled_dot_product_attention(
-        query, key, value, how.get("mask"), 0.0, how.get("causal", False), scale=how.get("scale")
-    )
-    close(attention(query, key, value, **how)[0], theirs)
-
-
-def test_the_exact_values_of_one_small_case() -> None:
-    query = torch.tensor([[[1.0], [0.0]]])
-    key = torch.tensor([[[0.0], [math.log(3.0)]]])
-    value = torch.tensor([[[8.0], [4.0]]])
-    got, pattern = attention(query, key, value)
-    close(pattern, torch.tensor([[[0.25, 0.75], [0.5, 0.5]]]))
-    close(got, torch.tensor([[[5.0], [6.0]]]))
-
-
-@pytest.mark.parametrize("batch", [(), (2,), (2, 3), (2, 1, 3)])
-@pytest.mark.parametrize("kv_heads", [1, 2, 3, 6])
+@pytest.mark.parametrize("batch", [(), (2, 1, 3)])
+@pytest.mark.parametrize("kv_heads", [1, 3])
 @pytest.mark.parametrize("need_pattern", [True, False])
 def test_shared_key_heads_equal_repeated_ones(
     batch: tuple[int, ...], kv_heads: int, need_pattern: bool
@@ -104,22 +82,6 @@ def test_reference_attention_agrees_with_attention(
     close(got, want)
     if need_pattern:
         close(pattern, want_pattern)
-
-
-def test_moving_the_tokens_moves_the_output() -> None:
-    query, key, value = qkv(query=KEY)
-    order = torch.tensor([3, 0, 6, 1, 5, 2, 4])
-    got, pattern = attention(query, key, value)
-    moved, moved_pattern = attention(query[:, order], key[:, order], value[:, order])
-    close(moved, got[:, order])
-    close(moved_pattern, pattern[:, order][..., order])
-
-
-def test_softcap_bounds_the_scores_and_keeps_their_order() -> None:
-    query, key, _ = qkv()
-    free, capped = scores(query, key, scale=1.0), scores(query, key, scale=1.0, softcap=2.0)
-    assert free.abs().max() > 2.0 > capped.abs().max()
-    close(capped, 2.0 * torch.tanh(free / 2.0))
 
 
 @pytest.mark.parametrize("how", CASES.values(), ids=CASES.keys())
@@ -172,12 +134,6 @@ def test_softmax_adds_up_in_float32() -> None:
     assert softmax(even)[0, 0, 0].item() == torch.tensor(1 / 5003, dtype=torch.bfloat16).item()
 
 
-def test_large_scores_do_not_overflow() -> None:
-    query, key, value = qkv()
-    _, pattern = attention(query * 1e4, key * 1e4, value)
-    close(pattern.amax(-1), torch.ones(HEADS, QUERY))
-
-
 def test_dropout_keeps_the_mean_and_spares_the_pattern() -> None:
     query, key, value = qkv(2)
     want, want_pattern = attention(query, key, value)
@@ -191,7 +147,7 @@ def test_dropout_keeps_the_mean_and_spares_the_pattern() -> None:
     assert (attention(query, key, value, dropout=1.0)[0] == 0).all()
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_the_pattern_is_written_where_out_says(dtype: torch.dtype) -> None:
     parts = qkv(2, dtype=dtype)
     mask = torch.arange(QUERY)[:, None] != 2  # a row of nothing, too
@@ -202,72 +158,6 @@ def test_the_pattern_is_written_where_out_says(dtype: torch.dtype) -> None:
     last_place = max(ROUNDING, 4 * torch.finfo(dtype).eps)
     close(out, want_pattern, last_place)
     close(got, want, last_place)
-
-
-def test_the_parts_make_the_whole() -> None:
-    query, key, value = qkv(2, heads=6, kv_heads=2)
-    mask = torch.arange(KEY) != 4
-    pattern = softmax(scores(query, key, mask=mask, causal=True))
-    got, got_pattern = attention(query, key, value, mask, causal=True)
-    close(pattern, got_pattern)
-    close(z(pattern, value), got)
-
-
-def test_strided_inputs_as_model_libraries_make_them() -> None:
-    torch.manual_seed(23)
-    query, key, value = (torch.randn(2, KEY, HEADS, D_HEAD).transpose(1, 2) for _ in range(3))
-    close(
-        attention(query, key, value)[0],
-        attention(query.contiguous(), key.contiguous(), value.contiguous())[0],
-    )
-
-
-@hypothesis.settings(max_examples=60, deadline=None)
-@hypothesis.given(
-    batch=st.lists(st.sampled_from([1, 2, 3]), max_size=2),
-    kv_heads=st.sampled_from([1, 2, 3]),
-    group=st.sampled_from([1, 2, 5]),
-    query=st.sampled_from([1, 2, 7]),
-    key=st.sampled_from([1, 3, 11]),
-    width=st.sampled_from([1, 2, 13]),
-    value_width=st.sampled_from([1, 3, 17]),
-    causal=st.booleans(),
-    kept=st.sampled_from([None, 0.0, 0.3, 0.9]),
-    seed=st.integers(0, 99),
-)
-def test_any_shape_obeys_the_laws(
-    batch: list[int],
-    kv_heads: int,
-    group: int,
-    query: int,
-    key: int,
-    width: int,
-    value_width: int,
-    causal: bool,
-    kept: float | None,
-    seed: int,
-) -> None:
-    heads = kv_heads * group
-    q, k, v = qkv(
-        *batch,
-        heads=heads,
-        kv_heads=kv_heads,
-        query=query,
-        key=key,
-        width=width,
-        value_width=value_width,
-        seed=seed,
-    )
-    mask = None if kept is None else torch.rand(query, key) < kept
-    got, pattern = attention(q, k, v, mask, causal=causal)
-    fused, _ = attention(q, k, v, mask, causal=causal, need_pattern=False)
-    allowed = torch.ones(query, key, dtype=torch.bool) if mask is None else mask
-    allowed = allowed.tril() if causal else allowed
-    assert got.shape == (*batch, heads, query, value_width)
-    assert pattern.shape == (*batch, heads, query, key)
-    assert (pattern >= 0).all() and (pattern[..., ~allowed] == 0).all()
-    close(pattern.sum(-1), allowed.any(-1).float().expand(pattern.shape[:-1]))
-    close(fused, got)
 
 
 Q, K, V = qkv(2)

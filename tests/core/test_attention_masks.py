@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mha_viz.core.attention.attention import attention, scores
+from mha_viz.core.attention.attention import attention
 from tests.core.attention_by_definition import (
     D_HEAD,
     HEADS,
@@ -15,20 +15,9 @@ from tests.core.attention_by_definition import (
     LOWEST,
     NEVER,
     QUERY,
-    by_definition,
     qkv,
 )
 from tests.making.comparing import close
-
-
-@pytest.mark.parametrize("shape", [(KEY,), (QUERY, 1), (HEADS, 1, 1), (2, 1, 1, KEY), ()])
-@pytest.mark.parametrize("need_pattern", [True, False])
-def test_a_mask_broadcasts(shape: tuple[int, ...], need_pattern: bool) -> None:
-    query, key, value = qkv(2)
-    mask = torch.rand(shape, generator=torch.Generator().manual_seed(3)) < 0.6
-    full = mask.expand(2, HEADS, QUERY, KEY).clone()
-    want, _ = by_definition(query, key, value, mask=full)
-    close(attention(query, key, value, mask, need_pattern=need_pattern)[0], want)
 
 
 @pytest.mark.parametrize("never", [NEVER, LOWEST, LOWEST + 3.0, LOWEST * 0.75])
@@ -125,24 +114,3 @@ def test_the_future_does_not_reach_the_past(need_pattern: bool) -> None:
     # To the bit: the same shapes, and what is masked adds zeros.
     assert torch.equal(before[:, :4], after[:, :4])
     assert not torch.isclose(before[:, 4:], after[:, 4:]).any()
-
-
-@pytest.mark.parametrize(("query_length", "key_length"), [(5, 7), (7, 5)])
-@pytest.mark.parametrize("need_pattern", [True, False])
-def test_causal_counts_from_the_first_query_and_key(
-    query_length: int, key_length: int, need_pattern: bool
-) -> None:
-    query, key, value = qkv(query=query_length, key=key_length)
-    allowed = torch.ones(query_length, key_length, dtype=torch.bool).tril()
-    close(
-        attention(query, key, value, causal=True, need_pattern=need_pattern)[0],
-        attention(query, key, value, allowed)[0],
-    )
-
-
-def test_scores_are_minus_infinity_where_forbidden() -> None:
-    query, key, _ = qkv()
-    raw = scores(query, key, mask=torch.arange(KEY) != 4, causal=True)
-    forbidden = torch.ones(QUERY, KEY, dtype=torch.bool).triu(1)
-    forbidden[:, 4] = True
-    assert torch.equal(raw == NEVER, forbidden.expand(HEADS, QUERY, KEY))

@@ -187,11 +187,3 @@ def test_of_words_they_are_those_of_tokens_after_merging() -> None:
         got = text_baselines(words)
         for key, values in want.items():
             assert getattr(got[key], name) == near(float(values.mean())), key
-
-
-def test_words_remember_how_many_tokens_they_were(tmp_path) -> None:
-    words = mv.load("tiny-gpt2").trace("The unbelievable cat").merge_words()
-    assert mv.AttentionRecord.load(words.save(tmp_path / "words.safetensors")) == words
-    assert [token.parts for token in words.without_first().tokens] == [
-        token.parts for token in words.tokens[1:]
-    ]

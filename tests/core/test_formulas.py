@@ -1,6 +1,5 @@
 """What docs/metrics.md says, computed: each formula against its function, and the baselines."""
 
-import re
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from docs import make_metrics
 from mha_viz.core.metrics import METRICS, head_table
 from tests.core import formulas_of_layers  # noqa: F401 - fills the tables, too
 from tests.core.formulas import FORMULAS, LATEX, Text
@@ -119,25 +117,3 @@ def test_through_all_layers() -> None:
     for i, j in np.ndindex(LAYERS, HEADS):
         arrays = (given[i, j].numpy() for given in (A, Z, W_O))
         close(got[i, j], FORMULAS["value_weighted"](*arrays))
-
-
-@pytest.mark.parametrize(("column", "causal"), [("Uniform", False), ("Uniform, causal", True)])
-def test_the_table_of_the_page_holds_what_the_formulas_give(column: str, causal: bool) -> None:
-    lines = re.findall(r"^\| (.*) \|$", make_metrics.PATH.read_text("utf-8"), re.M)
-    rows = [line.split(" | ") for line in lines]
-    place = next(row for row in rows if column in row).index(column)
-    found = {row[0].split("`")[1]: row[place] for row in rows if row[0].startswith("[`")}
-    n = 2 * make_metrics.PERIOD
-    allowed = sees(n, causal).numpy()
-    uniform = allowed / allowed.sum(-1, keepdims=True)
-    text = Text(
-        np.arange(n) % make_metrics.PERIOD,
-        np.arange(n) % (n - 1) == 0,
-        allowed,
-        make_metrics.PERIOD,
-    )
-    for key in of("head"):
-        if {"outputs", "sink"} & METRICS[key].needs:
-            assert found[key] == "–"
-        else:
-            assert float(found[key]) == pytest.approx(FORMULAS[key](uniform, text), rel=6e-3), key

@@ -43,25 +43,10 @@ def test_what_transformers_gives_is_a_record(bert):
     "given",
     [
         lambda p: tuple(layer[None] for layer in p),
-        lambda p: list(p),
-        lambda p: p,
-        lambda p: p.numpy(),
         lambda p: [layer.numpy() for layer in p],
-        lambda p: p.double(),
         lambda p: p.half().numpy(),
         lambda p: [layer[None].bfloat16() for layer in p],
-        lambda p: p.clone().requires_grad_(),
-    ],
-    ids=[
-        "tuple of batches",
-        "list",
-        "one tensor",
-        "numpy",
-        "numpy layers",
-        "float64",
-        "float16",
-        "bfloat16",
-        "with a gradient",
+        lambda p: p.double().requires_grad_(),
     ],
 )
 def test_every_form_of_the_same_weights(given):
@@ -98,11 +83,6 @@ def test_equal_strings_are_the_same_token_and_tokens_stay_as_they_are():
     assert mv.record(random_pattern(), own).tokens == own
 
 
-def test_it_is_saved_and_read(tmp_path):
-    record = mv.record(random_pattern(), WORDS, text="The cat saw the dog run.")
-    assert mv.AttentionRecord.load(record.save(tmp_path / "r.safetensors")) == record
-
-
 @pytest.mark.parametrize(
     ("attentions", "tokens", "message"),
     [
@@ -132,8 +112,6 @@ def test_what_is_no_record_is_said_in_a_sentence(attentions, tokens, message, as
     ("pattern", "tokens", "message"),
     [
         (random_pattern(), tuple(WORDS), r"got str at place 0: mha_viz\.record"),
-        (random_pattern(), "the cat", "must be a tuple of Token, got str"),
-        (random_pattern(), None, "got NoneType"),
         (random_pattern().numpy(), None, "got NoneType"),
         (random_pattern().numpy(), tuple(mv.Token(w, 0) for w in WORDS), "got ndarray"),
     ],

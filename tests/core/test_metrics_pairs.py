@@ -3,20 +3,16 @@
 import math
 from collections.abc import Callable
 
-import hypothesis
-import hypothesis.strategies as st
 import pytest
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
 
 from mha_viz.core.metrics import output_pairs, pairs
-from mha_viz.core.metrics.table import METRICS
 from mha_viz.errors import DTypeError, MhaVizError, ShapeError
+from tests.core.formulas import cka, cka_biased, correlation, redundancy_textbook
 from tests.core.pair_inputs import (
     ALL,
     HEADS,
-    LAYERS,
     OF_PATTERN,
     OF_Z,
     N,
@@ -24,41 +20,10 @@ from tests.core.pair_inputs import (
     random_pattern,
     random_z,
 )
-from tests.core.pairs_by_definition import (
-    cka,
-    cka_biased,
-    correlation,
-    hellinger,
-    jensen_shannon,
-    looped,
-    redundancy,
-)
-from tests.making.comparing import ROUNDING, close
-
-ROWS = [row for row in METRICS.values() if row.of == "pair"]
+from tests.core.pairs_by_definition import hellinger, jensen_shannon, looped
+from tests.making.comparing import close
 
 # -- each against its definition ---------------------------------------------------------------
-
-
-def test_patterns_worked_out_by_hand() -> None:
-    pattern = torch.tensor([[[[1.0, 0.0], [0.5, 0.5]]], [[[0.0, 1.0], [0.5, 0.5]]]])
-    close(pairs.hellinger(pattern), [[0, math.sqrt(0.5)], [math.sqrt(0.5), 0]])
-    close(pairs.jensen_shannon(pattern), [[0, math.log(2) / 2], [math.log(2) / 2, 0]])
-
-
-def test_outputs_worked_out_by_hand() -> None:
-    z = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 0.0]]]])
-    # entries 1 0 0 1 beside 2 0 0 0: covariance 1/4, sigmas 1/2 and sqrt(3)/2
-    rho = 1 / math.sqrt(3)
-    close(output_pairs.correlation(z), [[1, rho], [rho, 1]])
-    # z_1 z_2^T has the one entry 2; norms sqrt 2 and 2; R_11 = sqrt(2) / 2, R_22 = 1
-    textbook = 1 / math.sqrt(2)
-    close(output_pairs.redundancy(z, normalize=False), [[textbook, textbook], [textbook, 1]])
-    scaled = textbook / math.sqrt(textbook)
-    close(output_pairs.redundancy(z), [[1, scaled], [scaled, 1]])
-    close(
-        output_pairs.cka_biased(z), 1.0
-    )  # centred, both hold the one contrast between the two tokens
 
 
 @pytest.mark.parametrize(("query", "key"), [(11, 7), (1, 13), (5, 1), (17, 17)])
@@ -75,7 +40,7 @@ def test_pattern_distances_against_loops_and_scipy(query: int, key: int) -> None
 def test_likenesses_against_loops_and_numpy(query: int, d_head: int) -> None:
     z = random_z(query, d_head)
     close(output_pairs.correlation(z), looped(z, correlation))
-    textbook = looped(z, redundancy)
+    textbook = looped(z, redundancy_textbook)
     close(output_pairs.redundancy(z, normalize=False), textbook)
     own = textbook.diagonal()
     close(output_pairs.redundancy(z), textbook / (own[:, None] * own).sqrt())
@@ -89,7 +54,7 @@ def test_larger_patterns_keep_their_accuracy() -> None:
     close(pairs.hellinger(pattern), looped(pattern, hellinger), atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize(("query", "d_head"), [(11, 13), (13, 3), (4, 7), (5, 1), (31, 257)])
+@pytest.mark.parametrize(("query", "d_head"), [(11, 13), (13, 3), (4, 7), (5, 1), (17, 101)])
 def test_cka_against_the_unbiased_estimator_written_out(query: int, d_head: int) -> None:
     z = random_z(query, d_head)
     close(output_pairs.cka(z), looped(z, cka), atol=2e-5)
@@ -126,27 +91,6 @@ def test_larger_outputs_keep_their_accuracy(function: Callable[..., Tensor]) -> 
     close(got[1, 4], 1.0)
 
 
-@pytest.mark.parametrize(
-    ("function", "whole", "part"),
-    [
-        (pairs.hellinger, 2 * 144**2 * 64**2, 0.7),
-        (output_pairs.correlation, 2 * 144**2 * 64 * 16, 0.7),
-        (output_pairs.redundancy, 2 * 144 * 64 * 16**2 + 2 * 144**2 * 16**2, 0.8),
-        (output_pairs.cka, 2 * 144 * 64**2 * 16 + 2 * 144**2 * 64**2, 0.6),
-    ],
-)
-def test_what_is_symmetric_is_not_computed_twice(
-    function: Callable[..., Tensor], whole: int, part: float
-) -> None:
-    dice = torch.Generator().manual_seed(13)
-    given = torch.randn(3, 48, 64, 64 if function in OF_PATTERN else 16, generator=dice)
-    given = given.softmax(-1) if function in OF_PATTERN else given
-    with FlopCounterMode(display=False) as counter:
-        matrix = function(given)
-    assert 0.5 * whole < counter.get_total_flops() < part * whole
-    close(matrix[::7, ::7], function(given.flatten(0, 1)[None, ::7]))
-
-
 # -- what must hold for any input --------------------------------------------------------------
 
 
@@ -160,26 +104,6 @@ def test_symmetric_with_an_exact_diagonal_and_layers_before_heads(
     assert (matrix.diagonal() == (0 if function in OF_PATTERN else 1)).all()
     pair = torch.stack([given[2, 3], given[0, 4]])[None]
     close(function(pair)[0, 1], matrix[2 * HEADS + 3, 4])
-
-
-@pytest.mark.parametrize("function", OF_PATTERN + OF_Z)
-def test_permuting_the_heads_permutes_the_matrix(function: Callable[..., Tensor]) -> None:
-    given, order = inputs(function), torch.randperm(ALL)
-    permuted = given.flatten(0, 1)[order].unflatten(0, (LAYERS, HEADS))
-    close(function(permuted), function(given)[order][:, order])
-
-
-@pytest.mark.parametrize("function", OF_PATTERN + OF_Z)
-def test_a_noisy_copy_is_the_nearest_and_a_copy_the_same(function: Callable[..., Tensor]) -> None:
-    given = inputs(function)
-    given[2, 1] = given[0, 3]
-    noisy = given[0, 2] + 0.05 * torch.rand_like(given[0, 2])
-    given[1, 4] = noisy / noisy.sum(-1, keepdim=True) if function in OF_PATTERN else noisy
-    matrix, away = function(given), 0.0 if function in OF_PATTERN else 1.0
-    close(matrix[2 * HEADS + 1, 3], away, atol=1e-3 if function is pairs.hellinger else ROUNDING)
-    matrix = matrix.fill_diagonal_(torch.nan)
-    nearest = matrix[2].nan_to_num(9.0).argmin() if away == 0 else matrix[2].nan_to_num(-9).argmax()
-    assert nearest == HEADS + 4
 
 
 @pytest.mark.parametrize("function", OF_PATTERN + OF_Z)
@@ -217,31 +141,7 @@ def test_any_memory_layout_and_no_input_is_changed(function: Callable[..., Tenso
     assert torch.equal(given, before)
 
 
-@hypothesis.given(
-    query=st.sampled_from([1, 2, 7]),
-    key=st.sampled_from([1, 3, 11]),
-    sharpness=st.sampled_from([0.0, 1.0, 30.0]),
-    seed=st.integers(0, 99),
-)
-def test_distances_stay_in_their_range(query: int, key: int, sharpness: float, seed: int) -> None:
-    pattern = random_pattern(query, key, seed).double() ** sharpness
-    pattern = (pattern / pattern.sum(-1, keepdim=True)).float()
-    squared, divergence = pairs.hellinger(pattern).double() ** 2, pairs.jensen_shannon(pattern)
-    assert (squared >= 0).all() and (squared <= 1).all()
-    assert (divergence >= 0).all() and (divergence <= math.log(2)).all()
-    # two measures of the same thing: H^2 ln 2 <= JS <= H^2, in nats
-    assert (squared * math.log(2) <= divergence + 3e-6).all()
-    assert (divergence <= squared + 3e-6).all()
-
-
 # -- the edges ---------------------------------------------------------------------------------
-
-
-def test_heads_with_no_key_in_common_are_as_far_as_can_be() -> None:
-    pattern = torch.eye(HEADS)[None, :, None, :].expand(LAYERS, HEADS, 3, HEADS)
-    same = torch.eye(HEADS).repeat(LAYERS, LAYERS)
-    close(pairs.hellinger(pattern), 1 - same)
-    close(pairs.jensen_shannon(pattern), (1 - same) * math.log(2))
 
 
 @pytest.mark.parametrize("rows", [[2], [0, 10], list(range(N))])
@@ -282,7 +182,7 @@ def test_rows_that_miss_one_by_rounding_are_not_told_apart() -> None:
     assert pairs.jensen_shannon(pattern).diagonal(HEADS)[:HEADS].max() < 1e-5
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("at", [((0, 1), (1, 2)), ((0, 1), (0, 2)), ((1, 4), (2, 0))])
 def test_the_same_weights_are_no_distance_apart(seed: int, at: tuple[tuple[int, int], ...]) -> None:
     pattern = random_pattern(query=23, key=23, seed=seed)
@@ -300,14 +200,6 @@ def test_what_a_device_does_is_what_the_processor_does() -> None:
     block = torch.cat([random_pattern().flatten(0, 1).flatten(1), torch.zeros(ALL, 3)], dim=1)
     want = pairs._mixed(block)
     close(pairs._mixed_on_device(block), want)
-
-
-def test_the_rows_name_their_functions() -> None:
-    for row in ROWS:
-        of_z = row.function not in OF_PATTERN
-        assert row.function is getattr(output_pairs if of_z else pairs, row.key)
-        assert row.of == "pair" and row.needs == ({"outputs"} if of_z else set())
-        assert row.direction.startswith("higher means") and row.meaning.endswith(".")
 
 
 WRONG: dict[str, tuple[type[MhaVizError], str, Callable[[Tensor], Tensor]]] = {

@@ -1,15 +1,10 @@
 """The table of all per-head numbers: what applies, what it holds, and the range of every number."""
 
-import math
-
-import hypothesis
-import hypothesis.strategies as st
 import pytest
 import torch
 from torch import Tensor
 
 from mha_viz.core import metrics
-from mha_viz.core.metrics import position, spread
 from mha_viz.errors import ArgumentError, ShapeError
 from tests.core.patterns import HEADS, KEYS, LAYERS, N, random_pattern
 from tests.making.comparing import close
@@ -53,22 +48,6 @@ def test_only_the_head_that_attends_to_nothing_is_not_defined() -> None:
             assert values.isfinite().all()
 
 
-def test_the_table_holds_what_the_functions_say() -> None:
-    pattern, ids = random_pattern(causal=True), torch.tensor([4, 8, 4, 15, 8, 4, 16])
-    special = torch.arange(N) == 3
-    table = metrics.head_table(pattern, ids=ids, is_special=special, causal=True, period=3)
-    assert list(table) == PATTERN_METRICS
-    # To the bit: the same functions on the same tensors.
-    assert torch.equal(table["entropy"], spread.entropy(pattern))
-    assert torch.equal(table["normalized_entropy"], spread.normalized_entropy(pattern, causal=True))
-    assert torch.equal(table["mutual_information"], spread.mutual_information(pattern))
-    assert torch.equal(table["special_token"], position.special_token(pattern, is_special=special))
-    duplicates = position.duplicate_token(pattern, ids=ids, causal=True)
-    assert torch.equal(table["duplicate_token"], duplicates)
-    assert torch.equal(table["induction"], metrics.induction(pattern, period=3))
-    close(table["next_token"], 0.0)
-
-
 def test_the_table_leaves_out_what_does_not_apply() -> None:
     everywhere = {
         "entropy",
@@ -87,49 +66,6 @@ def test_the_table_leaves_out_what_does_not_apply() -> None:
         "special_token",
         "separator_token",
     }
-
-
-def test_every_row_of_the_table_is_filled_in() -> None:
-    for key, metric in metrics.METRICS.items():
-        assert key == metric.key
-        assert key == metric.function.__name__ or metric.of == "layer"  # some return several
-        assert metric.title and metric.formula and metric.source
-        assert metric.direction.startswith("higher means")
-        assert metric.meaning.endswith(".")
-        assert metric.unit in {"nats", "tokens", "keys", "probability", "share", ""}
-        if metric.of == "head" and metric.unit:
-            assert (metric.limits[1] is None) == (metric.unit in {"nats", "tokens", "keys"})
-
-
-@hypothesis.settings(max_examples=60, deadline=None)
-@hypothesis.given(
-    query=st.sampled_from([1, 2, 3, 7, 13]),
-    key=st.sampled_from([None, 1, 2, 5, 11]),
-    causal=st.booleans(),
-    sharpness=st.sampled_from([0.0, 1.0, 30.0]),
-    seed=st.integers(0, 99),
-)
-def test_every_number_stays_in_its_range(
-    query: int, key: int | None, causal: bool, sharpness: float, seed: int
-) -> None:
-    causal = causal and key is None
-    pattern = random_pattern(query, key, causal, seed)
-    pattern = pattern**sharpness * (pattern > 0)
-    pattern = pattern / pattern.sum(-1, keepdim=True)
-    n = pattern.shape[-1]
-    fits = {"period": 3} if n >= 6 else {"period": None}
-    table = applied(pattern, causal=causal, **fits)
-    largest = {
-        "entropy": math.log(n),
-        "mutual_information": math.log(min(query, n)),
-        "keys_for_mass": n,
-        "distance": n - 1,
-    }
-    for name, values in table.items():
-        low, high = metrics.METRICS[name].limits
-        high = largest[name] if high is None else high
-        assert values.shape == (LAYERS, HEADS)
-        assert low <= values.min() and values.max() <= high + 1e-5, name
 
 
 def test_no_input_is_changed() -> None:

@@ -1,7 +1,5 @@
 """AttentionRecord: what it holds, says and gives, and what it refuses."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
@@ -36,20 +34,8 @@ def test_sizes_labels_and_parts():
     assert cross.is_cross and len(cross.labels) == 2 and len(cross.key_labels) == 3
 
 
-def test_it_is_frozen():
-    record = make()
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        record.model = "other"
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        record.tokens[0].text = "other"
-
-
-def test_repr_is_one_short_line():
-    text = "a very long text " * 100
-    line = repr(make(text=text))
-    assert line.startswith("AttentionRecord('a very long text") and len(line) < 200
-    assert "layers=2, heads=3, queries=5, keys=5, keeps z query key value" in line
-    assert repr(make().merge_words()).endswith(", keeps z, merged)")
+def test_repr_of_a_long_text_is_short():
+    assert len(repr(make(text="a very long text " * 100))) < 200
 
 
 def test_equality_is_by_value_and_there_is_no_hash():
@@ -61,12 +47,6 @@ def test_equality_is_by_value_and_there_is_no_hash():
     assert make() != make(pattern=other)
     with pytest.raises(TypeError):
         hash(make())
-
-
-@pytest.mark.parametrize(("layer", "head"), [(0, 0), (1, 2), (-1, -1), (-2, -3), (1, -2)])
-def test_head_counts_from_both_ends(layer, head):
-    record = make()
-    assert torch.equal(record.head(layer, head), record.pattern[layer][head])
 
 
 @pytest.mark.parametrize(
@@ -197,7 +177,7 @@ def test_a_record_is_indexed_by_layer_and_head():
         record[2, 0]
 
 
-@pytest.mark.parametrize("place", [1, (1,), (0, 1, 2), (0, slice(None)), "12x", (0, 1.5), None])
+@pytest.mark.parametrize("place", [1, (0, 1, 2), (0, 1.5)])
 def test_a_place_is_a_layer_and_a_head(place, as_users_have_it):
     with pytest.raises(ArgumentError, match=r"named by \(layer, head\)"):
         make()[place]
@@ -225,16 +205,6 @@ def test_the_long_table_has_every_weight():
     assert bytes_of_a_row < 25  # 36 million rows are usual: no object for each label
 
 
-def test_the_long_table_of_two_texts_with_labels_that_repeat():
-    tokens = tuple(dataclasses.replace(token, text="same") for token in tokens_of(0, 1))
-    record = AttentionRecord(
-        torch.full((1, 1, 2, 3), 1 / 3), tokens, tokens_of(4, 5, 6), part="cross"
-    )
-    table = record.to_frame()
-    assert list(table["query_token"]) == ["same"] * 6
-    assert list(table["key_token"]) == ["t0", "t1", "t2"] * 2
-
-
 @pytest.mark.parametrize("measure", ["hellinger", "jensen_shannon", "correlation", "cka"])
 def test_two_heads_compare_as_all_heads_do(measure):
     record = make()
@@ -244,13 +214,13 @@ def test_two_heads_compare_as_all_heads_do(measure):
     assert found[measure] == near(float(everything[1, HEADS + 2]))
 
 
+def test_plot_without_the_package_is_refused(monkeypatch):
+    monkeypatch.setattr(display, "head_plotter", None)
+    with pytest.raises(NotKeptError):
+        make().plot(0, 0)
+
+
 def test_what_was_not_kept_is_not_compared():
     assert list(make(z=None).compare((0, 0), (0, 1)).index) == ["hellinger", "jensen_shannon"]
     with pytest.raises(ArgumentError, match="head must lie in"):
         make().compare((0, 0), (0, 3))
-
-
-def test_without_the_package_nothing_is_plotted(monkeypatch):
-    monkeypatch.setattr(display, "head_plotter", None)
-    with pytest.raises(NotKeptError, match="import mha_viz"):
-        make().plot(0, 0)

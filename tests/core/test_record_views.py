@@ -4,14 +4,10 @@ import dataclasses
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from mha_viz.core.measure import measure, text_baselines
-from mha_viz.core.metrics.baselines import uniform_pattern
 from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.core.record.views import weight_among
-from mha_viz.errors import ArgumentError, RecordError
+from mha_viz.errors import ArgumentError
 from tests.core.records import D_HEAD, HEADS, LAYERS, TOKENS, make, tokens_of
 from tests.making.comparing import close
 
@@ -117,13 +113,6 @@ def test_a_record_without_special_tokens_is_itself():
     assert record.without_special() is record
 
 
-def test_the_first_token_goes_from_both_axes():
-    kept = plain(ROWS, tokens_of(0, 1, 2, 3)).without_first()
-    close(kept.pattern[0, 0], [[0.5, 0.5, 0], [0.25, 0.25, 0.5], [1 / 3, 1 / 3, 1 / 3]])
-    close(kept.removed[0, 0], [0.0, 0.6, 0.25])
-    close(kept.removed_mass, [[0.85 / 3]])
-
-
 @pytest.mark.parametrize(
     "renormalize", [(True, True), (True, False), (False, True), (False, False)]
 )
@@ -179,50 +168,6 @@ def test_something_has_to_be_left():
         plain([[1.0]], tokens_of(0)).without_first()
 
 
-def test_merging_and_removing_commute_where_nothing_special_is_split():
-    one, other = (
-        make().merge_words().without_special(False),
-        make().without_special(False).merge_words(),
-    )
-    assert one.labels == other.labels == ("Walking", "cats")
-    close(one.pattern, other.pattern)
-    close(one.removed, other.removed)
-
-
-words_and_specials = st.lists(
-    st.sampled_from(["special", "new", "same"]), min_size=1, max_size=13
-).map(lambda kinds: _words(kinds))
-
-
-def _words(kinds: list[str]) -> list[int | None]:
-    words: list[int | None] = []
-    for i, kind in enumerate(kinds):
-        last = next((word for word in reversed(words) if word is not None), i)
-        words.append({"special": None, "new": i, "same": last}[kind])
-    return words
-
-
-@given(words=words_and_specials, seed=st.integers(0, 99), renormalize=st.booleans())
-def test_whatever_is_merged_or_removed_rows_stay_whole(words, seed, renormalize):
-    n = len(words)
-    drawn = torch.randn(2, 3, n, n, generator=torch.Generator().manual_seed(seed)) * 5
-    record = AttentionRecord(drawn.softmax(-1), tokens_of(*words))
-    merged = record.merge_words()
-    close(merged.pattern.sum(-1), torch.ones(2, 3, len(merged.tokens)))
-    specials = sum(word is None for word in words)
-    assert sum(token.is_special for token in merged.tokens) == specials
-    if specials == n:
-        return
-    for view in (record, merged):
-        kept = view.without_special(renormalize)
-        gone = torch.zeros(2, 3, len(kept.tokens)) if kept.removed is None else kept.removed
-        assert not specials or kept.removed is not None
-        left = torch.where(
-            gone > 1 - 1e-5, kept.pattern.sum(-1), torch.ones(()) if renormalize else 1 - gone
-        )
-        close(kept.pattern.sum(-1), left)
-
-
 # -- what a query may see ------------------------------------------------------------------------
 
 
@@ -243,30 +188,6 @@ def test_what_a_query_may_see_goes_through_every_view():
     assert [token.parts for token in rest.tokens] == [2, 1, 1]
     assert torch.equal(rest.allowed, allowed[:, 1:, 1:])
     assert record != dataclasses.replace(record, allowed=None)
-
-
-def test_words_behind_a_window_score_what_their_uniform_tokens_do():
-    allowed = windowed(6, 2)
-    pattern = uniform_pattern(6, 6, allowed=allowed).expand(-1, HEADS, -1, -1).clone()
-    kept = dict.fromkeys(("z", "query", "key", "value"))
-    tokens = tokens_of(None, 0, 0, 0, 1, 2)
-    record = make(pattern=pattern, tokens=tokens, allowed=allowed, causal=True, W_O=(), **kept)
-    for seen in (record, record.merge_words(), record.without_special()):
-        found = text_baselines(seen)
-        for key, scores in measure(seen).items():
-            for layer, heads in enumerate(scores):
-                close(heads, found[key].at(layer).uniform)
-    # in layer 0 a word sees itself and the word before, of which its first token sees one part
-    entropies = measure(record.merge_words())["normalized_entropy"]
-    assert not torch.allclose(*entropies, atol=1e-2)
-
-
-@pytest.mark.parametrize("shape", [(1, TOKENS, TOKENS), (LAYERS, TOKENS, TOKENS + 1)])
-def test_what_a_query_may_see_fits_the_record(shape, as_users_have_it):
-    with pytest.raises(RecordError, match=r"allowed must be bool .* \(2, 5, 5\), got torch.bool"):
-        make(allowed=torch.ones(shape, dtype=torch.bool))
-    with pytest.raises(RecordError, match=r"\(2, 5, 5\), got torch.float32"):
-        make(allowed=torch.ones(LAYERS, TOKENS, TOKENS))
 
 
 @pytest.mark.parametrize("tokens", [[3], [0, 2, 3], [4, 1, 1], range(TOKENS)])

@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-import torch
 from scipy.cluster.hierarchy import leaves_list
 from scipy.spatial.distance import cdist
 
@@ -12,7 +11,6 @@ from mha_viz.core.compare.twins import (
     classical_mds,
     covering_heads,
     head_order,
-    nearest_others,
     nearest_twins,
 )
 from mha_viz.errors import ArgumentError, ShapeError
@@ -110,13 +108,6 @@ def test_head_order_refuses() -> None:
         head_order(LINE[:3])
 
 
-def test_the_map_reproduces_planar_distances() -> None:
-    points = np.random.default_rng(3).normal(size=(17, 2)) * [3.0, 1.0]
-    found, explained = classical_mds(cdist(points, points))
-    assert cdist(found, found) == pytest.approx(cdist(points, points))
-    assert explained == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("size", [3, 32, 144])
 @pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
 def test_the_map_is_the_principal_plane_of_points(size: int, unit: float) -> None:
@@ -129,13 +120,6 @@ def test_the_map_is_the_principal_plane_of_points(size: int, unit: float) -> Non
     plane = left[:, :2] * singular[:2]
     assert cdist(found, found) == pytest.approx(cdist(plane, plane), abs=1e-8 * unit)
     assert explained == pytest.approx((singular[:2] ** 2).sum() / (singular**2).sum())
-
-
-def test_equal_distances_give_equal_maps() -> None:
-    distance = random_distances(32)
-    first, _ = classical_mds(distance)
-    again, _ = classical_mds(torch.from_numpy(distance))
-    assert (first == again).all()
 
 
 def test_the_map_does_not_flip() -> None:
@@ -230,15 +214,3 @@ def test_covering_heads_of_odd_matrices() -> None:
     assert covering_heads(np.full((2, 2), np.nan), 1) == ([], [])
     with pytest.raises(ArgumentError):
         covering_heads(np.ones((3, 3)), 0)
-
-
-def test_nearest_others_are_the_twins_of_the_table() -> None:
-    dice = np.random.default_rng(5)
-    distance = dice.random((12, 12))
-    distance += distance.T
-    distance[3], distance[:, 3] = np.nan, np.nan
-    table = nearest_twins(distance, 4)
-    numbers = (table.twin_layer * 4 + table.twin_head).fillna(-1)
-    twins, apart = nearest_others(distance)
-    assert twins.tolist() == numbers.tolist() and twins[3] == -1
-    assert np.array_equal(apart, table.distance, equal_nan=True)
