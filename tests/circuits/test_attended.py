@@ -45,7 +45,6 @@ def test_weights_are_those_of_the_network(name: str, task: str) -> None:
     model, plain = mv.load(name, device="cpu"), mv.load(name, device="cpu")
     made = mv.make_task(model, task, n_examples=5)
     table = attended(model, made, HEADS)
-    assert list(table.columns) == ["layer", "head", "kind", "weight", "uniform", "n"]
     for layer, head in HEADS:
         own = table[(table["layer"] == layer) & (table["head"] == head)].set_index("kind")
         for kind in KINDS:
@@ -62,5 +61,5 @@ def test_a_head_that_is_none_and_a_task_of_another_model_are_refused(gpt, masked
     task = mv.make_task(gpt, "induction", n_examples=4)
     with pytest.raises(ArgumentError, match="has no L9 H9"):
         attended(gpt, task, [(9, 9)])
-    with pytest.raises(ArgumentError, match="was made for"):
+    with pytest.raises(ArgumentError, match="tiny-gpt2"):
         attended(masked, task, [(0, 0)])

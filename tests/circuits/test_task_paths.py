@@ -1,14 +1,11 @@
-"""Paths over a task's pairs: against edges, single pairs, and intervals of scipy."""
+"""Paths over a task's pairs: against single pairs, and intervals of scipy."""
 
 from functools import partial
 
 import numpy as np
 import pytest
-import torch
 from scipy import stats
 
-from mha_viz.circuits.edges.edge_effects import edge_effects
-from mha_viz.circuits.patching.patching import INPUTS
 from mha_viz.circuits.patching.path_effects import path_effects
 from mha_viz.circuits.tasks.over_pairs import task_paths
 from mha_viz.circuits.tasks.tasks import make_task
@@ -28,38 +25,6 @@ def own_task(model):
     task = make_task(model, LINES)
     assert not task.left_out and len({len(one.clean.tokens) for one in task.to_choose_on}) == 2
     return task
-
-
-@pytest.mark.parametrize("name", ["gpt2", extended("llama"), extended("gpt_neox")])
-def test_direct_paths_are_edges_between_heads(name):
-    model = predicting(name, double=True)
-    task = make_task(model, "induction", 6)
-    found, edges = task_paths(model, task, n_measured=7), edge_effects(model, task, "eap")
-    kept = np.argwhere(np.isfinite(found.exact))
-    assert found.n_pairs == 3 and len(kept) == found.n_measured == 7
-    rounding = 1e-9 if name == "gpt2" else 1e-4
-    senders, receivers = ({n: i for i, n in enumerate(x)} for x in (edges.senders, edges.receivers))
-    for at in np.argwhere(np.isfinite(found.estimate)).tolist():
-        layer, head, later, reader, which = at
-        column = receivers[f"L{later} H{reader} {INPUTS[which]}"]
-        expected = float(edges.estimate[senders[f"L{layer} H{head}"], column])
-        assert found.estimate[tuple(at)] == pytest.approx(expected, abs=rounding)
-    ends = [
-        (senders[f"L{i} H{j}"], receivers[f"L{k} H{m} {INPUTS[n]}"])
-        for i, j, k, m, n in kept.tolist()
-    ]
-    heads = [(0, 0), (1, 3), (model.n_layers - 1, 2)]
-    ends += [(senders[f"L{layer} H{head}"], receivers["logits"]) for layer, head in heads]
-    every = torch.ones(len(ends), *edges.exact.shape, dtype=torch.bool)
-    every[range(len(ends)), *zip(*ends, strict=True)] = False
-    changes = (edges.runs.values(every) - edges.runs.clean).numpy()
-    mean, reach = changes.mean(1), stats.sem(changes, axis=1) * stats.t.ppf(0.975, 2)
-    places = [tuple(at) for at in kept.tolist()]
-    for start, at, these in (("", places, slice(7)), ("_at_logits", heads, slice(7, None))):
-        names = ("at_logits" if start else "exact", f"low{start}", f"high{start}")
-        for name_of, expected in zip(names, (mean, mean - reach, mean + reach), strict=True):
-            ours = [getattr(found, name_of)[one] for one in at]
-            assert ours == pytest.approx(expected[these].tolist(), abs=10 * rounding)
 
 
 @pytest.mark.parametrize("way", ["direct", "total"])
@@ -97,14 +62,14 @@ def test_task_paths_are_means_over_single_pairs(name, way):
 
 def test_task_paths_refuses_what_it_cannot_do(gpt):
     task = make_task(gpt, "induction", 4)
-    with pytest.raises(ArgumentError, match="metric must be one of"):
+    with pytest.raises(ArgumentError, match="metric"):
         task_paths(gpt, task, "logits")
-    with pytest.raises(ArgumentError, match='way must be "direct" or "total"'):
+    with pytest.raises(ArgumentError, match="way"):
         task_paths(gpt, task, way="around")
-    with pytest.raises(ArgumentError, match="The task was made for"):
+    with pytest.raises(ArgumentError, match="tiny-gpt2"):
         task_paths(predicting("gpt2"), task)
     done = []
     found = task_paths(gpt, task, "kl", on_progress=lambda *now: done.append(now))
     assert done[-1] == (2, 2) and np.isnan(found.estimate).all() and found.n_measured == 0
-    assert found.at_logits.max() > 0 and "mean over 2 pairs" in repr(found)
+    assert found.at_logits.max() > 0
     assert {"low", "high"} <= set(found.table().columns)

@@ -85,12 +85,12 @@ def test_a_vocabulary_without_the_words_is_said_in_a_sentence():
     model = predicting("gpt2")
     assert len(make_task(model, "induction", 5).examples) == 5
     for name in ("phrase", "agreement", "closing"):
-        with pytest.raises(ArgumentError, match="too few of the words"):
+        with pytest.raises(ArgumentError):
             make_task(model, name, 5)
 
 
 def test_what_cannot_be_asked(gpt):
-    with pytest.raises(ArgumentError, match="task must be one of induction, phrase"):
+    with pytest.raises(ArgumentError, match="task"):
         make_task(gpt, "magic")
     for number in (3, 257, True):
         with pytest.raises(ArgumentError, match=r"must lie in 4\.\.256"):
