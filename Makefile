@@ -45,7 +45,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 NODE_STAMP := $(if $(NPM),node_modules/.installed-$(shell cat package.json package-lock.json | cksum | tr ' ' -))
 
 .DEFAULT_GOAL := help
-.PHONY: help run class test test-all test-extended test-numeric test-fast check check-javascript javascript format bench soak siege docs notebooks pictures lowest wheel wheel-try installed-wheel clean distclean image-try space fuzz mutations
+.PHONY: help run class test test-all test-extended test-numeric test-fast check check-javascript javascript format bench soak siege docs notebooks pictures lowest wheel wheel-try installed-wheel clean distclean image-try space fuzz mutations mutations-sample
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -66,8 +66,11 @@ test: $(TEST_STAMP) $(NODE_STAMP) ## check, and the tests of every change (ARGS=
 	wait $$check || { echo "make check failed: what it said stands above." >&2; exit 1; }; \
 	exit $$status
 
-test-all: check ## check, then all tests
-	$(PYTEST) $(ARGS)
+# An hour and more. Each part runs even where one before it has failed; the last line names those.
+ALL := test test-extended test-numeric fuzz pictures wheel-try docs
+test-all: ## `make test`, and all that it leaves out (CONTRIBUTING.md says when)
+	@failed=; for part in $(ALL); do echo "== make $$part"; $(AGAIN) $$part || failed="$$failed $$part"; \
+	    done; [ -z "$$failed" ] || { echo "These failed:$$failed" >&2; exit 1; }
 
 test-extended: $(TEST_STAMP) $(NODE_STAMP) ## the tests that `make test` leaves out
 	$(PYTEST) -m extended $(ARGS)
@@ -89,6 +92,9 @@ fuzz: $(TEST_STAMP) ## strangers' texts, addresses and files at length (SEED=1 t
 
 mutations: $(TEST_STAMP) $(NODE_STAMP) ## put listed faults into a copy of the code: tests must notice (ARGS="-k word")
 	$(PY) -m tests.mutations $(ARGS)
+
+mutations-sample: $(TEST_STAMP) $(NODE_STAMP) ## the same with random faults: rates and survivors (takes hours; goes on)
+	$(PY) -m tests.mutations --sample $(ARGS)
 
 check: $(TEST_STAMP) check-javascript ## format, lint, types, import contracts; those of the JavaScript where npm is
 	$(PY) -m ruff format --check .

@@ -33,7 +33,7 @@ from tests.making import shape_checks  # noqa: E402
 
 shape_checks.install()
 torch.set_num_threads(1)
-pytest_plugins = ["tests.making.fixtures"]
+pytest_plugins = ["tests.making.fixtures", "tests.reruns"]
 
 settings.register_profile("local", deadline=None, max_examples=50)
 settings.register_profile("ci", deadline=None, max_examples=25, derandomize=True, print_blob=True)

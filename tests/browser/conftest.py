@@ -13,6 +13,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,21 +35,26 @@ CHROMIUM = (
 )
 expect.set_options(timeout=PATIENCE)
 PAGES = pytest.StashKey[list[Page]]()
+FAILED = pytest.StashKey[bool]()  # whether a test failed in the browser that runs
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker("browser")
-            if not item.get_closest_marker("journey"):
+            if item.get_closest_marker("journey"):
+                # A browser can fail by itself; what fails in a fresh one, too, is a fault of the app.
+                item.add_marker(pytest.mark.flaky(reruns=1))
+            else:
                 item.add_marker("extended")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Leave a picture of every page that was open when a test failed; it is not used again."""
+    """Leave a picture of each page that was open when a test failed, and not use its browser again."""
     report = yield
     if report.when != "teardown" and report.failed:
+        item.session.stash[FAILED] = True
         folder = ROOT / "screenshots"
         folder.mkdir(exist_ok=True)
         for number, page in enumerate(item.stash.get(PAGES, [])):
@@ -76,19 +82,30 @@ def chromium() -> str:
 
 
 @pytest.fixture(scope="session")
-def browser(chromium: str) -> Iterator[Browser]:
+def _all_tabs(chromium: str) -> Iterator[Tabs]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
+        launch = partial(
+            playwright.chromium.launch,
             executable_path=chromium,
             args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
         )
-        yield browser
-        browser.close()
+        tabs = Tabs(launch)
+        yield tabs
+        tabs.browser.close()
 
 
-@pytest.fixture(scope="session")
-def tabs(browser: Browser) -> Tabs:
-    return Tabs(browser)
+@pytest.fixture
+def tabs(_all_tabs: Tabs, request: pytest.FixtureRequest) -> Tabs:
+    """The tabs of the browser that all tests share; of a new one once a test has failed."""
+    if request.session.stash.get(FAILED, False):
+        request.session.stash[FAILED] = False
+        _all_tabs.renew()
+    return _all_tabs
+
+
+@pytest.fixture
+def browser(tabs: Tabs) -> Browser:
+    return tabs.browser
 
 
 @pytest.fixture(scope="session")

@@ -58,9 +58,16 @@ class Tab:
 class Tabs:
     """Lends tabs to tests, and keeps the latest of them for the tests that follow."""
 
-    def __init__(self, browser: Browser) -> None:
-        self._browser = browser
+    def __init__(self, launch: Callable[[], Browser]) -> None:
+        self._launch = launch
+        self.browser = launch()
         self._free: list[Tab] = []
+
+    def renew(self) -> None:
+        """Close the browser with all its tabs, and start another."""
+        self.browser.close()
+        self._free.clear()
+        self.browser = self._launch()
 
     @contextlib.contextmanager
     def lent(self, base_url: str, width: int, pages: list[Page]) -> Iterator[OpenPage]:
@@ -99,7 +106,7 @@ class Tabs:
             if tab.options == options:
                 self._free.remove(tab)
                 return tab
-        return Tab(self._browser, options)
+        return Tab(self.browser, options)
 
     def _take_back(self, lent: list[Tab]) -> None:
         for tab in lent:

@@ -11,7 +11,7 @@ GRID = "/?only=grid"
 @pytest.fixture
 def lent(browser: Browser, demo_url: str):
     """`with lent() as open_page` is what one test has."""
-    tabs = Tabs(browser)
+    tabs = Tabs(lambda: browser)
     return lambda: tabs.lent(demo_url, 1180, [])
 
 
