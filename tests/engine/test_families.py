@@ -184,8 +184,8 @@ KINDS = ("bert", "albert", "modernbert", "deberta-v2", "gpt2", "llama", "gemma2"
 
 def families(names: Iterable[str]) -> list[Any]:
     """Return names as parameters of a test; `make test` takes one family of each kind."""
-    others = pytest.mark.extended
-    return [name if name in KINDS else pytest.param(name, marks=others) for name in names]
+    extended = pytest.mark.extended
+    return [name if name in KINDS else pytest.param(name, marks=extended) for name in names]
 
 
 def build(config: tf.PreTrainedConfig, name: str) -> AttentionModel:

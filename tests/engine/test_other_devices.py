@@ -41,15 +41,15 @@ PLACED: dict[str, Callable[[str], torch.device]] = {
 
 
 OFTEN = ("bert on two", "gemma2 on one", "gpt_oss on mps")
-OTHERS = [
-    pytest.param(place, marks=pytest.mark.extended)
-    for family in FAMILIES
-    for n in PLACED
-    if (place := f"{family} on {n}") not in OFTEN
-]
+PLACEMENTS = [f"{family} on {n}" for family in FAMILIES for n in PLACED]
 
 
-@pytest.fixture(params=[*OFTEN, *OTHERS])
+@pytest.fixture(
+    params=[
+        name if name in OFTEN else pytest.param(name, marks=pytest.mark.extended)
+        for name in PLACEMENTS
+    ]
+)
 def both(request: pytest.FixtureRequest) -> Iterator[tuple[AttentionModel, AttentionModel]]:
     """A model on the processor, and the same elsewhere."""
     family, _, n = request.param.partition(" on ")
