@@ -22,7 +22,7 @@ const { document, HTMLElement, Element, HTMLCanvasElement } = window;
 const clock = { now: 0, timers: new Map(), made: 0 };
 
 const globals = {
-  window, document, Path2D,
+  window, document, HTMLElement, Path2D,
   location: window.location,
   history: window.history,
   sessionStorage: window.sessionStorage,
@@ -100,6 +100,7 @@ export function lay(of) {
 const measures = {
   clientWidth: (box) => box.width, clientHeight: (box) => box.height,
   offsetWidth: (box) => box.width, offsetHeight: (box) => box.height, offsetTop: (box) => box.y,
+  offsetLeft: (box) => box.x,
 };
 for (const [name, of] of Object.entries(measures)) {
   const owner = name in Element.prototype ? Element.prototype : HTMLElement.prototype;
@@ -151,6 +152,10 @@ const matches = Element.prototype.matches;
 Element.prototype.matches = function (selector) {
   return selector === ":popover-open" ? Boolean(this.popsUp) : matches.call(this, selector);
 };
+Object.defineProperty(HTMLElement.prototype, "popover", {
+  get() { return this.getAttribute("popover"); },
+  set(kind) { this.setAttribute("popover", kind); },
+});
 HTMLElement.prototype.showPopover = function () {
   assert.ok(this.popover && !this.popsUp); // as in a browser, where it throws
   this.popsUp = true;

@@ -254,3 +254,47 @@ test("near by numbers are written, far away they are not", () => {
   pass(3000);
   assert.ok(written() > 10);
 });
+
+test("each step paints the layers and matrices of its view, each matrix in a frame", () => {
+  wish("(prefers-reduced-motion: reduce)", true);
+  const page = shown();
+  const { world, painter, model } = page.view;
+  const boxOf = (block) => ({ x: painter.x(block.x), y: painter.y(block.y), width: block.width * page.view.view.scale, height: block.height * page.view.view.scale });
+  const isInView = ({ x, y, width, height }) => x + width > 0 && y + height > 0 && x < SIZE.width && y < SIZE.height;
+  const near = (one, other) => ["x", "y", "width", "height"].every((side) => Math.abs(one[side] - other[side]) < 3);
+  const seen = new Set();
+  for (const dot of page.all(".dot")) {
+    click(dot);
+    pass(50);
+    const [images, frames] = ["drawImage", "strokeRect"].map((kind) => paintedOn(page.canvas, kind));
+    for (const block of world.blocks.filter(({ kind }) => ["stream", "joined", "attention", "after", "final"].includes(kind))) {
+      const box = boxOf(block);
+      if (!isInView(box)) continue;
+      seen.add(block.kind);
+      assert.ok(images.some((image) => near(image, box)), `${block.kind} ${block.layer}`);
+      assert.ok(frames.some((frame) => near(frame, box)), `${block.kind} ${block.layer}`);
+    }
+    const words = paintedOn(page.canvas, "text").map(({ text }) => text);
+    world.layers.forEach((layer, i) => {
+      const box = boxOf(layer);
+      if (isInView(box) && box.width > 130) assert.ok(words.includes(`Layer ${i}`), `${dot.textContent}: Layer ${i}`);
+    });
+  }
+  assert.ok(["stream", "attention", "final"].every((kind) => seen.has(kind)), [...seen].join());
+  assert.equal(world.layers.length, model.layers);
+});
+
+test("parts of a sum stand in brackets where they are below zero, and a head that is off has its name", () => {
+  const model = numbers();
+  const world = new World(model);
+  for (const col of [4, 5, 6, 7]) {
+    const [, sum] = storyOf(model, world.block("attention", 1, 0), model.tokens - 1, col).lines;
+    const parts = sum.match(/\(?−?\d[\d.e−]*\)?(?= \()/g);
+    assert.ok(parts.length > 2, sum);
+    for (const part of parts) assert.equal(part.startsWith("("), part.includes("−") && !/^\d/.test(part), sum);
+  }
+  for (const [layer, head] of [[0, 3], [2, 5]]) {
+    model.off = layer * model.heads + head;
+    assert.ok(storyOf(model, world.block("guess", 0, 0), 1, 0).lines[0].includes(`L${layer} H${head}`));
+  }
+});

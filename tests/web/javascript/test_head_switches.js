@@ -309,3 +309,36 @@ test("patterns are painted when they come, and not again for a switch", () => {
   update({ scale: "linear" });
   assert.notEqual(canvas.getContext("2d").painted, painted);
 });
+
+test("while the pointer drags, the tip describes the tile below it", () => {
+  const { tile, middle, find, off } = shown();
+  const about = (row, column) => assert.ok(find(".tip").textContent.startsWith(`L${row} H${column}`), find(".tip").textContent);
+  point(tile(1, 1), "pointerdown", ...middle(1, 1));
+  for (const column of [2, 4]) {
+    point(tile(1, column), "pointermove", ...middle(1, column));
+    about(1, column);
+    assert.equal(find(".tip").hidden, false);
+  }
+  point(tile(1, 4), "pointerup", ...middle(1, 4));
+  assert.deepEqual(off(), ["1.1", "1.2", "1.3", "1.4"]);
+});
+
+test("samples in the legend have the colours of their tiles", () => {
+  const value = { ...values.positive, numbers: values.positive.numbers.with(3, null) };
+  const { all } = shown({ value });
+  const colour = (name) => all(`.sample .${name}`).map((swatch) => swatch.style.getPropertyValue("--tile"));
+  assert.deepEqual(colour("missing"), [value.missing.light]);
+  assert.ok(value.light.includes(colour("off")[0]));
+});
+
+test("after its end a component hears no pointer, and Python nothing more", () => {
+  const { tap, told, update } = shown();
+  tap(3, 4);
+  tap(2, 2); // waits for the answer to the first
+  const end = update({});
+  const n = told.length;
+  end();
+  point(document.body, "pointerdown");
+  pass(10_000);
+  assert.equal(told.length, n);
+});

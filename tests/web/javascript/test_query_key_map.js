@@ -171,3 +171,14 @@ test("a payload of another kind or cut short is told in words", () => {
   page.update({ payload: null, error: "This picture cannot be drawn: cut.", selected: [0, 0] });
   assert.equal(page.text(".message"), "This picture cannot be drawn: cut.");
 });
+
+test("the map is named with its head and its keys, and only a token's lines have a title", () => {
+  const { over, at, all, find } = shown();
+  const label = over.getAttribute("aria-label");
+  for (const part of [`L${LAYER} H${HEAD}`, `${N} queries`, "Left and right", "up and down", "Escape"]) assert.ok(label.includes(part), label);
+  assert.equal(all(".told-title").length, 0);
+  point(over, "pointermove", ...at({ kind: QUERY, token: 2 }));
+  assert.equal(all(".told-title").length, 1);
+  assert.equal(find(".told-title"), find(".told").firstElementChild);
+  assert.ok(find(".told-title").textContent.includes(map.labels[2]));
+});

@@ -105,3 +105,19 @@ test("an open menu is a landmark of its name, until the page has left", async ()
   end();
   assert.deepEqual(await open('aria-label="Model"'), [null, null]);
 });
+
+test("texts are left to the next page while there are some, and taken away afterwards", () => {
+  const { run } = loadedAgain();
+  const { defaultView: view } = document;
+  const leave = () => view.dispatchEvent(new view.Event("pagehide"));
+  const stored = () => JSON.parse(sessionStorage.getItem("mha_viz texts"));
+  run("old", TEXTS);
+  assert.equal(stored(), null);
+  leave();
+  assert.deepEqual(stored().texts, TEXTS);
+  assert.equal(stored().pathname, location.pathname);
+  const end = run("new", {});
+  leave();
+  assert.equal(stored(), null);
+  end();
+});

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { formatWeight, putPayload } from "../../../mha_viz/web/components/shared/shared.js";
 import { openBench } from "./bench_page.js";
 import { paintedOn, pixelAt, pixelsOf } from "./canvas.js";
-import { enter, lay, pass, point, press, serve, settled, test } from "./dom.js";
+import { click, enter, lay, pass, point, press, serve, settled, test } from "./dom.js";
 import { bytesIn, packed, python, weightsIn } from "./python.js";
 
 const N = 11, HEADS = 5, COUNT = 15;
@@ -286,4 +286,38 @@ test("on a phone a tap on a head brings its picture into view, elsewhere nothing
   globalThis.innerWidth = 1280;
   globalThis.window.Element.prototype.scrollIntoView = scrollIntoView;
   assert.ok(seen.length > 0 && seen.every((name) => name.includes("head-view")));
+});
+
+test("special tokens can be hidden where there are some, or where they are hidden", () => {
+  const { find, header } = openBench();
+  assert.ok(header.key_special.some(Boolean));
+  const checks = () => [...document.querySelectorAll(".grid-view .check")].filter((check) => !check.hidden).map((check) => check.textContent);
+  const shown = checks();
+  assert.ok(find(".grid-view"));
+  document.body.replaceChildren();
+  openBench({ no_special: true });
+  assert.deepEqual(checks(), shown);
+  assert.ok(shown.some((name) => name.toLowerCase().includes("special")), shown.join());
+});
+
+test("the guide shows how to read a tile, anew for each chosen head, and begins the tour", () => {
+  const page = openBench({}, { more: { guide: true } });
+  const how = page.find("[aria-describedby=reading-example]");
+  const example = page.find("#reading-example");
+  assert.equal(example.hidden, true);
+  how.focus();
+  assert.equal(example.hidden, false);
+  const before = example.textContent;
+  assert.ok(before.includes("L"));
+  page.clickHead(1);
+  pass(50);
+  assert.ok(example.textContent.includes("L0 H1") && example.textContent !== before);
+  press("Escape");
+  assert.equal(example.hidden, true);
+  const tour = page.find(".tour");
+  assert.equal(tour.classList.contains("open"), false);
+  click(page.button("Tour"));
+  assert.ok(tour.classList.contains("open") && tour.popsUp);
+  click(page.button("Skip"));
+  assert.ok(!tour.classList.contains("open") && !tour.popsUp);
 });
