@@ -17,13 +17,20 @@ from pathlib import Path
 
 from tests.mutations.listing import LISTS, ListError, Mutation, read_lists
 from tests.mutations.runs import Outcome, Run, copy_tree, run_all, warm_up
+from tests.mutations.sample import SAMPLE, read_sample
+from tests.mutations.sampled import run_sample
 
+FOLDER = Path("build/mutations")
 LIMIT = 300  # seconds; the longest run takes some ten
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     root = Path.cwd()
+    if given.sample:
+        results = given.folder / f"{given.sample.stem}_results.jsonl"
+        mutants = [m for m in read_sample(given.sample) if given.k.lower() in f"{m.name} {m.file}"]
+        return run_sample(mutants, root, given.folder, results, given.jobs, given.every)
     try:
         every = read_lists(given.list or LISTS)
         for one in every:
@@ -53,6 +60,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-k", metavar="WORD", default="", help="mutations with it in name or file")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), metavar="N")
     parser.add_argument("--list", type=Path, action="append", help="TOML files other than ours")
+    parser.add_argument(
+        "--sample",
+        type=Path,
+        nargs="?",
+        const=SAMPLE,
+        help="the random sample (or another file of that kind) and not the lists",
+    )
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="data and results of a sample")
+    parser.add_argument("--every", action="store_true", help="with --sample: all tests that notice")
     return parser
 
 

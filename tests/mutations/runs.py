@@ -18,10 +18,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from tests.mutations.listing import Mutation
+from tests.mutations.sample import Sampled
 
-OPTIONS = ("-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", "--hypothesis-seed=0")
+OPTIONS = ("-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", "--hypothesis-seed=0")
+TEST_LIMIT = 30  # seconds of the processor that a test may take where a run goes on
 # Nothing of mha_viz: pytest has to be the first to import it, so that shapes are checked.
 LIBRARIES = (
     "pytest",
@@ -41,10 +44,17 @@ LIBRARIES = (
 
 @dataclass(frozen=True)
 class Run:
-    """Some tests, with or without a fault in the code."""
+    """Some tests, with or without a fault in the code.
+
+    Args:
+        tests: files or node ids.
+        mutation: the fault.
+        every: go on after a failure.
+    """
 
     tests: tuple[str, ...]
-    mutation: Mutation | None = None
+    mutation: Mutation | Sampled | None = None
+    every: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,12 +66,16 @@ class Outcome:
         code: pytest's exit code, or minus the number of a signal; None: it took too long.
         seconds: how long it took.
         output: what it wrote.
+        ended: node ids of the tests that ended, and whether each passed.
+        hanging: the test that was running at the end, and for how many seconds.
     """
 
     run: Run
     code: int | None
     seconds: float
     output: str
+    ended: dict[str, bool]
+    hanging: tuple[str, float] | None = None
 
     @property
     def noticed(self) -> bool:
@@ -78,11 +92,10 @@ class Outcome:
         """Return the test that failed."""
         if self.code is None:
             return "the time limit"
-        failed = [line for line in self.output.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        return failed[0].split(" - ")[0].split(maxsplit=1)[1] if failed else "?"
+        return next((test for test, passed in self.ended.items() if not passed), "?")
 
 
-def warm_up(home: Path) -> None:
+def warm_up(home: Path, more: Sequence[str] = ()) -> None:
     """Import the large libraries, in the surroundings that tests/conftest.py asks for."""
     os.environ |= {
         "HF_HOME": str(home),
@@ -93,7 +106,7 @@ def warm_up(home: Path) -> None:
         "TMPDIR": str(home),  # a fork ends without the steps that delete its temporary folders
     }
     tempfile.tempdir = None  # it is read from TMPDIR again
-    for name in LIBRARIES:
+    for name in (*LIBRARIES, *more):
         import_module(name)
 
 
@@ -130,7 +143,7 @@ def run_all(
                 number, run = left.popleft()
                 if run.mutation is not None:
                     _write(run.mutation, whole, folder, number)
-                running[_fork(folder, run.tests)] = run, folder, time.monotonic()
+                running[_fork(folder, run)] = run, folder, time.monotonic()
             time.sleep(0.02)
             for pid, (run, folder, begin) in list(running.items()):
                 seconds = time.monotonic() - begin
@@ -138,26 +151,28 @@ def run_all(
                 if not ended and seconds < limit:
                     continue
                 del running[pid]
-                _end(pid, reap=not ended)
+                end_process(pid, reap=not ended)
                 if run.mutation is not None:
                     shutil.copy2(whole / run.mutation.file, folder / run.mutation.file)
                 code = os.waitstatus_to_exitcode(status) if ended else None
-                yield Outcome(run, code, seconds, _output(folder).read_text("utf-8", "replace"))
+                output = _output(folder).read_text("utf-8", "replace")
+                yield Outcome(run, code, seconds, output, *read_notes(_notes(folder)))
                 free.append(folder)
     finally:
         for pid in running:
-            _end(pid, reap=True)
+            end_process(pid, reap=True)
 
 
-def _write(mutation: Mutation, whole: Path, folder: Path, number: int) -> None:
+def _write(mutation: Mutation | Sampled, whole: Path, folder: Path, number: int) -> None:
     path = folder / mutation.file
     path.write_text(mutation.mutated(whole), "utf-8")
     # Python takes compiled code for that of a file of the same size and time: no two have one time.
     os.utime(path, (number, number))
 
 
-def _fork(folder: Path, tests: Sequence[str]) -> int:
+def _fork(folder: Path, run: Run) -> int:
     """Start a run in a process group of its own, and return its number."""
+    _notes(folder).unlink(missing_ok=True)
     sys.stdout.flush()
     sys.stderr.flush()
     if pid := os.fork():
@@ -176,7 +191,10 @@ def _fork(folder: Path, tests: Sequence[str]) -> int:
         sys.dont_write_bytecode = False  # the folder is ours
         for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
             del sys.modules[name]
-        code = int(import_module("pytest").main([*OPTIONS, *tests]))
+        notes = Notes(_notes(folder))
+        notes.cpu_limit = run.every
+        options = [*OPTIONS, *(() if run.every else ("-x",)), *run.tests]
+        code = int(import_module("pytest").main(options, plugins=[notes]))
     except BaseException:
         traceback.print_exc()
     finally:
@@ -184,7 +202,7 @@ def _fork(folder: Path, tests: Sequence[str]) -> int:
         os._exit(code)
 
 
-def _end(pid: int, *, reap: bool) -> None:
+def end_process(pid: int, *, reap: bool) -> None:
     """Kill a run and the processes that its tests have started."""
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
@@ -192,5 +210,59 @@ def _end(pid: int, *, reap: bool) -> None:
         os.waitpid(pid, 0)
 
 
+class Notes:
+    """A plugin of pytest that notes when a test begins and how it ends, also of a killed run."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.cpu_limit = False
+        path.write_text("")
+
+    def _note(self, *fields: object) -> None:
+        with self._path.open("a") as file:
+            file.write("\t".join(map(str, (*fields, time.time()))) + "\n")
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._note("begin", nodeid)
+        if self.cpu_limit:  # seconds by the clock say little on a busy machine
+            signal.signal(signal.SIGPROF, _fail)
+            signal.setitimer(signal.ITIMER_PROF, TEST_LIMIT)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self._note("failed", report.nodeid)
+        elif report.when == "call" and report.passed:
+            self._note("passed", report.nodeid)
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self._note("failed", report.nodeid)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        self._note("end", nodeid)
+
+
+def _fail(number: int, frame: object) -> None:
+    import_module("pytest").fail(f"a test took more than {TEST_LIMIT} s")
+
+
+def read_notes(path: Path) -> tuple[dict[str, bool], tuple[str, float] | None]:
+    """Return whether each test passed, and the test that did not end."""
+    ended: dict[str, bool] = {}
+    hanging = None
+    for line in path.read_text("utf-8").splitlines() if path.exists() else []:
+        kind, *names, moment = line.split("\t")
+        test = "\t".join(names)
+        if kind in ("failed", "passed"):
+            ended[test] = kind == "passed" and ended.get(test, True)
+        hanging = (test, time.time() - float(moment)) if kind == "begin" else None
+    return ended, hanging
+
+
 def _output(folder: Path) -> Path:
     return folder.with_suffix(".txt")
+
+
+def _notes(folder: Path) -> Path:
+    return folder.with_suffix(".notes")
