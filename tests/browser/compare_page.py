@@ -1,13 +1,13 @@
-"""What tests of the Compare page do with it: find its parts, click and read them."""
+"""Helpers of tests that read and click the figures of a page, Compare's in particular."""
 
 from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Locator, Page
 
-from tests.browser.idle import wait_until
+from tests.browser.ready import wait_until
 
 TEXT = "The old dog slept while the young cat watched the birds."
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 LINK = f"/compare?text={TEXT}&layer=0&head=0&section="
 
 
@@ -15,23 +15,18 @@ def query(page: Page) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
 
 
-def plot(page: Page, number: int = 0):
-    found = page.locator(".js-plotly-plot").nth(number)
-    found.locator(".main-svg").first.wait_for()
-    return found
+def plot(page: Page, number: int = 0) -> Locator:
+    """Return a figure, once it is drawn."""
+    figure = page.locator(".js-plotly-plot").nth(number)
+    figure.locator(".main-svg").first.wait_for()
+    return figure
 
 
-def heading(page: Page, name: str):
+def heading(page: Page, name: str) -> Locator:
     return page.get_by_role("heading", name=name, exact=True)
 
 
-def bottom(part: Locator) -> float:
-    """The lower edge of a part of the page, in pixels from the top of the window."""
-    box = part.bounding_box()
-    return box["y"] + box["height"]
-
-
-def no_double_click(page: Page) -> None:
+def end_double_click(page: Page) -> None:
     """Return when plotly no longer takes another click for the second half of a double click."""
     wait_until(
         page,
@@ -40,50 +35,34 @@ def no_double_click(page: Page) -> None:
     )
 
 
-def click_cell(page: Page, *cells: tuple[int, int], of: int, number: int = 0) -> None:
-    """The middle of each of these cells, (row, column), of a square of so many."""
+def click_cell(
+    page: Page, row: int, column: int, rows: int, columns: int = 0, number: int = 0
+) -> None:
+    """Click the middle of a cell of a matrix of `rows` by `columns` cells, or as many as rows."""
     area = plot(page, number).locator(".nsewdrag").first
     area.scroll_into_view_if_needed()
     box = area.bounding_box()
-    for row, column in cells:
-        x, y = (box["width"] * (column + 0.5) / of, box["height"] * (row + 0.5) / of)
-        page.mouse.click(box["x"] + x, box["y"] + y)
-        no_double_click(page)
+    assert box
+    x = box["width"] * (column + 0.5) / (columns or rows)
+    area.click(position={"x": x, "y": box["height"] * (row + 0.5) / rows})
+    end_double_click(page)
 
 
-def tick(page: Page, row: int, table: int = 0) -> None:
-    """A click on the box before a row."""
-    canvas = page.get_by_test_id("stDataFrame").nth(table)
-    canvas.scroll_into_view_if_needed()
-    canvas.click(position={"x": 14, "y": 50 + 35 * row})
-
-
-def rows_of(page: Page, table: int = 0) -> list[list[str]]:
-    """What a table's rows say, as a screen reader hears it: the picture itself is a canvas."""
-    return (
-        page.get_by_test_id("stDataFrame")
-        .nth(table)
-        .evaluate(
-            "t => [...t.querySelectorAll('canvas tbody tr')].map(row => "
-            "[...row.querySelectorAll('td')].map(cell => cell.textContent).filter(text => text))"
-        )
-    )
-
-
-def ticked(page: Page, table: int = 0) -> list[int]:
-    """The rows whose box is ticked."""
-    return (
-        page.get_by_test_id("stDataFrame")
-        .nth(table)
-        .evaluate(
-            "t => [...t.querySelectorAll('canvas tbody tr')].flatMap("
-            "(row, i) => row.getAttribute('aria-selected') === 'true' ? [i] : [])"
-        )
-    )
-
-
-def click_dot(page: Page, number: int, figure: int = 0, trace: int = 0) -> None:
-    dots = plot(page, figure).locator(".scatterlayer .trace").nth(trace).locator(".points path")
-    dots.nth(number).scroll_into_view_if_needed()
-    box = dots.nth(number).bounding_box()
+def click_dot(page: Page, number: int, figure: int = 0) -> None:
+    """Click a dot of the first trace of a figure."""
+    dots = plot(page, figure).locator(".scatterlayer .trace").first.locator(".points path")
+    dot = dots.nth(number)
+    dot.scroll_into_view_if_needed()
+    box = dot.bounding_box()
+    assert box
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    end_double_click(page)
+
+
+def fits(page: Page) -> bool:
+    """Return whether nothing is wider than the window."""
+    main = page.get_by_test_id("stMain")
+    return bool(
+        page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        and main.evaluate("main => main.scrollWidth <= main.clientWidth + 1")
+    )

@@ -1,71 +1,102 @@
 """The Corpus page as a person uses it, in a real Chromium."""
 
+import re
+
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.test_accessibility import nothing_in_light_and_dark
+from tests.browser.compare_page import PHONE, fits
+from tests.browser.ready import next_run, wait_ready
+from tests.browser.tabs import OpenPage
+from tests.browser.test_accessibility import AXE, faults
 
-MADE = 120_000  # milliseconds: the study of the sample, on a busy machine
+SENTENCES = [f"The {animal} number {i} sat on the mat." for i in range(150) for animal in ("cat", "dog")]
 
 
-def opened(open_page, wait_idle, link, **options):
+def open_study(open_page: OpenPage, link: str = "/corpus", **options: object) -> Page:
+    """Open the page and wait for its study, which the first visitor of a server has made."""
     page = open_page(link, **options)
-    expect(page.get_by_role("heading", name="Search")).to_be_visible(timeout=MADE)
-    wait_idle(page)
+    expect(page.get_by_role("heading", name="Search")).to_be_visible()
+    wait_ready(page)
     return page
 
 
-@pytest.mark.extended
 @pytest.mark.journey
-def test_from_the_menu_to_a_head_and_an_example_of_it_in_explore(open_page, wait_idle):
-    page = open_page("/")
-    page.get_by_role("link", name="Corpus", exact=True).click()
-    expect(page.get_by_role("heading", name="Search")).to_be_visible(timeout=MADE)
-    wait_idle(page)
-    page.get_by_label("Token that looks").fill("because")
-    page.get_by_label("Token that looks").press("Enter")
+def test_corpus_from_the_menu_to_an_example_in_explore(open_page: OpenPage) -> None:
+    page = open_page("/?layer=1&head=2")
+    with next_run(page):
+        page.get_by_role("link", name="Corpus", exact=True).click()
+    expect(page.get_by_role("heading", name="Search")).to_be_visible()
+    wait_ready(page)
+    word = page.get_by_label("Token that looks")
+    word.fill("because")
+    with next_run(page):
+        word.press("Enter")
     expect(page.get_by_text("because →").first).to_be_visible()
-    wait_idle(page)
-    assert "from_word=because" in page.url
+    expect(page).to_have_url(re.compile("from_word=because"))
     with page.context.expect_page() as tab:
         page.get_by_role("link", name="Open in Explore").last.click()
-    other = tab.value
-    assert "text=" in other.url and "query=" in other.url
-    other.close()
+    explore = tab.value
+    expect(explore).to_have_url(re.compile("text=.*query="))
+    wait_ready(explore)
+    expect(explore.get_by_label("Sentence", exact=True)).to_have_value(re.compile("because"))
 
 
-def test_an_example_has_its_tree_on_a_phone_and_opens_in_explore(open_page, wait_idle):
-    phone = {"viewport": {"width": 390, "height": 844}}
-    page = opened(open_page, wait_idle, "/corpus?layer=1&head=0&gold=1", **phone)
-    first = page.locator(".sentence-arcs").first
-    first.scroll_into_view_if_needed()
-    labels = first.locator("svg.above text")
+@pytest.mark.journey
+def test_corpus_study_of_a_visitors_texts_is_stopped_and_resumed(open_page: OpenPage) -> None:
+    page = open_study(open_page)
+    page.get_by_text("Study texts of your own").click()
+    page.get_by_label("Texts, one per line").fill("\n".join(SENTENCES))
+    page.locator(".st-key-own-study button").click()
+    stop = page.get_by_role("button", name="Stop", exact=True)
+    stop.click()
+    expect(stop).to_have_count(0)
+    resume = page.get_by_role("button", name="Go on")
+    if resume.is_visible():  # else the study was ready first
+        resume.click()
+    study = page.get_by_text("300 texts of your own")
+    expect(study).to_be_visible()
+    address = page.url
+    page.close()
+    again = open_page(address)  # the study outlives the page
+    expect(again.get_by_text("300 texts of your own")).to_be_visible()
+
+
+def test_corpus_link_opens_two_studies_and_back_leads_to_them(open_page: OpenPage) -> None:
+    page = open_page("/corpus?corpus_model_b=tiny-gpt2&metric=distance")
+    difference = page.get_by_text(re.compile(r"\d+ of 32 heads differ by 3 standard errors"))
+    expect(difference).to_be_visible()
+    wait_ready(page)
+    page.get_by_role("combobox", name="Against").click()
+    with next_run(page):
+        page.get_by_role("option", name="The same model").click()
+    expect(difference).to_have_count(0)
+    with next_run(page):
+        page.go_back()
+    expect(difference).to_be_visible()
+
+
+def test_corpus_example_on_a_phone_has_its_tree(open_page: OpenPage) -> None:
+    page = open_study(open_page, "/corpus?layer=1&head=0&gold=1", **PHONE)
+    sentence = page.locator(".sentence-arcs").first
+    sentence.scroll_into_view_if_needed()
+    labels = sentence.locator("svg.above text")
     expect(labels).not_to_have_count(0)
-    arcs, said = first.locator("svg.above .arc").count(), first.get_by_role("img")
-    assert labels.count() == arcs
-    assert (said.get_attribute("aria-label") or "").count(" → ") == (
-        arcs + first.locator("svg.below .arc").count()
-    )
-    tops = first.locator("svg.above").evaluate(
+    assert labels.count() == sentence.locator("svg.above .arc").count()
+    assert sentence.locator("svg.above").evaluate(
         "svg => [...svg.querySelectorAll('.arc')].map((arc) => arc.getBBox()).every("
         "(box) => box.y > 0 && box.x > 0 && box.x + box.width < svg.clientWidth)"
     )
-    assert tops and page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.get_by_text("With the gold tree").click()
+    assert fits(page)
+    with next_run(page):
+        page.get_by_text("With the gold tree").click()
     expect(labels).to_have_count(0)
-    wait_idle(page)
-    expect(first.locator("svg.above .arc")).not_to_have_count(0)
-    assert "gold=1" not in page.url
-    with page.context.expect_page() as tab:
-        page.get_by_role("link", name="Open in Explore").first.click()
-    assert "layer=1&head=0" in tab.value.url
-    tab.value.close()
+    expect(sentence.locator("svg.above .arc")).not_to_have_count(0)
 
 
-def test_the_contents_stay_in_view_and_lead_to_a_section_by_key(open_page, wait_idle):
-    phone = {"viewport": {"width": 390, "height": 844}, "reduced_motion": "reduce"}
-    page = opened(open_page, wait_idle, "/corpus?layer=1&head=2", **phone)
-    before = page.url
+def test_corpus_contents_stay_in_view_and_lead_to_a_section(open_page: OpenPage) -> None:
+    page = open_study(open_page, "/corpus?layer=1&head=2", **PHONE)
+    address = page.url
     bar = page.get_by_role("navigation", name="Sections of this page")
     link = bar.get_by_role("link", name="Search")
     link.focus()
@@ -73,16 +104,18 @@ def test_the_contents_stay_in_view_and_lead_to_a_section_by_key(open_page, wait_
     expect(link).to_have_attribute("aria-current", "location")
     heading = page.get_by_role("heading", name="Search")
     expect(heading).to_be_focused()
-    places = [one.bounding_box() for one in (bar, link, heading)]
-    row, shown, below = (box for box in places if box is not None)
-    assert row["y"] + row["height"] <= below["y"] < 844 / 3
-    assert shown["x"] >= 0 and shown["x"] + shown["width"] <= 390
-    assert page.url == before
+    expect(bar).to_be_in_viewport()
+    expect(link).to_be_in_viewport(ratio=1)
+    above, below = bar.bounding_box(), heading.bounding_box()
+    assert above and below and above["y"] + above["height"] <= below["y"]  # does not cover it
+    assert page.url == address
     page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 0)")
     expect(bar.get_by_role("link", name="Best heads")).to_have_attribute("aria-current", "location")
 
 
-def test_nothing_for_axe_to_find_in_light_and_in_dark(open_page, wait_idle):
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_corpus_has_no_fault_for_axe(open_page: OpenPage, scheme: str) -> None:
     link = "/corpus?from_upos=VERB&any_head=1&kind=relation&gold=1"
-    page = opened(open_page, wait_idle, link, color_scheme="light")
-    nothing_in_light_and_dark(page, wait_idle)
+    page = open_study(open_page, link, color_scheme=scheme)
+    page.evaluate(AXE)
+    assert not (violations := faults(page)), "\n".join(violations)

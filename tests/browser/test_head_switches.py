@@ -1,135 +1,161 @@
-"""The head switches in a real Chromium and a real Streamlit: runs that overlap, colours, layout.
+"""The head switches in a real Chromium and a real Streamlit: runs that overlap, a finger.
 
-What pointer and keys switch, and what is told when, is tried in test_head_switches.js of tests/web.
+What pointer and keys switch, and when Python is told, is tested in test_head_switches.js.
 """
 
 import re
-from collections.abc import Callable
 
-import numpy as np
-import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from mha_viz.web import theme
-from tests.browser.canvas import pixels
-from tests.browser.demo_switches import importance
-from tests.browser.switches_page import heard, middle, off, tile
+from tests.browser.compare_page import PHONE
+from tests.browser.ready import next_run, wait_ready, wait_until
+from tests.browser.tabs import OpenPage
 
-Show = Callable[..., Page]
-Wait = Callable[[Page], None]
+# A browser may take a finger for one that scrolls, and says so: that once is tried again.
+RECORD = """for (const name of ["pointerdown", "pointermove", "pointerup", "pointercancel"])
+    addEventListener(name, () => (window.heard ??= []).push(name), true)"""
+TRIES = 3
 
 
-@pytest.mark.extended
-@pytest.mark.journey
-def test_a_click_shows_at_once_and_comes_back_once(show_switches: Show, wait_idle: Wait) -> None:
+def tile(page: Page, layer: int, head: int) -> Locator:
+    return page.locator(f'.head-switches .tile[aria-label^="L{layer} H{head},"]')
+
+
+def off_heads(page: Page) -> list[str]:
+    """Return "L0 H1" for each tile that is crossed out."""
+    tiles = page.locator(".head-switches .tile.off")
+    labels = tiles.evaluate_all("tiles => tiles.map((tile) => tile.ariaLabel)")
+    assert page.locator('.head-switches .tile[aria-checked="false"]').count() == len(labels)
+    return [label.split(",")[0] for label in labels]
+
+
+def expect_python(page: Page, heads: str, events: int | str = r"\d+") -> None:
+    told = re.compile(rf"python: \[{re.escape(heads)}\] events {events} ")
+    expect(page.get_by_text(told)).to_be_visible()
+
+
+def middle(page: Page, layer: int, head: int) -> tuple[float, float]:
+    box = tile(page, layer, head).bounding_box()
+    assert box
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_switches_show_a_click_at_once_and_tell_it_once(show_switches: OpenPage) -> None:
     page = show_switches("slow=1")
-    assert off(page) == []
     tile(page, 3, 4).click()
-    assert off(page) == ["L3 H4"]
-    heard(page, "3.4", 1)
-    wait_idle(page)
-    assert off(page) == ["L3 H4"]
-    page.get_by_role("button", name="Run again").click()
-    heard(page, "3.4", 1)
-    expect(page.get_by_text("now False")).to_be_visible()
+    assert off_heads(page) == ["L3 H4"]
+    expect_python(page, "3.4", 1)
+    wait_ready(page)
+    assert off_heads(page) == ["L3 H4"]
+    with next_run(page):
+        page.get_by_role("button", name="Run again").click()
+    expect_python(page, "3.4", 1)
     tile(page, 0, 0).click()
-    heard(page, "0.0 3.4", 2)
-    tile(page, 3, 4).click()
-    heard(page, "0.0", 3)
+    expect_python(page, "0.0 3.4", 2)
     expect(page.get_by_text("app runs 1")).to_be_visible()
 
 
-def test_of_fast_clicks_during_slow_runs_none_is_lost_or_undone(
-    show_switches: Show, wait_idle: Wait
-) -> None:
+def test_switches_lose_no_click_during_slow_runs(show_switches: OpenPage) -> None:
     page = show_switches("layers=6&heads=10&slow=0.3")
-    places = [(i % 6, (3 * i) % 10) for i in range(30)]
-    for count, (layer, head) in enumerate(places, start=1):
+    heads = [(i % 6, (3 * i) % 10) for i in range(30)]
+    for count, (layer, head) in enumerate(heads, start=1):
         page.mouse.click(*middle(page, layer, head))
-        assert len(off(page)) == count
-    heard(page, " ".join(f"{layer}.{head}" for layer, head in sorted(places)))
-    wait_idle(page)
-    assert len(off(page)) == 30
+        assert len(off_heads(page)) == count
+    expect_python(page, " ".join(f"{layer}.{head}" for layer, head in sorted(heads)))
+    wait_ready(page)
+    assert len(off_heads(page)) == 30
 
 
-def test_what_python_changes_is_shown(show_switches: Show, wait_idle: Wait) -> None:
+def test_switches_show_what_python_changes(show_switches: OpenPage) -> None:
     page = show_switches()
-    page.get_by_role("button", name="Preset").click()
+    preset, reset = (page.get_by_role("button", name=name) for name in ("Preset", "Reset"))
+    preset.click()
     expect(tile(page, 1, 1)).to_have_attribute("aria-checked", "false")
-    assert off(page) == ["L0 H2", "L1 H1"]
+    assert off_heads(page) == ["L0 H2", "L1 H1"]
     tile(page, 1, 1).click()
-    heard(page, "0.2", 1)
-    wait_idle(page)
-    page.get_by_role("button", name="Reset", exact=True).click()
+    expect_python(page, "0.2", 1)
+    wait_ready(page)
+    reset.click()
     expect(tile(page, 0, 2)).to_have_attribute("aria-checked", "true")
     tile(page, 2, 2).click()
-    heard(page, "2.2", 2)
-    wait_idle(page)
-    page.get_by_role(
-        "button", name="Reset", exact=True
-    ).click()  # Python passes [] again, as it did before
+    expect_python(page, "2.2", 2)
+    wait_ready(page)
+    reset.click()  # Python passes [] again, as it did before
     expect(tile(page, 2, 2)).to_have_attribute("aria-checked", "true")
-    # What is pressed right after a click comes after it.
     tile(page, 3, 3).click()
-    page.get_by_role("button", name="Preset").click()
-    expect(page.get_by_text("python: [1.1 0.2]")).to_be_visible()
-    wait_idle(page)
-    assert off(page) == ["L0 H2", "L1 H1"]
+    preset.click()  # right after a click: it comes after it
+    expect_python(page, "1.1 0.2")
+    wait_ready(page)
+    assert off_heads(page) == ["L0 H2", "L1 H1"]
 
 
-def seen(page: Page, layer: int, head: int, name: str) -> str:
-    """Return a computed style of a tile."""
-    return tile(page, layer, head).evaluate(f"e => getComputedStyle(e).{name}")
+def touch(page: Page, kind: str, x: float, y: float) -> None:
+    points = [] if kind == "touchEnd" else [{"x": x, "y": y}]
+    page.evaluate("new Promise(requestAnimationFrame)")  # fingers move from frame to frame
+    devtools = getattr(page, "mha_devtools", None) or page.context.new_cdp_session(page)
+    page.mha_devtools = devtools  # type: ignore[attr-defined]
+    devtools.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
 
-def test_colours_marks_and_focus_can_be_seen_in_both_themes(show_switches: Show) -> None:
-    page = show_switches("value=signed", color_scheme="light")
-    root, values = page.locator(".head-switches"), importance(4, 8, "signed")
-    reach = np.abs(values).max()
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        expect(root).to_have_attribute("data-theme", scheme)
-        for i, j in [*np.ndindex(4, 8)][::5]:
-            shown = re.findall(r"[.0-9]+(?:e-\d+)?", seen(page, i, j, "backgroundColor"))
-            place = (values[i, j] / reach + 1) / 2
-            want = theme.rgb(theme.mix(theme.diverging(scheme == "dark"), place))
-            assert [255 * float(part) for part in shown] == pytest.approx(want, abs=1)
-    assert seen(page, 2, 2, "backgroundImage") == "none"
-    tile(page, 2, 2).click()
-    assert seen(page, 2, 2, "backgroundImage").count("linear-gradient") == 2
-    page.keyboard.press("ArrowRight")
-    assert seen(page, 2, 3, "outlineStyle") == "solid"
-    page.keyboard.press("Space")
-    page.keyboard.press("Tab")  # leaves the grid: one stop, and nothing waits any longer
-    heard(page, "2.2 2.3")
-
-
-def test_patterns_lie_in_their_tiles_and_are_sent_once(
-    show_switches: Show, wait_idle: Wait
+def swipe(
+    page: Page,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    pressed: Locator | None = None,
 ) -> None:
-    page = show_switches("patterns=yes&layers=12&heads=12")
-    page.locator(".head-switches[data-painted]").wait_for()
-    wait_idle(page)
-    box, area = tile(page, 1, 1).bounding_box(), page.locator("canvas.patterns").bounding_box()
-    assert box and area and min(box["width"], box["height"]) > 40
-    before = pixels(page, "canvas.patterns")
-    left, top = (round(box[side] - area[side]) for side in "xy")
-    inside = before[top + 6 : top + round(box["height"]) - 24, left : left + round(box["width"])]
-    ends = [np.array(theme.rgb(colour)) for colour in theme.sequential()]
-    # All rows look at the first token: one column has the scale's end, the others its beginning.
-    colours = inside[..., :3].astype(int)
-    assert np.abs(colours[:, :8] - ends[-1]).max((0, 2)).min() <= 2
-    assert np.abs(colours[:, 12:-8] - ends[0]).max() <= 12
-    assert tile(page, 1, 1).inner_text() == "Sink +1" and tile(page, 1, 2).inner_text() == ""
-    network, received = page.context.new_cdp_session(page), []
-    network.on(
-        "Network.webSocketFrameReceived",
-        lambda event: received.append(len(event["response"]["payloadData"])),
+    """Move a finger; with `pressed` it first rests until that tile is switched off."""
+    touch(page, "touchStart", *start)
+    if pressed is not None:
+        expect(pressed).to_have_attribute("aria-checked", "false")
+    for i in range(1, 9):
+        touch(page, "touchMove", *(a + (b - a) * i / 8 for a, b in zip(start, end, strict=True)))
+    touch(page, "touchEnd", *end)
+
+
+def tap_last(page: Page, layers: int, heads: int) -> None:
+    """Tap the last tile: the grid scrolls inside its box, and names of layers stay in sight."""
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    tile(page, layers - 1, heads - 1).tap()
+    expect(page.locator(".head-switches .name.layer").last).to_be_in_viewport()
+
+
+def test_switches_finger_switches_across_and_scrolls_along(show_switches: OpenPage) -> None:
+    page = show_switches(
+        "layers=12&heads=12", **PHONE | {"viewport": {"width": 390, "height": 640}}
     )
-    network.send("Network.enable")
-    tile(page, 2, 3).click()
-    heard(page, "2.3")
-    wait_idle(page)
-    assert received and sum(received) < 12 * 12 * 60 * 60 / 2
-    assert (pixels(page, "canvas.patterns") == before).all()
-    network.detach()
+    swipe(page, middle(page, 1, 1), middle(page, 1, 4))
+    expect_python(page, "1.1 1.2 1.3 1.4", 1)
+    x, y = middle(page, 3, 3)
+    swipe(page, (x, y), (x, y - 150))
+    top = "document.querySelector('.head-switches .tile[aria-label^=\"L3 H3,\"]')"
+    wait_until(page, f"() => {top}.getBoundingClientRect().top < {y - 80}")
+    expect_python(page, "1.1 1.2 1.3 1.4", 1)
+    tap_last(page, 12, 12)
+    expect_python(page, "1.1 1.2 1.3 1.4 11.11", 2)
+
+
+def switch_sideways(page: Page) -> bool:
+    """Scroll sideways, then switch with a finger that rests first; return whether it was let."""
+    swipe(page, middle(page, 1, 7), middle(page, 1, 2))
+    wait_until(page, "() => document.querySelector('.head-switches .scroller').scrollLeft > 60")
+    expect_python(page, "", 0)
+    scroller = page.locator(".head-switches .scroller")
+    scroller.evaluate("e => { e.scrollLeft = 0; }")
+    page.evaluate(RECORD)
+    swipe(page, middle(page, 1, 1), middle(page, 1, 4), pressed=tile(page, 1, 1))
+    events = page.evaluate("window.heard")
+    if "pointercancel" in events:
+        return False
+    assert len(off_heads(page)) == 4, events
+    expect_python(page, "1.1 1.2 1.3 1.4", 1)
+    assert scroller.evaluate("e => e.scrollLeft") == 0
+    return True
+
+
+def test_switches_finger_that_rests_switches_where_it_scrolls_sideways(
+    show_switches: OpenPage,
+) -> None:
+    pages = (show_switches("layers=48&heads=25", **PHONE) for _ in range(TRIES))
+    page = next(page for page in pages if switch_sideways(page))
+    tap_last(page, 48, 25)
+    expect_python(page, "1.1 1.2 1.3 1.4 47.24", 2)

@@ -1,0 +1,197 @@
+"""Labs walked through in a real Chromium; their numbers are tested in tests/labs."""
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Locator, Page, expect
+
+from mha_viz.learn.frame.contents import LABS
+from tests.browser.compare_page import PHONE, fits, query
+from tests.browser.ready import next_run, wait_ready
+from tests.browser.tabs import OpenPage
+
+FIND_THE_HEAD = (
+    "/lab-find-the-head?model=tiny-gpt2&text=The+old+dog+watched+the+old+dog&tasks=self,twins"
+)
+PLAYED = {"reduced_motion": "no-preference"}  # a film plays only where motion is wanted
+
+
+def press(page: Page, slider: Locator, key: str) -> None:
+    """Press a key on a slider, which moves it."""
+    slider.focus()
+    with next_run(page):
+        slider.press(key)
+
+
+@pytest.mark.journey
+def test_lab_from_its_question_to_the_steps_of_another(open_page: OpenPage) -> None:
+    page = open_page("/lab-soft-lookup")
+    question = page.locator(".st-key-soft-lookup-predict-temperature")
+    with next_run(page):
+        question.locator("label", has_text="largest score").click()
+    with next_run(page):
+        page.locator(".st-key-soft-lookup-predict-temperature-button button").click()
+    expect(page.get_by_test_id("stAlert")).to_contain_text("Yes. ")
+    slider = page.get_by_role("slider", name="Temperature T")
+    press(page, slider, "ArrowRight")
+    expect(page).to_have_url(re.compile("temperature=1.05"))
+    with next_run(page):
+        page.go_back()
+    expect(slider).to_have_value("1")
+    expect(page).to_have_url(re.compile("/lab-soft-lookup$"))
+    with next_run(page):
+        page.locator("svg.map a[data-part=concatenation]").click()
+    expect(page).to_have_url(re.compile("/lab-step-by-step"))
+    slider = page.get_by_role("slider", name="Step")
+    titles = []
+    for _ in range(3):
+        press(page, slider, "ArrowRight")
+        titles.append(page.locator("[data-testid=stHeading] h2").first.inner_text())
+    assert len(set(titles)) == 3
+    expect(page).to_have_url(re.compile("step=v"))
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.key)
+def test_lab_fits_on_a_phone(open_page: OpenPage, lab) -> None:  # type: ignore[no-untyped-def]
+    assert fits(open_page(f"/{lab.address}", **PHONE))
+
+
+def test_lab_film_plays_to_its_end_as_one_step_of_the_history(open_page: OpenPage) -> None:
+    page = open_page("/lab-soft-lookup?temperature=0.2", **PLAYED)
+    slider = page.get_by_role("slider", name="Temperature T")
+    play = page.get_by_role("button", name="Play: the temperature")
+    steps = page.evaluate("history.length")
+    play.click()
+    expect(page).to_have_url(re.compile("temperature=0.05"))  # not before it rests
+    expect(slider).to_have_value("0.05")
+    assert page.evaluate("history.length") == steps + 1
+    play.click()  # from its end, it begins again, and Pause stops it on the way
+    expect(slider).to_have_value(re.compile("^[345]"))
+    page.get_by_role("button", name="Pause: the temperature").click()
+    expect(page).to_have_url(re.compile("temperature=[1-5]"))
+    assert float(slider.input_value()) > 0.3
+
+
+def test_lab_pattern_is_painted_by_click_and_by_key(open_page: OpenPage) -> None:
+    page = open_page("/lab-any-pattern?tokens=4")
+    grid = page.locator(".number-table").first
+    cell = grid.locator("tbody tr").nth(1).locator("td").nth(3)
+    cell.click()
+    expect(page).to_have_url(re.compile("own4=9000-0909-0090-0009"))
+    wait_ready(page)
+    cell.click()  # the same cell again: its weight goes
+    expect(page).not_to_have_url(re.compile("0909"))
+    wait_ready(page)
+    grid.locator(".frame").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight", "ArrowUp", "Enter"):
+        page.keyboard.press(key)
+    expect(page).not_to_have_url(re.compile("own4=9000-0900-0090-0009"))
+    wait_ready(page)
+    with next_run(page):
+        page.get_by_role("button", name=re.compile("^Fit heads")).click()
+    expect(page.locator(".js-plotly-plot").first).to_be_visible()
+
+
+def test_lab_head_is_chosen_by_click_and_by_key(open_page: OpenPage) -> None:
+    page = open_page(FIND_THE_HEAD)
+    answer = page.get_by_role("button", name=re.compile("^Answer: L. H.$"))
+    canvas = page.locator("canvas").first
+    box = canvas.bounding_box()
+    assert box
+    canvas.click(position={"x": 0.1 * box["width"], "y": 0.2 * box["height"]})
+    expect(answer).to_have_text("Answer: L0 H0")
+    wait_ready(page)
+    page.get_by_role("application").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(answer).to_have_text("Answer: L0 H1")
+    wait_ready(page)
+    with next_run(page):
+        answer.click()
+    expect(page.get_by_text(re.compile(r"L0 H1: rank \d+"))).to_be_visible()
+
+
+def test_lab_sheets_are_files_that_open_without_a_network(
+    open_page: OpenPage, tmp_path: Path
+) -> None:
+    page = open_page(FIND_THE_HEAD)
+    with next_run(page):
+        page.get_by_text("For teachers: tasks").click()
+    for name in ("Sheet for pupils", "Answers for teachers"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=name).click()
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        sheet = page.context.new_page()
+        sheet.goto(path.as_uri())
+        expect(sheet.get_by_role("heading").first).to_be_visible()
+        expect(sheet.locator("img").first).not_to_have_js_property("naturalWidth", 0)
+        sheet.close()
+
+
+def test_lab_takes_a_picture_and_a_click_on_its_pixel(open_page: OpenPage) -> None:
+    page = open_page("/lab-convolution?picture=yours&side=16")
+    content = io.BytesIO()
+    Image.new("RGB", (60, 30), "red").save(content, "PNG")
+    with next_run(page):
+        page.locator("input[type=file]").set_input_files(
+            {"name": "a.png", "mimeType": "image/png", "buffer": content.getvalue()}
+        )
+    expect(page.get_by_text("60 × 30")).to_be_visible()
+    picture = page.locator(".number-table canvas").first
+    box = picture.bounding_box()
+    assert box
+    picture.click(position={"x": 0.4 * box["width"], "y": 0.4 * box["height"]})
+    expect(page).to_have_url(re.compile(r"row=\d+&column=\d+"))
+    row = page.get_by_role("slider", name="Pixel’s row")
+    expect(row).to_have_value(query(page)["row"])
+
+
+@pytest.mark.parametrize(
+    ("link", "start"),
+    [
+        ("own-reflection?steps=5000", "Train"),
+        ("what-heads-learn?kind=coreference", "Run it yourself"),
+    ],
+)
+def test_lab_work_can_be_stopped_and_begun_again(
+    open_page: OpenPage, link: str, start: str
+) -> None:
+    page = open_page(f"/lab-{link}")
+    page.get_by_role("button", name=start, exact=True).click()
+    stop = page.get_by_test_id("stMain").get_by_role("button", name="Stop")
+    stop.click()
+    expect(stop).to_have_count(0)
+    wait_ready(page)
+    expect(page.get_by_role("button", name=start, exact=True)).to_be_enabled()
+
+
+def test_lab_trains_while_another_tab_is_used(open_page: OpenPage) -> None:
+    train, other = open_page("/lab-two-places?steps=100&width=8"), open_page("/lab-own-reflection")
+    train.get_by_role("button", name="Train").click()
+    press(other, other.get_by_role("slider", name="Tokens").first, "ArrowRight")
+    expect(train.get_by_role("button", name="Train again")).to_be_visible()
+    expect(other).to_have_url(re.compile(r"/lab-own-reflection\?tokens=5$"))
+    assert "tokens" not in train.url and "steps=100" in train.url
+
+
+def test_lab_cell_says_what_it_was_made_of(open_page: OpenPage) -> None:
+    page = open_page("/lab-step-by-step?model=tiny-gpt2&text=The+cat+sat.&step=values&layer=1")
+    page.locator(".number-table").nth(2).locator("tbody td").nth(9).hover()
+    expect(page.locator(".number-table .tip:popover-open")).to_contain_text(
+        re.compile(r"z · .+ · 1\s*-?\d.*of weights · column 1 of V", re.S)
+    )
+
+
+def test_lab_sentence_opens_in_explore(open_page: OpenPage) -> None:
+    page = open_page("/lab-what-heads-learn?kind=coreference&sentences=1", **PHONE)
+    with next_run(page):
+        page.get_by_text("Syntactic", exact=True).click()
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="The tall woman opened a small window.").first.click()
+    expect(opened.value.get_by_label("Sentence").first).to_have_value(
+        "The tall woman opened a small window."
+    )
