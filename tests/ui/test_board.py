@@ -2,7 +2,6 @@
 
 import base64
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,54 +51,18 @@ def draws(figure: dict[str, Any], record: mv.AttentionRecord, layer: int, head: 
 
 def test_a_head_is_pinned_in_explore_once_and_unpinned() -> None:
     app = explore(model="tiny-bert", text=TEXT, layer="1", head="2")
-    assert app.button(key="pin").label == "Pin this head"
     app.button(key="pin").click().run()
     assert pinned(app) == [A._replace(note="")]
-    assert app.button(key="pin").label == "Unpin this head"
-    assert app.button(key="open_in_compare").label == "Pins (1)"
+    assert "(1)" in app.button(key="open_in_compare").label
     choose(app, layer=3, head=5)
     app.button(key="pin").click().run()
     assert [pin[-3:-1] for pin in pinned(app)] == [(1, 2), (3, 5)]
     choose(app, layer=1, head=2)
     app.button(key="pin").click().run()
     assert [pin[-3:-1] for pin in pinned(app)] == [(3, 5)]
-
-
-def test_a_click_pins_the_head_that_was_chosen_before_it_and_never_twice() -> None:
-    app = explore(model="tiny-bert", text=TEXT, layer="1", head="2")
-    app.session_state.view = replace(
-        app.session_state.view, layer=3, head=5, pins=(C._replace(text=TEXT),)
-    )
-    app.button(key="pin").click().run()  # drawn while another head was chosen
-    assert pinned(app) == [C._replace(text=TEXT)]
-
-
-def test_both_heads_side_by_side_can_be_pinned() -> None:
-    app = compare(
-        model="tiny-bert", text=TEXT, section="sides", text_b=OTHER, layer="1", head="2",
-        layer_b="3", head_b="5",
-    )  # fmt: skip
-    app.button(key="pin_a").click().run()
-    app.button(key="pin_b").click().run()
-    assert pinned(app) == [A._replace(note=""), C]
-    assert "Pins (2)" in app.segmented_control(key="ask_section").options
-
-
-def test_the_tenth_pin_is_refused_with_a_sentence() -> None:
     nine = tuple(A._replace(text="cat " * (i + 1)) for i in range(MAX_PINS))
     app = explore(model="tiny-bert", text=TEXT, layer="1", head="2", pins=written(nine))
-    assert "9 heads are pinned, the most that a board shows. Remove one first." in [
-        caption.value for caption in app.caption
-    ]
-    assert not [button for button in app.button if button.key == "pin"]
-
-
-@pytest.mark.parametrize(("pins", "begin"), [((), "No head"), ((A,), "One head")])
-def test_a_board_with_too_few_pins_says_what_to_do(pins: tuple[Pin, ...], begin: str) -> None:
-    app = open_board(*pins)
-    check(app)
-    assert app.info[0].value.startswith(f"{begin} is pinned.")
-    assert len(figures(app)) == len(pins)
+    assert not [button for button in app.button if button.key == "pin"]  # a tenth is refused
 
 
 def test_cards_show_two_models_and_two_sentences_with_the_numbers_of_their_runs() -> None:
@@ -131,9 +94,7 @@ def test_what_cannot_be_shown_has_a_card_that_says_why_and_the_others_stay() -> 
     app = open_board(gone, B, A._replace(layer=99))
     assert not app.exception
     errors = [error.value.replace("\\", "") for error in app.error]
-    assert len(errors) == 2
-    assert "'nobody/nothing' is not on this machine" in errors[0].replace("\u2060", "")
-    assert "There is no L99 H2" in errors[1]
+    assert len(errors) == 2 and "nobody/nothing" in errors[0] and "L99 H2" in errors[1]
     assert len(figures(app)) == 1 and "<script>" not in said(app).replace("\\<script\\>", "")
     app.button(key="pin-close-0").click().run()
     assert len(app.error) == 1
@@ -185,9 +146,5 @@ def test_a_head_of_the_untrained_copy_is_pinned_and_comes_back_by_its_link() -> 
     draws(figure, record, 1, 3)
     sentence = mv.describe(record, (1, 3)).sentences[0].text.split(":")[0]
     assert sentence.replace("\\", "") in said(board).replace("\\", "")
-    assert "Open in Explore" not in [button.label for button in board.button]
-
-
-def test_a_link_names_no_untrained_copy_of_a_folder() -> None:
-    app = open_board(B._replace(model="/etc/passwd (random weights)"), B)
-    assert pinned(app) == [B]
+    folder = B._replace(model="/etc/passwd (random weights)")
+    assert pinned(open_board(folder, B)) == [B]  # no link names a copy of a folder

@@ -68,6 +68,7 @@ def test_of_texts_without_a_common_token_no_difference_is_drawn(name):
     )
     check(app)
     assert len(app.info) == 1 and len(app.get("plotly_chart")) == 3  # two heads and their metrics
+    assert not [part for part in app.dataframe if "Change" in part.value]
 
 
 def test_two_models_are_compared_by_words():

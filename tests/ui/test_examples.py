@@ -3,8 +3,6 @@
 The one that is not says so, and that is tested, too.
 """
 
-import random
-import re
 from collections import Counter
 
 import pytest
@@ -47,10 +45,6 @@ MORE_BRACKETS = (
     "She bought bread, milk (two litres) and a knife.",
     "The book (first printed in London) was soon forgotten.",
 )
-MORE_WORDS = (  # one token each
-    "window king iron garden stone basket engine horse glass gold paper tree table fire rock bell "
-    "train doctor letter music corn hat coat door dog hair box ring chair river moon ship snow"
-).split()
 
 
 def traced(example: Example) -> AttentionRecord:
@@ -67,11 +61,6 @@ def test_each_example_is_answered_below_or_is_the_one_of_nothing():
     assert {*LEADS, *LABELLED, REST, NOTHING} == set(BY_TITLE)
     assert [example.title for example in EXAMPLES if example.head is None] == [NOTHING]
     assert DEFAULT.text == EXAMPLES[0].text and DEFAULT.model == EXAMPLES[0].model
-
-
-@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.head], ids=lambda e: e.title)
-def test_the_head_is_named_first_among_those_beside_the_example(example):
-    assert re.search(r"L(\d) H(\d)", example.look)[0] == "L{} H{}".format(*example.head)
 
 
 @pytest.mark.parametrize("title", LEADS)
@@ -145,14 +134,6 @@ def repeated(record: AttentionRecord, words: list[str]) -> tuple[list[int], list
     return list(range(again, again + n)), list(range(first + 1, first + 1 + n))
 
 
-def far_text(words: list[str]) -> str:
-    """The example with other words at both ends."""
-    text = BY_TITLE[FAR].text
-    shown = text[text.index(": ") + 2 : text.index(".")]
-    assert text.count(shown) == 2 and len(shown.split()) == len(words)
-    return text.replace(shown, " ".join(words))
-
-
 def test_far_example_head_finds_what_followed_each_word_five_hundred_tokens_before():
     example = BY_TITLE[FAR]
     model = mv.load(example.model)
@@ -170,19 +151,6 @@ def test_far_example_head_finds_what_followed_each_word_five_hundred_tokens_befo
     assert found.max() > 0.6
     untrained = untrained_copy(model).trace(example.text, keep=("pattern",))
     assert untrained.pattern[:, :, queries, keys].max() < 0.01
-
-
-def test_far_example_head_finds_other_words_too():
-    example = BY_TITLE[FAR]
-    model, draw = mv.load(example.model), random.Random(0)
-    found = []
-    for _ in range(8):
-        words = draw.sample(MORE_WORDS, 12)
-        record = model.trace(far_text(words), keep=("pattern",))
-        queries, keys = repeated(record, words)
-        most = record.head(*example.head)[queries].argmax(-1).tolist()
-        found += [place == key for place, key in zip(most, keys, strict=True)]
-    assert sum(found) / len(found) > 0.9
 
 
 def test_shares_that_are_named_are_those_measured():
@@ -207,15 +175,8 @@ def test_it_looks_at_the_cat_a_little_more_than_chance_and_at_other_words_nearly
     assert int((row[example.head] > 0).sum()) == before
     untrained = [weights(untrained_copy(model, seed))[1][:, :, 1].max() for seed in range(5)]
     assert float(max(untrained)) == pytest.approx(0.11, abs=0.005)
+    record = traced(BY_TITLE[NOTHING])
+    nothing = record.pattern[:, :, place(record, "it"), place(record, "animal")]
+    assert float(nothing.max()) < 0.1
     asked = [one for one in relations() if one.title == "pronoun → antecedent"]
     assert lab.measure(model, asked)[0].verdict == lab.NONE
-
-
-def test_nothing_leads_from_it_to_the_animal():
-    example = BY_TITLE[NOTHING]
-    record = traced(example)
-    weights = record.pattern[:, :, place(record, "it"), place(record, "animal")]
-    assert float(weights.max()) < 0.1 and "None here" in example.look
-    asked = [one for one in relations() if one.title == "pronoun → antecedent"]
-    (found,) = lab.measure(mv.load(example.model), asked)
-    assert found.verdict == lab.NONE

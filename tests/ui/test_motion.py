@@ -6,15 +6,6 @@ import streamlit as st
 from mha_viz.learn.frame import choices as choices_module
 from mha_viz.learn.frame.choices import Choices
 from mha_viz.learn.frame.contents import BY_KEY
-from mha_viz.learn.labs.convolution import controls
-from mha_viz.learn.labs.how_heads_learn import page as how_heads_learn
-from mha_viz.learn.labs.soft_lookup import page as soft_lookup
-
-PLAYED = {
-    "temperature": (soft_lookup.COOLING, 5.0, 0.05),
-    "sharpness": (controls.SHARPENING, 0.0, controls.SHARP),
-    "film": (how_heads_learn.FRAMES, 0.0, how_heads_learn.FULL),
-}
 
 
 @pytest.fixture
@@ -59,15 +50,6 @@ def test_what_is_no_step_changes_nothing(player):
     for to, playing in ((2, True), (-1, True), ("1", True), (1, 1), (None, None)):
         _sent(player, to, playing)
     assert choices.chosen == {} and not choices.moving
-
-
-@pytest.mark.parametrize("played", PLAYED)
-def test_what_is_played_leads_one_way_from_end_to_end(played):
-    frames, first, last = PLAYED[played]
-    assert (frames[0], frames[-1]) == (first, last)
-    assert list(frames) == sorted(frames, reverse=first > last)
-    grid = {"temperature": 0.05, "sharpness": 0.5, "film": 0.025}[played]  # of its slider
-    assert all(abs(value / grid - round(value / grid)) < 1e-9 for value in frames)
 
 
 def test_an_address_is_written_once_a_choice_rests(monkeypatch):
