@@ -15,7 +15,7 @@ from torch import Tensor, nn
 import mha_viz as mv
 from mha_viz.checkpoints.catalog import list_models
 from mha_viz.errors import BrokenCheckpointError, ModelNotFoundError, UnsafeCheckpointError
-from tests.making.checkpoints import TEXT, bert, gpt2, save, tokenizer
+from tests.making.checkpoints import TEXT, bert, gpt2, save
 from tests.making.comparing import close
 
 RANK, ALPHA = 3, 7.0
@@ -177,22 +177,3 @@ def test_peft_merges_to_the_same_weights(tmp_path, options):
     ours = mv.load(str(tmp_path / "lora"))
     for name, weight in ours.network.state_dict().items():
         close(weight, expected[name])
-
-
-@pytest.mark.extended
-def test_the_lines_of_the_message_load_what_is_not_merged_here(tmp_path):
-    peft = pytest.importorskip("peft", reason="peft is not installed")
-    base = save(gpt2(), tmp_path / "base", pairs=False)
-    config = peft.LoraConfig(r=RANK, use_dora=True, init_lora_weights=False, fan_in_fan_out=True)
-    made = peft.get_peft_model(tf.AutoModelForCausalLM.from_pretrained(base), config)
-    made.save_pretrained(folder := tmp_path / "dora")
-    with pytest.raises(BrokenCheckpointError, match=r"network = peft\..*then mv\.wrap") as caught:
-        mv.load(str(folder))
-    first, second = str(caught.value).split(" by ")[1].removesuffix(".").split(", then ")
-    scope = {"peft": peft, "mv": mv, "transformers": tf, "folder": folder, "base": base}
-    exec(f"{first}\nmodel = {second}", scope)
-    made = made.merge_and_unload().eval()
-    made.set_attn_implementation("eager")
-    ids = torch.tensor([tokenizer(pairs=False)(TEXT)["input_ids"]])
-    expected = torch.stack(made(ids, output_attentions=True).attentions)[:, 0].detach()
-    close(scope["model"].trace(TEXT).pattern, expected)

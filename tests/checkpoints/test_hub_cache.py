@@ -10,7 +10,6 @@ import mha_viz as mv
 from mha_viz.checkpoints.catalog import find_model, list_models
 from mha_viz.checkpoints.hub_cache import is_complete
 from mha_viz.errors import BrokenCheckpointError, ModelNotFoundError
-from tests.cli.command import call
 from tests.making.checkpoints import TEXT, copy
 
 SHIPPED = ["tiny-bert", "tiny-gpt2", "tiny-llama"]
@@ -54,13 +53,6 @@ def test_a_model_that_has_lost_a_file_takes_nothing_down(cache, folder, spoil, f
     with pytest.raises(ModelNotFoundError, match="only in part") as caught:
         mv.load("a/lost")
     assert str(cache) not in str(caught.value)
-
-
-def test_the_command_lists_models_beside_a_broken_link(cache, folder):
-    dangle(put(cache, folder, "a--lost") / "model.safetensors")
-    put(cache, folder, "a--whole")
-    listed = call("models").output
-    assert "a/whole" in listed and "a/lost" not in listed
 
 
 def test_folders_that_are_links_or_files(cache, folder):

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from mha_viz.errors import (
     UnsafeCheckpointError,
 )
 from tests.making.checkpoints import (
-    HEADS,
     LAYERS,
     TEXT,
     WORDS,
@@ -54,12 +52,6 @@ def test_shipped_models_load_and_trace_quietly(name, causal, capfd):
     assert record.pattern.shape[:2] == (4, 8)
     assert (record.pattern.sum(-1) - 1).abs().max() < 1e-5
     assert capfd.readouterr() == ("", "")  # no progress bar either
-
-
-def test_a_local_folder_loads_and_says_what_it_is(folder):
-    model = mv.load(str(folder))
-    assert (model.n_layers, model.n_heads, model.notes) == (LAYERS, HEADS, ())
-    assert model.trace(TEXT).model == str(folder)
 
 
 def test_loading_leaves_transformers_log_and_bars_as_they_were(folder):
@@ -105,14 +97,6 @@ def test_a_device_that_is_not_here():
     with pytest.raises(ArgumentError, match=r"no cuda:1: choose auto or cpu"):
         mv.load("tiny-bert", device="cuda:1")
 
-
-def test_threads_load_at_once(folder):
-    with ThreadPoolExecutor(3) as threads:
-        got = list(threads.map(lambda _: mv.load(str(folder)).trace(TEXT).pattern, range(3)))
-    assert torch.equal(got[0], got[1]) and torch.equal(got[0], got[2])
-
-
-NOT_READ = [("gpt2", "chunk_size_feed_forward")]  # a claim that a family has no use for
 
 # -- what does not -------------------------------------------------------------------------------
 
@@ -188,16 +172,9 @@ def test_one_stack_that_is_said_to_be_two(folders, tmp_path, base):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("base", ["bert", "gpt2"])
-def test_whatever_a_config_makes_the_libraries_raise_is_ours(folders, tmp_path, base, claim):
-    odd = str(copy(folders[base], tmp_path / "odd", **claim))
-    if (base, *claim) in NOT_READ:
-        assert torch.equal(
-            mv.load(odd).trace(TEXT).pattern, mv.load(str(folders[base])).trace(TEXT).pattern
-        )
-        return
+def test_whatever_a_config_makes_the_libraries_raise_is_ours(folder, tmp_path, claim):
     with pytest.raises(MhaVizError) as caught:
-        mv.load(odd)
+        mv.load(str(copy(folder, tmp_path / "odd", **claim)))
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 600
 
 
@@ -208,12 +185,7 @@ def test_numbers_in_a_generation_config_that_no_tensor_holds(folders, tmp_path):
         mv.load(str(bad))
 
 
-def test_no_tokenizer(folder, tmp_path):
-    with pytest.raises(BrokenCheckpointError, match="no usable tokenizer"):
-        mv.load(str(copy(folder, tmp_path / "bad", drop="tokenizer*")))
-
-
-@pytest.mark.parametrize("content", ["", "{}", "[" * 100_000, '{"version": "1.0", "model": 3}'])
+@pytest.mark.parametrize("content", ["", "[" * 100_000, '{"version": "1.0", "model": 3}'])
 def test_a_broken_tokenizer(folder, tmp_path, content):
     bad = copy(folder, tmp_path / "bad")
     (bad / "tokenizer.json").write_text(content)
@@ -229,13 +201,6 @@ def test_a_tokenizer_of_another_model(folder, tmp_path):
     assert model.trace(TEXT).n_layers == LAYERS
     with pytest.raises(TextError, match="do not belong together"):
         model.trace("the dog")
-
-
-def test_every_error_of_loading_is_ours_and_speaks_of_one_thing(tmp_path):
-    for name in ("", "no/such", str(tmp_path)):
-        with pytest.raises(MhaVizError) as caught:
-            mv.load(name, download=False)
-        assert "Traceback" not in str(caught.value) and "\n" not in str(caught.value)
 
 
 # -- missing weights are told, not hidden --------------------------------------------------------

@@ -31,7 +31,7 @@ QWEN2_HALF_B = {
     "num_key_value_heads": 2,
     "tie_word_embeddings": True,
 }
-MAPS, STATUS = Path("/proc/self/maps"), Path("/proc/self/status")
+STATUS = Path("/proc/self/status")
 RESET = Path("/proc/self/clear_refs")  # "5" sets the peak to what is held now
 needs_proc = pytest.mark.skipif(not RESET.exists(), reason="reads /proc")
 
@@ -97,19 +97,6 @@ def test_load_takes_no_more_memory_than_weights_and_file(large, dtype):
     weights = sum(weight.nbytes for weight in model.network.parameters())
     copied = weights if dtype == "bfloat16" else 0
     assert resident("VmHWM") - before < 1.2 * (stored + copied)
-
-
-@needs_proc
-def test_weights_in_the_precision_of_the_file_are_views_of_it(large):
-    model = mv.load(str(large), device="cpu", dtype="auto")
-    mapped = [
-        tuple(int(end, 16) for end in line.split()[0].split("-"))
-        for line in MAPS.read_text().splitlines()
-        if line.endswith("/large/model.safetensors")
-    ]
-    for name, weight in model.network.named_parameters():
-        start, end = weight.data_ptr(), weight.data_ptr() + weight.nbytes
-        assert any(low <= start and end <= high for low, high in mapped), name
 
 
 def test_dtype_auto_is_that_of_the_config_or_float32(tmp_path):

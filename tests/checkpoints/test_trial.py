@@ -5,8 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -116,35 +114,6 @@ def test_two_trials_are_two_forks_of_one_process_that_imports_once(
     assert len(starts) == 1
 
 
-def test_prepare_starts_the_process_that_the_first_trial_takes(folder, builder, starts):
-    assert not builder.is_ready
-    trial.prepare()
-    trial.prepare()  # starting already
-    wait_for(lambda: trial.is_ready(), "the prepared process")
-    trial.prepare()
-    mv.load(str(folder))
-    assert len(starts) == 1 and builder._process is starts[0]
-    builder.stop_if_idle()
-    assert not trial.is_ready()
-
-
-def test_who_asks_while_the_process_starts_waits_for_that_one(folder, builder, starts, monkeypatch):
-    begun, held = threading.Event(), trial._started
-    monkeypatch.setattr(trial, "_started", lambda: (begun.set(), held())[1])
-    trial.prepare()
-    assert begun.wait(60)
-    mv.load(str(folder))
-    assert len(starts) == 1
-
-
-def test_prepare_where_no_process_can_be_started_is_silent(builder, monkeypatch, recwarn):
-    monkeypatch.setattr(sys, "executable", "/no/such/python")
-    tried, real = threading.Event(), builder._prepare
-    monkeypatch.setattr(builder, "_prepare", lambda: (real(), tried.set()))
-    trial.prepare()
-    assert tried.wait(60) and not builder.is_ready and not recwarn.list
-
-
 def test_a_process_that_nobody_asks_is_let_go(builder, starts, monkeypatch):
     monkeypatch.setattr(trial, "IDLE", 0.01)
     trial.prepare()
@@ -192,13 +161,6 @@ def test_where_no_process_can_be_started_it_is_said(folder, builder, monkeypatch
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with pytest.raises(LoadError, match=r"started here: it ended before it was ready\."):
         mv.load(str(folder))
-
-
-def test_threads_may_ask_at_once(folder, tmp_path):
-    folders = [copy(folder, tmp_path / str(i)) for i in range(3)]
-    with ThreadPoolExecutor(3) as threads:
-        loaded = list(threads.map(lambda folder: mv.load(str(folder)).n_layers, folders))
-    assert loaded == [LAYERS] * 3
 
 
 SCRIPT = """

@@ -62,12 +62,6 @@ def test_no_weights(folder, tmp_path):
         mv.load(str(copy(folder, tmp_path / "bad", drop="*.safetensors")))
 
 
-def test_a_file_of_config_json_alone_is_told_what_it_lacks(tmp_path):
-    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(BrokenCheckpointError, match=r"no .* file with weights"):
-        mv.load(str(tmp_path))
-
-
 def test_an_adapter_is_no_model(folder, tmp_path):
     bad = copy(folder, tmp_path / "bad")
     (bad / "adapter_config.json").write_text('{"base_model_name_or_path": "/etc"}')
