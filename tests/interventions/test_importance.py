@@ -248,14 +248,3 @@ def test_t_interval_of_one_and_of_equal_texts():
     assert mean.tolist() == [1, 2] and low.isnan().all() and high.isnan().all()
     mean, low, high = t_interval(torch.ones(4, 2))
     assert torch.equal(mean, low) and torch.equal(mean, high)
-
-
-def test_half_precision(models):
-    network = copy.deepcopy(models["gpt2"].network).to(torch.bfloat16)
-    model = AttentionModel(network, models["gpt2"].tokenizer, name="half")
-    exact = head_importance(models["gpt2"], TEXTS)
-    for method in ("ablation", "gradient"):
-        found = head_importance(model, TEXTS, method)
-        assert found.values.isfinite().all() and found.values.dtype == torch.float64
-    off = head_importance(model, TEXTS).values
-    assert (off - exact.values).abs().max() <= 0.05 * exact.values.abs().max() + 0.05

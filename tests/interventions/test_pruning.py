@@ -148,16 +148,6 @@ def test_what_cannot_be_pruned(models):
         pruning_curve(models["gpt2"], TEXT, "redundancy", order_texts=[])
 
 
-def test_pruning_the_shipped_gpt2_by_importance_is_better_than_at_random():
-    texts = ["Once upon a time there was a little dog.", "The sun was warm and the girl was happy."]
-    model = mv.load("tiny-gpt2")
-    at_random = pruning_curve(model, texts, "random", steps=8)
-    other = ["One day a boy found a big red ball in the park.", "The cat was sad. She was lost."]
-    chosen = pruning_curve(model, texts, "ablation", steps=8, order_texts=other)
-    assert (chosen.loss[1:5] < at_random.loss[1:5]).all()
-    assert chosen.loss[-1] == pytest.approx(float(at_random.loss[-1]))
-
-
 # -- redundancy ----------------------------------------------------------------------------------
 
 
