@@ -49,15 +49,6 @@ def test_heads_are_the_convolution(size, n_in, n_out, border):
     close(ours, exact)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 8), (32, 2), (32, 32)])
-@pytest.mark.parametrize("border", BORDERS)
-def test_pictures_of_any_shape(shape, border):
-    picture, kernel = random_case(*shape, n_in=1, n_out=1, size=5)
-    error = convolution.attended(picture, kernel, 30.0, border)
-    error -= convolution.convolved(picture, kernel, border)
-    assert error.abs().max() < 2e-5
-
-
 def test_scores_are_the_squared_distance_up_to_a_number_for_each_query():
     picture, kernel = random_case(rows=6, columns=5)
     layer = convolution.heads(kernel.double(), alpha=1.5)
@@ -69,14 +60,6 @@ def test_scores_are_the_squared_distance_up_to_a_number_for_each_query():
         close(rest, rest[:, :1].expand_as(rest))
         expected = torch.softmax(-1.5 * distance, -1)
         close(torch.softmax(scores[head], -1), expected)
-
-
-def test_at_20_all_weight_of_a_head_lies_on_its_pixel():
-    picture, kernel = random_case(rows=12, columns=12, size=5)
-    found = convolution.at_pixel(picture, kernel, 20.0, "zeros", 6, 5)
-    for head, (row, column) in enumerate(convolution.offsets(5).tolist()):
-        assert found.pattern[head, 6 + row, 5 + column] == 1.0
-    close(found.pattern.sum((1, 2)), torch.ones(25))
 
 
 def test_the_parts_of_a_pixel_sum_to_the_output():
@@ -123,13 +106,6 @@ def test_no_error_is_above_its_bound(border):
     kernel = torch.ones(1, 1, 1, 1)
     found = measures.sharpness(step, kernel, border, [2.0])
     assert found.error[0] == pytest.approx(found.bound[0], rel=1e-3)
-
-
-def test_each_step_of_alpha_divides_the_error_by_e():
-    picture, kernel = random_case()
-    found = measures.sharpness(picture, kernel, "zeros", [5.0, 6.0, 7.0])
-    for before, after in zip(found.error, found.error[1:], strict=False):
-        assert before / after == pytest.approx(math.e, rel=0.05)
 
 
 def test_one_head_knows_no_neighbours_and_nine_do():
@@ -205,23 +181,6 @@ def test_a_dot_shows_the_kernel_turned_round():
     close(out[7:10, 7:10, 0], numbers.flip(0, 1))
 
 
-def test_kernels_do_what_they_are_called():
-    for size in (3, 5):
-        total = {name: sum(map(sum, inputs.kernel_numbers(name, size))) for name in inputs.PRESETS}
-        expected = dict(identity=1, blur=1, sharpen=1, edge=0, emboss=1)
-        assert total == pytest.approx(expected)
-    assert inputs.kernel_numbers("emboss", 3) == ((-2, -1, 0), (-1, 1, 1), (0, 1, 2))
-    picture = inputs.picture("house", 16, colour=True)
-    grey = inputs.full_kernel(inputs.tint_numbers("grey", True), 1, 3)
-    same = inputs.picture("house", 16)
-    close(convolution.attended(picture, grey)[:, :, :1], same)
-    for bad in (("cat", 3), ("blur", 1)):
-        with pytest.raises(ArgumentError):
-            inputs.kernel_numbers(*bad)
-    with pytest.raises(ArgumentError):
-        inputs.tint_numbers("swap", False)
-
-
 def a_file(image, kind="PNG", **options):
     held = io.BytesIO()
     image.save(held, kind, **options)
@@ -287,3 +246,20 @@ def test_files_that_are_refused():
         read(a_file(noise)[:900], 16)
     with pytest.raises(ArgumentError, match="5 MB"):
         read(b"x" * (inputs.MAX_FILE + 1), 16)
+
+
+def test_kernels_do_what_they_are_called():
+    for size in (3, 5):
+        total = {name: sum(map(sum, inputs.kernel_numbers(name, size))) for name in inputs.PRESETS}
+        expected = dict(identity=1, blur=1, sharpen=1, edge=0, emboss=1)
+        assert total == pytest.approx(expected)
+    assert inputs.kernel_numbers("emboss", 3) == ((-2, -1, 0), (-1, 1, 1), (0, 1, 2))
+    picture = inputs.picture("house", 16, colour=True)
+    grey = inputs.full_kernel(inputs.tint_numbers("grey", True), 1, 3)
+    same = inputs.picture("house", 16)
+    close(convolution.attended(picture, grey)[:, :, :1], same)
+    for bad in (("cat", 3), ("blur", 1)):
+        with pytest.raises(ArgumentError):
+            inputs.kernel_numbers(*bad)
+    with pytest.raises(ArgumentError):
+        inputs.tint_numbers("swap", False)

@@ -89,13 +89,6 @@ def test_equal_heads_share_a_rank():
     assert points(same, ((0, 1),)) == 100
 
 
-def test_any_head_that_can_go_is_right():
-    change = [[0.001, 0.5], [0.009, 0.2]]
-    board = board_of_scores(BY_KEY["spare"], change, [(0, 0), (1, 0)])
-    assert [points(board, (h,)) for h in ((0, 0), (1, 0))] == [100, 100]
-    assert points(board, ((0, 1),)) < points(board, ((1, 1),)) < 100
-
-
 def test_twins_are_the_nearest_pair_in_any_order():
     distance = mv.head_similarity(mv.load("tiny-gpt2").trace(TEXT), "hellinger").numpy()
     board = board_of_pairs(BY_KEY["twins"], distance, 8)
@@ -144,7 +137,7 @@ def test_a_seed_gives_the_same_order_to_everybody():
     assert sorted(game.in_order(keys, 5)) == sorted(keys)
 
 
-def test_what_stands_there_to_begin_with_is_not_right():
+def test_preselected_heads_are_never_right():
     for scores, passing in (([[0.9, 0.1, 0.5]], [(0, 0)]), ([[0.9, 0.8, 0.7]], [(0, 0), (0, 1)])):
         board = board_of_scores(SELF, scores, passing)
         assert points(board, board.start) < 100

@@ -37,16 +37,6 @@ def test_the_variance_of_scores_is_d_k_and_one_after_the_division():
     assert scaled == pytest.approx([1.0] * 4, rel=0.15)
 
 
-def test_what_the_answer_says_of_64():
-    found = soft_lookup.score_spread()
-    place = soft_lookup.WIDTHS.index(64)
-    plain, scaled = found["confidence"]
-    assert plain[place] > 0.8 and 0.2 < scaled[place] < 0.3
-    # the wider the head, the less gradient comes through, unless scores are divided
-    plain, scaled = found["gradient"]
-    assert plain[-1] < 0.1 < 0.8 < scaled[-1]
-
-
 @pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
 def test_a_temperature_that_is_none(temperature):
     with pytest.raises(ArgumentError, match="temperature"):
@@ -63,3 +53,13 @@ def test_sizes_that_the_lab_does_not_take():
         soft_lookup.score_spread([4], n_keys=1)
     with pytest.raises(ShapeError):
         soft_lookup.lookup(torch.ones(3), torch.ones(3), torch.ones(3))
+
+
+def test_what_the_answer_says_of_64():
+    found = soft_lookup.score_spread()
+    place = soft_lookup.WIDTHS.index(64)
+    plain, scaled = found["confidence"]
+    assert plain[place] > 0.8 and 0.2 < scaled[place] < 0.3
+    # the wider the head, the less gradient comes through, unless scores are divided
+    plain, scaled = found["gradient"]
+    assert plain[-1] < 0.1 < 0.8 < scaled[-1]

@@ -139,12 +139,6 @@ def test_author_and_carrier_are_those_that_the_library_finds(found, model):
     assert found.carrier == divmod(int(np.argmin(alone)), 8)
 
 
-def test_the_lens_ends_with_the_prediction(found):
-    labels, p = zip(*found.lens[-1], strict=True)
-    assert labels == found.guesses.labels[: numbers.N_LENS]
-    np.testing.assert_allclose(p, found.guesses.with_all[: numbers.N_LENS], rtol=1e-4)
-
-
 def test_the_running_example_tells_its_story(model):
     found = numbers.follow(model, numbers.SENTENCE)
     made = report(model.trace(numbers.SENTENCE, keep=KEEP), model, untrained=False)
@@ -174,14 +168,6 @@ def test_the_payload_holds_every_number(found, model):
     assert len(header["steps"]) == 14 and len(body) < 2**20
 
 
-def test_a_reason_is_given_only_where_the_followed_head_looks_behind_an_earlier_place(model):
-    for text, given in ((numbers.SENTENCE, True), ("The cat sat on the", False)):
-        found = numbers.follow(model, text)
-        made = report(model.trace(text, keep=KEEP), model, untrained=False)
-        (off,) = (step["text"] for step in story.steps(found, made.labels) if step["key"] == "off")
-        assert ("Why L0 H7?" in off) == given
-
-
 @pytest.mark.parametrize("text", ["A", "é 🙂", "<b>bold</b> $x$", "word " * 20])
 def test_any_short_text_has_a_story(model, text):
     found = numbers.follow(model, text)
@@ -195,3 +181,9 @@ def test_any_short_text_has_a_story(model, text):
 def test_no_text_and_a_long_one_are_refused_in_words(model, text, said):
     with pytest.raises(TextError, match=said):
         numbers.follow(model, text)
+
+
+def test_the_lens_ends_with_the_prediction(found):
+    labels, p = zip(*found.lens[-1], strict=True)
+    assert labels == found.guesses.labels[: numbers.N_LENS]
+    np.testing.assert_allclose(p, found.guesses.with_all[: numbers.N_LENS], rtol=1e-4)

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.interventions.robustness import Robustness, robustness
 from mha_viz.learn.labs.statements import measured
@@ -18,7 +17,6 @@ from mha_viz.learn.labs.statements.numbers import (
     HOLDS,
     LITTLE,
     OPEN,
-    STATEMENTS,
     UNDEFINED,
     Sides,
     judge,
@@ -93,16 +91,6 @@ def test_judge_sums_of_information_by_share_and_say_too_little_below_the_floor(k
     assert word(key, 0.02, 0.05, high=0.4, sampled=drawn) == (LITTLE, False)
 
 
-def test_keys_are_unique_and_tolerances_said_in_words():
-    assert len(BY_KEY) == len(STATEMENTS) == 10
-    assert BY_KEY["norm"].allowed == "to within 10 % of the right side"
-    assert BY_KEY["orthogonal"].allowed == "to within 10 % of what random subspaces share"
-    assert BY_KEY["failure"].allowed == "exactly"
-    assert BY_KEY["variance"].allowed == "up to rounding"
-    assert BY_KEY["direct-sum"].allowed == "exactly"
-    assert BY_KEY["redundancy"].allowed == "to within 10 % of the right side"
-
-
 # -- weights ---------------------------------------------------------------------------------------
 
 
@@ -110,6 +98,7 @@ def test_orthogonal_heads_fill_the_space_and_are_diverse():
     heads = torch.eye(6).reshape(6, 3, 2).transpose(0, 1).contiguous()  # (3, 6, 2), disjoint axes
     sides = measured.of_weights([heads])
     assert float(sides["orthogonal"].left) == pytest.approx(0.0, abs=1e-12)
+    assert float(sides["orthogonal"].more["random subspaces"]) == pytest.approx(2 / 6)
     assert float(sides["direct-sum"].left) == 6.0
     assert float(sides["direct-sum"].more["effective rank"]) == pytest.approx(6.0)
     for key in sides:
@@ -126,14 +115,6 @@ def test_the_same_head_twice_breaks_all_three():
     assert [judge(BY_KEY[key], sides[key])[0].word for key in sides] == [FAILS] * 3
 
 
-def test_random_subspaces_share_d_head_of_d_model_and_have_the_random_diversity():
-    sides = measured.of_weights([torch.randn(12, 96, 8)])
-    overlap = sides["orthogonal"]
-    assert float(overlap.left) == pytest.approx(float(overlap.more["random subspaces"]), rel=0.1)
-    assert float(overlap.more["random subspaces"]) == pytest.approx(8 / 96)
-    assert judge(BY_KEY["orthogonal"], overlap)[0].word == FAILS
-
-
 def test_diversity_of_random_matrices_misses_its_lower_end_once_in_forty_layers():
     """Right is what 97.5 % of such layers exceed; more alike than that is no chance."""
     random = torch.Generator().manual_seed(0)
@@ -147,13 +128,6 @@ def test_diversity_of_random_matrices_misses_its_lower_end_once_in_forty_layers(
     shared = 0.5 * torch.randn(1, 31, 11, generator=random)  # a direction that all heads share
     sides = measured.of_weights([layer + shared for layer in layers[:3]])["diversity"]
     assert [verdict.word for verdict in judge(BY_KEY["diversity"], sides)] == [FAILS] * 3
-
-
-def test_random_weights_fill_the_space_too_but_not_directly_if_they_have_more_dimensions():
-    layers = [torch.randn(8, 64, 8), torch.randn(4, 64, 8), torch.randn(3, 4, 2)]
-    sides = measured.of_weights(layers)["direct-sum"]
-    assert [v.word for v in judge(BY_KEY["direct-sum"], sides)] == [HOLDS, FAILS, FAILS]
-    assert sides.left.tolist() == [64.0, 32.0, 4.0] and sides.met.tolist()[::2] == [True, False]
 
 
 def test_rank_agrees_with_numpy_on_the_shipped_weights():
@@ -213,14 +187,6 @@ def test_bounds_and_draws_hold_the_joint_information(heads, sharp):
         assert judge(BY_KEY["redundancy"], sides["redundancy"])[0] == (expected, True)
 
 
-def test_no_head_tells_more_than_all_and_the_mean_pattern_no_more_than_the_best():
-    """The theorem, and the reading in which it fails."""
-    record = mv.load("tiny-bert").trace(TEXT)
-    sides = measured.of_pattern(record.pattern)["best-head"]
-    assert [v.word for v in judge(BY_KEY["best-head"], sides)] == [HOLDS] * record.n_layers
-    assert bool((sides.more["heads’ mean pattern"] <= sides.right + 1e-5).all())
-
-
 def test_the_whole_is_the_sum_less_the_total_correlation_but_not_less_the_pairs():
     A = (0.9 * torch.eye(4) + 0.025).expand(1, 3, 4, 4)  # three that share a lot
     p = A[0].double().numpy()
@@ -251,16 +217,6 @@ def test_given_the_query_heads_share_nothing_so_the_textbook_claims_whole_is_sum
     assert float(sides.right) == near(sum(each) - shared)
 
 
-def test_heads_that_tell_the_same_break_the_textbook_and_the_sum_of_capacities():
-    A = (0.97 * torch.eye(16) + 0.03 / 16).expand(1, 4, 16, 16)
-    sides = measured.of_pattern(A)
-    for key in ("given-query", "capacity"):
-        assert judge(BY_KEY[key], sides[key])[0].word == FAILS
-    assert float(sides["capacity"].more[measured.MOST]) == pytest.approx(math.log(16))
-    assert float(sides["capacity"].right) == float(sides["given-query"].right) > 3 * math.log(16)
-    assert float(sides["capacity"].left) <= math.log(16)
-
-
 def test_capacity_below_ln_n_is_no_sum_where_heads_share():
     """Two heads that know the same bit: 2 ln 2 added up, within ln 7, but ln 2 together."""
     bit = torch.tensor([0, 0, 0, 1, 1, 1, 1])
@@ -271,26 +227,6 @@ def test_capacity_below_ln_n_is_no_sum_where_heads_share():
     assert float(sides.right) == pytest.approx(2 * one, abs=1e-5)
     assert float(sides.right) < math.log(7)
     assert judge(BY_KEY["capacity"], sides)[0] == (FAILS, True)
-
-
-def test_random_weights_tell_too_little_about_the_query():
-    """Their rows are all nearly uniform: both sides are 0.02 nats."""
-    trained = mv.load("tiny-bert")
-    for model, expected in ((untrained_copy(trained), LITTLE), (trained, FAILS)):
-        sides = measured.of_pattern(model.trace(TEXT).pattern)
-        for key in INFORMATION:
-            words = [verdict.word for verdict in judge(BY_KEY[key], sides[key])]
-            assert words == [expected] * model.n_layers
-
-
-def test_heads_that_tell_different_things_keep_both():
-    """One head knows the query's first bit, one its second: 2 ln 2 together, and in all."""
-    first, second = (torch.eye(2).repeat_interleave(2, 0), torch.eye(2).repeat(2, 1))
-    A = torch.stack([torch.cat([bit, torch.zeros(4, 2)], 1) for bit in (first, second)])[None]
-    sides = measured.of_pattern(A)
-    for key in ("given-query", "capacity"):
-        assert judge(BY_KEY[key], sides[key])[0] == (HOLDS, True)
-        assert float(sides[key].left) == near(2 * math.log(2))
 
 
 def test_the_same_draws_every_time():
@@ -342,3 +278,10 @@ def test_failure_on_a_model_is_what_switching_off_gives():
     sides = measured.of_loss(found, 4)["failure"]
     changes = mv.head_importance(mv.load("tiny-gpt2"), TEXT, "ablation").mean
     torch.testing.assert_close(sides.left.double(), changes.double().amax(1), rtol=1e-3, atol=1e-4)
+
+
+def test_random_weights_fill_the_space_too_but_not_directly_if_they_have_more_dimensions():
+    layers = [torch.randn(8, 64, 8), torch.randn(4, 64, 8), torch.randn(3, 4, 2)]
+    sides = measured.of_weights(layers)["direct-sum"]
+    assert [v.word for v in judge(BY_KEY["direct-sum"], sides)] == [HOLDS, FAILS, FAILS]
+    assert sides.left.tolist() == [64.0, 32.0, 4.0] and sides.met.tolist()[::2] == [True, False]

@@ -63,8 +63,9 @@ def test_where_the_mask_is_not_all_it_cannot_be_switched():
             lab.step_by_step(model, record, 0, 0, record_activations(model, record, 0), True)
 
 
-@pytest.mark.parametrize("text", [TEXT, "quotes \" and ' and \\n </code>"])
-@pytest.mark.parametrize("on", [None, True, False])
+@pytest.mark.parametrize(
+    ("text", "on"), [(TEXT, True), (TEXT, False), ("quotes \" and ' and \\n </code>", None)]
+)
 def test_the_ten_lines_give_the_same_numbers(shipped, text, on, capsys):
     model, _ = shipped
     record = model.trace(text, keep=EVERYTHING)
@@ -124,13 +125,6 @@ def test_every_step_follows_from_the_one_before(shipped):
     np.testing.assert_allclose(found.output, output, **close)
 
 
-def test_the_module_gives_the_same_from_the_same_input(shipped):
-    model, record = shipped
-    seen = record_activations(model, record, 1)
-    made = MultiHeadAttention.from_layer(model, 1)(seen.X, causal=record.causal)
-    close(made.output, seen.output)
-
-
 @pytest.mark.parametrize("causal", [True, False])
 def test_the_code_that_is_taught_everywhere_equals_one_matrix_per_head(causal):
     random = torch.Generator().manual_seed(7)
@@ -141,15 +135,6 @@ def test_the_code_that_is_taught_everywhere_equals_one_matrix_per_head(causal):
     made = MultiHeadAttention.from_weights(weights)(query, key, causal=causal)
     close(output, made.output)
     close(pattern, made.pattern)
-
-
-def test_the_code_that_is_taught_everywhere_gives_the_models_own_numbers(shipped):
-    model, record = shipped
-    for layer in (0, 3):
-        seen, weights = record_activations(model, record, layer), model.attention_weights(layer)
-        output, pattern = run_taught(spread(weights), seen.X, seen.Y, record.causal)
-        close(output, seen.output)
-        close(pattern, record.pattern[layer])
 
 
 def test_each_bug_changes_the_code_once_and_the_outcome(shipped):
@@ -168,21 +153,6 @@ def test_each_bug_changes_the_code_once_and_the_outcome(shipped):
         if bug == "mask":  # only what comes after a token, and for the last one everything
             assert (other.tril()[:, :-1] == 0).all() and (pattern.triu(1) == 0).all()
             close(other[:, -1], torch.full_like(other[:, -1], 1 / len(seen.X)))
-
-
-def test_listening_leaves_the_model_as_it_was(shipped):
-    model, record = shipped
-    before = list(model.network.modules())
-    record_activations(model, record, 0)
-    assert list(model.network.modules()) == before
-    assert torch.equal(model.trace(TEXT).pattern, record.pattern)
-
-
-def test_a_second_sentence_goes_the_same_way():
-    model = mv.load("tiny-bert")
-    record = model.trace(TEXT, "It was asleep.", keep=EVERYTHING)
-    assert len(record_activations(model, record, 3).X) == len(record.tokens)
-    assert walk(model, record, 3, 1).differences["output"][0] < 1e-5
 
 
 def test_a_text_that_was_cut_goes_the_same_way():
@@ -226,30 +196,6 @@ def test_cross_attention_reads_the_other_text():
     assert found.seen.Y.shape[0] == len(record.key_tokens)
     assert not found.causal and found.pattern.shape == record.pattern.shape[2:]
     assert found.differences["output"][0] < 1e-4
-
-
-def test_shared_layers_are_told_apart():
-    import transformers as tf
-
-    from mha_viz.engine.attention_function import IMPLEMENTATION
-    from mha_viz.engine.model import AttentionModel
-    from tests.making.checkpoints import D_HEAD, HEADS, N_CTX, WORDS, spread, tokenizer
-
-    config = tf.AlbertConfig(
-        vocab_size=len(WORDS),
-        embedding_size=16,
-        hidden_size=HEADS * D_HEAD,
-        num_hidden_layers=3,
-        num_attention_heads=HEADS,
-        intermediate_size=37,
-        max_position_embeddings=N_CTX,
-    )
-    network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
-    model = AttentionModel(spread(network), tokenizer(pairs=True), name="albert")
-    record = model.trace("the cat sat", keep=EVERYTHING)
-    inputs = [record_activations(model, record, layer).X for layer in range(3)]
-    assert not torch.allclose(inputs[0], inputs[1])
-    assert all(walk(model, record, i, 0).differences["output"][0] < 1e-4 for i in range(3))
 
 
 def test_a_cell_is_the_sum_of_its_products():

@@ -1,12 +1,10 @@
 """Lab 9's page: the stored run, training, the film, one step of descent, curvature."""
 
-from functools import partial
-
 import pytest
 
 from mha_viz.learn.frame import stored_runs
 from mha_viz.learn.labs.how_heads_learn import film as numbers
-from mha_viz.learn.labs.how_heads_learn import gradient_descent, loss_landscape
+from mha_viz.learn.labs.how_heads_learn import gradient_descent
 from mha_viz.learn.labs.how_heads_learn.numbers import CURVATURE, FILM, PLANES
 from mha_viz.web.theme import format_number
 from tests.making.comparing import near
@@ -21,10 +19,7 @@ FOLDS = dict.fromkeys(("one-step", "decay", "curvature", "landscape"), "1")
 
 @pytest.fixture(scope="module", autouse=True)
 def once():
-    with done_once(
-        "mha_viz.learn.labs.how_heads_learn.film.film",
-        "mha_viz.learn.labs.how_heads_learn.loss_landscape.curvature",
-    ):
+    with done_once("mha_viz.learn.labs.how_heads_learn.film.film"):
         yield
 
 
@@ -93,26 +88,6 @@ def test_factors_of_the_chain_rule_are_those_of_the_chosen_step_and_head(trained
     assert format_number(film.off_rule[0]) in text and link(trained)["which"] == "1"
     for factor in chain.factors:
         assert factor.symbol in text and format_number(factor.value.norm()) in text
-
-
-@pytest.mark.extended
-def test_curvature_and_plane_are_measured_on_request(trained, film, monkeypatch):
-    coarse = partial(loss_landscape.curvature, n_products=7)
-    monkeypatch.setattr(loss_landscape, "curvature", coarse)
-    trained.button(key=f"{NAME}-curvature").click().run()
-    curvature = loss_landscape.curvature(2, film.weights[200])
-    text = check(trained)
-    for number in (curvature.largest, curvature.smallest, curvature.gradient):
-        assert format_number(number) in text
-    whole = loss_landscape.plane
-    monkeypatch.setattr(loss_landscape, "plane", lambda *args: whole(*args, side=5))
-    trained.session_state[f"{NAME}-landscape-figure-table"] = True
-    trained.button(key=f"{NAME}-landscape").click().run()
-    check(trained)
-    shown = table(trained, "first direction", "second direction", "loss")
-    plane = loss_landscape.plane_of_run((2, 200, 0.01, 0, "adam"))
-    assert list(shown["loss"]) == pytest.approx(plane.loss.flatten().tolist())
-    assert list(shown["first direction"].iloc[: len(plane.x)]) == pytest.approx(plane.x.tolist())
 
 
 @pytest.mark.extended

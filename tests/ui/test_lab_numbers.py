@@ -117,12 +117,6 @@ def test_own_reflection_training_is_kept_for_its_settings():
     assert link(app) == {"steps": "50", "curve": "1"}
 
 
-def test_own_reflection_default_training_is_the_stored_one():
-    app = lab("own-reflection")
-    np.testing.assert_allclose(cells(app, "after"), read(reflection.STORED[0]).after, atol=0.0051)
-    assert link(app) == {}
-
-
 def test_own_reflection_with_all_others_masked_is_a_convolution():
     equal = []
     for choices in ({"masked": "1", "places": "6"}, {"temperature": "10"}):

@@ -9,7 +9,7 @@ from mha_viz.learn.labs.statements.numbers import BY_KEY, STATEMENTS, UNDEFINED,
 from mha_viz.ui.state.views import DEFAULT
 from tests.making.comparing import near
 from tests.ui.compare_app import HOSTILE, TEXT, check, figures, table
-from tests.ui.lab_app import count_heavy_calls, lab, link
+from tests.ui.lab_app import count_heavy_calls, lab
 
 KINDS = ("outputs", "pattern", "weights", "loss")
 
@@ -41,18 +41,6 @@ def test_table_and_figure_have_the_verdicts_and_sides_of_the_library():
     ratios = (outputs["variance"].right / outputs["variance"].left).clamp(max=1).tolist()
     points = zip(right["x"], right["y"], strict=True)
     assert [x for x, y in points if row <= y < row + 1] == near(ratios)
-
-
-def test_layer_and_open_folds_are_in_the_link():
-    app = lab("statements", "variance-figure", text=TEXT, variance="1")
-    app.selectbox(key="ask_layer").set_value(3).run()
-    check(app)
-    assert link(app) | {"layer": "3", "variance": "1"} == link(app)
-    again = lab("statements", "variance-figure", **link(app))
-    assert again.selectbox(key="ask_layer").value == 3
-    assert len(figures(again)) == len(figures(app)) == 3  # verdicts, variance, heads removed
-    opened = [block for block in again.expander if block.proto.expanded]
-    assert any("2." in block.label or "ariance" in block.label for block in opened)
 
 
 def test_importance_is_beside_the_norm_of_each_head():

@@ -56,13 +56,6 @@ def sentences(app) -> list[str]:
     return next(m.value for m in app.markdown if m.value.startswith("- [")).split("\n- ")
 
 
-def test_stored_measurement_has_a_row_for_each_relation():
-    app = lab(NAME, "summary")
-    check(app)
-    rows, labels = table(app, "From → to", "Best head"), figures(app)[0]["layout"]["annotations"]
-    assert len(rows) == len(labels) == len(relations()) and link(app) == {}
-
-
 def test_table_has_the_best_head_and_both_baselines(measured, findings):
     pick(measured, "syntactic")
     check(measured)
