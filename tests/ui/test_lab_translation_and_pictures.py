@@ -64,6 +64,7 @@ def test_digit_is_drawn_under_the_weights_of_its_record():
     ("typed", "translated"),
     [
         ("The CAT, hears: a dog!", "audi una kela lo miro"),
+        ("cat dog", " "),  # translated, with no reference to compare with
         ("<b>", ""),
         ("", ""),
         ("the cat sees the cat sees the cat", ""),
@@ -76,3 +77,9 @@ def test_typed_sentence_is_translated_or_refused(typed, translated):
     text = check(app)
     assert translated in text and (len(app.info) > before) == (not translated)
     assert link(app).get("sentence") == typed
+
+
+def test_seeds_that_are_not_trained_yet_leave_the_page_whole():
+    app = lab(NAME, seed="3", **{"digit-seed": "3"})
+    check(app)
+    assert not any("rollout" in matrix["title"] for matrix in matrices(app))
