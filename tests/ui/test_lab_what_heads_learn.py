@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-import mha_viz as mv
+from mha_viz.core.stored_runs import read
 from mha_viz.learn.annotated_sentences import relations
 from mha_viz.learn.labs.what_heads_learn import numbers
 from mha_viz.learn.labs.what_heads_learn.page import best_step
@@ -15,7 +15,7 @@ from mha_viz.ui.state.views import from_params
 from mha_viz.web.labels import head_name
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, table
-from tests.ui.lab_app import done_once, lab, link
+from tests.ui.lab_app import lab, link
 
 pytestmark = pytest.mark.slow
 
@@ -23,28 +23,16 @@ NAME = "what-heads-learn"
 PRONOUN = next(n for n, rel in enumerate(relations()) if rel.title == "pronoun → antecedent")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def once():
-    """Measure a model once, with one untrained copy instead of five."""
-    with (
-        done_once("mha_viz.learn.labs.what_heads_learn.numbers.measure"),
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setattr(numbers, "measure", partial(numbers.measure, n_seeds=1))
-        yield
-
-
 @pytest.fixture(scope="module")
-def measured():
-    app = lab(NAME, "map", "summary", sentences="1")
-    app.button(key=f"{NAME}-measure").click().run()
-    return app
+def stored():
+    """The page under its default model, whose measurement is stored."""
+    return lab(NAME, "map", "summary", sentences="1")
 
 
 @pytest.fixture(scope="module")
 def findings():
-    """The first relation and one that no head finds, as the library measures them."""
-    return numbers.measure(mv.load("tiny-bert"), [relations()[0], relations()[PRONOUN]])
+    """The stored findings of all relations."""
+    return read(numbers.STORED[0])
 
 
 def pick(app, kind: str):
@@ -56,10 +44,10 @@ def sentences(app) -> list[str]:
     return next(m.value for m in app.markdown if m.value.startswith("- [")).split("\n- ")
 
 
-def test_table_has_the_best_head_and_both_baselines(measured, findings):
-    pick(measured, "syntactic")
-    check(measured)
-    shown = table(measured, "From → to", "Best step", "Random weights")
+def test_table_has_the_best_head_and_both_baselines(stored, findings):
+    pick(stored, "syntactic")
+    check(stored)
+    shown = table(stored, "From → to", "Best step", "Random weights")
     assert list(shown["From → to"]) == [relation.title for relation in relations()]
     for finding in findings:
         row = shown[shown["From → to"] == finding.relation.title].iloc[0]
@@ -70,15 +58,15 @@ def test_table_has_the_best_head_and_both_baselines(measured, findings):
         assert finding.verdict in row["Here"]
 
 
-def test_map_and_sentences_are_those_of_the_best_head(measured, findings):
-    pick(measured, "syntactic")
+def test_map_and_sentences_are_those_of_the_best_head(stored, findings):
+    pick(stored, "syntactic")
     finding = findings[0]
     layer, head = finding.best
-    check(measured)
-    heads = table(measured, "Head", "found", "ahead by")
+    check(stored)
+    heads = table(stored, "Head", "found", "ahead by")
     assert list(heads["found"]) == near(finding.score.flatten().tolist())
     assert list(heads["ahead by"]) == near(finding.lead.flatten().tolist())
-    lines = sentences(measured)
+    lines = sentences(stored)
     assert len(lines) == len(finding.relation.sentences)
     marks = "".join(lines)
     assert marks.count("✓") == int(finding.attended.hits[:, layer, head].sum())
@@ -90,13 +78,13 @@ def test_map_and_sentences_are_those_of_the_best_head(measured, findings):
     assert view.text == finding.relation.sentences[0].text
 
 
-def test_kind_and_relation_are_in_the_link(measured):
-    pick(measured, "coreference")
-    check(measured)
-    measured.selectbox(key=f"{NAME}-relation-coreference").select_index(2).run()
-    check(measured)
-    assert link(measured)["kind"] == "coreference"
-    assert link(measured)["relation-coreference"] == str(PRONOUN + 2)
+def test_kind_and_relation_are_in_the_link(stored):
+    pick(stored, "coreference")
+    check(stored)
+    stored.selectbox(key=f"{NAME}-relation-coreference").select_index(2).run()
+    check(stored)
+    assert link(stored)["kind"] == "coreference"
+    assert link(stored)["relation-coreference"] == str(PRONOUN + 2)
 
 
 @pytest.mark.parametrize(("kind", "number"), [("local", "0"), ("semantic", "99")])
@@ -112,7 +100,8 @@ def test_head_of_a_link_is_shown_or_refused_by_name(head, n_warnings):
     assert f"L{head[0]} H1" in check(app) and len(app.warning) == n_warnings
 
 
-def test_causal_model_is_asked_only_about_earlier_words(models):
+def test_causal_model_is_measured_where_it_sees_the_word(models, monkeypatch):
+    monkeypatch.setattr(numbers, "measure", partial(numbers.measure, n_seeds=1))
     app = lab(NAME, model=models["gpt2"], kind="coreference")
     app.button(key=f"{NAME}-measure").click().run()
     check(app)
