@@ -113,8 +113,7 @@ def test_rows_of_another_format_are_refused(tmp_path: Path) -> None:
     path.write_text("EU NNP B-NP B-ORG\nrejects VBZ B-VP O\n\n")
     with pytest.raises(
         SourceError,
-        match=r"no text to study in a\.conll.*a\.conll:1: Expected CoNLL-2012, whose rows have 12 "
-        r"columns or more; that of word 1 has 4",
+        match=r"a\.conll:1: .*12 .*4",
     ):
         list(open_source(path))
 
@@ -127,7 +126,7 @@ def test_the_kind_is_told_by_the_name_or_the_content(file: Path, tmp_path: Path)
         source = open_source(tmp_path / name)
         assert [item.text for item in source] == TEXTS
         assert (source.unit, source.n_units) == ("document", 2)
-    with pytest.raises(SourceError, match="is a treebank and has no column"):
+    with pytest.raises(SourceError, match="column"):
         list(open_source(file, column="word"))
 
 
@@ -206,7 +205,5 @@ def test_sentences_of_a_block_without_a_document_stay_alone(tmp_path: Path, bert
     path = tmp_path / "a.conll"
     path.write_text(block(SLEPT) + block(SHE))
     assert [item.text for item in open_source(path, join=bert.layer_reader)] == TEXTS[2:]
-    with pytest.raises(
-        SourceError, match=r"no document to join .*: expected CoNLL-2012, or CoNLL-U"
-    ):
+    with pytest.raises(SourceError, match=r"document.*CoNLL-2012"):
         open_source(path, join=bert.layer_reader).check_documents()

@@ -112,18 +112,18 @@ def test_each_share_is_that_of_a_recount(found: mv.HeadProbe) -> None:
 
 @pytest.mark.parametrize("best", [0, -1, 65])
 def test_a_number_of_heads_that_there_is_not_is_refused(best: int) -> None:
-    with pytest.raises(ArgumentError, match=f"best must be 1 to 64, got {best}"):
+    with pytest.raises(ArgumentError, match=f"best.* 1 .*64.* {best}"):
         mv.probe_heads(mv.load("tiny-bert"), "sample", best=best)
 
 
 def test_texts_without_trees_are_refused() -> None:
-    with pytest.raises(SourceError, match="expected a treebank"):
+    with pytest.raises(SourceError, match="treebank"):
         mv.probe_heads(mv.load("tiny-bert"), ["The old cat slept.", "It rained."])
 
 
 def test_more_than_memory_should_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(head_probe, "_MOST_BYTES", 10**6)
-    with pytest.raises(ArgumentError, match=r"give sample=\d+\."):
+    with pytest.raises(ArgumentError, match=r"sample=\d+"):
         mv.probe_heads(mv.load("tiny-bert"), "sample")
 
 

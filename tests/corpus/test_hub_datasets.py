@@ -75,9 +75,9 @@ def test_groups_and_columns_are_those_of_tables(dataset: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"column": "title"}, "dataset has no column “title”; it has “label”, “id”, “text”"),
-        ({"column": "label"}, "The column “label” of dataset holds no text"),
-        ({"group": "author"}, "dataset has no column “author”"),
+        ({"column": "title"}, "“title”.*“label”, “id”, “text”"),
+        ({"column": "label"}, "“label”"),
+        ({"group": "author"}, "“author”"),
     ],
 )
 def test_a_column_that_is_not_there(dataset: Any, options: dict[str, str], reason: str) -> None:
@@ -86,20 +86,20 @@ def test_a_column_that_is_not_there(dataset: Any, options: dict[str, str], reaso
 
 
 def test_datasets_that_hold_nothing_or_too_much(hugging: Any, dataset: Any, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="no text to study in dataset: it has no rows"):
+    with pytest.raises(SourceError, match="dataset"):
         open_source(dataset.select([]))
-    with pytest.raises(SourceError, match=r"Name the column of dataset .*“label”, “id”, “other”"):
+    with pytest.raises(SourceError, match=r"dataset .*“label”, “id”, “other”"):
         open_source(dataset.rename_column("text", "other"))
     both = hugging.DatasetDict(train=dataset, test=dataset)
     both.save_to_disk(str(tmp_path / "both"))
     for name, source in (("dataset", both), ("both", tmp_path / "both")):
-        with pytest.raises(SourceError, match=f"^{name} has the splits train, test: choose one"):
+        with pytest.raises(SourceError, match=f"{name}.*train, test"):
             open_source(source)
     assert len(read(open_source(tmp_path / "both/test"))) == 3
     assert len(read(open_source(hugging.DatasetDict(test=dataset)))) == 3
     for arrow in (tmp_path / "both/train").glob("*.arrow"):
         arrow.write_bytes(b"damaged")
-    with pytest.raises(SourceError, match="The dataset train cannot be read: "):
+    with pytest.raises(SourceError, match="train"):
         open_source(tmp_path / "both/train")
 
 
@@ -137,10 +137,10 @@ def test_names_that_cannot_be_loaded(hugging: Any, monkeypatch: pytest.MonkeyPat
         raise hugging.exceptions.DatasetNotFoundError("Dataset 'a/b' doesn't exist on the Hub.")
 
     monkeypatch.setattr(hugging, "load_dataset", load)
-    with pytest.raises(SourceError, match=r"^The dataset hf:a/b:test cannot be read: .*exist on"):
+    with pytest.raises(SourceError, match=r"hf:a/b:test.*exist on"):
         open_source("hf:a/b:test")
     for wrong in ("hf:", "hf:a/b/c/d", "hf:../secret", "hf:a b", "hf:/etc/x"):
-        with pytest.raises(ArgumentError, match=r"Expected a dataset as hf:OWNER/NAME, .*got “hf:"):
+        with pytest.raises(ArgumentError, match=r"hf:OWNER/NAME.*“hf:"):
             open_source(wrong)
 
 
@@ -160,14 +160,14 @@ def test_a_study_of_a_dataset_is_that_of_its_texts(hugging: Any, bert: Any, tmp_
     assert file["name"] == "dataset" and len(file["sha256"]) == 64
     again = hugging.Dataset.from_dict({"text": TEXTS, "more": range(len(TEXTS))})
     assert mv.study(bert, again, tmp_path / "made").heads.equals(made.heads)
-    with pytest.raises(StudyError, match="holds a study of another source"):
+    with pytest.raises(StudyError, match="source"):
         mv.study(bert, hugging.Dataset.from_dict({"text": TEXTS[1:]}), tmp_path / "made")
 
     for table in ("heads", "texts"):
         found = made.to_dataset(table)
         assert isinstance(found, hugging.Dataset)
         assert found.to_pandas().equals(made.sql(f"select * from {table}"))
-    with pytest.raises(ArgumentError, match=r"table must be one of .*heads.*, got 'nothing'"):
+    with pytest.raises(ArgumentError, match=r"table.*heads.*'nothing'"):
         made.to_dataset("nothing")
 
 

@@ -79,9 +79,9 @@ def test_of_few_texts_nothing_is_sure(bert, tmp_path: Path) -> None:
 def test_what_a_study_does_not_have_is_refused(study: mv.Study) -> None:
     measures = ["cka", "correlation", "hellinger", "jensen_shannon", "redundancy"]
     assert study.pair_measures == measures and study.manifest["settings"]["jensen_shannon"]
-    with pytest.raises(ArgumentError, match=r"measure must be one of cka, .* got 'charm'"):
+    with pytest.raises(ArgumentError, match=r"measure.*cka.*'charm'"):
         study.nearest_pairs("charm")
-    with pytest.raises(ArgumentError, match="k must be at least 1, got 0"):
+    with pytest.raises(ArgumentError, match=r"k .*0"):
         study.nearest_pairs(k=0)
 
 

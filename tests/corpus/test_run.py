@@ -72,12 +72,12 @@ def test_another_study_in_that_folder(
 
 def test_a_folder_of_other_things(bert: Any, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(StudyError, match=r"other things \(thesis\.tex\)"):
+    with pytest.raises(StudyError, match=r"thesis\.tex"):
         mv.study(bert, LINES, tmp_path)
     assert files_of(tmp_path).keys() == {"thesis.tex"}
-    with pytest.raises(StudyError, match="is a file"):
+    with pytest.raises(StudyError, match=r"thesis\.tex"):
         mv.study(bert, LINES, tmp_path / "thesis.tex")
-    with pytest.raises(StudyError, match=r"none of \* \? \["):
+    with pytest.raises(StudyError, match=r"\* \? \["):
         mv.study(bert, LINES, tmp_path / "a*b")
 
 
@@ -103,14 +103,14 @@ def test_texts_that_were_cut_are_told(bert: Any, tmp_path: Path, whole: mv.Study
     )
     counts = found.manifest["counts"]
     assert (counts["n_truncated"], counts["n_left_out"]) == (2, sum(lost))
-    assert f"2 of 4 texts; about {sum(lost)} tokens were left out" in found.cut
+    assert "2 of 4" in found.cut and f" {sum(lost)} " in found.cut
     assert not whole.cut
 
 
 def test_arguments(bert: Any, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="batch_tokens"):
         mv.study(bert, LINES, tmp_path / "study", batch_tokens=0)
-    with pytest.raises(StudyError, match="s3://bucket/study is an address, which takes a cluster"):
+    with pytest.raises(StudyError, match="s3://bucket/study"):
         mv.study(bert, LINES, "s3://bucket/study")
     assert not (tmp_path / "study").exists()
 
@@ -119,7 +119,7 @@ def test_one_process_at_a_time(bert: Any, tmp_path: Path) -> None:
     (tmp_path / "study").mkdir()
     with (
         locked(tmp_path / "study"),
-        pytest.raises(StudyError, match=rf"number {os.getpid()}\) is writing"),
+        pytest.raises(StudyError, match=str(os.getpid())),
     ):
         mv.study(bert, LINES[:2], tmp_path / "study")
 

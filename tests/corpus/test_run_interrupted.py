@@ -51,7 +51,7 @@ def test_a_lost_part_is_made_anew(
     before, parts = files_of(study.folder), study.manifest["parts"]
     assert [part["first"] for part in parts] == [0, 2, 4] and len(study.sql("FROM texts"))
     shutil.rmtree(study.folder / "parts/00002")
-    with pytest.raises(StudyError, match="lacks its part 00002"):
+    with pytest.raises(StudyError, match="00002"):
         mv.Study.load(study.folder)
     told: list[Progress] = []
     mv.study(bert, LINES, study.folder, on_progress=told.append)
@@ -73,7 +73,7 @@ def test_a_full_disk_leaves_what_is_complete(
 
     with monkeypatch.context() as patch:
         patch.setattr(pq.ParquetWriter, "write_table", full)
-        with pytest.raises(WriteError, match=r"the disk is full.*the same command goes on"):
+        with pytest.raises(WriteError, match="disk is full"):
             mv.study(bert, LINES, tmp_path / "study")
     assert [path.name for path in (tmp_path / "study/shards").iterdir()] == ["00000"]
     mv.study(bert, LINES, tmp_path / "study")
@@ -86,7 +86,7 @@ def test_a_folder_that_is_deleted_meanwhile_does_not_come_back(bert: Any, tmp_pa
     def delete(_: Progress) -> None:
         shutil.rmtree(tmp_path / "study", ignore_errors=True)  # and again, until it is noticed
 
-    with pytest.raises(WriteError, match=r"study cannot be written: No such file or directory\."):
+    with pytest.raises(WriteError, match="No such file or directory"):
         mv.study(bert, LINES, tmp_path / "study", on_progress=delete)
     assert not (tmp_path / "study").exists()
 

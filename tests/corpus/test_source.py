@@ -197,14 +197,14 @@ def test_a_useless_source_is_told_in_one_sentence(given: object, said: str) -> N
 
 
 def test_a_useless_file_or_folder_is_told_in_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"holds no file of texts: expected \.txt"):
+    with pytest.raises(SourceError, match=r"\.txt"):
         open_source(tmp_path)
     table = tmp_path / "a.csv"
     table.write_text("a,b\n1,2\n")
-    with pytest.raises(SourceError, match=r"Name the column of a\.csv"):
+    with pytest.raises(SourceError, match=r"column.*a\.csv"):
         texts(open_source(str(table)))
     (tmp_path / "b.csv").write_text("c,d\n1,2\n")
-    with pytest.raises(SourceError, match=r"Skipped first, a\.csv: Name the column of a\.csv"):
+    with pytest.raises(SourceError, match=r"a\.csv: .*column.*a\.csv"):
         texts(open_source(tmp_path))
     with pytest.raises(ArgumentError, match="sample=0"):
         open_source(table, sample=0)

@@ -17,7 +17,9 @@ from mha_viz.corpus.sources import source as sources
 from mha_viz.corpus.store.storage import write_manifest
 
 PER_SHARD, N_TEXTS = 13, 91
-TEXTS = [f"The cat of house {100 + i} sat on the mat, and {i % 7} dogs slept." for i in range(N_TEXTS)]
+TEXTS = [
+    f"The cat of house {100 + i} sat on the mat, and {i % 7} dogs slept." for i in range(N_TEXTS)
+]
 
 
 def test_space_note_estimates_the_number_of_texts_from_the_size_of_the_source(

@@ -46,7 +46,7 @@ def test_sampled_texts_are_the_studys_and_follow_their_seed(made: Study) -> None
     some = made.sample_texts(3, seed=5)
     assert some == made.sample_texts(5, seed=5)[:3] and set(some) < set(every)
     assert made.sample_texts(999, seed=6) != every
-    with pytest.raises(ArgumentError, match="n must be 1 or more, got 0"):
+    with pytest.raises(ArgumentError, match=r"n .*0"):
         made.sample_texts(0)
 
 
@@ -74,11 +74,11 @@ def test_examples_of_like_length_are_those_that_pandas_finds(
 
 
 def test_examples_of_what_is_not_there(made: Study) -> None:
-    with pytest.raises(ArgumentError, match="no metric 'x\" from texts --'"):
+    with pytest.raises(ArgumentError, match="'x\" from texts --'"):
         made.examples(0, 0, by='x" from texts --')
-    with pytest.raises(ArgumentError, match="layer must be from 0 to 3"):
+    with pytest.raises(ArgumentError, match=r"layer .*0.*3"):
         made.examples(4, 0)
-    with pytest.raises(ArgumentError, match="k must be at least 1"):
+    with pytest.raises(ArgumentError, match=r"k .*1"):
         made.examples(0, 0, k=0)
 
 
@@ -102,7 +102,7 @@ def test_signs_of_sql_are_letters_in_a_search(made: Study) -> None:
     assert set(made.search("*%*", min_weight=0)["query_token"]) == {"%"}
     assert set(made.search("be*", min_weight=0)["query_token"]) == {"because"}
     assert made.search("' OR 1=1 --").empty
-    with pytest.raises(ArgumentError, match="must not be empty"):
+    with pytest.raises(ArgumentError, match="empty"):
         made.search(" ")
 
 
@@ -187,16 +187,16 @@ def test_other_texts_differ_by_their_standard_errors(made: Study, bert, tmp_path
 
 
 def test_what_is_no_study(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"is no study: expected a folder with study\.json"):
+    with pytest.raises(StudyError, match=r"study\.json"):
         Study.load(tmp_path)
-    with pytest.raises(StudyError, match="is no study"):
+    with pytest.raises(StudyError, match="nowhere"):
         Study.load(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"format": "1"}'])
 def test_a_manifest_that_was_edited(copy: Path, content: str) -> None:
     (copy / "study.json").write_text(content)
-    with pytest.raises(StudyError, match=r"damaged: study\.json"):
+    with pytest.raises(StudyError, match=r"study\.json"):
         Study.load(copy)
 
 

@@ -65,9 +65,7 @@ def test_a_process_that_dies_is_told_and_the_same_call_goes_on(
             process.kill()
             process.join()
 
-    with pytest.raises(
-        StudyError, match=r"process on cpu ended before .* What is complete of the study stays"
-    ):
+    with pytest.raises(StudyError, match="cpu"):
         mv.study(bert, LINES, tmp_path / "study", devices=TWICE, on_progress=kill)
     assert len(killed) == 2
     mv.study(bert, LINES, tmp_path / "study")
@@ -95,12 +93,12 @@ def test_all_are_the_cards_of_this_machine() -> None:
     [
         (
             ["cuda:0", "cuda:3"],
-            r"This machine has no cuda:3: choose auto, cpu or cuda:0 … cuda:2\.",
+            r"cuda:3.*cuda:0 … cuda:2",
         ),
-        (["cuda", "cuda:0"], "name each card once, got cuda more than once"),
-        (["cpu", "cuda:0"], "of one kind, got cpu, cuda:0: others round otherwise"),
+        (["cuda", "cuda:0"], "once.* cuda"),
+        (["cpu", "cuda:0"], "cpu, cuda:0"),
         (["cuda:0", "tpu"], "device must be auto, cpu, cuda, .* got 'tpu'"),
-        ("cuda:0", r'"all" or a list of devices, got \'cuda:0\''),
+        ("cuda:0", r"'cuda:0'"),
     ],
 )
 def test_devices_that_cannot_work_together_are_refused(names: Any, said: str) -> None:
@@ -110,8 +108,8 @@ def test_devices_that_cannot_work_together_are_refused(names: Any, said: str) ->
 
 def test_all_without_a_card(bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    with pytest.raises(ArgumentError, match="has no CUDA card: choose auto or cpu, not all"):
+    with pytest.raises(ArgumentError, match=r"CUDA.*all"):
         mv.study(bert, FEW, tmp_path / "study", devices="all")
-    with pytest.raises(ArgumentError, match="Give cluster or devices, not both"):
+    with pytest.raises(ArgumentError, match=r"cluster.*devices"):
         mv.study(bert, FEW, tmp_path / "study", devices=TWICE, cluster="auto")
     assert not (tmp_path / "study").exists()

@@ -91,7 +91,7 @@ def test_the_table_over_steps_is_that_of_each_checkpoint(run: Path, training: St
     own = steps[(steps["name"] == "induction") & (steps["layer"] == 3) & (steps["head"] == 5)]
     assert drawn["L3 H5"] == pytest.approx(own["mean"].to_numpy())
     assert "random tokens, repeated, in place of these texts" in figure.caption
-    with pytest.raises(ArgumentError, match="There is no 'charm' in this training run"):
+    with pytest.raises(ArgumentError, match="'charm'"):
         found.figure("charm")
 
 
@@ -126,9 +126,7 @@ def test_a_stop_in_the_second_costs_the_first_nothing(tmp_path: Path) -> None:
 
 def _check_tables(found: StudySet) -> None:
     """Check that the tables of models that are no training run stand below each other."""
-    with pytest.raises(
-        ArgumentError, match="Expected checkpoints named step-0 and so on, got tiny"
-    ):
+    with pytest.raises(ArgumentError, match=r"step-0.*tiny"):
         found.over_steps()
     assert list(found.studies) == ["tiny-bert", "tiny-llama"]
     for table in ("heads", "labels"):
@@ -144,14 +142,14 @@ def _check_tables(found: StudySet) -> None:
 
 @pytest.mark.parametrize("models", [[], ["tiny-bert", str(SHIPPED.parent / "tiny-bert")]])
 def test_models_need_names_of_their_own(models: list[str], tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match=r"models of different names, got (none|tiny-bert, t)"):
+    with pytest.raises(ArgumentError, match=r"models.*(none|tiny-bert, t)"):
         mv.studies(models, TEXTS, tmp_path / "set")
     assert not (tmp_path / "set").exists()
 
 
 def test_a_folder_without_checkpoints_is_refused(tmp_path: Path) -> None:
     (tmp_path / "step-one").mkdir()
-    with pytest.raises(ArgumentError, match=r"Expected folders named step-0, step-100"):
+    with pytest.raises(ArgumentError, match="step-0"):
         mv.studies(tmp_path, TEXTS, tmp_path / "set")
 
 
@@ -165,4 +163,4 @@ def test_the_command_prints_a_column_for_each(run: Path, tmp_path: Path) -> None
         own = mv.Study.load(out / name).heads.query("metric == 'distance'")
         assert shown[name].tolist() == pytest.approx(own["mean"].tolist())
     refused = call(*asked[:-1], "charm", code=2).stderr
-    assert "There is no metric 'charm'" in refused
+    assert "'charm'" in refused

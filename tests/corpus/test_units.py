@@ -56,7 +56,7 @@ def test_column_says_which_texts_are_one_unit(tmp_path: Path, ending: str) -> No
     alone = open_source(path)
     assert (units(alone), alone.unit) == ([*range(7)], "text")
     assert "group" not in alone.identity()  # a study of an earlier version is one of the same
-    with pytest.raises(SourceError, match="no column “author”; it has"):
+    with pytest.raises(SourceError, match="“author”"):
         units(open_source(path, group="author"))
 
 
@@ -64,9 +64,9 @@ def test_column_of_what_has_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("One.\n")
     (tmp_path / "a.conllu").write_text(conllu(TREE.format("Cats")))
     for given, what in (("a.txt", "plain text"), ("a.conllu", "a treebank")):
-        with pytest.raises(SourceError, match=f"{what} and has no column “by”"):
+        with pytest.raises(SourceError, match=f"{what}.*“by”"):
             units(open_source(tmp_path / given, group="by"))
-    with pytest.raises(SourceError, match="no column “by”"):
+    with pytest.raises(SourceError, match="“by”"):
         units(open_source(["One.", "Two."], group="by"))
 
 
@@ -124,7 +124,7 @@ def by_author(bert: Any, grouped: Path, tmp_path_factory: pytest.TempPathFactory
 def test_study_takes_the_texts_of_a_unit_together(by_author: mv.Study) -> None:
     """Its standard errors and intervals are of sums by author, made here from single texts."""
     assert by_author.manifest["unit"] == "by" and by_author.manifest["counts"]["n_units"] == 11
-    assert by_author.unit_note == "the texts of each by as one unit (n = 11)"
+    assert " by " in by_author.unit_note and "11" in by_author.unit_note
     rows = by_author.sql("FROM texts JOIN sentences USING (text_id)")
     assert (rows["unit"] == rows["text_id"] % 11).all()
     for metric in ("entropy", "duplicate_token"):
@@ -191,7 +191,7 @@ def test_study_of_an_earlier_version_opens_with_the_text_as_unit(
     bert: Any, documents: mv.Study, tmp_path: Path
 ) -> None:
     old = mv.Study.load(earlier(documents, tmp_path / "old"))
-    assert old.unit_note == "each text as one unit (n = 60)" and old.notes[1:] == documents.notes
+    assert "60" in old.unit_note and old.notes[1:] == documents.notes
     assert "cannot be verified" in old.notes[0]
     with pytest.raises(StudyError):
         verify_study(old.folder)
