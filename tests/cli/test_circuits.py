@@ -1,114 +1,234 @@
-"""The commands that take one text apart print what the library finds; errors are one line."""
+"""`mha-viz circuits`: what each command prints is the library's own; errors are one line."""
 
 import json
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import mha_viz as mv
-from mha_viz.cli.main import app
+from tests.cli.command import call
 from tests.making.comparing import near
 
-TEXT = "Once upon a"
+TEXT, SENTENCE = "Once upon a", "The cat sat on the mat."
+CLEAN, CORRUPT = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
+TOKENS = ("--target", "cat", "--against", "dog")
+TARGETS = dict(target="cat", against="dog")
+TEMPLATE = (
+    "The {noun1} saw the {noun2} and the {noun1} saw the"
+    " | The {noun1} saw the {verb} and the {noun1} saw the | {noun2} | {verb}"
+)
 
 
-def run(*arguments: str):
-    return CliRunner().invoke(app, ["circuits", *arguments])
+def shown(*arguments: str) -> dict[str, Any]:
+    """Run a command and read its JSON, in which nothing is NaN."""
+    done = call("circuits", *arguments, "--format", "json")
+    return json.loads(done.stdout, parse_constant=pytest.fail)
 
 
-@pytest.fixture(scope="module")
-def model() -> mv.AttentionModel:
-    return mv.load("tiny-gpt2")
+def column(table: dict[str, Any], name: str) -> list[Any]:
+    return [row[name] for row in table["rows"]]
 
 
-def test_logits_prints_every_share_as_json(model):
-    done = run("logits", TEXT, "--token", "time", "--versus", "man", "--format", "json")
-    assert done.exit_code == 0, done.output
-    shown = json.loads(done.stdout)
-    found = mv.logit_attribution(model, TEXT, "time", "man")
-    assert [row["share"] for row in shown["rows"]] == near(found.shares.tolist())
-    assert shown["value"] == near(found.value)
-    assert shown["sum"] + shown["remainder"] == near(shown["value"])
-    assert "time less that of man" in shown["title"]
+# A command with its arguments, a column, and what the library has in it.
+COMMANDS = {
+    "logits": (
+        ("logits", TEXT, "--token", "time", "--versus", "man"),
+        "share",
+        lambda model: mv.logit_attribution(model, TEXT, "time", "man").shares,
+    ),
+    "logits by source": (
+        ("logits", TEXT, "--sources", "3.2"),
+        "share",
+        lambda model: mv.logit_attribution(model, TEXT).sources_table(3, 2)["share"],
+    ),
+    "tokens": (
+        ("tokens", TEXT, "--layer", "3", "--head", "0", "--top", "3"),
+        "promoted",
+        lambda model: list(mv.head_tokens(model, TEXT, 3, 0, top_k=3).promoted),
+    ),
+    "lens": (
+        ("lens", TEXT, "--token", "time"),
+        "time",
+        lambda model: mv.logit_lens(model, TEXT, "time").chosen,
+    ),
+    "flow": (
+        ("flow", SENTENCE, "--position", "4", "--threshold", "0.05", "--measure", "norm"),
+        "flow",
+        lambda model: mv.flow_graph(model, SENTENCE, 4, 0.05, measure="norm").edges.flow,
+    ),
+    "composition": (
+        ("composition", "tiny-gpt2", "--kind", "V"),
+        "zscore",
+        lambda model: mv.composition(model, "V").table().zscore,
+    ),
+    "copying": (("copying",), "score", lambda model: mv.copying_scores(model).table().score),
+    "path": (
+        ("path", CLEAN, CORRUPT, "--sender", "0.1", "--receiver", "1.0.value", *TOKENS),
+        "exact",
+        lambda model: (
+            mv.path_effect(model, CLEAN, CORRUPT, (0, 1), (1, 0, "value"), **TARGETS).table().exact
+        ),
+    ),
+    "patch": (
+        ("patch", CLEAN, CORRUPT, "--direction", "noise", *TOKENS),
+        "effect",
+        lambda model: mv.patching_map(
+            model, CLEAN, CORRUPT, direction="noise", **TARGETS
+        ).effect.ravel(),
+    ),
+    "template": (
+        ("faithfulness", "--template", TEMPLATE, "--examples", "4", "--heads", "3.0"),
+        "behaviour",
+        lambda model: (
+            mv.faithfulness(model, mv.make_task(model, TEMPLATE, 4), [(3, 0)]).table().behaviour
+        ),
+    ),
+}
 
 
-def test_logits_by_source(model):
-    done = run("logits", TEXT, "--sources", "3.2", "--format", "json")
-    found = mv.logit_attribution(model, TEXT).sources_table(3, 2)
-    rows = json.loads(done.stdout)["rows"]
-    assert [row["token"] for row in rows] == found["token"].tolist()
-    assert [row["share"] for row in rows] == near(found["share"].tolist())
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command_prints_what_the_library_finds(gpt, name: str) -> None:
+    arguments, key, expected = COMMANDS[name]
+    values = expected(gpt)
+    values = values if isinstance(values, list) else values.tolist()
+    assert column(shown(*arguments), key) == (values if name == "tokens" else near(values))
 
 
-def test_the_largest_shares_stand_first_in_a_table_to_read(model):
-    done = run("logits", TEXT)
-    found = mv.logit_attribution(model, TEXT).table()
-    largest = found["component"][found["share"].abs().idxmax()]
-    first = done.stdout.split("\n\n")[1].splitlines()[2]
-    assert first.strip().startswith(largest)
+def test_scores_prints_every_product_and_their_sum(gpt) -> None:
+    place = ("--layer", "1", "--head", "2", "--query", "4", "--key", "1", "--versus", "2")
+    table = shown("scores", "The cat saw the cat", *place)
+    score = mv.score_attribution(gpt, "The cat saw the cat", 1, 2, 4, 1, 2)
+    assert table["value"] == near(score.value) and len(table["rows"]) == score.shares.numel()
+    assert table["sum"] + table["remainder"] == near(table["value"])
 
 
-def test_scores(model):
-    place = ["--layer", "1", "--head", "2", "--query", "4", "--key", "1", "--versus", "2"]
-    done = run("scores", "The cat saw the cat", *place, "--format", "json")
-    assert done.exit_code == 0, done.output
-    shown = json.loads(done.stdout)
-    found = mv.score_attribution(model, "The cat saw the cat", 1, 2, 4, 1, 2)
-    assert shown["value"] == near(found.value)
-    assert len(shown["rows"]) == found.shares.numel()
+def test_a_table_shows_the_largest_and_notes_go_to_stderr() -> None:
+    table = call("circuits", "composition", "tiny-gpt2", "--kind", "V")
+    assert len([line for line in table.stdout.splitlines() if "." in line]) == 20
+    noted = call("circuits", "composition", "tiny-bert")
+    assert noted.stderr and noted.stderr not in noted.stdout
+    assert len(call("circuits", "flow", SENTENCE, "--model", "tiny-bert").stdout.splitlines()) < 40
+    same = call("circuits", "patch", CLEAN, CLEAN, "--part", "heads", *TOKENS)
+    assert same.stderr and "share" not in same.stdout
 
 
-def test_tokens_and_lens(model):
-    done = run("tokens", TEXT, "--layer", "3", "--head", "0", "--top", "3", "--format", "json")
-    promoted = [row["promoted"] for row in json.loads(done.stdout)["rows"]]
-    assert promoted == list(mv.head_tokens(model, TEXT, 3, 0, top_k=3).promoted)
-    done = run("lens", TEXT, "--token", "time", "--format", "json")
-    rows = json.loads(done.stdout)["rows"]
-    assert [row["time"] for row in rows] == near(mv.logit_lens(model, TEXT, "time").chosen.tolist())
-    assert "not trained" in done.stderr
+@pytest.mark.extended
+def test_vocabulary_prints_pairs_directions_or_chosen_words(gpt) -> None:
+    head = ("vocabulary", "--layer", "1", "--head", "2")
+    pairs = mv.head_vocabulary(gpt, 1, 2, top_k=3).circuits["OV"].pairs
+    table = shown(*head, "--top", "3")
+    for name in ("source", *pairs.select_dtypes("number")):
+        values = pairs[name].tolist()
+        assert column(table, name) == (values if name == "source" else near(values))
+    assert "singular_value" in call("circuits", *head, "--circuit", "QK", "--directions").stdout
+    matrix = mv.token_matrices(gpt, 1, 2, ["cat", "dog"])["OV"]
+    assert column(shown(*head, "--words", "cat dog"), "dog") == near(matrix["dog"].tolist())
+    call("circuits", *head[:1], "tiny-bert", *head[1:], "--words", "cat", code=2)
+
+
+def test_map_lists_heads_and_points_and_draws_one(gpt, tmp_path) -> None:
+    texts = ["The old cat sat.", "A dog ran home."]
+    file = tmp_path / "texts.txt"
+    file.write_text("\n".join(texts))
+    heads = mv.query_key_map(gpt, texts)
+    table, expected = shown("map", str(file)), heads.table()
+    for name in ("layer", "head", "plane_correlation", "baseline", "scale"):
+        assert column(table, name) == near(expected[name].tolist())
+    chosen = ("map", str(file), "--layer", "1", "--head", "3")
+    assert column(shown(*chosen), "x") == near(heads.points[1, 3, :, :, 0].flatten().tolist())
+    for ending, start in (("png", b"\x89png"), ("html", b"<!doctype html>")):
+        out = tmp_path / f"map.{ending}"
+        call("circuits", *chosen, "--out", str(out))
+        assert out.read_bytes()[:15].lower().startswith(start)
+
+
+@pytest.mark.extended
+def test_paths_are_all_of_them_the_strongest_first(gpt) -> None:
+    arguments = ("paths", CLEAN, CORRUPT, *TOKENS)
+    table = shown(*arguments, "--exact")
+    paths = mv.path_effects(gpt, CLEAN, CORRUPT, **TARGETS)
+    paths.measure()
+    exact = column(table, "exact")
+    assert len(exact) == 1152 and exact == sorted(exact, key=abs, reverse=True)
+    assert table["rank_correlation"] == near(paths.agreement)
+    assert table["recall_20"] == paths.recall() >= 0.9
+    assert exact[0] == near(paths.exact[0, 1, 1, 0, 2])
+    without_estimates = shown("paths", CLEAN, CORRUPT, "--metric", "kl", "--exact")["rows"][0]
+    assert {"exact", "input"} <= without_estimates.keys() and "estimate" not in without_estimates
+    rows = shown(*arguments)["rows"]
+    assert all((row["known"] == "measured") == (row["exact"] is not None) for row in rows)
+    effects = [row["exact"] or row["estimate"] for row in rows]
+    assert [row["effect"] for row in rows] == effects == sorted(effects, key=abs, reverse=True)
+
+
+def test_faithfulness_tests_a_choice_and_saves_it(gpt, tmp_path) -> None:
+    file = tmp_path / "circuit.json"
+    arguments = ("agreement", "--heads", "3.0,0.0", "--examples", "5", "--save", str(file))
+    table = shown("faithfulness", *arguments)
+    tested = mv.faithfulness(gpt, mv.make_task(gpt, "agreement", 5), [(3, 0), (0, 0)])
+    assert mv.Faithfulness.load(file) == tested
+    assert column(table, "behaviour")[:4] == near(tested.held_out[:4])
+    assert (table["held_out"], table["chosen_on"]) == (3, 2)
+
+
+def test_faithfulness_without_heads_tests_a_search_on_other_texts(gpt) -> None:
+    rows = shown("faithfulness", "closing", "--examples", "5")["rows"]
+    search = mv.find_heads(gpt, mv.make_task(gpt, "closing", 5))
+    (alone,) = [row for row in rows if row["heads"] == "the choice alone"]
+    assert alone["share_chosen_on"] == pytest.approx(search.share[len(search.heads)], abs=1e-4)
+    assert alone["share"] == pytest.approx(search.held_out, abs=1e-4) != alone["share_chosen_on"]
+
+
+def test_edges_lists_the_strongest_first(gpt) -> None:
+    table = shown("edges", "closing", "--examples", "4", "--method", "eap", "--measure", "2")
+    edges = mv.edge_effects(gpt, mv.make_task(gpt, "closing", 4), "eap")
+    edges.measure(2)
+    assert column(table, "score")[:9] == near(edges.table().score[:9])
+    assert column(table, "known").count("measured") == 2 and len(table["rows"]) == 1519
+
+
+ROWS = """clean,corrupt,answer,wrong
+"The boy, Tom, took","The girl, Tom, took",his,her
+"The girl, Tom, took","The boy, Tom, took",her,his
+The man saw that,The woman saw that,he,she
+The woman saw that,The man saw that,she,he
+The man,The woman who,he,she
+"""
+
+
+def test_pairs_of_a_file_are_tested_and_what_does_not_fit_is_named(gpt, tmp_path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text(ROWS)
+    arguments = ("faithfulness", "--pairs", str(file), "--heads", "3.0,0.0", "--format", "json")
+    done = call("circuits", *arguments)
+    task = mv.make_task(gpt, ROWS)
+    tested, accuracy = mv.faithfulness(gpt, task, [(3, 0), (0, 0)]), mv.task_accuracy(gpt, task)
+    table = json.loads(done.stdout)
+    assert column(table, "behaviour")[:4] == near(tested.held_out[:4])
+    assert (table["stand_in"], table["prefers_right"]) == ("corrupt", accuracy.share)
+    assert task.left_out[0] in done.stderr and accuracy.sentence in done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["logits", TEXT, "--sources", "1.2,3.4"], "--sources takes one head"),
-        (["logits", TEXT, "--token", "antidisestablishment"], "tokens for this model"),
-        (["scores", TEXT, "-l", "0", "-H", "0", "--query", "0", "--key", "1"], "does not see"),
+        (("logits", TEXT, "--sources", "1.2,3.4"), "--sources"),
+        (("scores", TEXT, "-l", "0", "-H", "0", "--query", "0", "--key", "1"), "key 1"),
+        (("composition", "--kind", "W"), "--kind"),
+        (("copying", "tiny-bert"), "bert"),
+        (("map", TEXT, "--layer", "1"), "--layer and --head"),
+        (("map", TEXT, "--format", "svg"), "--layer and --head"),
+        (("map", TEXT, "--method", "tsne"), "--layer and --head"),
+        (("path", CLEAN, CORRUPT, "--sender", "0.1,0.2"), "one head"),
+        (("path", CLEAN, CORRUPT, "--sender", "first"), "layer.head"),
+        (("path", CLEAN, CORRUPT, "--sender", "0.1", "--receiver", "1.0"), "--receiver"),
+        (("paths", CLEAN, CORRUPT, "--metric", "kl"), "--exact"),
+        (("faithfulness", "magic"), "task"),
+        (("faithfulness", "closing", "--template", "a|b|c|d"), "one task"),
+        (("faithfulness", "--pairs", "none.csv"), "none.csv"),
+        (("report", "--out", "none"), "task"),
     ],
 )
-def test_errors_are_one_line(arguments, message):
-    done = run(*arguments)
-    assert done.exit_code == 2
+def test_what_cannot_be_done_is_one_line(arguments, message) -> None:
+    done = call("circuits", *arguments, code=2)
     assert message in done.stderr and done.stderr.count("\n") == 1
-
-
-def test_map_lists_heads_and_points_and_draws_one(model, tmp_path):
-    texts = ["The old cat sat.", "A dog ran home."]
-    file = tmp_path / "texts.txt"
-    file.write_text("\n".join(texts))
-    found = mv.query_key_map(model, texts)
-    done = run("map", str(file), "--format", "json")
-    assert done.exit_code == 0, done.output
-    shown = json.loads(done.stdout)
-    assert "queries and keys, 2 texts, by pca" in shown["title"]
-    wanted = found.table()
-    for name in ("layer", "head", "plane_correlation", "baseline", "scale"):
-        assert [row[name] for row in shown["rows"]] == near(wanted[name].tolist())
-    chosen = ("--layer", "1", "--head", "3")
-    done = run("map", str(file), *chosen, "--format", "json")
-    rows = json.loads(done.stdout)["rows"]
-    assert [row["x"] for row in rows] == near(found.points[1, 3, :, :, 0].flatten().tolist())
-    for ending, start in (("png", b"\x89PNG"), ("html", b"<!doctype html>")):
-        out = tmp_path / f"map.{ending}"
-        done = run("map", str(file), *chosen, "--out", str(out))
-        assert done.exit_code == 0, done.output
-        assert out.read_bytes()[:15].lower().startswith(start.lower())
-
-
-@pytest.mark.parametrize(
-    "wrong", [("--layer", "1"), ("--format", "svg"), ("--method", "tsne"), ("--head", "0")]
-)
-def test_map_needs_a_head_for_a_picture_or_a_layout(wrong):
-    done = run("map", TEXT, *wrong)
-    assert done.exit_code == 2
-    assert "Choose a head with --layer and --head" in done.output

