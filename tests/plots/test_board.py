@@ -4,13 +4,13 @@ import base64
 import io
 import re
 import zipfile
-from html.parser import HTMLParser
 
 import numpy as np
 from PIL import Image
 
 from mha_viz.plots.static import head_image
 from mha_viz.plots.worksheet import HeadCard, board_html, board_zip
+from tests.making.tags import Tags
 
 HOSTILE = "<script>alert(1)</script> | **b** [x](javascript:1) http://a.b `c` $x$ &lt; &amp;\nd"
 LINK = "http://127.0.0.1:8501/compare?section=pins&pins=eJwrSS0u"
@@ -36,31 +36,14 @@ ROWS = [
 ]
 
 
-class Reader(HTMLParser):
-    """Tags, texts and addresses of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.texts: list[str] = []
-        self.urls: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.urls += [value or "" for name, value in attrs if name in ("src", "href")]
-
-    def handle_data(self, data: str) -> None:
-        self.texts += [data.strip()] if data.strip() else []
-
-
 def test_the_page_holds_pictures_texts_and_numbers_and_runs_nothing() -> None:
     page = board_html(CARDS, LINK)
-    read = Reader(page)
-    assert not {"script", "iframe"} & set(read.tags) and "script-src" not in page
-    assert read.texts.count(HOSTILE) == 2 and "note 11" in read.texts
-    pictures = [base64.b64decode(url.partition(",")[2]) for url in read.urls[:2]]
-    assert pictures == [one.picture for one in CARDS] and read.urls[2:] == [LINK]
+    read = Tags(page)
+    assert not {"script", "iframe"} & {tag for tag, _ in read.seen} and "script-src" not in page
+    assert read.text.count(HOSTILE) == 2 and "note 11" in read.text
+    urls = [str(of[name]) for _, of in read.seen for name in ("src", "href") if name in of]
+    pictures = [base64.b64decode(url.partition(",")[2]) for url in urls[:2]]
+    assert pictures == [one.picture for one in CARDS] and urls[2:] == [LINK]
     cells = re.findall(r"<t[hd]>(.*?)</t[hd]>", page)
     start = cells.index("Entropy")
     found = [cells[i : i + 3] for i in range(start, len(cells), 3)]

@@ -59,12 +59,6 @@ def test_heatmap_labels_are_neutral_and_not_merged() -> None:
     assert list(figure.layout.xaxis.tickvals) == list(range(7))
 
 
-def test_heatmap_rows_run_from_top_to_bottom() -> None:
-    figure = head_heatmap(softmax_rows(5, 7), (list("abcde"), list("abcdefg")))
-    low, high = figure.layout.yaxis.range
-    assert low > high and figure.layout.xaxis.range == (-0.5, 6.5)
-
-
 def test_heatmap_refuses() -> None:
     with pytest.raises(ShapeError):
         head_heatmap(softmax_rows(5, 7), (list("abc"), list("abcdefg")))

@@ -51,13 +51,6 @@ def test_overlay_cells_tints_patches_and_says_their_weights():
         overlay_cells(grey, torch.ones(3, 2), "a", high=1.0)
 
 
-def test_a_zero_of_its_own_moves_the_colour_and_not_the_number():
-    figure = pictures({"a": np.zeros((1, 1)), "b": np.zeros((1, 1))}, zero={"b": 0.5})
-    assert np.array(figure.data[0].z)[0, 0, 0] == 0
-    assert np.array(figure.data[2].z)[0, 0, 0] == 128
-    assert figure.data[3].hovertext[0].endswith("<b>0</b>")
-
-
 def test_pictures_for_the_browser():
     grey = np.array([[0.0, 0.5, 1.0], [-3.0, 7.0, np.nan]])
     cells = picture_cells(grey, "a", zero=0.5, marked=(1, 2), side=210)

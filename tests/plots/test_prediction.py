@@ -31,15 +31,6 @@ def test_bars_are_sorted_and_the_change_is_written() -> None:
     assert (np.rint(first.y) == np.rint(second.y)).all() and first.y[0] < second.y[0]
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [(0.0, "0 pp"), (1e-9, "+1e-07 pp"), (0.0004, "+0.04 pp"), (0.25, "+25.0 pp")],
-)
-def test_small_changes_keep_their_sign(change: float, text: str) -> None:
-    figure = before_after(["a"], np.array([0.0]), np.array([change]))
-    assert figure.data[2].text[0].strip() == text.replace("e-", "e−")
-
-
 def test_the_target_is_marked() -> None:
     figure = before_after(["a", "b", "c"], BEFORE, AFTER, target=2)
     marked = [text for text in figure.layout.yaxis.ticktext if "▸" in text]

@@ -98,16 +98,6 @@ def test_estimates_are_told_from_what_is_measured(size: int) -> None:
     assert plain.data[0].text is None and "%{text}" not in str(plain.to_dict())
 
 
-def test_too_many_cells_are_not_clickable_and_144_heads_are() -> None:
-    size = 144
-    matrix = np.abs(np.subtract.outer(np.arange(size), np.arange(size))) / 10
-    figure = draw(matrix, head_names(12, 12), head_order(matrix), n_heads=12)
-    assert len(points_over_cells(figure)) == size * size
-    matrix = np.zeros((149, 149))
-    figure = draw(matrix, head_names(149, 1), head_order(matrix, "layer"), n_heads=1)
-    assert not points_over_cells(figure) and figure.data[0].hovertemplate
-
-
 def test_squares_frame_the_clusters() -> None:
     found = head_order(holed(0))
     figure = draw(holed(0), NAMES, found, n_heads=5, clusters=3)
@@ -176,16 +166,6 @@ def test_the_map_puts_heads_where_they_are() -> None:
     assert np.c_[dots.x, dots.y] == pytest.approx(places[index], abs=0)
     assert list(dots.marker.color) == [i // 5 for i in index]
     assert figure.data[1].customdata == ([1, 2],) and figure.data[1].x[0] == places[7, 0]
-
-
-def test_clusters_have_markers_of_their_own() -> None:
-    places, _ = classical_mds(holed(3))
-    labels = head_order(holed(3)).labels(3)
-    figure = head_map(places, NAMES, 5, clusters=labels)
-    assert len(figure.data) == 3
-    for number, trace in enumerate(figure.data):
-        members = [5 * layer + head for layer, head in trace.customdata]
-        assert members == np.flatnonzero(labels == number).tolist()
 
 
 def test_the_map_refuses() -> None:

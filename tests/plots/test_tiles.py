@@ -33,13 +33,6 @@ def test_masked_cells_are_grey_and_say_so():
         head_tiles(PATTERNS, title="t", visible=seen[:3])
 
 
-def test_tiles_stand_four_in_a_row_and_never_overlap():
-    figure = head_tiles(PATTERNS, title="t")
-    corners = {(round(t.x0 - t.dx / 2, 6), round(t.y0 - t.dy / 2, 6)) for t in figure.data}
-    assert len(corners) == 12 and len({x for x, _ in corners}) == 4
-    assert len({y for _, y in corners}) == 4  # two lines for each layer
-
-
 def test_texts_are_never_markup():
     assert is_neutral(head_tiles(PATTERNS, title=HOSTILE, note=HOSTILE))
 
