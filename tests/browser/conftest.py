@@ -205,12 +205,6 @@ def open_demo(tabs: Tabs, pages: list[Page], demo_url: str) -> Iterator[OpenPage
 
 
 @pytest.fixture
-def show(open_demo: OpenPage) -> OpenPage:
-    """`show(query, **context)` opens the demo of the grid and the workbench."""
-    return lambda query="", **context: open_demo(f"/?{query}", **context)
-
-
-@pytest.fixture
 def show_figures(open_demo: OpenPage) -> OpenPage:
     """`show_figures(query, **context)`: the demo of figures."""
     return lambda query="", **context: open_demo(f"/demo_figures?{query}", **context)

@@ -5,9 +5,15 @@ from streamlit import runtime
 
 from mha_viz.ui.run.ready import run_mark
 
-PAGES = ("demo_components.py", "demo_figures.py", "demo_flow.py", "demo_switches.py")
+DEMOS = ("demo_figures.py", "demo_flow.py", "demo_switches.py")
+
+
+def nothing() -> None:
+    """Draw nothing: the first page has no address of its own."""
+
 
 if runtime.exists():  # not while a test runner looks for doctests
-    page = st.navigation([st.Page(page) for page in PAGES], position="hidden")
+    pages = [st.Page(nothing, title="Demos"), *(st.Page(demo) for demo in DEMOS)]
+    page = st.navigation(pages, position="hidden")
     with run_mark():
         page.run()

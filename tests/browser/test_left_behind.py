@@ -1,11 +1,11 @@
 """Work that nobody waits for any more gives its processor back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.idle import WATCH, wait_idle
+from tests.browser.ready import wait_ready
 from tests.browser.tabs import PATIENCE
 from tests.ui.serving import served
 from tests.waiting import wait_for
@@ -33,47 +33,46 @@ def close(page: Page) -> None:
 
 def go_elsewhere(page: Page) -> None:
     page.get_by_role("link", name="Explore", exact=True).click()
-    expect(page.locator("[data-painted]").first).to_be_visible()
+    expect(page.locator(".head-grid[data-painted]")).to_be_visible()
 
 
 def type_another_text(page: Page) -> None:
     page.get_by_label("Sentence", exact=True).fill("A newer text.")
     page.get_by_label("Sentence", exact=True).press("Enter")
     expect(page.get_by_role("button", name="Prune")).to_be_enabled()
-    wait_idle(page)
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory):
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Callable[[str], str]]]:
     with served(tmp_path_factory.mktemp("server")) as (port, ask):
         yield f"http://127.0.0.1:{port}", ask
 
 
-def tab(browser: Browser, address: str) -> Page:
+def open_tab(browser: Browser, address: str) -> Page:
+    """Open an address in a context of its own, and wait until it is ready."""
     page = browser.new_context().new_page()
     page.set_default_timeout(PATIENCE)
-    page.add_init_script(WATCH)
     page.goto(address)
-    expect(page.get_by_role("button", name="Prune")).to_be_enabled(timeout=PATIENCE)
-    wait_idle(page)
+    wait_ready(page)
     return page
 
 
 @pytest.mark.parametrize("leave", [close, go_elsewhere, type_another_text])
-def test_work_ends_with_who_waits_for_it(
+def test_work_ends_once_nobody_waits_for_it(
     browser: Browser, server: tuple[str, Callable[[str], str]], leave: Callable[[Page], None]
 ) -> None:
     address, ask = server[0] + "/intervene?model=tiny-gpt2&text=", server[1]
-    # Other sentences: with the same one they would wait for the same work.
-    left, kept = (tab(browser, address + text) for text in ("The old dog slept.", "Birds sing."))
+    # Two sentences: with the same they would wait for the same work.
+    texts = ("The old dog slept.", "Birds sing.")
+    leaving, staying = (open_tab(browser, address + text) for text in texts)
     ask(ENDLESS)
-    for page in (left, kept):
+    for page in (leaving, staying):
         page.get_by_role("button", name="Prune").click()
-        expect(page.get_by_role("progressbar")).to_be_visible(timeout=PATIENCE)
+        expect(page.get_by_role("progressbar")).to_be_visible()
     assert ask(AT_WORK) == "2"
-    leave(left)
+    leave(leaving)
     wait_for(lambda: ask(AT_WORK) == "1", "the end of the work that nobody waits for")
-    expect(kept.get_by_role("progressbar")).to_be_visible()  # nobody else's work ended
-    for page in (left, kept):
+    expect(staying.get_by_role("progressbar")).to_be_visible()
+    for page in (leaving, staying):
         page.context.close()
     wait_for(lambda: ask(AT_WORK) == "0", "the end of all work")

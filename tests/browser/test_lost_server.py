@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
-from tests.browser.idle import WATCH, run_asked_for, wait_idle
-from tests.browser.tabs import PATIENCE
+from tests.browser.ready import next_run
+from tests.browser.test_left_behind import open_tab
+from tests.browser.workbench_page import type_text
 from tests.faults.wire import wire
 from tests.ui.serving import served
 from tests.waiting import wait_for
@@ -22,44 +23,16 @@ SHORT = "The old dog slept."
 LONG = " ".join(f"The {number} old dogs slept." for number in range(80))  # for no address
 # What a server knows of its pages: the length of each one's text, the model and its switches. Not
 # by gc.get_objects: a tuple that another thread is making would be held, and that thread fail.
-KNOWN = """
+VIEWS = """
 from streamlit.runtime import get_instance
 sessions = [info.session for info in get_instance()._session_mgr.list_sessions()]
-states = [one.session_state for one in sessions if one._state.name != "SHUTDOWN_REQUESTED"]
+states = [each.session_state for each in sessions if each._state.name != "SHUTDOWN_REQUESTED"]
 views = [state["view"] for state in states if "view" in state]
 answer = sorted((len(view.text), view.model, view.off) for view in views)
 """
 
 
-def tab(browser: Browser, address: str) -> Page:
-    page = browser.new_context().new_page()
-    page.set_default_timeout(PATIENCE)
-    page.add_init_script(WATCH)
-    page.goto(address)
-    wait_idle(page)
-    return page
-
-
-def type_text(page: Page, text: str) -> None:
-    sentence = page.get_by_label("Sentence", exact=True)
-    sentence.fill(text)
-    with run_asked_for(page):
-        sentence.press("Enter")
-    wait_idle(page)
-
-
-def more_texts(page: Page) -> None:
-    """As many as are measured over, so that the work is under way for long."""
-    page.get_by_text("Texts to measure on").click()
-    box = page.get_by_label("Texts", exact=True)
-    box.fill("\n".join(f"The {number} old dogs slept while it rained." for number in range(31)))
-    with run_asked_for(page):
-        box.press("Control+Enter")
-    wait_idle(page)
-
-
-def comes(ask: Callable[[str], str], code: str, expected: object) -> None:
-    """Wait until the server answers that."""
+def wait_for_answer(ask: Callable[[str], str], code: str, expected: object) -> None:
     wait_for(lambda: ask(code) == str(expected), lambda: f"{expected}; now {ask(code)}")
 
 
@@ -71,10 +44,16 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
         port, ask = running.enter_context(served(tmp_path))
         way = running.enter_context(wire(port))
         address = f"http://127.0.0.1:{way.port}/intervene?model=tiny-gpt2&off=0.1,1.2&text={SHORT}"
-        short, long = tab(browser, address), tab(browser, address)
-        type_text(long, LONG)
+        short, long = open_tab(browser, address), open_tab(browser, address)
+        with next_run(long):
+            type_text(long, LONG)
         assert "text=" not in long.url
-        more_texts(short)
+        # As many texts as are measured over, so that the work is under way for long.
+        short.get_by_text("Texts to measure on").click()
+        box = short.get_by_label("Texts", exact=True)
+        box.fill("\n".join(f"The {number} old dogs slept while it rained." for number in range(31)))
+        with next_run(short):
+            box.press("Control+Enter")
         short.get_by_role("button", name="Prune").click()
         expect(short.get_by_role("progressbar")).to_be_visible()
         ask("from mha_viz.ui.run import memory; memory.STAYS = 0; answer = ''")
@@ -83,11 +62,9 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
         for page in (short, long):
             expect(page.get_by_text(re.compile("connecting", re.IGNORECASE))).to_be_visible()
             expect(page.get_by_label("Sentence", exact=True)).to_be_disabled()
-        comes(ask, KNOWN, [])
+        wait_for_answer(ask, VIEWS, [])
         way.lead(port)
-        comes(ask, KNOWN, both)
-        for page in (short, long):
-            wait_idle(page)
+        wait_for_answer(ask, VIEWS, both)
         expect(short.get_by_role("button", name="Prune")).to_be_enabled()
         # Now at work, it asks for a run by itself when a server is there: one without its text.
         long.get_by_role("button", name="Prune").click()
@@ -99,14 +76,14 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
         way.cut()
         port, ask = running.enter_context(served(tmp_path / "second"))
         way.lead(port)
-        comes(ask, KNOWN, both)
+        wait_for_answer(ask, VIEWS, both)
         for page, text in ((short, SHORT), (long, LONG)):
-            wait_idle(page)
+            sentence = page.get_by_label("Sentence", exact=True)
             expect(page.get_by_text("2 of 32 heads off")).to_be_visible()
             # The server knows the text a moment before the page shows it, and a click in between
             # would send what the page shows.
-            expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
+            expect(sentence).to_have_value(text)
             page.get_by_role("button", name="All on").click()  # the first click is heard
             expect(page.get_by_text("2 of 32 heads off")).to_be_hidden()
-            expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
+            expect(sentence).to_have_value(text)
             page.context.close()

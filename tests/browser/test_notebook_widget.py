@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import mha_viz as mv
-from mha_viz.web import theme
+from tests.browser.ready import wait_until
 from tests.browser.workbench_page import click_head, name_of, word
 
 pytest.importorskip("anywidget")
@@ -82,7 +82,6 @@ def _wait_for(page: Page, holds: Callable[[], bool]) -> None:
     wait_for(heard, "a choice to reach Python")
 
 
-@pytest.mark.journey
 def test_a_choice_stays_and_reaches_python(notebook: Callable[[Explorer], Page]) -> None:
     explorer = Explorer(mv.load("tiny-bert").trace("The cat sat on the mat."), (1, 1))
     page = notebook(explorer)
@@ -95,15 +94,7 @@ def test_a_choice_stays_and_reaches_python(notebook: Callable[[Explorer], Page])
     page.keyboard.press("Enter")
     word(page, 2).click()
     _wait_for(page, lambda: (explorer.selected, explorer.pair[0]) == ((3, 6), 2))
-    page.wait_for_function("() => window.answered === window.asked")
+    wait_until(page, "() => window.answered === window.asked")
     # Python's answer came after the choice, and took none of it back.
     expect(name_of(page)).to_have_text("L3 H6")
     expect(word(page, 2)).to_have_attribute("aria-pressed", "true")
-
-
-def test_it_wears_the_theme_of_the_notebook(notebook: Callable[[Explorer], Page]) -> None:
-    page = notebook(Explorer(mv.load("tiny-bert").trace("The cat sat on the mat.")))
-    for paper, ink in (("#fff", theme.ink(False)), ("#111", theme.ink(True))):
-        page.evaluate("paper => (document.body.style.background = paper)", paper)
-        red, green, blue = (int(ink[at : at + 2], 16) for at in (1, 3, 5))
-        expect(name_of(page)).to_have_css("color", f"rgb({red}, {green}, {blue})")

@@ -1,106 +1,128 @@
-"""A page that is loaded again has a text that is too long for its address, and nobody else has."""
+"""What a person sees is there again after a reload, Back, Forward, and in a second tab."""
 
-from collections.abc import Callable
-
+import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.ui.state.views import DEFAULT
-from tests.browser.idle import run_asked_for, wait_until
+from tests.browser.compare_page import query
+from tests.browser.ready import next_run, wait_ready
 from tests.browser.tabs import OpenPage
+from tests.browser.workbench_page import TEXT, click_head, name_of, type_text, word
 
 LONG = " ".join(f"The {number} old dogs slept." for number in range(80))  # for no address
 ADDRESS = "/intervene?model=tiny-gpt2&off=0.1,1.2&place=300"
-LEFT = """[sessionStorage.getItem("mha_viz texts")?.slice(0, 300),
-  performance.getEntriesByType("navigation").map(({ type, name }) => [type, name]),
-  performance.navigation.type]"""
-FULL = """Object.defineProperty(window, "sessionStorage", {
+NO_STORAGE = """Object.defineProperty(window, "sessionStorage", {
   get() { throw new DOMException("The quota has been exceeded.", "QuotaExceededError"); } })"""
-# What the server says is heard after five seconds: longer than the page waits to send a text again.
-SLOW = """window.WebSocket = class extends WebSocket {
-  constructor(...given) {
-    super(...given);
-    const heard = new WeakSet();
-    this.addEventListener("message", (event) => {
-      if (heard.has(event)) return;
-      event.stopImmediatePropagation();
-      const again = new MessageEvent("message", { data: event.data });
-      heard.add(again);
-      window.late = (window.late ?? 0) + 1;
-      setTimeout(() => this.dispatchEvent(again) && window.late--, 5000);
-    });
-  }
-}"""
 
 
-def type_text(page: Page, text: str) -> None:
-    sentence = page.get_by_label("Sentence", exact=True)
-    sentence.fill(text)
-    with run_asked_for(page):
-        sentence.press("Enter")
+def shows_view(page: Page, text: str, head: str, position: int | None) -> None:
+    """Expect the text, the head in its frame, above its picture and in it, and the chosen word."""
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
+    expect(page.locator(".head-grid").first).to_have_attribute("data-selected", head)
+    expect(name_of(page)).to_have_text(head)
+    expect(page.locator(".heat")).to_have_attribute("data-painted", head)
+    pressed = page.locator(".head-view .word[aria-pressed=true]")
+    expect(pressed).to_have_count(0 if position is None else 1)
+    if position is not None:
+        expect(word(page, position)).to_have_attribute("aria-pressed", "true")
 
 
-def shows(page: Page, text: str) -> None:
-    try:
-        expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
-    except AssertionError as error:  # whether it was never kept, never taken, or replaced again
-        error.add_note(f"{page.url}: {page.evaluate(LEFT)}")
-        raise
+@pytest.mark.journey
+def test_explore_after_a_reload_back_forward_and_in_a_second_tab_shows_the_same(open_page) -> None:
+    page = open_page(f"/?text={TEXT}&layer=1&head=2")
+    click_head(page, 3, 3)
+    wait_ready(page)
+    word(page, 4).click()
+    wait_ready(page)
+    with next_run(page):
+        type_text(page, "my dog ran away")
+    views = [
+        ("my dog ran away", "L3 H3", None),
+        (TEXT, "L3 H3", 4),
+        (TEXT, "L3 H3", None),
+        (TEXT, "L1 H2", None),
+    ]
+    shows_view(page, *views[0])
+    for view in views[1:]:
+        page.go_back()
+        shows_view(page, *view)
+        wait_ready(page)
+    for view in (views[2], views[1]):
+        page.go_forward()
+        shows_view(page, *view)
+        wait_ready(page)
+    page.reload()
+    shows_view(page, *views[1])
+    second = page.context.new_page()
+    second.goto(page.url)
+    shows_view(second, *views[1])
+
+
+def shows_switches(page: Page, text: str) -> None:
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
     expect(page.get_by_text("2 of 32 heads off")).to_be_visible()
 
 
-def test_a_long_text_is_there_after_a_reload_and_in_no_other_page(
-    open_page: OpenPage, wait_idle: Callable[[Page], None]
-) -> None:
+def test_a_long_text_is_there_after_a_reload_and_in_no_other_page(open_page: OpenPage) -> None:
     page = open_page(ADDRESS)
-    type_text(page, LONG)
-    wait_idle(page)
-    shows(page, LONG)
+    with next_run(page):
+        type_text(page, LONG)
+    shows_switches(page, LONG)
     address = page.url
-    assert "text=" not in address and "off=" in address
-
+    assert "text" not in query(page) and "off" in query(page)
     page.reload()
-    wait_idle(page)
-    shows(page, LONG)
+    shows_switches(page, LONG)
+    wait_ready(page)
     assert page.url == address  # with the place, which the example does not have
-
     page.goto("/_stcore/health")
     page.go_back()
-    wait_idle(page)
-    shows(page, LONG)
-
+    shows_switches(page, LONG)
     page.goto("/_stcore/health")  # to go where one is may be to load it again
-    other = page.context.new_page()
-    for opened in (other, page):  # a link begins anew, in this tab as well
-        opened.goto(address)
-        wait_idle(opened)
-        shows(opened, DEFAULT.text)
+    second = page.context.new_page()
+    for tab in (second, page):  # a link begins anew, in this tab as well
+        tab.goto(address)
+        wait_ready(tab)
+        shows_switches(tab, DEFAULT.text)
 
 
-def test_a_browser_that_stores_nothing_begins_with_the_address(
-    open_page: OpenPage, wait_idle: Callable[[Page], None]
-) -> None:
+def test_a_browser_without_storage_begins_with_the_address(open_page: OpenPage) -> None:
     page = open_page()
-    page.add_init_script(FULL)
+    page.add_init_script(NO_STORAGE)
     page.goto(ADDRESS)
-    wait_idle(page)
-    type_text(page, LONG)
-    wait_idle(page)
-    shows(page, LONG)
+    with next_run(page):
+        type_text(page, LONG)
+    shows_switches(page, LONG)
     page.reload()
-    wait_idle(page)
-    shows(page, DEFAULT.text)
+    wait_ready(page)
+    shows_switches(page, DEFAULT.text)
     page.close()  # the next test has a storage
 
 
-def test_a_page_that_hears_late_asks_again_and_loses_nothing(
-    open_page: OpenPage, wait_idle: Callable[[Page], None]
-) -> None:
-    page = open_page(ADDRESS)
-    type_text(page, LONG)
-    wait_idle(page)
-    page.add_init_script(SLOW)
-    page.reload()
-    for _ in range(2):  # what was asked again before the text was there is answered after it
-        shows(page, LONG)
-        wait_until(page, "() => talk.begun >= talk.asked && talk.ended >= talk.begun && !late")
-    page.close()  # the next test hears at once
+def test_a_link_and_a_page_of_the_menu_are_one_step_of_the_history_each(open_page) -> None:
+    page = open_page("/")
+    assert query(page) == {}  # nothing was chosen yet
+    page.goto("/?text=one&layer=2")
+    expect(name_of(page)).to_have_text("L2 H0")
+    wait_ready(page)
+    text = "word " * 400  # for no address
+    with next_run(page):
+        type_text(page, text)
+    explore, steps = page.url, page.evaluate("history.length")
+    with next_run(page):
+        page.get_by_role("link", name="Compare").click()
+    compare = page.url
+    assert "/compare?" in compare and page.evaluate("history.length") == steps + 1
+    for step, address, head in ((page.go_back, explore, 1), (page.go_forward, compare, 0)):
+        step()
+        expect(page).to_have_url(address)
+        expect(name_of(page)).to_have_count(head)
+        expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
+        wait_ready(page)
+    page.go_back()
+    wait_ready(page)
+    page.go_back()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value("one")
+    wait_ready(page)
+    page.go_back()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(DEFAULT.text)
+    assert query(page) == {}

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.plots.heatmap import head_html
@@ -15,15 +14,17 @@ from tests.browser.demo_components import made_up
 HOSTILE = ["<b>x</b>", "<script>alert(1)", "$a$ $b$", "&lt;i&gt;", "<a href='x'>y</a>"]
 
 
-def test_standalone_grid_works_without_a_server(show: Callable[..., Page], tmp_path: Path) -> None:
+def test_standalone_grid_works_without_a_server(
+    open_page: Callable[..., Page], tmp_path: Path
+) -> None:
     pattern = made_up(2, 3, 5, 5)
     payload = grid_payload(record(pattern, HOSTILE))
     (tmp_path / "grid.html").write_text(
         fragment(grid_html(payload, dark=True)) + fragment(grid_html(payload, dark=False))
     )
-    page = show("only=grid")
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    page = open_page("/glossary")
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
     page.goto((tmp_path / "grid.html").as_uri())
     for number, theme in enumerate(("dark", "light")):
         frame = page.frame_locator("iframe").nth(number)
@@ -32,14 +33,15 @@ def test_standalone_grid_works_without_a_server(show: Callable[..., Page], tmp_p
         frame.locator("canvas.cells").click(position={"x": 50, "y": 60})
         expect(root).to_have_attribute("data-selected", "L0 H0")
         expect(frame.locator(".head-grid .tip")).to_contain_text("≈")
-    assert not [url for url in asked if not url.startswith(("file:", "about:", "blob:"))]
+    assert not [url for url in requests if not url.startswith(("file:", "about:", "blob:"))]
 
 
-@pytest.mark.journey
-def test_heatmap_shows_hostile_tokens_literally(show: Callable[..., Page], tmp_path: Path) -> None:
+def test_heatmap_shows_hostile_tokens_literally(
+    open_page: Callable[..., Page], tmp_path: Path
+) -> None:
     pattern = made_up(1, 1, 5, 5)[0, 0]
     (tmp_path / "head.html").write_text(head_html(pattern, (HOSTILE, HOSTILE)))
-    page = show("only=grid")
+    page = open_page("/glossary")
     page.goto((tmp_path / "head.html").as_uri())
     cells = page.locator(".heatmaplayer image").first
     cells.wait_for()

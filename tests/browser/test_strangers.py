@@ -3,7 +3,6 @@
 from pathlib import Path
 from urllib.parse import urlencode
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.plots.heatmap import head_html
@@ -11,6 +10,7 @@ from mha_viz.text.from_weights import record
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.standalone import grid_html
 from tests.browser.demo_components import made_up
+from tests.browser.ready import wait_ready
 from tests.strangers.hostile_texts import MARKUP
 from tests.strangers.shown import TYPED
 
@@ -23,47 +23,45 @@ MADE = (
 
 def dialogs(page: Page) -> list[str]:
     """Collect the dialogs that a script opens from now on; the fixtures watch all requests."""
-    found: list[str] = []
-    page.on("dialog", lambda dialog: (found.append(dialog.message), dialog.dismiss()))
-    return found
+    messages: list[str] = []
+    page.on("dialog", lambda dialog: (messages.append(dialog.message), dialog.dismiss()))
+    return messages
 
 
-def test_nothing_runs_in_an_exported_page(show, tmp_path: Path) -> None:
+def test_nothing_runs_in_an_exported_page(open_page, tmp_path: Path) -> None:
     pattern = made_up(2, 2, len(MARKUP), len(MARKUP))
     words = {"title": " ".join(MARKUP), "caption": TYPED}
     pages = {
         "grid": (grid_html(grid_payload(record(pattern, list(MARKUP))), **words), "[data-painted]"),
         "head": (head_html(pattern[0, 0], (MARKUP, MARKUP), **words), ".heatmaplayer image"),
     }
-    page = show("only=grid")
-    found = dialogs(page)
+    page = open_page("/glossary")
+    opened = dialogs(page)
     for name, (text, drawn) in pages.items():
         (tmp_path / f"{name}.html").write_text(text, encoding="utf-8")
         page.goto((tmp_path / f"{name}.html").as_uri())
         page.locator(drawn).first.wait_for()
         assert TYPED in page.locator("p").last.inner_text()
         assert page.locator(MADE).count() == 0
-    assert not found
+    assert not opened
 
 
-@pytest.mark.journey
-def test_nothing_of_a_link_or_a_text_runs_in_the_app(open_page, wait_idle) -> None:
+def test_nothing_of_a_link_or_a_text_runs_in_the_app(open_page) -> None:
     text = f"the cat {TYPED}"
     for path in ("/compare?section=sides", "/intervene?off=0.1"):
         query = urlencode({"text": text, "text_b": TYPED, "target": TYPED, "sort": TYPED})
         page = open_page(f"{path}&{query}")
-        found = dialogs(page)
+        opened = dialogs(page)
         page.reload()
-        wait_idle(page)
+        wait_ready(page)
         assert TYPED in page.get_by_role("textbox").first.input_value()
         assert page.locator(MADE).count() == 0
-        assert not found
+        assert not opened
 
 
-def test_tables_have_no_download_that_keeps_formulas(open_page, wait_idle) -> None:
+def test_tables_have_no_download_that_keeps_formulas(open_page) -> None:
     page = open_page("/?text=" + "%3D1%2B1+the+cat")
     page.get_by_text("All heads as a table").click()
-    wait_idle(page)
     table = page.get_by_test_id("stDataFrame").last
     table.hover()
     tools = page.get_by_test_id("stElementToolbar").last

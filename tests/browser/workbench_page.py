@@ -8,6 +8,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.canvas import pixels
 
+TEXT = "The old dog slept while the young cat watched the birds."
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+
 
 def type_text(page: Page, text: str) -> None:
     box = page.get_by_label("Sentence", exact=True)
