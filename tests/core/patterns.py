@@ -9,16 +9,9 @@ LAYERS, HEADS, N, KEYS = 2, 3, 7, 11
 def random_pattern(
     query: int = N, key: int | None = None, causal: bool = False, seed: int = 13
 ) -> Tensor:
-    raw = (
-        torch.randn(
-            LAYERS,
-            HEADS,
-            query,
-            query if key is None else key,
-            generator=torch.Generator().manual_seed(seed),
-        )
-        * 2
-    )
+    dice = torch.Generator().manual_seed(seed)
+    shape = (LAYERS, HEADS, query, query if key is None else key)
+    raw = 2 * torch.randn(shape, generator=dice)
     if causal:
         raw = raw.masked_fill(torch.ones(raw.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
     return raw.softmax(-1)
@@ -26,15 +19,6 @@ def random_pattern(
 
 def uniform(query: int = N, key: int = N) -> Tensor:
     return torch.full((LAYERS, HEADS, query, key), 1 / key)
-
-
-def shifted(offset: int, n: int = N) -> Tensor:
-    """Every token looks `offset` tokens further; where there is no such token, at itself."""
-    pattern = torch.zeros(LAYERS, HEADS, n, n)
-    for q in range(n):
-        k = q + offset
-        pattern[..., q, k if 0 <= k < n else q] = 1.0
-    return pattern
 
 
 def head(*rows: list[float]) -> Tensor:

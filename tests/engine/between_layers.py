@@ -1,25 +1,13 @@
-"""The span of a forward pass in which nothing may be waited for, and a mode that refuses waits."""
+"""The span of a forward pass in which nothing may be waited for."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from mha_viz.engine.probe import Probe
-
-WAITING = (
-    "aten::_local_scalar_dense",
-    "aten::is_nonzero",
-    "aten::nonzero",
-    "aten::masked_select",
-    "aten::equal",
-    "aten::unique_dim",
-    "aten::_unique2",
-)
 
 
 @contextmanager
@@ -47,26 +35,3 @@ def between_layers(
         changed.setattr(Probe, "take", watched)
         yield spans
     end()
-
-
-class Refusing(TorchDispatchMode):
-    """Refuses steps that wait for their device, while it is switched on."""
-
-    on = False
-
-    def switch(self, on: bool) -> None:
-        self.on = on
-
-    def __torch_dispatch__(self, step: Any, types: Any, args: Any = (), given: Any = None) -> Any:
-        if self.on:
-            assert step.name() not in WAITING, f"{step.name()} waits for its device"
-            if step.name() in ("aten::index.Tensor", "aten::index_put_"):
-                kinds = [one.dtype for one in args[1] if one is not None]
-                assert torch.bool not in kinds, f"{step.name()} with a mask waits for its device"
-            given = given or {}
-            if step.name() == "aten::_to_copy" and given.get("device") not in (
-                None,
-                args[0].device,
-            ):
-                assert given.get("non_blocking"), "a copy from device to device waits for both"
-        return step(*args, **(given or {}))
