@@ -16,17 +16,12 @@ def _page() -> None:
 
 def corpus(*open_parts: str, **params: str) -> AppTest:
     """The page under a link, once its study is there; tables and expanders by their keys."""
-    return made(begun(*open_parts, **params))
-
-
-def begun(*open_parts: str, **params: str) -> AppTest:
-    """The page under a link after its first run, which may have begun a study."""
     app = AppTest.from_function(_page, default_timeout=300)
     for name, value in params.items():
         app.query_params[name] = value
     for key in open_parts:
         app.session_state[key] = True
-    return app.run()
+    return made(app.run())
 
 
 def made(app: AppTest) -> AppTest:

@@ -73,6 +73,7 @@ def test_the_named_head_leads_where_it_is_said_to(title):
         assert f"*{query}*" in example.look and f"*{key}*" in example.look
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("title", RELATIONS)
 def test_it_does_so_over_many_sentences_more_often_than_a_step_or_random_weights(title):
     example = BY_TITLE[title]

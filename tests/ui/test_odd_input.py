@@ -172,7 +172,10 @@ def test_tokens_left_out_elsewhere_count_here(section):
 # -- models ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("part", "layers"), [("encoder", 2), ("decoder", 3), ("cross", 3)])
+@pytest.mark.parametrize(
+    ("part", "layers"),
+    [("encoder", 2), pytest.param("decoder", 3, marks=pytest.mark.extended), ("cross", 3)],
+)
 def test_every_part_of_an_encoder_decoder(models, part, layers):
     app = compare(
         "diversity",
