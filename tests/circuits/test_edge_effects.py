@@ -238,7 +238,7 @@ def test_measure_fills_in_the_strongest_and_goes_on_where_it_was_stopped():
         changes = (found.runs.values(kept, Progress(None, 1)) - found.runs.clean)[0].numpy()
         ends = stats.t.interval(0.95, len(changes) - 1, changes.mean(), stats.sem(changes))
         assert (row.low, row.high) == pytest.approx(ends, abs=1e-4)
-    assert found.table().query("known == 'estimate'")[["low", "high"]].isna().all(None)
+    assert found.table().query("known == 'estimate'")[["low", "high"]].isna().all(axis=None)
     found.measure(23)
     found.measure(0)
     assert found.n_measured == 23
