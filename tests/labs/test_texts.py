@@ -120,16 +120,6 @@ def test_texts_are_all_used(lab):
     assert {key for key in every if not key.startswith("exit.")} <= used  # the frame draws these
 
 
-@pytest.mark.parametrize("lab", WITH_TEXTS)
-def test_texts_questions_have_their_answer(lab):
-    for method, (name, *_), call in _calls(lab):
-        if method == "predict" and "*" not in name:
-            table = _texts(lab).tables[name]
-            computed = any(one.arg == "right" for one in call.keywords)
-            assert computed != ("right" in table), f"{lab}: {name}: one answer, in one place"
-            assert computed or table["right"] in range(len(table["options"]))
-
-
 def test_texts_fill_values_and_missing_text_or_value_are_named():
     texts = Texts("some.toml", {"a": {"b": "{n} tokens, {x:number}", "formula": r"\frac{1}{n}"}})
     assert texts("a.b", n=4, x=1 / 3) == "4 tokens, 0.3333"

@@ -25,7 +25,7 @@ def once():
 
 @pytest.fixture(scope="module")
 def trained():
-    choices = dict(steps="200", heads="2", rate="0.01", **FOLDS)
+    choices = dict(steps="100", heads="2", rate="0.01", **FOLDS)
     app = lab(NAME, "heads-film", "curves", "quantity", "rate-figure", **choices)
     app.button(key=f"{NAME}-train").click().run()
     return app
@@ -34,7 +34,7 @@ def trained():
 @pytest.fixture(scope="module")
 def film():
     """The library's film under the settings that the page trains with."""
-    return numbers.film(2, 200, 0.01, 0)
+    return numbers.film(2, 100, 0.01, 0)
 
 
 def test_default_settings_show_the_stored_run_and_others_nothing_until_it_is_trained():
@@ -48,7 +48,7 @@ def test_default_settings_show_the_stored_run_and_others_nothing_until_it_is_tra
         app.button_group(key=f"{NAME}-plane").set_value(kind).run()
         plane = stored_runs.read(PLANES[kind])
         assert list(table(app, "second direction", "loss")["loss"]) == near(plane.loss.flatten())
-    app = lab(NAME, steps="200")
+    app = lab(NAME, steps="100")
     assert check(app) and not figures(app)
 
 

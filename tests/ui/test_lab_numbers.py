@@ -66,11 +66,6 @@ def test_soft_lookup_link_names_only_the_numbers_that_were_typed():
     assert link(typed(again, round(example(4, 3)[0][1, 1].item(), 1))) == {}
 
 
-def test_soft_lookup_with_all_queries_zero_weighs_all_keys_alike():
-    app = lab("soft-lookup", tokens="3", width="1", q3x1="0;0;0")
-    assert (cells(app, "softmax") == 0.33).all() and check(app)
-
-
 # -- own reflection --------------------------------------------------------------------------------
 
 
