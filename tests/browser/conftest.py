@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,6 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
-from tests.browser.ready import wait_ready
 from tests.browser.tabs import PATIENCE, OpenPage, Tabs
 from tests.missing import skip_or_fail
 
@@ -43,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker("browser")
             if item.get_closest_marker("journey"):
-                # A browser can fail by itself; what fails in a fresh one, too, is a fault of the app.
+                # A browser can crash; what fails in a fresh one, too, is a fault of the app.
                 item.add_marker(pytest.mark.flaky(reruns=1))
             else:
                 item.add_marker("extended")
@@ -51,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Leave a picture of each page that was open when a test failed, and not use its browser again."""
+    """Take a picture of each page of a test that failed; its browser is not used again."""
     report = yield
     if report.when != "teardown" and report.failed:
         item.session.stash[FAILED] = True
@@ -161,17 +160,6 @@ def _wait_for(url: str, app: subprocess.Popen[bytes], log: Path, seconds: float 
         except OSError:
             time.sleep(0.1)
     pytest.fail(f"the app did not start within {seconds:.0f} s:\n{log.read_text()[-3000:]}")
-
-
-@pytest.fixture
-def go_back() -> Callable[[Page], None]:
-    """`go_back(page)` is the browser's Back, once what was chosen stands in the address."""
-
-    def go_back(page: Page) -> None:
-        wait_ready(page)
-        page.go_back()
-
-    return go_back
 
 
 @pytest.fixture

@@ -43,8 +43,9 @@ def faults(page: Page, *rules: str) -> list[str]:
     ]
 
 
-def nothing_in_light_and_dark(page: Page) -> None:
-    """axe finds nothing of ours on a page that is open in light, nor in its colours in dark."""
+@pytest.mark.parametrize("path", PATHS)
+def test_a_page_in_light_and_in_dark_has_no_fault(open_page, path) -> None:
+    page = open_page(path)
     page.evaluate(AXE)
     assert not (violations := faults(page)), "\n".join(violations)
     page.emulate_media(color_scheme="dark")
@@ -52,11 +53,6 @@ def nothing_in_light_and_dark(page: Page) -> None:
     wait_until(page, f"() => getComputedStyle({app}).colorScheme === 'dark'")
     wait_ready(page)
     assert not (violations := faults(page, "color-contrast")), "\n".join(violations)
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_a_page_in_light_and_in_dark_has_no_fault(open_page, path) -> None:
-    nothing_in_light_and_dark(open_page(path))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

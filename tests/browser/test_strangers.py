@@ -14,8 +14,8 @@ from tests.browser.ready import wait_ready
 from tests.strangers.hostile_texts import MARKUP
 from tests.strangers.shown import TYPED
 
-# Whatever a text would have made: it runs a script, asks for a picture, or leads to a stranger.
-MADE = (
+# Elements that run a script, request a picture, or lead to a stranger.
+LIVE_MARKUP = (
     "img[src=x], img[src=q], img[src*='x.png'], svg[onload], iframe[srcdoc*=alert], .katex-html,"
     "a[href*=javascript], a[href*='q.example'], a[href*='example.org'], script:text('alert(1)')"
 )
@@ -42,7 +42,7 @@ def test_nothing_runs_in_an_exported_page(open_page, tmp_path: Path) -> None:
         page.goto((tmp_path / f"{name}.html").as_uri())
         page.locator(drawn).first.wait_for()
         assert TYPED in page.locator("p").last.inner_text()
-        assert page.locator(MADE).count() == 0
+        assert page.locator(LIVE_MARKUP).count() == 0
     assert not opened
 
 
@@ -55,7 +55,7 @@ def test_nothing_of_a_link_or_a_text_runs_in_the_app(open_page) -> None:
         page.reload()
         wait_ready(page)
         assert TYPED in page.get_by_role("textbox").first.input_value()
-        assert page.locator(MADE).count() == 0
+        assert page.locator(LIVE_MARKUP).count() == 0
         assert not opened
 
 
