@@ -72,30 +72,6 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert not broken
 
 
-def test_the_readme_leads_to_every_guide_and_is_short() -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
-    guides = "app models python figures teaching cluster corpus circuits tutorial gallery concepts"
-    assert {f"docs/{name}.md" for name in guides.split()} <= {
-        target.partition("#")[0] for target in links(ROOT / "README.md")
-    }
-    assert len(text.split()) <= 900
-    assert "[Bring your own model](docs/models.md)" in text.partition("\n## ")[0]
-
-
-def test_contributing_names_what_is_there() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    named = re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", text)
-    assert named and not [path for path in named if not (ROOT / path).exists()]
-
-
-def test_the_table_of_folders_names_every_room() -> None:
-    table = re.findall(r"^\| (`.*?) \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M)
-    named = re.findall(r"`([\w/.]+)`", " ".join(table))
-    rooms = {f"mha_viz/{path.parent.name}" for path in ROOT.glob("mha_viz/*/__init__.py")}
-    assert {name for name in named if name.startswith("mha_viz/")} == rooms
-    assert not [name for name in named if not (ROOT / name).exists()]
-
-
 @pytest.fixture
 def _metrics_as_before() -> Iterator[None]:
     """The examples register one of their own."""
@@ -135,18 +111,6 @@ def test_the_commands_run(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert file.stat().st_size > 100
     else:
         assert done.stdout.strip()
-
-
-def test_the_tested_families_are_the_ones_named() -> None:
-    def plain(name: str) -> str:
-        return re.sub(r"[^a-z0-9]", "", name.lower())
-
-    code = (ROOT / "tests" / "engine" / "test_families.py").read_text("utf-8")
-    tested = {plain(name) for name in re.findall(r"tf\.(\w+)Config\(", code)}
-    page = (ROOT / "docs" / "models.md").read_text("utf-8")
-    listed = "".join(re.findall(r"^- (?:encoders|decoders|encoder-decoders): .*$", page, re.M))
-    named = {plain(name) for name in re.split(r"[:,;.]", listed)}
-    assert tested <= named, f"docs/models.md does not name {sorted(tested - named)}"
 
 
 def test_the_examples_cover_the_command() -> None:

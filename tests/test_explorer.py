@@ -64,11 +64,8 @@ def test_it_begins_with_the_chosen_head_and_all_the_weights(record):
         Explorer(record, (4, 0))
 
 
-def test_it_names_itself_and_leaves_a_picture_in_exports(record):
+def test_it_leaves_a_picture_in_exports(record):
     explorer = Explorer(record, (0, 3))
-    assert repr(explorer).startswith("Explorer(layer 0, head 3 of AttentionRecord('The cat sat")
-    assert "\n" not in repr(explorer) and len(repr(explorer)) < 200
     data, *_ = explorer._repr_mimebundle_()
     assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.model_id
     assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
-    assert data["text/plain"].startswith("Explorer(")

@@ -38,18 +38,6 @@ def test_a_stored_number_that_is_not_the_codes_is_found(tmp_path: Path) -> None:
     assert store_notebooks.differences(tmp_path / path.name) == ["-85497472 +75497472"]
 
 
-def test_notebooks_are_small_and_hold_no_script() -> None:
-    texts = [path.read_text("utf-8") for path in store_notebooks.NOTEBOOKS]
-    assert sum(map(len, texts)) < 400_000
-    assert sum(text.count("image/png") for text in texts) >= 5
-    assert not [text for text in texts if "<script" in text or "plotly.v1" in text]
-
-
-@pytest.mark.parametrize("repository", ["", "https://git.example/us/heads"])
-def test_no_badge_leads_where_nobody_serves_it(repository: str) -> None:
-    assert notebook_pages.launchers(notebook_pages.NOTEBOOKS[0], repository) == ""
-
-
 def test_badges_lead_to_the_notebook_in_the_repository_of_the_clone() -> None:
     path = notebook_pages.NOTEBOOKS[0]
     shown = notebook_pages.launchers(path, "https://github.com/us/heads")
@@ -59,20 +47,6 @@ def test_badges_lead_to_the_notebook_in_the_repository_of_the_clone() -> None:
     assert f"https://{colab}/us/heads/blob/HEAD/docs/notebooks/{path.name}" in shown
     assert f"https://{binder}/us/heads/HEAD?labpath=docs%2Fnotebooks%2F{path.name}" in shown
     assert "git+https://github.com/us/heads" in shown
-
-
-def test_a_page_has_its_title_first_and_the_badges_below(monkeypatch: pytest.MonkeyPatch) -> None:
-    for remote, n_badges in (("git@github.com:us/heads.git", 2), ("", 0)):
-        monkeypatch.setattr(notebook_pages, "origin", lambda root, remote=remote: remote)
-        page = notebook_pages.render(notebook_pages.NOTEBOOKS[1])
-        title, below, _ = page.split("\n\n", 2)
-        assert title == "# First steps"
-        assert below.count("badge-") == n_badges
-
-
-def test_there_are_three() -> None:
-    names = [path.stem for path in notebook_pages.NOTEBOOKS]
-    assert names == ["comparing-heads", "first-steps", "switching-heads-off"]
 
 
 def test_a_cell_that_fails_is_named(tmp_path: Path) -> None:
