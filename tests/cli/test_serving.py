@@ -1,0 +1,91 @@
+"""The command where it serves: the address, the models that it checks, what it starts."""
+
+import json
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import pytest
+from streamlit.web import cli as streamlit
+
+from mha_viz.cli import main as cli
+from mha_viz.cli import replicas, server
+from mha_viz.ui.operating.settings import settings
+from tests.cli.command import call
+from tests.waiting import wait_for
+
+
+@pytest.fixture
+def fresh_settings(monkeypatch):
+    settings.cache_clear()
+    yield monkeypatch.setenv
+    settings.cache_clear()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/_stcore/health" else 404)
+        self.end_headers()
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+def test_announce_address_waits_until_the_server_answers(monkeypatch, capsys):
+    monkeypatch.setattr(server, "_POLL_SECONDS", 0.02)
+    http_server = HTTPServer(("127.0.0.1", 0), _Handler, bind_and_activate=False)
+    http_server.server_bind()
+    port = http_server.server_address[1]
+    printed: list[str] = []
+
+    def is_printed() -> bool:
+        printed.append(capsys.readouterr().out)
+        return str(port) in "".join(printed)
+
+    with server.announce_address("127.0.0.1", port):
+        time.sleep(0.3)
+        assert not is_printed()  # the address is taken, but nobody answers there
+        http_server.server_activate()
+        Thread(target=http_server.serve_forever, daemon=True).start()
+        wait_for(is_printed, "the address")
+    http_server.shutdown()
+    http_server.server_close()
+    assert "".join(printed).count(f"http://127.0.0.1:{port}") == 1
+
+
+def test_check_names_each_model_and_refuses_one_that_is_too_large(fresh_settings):
+    fresh_settings("MHA_VIZ_MODELS", "tiny-bert, nobody/never-fetched")
+    rows = [line for line in call("app", "--check").stdout.splitlines() if "models" in line]
+    assert not [row for row in rows if "BAD" in row]
+    for name in ("tiny-bert", "nobody/never-fetched"):
+        assert any(name in row for row in rows), rows
+    fresh_settings("MHA_VIZ_MAX_PARAMETERS", "1000")
+    bad = [line for line in call("app", "--check", code=1).stdout.splitlines() if "BAD" in line]
+    assert len(bad) == 1 and "tiny-bert" in bad[0]
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_app_with_replicas_starts_as_many_processes_and_no_page_of_its_own(
+    monkeypatch, n, tmp_path
+):
+    started: list[object] = []
+    monkeypatch.setattr(cli, "_app_script", lambda: tmp_path / "app.py")
+    monkeypatch.setattr(cli.cli_server, "check_free", lambda *place: None)
+    monkeypatch.setattr(streamlit, "main", lambda command: started.append("a page"))
+    monkeypatch.setattr(replicas, "serve", lambda host, port, n, settings: started.append(n))
+    call("app", "--replicas", str(n))
+    assert started == ["a page" if n == 1 else n]
+
+
+def test_scores_names_the_second_key_only_where_there_is_one():
+    place = ("scores", "The cat saw the cat", "--layer", "1", "--head", "2", "--query", "4")
+    alone, compared = (
+        json.loads(call("circuits", *place, "--key", "1", *more, "--format", "json").stdout)
+        for more in ((), ("--versus", "2"))
+    )
+    assert alone["title"] != compared["title"] and compared["title"].startswith(alone["title"])
+    assert "(2)" in compared["title"] and "(2)" not in alone["title"]
+
+
+def test_a_text_too_long_for_the_name_of_a_file_is_read_as_a_text():
+    assert call("trace", "a" * 300 + "/b", "--format", "json").stdout
