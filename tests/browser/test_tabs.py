@@ -11,7 +11,7 @@ PATH = "/glossary"
 def test_a_tab_is_handed_on_without_what_it_stored_and_reports_faults(
     browser: Browser, app_url: str
 ) -> None:
-    tabs = Tabs(browser)
+    tabs = Tabs(lambda: browser)
     with tabs.lent(app_url, 1180, []) as open_page:
         first = open_page(PATH, color_scheme="dark", viewport={"width": 390, "height": 844})
         second = open_page(PATH)

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 import mha_viz as mv
 from mha_viz.ui.state.views import DEFAULT
 from tests.browser.ready import wait_ready
-from tests.browser.workbench_page import name_of
+from tests.browser.workbench_page import chosen_head, name_of
 
 PERSON = "Object.defineProperty(navigator, 'webdriver', { get: () => false })"
 
@@ -37,6 +37,7 @@ def test_tour_of_a_first_visit_leads_from_a_labelled_head_to_switching_it_off(op
     expect(tour(page)).to_contain_text("2 of 5")
     expect(tour(page)).to_contain_text(name)
     expect(name_of(page)).to_have_text(name)
+    expect(chosen_head(page)).to_have_attribute("data-exact", "true")
     page.keyboard.press("Enter")
     expect(tour(page)).to_contain_text("3 of 5")
     page.keyboard.press("Enter")

@@ -55,7 +55,6 @@ def test_workbench_on_a_phone_takes_taps_on_heads_cells_and_lines(open_page) -> 
     assert grid["y"] + grid["height"] <= heat["y"]
     page.locator(".heat-over").scroll_into_view_if_needed()
     page.touchscreen.tap(*cell(page, 3, 4, len(mv.load("tiny-bert").trace(TEXT).tokens)))
-    expect(page.locator(".heat .tip")).to_be_visible()
     wait_ready(page)
     assert {"query": "3", "key": "4"}.items() <= query(page).items()
     page.locator(".head-grid").scroll_into_view_if_needed()
