@@ -5,6 +5,7 @@
 import { cellAt, heatLayout, rankInRow, windowBetween } from "./heat_layout.js";
 import { paintHeat, paintOver } from "./heat_paint.js";
 import { Overview } from "./overview.js";
+import { setPending } from "../shared/readiness.js";
 import { colourTable, formatCode, formatWeight, keyedCanvas, make, ordinal, themeOf, tokenElement } from "../shared/shared.js";
 import { LINGER, placeTip } from "../head_grid/grid_parts.js";
 import { allOf, centred, isAll, onCells, panned, revealing, wheelFactor, zoomedAbout } from "./viewport.js";
@@ -250,6 +251,7 @@ export class HeatView {
     this.paint();
     clearTimeout(this.rest);
     if (!held) this.rest = setTimeout(() => this.settle(), REST);
+    setPending("zoom", true);
   }
 
   settle() {
@@ -258,6 +260,7 @@ export class HeatView {
     const part = onCells(this.moving, this.size);
     this.moving = null;
     this.out.show(isAll(part, this.size) ? null : part);
+    setPending("zoom", false);
   }
 
   /** A point of the element in places of the head, between cells, too. */
@@ -301,6 +304,7 @@ export class HeatView {
     this.moving = null;
     clearTimeout(this.rest);
     this.out.show(null);
+    setPending("zoom", false);
     if (moving) this.paint();
   }
 
