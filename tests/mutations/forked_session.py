@@ -4,6 +4,7 @@ A fork runs the tests of one fault right away: what imports and collection take,
 short run, is spent once. Only faults in bodies of functions can be tried so.
 """
 
+import gc
 import os
 import sys
 import time
@@ -11,17 +12,19 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tests.mutations.patching import PatchError, patch
+from tests.mutations.patching import PatchError, loaded_functions, patch
 from tests.mutations.runs import OPTIONS, Notes, Outcome, Run, end_process, read_notes
 from tests.mutations.sample import Sampled
 
 COLLECTED = ("-m", "not browser and not extended", "tests", "mha_viz")
 CPU_LIMIT = 40.0  # seconds of the processor that all tests of a fault may take
 LIMIT = 180.0  # seconds by the clock
+MAX_FAILURES = 6  # of a run that goes on after the first
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -41,6 +44,8 @@ class ForkedSession:
 
     def pytest_runtestloop(self, session: Any) -> bool:
         items = {item.nodeid: item for item in session.items}
+        functions = loaded_functions(self.folder)
+        gc.freeze()  # forks leave the objects alone that they share
         while (run := self.next_run()) is not None:
             mutant = run.mutation
             assert isinstance(mutant, Sampled)
@@ -48,16 +53,17 @@ class ForkedSession:
             text = path.read_text("utf-8")
             mutated = mutant.mutated(self.folder)
             chosen = [items[test] for test in run.tests if test in items]
+            change = partial(patch, path, text, mutated, functions.get(str(path), ()))
             # Tests that start processes have the fault in the file.
             path.write_text(mutated, "utf-8")
             try:
-                self.report(run, self._fork(session, run, chosen, path, text, mutated))
+                self.report(run, self._fork(session, run, chosen, change))
             finally:
                 path.write_text(text, "utf-8")
         return True
 
     def _fork(
-        self, session: Any, run: Run, items: Sequence[Any], path: Path, text: str, mutated: str
+        self, session: Any, run: Run, items: Sequence[Any], change: Callable[[], None]
     ) -> Outcome | None:
         notes, output = self.folder.with_suffix(".notes"), self.folder.with_suffix(".txt")
         notes.unlink(missing_ok=True)
@@ -72,7 +78,8 @@ class ForkedSession:
                 number = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
                 for stream in (1, 2):
                     os.dup2(number, stream)
-                code = self._run(session, run, items, Notes(notes), path, text, mutated)
+                change()
+                code = self._run(session, run, items, Notes(notes))
             except PatchError:
                 code = 99
             except BaseException:
@@ -93,11 +100,10 @@ class ForkedSession:
         seconds = time.monotonic() - begin
         return Outcome(run, exit_code, seconds, said, *read_notes(notes))
 
-    def _run(self, session: Any, run: Run, items: Sequence[Any], notes: Notes, *texts: Any) -> int:
-        patch(*texts)
+    def _run(self, session: Any, run: Run, items: Sequence[Any], notes: Notes) -> int:
         session.config.pluginmanager.register(notes)
         session.items = list(items)
-        session.config.option.maxfail = 0 if run.every else 1
+        session.config.option.maxfail = MAX_FAILURES if run.every else 1
         if run.every:
             notes.cpu_limit = True
         try:

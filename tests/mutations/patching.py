@@ -2,8 +2,9 @@
 
 import ast
 import gc
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -24,13 +25,28 @@ def is_in_function(text: str, start: int, end: int) -> bool:
     )
 
 
-def patch(path: Path, before: str, after: str) -> None:
+def loaded_functions(folder: Path) -> dict[str, list[FunctionType]]:
+    """Return all functions that are loaded from files of a folder, by file.
+
+    Done before a fork: a look at every object would copy all memory that the processes share.
+    """
+    functions: dict[str, list[FunctionType]] = {}
+    for value in gc.get_objects():
+        if type(value) is FunctionType:
+            file = value.__code__.co_filename
+            if file.startswith(f"{folder}{os.sep}"):
+                functions.setdefault(file, []).append(value)
+    return functions
+
+
+def patch(path: Path, before: str, after: str, functions: Iterable[FunctionType]) -> None:
     """Change the code of all functions that a module has defined.
 
     Args:
         path: the file of the module.
         before: its text, as it was loaded.
         after: the text with the fault.
+        functions: those that are loaded from it.
 
     Raises:
         PatchError: the module is not loaded, or no loaded function has the fault.
@@ -43,15 +59,14 @@ def patch(path: Path, before: str, after: str) -> None:
     old, new = (loader.source_to_code(text.encode(), str(path)) for text in (before, after))
     codes = {(a.co_qualname, a.co_firstlineno): b for a, b in _pairs(old, new) if a != b}
     n_changed = 0
-    for function in gc.get_objects():
-        if isinstance(function, FunctionType) and function.__code__.co_filename == str(path):
-            code = function.__code__
-            changed = codes.get((code.co_qualname, code.co_firstlineno))
-            if changed is not None:
-                if changed.co_freevars != code.co_freevars:
-                    raise PatchError(f"{code.co_qualname} has other free variables")
-                function.__code__ = changed
-                n_changed += 1
+    for function in functions:
+        code = function.__code__
+        changed = codes.get((code.co_qualname, code.co_firstlineno))
+        if changed is not None:
+            if changed.co_freevars != code.co_freevars:
+                raise PatchError(f"{code.co_qualname} has other free variables")
+            function.__code__ = changed
+            n_changed += 1
     if not n_changed:
         raise PatchError(f"no loaded function of {path} has the fault")
 

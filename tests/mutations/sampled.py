@@ -26,6 +26,7 @@ from tests.mutations.sample import GROUPS, JAVASCRIPT, Sampled, StaleError
 
 LIMIT = 90  # seconds of all tests of a mutant
 HANGS = 20  # seconds after which a test counts as hanging, where the limit ends it
+INTERNAL_ERROR = 3  # pytest's exit code; such a mutant is tried again with modules imported anew
 MAX_KILLERS = 30  # that a row names
 LIBRARIES = ("streamlit.testing.v1", "starlette.testclient")  # of the tests of pages
 SELECTION = ("-m", "not browser and not extended", "-p", "no:cacheprovider", "-q")
@@ -176,7 +177,7 @@ def _run_loaded(runs: Sequence[Run], folders: Sequence[Path], claims: Path, resu
         return None
 
     def report(run: Run, outcome: Outcome | None) -> None:
-        if outcome is not None:
+        if outcome is not None and outcome.code != INTERNAL_ERROR:
             _note(_of_outcome(outcome), results)
 
     pids = [start_session(folder, next_run, report) for folder in folders if runs]
@@ -195,8 +196,8 @@ def _of_outcome(outcome: Outcome) -> Row:
     cut = outcome.code is None
     if cut and outcome.hanging is not None and outcome.hanging[1] > HANGS:
         killers.append(outcome.hanging[0])
-    if outcome.code is not None and outcome.code not in (0, 1) and not killers:
-        killers = [f"(pytest ended with {outcome.code})"]
+    if outcome.code is not None and outcome.code < 0 and not killers:
+        killers = [f"(signal {-outcome.code})"]
     return _row(mutant, len(outcome.ended), killers, outcome.seconds, cut=cut)
 
 

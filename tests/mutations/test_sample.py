@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutations.node_runs import importers, run_javascript
-from tests.mutations.patching import PatchError, is_in_function, patch
+from tests.mutations.patching import PatchError, is_in_function, loaded_functions, patch
 from tests.mutations.sample import HELD_BACK, SAMPLE, Sampled, StaleError, read_sample, write_sample
 from tests.mutations.sampled import read_rows, summary
 
@@ -66,10 +66,11 @@ def test_patch_changes_loaded_functions_of_the_module_alone(
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     module = __import__("patched_sums")
     least = module.least
-    patch(path, SUMS, MUTANT.after.join(SUMS.split(MUTANT.before)))
+    functions = loaded_functions(tmp_path)[str(path)]
+    patch(path, SUMS, MUTANT.after.join(SUMS.split(MUTANT.before)), functions)
     assert least(5, 7) == 7 and module.LIMIT == 2
     with pytest.raises(PatchError):
-        patch(tmp_path / "unloaded.py", SUMS, SUMS)
+        patch(tmp_path / "unloaded.py", SUMS, SUMS, functions)
     monkeypatch.delitem(sys.modules, "patched_sums")
 
 
